@@ -33,11 +33,11 @@ export interface Evaluation<Env extends TaskInfo = TextEnv> {
   readonly protocol: Protocol<Env>
   /** The seed of the envs and of the model's sampling. A task has the same seeds in every evaluation with this seed. */
   readonly seed: number
-  /** The number of episodes at a time. */
+  /** The number of episodes that are played at the same time. */
   readonly concurrency: number
   /** The number of episodes of each task, 1 by default. */
   readonly repeats?: number
-  /** The phase in the log of calls. */
+  /** The phase under which the log of model calls lists the calls. */
   readonly phase?: CallContext["phase"]
   /** Receives the error of a failed episode, before the episode is emitted. */
   readonly onFailed?: (index: number, error: EpisodeFailure | DatasetError) => void
@@ -52,10 +52,10 @@ export const frozen = (agent: Agent, options: SingleAgent.SingleAgentOptions = {
   }),
 })
 
-/** Gives the number of episodes. */
+/** Returns the number of episodes of an evaluation: tasks times repeats. */
 export const sizeOf = <Env extends TaskInfo>({ tasks, repeats = 1 }: Evaluation<Env>): number => tasks.size * repeats
 
-/** Plays all episodes, and calls `emit` with each of them, in order. */
+/** Plays all episodes, and calls `emit` with each of them, in the order of the tasks. */
 export const each = Effect.fn("effect-rl.evaluate")(function* <E, Env extends TaskInfo = TextEnv>(
   evaluation: Evaluation<Env>,
   emit: (played: PlayedEpisode) => Effect.Effect<void, E>,
@@ -66,7 +66,7 @@ export const each = Effect.fn("effect-rl.evaluate")(function* <E, Env extends Ta
   )
 })
 
-/** Plays all episodes, and gives them when all are finished. */
+/** Plays all episodes, and returns them in the order of the tasks when all are finished. */
 export const all = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   evaluation: Evaluation<Env>,
 ): Effect.fn.Return<ReadonlyArray<PlayedEpisode>, LmError> {
@@ -77,7 +77,10 @@ export const all = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
 
 const unknown: TaskInfo = { id: "unknown", type: "unknown", metadata: {} }
 
-/** Plays one of the episodes. A failure that all episodes would share (a wrong key, a spent budget) is an error. */
+/**
+ * Plays one episode. If it fails, the failure is part of the result; only a failure that all episodes would share (a wrong
+ * API key, a spent budget) is an error.
+ */
 export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   { tasks, protocol, seed, repeats = 1, phase = { _tag: "default" }, onFailed }: Evaluation<Env>,
   index: number,

@@ -85,10 +85,10 @@ const Whole = Schema.Struct({
 /** The Schema with the built-in kinds, by which messages say where a misplaced key belongs. */
 const whole = Schema.Struct({ ...EvaluationSettings.fields, dataset: DatasetConfig, agent: AgentConfig })
 
-/** One of the agents, not decoded yet, with the name that the config sets. */
+/** The config of one agent, not decoded yet, with the name that the config gives to the agent. */
 export interface AgentSection {
   readonly name: string | undefined
-  /** The path of the section in the config. */
+  /** The keys that lead to this agent in the config, e.g. `["agents", "plain"]`. */
   readonly prefix: ReadonlyArray<string>
   readonly config: unknown
 }
@@ -101,7 +101,10 @@ interface EvaluationSections {
   readonly from: DecodeOptions
 }
 
-/** Turns a list of agents into a record by position, and copies the keys of a record to `name`, as keys change their case. */
+/**
+ * Converts a list of agents to a record by position. For a record, copies each key to the agent's `name`, because a later
+ * step converts keys to camelCase.
+ */
 const keyed = (agents: unknown): unknown => {
   if (Array.isArray(agents)) return Object.fromEntries(agents.map((agent, at) => [String(at), agent]))
   if (!isPlain(agents)) return agents
@@ -111,12 +114,12 @@ const keyed = (agents: unknown): unknown => {
 }
 
 interface ReadOptions {
-  /** The name of the config in messages. */
+  /** The name of the config in error messages, e.g. the path of its file. */
   readonly source: string
   /** The name of the run, if the config has none. */
   readonly name?: string
   readonly overrides: ReadonlyArray<Override>
-  /** The places of keys for messages, e.g. `tasks.yaml:7` for `agent.historyK`. */
+  /** Where each key was written, for error messages: maps `agent.historyK` to `tasks.yaml:7`. */
   readonly lines?: ReadonlyMap<string, string>
 }
 
@@ -174,7 +177,10 @@ const split = Effect.fnUntraced(function* (
   return yield* ConfigError.at(from, key, `expected the agent's name in tables, found ${display(name)}`)
 })
 
-/** Gives each agent a different name: its own, or else its type, with the model or a number if types are equal. */
+/**
+ * Gives each agent a different name: its own name, or else its type, with the model or a number if several agents have the
+ * same type.
+ */
 export const namesOf = (
   agents: ReadonlyArray<{ readonly name: string | undefined; readonly type: string; readonly model: string | null }>,
 ): ReadonlyArray<string> => {
@@ -189,7 +195,7 @@ export const namesOf = (
   return agents.map((_, at) => (distinct(types, at) ? types[at] : distinct(models, at) ? models[at] : numbered[at]))
 }
 
-/** Gives the whole config for `config.yaml`; reading it again gives the same evaluation. */
+/** Returns the whole config for `config.yaml`. Reading that file again gives the same evaluation. */
 export const described = (
   settings: EvaluationSettings,
   parts: { readonly dataset: Plain; readonly agents: ReadonlyArray<Plain>; readonly scorers: ReadonlyArray<Plain> },

@@ -56,14 +56,14 @@ export type Needs = RunStore | Recorder | Lms.Needs
 export interface EvaluationOptions {
   /** The folder that the paths of data sets, prompts and other evaluations are relative to; by default the current one. */
   readonly baseDir?: string
-  /** The name of the config in messages. */
+  /** The name of the config in error messages, e.g. the path of its file. */
   readonly source?: string
   /** The name of the run, if the config has none. */
   readonly name?: string
   readonly overrides?: ReadonlyArray<Override>
-  /** The places of keys for messages, e.g. `tasks.yaml:7` for `agent.historyK`. */
+  /** Where each key was written, for error messages: maps `agent.historyK` to `tasks.yaml:7`. */
   readonly lines?: ReadonlyMap<string, string>
-  /** Gives the place of the run for a config with a `results_dir`. */
+  /** Returns the place of the run's folder for a config with a `results_dir`. */
   readonly placeOf?: (resultsDir: string) => Effect.Effect<OwnPlace, never, Path.Path>
 }
 

@@ -7,12 +7,12 @@ import { Feedback } from "../task/Feedback.ts"
 /** A step with a score: an env step, or a completion without an action that cost a penalty. */
 export const ScoredStep = Schema.Struct({
   observation: Schema.String,
-  /** The action; null if the completion held none. */
+  /** The action; null if the completion contained no action. */
   action: Schema.NullOr(Schema.String),
   feedback: Feedback,
-  /** The env's score; 0 if it was not stepped. */
+  /** The env's score; 0 if the env did not take a step. */
   score: Schema.Finite,
-  /** The score plus the parser's reward or penalty; left out if that is 0. */
+  /** The score plus the parser's bonus or penalty; left out if there is no bonus or penalty. */
   reward: Schema.optionalKey(Schema.Finite),
   nextObservation: Schema.NullOr(Schema.String),
   info: Schema.Record(Schema.String, Schema.Unknown),
@@ -20,7 +20,7 @@ export const ScoredStep = Schema.Struct({
 })
 export type ScoredStep = typeof ScoredStep.Type
 
-/** A step with its times. */
+/** A scored step with the times at which it began and ended. */
 export const TimedStep = Schema.Struct({
   ...ScoredStep.fields,
   startedAtMillis: Schema.Finite,
@@ -42,11 +42,17 @@ export const PlayedEpisode = Schema.Struct({
   task: Schema.Int,
   repeat: Schema.Int,
   env: TaskInfo,
-  /** The scored steps, those of the first player if there are several; of a failed episode those before the failure. */
+  /**
+   * The scored steps. With several players, only the steps of the first; of a failed episode, only the steps before the
+   * failure.
+   */
   steps: Schema.Array(TimedStep),
   totalScore: Schema.Finite,
   ending: Ending,
-  /** The rollouts; empty if the episode failed. The first is the agent's own, the others are of players and sub-agents. */
+  /**
+   * The rollouts; empty if the episode failed. The first rollout is the agent's own; the others belong to other players and
+   * sub-agents.
+   */
   rollouts: Schema.Array(Rollout),
   error: Schema.NullOr(Failure),
   startedAtMillis: Schema.Finite,
@@ -54,7 +60,7 @@ export const PlayedEpisode = Schema.Struct({
 })
 export type PlayedEpisode = typeof PlayedEpisode.Type
 
-/** Gives the last action and the last target of an episode; null if there is none. */
+/** Returns the last action and the last target of an episode; null for each that does not exist. */
 export const lastOf = ({
   steps,
 }: Pick<PlayedEpisode, "steps">): { readonly answer: string | null; readonly target: string | null } => ({

@@ -1,5 +1,5 @@
 /**
- * The report of an evaluation: for each agent the mean of every scorer with an interval, pass@k and its like, means by
+ * The report of an evaluation: for each agent the mean of every scorer with an interval, pass@k and similar values, means by
  * metadata, costs and failures; and comparisons of each agent with the first, task by task.
  *
  * @example
@@ -18,7 +18,7 @@ import { Paired, paired } from "../statistics/paired.ts"
 import { bestOf, majority, mean, passAt, type Reducer } from "./reducers.ts"
 import type { EpisodeRow } from "./rows.ts"
 
-/** The mean of one value for each task, over all tasks that have one. */
+/** The mean over all tasks that have a value, with its confidence interval. Each task has one value. */
 export const Summary = Schema.Struct({ tasks: Schema.Int, ...Interval.fields })
 export type Summary = typeof Summary.Type
 
@@ -27,9 +27,9 @@ export const AgentReport = Schema.Struct({
   tasks: Schema.Int,
   episodes: Schema.Int,
   failed: Schema.Int,
-  /** The means of the scorers that scored anything. */
+  /** The means of the scorers that gave at least one score. */
   scores: Schema.Array(Schema.Struct({ scorer: Schema.String, ...Summary.fields })),
-  /** The means of several episodes of a task by the first scorer; `at` is the number of episodes. */
+  /** Values that combine several episodes of a task by the first scorer (pass@k, best of k, majority of k); `at` is k. */
   tries: Schema.Array(
     Schema.Struct({ reducer: Schema.Literals(["pass", "best", "majority"]), at: Schema.Int, ...Summary.fields }),
   ),
@@ -38,7 +38,7 @@ export const AgentReport = Schema.Struct({
   calls: Schema.Int,
   inputTokens: Schema.Int,
   outputTokens: Schema.Int,
-  /** The cost; null if a model has no price. */
+  /** The cost in the currency of the prices; null if a model has no price. */
   cost: Schema.NullOr(Schema.Finite),
 })
 export type AgentReport = typeof AgentReport.Type
@@ -77,14 +77,14 @@ type Rows = ReadonlyArray<EpisodeRow>
 const groupsOf = <A>(items: ReadonlyArray<A>, keyOf: (item: A) => string): ReadonlyMap<string, ReadonlyArray<A>> =>
   Map.groupBy(items, keyOf)
 
-/** Makes the function that identifies a task: by its id, or by its id and position if several tasks share an id. */
+/** Returns the function that identifies a task: by its id, or by its id and position if several tasks share an id. */
 const taskKey = (rows: Rows): ((row: EpisodeRow) => string) => {
   const byId = groupsOf(rows, ({ env_id }) => env_id)
   const shared = [...byId.values()].some((group) => new Set(group.map(({ task }) => task)).size > 1)
   return ({ env_id, task }) => (shared ? `${env_id} at ${task}` : env_id)
 }
 
-/** Reduces the scores of each task's episodes to one value. */
+/** Combines the scores of each task's episodes into one value; the result maps tasks to values. */
 export const perTask = (rows: Rows, scorer: string, reduce: Reducer = mean): ReadonlyMap<string, number> => {
   const values = new Map<string, number>()
   for (const [key, group] of groupsOf(rows, taskKey(rows))) {
@@ -155,7 +155,7 @@ export const compare = (
     return comparison === null ? [] : [{ left: left.name, right: right.name, scorer, ...comparison }]
   })
 
-/** Makes the report of all agents in the rows, in their order. */
+/** Makes the report of all agents that have rows, in the order in which the agents first appear. */
 export const of = (rows: Rows, options: ReportOptions): Report => {
   const agents = [...groupsOf(rows, ({ agent }) => agent)].map(([name, some]) => ({ name, rows: some }))
   const [first, ...others] = agents
@@ -165,7 +165,10 @@ export const of = (rows: Rows, options: ReportOptions): Report => {
   }
 }
 
-/** Compares each agent with the agent of the same name in another evaluation, or else with its first agent. */
+/**
+ * Compares each agent with the agent of the same name in another evaluation, or else with the first agent of that
+ * evaluation.
+ */
 export const against = (
   other: Rows,
   rows: Rows,
@@ -191,7 +194,7 @@ const labels = {
   majority: (at: number) => `majority of ${at}`,
 } as const
 
-/** Formats a report as tables. */
+/** Formats a report as tables of plain text. */
 export const text = (report: Report, { confidence = 0.95 }: Pick<ReportOptions, "confidence"> = {}): string => {
   const percent = `${Number((confidence * 100).toPrecision(4))} %`
   const rows = report.agents.flatMap(({ agent, scores, tries, by }): ReadonlyArray<ReadonlyArray<Cell>> => [

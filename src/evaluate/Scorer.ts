@@ -18,17 +18,17 @@ import { type LmError, isFinal } from "../lm/LmError.ts"
 import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"
 import { usageOf } from "../episode/Rollout.ts"
 
-/** A user's own scorer threw an error. */
+/** The error of a scorer that a user wrote and that threw. */
 export class ScorerError extends Schema.TaggedError<ScorerError>()("ScorerError", {
   scorer: Schema.String,
   message: Schema.String,
-  /** The stack of the user's own code that threw. */
+  /** The stack trace of the error that the user's code threw. */
   userStack: Schema.optionalKey(Schema.String),
 }) {}
 
 export interface Scorer {
   readonly name: string
-  /** Whether it measures time, so that its scores are not reproducible and no part of digests. */
+  /** Whether the scorer measures time. Such scores are not reproducible, so digests leave them out. */
   readonly timed: boolean
   /** Scores an episode; failed episodes are not scored. */
   readonly score: (played: PlayedEpisode) => Effect.Effect<number | null, LmError | ScorerError>
@@ -36,7 +36,7 @@ export interface Scorer {
 
 type Score = number | null
 
-/** Makes a scorer of a function. If the function throws, scoring fails with a `ScorerError`. */
+/** Makes a scorer from a function. If the function throws, scoring fails with a `ScorerError`. */
 export const make = (
   name: string,
   score: (played: PlayedEpisode) => Score | Effect.Effect<Score, LmError>,
@@ -60,31 +60,34 @@ export const make = (
     ),
 })
 
-/** Scores the sum of the env's scores. */
+/** Makes the scorer that gives the sum of the env's scores. */
 export const score = (name = "score"): Scorer => make(name, ({ totalScore }) => totalScore)
 
-/** Scores 1 if the sum of the env's scores reaches a threshold, else 0. */
+/** Makes the scorer that gives 1 if the sum of the env's scores reaches a threshold, else 0. */
 export const solved = ({ name = "solved", threshold = 1 } = {}): Scorer =>
   make(name, ({ totalScore }) => (totalScore >= threshold ? 1 : 0))
 
-/** Counts the steps. */
+/** Makes the scorer that counts the steps of an episode. */
 export const steps = (name = "steps"): Scorer => make(name, (played) => played.steps.length)
 
 const answered = (name: string, compare: AnswerScorer): Scorer =>
   make(name, (played) => {
     const { answer, target } = lastOf(played)
-    // An episode without an answer has no target either, but it is wrong.
+    // An episode without an answer may have no target either, but it counts as wrong.
     if (answer === null) return 0
     return target === null ? null : compare(answer, { targets: [target] }).score
   })
 
-/** Scores 1 if the last action equals the target, apart from case, spaces, quotes, a full stop and a box around it. */
+/**
+ * Makes the scorer that gives 1 if the last action equals the target, else 0. It ignores upper and lower case, spaces,
+ * quotes, a full stop and a surrounding `\boxed{…}`.
+ */
 export const exact = (name = "exact"): Scorer => answered(name, sameText)
 
-/** Scores the F1 of the words that the last action and the target have in common. */
+/** Makes the scorer that gives the F1 score of the words that the last action shares with the target. */
 export const f1 = (name = "f1"): Scorer => answered(name, sameWords)
 
-/** Scores 1 if the last action contains the target, else 0. */
+/** Makes the scorer that gives 1 if the last action contains the target, else 0. */
 export const contains = (name = "contains"): Scorer =>
   make(name, (played) => {
     const { answer, target } = lastOf(played)
@@ -93,17 +96,17 @@ export const contains = (name = "contains"): Scorer =>
     return normalise(answer).includes(normalise(unboxed(target))) ? 1 : 0
   })
 
-/** Counts the tokens of all prompts and answers. */
+/** Makes the scorer that counts the tokens of all prompts and answers. */
 export const tokens = (name = "tokens"): Scorer =>
   make(name, ({ rollouts }) => {
     const { inputTokens, outputTokens } = usageOf(rollouts)
     return inputTokens + outputTokens
   })
 
-/** Counts the calls of the model. */
+/** Makes the scorer that counts the calls of the model. */
 export const calls = (name = "calls"): Scorer => make(name, ({ rollouts }) => usageOf(rollouts).calls)
 
-/** Measures the duration of the episode in seconds. */
+/** Makes the scorer that measures the duration of an episode in seconds. */
 export const latency = (name = "latency"): Scorer => ({
   ...make(name, ({ startedAtMillis, endedAtMillis }) => (endedAtMillis - startedAtMillis) / 1000),
   timed: true,
@@ -113,7 +116,7 @@ export interface Judge {
   readonly name?: string
   readonly lm: LmService
   readonly config: LmConfig
-  /** Describes a good answer. */
+  /** The description of a good answer, which the judge reads. */
   readonly rubric: string
 }
 
@@ -155,7 +158,7 @@ const transcript = (played: PlayedEpisode): string => {
   return [...lines, ...(target === null ? [] : [`A RIGHT ANSWER: ${target}`])].join("\n")
 }
 
-/** Finds the last score in the model's answer; null if there is none from 0 to 1. */
+/** Returns the last score in the judge's answer; null if it contains no score from 0 to 1. */
 export const verdictOf = (text: string): number | null => {
   const match = [...text.matchAll(/\bscore\b[*"']*\s*[:=]\s*[*"']*\s*(\d+(?:\.\d+)?|\.\d+)(\s*\/\s*\d)?/gi)].at(-1)
   if (match === undefined || match[2] !== undefined) return null

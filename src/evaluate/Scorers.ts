@@ -31,7 +31,7 @@ type Failure = ConfigError | LmError
 
 export interface OpenContext<E = Failure, R = never> {
   readonly from: DecodeOptions
-  /** The folder that paths are relative to. */
+  /** The folder that relative paths in the config start from. */
   readonly baseDir: string
   readonly openLm: (config: LmConfig) => Effect.Effect<LmService, E, R>
 }
@@ -49,7 +49,7 @@ export interface ScorerKind {
 /** Makes a kind of scorer from its Schema and a function. */
 export const make = <S extends Schema.Codec<{ readonly name: string }, unknown>>(kind: {
   readonly type: string
-  /** The Schema of the config, with the `fields`. */
+  /** The Schema of the config, which must include the `fields`. */
   readonly schema: S
   readonly make: (config: S["Type"]) => Scorer.Scorer
 }): ScorerKind => ({
@@ -62,7 +62,7 @@ export const make = <S extends Schema.Codec<{ readonly name: string }, unknown>>
     }),
 })
 
-/** The settings of all scorers. */
+/** The settings that all scorers have. */
 export const fields = <Type extends string>(type: Type) => ({
   type: Schema.Literal(type),
   /** The name of the scorer in tables. */
@@ -116,7 +116,7 @@ export const builtIn: ReadonlyArray<ScorerKind> = [
   judge,
 ]
 
-/** The kinds that configs can name. Provide a longer list to add a kind. */
+/** The kinds of scorers that configs can name. To add a kind, provide a longer list. */
 export const Kinds = Context.Reference<ReadonlyArray<ScorerKind>>("effect-rl/evaluate/ScorerKinds", {
   defaultValue: () => builtIn,
 })

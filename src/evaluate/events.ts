@@ -1,3 +1,4 @@
+/** Converts scored steps and episodes of agents to run events. Trainings and evaluations of language-model agents use it. */
 import type { RunEvent, StepScored } from "../run/record/RunEvent.ts"
 import type { PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
 
@@ -7,7 +8,7 @@ export interface Actor {
   readonly model: string | null
 }
 
-/** Makes the event of a step. */
+/** Makes the event of one scored step; observation and action are included only if `verbose` is set. */
 export const stepScored = (
   step: TimedStep,
   about: Omit<StepScored, "_tag" | "score" | "details"> & { readonly agent: Actor; readonly verbose: boolean },
@@ -19,7 +20,7 @@ export const stepScored = (
   return { ...event, details: { ...details, model: agent.model, agent: agent.type } }
 }
 
-/** Makes the events of an episode of a validation: its steps, and its failure if it failed. */
+/** Makes the events of a validation episode: one for each step, and one for the failure if the episode failed. */
 export const eventsOf = (
   { index, env, steps, totalScore, error }: PlayedEpisode,
   { seenEpisodes, ...how }: { readonly seenEpisodes: number; readonly agent: Actor; readonly verbose: boolean },

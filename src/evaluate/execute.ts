@@ -1,3 +1,7 @@
+/**
+ * Executes a prepared evaluation: plays the episodes, keeps the journal, and writes tables and the report. `Evaluations.ts`
+ * calls it.
+ */
 import { Clock, Effect, Schema, type Scope } from "effect"
 import { ConfigError, display, isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
 import { firstDifference } from "../config/difference.ts"
@@ -38,7 +42,7 @@ import type { ScorerError } from "./Scorer.ts"
 /** An agent to evaluate. */
 export interface Contestant {
   readonly name: string
-  /** Whether the config has the name. If not, it is derived from the agent's type. */
+  /** Whether the config names the agent. If not, the name is derived from the agent's type. */
   readonly isNamed: boolean
   readonly type: string
   readonly model: string | null
@@ -54,13 +58,13 @@ export interface Prepared {
   readonly scorers: ReadonlyArray<Scorer>
   /** The effective config, for `config.yaml`. */
   readonly effective: Plain
-  /** The settings that a resumed evaluation must share. The others change what is shown, not what was played. */
+  /** The settings that must be the same when the evaluation is resumed. The others change only what is displayed. */
   readonly identity: Plain
-  /** The rows of another evaluation, to compare with. */
+  /** The rows of another evaluation to compare with; null if there is none. */
   readonly other: ReadonlyArray<EpisodeRow> | null
   readonly logCalls: boolean
   readonly spent: Spent
-  /** The name of the config, for messages. */
+  /** The name of the config in error messages. */
   readonly source: string
   readonly place: OwnPlace | undefined
 }
@@ -68,16 +72,16 @@ export interface Prepared {
 /** The result of an evaluation, and the content of its `metrics.json`. */
 export const EvaluationResult = Schema.Struct({
   runDir: Schema.String,
-  /** Env steps, over all episodes. */
+  /** The number of env steps over all episodes. */
   steps: Schema.Int,
   episodes: Schema.Int,
   failed: Schema.Int,
-  /** The env scores of the first agent, in the form of a training's validation. */
+  /** The env scores of the first agent, in the same form as a training's validation; null if there are none. */
   validation: Schema.NullOr(ValidationSummary),
   report: Report.Report,
   /** The confidence level of the report's intervals. */
   confidence: Schema.Finite,
-  /** SHA-256 over all rows, without times. */
+  /** The SHA-256 over all rows without their times; equal digests mean equal results. */
   digest: Schema.String,
   wallSeconds: Schema.Finite,
 })
@@ -85,18 +89,18 @@ export type EvaluationResult = typeof EvaluationResult.Type
 
 export type ExecuteError = ConfigError | LmError | Run.RunError | JsonLinesError | ScorerError
 
-/** The number of cores; 1 where the platform doesn't say it. */
+/** Returns the number of CPU cores; 1 if the platform does not report it. */
 const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
 
 /** The state of an evaluation. */
 interface State {
   /** The rows of the episodes so far, over all agents, in order. */
   readonly rows: Array<EpisodeRow>
-  /** The places in the journal of the episodes that an earlier process played. Each is removed when it is used. */
+  /** Where the journal holds the episodes that an earlier process played. An entry is removed when it is used. */
   readonly earlier: Map<string, Journal.Kept>
 }
 
-/** Plays the episodes that aren't played yet, in a run's folder, and writes the report. */
+/** Plays the episodes that have not been played yet, and writes the tables and the report into the run's folder. */
 export const execute = Effect.fnUntraced(function* (
   prepared: Prepared,
 ): Effect.fn.Return<EvaluationResult, ExecuteError, RunStore | Recorder | Scope.Scope> {
@@ -139,7 +143,7 @@ const specOf = ({ settings, tasks, contestants, effective }: Prepared): RunSpec 
   }
 }
 
-/** Begins a new journal, or reads the journal of an earlier process. All other files are written anew. */
+/** Begins a new journal, or reads the journal of an earlier process. All other files are written again from the start. */
 const open = Effect.fnUntraced(function* (
   prepared: Prepared,
   files: RunFiles,
@@ -176,7 +180,7 @@ const playAll = Effect.fnUntraced(function* (
   }
 }, Effect.scoped)
 
-/** Plays all episodes of the agent in this place of the list, and records them in their order. */
+/** Plays all episodes of the agent at this index, and records them in order. */
 const play = Effect.fnUntraced(function* (
   prepared: Prepared,
   { rows, earlier }: State,
@@ -211,7 +215,7 @@ const play = Effect.fnUntraced(function* (
     }
     const played = yield* Evaluate.one(evaluation, index)
     const row = yield* episodeRow(played, { agent: name, scorers, price }).pipe(
-      // The place of a judge's call in the log and in the cache must not depend on what else is judged at the time.
+      // The judge's call must have the same place in the log and the cache whatever other calls are in progress.
       Effect.provideService(CallContext, { phase, purpose: "judgement", episode: index + 1, step: 0 }),
     )
     const entry = { played, row, spent: spent.save(), seconds: yield* seconds }
@@ -263,7 +267,7 @@ const play = Effect.fnUntraced(function* (
   ])
 })
 
-/** Checks that a folder without a journal is this same evaluation, and finished. */
+/** Fails unless a folder without a journal holds this same evaluation, finished. */
 const checkFinished = Effect.fnUntraced(function* (
   { effective, source }: Prepared,
   files: RunFiles,
@@ -296,7 +300,7 @@ const lasting = (config: unknown): Plain => {
   return rest
 }
 
-/** Fails if the journal was written with other settings. */
+/** Fails if the journal was written by an evaluation with other settings. */
 const refuseOther = ({ identity, source }: Prepared, then: Plain): Effect.Effect<void, ConfigError> => {
   const now: unknown = JSON.parse(JSON.stringify(identity))
   const current = isPlain(now) ? now : {}
@@ -308,7 +312,7 @@ const refuseOther = ({ identity, source }: Prepared, then: Plain): Effect.Effect
   return Effect.fail(ConfigError.at({ source }, key, problem))
 }
 
-/** Encodes a row without what depends on the clock or on failures of the server. */
+/** Encodes a row without the values that depend on the clock or on failures of the server. */
 const timeless = (
   { duration_ms: _duration, retries: _retries, scores, ...row }: EpisodeRow,
   timed: ReadonlySet<string>,

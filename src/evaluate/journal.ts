@@ -19,27 +19,27 @@ import { utf8 } from "../config/utf8.ts"
 export const Entry = Schema.Struct({
   played: PlayedEpisode,
   row: EpisodeRow,
-  /** What all agents had spent by then. */
+  /** The tokens and cost of all agents together, up to this episode. */
   spent: Spending,
   seconds: Schema.Finite,
 })
 export type Entry = typeof Entry.Type
 
-/** The first line: the settings that the episodes were played with. */
+/** The first line of a journal: the settings that the episodes were played with. */
 export const Head = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
 type Head = typeof Head.Type
 
-/** The place of an episode in the journal. Transcripts are read again one by one, as all of them would not fit in memory. */
+/** Where the journal holds an episode. Transcripts are read one at a time, because all of them would not fit in memory. */
 export interface Kept extends Part {
   readonly agent: string
   readonly index: number
 }
 
 export interface Earlier {
-  /** The settings in the first line; undefined where there is no journal. */
+  /** The settings in the first line; undefined if there is no journal. */
   readonly evaluation: Readonly<Record<string, unknown>> | undefined
   readonly entries: ReadonlyArray<Kept>
-  /** What was spent in all; undefined where nothing was played. */
+  /** The tokens and cost of all agents together; undefined if no episode was played. */
   readonly spent: Spending | undefined
   readonly seconds: number
 }
@@ -61,7 +61,7 @@ const asWritten = Effect.fnUntraced(function* (path: string, line: Line): Effect
 const seal = /,"sha256":"([0-9a-f]{64})"\}$/
 const sealLength = `,"sha256":"${"0".repeat(64)}"}`.length
 
-/** Hashes synchronously: what is played between two lines must not depend on a wait. */
+/** Hashes synchronously: waiting here could change the order in which episodes are played. */
 const digestOf = (bytes: Uint8Array): string => {
   const hash = new Sha256()
   hash.update(bytes)
@@ -93,7 +93,7 @@ const wasChanged = (path: string, { number }: Line): JsonLinesError =>
         : `${path}:${number}: the line was changed after it was written; remove it, and its episode is played again`,
   })
 
-/** Reads what an earlier process has played, and cuts off a line that it didn't finish. */
+/** Reads the episodes that an earlier process played, and removes an incomplete last line from the file. */
 export const readEarlier = Effect.fnUntraced(function* (
   run: RunFiles,
 ): Effect.fn.Return<Earlier, RunStoreError | JsonLinesError> {
@@ -143,11 +143,11 @@ export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunSt
   )
 }
 
-/** Writes the first line of a journal. */
+/** Writes the first line of a new journal. */
 export const begin = (run: RunFiles, evaluation: Head["evaluation"]): Effect.Effect<void, RunStoreError> =>
   run.append(files.journal, `${sealed({ evaluation })}\n`)
 
-/** Opens a journal to add episodes to it. An interruption waits until the line is whole. */
+/** Opens a journal to append episodes to it. An interruption waits until the current line is complete. */
 export const journal = Effect.fnUntraced(function* (
   run: RunFiles,
 ): Effect.fn.Return<(entry: Entry) => Effect.Effect<void, RunStoreError>, never, Scope.Scope> {

@@ -19,10 +19,10 @@ export interface EpisodeScore {
   readonly answer: string | null
 }
 
-/** Gives null if there are too few episodes. */
+/** Combines the episodes of a task into one value. Returns null if there are too few episodes. */
 export type Reducer = (samples: ReadonlyArray<EpisodeScore>) => number | null
 
-/** Sorts the values, since the last bits of a sum depend on the order. */
+/** Sorts the values, because the order of a sum changes its last bits. */
 const ordered = (samples: ReadonlyArray<EpisodeScore>): Float64Array =>
   Float64Array.from(samples, ({ value }) => value).sort()
 
@@ -35,7 +35,7 @@ export const passAt =
     const { length: n } = samples
     if (n < k) return null
     const missed = samples.filter(({ value }) => !(value >= threshold)).length
-    // C(missed, k) / C(n, k), factor by factor.
+    // This is C(missed, k) / C(n, k), computed factor by factor to avoid large numbers.
     let none = 1
     for (let drawn = 0; drawn < k; drawn++) none *= Math.max(0, missed - drawn) / (n - drawn)
     return 1 - none
@@ -48,7 +48,8 @@ export const bestOf =
     const { length } = samples
     if (length < n) return null
     const sorted = ordered(samples)
-    // The probability that the i-th lowest is the best is C(i, n - 1) / C(length, n), which is n / length for the highest.
+    // With values in ascending order, value i is the best of n with probability C(i, n - 1) / C(length, n). For the highest
+    // value that is n / length.
     let chance = n / length
     let sum = 0
     for (let at = length - 1; at >= n - 1; at--) {

@@ -22,7 +22,7 @@ import type { ScorerError } from "./Scorer.ts"
 const about = {
   /** The agent's name in the evaluation. */
   agent: Schema.String,
-  /** Counted from 1, as in score files. */
+  /** The number of the episode, counted from 1, as in score files. */
   episode_index: Schema.Int,
   /** The position of the task in the data set, counted from 0. */
   task: Schema.Int,
@@ -39,14 +39,14 @@ const ending = {
 
 export const EpisodeRow = Schema.Struct({
   ...about,
-  /** The data set's metadata of the task. */
+  /** The task's metadata from the data set. */
   metadata: Schema.Record(Schema.String, Schema.Unknown),
-  /** The last action, and the last target. */
+  /** The last action of the episode; null if there was none. */
   answer: Schema.NullOr(Schema.String),
   target: Schema.NullOr(Schema.String),
   /** The sum of the env's scores. */
   score: Schema.Finite,
-  /** The scores by the names of scorers; null if there was nothing to score. Empty for a failed episode. */
+  /** The scores by scorer name; null for a scorer that had nothing to score. Empty for a failed episode. */
   scores: Schema.Record(Schema.String, Schema.NullOr(Schema.Finite)),
   steps: Schema.Int,
   ...ending,
@@ -63,7 +63,7 @@ export type EpisodeRow = typeof EpisodeRow.Type
 
 export const StepRow = Schema.Struct({
   ...about,
-  /** Counted from 1. */
+  /** The number of the step in its episode, counted from 1. */
   step_index: Schema.Int,
   observation: Schema.String,
   action: Schema.NullOr(Schema.String),
@@ -90,7 +90,7 @@ const placeOf = ({ index, task, repeat, env }: PlayedEpisode, agent: string) => 
   env_type: env.type,
 })
 
-/** Makes the row of an episode, with its scores. */
+/** Makes the table row of an episode, and computes its scores. */
 export const episodeRow = Effect.fnUntraced(function* (
   played: PlayedEpisode,
   { agent, scorers, price }: RowOptions,

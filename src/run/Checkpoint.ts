@@ -1,6 +1,6 @@
 /**
- * Saves and loads checkpoints: folders below `checkpoints/`, each written as a whole, with a manifest of its files' digests.
- * `latest` always names one that is whole.
+ * Saves and loads checkpoints: folders below `checkpoints/`, each written completely or not at all, with a manifest of its
+ * files' digests. `latest` always points to a complete checkpoint.
  *
  * @example
  * ```ts
@@ -32,17 +32,20 @@ import { sha256, Sha256 } from "../config/sha256.ts"
 import * as Layout from "./Layout.ts"
 import { utf8 } from "../config/utf8.ts"
 
-/** A checkpoint that cannot be used, with the file that is damaged or missing. */
+/** The error of a checkpoint that cannot be used; it names the file that is damaged or missing. */
 export class CheckpointError extends Schema.TaggedError<CheckpointError>()("CheckpointError", {
   path: Schema.String,
   message: Schema.String,
 }) {}
 
-/** Which checkpoints are kept. The one that `latest` names is never deleted. */
+/** Says which checkpoints are kept. The checkpoint that `latest` points to is never deleted. */
 export const RetentionStrategy = Schema.Union([
-  /** Keeps the newest `keep`; 0 keeps all. */
+  /** Keeps the newest `keep` checkpoints; 0 keeps all. */
   Schema.TaggedStruct("LastN", { keep: naturalInt }),
-  /** Keeps the `keep` best by validation score. Of equal scores the later is better; no score is the worst. */
+  /**
+   * Keeps the `keep` checkpoints with the best validation scores. Of equal scores the later one is kept; no score counts as
+   * the worst.
+   */
   Schema.TaggedStruct("TopKValidation", { keep: positiveInt }),
 ])
 export type RetentionStrategy = typeof RetentionStrategy.Type
@@ -50,7 +53,7 @@ export type RetentionStrategy = typeof RetentionStrategy.Type
 /** The file `manifest.json` of a checkpoint, by which damage is detected. */
 export const Manifest = Schema.Struct({
   step: Schema.Int,
-  /** The score of the validation at that step, if there was one. */
+  /** The validation score at this step; null if there was no validation. */
   score: Schema.NullOr(Schema.Finite),
   files: Schema.Record(Schema.String, Schema.Struct({ sha256: Schema.String, bytes: Schema.Int })),
 })
@@ -59,21 +62,21 @@ type Description = Manifest["files"][string]
 const decodeManifest = Schema.decodeUnknownEffect(Schema.fromJsonString(Manifest))
 
 export interface NewCheckpoint {
-  /** The name of the folder: `step_000000020480`. */
+  /** The name of the checkpoint's folder, e.g. `step_000000020480`. */
   readonly name: string
-  /** The order of checkpoints is that of their steps, not of their names. */
+  /** The step of the run. Checkpoints are ordered by this number, not by their names. */
   readonly step: number
-  /** The validation score at this step, if there was one. */
+  /** The validation score at this step; null if there was no validation. */
   readonly score: number | null
   readonly strategy: RetentionStrategy
-  /** The content of each file: bytes, or an iterable of parts, which is read once. */
+  /** The content of each file: bytes, or an iterable of parts, which is iterated only once. */
   readonly files: Readonly<Record<string, Contents>>
 }
 
 interface Intact<File> {
   readonly name: string
   readonly files: Readonly<Record<string, File>>
-  /** Newer checkpoints, which are damaged. */
+  /** The newer checkpoints that were skipped because they are damaged. */
   readonly skipped: ReadonlyArray<{ readonly name: string; readonly reason: string }>
 }
 
@@ -89,7 +92,7 @@ export interface Opened extends Intact<OpenedFile> {}
 
 const folder = Layout.checkpoints
 const manifestFile = Layout.inCheckpoint.manifest
-/** Saves a checkpoint, makes `latest` name it, and deletes those that the strategy does not keep. */
+/** Saves a checkpoint, makes `latest` point to it, and deletes the checkpoints that the strategy does not keep. */
 export const save = Effect.fnUntraced(function* (
   run: FileTree,
   checkpoint: NewCheckpoint,
@@ -110,7 +113,7 @@ export const save = Effect.fnUntraced(function* (
     const value: Manifest = { step, score, files: Object.fromEntries(inOrder) }
     return { [manifestFile]: utf8.encode(prettyJson(value)) }
   }
-  // If all digests are known now, the manifest is flushed to disk together with the other files.
+  // If all digests are already computed, the manifest is flushed to disk together with the other files.
   yield* described.size === Object.keys(files).length
     ? run.writeDirectory(`${folder}/${name}`, { ...contents, ...manifest() })
     : run.writeDirectory(`${folder}/${name}`, contents, manifest)
@@ -119,7 +122,7 @@ export const save = Effect.fnUntraced(function* (
   yield* prune(run, strategy, name)
 })
 
-/** Passes the parts on, and describes the whole file after the last one. */
+/** Yields the parts unchanged, and calls `done` with the size and digest of the whole file after the last part. */
 function* describing(parts: Iterable<Uint8Array>, done: (found: Description) => void): Generator<Uint8Array> {
   const hash = new Sha256()
   for (const part of parts) {
@@ -130,7 +133,7 @@ function* describing(parts: Iterable<Uint8Array>, done: (found: Description) => 
   done({ sha256: hash.hex(), bytes })
 }
 
-/** Tells the folder of a checkpoint from temporary folders and pointers. */
+/** Tells whether a name is that of a checkpoint's folder, and not of a temporary folder or of `latest`. */
 const isName = (name: string): boolean =>
   !name.startsWith(".") && name !== Layout.latest && name !== Layout.latestPointer
 
@@ -155,7 +158,7 @@ const prune = Effect.fnUntraced(function* (
   for (const { name } of retire(ranked, strategy)) if (name !== latest) yield* run.remove(`${folder}/${name}`)
 })
 
-/** Picks the checkpoints that a strategy does not keep. */
+/** Returns the checkpoints that a strategy does not keep, so that they can be deleted. */
 export const retire = <A extends { readonly manifest: { readonly step: number; readonly score: number | null } }>(
   checkpoints: ReadonlyArray<A>,
   strategy: RetentionStrategy,
@@ -182,7 +185,7 @@ const readManifest = Effect.fnUntraced(function* (
   )
 })
 
-/** Reads a file and checks it against the manifest. */
+/** A function that reads a file and checks its size and digest against the manifest. */
 type ReadFile<File> = (
   run: FileTree,
   path: string,
@@ -230,7 +233,7 @@ const readIntact = Effect.fnUntraced(function* <File>(
   const files: Record<string, File> = {}
   for (const [file, expected] of Object.entries(manifest.files)) {
     const path = `${folder}/${name}/${file}`
-    // This check also keeps a manifest from naming a file outside of the checkpoint.
+    // This check also prevents a manifest from naming a file outside of the checkpoint's folder.
     if (!found.includes(file)) return yield* damagedAt(run, path, "the file is missing")
     files[file] = yield* readFile(run, path, expected)
   }
@@ -238,13 +241,13 @@ const readIntact = Effect.fnUntraced(function* <File>(
 })
 
 /**
- * Loads the named checkpoint, which must be intact, or for `latest` the newest intact one, with the reasons why newer ones
- * were skipped. If all are damaged, the error is that of the newest.
+ * Loads a checkpoint by name, or for `latest` the newest intact one. The named checkpoint must be intact; for `latest`, the
+ * result lists the newer damaged ones with reasons. If all are damaged, fails with the error of the newest.
  */
 export const load = (run: FileTree, wanted: string): Effect.Effect<Loaded, CheckpointError | RunStoreError> =>
   find(run, wanted, readWhole)
 
-/** Opens a checkpoint like `load`, but checks and reads its files in parts. */
+/** Opens a checkpoint as `load` does, but checks and reads its files in parts, without a copy in memory. */
 export const open = (run: FileTree, wanted: string): Effect.Effect<Opened, CheckpointError | RunStoreError> =>
   find(run, wanted, readParts)
 
@@ -282,7 +285,10 @@ const find = Effect.fnUntraced(function* <File>(
   return yield* first ?? none
 })
 
-/** Lists the checkpoints of a run: the one that `latest` names, then the others from the newest step to the oldest. */
+/**
+ * Lists the names of a run's checkpoints: first the one that `latest` points to, then the others from the newest step to the
+ * oldest.
+ */
 export const names = Effect.fnUntraced(function* (
   run: FileTree,
 ): Effect.fn.Return<ReadonlyArray<string>, RunStoreError> {
@@ -290,7 +296,7 @@ export const names = Effect.fnUntraced(function* (
   const checkpointNames = yield* namesIn(run)
   const steps = new Map<string, number>()
   for (const name of checkpointNames) {
-    // If the manifest is damaged, the folder's name still has the step.
+    // If the manifest is damaged, take the step from the folder's name.
     const step = (yield* manifestOf(run, name))?.step ?? Number(/\d+$/.exec(name)?.[0] ?? -1)
     steps.set(name, name === latest ? Infinity : step)
   }
@@ -300,7 +306,7 @@ export const names = Effect.fnUntraced(function* (
 /** The file `latest.json`, which names the newest checkpoint. */
 export const Pointer = Schema.Struct({ path: Schema.String })
 
-/** Reads the name of the latest checkpoint: from the link `latest`, or from `latest.json` where there are no links. */
+/** Reads the name of the latest checkpoint from the link `latest`, or from `latest.json` on systems without links. */
 export const latestName = Effect.fnUntraced(function* (
   run: FileTree,
 ): Effect.fn.Return<string | undefined, RunStoreError> {

@@ -20,11 +20,11 @@ type Failure = Checkpoint.CheckpointError | RunStoreError
 export interface RunCheckpoints {
   /** Saves a checkpoint, makes it the latest, and deletes those that its strategy does not keep. */
   readonly save: (checkpoint: Checkpoint.NewCheckpoint) => Effect.Effect<void, Failure>
-  /** The names of all checkpoints: the latest, then the others from new to old. */
+  /** The names of all checkpoints: the latest, then the others from the newest to the oldest. */
   readonly list: Effect.Effect<ReadonlyArray<string>, Failure>
   /** Loads the newest intact checkpoint, and lists the damaged ones that are newer. Fails if none is intact. */
   readonly latest: Effect.Effect<Checkpoint.Loaded, Failure>
-  /** Loads the checkpoint of that name. Fails if it is missing or damaged. */
+  /** Loads the checkpoint with this name. Fails if it is missing or damaged. */
   readonly at: (name: string) => Effect.Effect<Checkpoint.Loaded, Failure>
 }
 
@@ -40,9 +40,12 @@ export const Checkpoints = Context.Reference<(run: RunFiles) => RunCheckpoints>(
   defaultValue: () => within,
 })
 
-/** Keeps checkpoints in a store of one's own, which opens the folder of a run's checkpoints by the run's path. */
+/**
+ * Makes the Layer that keeps checkpoints in a custom store. `folderAt` opens the folder of a run's checkpoints by the run's
+ * path.
+ */
 export const layer = (folderAt: (directory: string) => Folder): Layer.Layer<never> =>
   Layer.succeed(Checkpoints, ({ directory }) => within(treeOf(directory, folderAt(directory))))
 
-/** Keeps checkpoints in memory, so only this process can resume the run. */
+/** The Layer that keeps checkpoints in memory, so only this process can resume the run. */
 export const layerMemory: Layer.Layer<never> = Layer.suspend(() => layer(inMemory(new Map())))

@@ -5,15 +5,18 @@ import type { RunSpec } from "./RunSpec.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 
-/** A checkpoint without the state of the run, which `Run` adds as `runtime.json`. */
+/** The content of a checkpoint, without the state of the run: `Run` adds that as `runtime.json`. */
 export interface Parts extends Omit<NewCheckpoint, "strategy"> {
-  /** The path in the event `CheckpointSaved`. */
+  /** The path of the checkpoint for the event `CheckpointSaved`. */
   readonly path: string
-  /** More keys of `runtime.json`, for other programs. */
+  /** Additional keys of `runtime.json`, which other programs read. */
   readonly runtime?: Readonly<Record<string, unknown>>
 }
 
-/** The run that a loop works for: its files, its recording and its clock. `Run.execute` provides it. */
+/**
+ * The run that the training or evaluation loop belongs to: its files, its recording and its clock. `Run.execute` provides
+ * this service.
+ */
 export class CurrentRun extends Context.Service<
   CurrentRun,
   {
@@ -24,7 +27,7 @@ export class CurrentRun extends Context.Service<
     readonly secondsHere: Effect.Effect<number>
     /** The seconds that all processes have spent on the run. */
     readonly seconds: Effect.Effect<number>
-    /** Flushes the recording, then saves the run's state with these parts. */
+    /** Flushes the recording, then saves a checkpoint of the run's state with these parts. */
     readonly save: (parts: Parts) => Effect.Effect<void, CheckpointError | RunStoreError>
   }
 >()("effect-rl/run/CurrentRun") {}

@@ -1,10 +1,10 @@
 /**
  * Names every file and folder of a run. No other file in `src/` spells one of these names, so the layout of a run can be
- * read, and changed, here. Paths are relative to the run's folder, with `/`; where that folder itself lies, `identifier.ts`
- * says.
+ * read, and changed, here. Paths are relative to the run's folder, with `/`. The path of that folder
+ * itself is defined in `identifier.ts`.
  *
- * A run's config can place its checkpoints, its scores and its logs elsewhere. Writers and readers use the usual paths all
- * the same: `Places` says where they really lie, and `locate` translates.
+ * A run's config can place its checkpoints, its scores and its logs elsewhere. Writers and readers still use the
+ * usual paths: `Places` maps them to the actual ones, and `locate` translates a path.
  *
  * @example
  * ```ts
@@ -26,7 +26,7 @@ const numberIn = (pattern: RegExp, name: string): number | undefined => {
 
 /** The description of a run */
 
-/** The effective config. A folder that has it is a run, and `effect run` accepts it back. */
+/** The effective config. A folder with this file is a run, and `effect run` accepts the file as input. */
 export const config = "config.yaml"
 export const configJson = "config.json"
 export const description = "description.txt"
@@ -48,9 +48,9 @@ export const sweepCommand = "sweep.txt"
 /** The results of a run */
 
 export const metrics = "metrics.json"
-/** The validations, in the format of RLtools. It is written last: a run that has it is finished. */
+/** The validations, in the format of RLtools. This file is written last: a run that has it is finished. */
 export const returns = "return.json"
-/** The files that a new attempt at a run removes first: with them, the run would look finished. */
+/** The files that a run deletes before it starts or resumes: with them, the run would look finished. */
 export const results: ReadonlyArray<string> = [returns, metrics]
 
 /* Scores and rollouts, line by line */
@@ -101,7 +101,7 @@ export const samples = "samples.jsonl"
 
 const memories = "memories"
 const memoryName = (episode: number): string => `memory_${episode}.jsonl`
-/** Returns the file of an agent's memory after an episode. */
+/** Returns the path of the agent's memory after this many episodes. */
 export const memory = (episode: number): string => `${memories}/${memoryName(episode)}`
 
 const callsFolder = "llm_calls"
@@ -113,13 +113,13 @@ interface CallPlace {
   readonly step: number
 }
 
-/** Returns the folder of calls of one purpose. */
+/** Returns the folder for the model calls of one phase and purpose. */
 export const callFolder = ({ phase, purpose }: Pick<CallPlace, "phase" | "purpose">): string => {
   const folder = typeof phase === "string" ? phase : `validation/val_${phase.seenEpisodes}`
   return `${callsFolder}/${folder}/${purpose}s`
 }
 
-/** Returns the file of one call of a model; `call` is its number in the step, from 0. */
+/** Returns the path of the file of one model call; `call` is its number within the step, from 0. */
 export const callFile = (place: CallPlace, call: number): string => {
   const { purpose, episode, step } = place
   const name = `${purpose}_episode_${padded(episode, 6)}_step_${padded(step, 4)}_call_${padded(call, 2)}.json`
@@ -129,14 +129,17 @@ export const callFile = (place: CallPlace, call: number): string => {
 /* Checkpoints */
 
 export const checkpoints = "checkpoints"
-/** In the folder of checkpoints: a link to the newest one, and a file that names it for systems without links. */
+/**
+ * The pointers in the folder of checkpoints: a link to the newest checkpoint, and a file with its name for systems without
+ * links.
+ */
 export const latest = "latest"
 export const latestPointer = "latest.json"
 
 export const checkpoint = (name: string): string => `${checkpoints}/${name}`
 export const checkpointFile = (name: string, file: string): string => `${checkpoint(name)}/${file}`
 
-/** Trainings count steps, language-model agents count episodes. */
+/** The unit in a checkpoint's name: trainings count steps, language-model agents count episodes. */
 type CheckpointUnit = "step" | "ep"
 const checkpointDigits: Readonly<Record<CheckpointUnit, number>> = { step: 15, ep: 6 }
 
@@ -161,11 +164,11 @@ export const inCheckpoint = {
   weights: "weights.safetensors",
   envs: "envs.safetensors",
   policy: "policy.onnx",
-  /** Returns the file of a named part of the learner's state. */
+  /** Returns the name of the file for a named part of the learner's state, e.g. the optimiser. */
   arrays: (part: string): string => `${part}.safetensors`,
 } as const
 
-/** Returns the part of the learner's state in a file of a checkpoint; undefined for other files. */
+/** Returns the name of the part of the learner's state that a checkpoint file holds; undefined for other files. */
 export const arraysOf = (file: string): string | undefined => /^(.*)\.safetensors$/.exec(file)?.[1]
 
 /** The exports of a training at some step, as RLtools' viewer expects them */
@@ -214,12 +217,12 @@ export const sweepLock = "sweep.lock"
  */
 export const seedsSummary = "seeds.json"
 
-/* Files that grow by lines, and in the end must equal those of an uninterrupted run */
+/** Files that grow line by line. After a resume, they must end up equal to those of an uninterrupted run. */
 
-/** The logs among them; damage to these does not prevent a resume. */
+/** The logs among the growing files. Damage to a log does not prevent a resume. */
 export const growingLogs: ReadonlyArray<string> = [tensorBoard, progressCsv]
 
-/** Folders with growing files, and the names of these files. */
+/** The folders that hold growing files, each with a pattern for the names of these files. */
 export const growingFolders: Readonly<Record<string, RegExp>> = {
   [trainScoresFolder]: /\.jsonl$/,
   [validationScoresFolder]: /\.jsonl$/,
@@ -234,12 +237,12 @@ export const growingFolders: Readonly<Record<string, RegExp>> = {
 /** Maps the usual paths of files and folders to their actual ones: `{ checkpoints: "models" }`. */
 export type Places = Readonly<Record<string, string>>
 
-/** The places in a config. A folder is absolute or relative to the run's. */
+/** The settings of a config that place files. A folder is absolute, or relative to the run's folder. */
 interface Placement {
   readonly checkpoints?: string | null | undefined
   /** The folder of run.log, logs.tfevents and progress.csv. */
   readonly logs?: string | null | undefined
-  /** The path of a file of scores, next to which `scores/` is put, or that folder itself. */
+  /** The folder that `scores/` is put into; if the path has a suffix such as `.jsonl`, the folder of that path. */
   readonly scores?: string | null | undefined
 }
 
@@ -274,7 +277,7 @@ export const placesAt = (values: ReadonlyArray<unknown>): Places => {
 /** Returns the places in a config, with the keys of config.yaml. */
 export const placesIn = (config: unknown): Places => placesAt(placeKeys.map((path) => dataAt(config, path)))
 
-/** Returns the actual path of a file by its usual path. */
+/** Returns the actual path of a file, given its usual path. */
 export const locate = (places: Places, path: string): string => {
   for (const [from, to] of Object.entries(places)) {
     if (path === from) return to

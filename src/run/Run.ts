@@ -40,24 +40,29 @@ import { RunStoreError } from "./store/RunStoreError.ts"
 
 export type RunError = CheckpointError | RunStoreError
 
-/** A run of one kind: how it starts, what it does, how it is saved, and what comes of it. */
+/** Describes how to execute one kind of run: how it starts, what it does, how it is saved, and what its result is. */
 export interface Program<S, A, E, R> {
   readonly spec: RunSpec
-  /** The time from which the run's seconds count: compiling comes before there is a folder. */
+  /**
+   * The time, in milliseconds, from which the run's duration counts. It includes compiling, which happens before the folder
+   * exists.
+   */
   readonly startedAtMillis: number
   /** The results folder that the config asks for, instead of the launcher's. */
   readonly place?: OwnPlace | undefined
-  /** Files and folders that the config puts elsewhere. */
+  /** The files and folders that the config places elsewhere. */
   readonly places?: Layout.Places
-  /** Results of an earlier process, which are removed as metrics.json and return.json are. */
+  /** Result files of an earlier process to remove, in addition to metrics.json and return.json. */
   readonly results?: ReadonlyArray<string>
-  /** Makes a new state, or restores what was saved. The files still are as the earlier process left them. */
+  /**
+   * Makes a new state, or restores the saved one. At this time the run's files are still as the earlier process left them.
+   */
   readonly open: (files: RunFiles, saved: Saved<S> | undefined) => Effect.Effect<Opened<S, A>, E, R>
-  /** Works until the run is over. */
+  /** Does the work of the run, until it is over. */
   readonly loop: (state: S) => Effect.Effect<void, E, CurrentRun | R>
-  /** How the state is saved. A kind without checkpoints keeps a journal of its own instead. */
+  /** How the state is saved. An evaluation has no checkpoints, so it leaves this out and keeps a journal instead. */
   readonly saving?: Saving<S, E, R>
-  /** The progress, for the event of the run's end: steps or episodes, whichever the kind counts. */
+  /** Returns the progress for the event of the run's end. A kind that does not count one of the numbers repeats the other. */
   readonly position: (state: S) => { readonly step: number; readonly episodes: number }
   readonly result: {
     readonly schema: Schema.Codec<A, unknown>
@@ -73,14 +78,14 @@ export interface Result<A> {
   readonly evaluations: ReadonlyArray<Evaluation>
 }
 
-/** A state to begin with. */
+/** The state with which the loop begins. */
 export interface Opened<S, A> {
   readonly state: S
   /** The step at which the run resumes; null for a new run. */
   readonly resumedFromStep: number | null
-  /** Tells whether a finished run with this result has nothing left to do. Unless given, there is always something. */
+  /** Tells whether a finished run with this result has nothing left to do. If left out, the run is always executed again. */
   readonly isOver?: (finished: A) => boolean
-  /** The seconds that earlier processes spent, for a kind without checkpoints. */
+  /** The seconds that earlier processes spent on the run, for a kind of run without checkpoints. */
   readonly seconds?: number
   readonly notes?: ReadonlyArray<string>
   readonly warnings?: ReadonlyArray<string>
@@ -88,43 +93,43 @@ export interface Opened<S, A> {
 
 /** How the state of a run is saved in checkpoints. */
 interface Saving<S, E, R> {
-  /** Saving encodes the state by this Schema, and restoring decodes it. */
+  /** The Schema that encodes the state for saving and decodes it for restoring. */
   readonly schema: Schema.Codec<S, unknown>
   /** The settings that a resumed run must share with the run that was saved. */
   readonly settings: Plain
   readonly strategy: RetentionStrategy
   /** Checks the folder of a run to resume, before anything else is read from it or changed. */
   readonly check?: (files: RunFiles) => Effect.Effect<void, E>
-  /** Saves a checkpoint by `CurrentRun`, after undoing what an interrupted loop left half done. */
+  /** Saves a checkpoint through `CurrentRun`. First undoes any work that an interruption left incomplete. */
   readonly save: (state: S) => Effect.Effect<void, E, CurrentRun | R>
-  /** Tells whether the run is over and completely saved. */
+  /** Tells whether the run is over and its last checkpoint is saved. */
   readonly isSaved: (state: S) => boolean
-  /** Whether a checkpoint is saved after a failure, too. */
+  /** Whether a checkpoint is also saved after the loop failed. */
   readonly savesOnFailure: boolean
 }
 
 /** A checkpoint after it was read and checked. */
 export interface Saved<S> extends Target {
   readonly state: S
-  /** The seconds that the run had taken. */
+  /** The seconds that the run had taken when the checkpoint was saved. */
   readonly seconds: number
   /** All files of the checkpoint. */
   readonly files: Loaded["files"]
-  /** Newer checkpoints that are damaged. */
+  /** Warnings about newer checkpoints that are damaged. */
   readonly warnings: ReadonlyArray<string>
 }
 
-/** The fields of `runtime.json` in every checkpoint. */
+/** Returns the fields that `runtime.json` has in every checkpoint. */
 export const savedFields = <S>(state: Schema.Codec<S, unknown>) => ({
   progress: state,
-  /** The seconds that the run had taken. */
+  /** The seconds that the run had taken when the checkpoint was saved. */
   seconds: Schema.Finite,
   appended: Appended,
   /** The settings that a resumed run must share with this one. */
   settings: Schema.Record(Schema.String, Schema.Unknown),
 })
 
-/** Executes a run from its start, or from where an earlier process stopped, to its result. */
+/** Executes a run from its start, or from where an earlier process stopped, and returns its result. */
 export const execute = Effect.fn("effect-rl.run")(function* <
   S,
   A extends { readonly runDir: string },
@@ -167,7 +172,7 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   )
 })
 
-/** Restores a run's state from one of its checkpoints and uses it, without writing anything about the run. */
+/** Restores a run's state from one of its checkpoints and passes it to a function. Writes nothing into the run's folder. */
 export const inspect = Effect.fnUntraced(function* <S, A, B, E extends { readonly message: string }, R>(
   program: Program<S, A, E, R> & { readonly saving: Saving<S, E, R> },
   checkpoint: string,
@@ -273,7 +278,7 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
 
   const exit = yield* Effect.exit(restore(loop(state)))
   const isInterrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-  // An interruption after the last checkpoint is ignored: there is nothing left to interrupt.
+  // Ignore an interruption that comes after the last checkpoint: all work is done and saved.
   if (Exit.isSuccess(exit) || (isInterrupted && saving?.isSaved(state) === true)) return yield* ended("finished", null)
   if (isInterrupted) {
     // `interrupted` promises that the run can be resumed, so it must be saved first.
@@ -283,9 +288,9 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
     return yield* exit
   }
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-  // After a failure of the store its files are unreliable, so the checkpoint before remains the last.
+  // After a failure of the store its files are unreliable, so do not replace the previous checkpoint.
   if (saving?.savesOnFailure === true && !(error instanceof RunStoreError)) yield* Effect.ignore(saving.save(state))
-  // Ignore a failure to record the end (the disk is full): it would hide the first error.
+  // If recording the end fails too (for example because the disk is full), report the first error.
   const isBudget = error instanceof LmError && error.reason === "budget"
   yield* Effect.ignore(isBudget ? ended("stopped", error.message) : ended("failed", Cause.pretty(exit.cause)))
   return yield* exit

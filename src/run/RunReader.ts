@@ -1,7 +1,7 @@
 /**
- * Reads the folder of a run. A `RunReader` reads each file when it is first needed, and once: a listing of ten thousand runs
- * opens only what its filters, its order and its columns need. For a run that is watched while it grows, `follow` reads
- * scores and metrics again and again, and only what was appended.
+ * Reads the folder of a run. A `RunReader` reads each file when it is first needed, and once: a listing of ten thousand
+ * runs opens only the files that its filters, its order and its columns need. For a run that is watched while it grows,
+ * `follow` reads scores and metrics repeatedly, and each time only the bytes that were appended.
  *
  * @example
  * ```ts
@@ -51,12 +51,12 @@ export interface RunReader {
   readonly entry: RunEntry
   readonly isFinished: Effect.Effect<boolean>
   readonly state: Effect.Effect<RunState>
-  /** Undefined without config.yaml. */
+  /** The kind of the run; undefined if it has no config.yaml. */
   readonly kind: Effect.Effect<RunKind | undefined>
   readonly steps: Effect.Effect<number | undefined>
   /** The number of training episodes. */
   readonly episodes: Effect.Effect<number | undefined>
-  /** The mean return of the last validation, and of the best. */
+  /** The mean return of the last validation; undefined if there is none. */
   readonly validation: Effect.Effect<number | undefined>
   readonly bestValidation: Effect.Effect<number | undefined>
   readonly curve: Effect.Effect<ReadonlyArray<Validation>>
@@ -67,27 +67,30 @@ export interface RunReader {
   readonly configAt: (path: ReadonlyArray<string>) => Effect.Effect<unknown>
   /** The files and folders that the config places elsewhere. */
   readonly places: Effect.Effect<Layout.Places>
-  /** Returns the actual path of a file or folder by its usual path in the run. */
+  /** Returns the actual path of a file or folder, given its usual path in the run. */
   readonly locate: (path: string) => Effect.Effect<string>
-  /** Returns the last lines of run.log within so many bytes. */
+  /** Returns the whole lines within the last `bytes` bytes of run.log. */
   readonly log: (bytes: number) => Effect.Effect<ReadonlyArray<string>>
 }
 
-/** A line of scores has about 300 bytes; with the texts of an agent it may be longer. */
+/**
+ * The numbers of bytes to read from the end of a score file. A line has about 300 bytes; with an agent's texts it may be
+ * longer.
+ */
 const tailBytes = [4096, 1024 * 1024]
 
-/** Enough for the last line of a log. */
+/** The number of bytes to read from the end of a log; enough for its last line. */
 const logBytes = 4096
 
 /**
- * Reads all runs of a source. Readers of one source share what their configs have in common. Whoever has listed the folder
- * of a run gives the names in it, so that it isn't listed again.
+ * Makes a function that returns the reader of a run. All readers of one source share parsed parts of configs. A caller that
+ * has already listed the run's folder passes the names, so that the folder is not listed again.
  */
 export const over = (source: FileSource): ((entry: RunEntry, listed?: Listed) => RunReader) => {
   const configs = configReader()
   const counts = new Map<string, { readonly position: Position; readonly lines: number }>()
 
-  /** Counts the lines of a file; when it is counted again, only what was appended is read. */
+  /** Counts the lines of a file. A second call reads only the bytes that were appended since the first. */
   const lineCount = Effect.fnUntraced(function* (file: string): Effect.fn.Return<number> {
     let { position, lines } = counts.get(file) ?? { position: start, lines: 0 }
     position = yield* readOn(source, file, position, {
@@ -162,7 +165,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
       (values) => Layout.placesAt(values),
     ),
   )
-  /** Returns the actual path. The config is read only if the file is missing from its usual place. */
+  /** Returns the actual path of a file. The config is read only if the file is missing from its usual place. */
   const located = Effect.fnUntraced(function* (path: string): Effect.fn.Return<string> {
     if (yield* has(path.split("/")[0])) return path
     return Layout.locate(yield* places, path)
@@ -180,7 +183,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return damaged ? Effect.as(warn(file, "it has lines that are no scores"), lines) : Effect.succeed(lines)
   }
 
-  /** The episodes in a file of validations, which several facts need. */
+  /** Reads the episodes in a file of validations; several facts share the result. */
   const episodesIn = Effect.fnUntraced(function* (file: string): Effect.fn.Return<ReadonlyArray<Played>> {
     const before = played.get(file)
     if (before !== undefined) return before
@@ -243,7 +246,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
         const { line, isDamaged } = newestIn(text)
         if (isDamaged) yield* warn(file, "it has lines that are no scores")
         if (line === undefined) continue
-        // Agents that talk write one line per step, so the number of lines is the number of steps.
+        // A language-model agent writes one line per step, so the number of lines is the number of steps.
         return { line, steps: line.of === "episode" ? line.step : yield* lineCount(at(file)) }
       }
       return undefined
@@ -291,7 +294,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     Effect.gen(function* () {
       if (yield* isFinished) return stateOf({ isFinished: true, isOwned: false, hasFailed: false })
       const owner = yield* textOf(Layout.lock)
-      // A lock without a name was left by a writer that was killed before it wrote its name.
+      // A lock file without a name was left by a process that was killed before it wrote its name.
       const isOwned = owner !== undefined && owner !== "" && (yield* source.isAlive(owner))
       const hasFailed = !isOwned && isFailure((yield* log(logBytes)).at(-1) ?? "")
       return stateOf({ isFinished: false, isOwned, hasFailed })
@@ -327,7 +330,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   }
 }
 
-/** Returns the last line of scores at the end of a file. Half a line after it is still being written. */
+/** Returns the last whole line of scores in the end of a file. An incomplete line after it is still being written. */
 const newestIn = (text: string): { readonly line: ScoreLine | undefined; readonly isDamaged: boolean } => {
   const whole = text.split("\n").slice(0, -1)
   for (let at = whole.length - 1; at >= 0; at--) {
@@ -337,10 +340,10 @@ const newestIn = (text: string): { readonly line: ScoreLine | undefined; readonl
   return { line: undefined, isDamaged: whole.length > 0 }
 }
 
-/** The path of a run's file, which the config may have placed at an absolute path. */
+/** Returns the path of a run's file. The config may have placed the file at an absolute path. */
 const pathIn = (run: string, file: string): string => (file.startsWith("/") ? file : `${run}/${file}`)
 
-/** Returns the last whole lines of a file within so many bytes. */
+/** Returns the whole lines within the last `bytes` bytes of a file. */
 const tail = (source: FileSource, file: string, bytes: number): Effect.Effect<string | undefined> =>
   Effect.map(source.part(file, -bytes), (part) => {
     if (part === undefined) return undefined
@@ -348,7 +351,7 @@ const tail = (source: FileSource, file: string, bytes: number): Effect.Effect<st
     return part.length < bytes ? text : text.slice(text.indexOf("\n") + 1)
   })
 
-/** Runs an Effect once and keeps its result. Callers within one run come one after another, so this needs no lock. */
+/** Makes an Effect that runs once and keeps its result. Callers within one run are sequential, so no lock is needed. */
 const once = <A>(effect: Effect.Effect<A>): Effect.Effect<A> => {
   let result: { readonly value: A } | undefined
   return Effect.suspend(() => {

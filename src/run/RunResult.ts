@@ -14,15 +14,15 @@ export const RunResult = Schema.Struct({
   runDir: Schema.String,
   steps: Schema.Int,
   episodes: Schema.Int,
-  /** Mean return of all training episodes; null before the first one ends. */
+  /** The mean return of all training episodes; null before the first episode ends. */
   meanScore: Schema.NullOr(Schema.Finite),
-  /** Mean return of the last 100 training episodes. */
+  /** The mean return of the last 100 training episodes; null before the first episode ends. */
   meanReturn: Schema.NullOr(Schema.Finite),
-  /** The last validation. */
+  /** The summary of the last validation; null if there was none. */
   validation: Schema.NullOr(ValidationSummary),
-  /** Validations that failed; run.log says why. */
+  /** The number of validations that failed; run.log has the reasons. */
   failedValidations: Schema.Int,
-  /** SHA-256 over the final weights and all scores. */
+  /** The SHA-256 over the final weights and all scores; equal digests mean equal runs. */
   digest: Schema.String,
   wallSeconds: Schema.Finite,
   stepsPerSecond: Schema.Finite,

@@ -23,11 +23,11 @@ interface Described {
   readonly identity: RunIdentity
   /** The effective config, which becomes `config.yaml`. */
   readonly config: Plain
-  /** The line in `description.txt`. */
+  /** The text of `description.txt`. */
   readonly description: string
   readonly env: string
   readonly algorithm: string
-  /** The device of each program, or the model of each agent. */
+  /** The device of each program, or for agents the model of each agent. */
   readonly devices: Readonly<Record<string, string>>
   /** The length of the whole run: env steps of a training, episodes of any other run. */
   readonly total: number
@@ -60,12 +60,12 @@ export const startedOf = (spec: RunSpec, resumedFromStep: number | null): RunSta
   }
 }
 
-/** The Schema of the key `kind` in a config: it may be left out, but may not name another kind. */
+/** Makes the Schema of the key `kind` in a config: the key may be left out, but must not name another kind. */
 export const kindField = <K extends RunKind>(kind: K) => withDefault(Schema.Literal(kind), kind)
 
 const decodeKind = Schema.decodeUnknownOption(RunKind)
 
-/** Keys that only configs of agents' trainings have. */
+/** The keys that occur only in configs of agents' trainings. */
 const keysOfAgents = ["runtime", "train_dataset", "trainDataset", "validation_dataset", "validationDataset"]
 
 /** Tells the kind of run that a config is for. This is the only place that decides it. */

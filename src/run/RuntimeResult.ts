@@ -23,15 +23,15 @@ export const RuntimeResult = Schema.Struct({
   meanScore: Schema.NullOr(Schema.Finite),
   trainSteps: Schema.Int,
   trainEpisodes: Schema.Int,
-  /** All training episodes; null if `scores.jsonl` has no observations, or is too long to repeat here. */
+  /** All training episodes; null if `scores.jsonl` has no observations or is larger than 8 MB. */
   episodes: Schema.NullOr(Schema.Array(Schema.Array(Moment))),
-  /** Mean score of the last 100 training episodes. */
+  /** The mean total score of the last 100 training episodes; null if there are none. */
   meanReturn: Schema.NullOr(Schema.Finite),
-  /** The last validation. */
+  /** The summary of the last validation; null if there was none. */
   validation: Schema.NullOr(ValidationSummary),
   failedValidationEpisodes: Schema.Int,
   usage: LmUsage,
-  /** SHA-256 over all scores and the final memory. */
+  /** The SHA-256 over all scores and the final memory; equal digests mean equal runs. */
   digest: Schema.String,
   wallSeconds: Schema.Finite,
   stepsPerSecond: Schema.Finite,
@@ -60,7 +60,7 @@ export const toRunResult = (result: RunResult | RuntimeResult): RunResult => {
   }
 }
 
-/** The largest size of `scores.jsonl` whose episodes are repeated in the result, in bytes. */
+/** The size in bytes up to which the episodes in `scores.jsonl` are copied into the result. */
 const repeatable = 8_000_000
 
 /** Reads the training episodes from the run's scores. */

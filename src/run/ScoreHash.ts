@@ -32,7 +32,7 @@ export class ScoreHash {
     this.high ^= this.high >>> 16
   }
 
-  /** Saves the hash as its two words. */
+  /** The Schema that saves the hash as its two 32-bit words. */
   static readonly schema = Schema.Tuple([Schema.Int, Schema.Int]).pipe(
     Schema.decodeTo(Schema.instanceOf(ScoreHash), {
       decode: SchemaGetter.transform((words: readonly [number, number]) => new ScoreHash(words)),

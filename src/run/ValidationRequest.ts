@@ -3,27 +3,27 @@ import type { ValidationOutcome } from "./evaluation.ts"
 
 /** The options of `validate`. */
 export interface ValidationOptions {
-  /** The name of a checkpoint, or `latest`. */
+  /** The name of the checkpoint to validate, or `latest`. */
   readonly checkpoint: string
-  /** Writes the folder of the checkpoint's step, too: episodes to watch, and the policy in every format. */
+  /** Whether to also write the folder of the checkpoint's step: episodes to watch, and the policy in every format. */
   readonly writesStepFolder?: boolean
 }
 
-/** A validation of a checkpoint. */
+/** The outcome of validating a checkpoint. */
 interface Validated<A> {
-  /** The result of the run, as its checkpoint holds it. */
+  /** The result of the run, as its checkpoint has it. */
   readonly result: A
   readonly outcome: ValidationOutcome | undefined
 }
 
-/** How `validate` tells the training that it runs to validate instead. */
+/** The request that makes a training validate a checkpoint instead of training; undefined to train. */
 export const ValidationRequest = Context.Reference<
   (ValidationOptions & { readonly onPlayed: (outcome: ValidationOutcome) => void }) | undefined
 >("effect-rl/run/ValidationRequest", { defaultValue: () => undefined })
 
 /**
- * Validates what one of a run's checkpoints holds, as the training would have validated it then. The run's scores, logs
- * and results stay as they are.
+ * Validates the policy or agent in one of a run's checkpoints, as the training would have validated it at that step. The
+ * run's scores, logs and results do not change.
  *
  * @example
  * ```ts

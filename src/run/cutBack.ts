@@ -1,3 +1,6 @@
+/**
+ * Cuts the growing files of a resumed run (scores, rollouts, logs) back to their state at a checkpoint. `Run.ts` calls it.
+ */
 import { Effect, Option, Schema } from "effect"
 import { intactBytes } from "../formats/tfevents.ts"
 import { utf8 } from "../config/utf8.ts"
@@ -7,7 +10,7 @@ import { Checkpoints } from "./Checkpoints.ts"
 import type { Appended as AppendedFiles, Changed, RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 
-/** The sizes and digests of the files that grow, at the moment of a checkpoint. */
+/** The sizes and digests of the growing files (scores, rollouts, logs) when a checkpoint was saved. */
 export const Appended = Schema.Struct({
   sizes: Schema.Record(Schema.String, Schema.Int),
   digests: Schema.Record(Schema.String, Schema.String),
@@ -16,18 +19,18 @@ export const Appended = Schema.Struct({
 /** A checkpoint, with the sizes and digests that the run's growing files had when it was saved. */
 export interface Target {
   readonly name: string
-  /** The folder of the checkpoints, for messages. */
+  /** The path of the folder of checkpoints, for messages. */
   readonly folder: string
   readonly appended: AppendedFiles
 }
 
-/** Finds the readable length of each log. Damage to a log must not stop a run from being resumed. */
+/** Maps each log to the function that returns how many of its bytes are readable. A damaged log must not prevent a resume. */
 const logs: Readonly<Record<string, (bytes: Uint8Array) => number>> = {
   [Layout.tensorBoard]: intactBytes,
   [Layout.progressCsv]: (bytes) => bytes.lastIndexOf(0x0a) + 1,
 }
 
-/** Fails if scores, rollouts or memories of the run were changed since the checkpoint. */
+/** Fails if scores, rollouts or memories of the run were changed since the checkpoint was saved. */
 export const refuseChanged = Effect.fnUntraced(function* (
   run: RunFiles,
   target: Target,
@@ -41,8 +44,8 @@ export const refuseChanged = Effect.fnUntraced(function* (
 })
 
 /**
- * Cuts the files that grow back to a checkpoint. Returns a warning for each log that was changed since: it is cut to the
- * part that can be read.
+ * Cuts the growing files back to their sizes at a checkpoint. A log that was changed since then is cut to its readable part;
+ * the result has a warning for each of these.
  */
 export const cutBack = Effect.fnUntraced(function* (
   run: RunFiles,
@@ -59,7 +62,7 @@ export const cutBack = Effect.fnUntraced(function* (
   )
 })
 
-/** Cuts a log off where it can't be read any more, and returns the bytes that are left. */
+/** Removes the unreadable end of a log, and returns the remaining bytes. */
 const keepReadable = Effect.fnUntraced(function* (
   run: RunFiles,
   file: string,
@@ -72,7 +75,7 @@ const keepReadable = Effect.fnUntraced(function* (
   return kept
 })
 
-/** Says how to resume: from the newest checkpoint that still matches the files, if there is one. */
+/** Describes how the user can resume: from the newest checkpoint that still matches the files, if there is one. */
 const remedy = Effect.fnUntraced(function* (
   run: RunFiles,
   { name, folder }: Target,

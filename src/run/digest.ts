@@ -6,13 +6,13 @@ import type { NamedArrays, NamedTensors } from "../learner/Algorithm.ts"
 import type { ScoreHash } from "./ScoreHash.ts"
 
 /**
- * Returns the SHA-256 over the final weights, by name, the hash of all scores, and the final memory: equal digests mean
- * equal runs.
+ * Returns the SHA-256 over the final weights (sorted by name), the hash of all scores, and the final memory. Equal digests
+ * mean equal runs.
  */
 export const digestOf = (weights: NamedTensors, scores: ScoreHash, memory = new Uint8Array(0)): Effect.Effect<string> =>
   sha256(joined([...bytesOf(weights), new Uint8Array(Uint32Array.from(scores.words).buffer), memory]))
 
-/** Returns the SHA-256 over arrays, by name. */
+/** Returns the SHA-256 over arrays, sorted by name. */
 export const digestOfArrays = (arrays: NamedArrays): Effect.Effect<string> => sha256(joined(bytesOf(arrays)))
 
 const bytesOf = (arrays: NamedArrays): ReadonlyArray<Uint8Array> =>

@@ -1,14 +1,15 @@
+/** The records of validations in a run's state, and their encoding as `return.json`. */
 import { Schema } from "effect"
 import { utf8 } from "../config/utf8.ts"
 import type { ValidationEnded } from "./record/RunEvent.ts"
 import type { ValidationSummary } from "./RunResult.ts"
 import { deviationOf, meanOf } from "../statistics/resampling.ts"
 
-/** One evaluation in `return.json`, in the format of RLtools. The file has a list of these. */
+/** One evaluation in `return.json`, in the format of RLtools. The file is a list of these records. */
 export const EvaluationRecord = Schema.Struct({
   step: Schema.Int,
   returns_mean: Schema.Finite,
-  /** Deviations are those of a population. */
+  /** The population standard deviation of the returns, which divides by n. */
   returns_std: Schema.Finite,
   episode_length_mean: Schema.Finite,
   episode_length_std: Schema.Finite,
@@ -21,10 +22,10 @@ export const EvaluationRecord = Schema.Struct({
 
 export const ReturnFile = Schema.Array(EvaluationRecord)
 
-/** Reads a `return.json`, also one that RLtools wrote. */
+/** Decodes a `return.json` of this library or of RLtools. */
 export const decodeReturnFile = Schema.decodeUnknownEffect(Schema.fromJsonString(ReturnFile))
 
-/** The episodes of one validation, as a run's state holds them. */
+/** The episodes of one validation, as a run's state stores them. */
 export const Evaluation = Schema.Struct({
   step: Schema.Int,
   returns: Schema.Array(Schema.Finite),
@@ -51,7 +52,7 @@ export const summaryOf = (evaluation: Evaluation | undefined): ValidationSummary
     ? null
     : { step: evaluation.step, episodes: evaluation.returns.length, ...spreadOf(evaluation.returns) }
 
-/** Returns the mean and the population deviation of returns. */
+/** Returns the mean and the population standard deviation of returns. */
 export const spreadOf = (
   returns: ReadonlyArray<number>,
 ): { readonly meanReturn: number; readonly stdReturn: number } => ({

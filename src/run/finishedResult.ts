@@ -1,3 +1,4 @@
+/** Encodes the result of a run as `metrics.json`, and reads it from a finished run. */
 import { Effect, Schema } from "effect"
 import { isPlain, snakeCase, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
@@ -8,7 +9,7 @@ import * as Layout from "./Layout.ts"
 /** The error for a text that is not a `metrics.json`. Its message is one line. */
 class MetricsError extends Schema.TaggedError<MetricsError>()("MetricsError", { message: Schema.String }) {}
 
-/** Parses the keys of a `metrics.json` that the Schema has. */
+/** Decodes the content of a `metrics.json` by a Schema, and ignores keys that the Schema lacks. */
 export const parseMetrics = <A>(text: string, schema: Schema.Codec<A, unknown>): Effect.Effect<A, MetricsError> =>
   Effect.try({ try: (): unknown => JSON.parse(text), catch: (error) => error }).pipe(
     Effect.map(inCamelCase),
@@ -25,7 +26,10 @@ export const finishedResult = Effect.fnUntraced(function* <A>(
   return yield* Effect.orElseSucceed(parseMetrics(yield* run.readText(Layout.metrics), schema), () => undefined)
 })
 
-/** Encodes a result as `metrics.json`. Episodes keep the keys of their env. */
+/**
+ * Encodes a result as `metrics.json`, with keys in snake_case. The keys inside episodes, which the env chose, stay as they
+ * are.
+ */
 export const encodeMetrics = (result: object): string => {
   const renamed = Object.entries(result).map(([key, value]) => [
     snakeCase(key),
@@ -34,7 +38,7 @@ export const encodeMetrics = (result: object): string => {
   return `${JSON.stringify(Object.fromEntries(renamed), null, 2)}\n`
 }
 
-/** Renames all keys to camelCase, except those of episodes, which are their env's. */
+/** Converts all keys to camelCase, except the keys inside episodes, which the env chose. */
 const inCamelCase = (metrics: unknown): unknown => {
   if (!isPlain(metrics) || !("episodes" in metrics)) return toCamelCase(metrics)
   const { episodes, ...others } = metrics

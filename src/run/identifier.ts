@@ -1,8 +1,8 @@
 /**
  * Converts between the identifier of a run and the path of its folder, in both directions.
  *
- * RLtools' layout is `{TIME}/{COMMIT}_{NAME}_{POPULATION}/{CONFIG}/{SEED}`: the population has the names of
- * the settings that vary between runs, and the config has their values in the same order. The flat layout is `{YYYYMMDD_HHMMSS}`.
+ * RLtools' layout is `{TIME}/{COMMIT}_{NAME}_{POPULATION}/{CONFIG}/{SEED}`: the population has the names of the settings
+ * that vary between runs, and the config has their values in the same order. The flat layout is `{YYYYMMDD_HHMMSS}`.
  *
  * @example
  * ```ts
@@ -17,10 +17,10 @@ export interface Identifier extends RunIdentity {
   readonly commit: string
 }
 
-/** What the path of a run's folder depends on, besides the time and the commit. */
+/** The facts that determine the path of a run's folder, together with the time and the commit. */
 export interface RunIdentity {
   readonly name: string
-  /** The settings that vary between runs, with their values in this one. */
+  /** The settings that vary between runs, with the values of this run. */
   readonly population: Readonly<Record<string, string>>
   readonly seed: number
 }
@@ -51,10 +51,10 @@ const escapeVariable = (text: string): string => escape(text).replaceAll("-", "=
 
 const unescapeVariable = (text: string): string => unescape(text.replaceAll("-", "=5F"))
 
-/** Derives a name for identifiers from that of a file, an agent's type or a data set: underscores become dashes. */
+/** Converts the name of a file, an agent's type or a data set to a run's name: underscores become dashes. */
 export const derivedName = (text: string): string => text.replaceAll("_", "-")
 
-/** Compares two names, and takes underscores and dashes for the same: people type a derived name as its origin writes it. */
+/** Compares two names, and treats underscores and dashes as equal, so users can type a name as the file has it. */
 export const isSameName = (one: string, other: string): boolean => derivedName(one) === derivedName(other)
 
 /** The name of the config folder if no setting varies. */
@@ -64,7 +64,7 @@ export const toPath = ({ time, commit, name, population, seed }: Identifier): st
   const variables = Object.keys(population)
   const heading = [escape(commit), escape(name), ...variables.map(escapeVariable)].join("_")
   const values = variables.map((variable) => escape(population[variable])).join("_")
-  // Escape a single value that is this very dash.
+  // A single value that is a dash itself is escaped.
   const config = variables.length === 0 ? nothingVaries : values === nothingVaries ? "=2D" : values
   const digits = String(Math.abs(seed)).padStart(4, "0")
   return [time, heading, config, seed < 0 ? `-${digits}` : digits].join("/")
@@ -88,7 +88,7 @@ export const fromPath = (path: string): Identifier | undefined => {
   }
 }
 
-/** Formats a time for an identifier. */
+/** Formats a time for an identifier: `YYYY-MM-DD_HH-MM-SS`, in UTC. */
 export const timeOf = (date: Date): string => date.toISOString().slice(0, 19).replace("T", "_").replaceAll(":", "-")
 
 /** Parses the time of an identifier; undefined for any other text. */

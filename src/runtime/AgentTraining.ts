@@ -22,9 +22,9 @@ export interface AgentTraining {
   readonly agentIdentity: Plain
   /** Warnings about the config. */
   readonly warnings?: ReadonlyArray<string>
-  /** Whether every call of the model becomes a file. */
+  /** Whether every call of the model is written to a file below `llm_calls/`. */
   readonly logCalls: boolean
-  /** What counts against the budget, where there is one. A resumed run continues to count. */
+  /** The usage that counts against the budget, if there is one. A resumed run continues the count. */
   readonly spent?: Spent
   readonly from: DecodeOptions
 }

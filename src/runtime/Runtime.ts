@@ -36,13 +36,13 @@ export interface RuntimeInput<E = never, R = never> extends RuntimeOptions {
   readonly agent: Effect.Effect<Agent, E, R>
   readonly train?: TaskSet | null
   readonly validation?: TaskSet | null
-  /** The agent's settings in `config.yaml`, besides its type. A run can only be resumed with equal ones. */
+  /** The agent's settings in `config.yaml`, in addition to its type. A run can only be resumed with equal settings. */
   readonly agentConfig?: Plain
   /** Writes every call of the model as a file below `llm_calls/`, if the model reports its calls (`Lm.middleware(logged)`). */
   readonly logCalls?: boolean
 }
 
-/** Makes a training as a value: provide Layers for the store, the recorder and the model, and it runs. */
+/** Makes a training as a value. To run it, provide Layers for the store, the recorder and the model. */
 export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResult, RuntimeError | E, Needs | R> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -50,7 +50,8 @@ export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResul
       const options = yield* RunOptions
       const { value, sources } = applyOverrides({ name: options.name, ...config }, options.overrides)
       const from = { source: options.source, sources }
-      // The config.yaml of a run, applied as overrides, also describes what code passes as values here.
+      // Overrides from a run's config.yaml also describe the agent and the data sets. Code passes these as values, so drop
+      // them.
       const { agent: _agent, trainDataset: _train, validationDataset: _validation, ...settable } = value
       const settings = yield* decode(RunSettings, settable, from)
       const agent = yield* making

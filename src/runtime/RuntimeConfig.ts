@@ -98,6 +98,6 @@ export const RunSettings = Schema.Struct({
 })
 export type RunSettings = typeof RunSettings.Type
 
-/** Translates the settings into the strategy of `Checkpoint.save`. */
+/** Converts the checkpoint settings to the strategy of `Checkpoint.save`. */
 export const strategyOf = ({ checkpointStrategy, checkpointKeepLast: keep }: RuntimeSettings): RetentionStrategy =>
   checkpointStrategy === "top_k_val" && keep > 0 ? { _tag: "TopKValidation", keep } : { _tag: "LastN", keep }

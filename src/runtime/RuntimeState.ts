@@ -15,35 +15,35 @@ export interface EpisodeScores {
 
 export const sum = (values: ReadonlyArray<number>): number => values.reduce((total, value) => total + value, 0)
 
-/** An episode or a validation that is being played, and what to restore if it doesn't end. */
+/** The episode or validation that is being played, with the data to restore if it is interrupted. */
 interface Unfinished {
   doing: "train" | "validation" | null
-  /** The agent's memory before the episode. */
+  /** The agent's memory before the episode; null if none is in progress. */
   memory: ReadonlyArray<MemoryEntry> | null
-  /** The usage before it. */
+  /** The model usage before the episode or validation. */
   usage: LmUsage
 }
 
 const usage = Schema.mutableKey(LmUsage.pipe(Schema.withConstructorDefault(Effect.succeed(noUsage))))
 
-/** The state of a training of agents, apart from the agent's memory. It is saved between two episodes only. */
+/** The state of a training of agents, without the agent's memory. It is saved only between two episodes. */
 export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
-  /** Training episodes that have ended, including those that were skipped. */
+  /** The number of training episodes that have ended, including skipped ones. */
   seen: count(),
-  /** The number of episodes that had ended when the run's folder was made. */
+  /** The number of training episodes that had ended when the run's folder was created. */
   begunAt: count(),
-  /** Training episodes that were played. */
+  /** The number of training episodes that were played, without skipped ones. */
   played: count(),
-  /** Steps of the run, including those in a part of it that another program ran. */
+  /** The number of training steps, including those that another program made before this run continued from it. */
   steps: count(),
-  /** Steps whose scores are known. */
+  /** The number of training steps that have a score. */
   scoredSteps: count(),
   scoreSum: total,
   recentScores: list(Schema.Finite),
   scoreHash,
   lastValidation: count(-1),
   lastCheckpoint: count(-1),
-  /** The validation score in the last checkpoint. */
+  /** The validation score in the last checkpoint; null if it has none. */
   lastCheckpointScore: Schema.mutableKey(
     Schema.NullOr(Schema.Finite).pipe(Schema.withConstructorDefault(Effect.succeed(null))),
   ),
@@ -51,10 +51,10 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   failedValidationEpisodes: count(),
   evaluations: list(Evaluation),
   usage,
-  /** What counts against the budget; null for a run without one. */
+  /** The usage that counts against the budget; null for a run without a budget. */
   spent: Schema.mutableKey(Schema.NullOr(Spending).pipe(Schema.withConstructorDefault(Effect.succeed(null)))),
 }) {
-  /** The number of steps that earlier processes have done. */
+  /** The number of training steps that earlier processes did. */
   readonly stepsBefore = this.steps
 
   /** The episode or validation that is being played. If it is interrupted, it is undone before a checkpoint is saved. */
@@ -63,7 +63,10 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   /** Makes a state that skips the first episodes of the data set. */
   static readonly after = (seen: number): RuntimeState => new RuntimeState({ seen, begunAt: seen })
 
-  /** Forgets the files of another run, whose checkpoint this state is from: this run's own folder is new. */
+  /**
+   * Resets the positions of the last checkpoint and memory. This is for a state from another run's checkpoint: the new run's
+   * folder is empty.
+   */
   beginFolder(): void {
     this.begunAt = this.seen
     this.lastCheckpoint = -1
@@ -104,18 +107,18 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
     this.evaluations.push({ step: this.seen, returns, lengths, terminated })
   }
 
-  /** The mean episode score of a validation after exactly these episodes. */
+  /** The mean episode score of the validation after exactly the episodes so far; null if there was none. */
   get scoreHere(): number | null {
     const last = this.evaluations.at(-1)
     return last?.step === this.seen ? meanOrNull(last.returns) : null
   }
 
-  /** The mean score of all steps whose scores are known. */
+  /** The mean score of all training steps that have a score; null if there are none. */
   get meanScore(): number | null {
     return this.scoredSteps === 0 ? null : this.scoreSum / this.scoredSteps
   }
 
-  /** The mean score of the last hundred episodes. */
+  /** The mean total score of the last hundred training episodes; null if there are none. */
   get meanReturn(): number | null {
     return meanOrNull(this.recentScores)
   }

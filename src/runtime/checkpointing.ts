@@ -1,3 +1,4 @@
+/** Saves and restores the checkpoints of language-model agents. `loop.ts` and `execute.ts` use it. */
 import { Clock, Effect, Schema, Struct } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
 import { display, isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
@@ -12,7 +13,7 @@ import { type RunError, savedFields } from "../run/Run.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 import { RuntimeState } from "./RuntimeState.ts"
 
-/** The file `runtime.json` of a checkpoint. Other programs write only the keys before `progress`. */
+/** The file `runtime.json` of a checkpoint. Other programs write only the keys that come before `progress`. */
 export const RuntimeJson = Schema.Struct({
   timestamp: Schema.optionalKey(Schema.String),
   episode_index: Schema.Int,
@@ -34,7 +35,7 @@ export const AgentJson = Schema.Struct({
 
 const json = (value: unknown): Uint8Array => utf8.encode(prettyJson(value))
 
-/** Saves a checkpoint. Must be called between two episodes. */
+/** Saves a checkpoint. It must be called between two episodes, not during one. */
 export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   { agent, described, spent }: AgentTraining,
   state: RuntimeState,
@@ -77,13 +78,13 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
 
 /** The files of a checkpoint, after they were read and checked. */
 export interface CheckpointFiles {
-  /** The folder of the checkpoint, for messages. */
+  /** The path of the checkpoint's folder, for messages. */
   readonly path: string
   readonly files: Readonly<Record<string, Uint8Array>>
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Restores the agent's memory from a file of a checkpoint. */
+/** Restores the agent's memory from its file in a checkpoint. */
 const restoreMemory = Effect.fnUntraced(function* (
   { agent: { memory } }: AgentTraining,
   { path, files }: CheckpointFiles,
@@ -108,7 +109,10 @@ export const restore = (
 ): Effect.Effect<void, CheckpointError | AgentError> =>
   restoreMemory(training, checkpoint, Layout.inCheckpoint.memory(seen))
 
-/** Restores the memory and the state from a checkpoint of another run, even of another program. Refuses one that doesn't fit. */
+/**
+ * Restores the memory and the state from a checkpoint of another run, which may be of another program. Fails if it does not
+ * match the agent or the settings.
+ */
 export const restoreOther = Effect.fnUntraced(function* (
   training: AgentTraining,
   settings: Plain,
@@ -131,7 +135,7 @@ export const restoreOther = Effect.fnUntraced(function* (
       `the checkpoint was saved with ${key} = ${display(then)}, found ${display(now)}; use the setting that it was saved with`,
     )
   }
-  // Only the name counts: other programs write whole paths.
+  // Use only the file's name, because other programs write whole paths.
   const file = memory_snapshot_path?.split("/").at(-1) ?? Layout.inCheckpoint.memory(episode_index)
   yield* restoreMemory(training, checkpoint, file)
   return progress ?? new RuntimeState({ seen: episode_index, begunAt: episode_index, steps: train_steps_total })

@@ -1,3 +1,6 @@
+/**
+ * Executes a training of a language-model agent as a run: checks it, restores its state, runs the loop and makes the result.
+ */
 import { Clock, Effect, type FileSystem, type Path, References, type Scope } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
 import { ConfigError, type Plain } from "../config/Config.ts"
@@ -38,7 +41,7 @@ export type RuntimeError = EpisodeFailure | AgentError | DatasetError | ConfigEr
 
 export type Needs = RunStore | Recorder | FileSystem.FileSystem | Path.Path
 
-/** Trains an agent; under `Runtime.validate`, validates a checkpoint instead. */
+/** Trains an agent. If `Runtime.validate` requests it, validates a checkpoint instead. */
 export const execute = Effect.fnUntraced(function* (
   training: AgentTraining,
 ): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Scope.Scope> {
@@ -61,7 +64,7 @@ export const execute = Effect.fnUntraced(function* (
     trainDataset: train === null ? null : yield* sha256(utf8.encode(train.digest)),
     maxStepsPerEpisode: runtime.maxStepsPerEpisode,
   }
-  // These checks come before the run's folder is made, so a refused run leaves none.
+  // Check before the run's folder is created, so that a refused run leaves no folder.
   const store = yield* RunStore
   if (!store.resumes) yield* refuseTaken(settings, from)
   const other = store.resumes ? undefined : yield* otherRun(training, shared)
@@ -82,7 +85,7 @@ export const execute = Effect.fnUntraced(function* (
       return {
         state,
         resumedFromStep: begun === undefined ? null : state.seen,
-        // The last checkpoint can be older than the last validation.
+        // The last checkpoint can be older than the last validation, so also check the step of the result's validation.
         isOver: ({ validation }: RuntimeResult) =>
           state.seen >= totalEpisodesOf(training) &&
           (!owesValidation(runtime, state) || validation?.step === state.seen),
@@ -129,7 +132,7 @@ const specOf = (
   }
 }
 
-/** Restores the state of another run, if the config has `resume_from`. */
+/** Restores the state from a checkpoint of another run, if the config sets `resume_from`. */
 const otherRun = Effect.fnUntraced(function* (training: AgentTraining, shared: Plain) {
   const { resumeFrom } = training.settings.runtime
   if (resumeFrom === null) return undefined
@@ -137,7 +140,7 @@ const otherRun = Effect.fnUntraced(function* (training: AgentTraining, shared: P
   return { state: yield* restoreOther(training, shared, checkpoint), warnings: checkpoint.warnings }
 })
 
-/** Runs the loop, writes every call of the model to a file, and warns the first time that a call is retried. */
+/** Runs the loop, writes every call of the model to a file, and warns when a call is retried for the first time. */
 const recordedLoop = Effect.fnUntraced(function* (
   training: AgentTraining,
   state: RuntimeState,
@@ -152,7 +155,7 @@ const recordedLoop = Effect.fnUntraced(function* (
     return Effect.orDie(recording.emit([{ _tag: "Warning", message }]))
   }
   yield* loop(training, state).pipe(
-    // Within an episode a failed recording is a defect; here it is an error again.
+    // Inside an episode, a failed recording is a defect. Convert it back to an error here.
     Effect.catchDefect((defect): Effect.Effect<never, RunStoreError> =>
       defect instanceof RunStoreError ? Effect.fail(defect) : Effect.die(defect),
     ),

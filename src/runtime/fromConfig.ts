@@ -32,7 +32,7 @@ const Experiment = Schema.Struct({
   agent: Schema.optionalKey(Schema.Unknown),
 })
 
-/** The same with the built-in kinds' keys, by which messages say where a misplaced key belongs. */
+/** The whole config with the keys of all built-in kinds. Error messages use it to say where a misplaced key belongs. */
 const whole = Schema.Struct({
   ...RunSettings.fields,
   trainDataset: Datasets.DatasetConfig,
@@ -41,9 +41,9 @@ const whole = Schema.Struct({
 })
 
 export interface Where {
-  /** The folder that paths of data sets and prompts are relative to; the current one unless given. */
+  /** The folder that relative paths of data sets and prompts start from; by default the current folder. */
   readonly baseDir?: string
-  /** The place of each key, for messages: `agent.historyK` is in `conf.yaml:7`. */
+  /** Where each key was written, for error messages: maps `agent.historyK` to `conf.yaml:7`. */
   readonly lines?: ReadonlyMap<string, string>
 }
 
@@ -87,7 +87,7 @@ export const fromConfig = (
           { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
           { spent, baseDir, source: `${sourceOf(from, `${key}.model`)}: ${key}` },
         )
-      /** Opens the model that a data set asks for feedback. Its cost counts against the run's budget. */
+      /** Opens the model that a data set calls for feedback. The cost of its calls counts against the run's budget. */
       const openLm = (key: string) => (lmConfig: LmConfig) =>
         open(lmConfig, key).pipe(
           Effect.provideContext(needs),
@@ -131,7 +131,10 @@ const keyItself = (from: DecodeOptions): string =>
   `${sourceOf(from, "agent.lmConfig.apiKey")}: agent.lm_config.api_key: the key itself stands there, where others may read it; ` +
   "better is the name of a variable that holds it, as ${MY_KEY}"
 
-/** The settings that a resumed run must share: the prompts and the sampling, but not retries, limits and budgets. */
+/**
+ * Returns the agent settings that must be the same when a run is resumed: prompts and sampling, but not retries, limits and
+ * budgets.
+ */
 const identityOf = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {
   const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
   return {

@@ -49,7 +49,7 @@ export const loop = Effect.fnUntraced(function* (
   }
 })
 
-/** Tells whether a validation is due after the episodes so far. */
+/** Tells whether a validation is due after the episodes played so far. */
 export const owesValidation = ({ validationFreq }: RuntimeSettings, state: RuntimeState): boolean =>
   isMultiple(state.seen, validationFreq ?? 0) && state.lastValidation < state.seen
 
@@ -132,7 +132,7 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (
     { id: `train-${episode}`, env, envSeed, samplingSeed, onStep },
     { maxSteps: settings.runtime.maxStepsPerEpisode },
   ).pipe(Effect.provideService(CallContext, { phase: { _tag: "train" }, purpose: "action", episode, step: 0 }))
-  // From here on the episode counts, or not at all.
+  // Uninterruptible, so that the episode is counted either completely or not at all.
   yield* Effect.uninterruptible(
     Effect.gen(function* () {
       const { ending } = rollout

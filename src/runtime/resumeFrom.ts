@@ -30,7 +30,7 @@ export const checkpointAt = Effect.fnUntraced(function* (
   }
   const tree = yield* onDisk(folder)
   const nobody = { name: "", population: {}, seed: 0 }
-  // Nothing is repaired in another run's folder.
+  // Never repair files in another run's folder.
   const run = makeRunFiles({ ...tree, repair: () => Effect.void }, nobody, true).placed(
     Layout.places({ checkpoints: "." }),
   )

@@ -1,3 +1,4 @@
+/** Checks the settings of a training of agents against each other and against existing folders. */
 import { Effect, FileSystem, Path } from "effect"
 import { ConfigError, type DecodeOptions } from "../config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
@@ -6,7 +7,7 @@ import type { RunSettings } from "./RuntimeConfig.ts"
 
 const names = { scoresPath: "runtime.scores_path", checkpointDir: "runtime.checkpoint_dir" } as const
 
-/** Checks settings against each other. Returns warnings about settings that have no effect. */
+/** Checks settings for conflicts with each other. Returns warnings about settings that have no effect. */
 export const checked = Effect.fnUntraced(function* (
   { runtime }: RunSettings,
   train: TaskSet | null,
@@ -42,7 +43,7 @@ export const checked = Effect.fnUntraced(function* (
   return validates && validation === null ? ["validation_freq has no effect: there is no validation_dataset"] : []
 })
 
-/** Refuses folders outside of the run's that have files already: two runs would write into each other's files. */
+/** Fails if a folder outside of the run's folder already has files: two runs would write into each other's files. */
 export const refuseTaken = Effect.fnUntraced(function* (
   { runtime }: RunSettings,
   from: DecodeOptions,

@@ -11,7 +11,7 @@ import { spreadOf, type ValidationOutcome } from "../run/evaluation.ts"
 import type { AgentTraining, LoopError } from "./AgentTraining.ts"
 import type { EpisodeScores, RuntimeState } from "./RuntimeState.ts"
 
-/** The number of cores; 1 where the platform doesn't say it. */
+/** Returns the number of CPU cores; 1 if the platform does not report it. */
 const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
 
 interface PlayedAll {
@@ -19,12 +19,12 @@ interface PlayedAll {
   readonly outcome: ValidationOutcome & { readonly failed: number }
 }
 
-/** The number of first episodes without any answer of the model after which a validation fails, at least. */
+/** A validation fails if this many first episodes (or more, with more workers) get no answer from the model. */
 const enough = 3
 
 /**
- * Plays every task of the validation set, several at a time, by clones of the agent that can't write its memory. Fails if
- * the first episodes all end without an answer of the model, so that nobody waits for hours on a server that is down.
+ * Plays every task of the validation set, several at a time, with clones of the agent that cannot write its memory. Fails if
+ * the model answers in none of the first episodes, so that nobody waits for hours for a server that is down.
  */
 export const playAll = Effect.fnUntraced(function* <E>(
   { settings, agent, validation }: AgentTraining,
@@ -55,7 +55,7 @@ export const playAll = Effect.fnUntraced(function* <E>(
         else failed++
         const down = unanswered.get(episode.index)
         if (down === undefined) someAnswered = true
-        // Episodes come in their order, so this doesn't depend on which one ended first.
+        // Episodes arrive in the order of the tasks, so this does not depend on which episode ended first.
         if (down !== undefined && !someAnswered && failed >= atMost) return Effect.fail(down)
         return record(episode)
       },
@@ -96,7 +96,7 @@ export const validate = Effect.fn("effect-rl.validate")(function* (
       for (const rollout of episode.rollouts) yield* files.append(Layout.rollouts(seen), Rollouts.line(rollout))
     }),
   )
-  // From here on the validation counts, or not at all.
+  // Uninterruptible, so that the validation is counted either completely or not at all.
   yield* Effect.uninterruptible(
     Effect.suspend(() => {
       const { failed } = outcome

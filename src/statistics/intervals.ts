@@ -1,5 +1,5 @@
 /**
- * Confidence intervals of means. Pass one value for each task, not for each episode: episodes of the same task are alike,
+ * Confidence intervals of means. Pass one value for each task, not for each episode: episodes of the same task are similar,
  * and would make the interval too narrow.
  *
  * @example
@@ -14,7 +14,7 @@ import { bootstrap, meanOf, type Resampling } from "./resampling.ts"
 export const Interval = Schema.Struct({ mean: Schema.Finite, low: Schema.Finite, high: Schema.Finite })
 export type Interval = typeof Interval.Type
 
-/** Gives the standard normal distribution function by Marsaglia's series, which is exact to the last digits within ±7. */
+/** Computes the standard normal distribution function by Marsaglia's series, accurate to the last digits for |x| ≤ 7. */
 export const normalBelow = (x: number): number => {
   let term = x
   let sum = x
@@ -25,7 +25,7 @@ export const normalBelow = (x: number): number => {
   return 0.5 + (sum * Math.exp((-x * x) / 2)) / Math.sqrt(2 * Math.PI)
 }
 
-/** Gives the quantile of the standard normal distribution by bisection, which is fast enough for one call. */
+/** Computes a quantile of the standard normal distribution by bisection, which is fast enough for single calls. */
 export const normalQuantile = (share: number): number => {
   let [low, high] = [-7, 7]
   for (let step = 0; step < 60; step++) {
@@ -36,7 +36,10 @@ export const normalQuantile = (share: number): number => {
   return (low + high) / 2
 }
 
-/** Gives Wilson's interval of a proportion (1927): it stays within [0, 1], and has a width even if all trials are equal. */
+/**
+ * Computes Wilson's interval of a proportion (1927). It stays within [0, 1], and has a width above 0 even if all trials are
+ * equal.
+ */
 export const wilson = (successes: number, trials: number, confidence = 0.95): Interval => {
   const z = normalQuantile((1 + confidence) / 2)
   const mean = successes / trials
@@ -46,10 +49,10 @@ export const wilson = (successes: number, trials: number, confidence = 0.95): In
   return { mean, low: Math.max(0, Math.min(mean, middle - half)), high: Math.min(1, Math.max(mean, middle + half)) }
 }
 
-/** The number of values from which on the mean is treated as normal, since resampling so many would take minutes. */
+/** From this number of values on, the mean is treated as normally distributed: resampling so many would take minutes. */
 export const manyValues = 5_000
 
-/** Gives the interval of a mean of any values: by the bootstrap, or by the normal approximation for many values. */
+/** Computes the interval of a mean: by the bootstrap, or by the normal approximation if there are many values. */
 export const intervalOfMean = (values: ReadonlyArray<number>, how: Resampling = {}): Interval => {
   const mean = meanOf(values)
   if (values.length >= manyValues) {
@@ -58,13 +61,16 @@ export const intervalOfMean = (values: ReadonlyArray<number>, how: Resampling = 
     return { mean, low: mean - half, high: mean + half }
   }
   const [low, high] = bootstrap(values, meanOf, how)
-  // Include the mean: a rare large value is in few resamples, but part of the mean.
+  // Extend the interval to include the mean: a rare large value is part of the mean, but of few resamples.
   return { mean, low: Math.min(low, mean), high: Math.max(high, mean) }
 }
 
 const isBinary = (value: number): boolean => value === 0 || value === 1
 
-/** Gives Wilson's interval if all values are 0 or 1, and else `intervalOfMean`. Throws a RangeError without values. */
+/**
+ * Computes Wilson's interval if all values are 0 or 1, and otherwise `intervalOfMean`. Throws a RangeError if there are no
+ * values.
+ */
 export const interval = (values: ReadonlyArray<number>, how: Resampling = {}): Interval => {
   if (values.length === 0) throw new RangeError("interval: there are no values")
   if (!values.every(isBinary)) return intervalOfMean(values, how)

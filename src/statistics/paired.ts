@@ -1,5 +1,6 @@
 /**
- * Compares two evaluations of the same tasks by the differences of each task, which cancels how hard the tasks are.
+ * Compares two evaluations of the same tasks by the differences of each task, which removes the effect of the tasks'
+ * difficulty.
  *
  * @example
  * ```ts
@@ -14,28 +15,31 @@ import { stream } from "../rng/Rng.ts"
 import { intervalOfMean, manyValues, normalBelow } from "./intervals.ts"
 
 export const Paired = Schema.Struct({
-  /** The number of tasks that both have a value for. */
+  /** The number of tasks that have a value on both sides. */
   tasks: Schema.Int,
   leftMean: Schema.Finite,
   rightMean: Schema.Finite,
-  /** The mean of right minus left, with a bootstrap interval over the tasks. */
+  /** The mean of the differences (right minus left), with a bootstrap interval over the tasks. */
   difference: Schema.Finite,
   low: Schema.Finite,
   high: Schema.Finite,
-  /** The number of tasks for which right has a higher value, and a lower one. (For tokens, lower is better.) */
+  /**
+   * The number of tasks for which the right value is higher; `worse` counts those for which it is lower. (For tokens, lower
+   * is better.)
+   */
   better: Schema.Int,
   worse: Schema.Int,
-  /** The two-sided p-value of the permutation test, which swaps the signs of differences. */
+  /** The two-sided p-value of the permutation test, which flips the signs of differences. */
   permutationP: Schema.Finite,
   /** The p-value of the exact sign test. If all values are 0 or 1, it is McNemar's exact test. */
   signP: Schema.Finite,
   test: Schema.Literals(["permutation", "mcnemar"]),
-  /** The p-value of `test`, which suits the values best. */
+  /** The p-value of the test that suits the values best; `test` names that test. */
   p: Schema.Finite,
 })
 export type Paired = typeof Paired.Type
 
-/** Gives the p-value of the exact two-sided sign test. */
+/** Computes the p-value of the exact two-sided sign test. */
 export const signTest = (better: number, worse: number): number => {
   const tosses = better + worse
   const fewer = Math.min(better, worse)
@@ -47,24 +51,27 @@ export const signTest = (better: number, worse: number): number => {
   return Math.min(1, 2 * tail)
 }
 
-/** The number of differences up to which all 2^n signs are tried, at most 16,384. */
+/** Up to this number of differences n, the test tries all 2^n choices of signs (at most 16,384). */
 const exactUpTo = 14
 const draws = 10_000
 
-/** Gives the two-sided p-value of a sum of differences by the normal approximation. */
+/** Computes the two-sided p-value of a sum of differences by the normal approximation. */
 const normalTest = (sum: number, sizes: ReadonlyArray<number>): number => {
   const spread = Math.sqrt(sizes.reduce((total, size) => total + size * size, 0))
   return 2 * normalBelow(-Math.min(7, sum / spread))
 }
 
-/** Gives the share of all choices of signs for the differences whose sum is at least as far from zero as theirs. */
+/**
+ * Computes the two-sided p-value of the permutation test: the share of all choices of signs whose sum is at least as far
+ * from zero as the observed sum.
+ */
 export const permutationTest = (differences: ReadonlyArray<number>, seed = 0): number => {
   const sizes = differences.map(Math.abs).filter((size) => size > 0)
   const { length } = sizes
   if (length === 0) return 1
   const observed = Math.abs(differences.reduce((sum, value) => sum + value, 0))
   if (length >= manyValues) return normalTest(observed, sizes)
-  // Allow for rounding: sums of the same numbers in other orders differ in their last bits.
+  // Allow for rounding: the last bits of a sum depend on the order of its terms.
   const least = observed - 1e-9 * sizes.reduce((sum, size) => sum + size, 0)
   const reaches = (isPlus: (at: number) => boolean): boolean => {
     let sum = 0
@@ -79,13 +86,16 @@ export const permutationTest = (differences: ReadonlyArray<number>, seed = 0): n
   }
   const random = stream(seed, "permutation", length)
   for (let draw = 0; draw < draws; draw++) if (reaches(() => random.uint32() >= 0x8000_0000)) reached++
-  // Count the observed signs as one of the draws, so that p is never 0.
+  // Count the observed signs as one of the draws, so that the p-value is never 0.
   return (reached + 1) / (draws + 1)
 }
 
 type ByTask = ReadonlyMap<string, number>
 
-/** Compares the values by task; null if no task is in both. Swapping the sides changes only the sign of the difference. */
+/**
+ * Compares two evaluations task by task; null if no task is in both. Swapping left and right changes only the sign of the
+ * difference.
+ */
 export const paired = (left: ByTask, right: ByTask, how: Resampling = {}): Paired | null => {
   const tasks = [...left.keys()].filter((task) => right.has(task)).sort()
   if (tasks.length === 0) return null

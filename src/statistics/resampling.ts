@@ -1,6 +1,6 @@
 /**
  * Robust means of a few numbers, and their confidence intervals by resampling. The page of `effect ui` loads this file
- * in the browser, so it may import only files that are as plain.
+ * in the browser, so it may import only files without Node or Effect.
  *
  * @example
  * ```ts
@@ -10,7 +10,7 @@
  */
 import { stream } from "../rng/Rng.ts"
 
-/** Gives the mean, adding the values in their order; NaN if there are none. */
+/** Computes the mean, adding the values in their order; NaN if there are none. */
 export const meanOf = (values: ArrayLike<number>): number => {
   let sum = 0
   for (let at = 0; at < values.length; at++) sum += values[at]
@@ -19,20 +19,20 @@ export const meanOf = (values: ArrayLike<number>): number => {
 
 export const meanOrNull = (values: ArrayLike<number>): number | null => (values.length === 0 ? null : meanOf(values))
 
-/** Gives the standard deviation of a population, which divides by n. */
+/** Computes the standard deviation of a population, which divides by n. */
 export const deviationOf = (values: ReadonlyArray<number>): number => {
   const mean = meanOf(values)
   return Math.sqrt(meanOf(values.map((value) => (value - mean) ** 2)))
 }
 
-/** Returns the mean without the lowest and the highest quarter (of n values, ⌊n / 4⌋ each). */
+/** Computes the mean without the lowest and the highest quarter: of n values, ⌊n / 4⌋ are left out at each end. */
 export const interquartileMean = (values: ReadonlyArray<number>): number => {
   const sorted = [...values].sort((a, b) => a - b)
   const cut = Math.floor(sorted.length / 4)
   return meanOf(sorted.slice(cut, sorted.length - cut))
 }
 
-/** Gives a quantile of sorted values, interpolated linearly. */
+/** Computes a quantile of sorted values, with linear interpolation; `share` is from 0 to 1. */
 export const quantile = (sorted: ArrayLike<number>, share: number): number => {
   const place = share * (sorted.length - 1)
   const below = Math.floor(place)
@@ -47,7 +47,9 @@ export interface Resampling {
   readonly seed?: number
 }
 
-/** Returns a confidence interval of a statistic: percentiles over resamples. The same seed gives the same interval. */
+/**
+ * Computes a confidence interval of a statistic from the percentiles over resamples. The same seed gives the same interval.
+ */
 export const bootstrap = (
   values: ReadonlyArray<number>,
   statistic: (values: ReadonlyArray<number>) => number,

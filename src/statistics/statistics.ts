@@ -14,17 +14,17 @@ import { bootstrap, deviationOf, interquartileMean, meanOf, quantile } from "./r
 export const Aggregate = Schema.Struct({
   runs: Schema.Int,
   iqm: Schema.Finite,
-  /** The lower end of a 95 % interval of the IQM, by resampling the runs. */
+  /** The lower end of the 95 % confidence interval of the IQM, by resampling the runs. */
   low: Schema.Finite,
   high: Schema.Finite,
   mean: Schema.Finite,
-  /** The population standard deviation. */
+  /** The population standard deviation, which divides by n. */
   std: Schema.Finite,
   median: Schema.Finite,
 })
 export type Aggregate = typeof Aggregate.Type
 
-/** Throws a RangeError if there are no values. */
+/** Computes the statistics of one value per run. Throws a RangeError if there are no values. */
 export const aggregate = (values: ReadonlyArray<number>): Aggregate => {
   if (values.length === 0) throw new RangeError("aggregate: there are no runs")
   const [low, high] = bootstrap(values, interquartileMean)
@@ -40,10 +40,10 @@ export const aggregate = (values: ReadonlyArray<number>): Aggregate => {
   }
 }
 
-/** A point of a learning curve, over the runs that have an evaluation at this step. */
+/** A point of a learning curve: the statistics over the runs at this step. */
 export const CurvePoint = Schema.Struct({ step: Schema.Int, ...Aggregate.fields })
 
-/** Joins curves of several runs, at each step at which all of them have an evaluation. */
+/** Combines the learning curves of several runs, at each step at which all of them have an evaluation. */
 export const aggregateCurves = (
   curves: ReadonlyArray<ReadonlyArray<{ readonly step: number; readonly value: number }>>,
 ): ReadonlyArray<typeof CurvePoint.Type> => {

@@ -2,26 +2,26 @@ import { Context, type Effect } from "effect"
 import type { Override, Plain } from "../config/Config.ts"
 import type { RunIdentity } from "../run/identifier.ts"
 
-/** What a launcher (the `effect` command, a sweep) can change about a training that is already a value. */
+/** The changes that a launcher (the `effect` command or a sweep) can make to a training that is already a value. */
 export interface RunOptions {
-  /** Settings that replace those of the config, in order. */
+  /** The settings that replace those of the config, applied in order. */
   readonly overrides: ReadonlyArray<Override>
-  /** The name of the config in messages: `train.ts`. */
+  /** The name of the config in error messages, e.g. `train.ts`. */
   readonly source: string
-  /** The run's name, for a config without one. */
+  /** The run's name, if the config has none. */
   readonly name: string
-  /** What a sweep varies, with its value in this run. This becomes a part of the run's identifier. */
+  /** The settings that a sweep varies, with their values in this run. They become a part of the run's identifier. */
   readonly population?: Readonly<Record<string, string>>
-  /** Runs when all settings are checked, before anything is set up. */
+  /** An Effect that runs after all settings are checked and before anything is compiled or written. */
   readonly onPlanned?: (identity: RunIdentity, effective: Plain) => Effect.Effect<void>
   /**
-   * Checked between two iterations: whether somebody asks for the folder of this step (its evaluation, its policy, episodes
-   * to watch). Writing it does not change the training.
+   * Tells whether a user has requested the folder of the current step (its evaluation, its policy, episodes to watch). It is
+   * called between two iterations. Writing the folder does not change the training.
    */
   readonly isStepWanted?: Effect.Effect<boolean>
 }
 
-/** The launcher's options, by `Effect.provideService(RunOptions, { … })`. By default nothing is overridden. */
+/** The launcher's options. Provide them by `Effect.provideService(RunOptions, { … })`; by default nothing is overridden. */
 export const RunOptions = Context.Reference<RunOptions>("effect-rl/train/RunOptions", {
   defaultValue: () => ({ overrides: [], source: "Train.run", name: "run" }),
 })

@@ -35,7 +35,7 @@ export { validate } from "../run/ValidationRequest.ts"
 
 export type TrainError = SetupError | LoopError
 
-/** A training that only needs Layers to run. */
+/** A training as a value, which runs when its Layers are provided. */
 export type Run = Effect.Effect<RunResult, TrainError, Backend | RunStore | Recorder>
 
 /**
@@ -54,15 +54,15 @@ export const run = (input: TrainInput): Run => {
 }
 
 /**
- * Makes a training from plain data, as a run's `config.yaml` holds it: env and algorithm by name. `lines` has the place of
- * each key, for messages.
+ * Makes a training from plain data, as a run's `config.yaml` has it, with env and algorithm by name. `lines` maps each key
+ * to where it was written, for error messages.
  */
 export const fromConfig = (config: unknown, { lines }: { readonly lines?: ReadonlyMap<string, string> } = {}): Run => {
   const tree = toCamelCase(config)
   return plan(isPlain(tree) ? tree : {}, {}, lines).pipe(Effect.flatMap(execute), Effect.scoped)
 }
 
-/** Trains; under `Train.validate`, validates a checkpoint instead. */
+/** Trains. If `Train.validate` requests it, validates a checkpoint instead. */
 const execute = Effect.fnUntraced(function* (
   plan: Plan,
 ): Effect.fn.Return<RunResult, TrainError, Backend | RunStore | Recorder | Scope.Scope> {
@@ -89,7 +89,7 @@ const execute = Effect.fnUntraced(function* (
       check: (files: RunFiles) => checkCheckpointFolder(plan, files),
       save: (state: TrainingState) => saveCheckpoint(training, state),
       isSaved: (state: TrainingState) => isOver(settings, state) && state.lastCheckpointStep === state.step,
-      // An iteration that fails is left half done, and a checkpoint of that could not be resumed.
+      // A failed iteration is incomplete, so the training could not be resumed from a checkpoint of it.
       savesOnFailure: false,
     },
     position: ({ step, episodes }: TrainingState) => ({ step, episodes }),
@@ -117,7 +117,7 @@ const specOf = ({ plan, learner }: Training, identity: RunIdentity): RunSpec => 
   }
 }
 
-/** Makes the state of a new training, or restores a saved state with its learner and its envs. */
+/** Makes the state of a new training, or restores a saved state together with its learner and its envs. */
 const open = Effect.fnUntraced(function* (
   training: Training,
   files: RunFiles,
@@ -131,7 +131,7 @@ const open = Effect.fnUntraced(function* (
   if (saved === undefined) {
     yield* attempt(() => {
       envs.reset(settings.seed, "env")
-      // An env whose state can't be saved fails here, and not after hours of training.
+      // Take a snapshot now: an env that cannot save its state should fail here, not after hours of training.
       envs.snapshot()
     }, EnvError)
   } else {
@@ -152,7 +152,7 @@ const open = Effect.fnUntraced(function* (
   }
 })
 
-/** Validates a restored state as the training did, or would have done, at that step. */
+/** Validates a restored state exactly as the training would validate it at this step. */
 const validated = Effect.fnUntraced(function* (
   training: Training,
   state: TrainingState,

@@ -11,7 +11,10 @@ import type { TrainingState } from "./TrainingState.ts"
 
 export type LoopError = LearnerError | RunError
 
-/** Tells whether a multiple of `every` lies between two steps. `step % every` would miss one that a batch jumps over. */
+/**
+ * Tells whether a multiple of `every` lies between two steps. `step % every === 0` would miss a multiple inside a batch of
+ * steps.
+ */
 export const crossed = (last: number, step: number, every: number): boolean =>
   every > 0 && Math.floor(step / every) > Math.floor(last / every)
 
@@ -61,7 +64,7 @@ const owesRendering = (settings: Decided, state: TrainingState): boolean =>
 export const isOver = (settings: Decided, state: TrainingState): boolean =>
   isStopping(settings, state) && !owesValidation(settings, state) && !owesRendering(settings, state)
 
-/** Runs iterations until a validation, a checkpoint, the end or a record of the progress is due. */
+/** Runs iterations until a validation, a checkpoint, the end of the training or a progress record is due. */
 const iterate = Effect.fnUntraced(function* (
   training: Training,
   state: TrainingState,
@@ -97,7 +100,7 @@ const isDue = (settings: Decided, state: TrainingState): boolean =>
   owesCheckpoint(settings, state)
 
 const owesCheckpoint = (settings: Decided, state: TrainingState): boolean =>
-  // Only a checkpoint at every validation lets the best one be kept.
+  // To keep the best checkpoints, one must be saved at every validation.
   (settings.checkpoint.strategy._tag === "TopKValidation" &&
     state.scoreHere !== null &&
     state.lastCheckpointStep < state.step) ||
@@ -121,7 +124,7 @@ const render = Effect.fn("effect-rl.render")(function* (
   yield* (yield* CurrentRun).recording.emit([event])
 })
 
-/** Writes the folder of this step for somebody who asked for it. The training and its scores stay as they are. */
+/** Writes the folder of this step at a user's request. The training and its scores do not change. */
 const showNow = Effect.fn("effect-rl.showNow")(function* (
   { writeWantedStep }: Training,
   state: TrainingState,
@@ -148,7 +151,7 @@ const charts = (state: TrainingState, seconds: number): Record<string, number> =
     : { ...speed, "charts/episodic_return": meanReturn, "charts/episodic_length": meanLength }
 }
 
-/** Counts the episodes that ended in the last rollout, and adds their events. */
+/** Counts the episodes that ended in the last rollout, and appends their events to `events`. */
 const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, events: Array<RunEvent>): void => {
   const { episodes, numEnvs } = envs
   const { env } = plan

@@ -58,7 +58,7 @@ export const TrainerConfig = Schema.Struct({
 })
 export type TrainerConfig = typeof TrainerConfig.Type
 
-/** The keys that set the algorithm. The algorithm's defaults apply to those that are left out. */
+/** The keys of `trainer` that are settings of the algorithm. For keys that are left out, the algorithm's defaults apply. */
 const ofAlgorithm = ["trainMode", "returns", "nsteps", "gamma", "lambda", "updateTargetFreq"] as const
 
 const plainAt = (tree: Plain, key: string): Plain => {
@@ -66,7 +66,10 @@ const plainAt = (tree: Plain, key: string): Plain => {
   return isPlain(found) ? found : {}
 }
 
-/** Replaces the `trainer` block of a config by the settings that it names. The settings themselves take precedence. */
+/**
+ * Replaces the `trainer` block of a config by the settings that its keys stand for. A setting that is also given directly
+ * takes precedence.
+ */
 export const expand = Effect.fnUntraced(function* (
   config: Plain,
   options: { readonly source: string; readonly sources: ReadonlyMap<string, string> },
@@ -78,7 +81,7 @@ export const expand = Effect.fnUntraced(function* (
   const settings = isPlain(given) ? given : {}
   const written = ofAlgorithm.filter((key) => key in settings)
   const foreign = known === undefined ? [] : written.filter((key) => !keysOf(known.schema).includes(key))
-  // 0 means no target network, which an algorithm without one can ignore.
+  // The value 0 means that there is no target network, so an algorithm without one can ignore it.
   const refused = foreign.find((key) => !(key === "updateTargetFreq" && trainer[key] === 0))
   if (known !== undefined && refused !== undefined) return yield* notOf(known, refused, options)
   const algorithm = Object.fromEntries(
@@ -108,7 +111,7 @@ export const expand = Effect.fnUntraced(function* (
   return { value, sources }
 })
 
-/** The error for a key of the block that the algorithm doesn't have. */
+/** Makes the error for a key of the block that the algorithm does not have. */
 const notOf = (
   algorithm: Algorithm,
   key: string,

@@ -3,7 +3,7 @@ import { Evaluation, evaluationOf, type ValidationOutcome } from "../run/evaluat
 import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
 import { meanOrNull } from "../statistics/resampling.ts"
 
-/** The state of a training, apart from its learner and its envs. */
+/** The state of a training, without its learner and its envs. */
 export class TrainingState extends Schema.Class<TrainingState>("TrainingState")({
   step: count(),
   iteration: count(),
@@ -18,12 +18,12 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
   lastCheckpointEpisode: count(),
   lastRenderStep: count(),
   evaluations: list(Evaluation),
-  /** The device that runs each program. Another device computes other last bits. */
+  /** The device that runs each program. A resume on another device changes the last bits of results. */
   devices: Schema.mutableKey(
     Schema.Record(Schema.String, Schema.String).pipe(Schema.withConstructorDefault(Effect.succeed({}))),
   ),
 }) {
-  /** The number of steps that earlier processes have done. */
+  /** The number of steps that earlier processes did. */
   readonly stepsBefore = this.step
 
   /** Counts an episode and returns its index. */
@@ -36,7 +36,10 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
     return this.episodes++
   }
 
-  /** Drops all but the last hundred returns. Called once an iteration, which is cheaper than once an episode. */
+  /**
+   * Drops all but the last hundred returns and lengths. It is called once per iteration, because once per episode costs
+   * more.
+   */
   trim(): void {
     this.recentReturns = recent(this.recentReturns)
     this.recentLengths = recent(this.recentLengths)
@@ -49,24 +52,24 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
     this.evaluations.push(evaluation)
   }
 
-  /** The validation at this very step, if there was one. */
+  /** The validation at exactly the current step; undefined if there was none. */
   get evaluationHere(): Evaluation | undefined {
     const last = this.evaluations.at(-1)
     return last?.step === this.step ? last : undefined
   }
 
-  /** The mean return of a validation at this very step. */
+  /** The mean return of the validation at exactly the current step; null if there was none. */
   get scoreHere(): number | null {
     const here = this.evaluationHere
     return here === undefined ? null : meanOrNull(here.returns)
   }
 
-  /** The mean return of all episodes. */
+  /** The mean return of all training episodes; null if none has ended. */
   get meanScore(): number | null {
     return this.episodes === 0 ? null : this.scoreSum / this.episodes
   }
 
-  /** The mean return of the last hundred episodes. */
+  /** The mean return of the last hundred training episodes; null if none has ended. */
   get meanReturn(): number | null {
     return meanOrNull(this.recentReturns)
   }

@@ -1,3 +1,4 @@
+/** Saves and restores the checkpoints of a reinforcement-learning training: weights, optimiser state and envs. */
 import { Effect } from "effect"
 import { ConfigError, isPlain, type Plain } from "../config/Config.ts"
 import { tidyFolder } from "../config/files.ts"
@@ -21,8 +22,8 @@ import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
 
 /**
- * Lists the settings that a resumed training must share with the saved one. The times of validations and checkpoints may
- * change, and so may the total; but an annealed learning rate follows the total, so a longer training learns differently.
+ * Lists the settings that must be the same when a training is resumed. When to validate and to save may change, and so may
+ * the total number of steps. An annealed learning rate depends on that total, so a longer training learns differently.
  */
 export const sharedSettings = ({ plan, learner }: Training): Effect.Effect<Plain> => {
   const { settings, effective, env } = plan
@@ -74,7 +75,10 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   })
 })
 
-/** Larger files are written straight from their arrays: there may be no memory for a copy of a replay buffer. */
+/**
+ * The size in bytes above which a file is written directly from its arrays: there may be no memory for a copy of a replay
+ * buffer.
+ */
 const largeBytes = 32 * 1024 * 1024
 
 const contentsOf = (arrays: safetensors.Tensors): NewCheckpoint["files"][string] => {
@@ -82,18 +86,21 @@ const contentsOf = (arrays: safetensors.Tensors): NewCheckpoint["files"][string]
   return bytes > largeBytes ? safetensors.encodeParts(arrays) : safetensors.encode(arrays)
 }
 
-/** Makes one-dimensional tensors of an env's arrays, whose shapes only the env knows. */
+/** Converts an env's arrays to one-dimensional tensors, because only the env knows their shapes. */
 const flat = (snapshot: Snapshot): safetensors.Tensors =>
   Object.fromEntries(Object.entries(snapshot).map(([key, data]) => [key, { shape: [data.length], data }]))
 
-/** Reads the `config.yaml` that a run was last started with; empty where it can't be read. */
+/** Reads the `config.yaml` that the run was last started with; an empty object if it cannot be read. */
 const savedConfig = Effect.fnUntraced(function* (run: RunFiles): Effect.fn.Return<Plain, RunStoreError> {
   if (!(yield* run.exists(Layout.config))) return {}
   const parsed = parseYaml(yield* run.readText(Layout.config))
   return "value" in parsed && isPlain(parsed.value) ? parsed.value : {}
 })
 
-/** Fails if a run keeps its checkpoints in another folder: none would be found, and the run would start over. */
+/**
+ * Fails if the run keeps its checkpoints in another folder: otherwise none would be found, and the run would start again
+ * from step 0.
+ */
 export const checkCheckpointFolder = Effect.fnUntraced(function* (
   { settings, from }: Plan,
   run: RunFiles,
@@ -143,7 +150,7 @@ export const checkTotalSteps = Effect.fnUntraced(function* (
   return yield* ConfigError.at(from, "total_steps", problem)
 })
 
-/** Lists warnings about programs that run on another device than before. */
+/** Returns warnings about programs that now run on another device than when the checkpoint was saved. */
 export const deviceWarnings = (
   now: Readonly<Record<string, string>>,
   before: Readonly<Record<string, string>>,

@@ -1,3 +1,4 @@
+/** Makes the envs of a training and of its validations, with recording and normalisation. `setUp.ts` uses it. */
 import { Effect, type Scope } from "effect"
 import * as Batch from "../env/Batch.ts"
 import type { BatchEnv } from "../env/BatchEnv.ts"
@@ -10,7 +11,10 @@ import type { Learner, LearnerError } from "../learner/Algorithm.ts"
 import type { Settings } from "./Settings.ts"
 import { shares } from "./validation/Validator.ts"
 
-/** The training's envs: a log of episodes with the env's own rewards, and observations as the agent sees them. */
+/**
+ * The training's batch of envs: it records episodes with the env's own rewards, and returns observations (normalised, if
+ * set) for the agent.
+ */
 export type TrainingEnvs = BatchEnv & EpisodeLog.Recorded & Partial<Normalise.NormalisedObservations>
 
 export const trainingEnvs = Effect.fnUntraced(function* (
@@ -23,7 +27,10 @@ export const trainingEnvs = Effect.fnUntraced(function* (
   return normalize.rewards ? Normalise.rewards(seen, { gamma }) : seen
 })
 
-/** Makes the batches of validation envs, one env for each episode. They use the training's statistics without updating them. */
+/**
+ * Makes the batches of validation envs, with one env for each episode. They use the training's statistics to normalise
+ * observations, but do not update them.
+ */
 export const validationBatches = (
   envs: ReadonlyArray<Env>,
   { validation }: Settings,

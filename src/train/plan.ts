@@ -1,3 +1,6 @@
+/**
+ * Checks the config of a training, applies overrides, and resolves env and algorithm. Nothing is compiled or written here.
+ */
 import { Effect, Equal, Option, Schema, Struct } from "effect"
 import type { Algorithm, ConfiguredAlgorithm } from "../learner/Algorithm.ts"
 import { byName as algorithmByName, find } from "../algorithms/registry.ts"
@@ -22,34 +25,34 @@ import { RunOptions } from "./RunOptions.ts"
 import { Settings, type TrainInput } from "./Settings.ts"
 import { expand } from "./TrainerConfig.ts"
 
-/** Settings whose defaults are all decided. */
+/** The settings after all defaults have been decided. */
 export type Decided = Omit<Settings, "checkpoint"> & {
   readonly checkpoint: Omit<Settings["checkpoint"], "everySteps"> & { readonly everySteps: number }
 }
 
-/** A checked training: every setting is decoded, and every name is resolved. */
+/** A training whose settings are all checked and decoded, with its env and algorithm. */
 export interface Plan {
   readonly settings: Decided
   readonly env: Env
-  /** The envs of validations: the training's env unless the config names others. */
+  /** The envs for validation; the training's env if the config names no others. */
   readonly validationEnvs: ReadonlyArray<Env>
   readonly algorithm: ConfiguredAlgorithm
   /** The effective config, as `config.yaml` holds it. */
   readonly effective: Plain
-  /** Remarks to record when the run starts. */
+  /** Remarks that are recorded when the run starts. */
   readonly notes: ReadonlyArray<string>
-  /** Warnings about requests that can't be met. */
+  /** Warnings about settings that cannot be applied. */
   readonly warnings: ReadonlyArray<string>
-  /** The place of each setting, for errors. */
+  /** Where each setting was written, for error messages. */
   readonly from: { readonly source: string; readonly sources: ReadonlyMap<string, string> }
 }
 
-/** Tells whether a policy for one env can act in the other. */
+/** Tells whether a policy for one env can act in the other: their observations and actions must match. */
 const looksLike = (one: Env, other: Env): boolean =>
   one.observationSpace.shape.join() === other.observationSpace.shape.join() &&
   JSON.stringify(one.actionSpace) === JSON.stringify(other.actionSpace)
 
-/** Fails if there are fewer validation episodes than envs to play them in. */
+/** Fails if there are fewer validation episodes than validation envs. */
 const checkShares = ({ validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
   const { everySteps, episodes, envs } = validation
   if (everySteps === 0 || episodes >= envs.length) return Effect.void
@@ -57,10 +60,10 @@ const checkShares = ({ validation }: Settings, source: string): Effect.Effect<vo
   return Effect.fail(ConfigError.at({ source }, "validation.episodes", problem))
 }
 
-/** The envs and the algorithm that code passed as values. The config has their names. */
+/** The envs and the algorithm that code passed as values. The config has only their names. */
 interface Values {
   readonly env?: Env
-  /** Each at its index in `validation.envs`; undefined for one that was passed by name. */
+  /** The validation envs, each at its index in `validation.envs`; undefined for one that was passed by name. */
   readonly validationEnvs?: ReadonlyArray<Env | undefined>
   readonly algorithm?: Algorithm
 }
@@ -104,7 +107,10 @@ export const plan = Effect.fnUntraced(function* (
   }
 
   const { env: givenEnv, validationEnvs: givenOthers = [] } = values
-  /** Takes the env that code passed, if the config still describes it; first the one at the same place. */
+  /**
+   * Returns the env that code passed as a value, if the config still describes it. The value at the same place in the config
+   * comes first.
+   */
   const envOf = (
     written: EnvConfig,
     given: ReadonlyArray<Env | undefined>,
@@ -144,11 +150,11 @@ export const plan = Effect.fnUntraced(function* (
   }
 })
 
-/** The Schema of a whole config with this algorithm, by which messages say where a misplaced key belongs. */
+/** Returns the Schema of a whole config with this algorithm. Error messages use it to say where a misplaced key belongs. */
 const wholeOf = (algorithm: Algorithm | undefined): Schema.Top =>
   algorithm === undefined ? Settings : Schema.Struct({ ...Settings.fields, algorithm: algorithm.schema })
 
-/** Describes why a value that code passed is not a usable env. */
+/** Describes why a value that code passed is not a usable env; undefined if it is usable. */
 const problemOf = (env: Env | undefined): string | undefined => {
   const given: unknown = env
   if (given === undefined) return undefined
@@ -161,7 +167,7 @@ const problemOf = (env: Env | undefined): string | undefined => {
 const wrongValue = (source: string, key: string, problem: string): Effect.Effect<never, ConfigError> =>
   Effect.fail(ConfigError.at({ source }, key, problem))
 
-/** Describes why a value that code passed is not an algorithm. */
+/** Describes why a value that code passed is not an algorithm; undefined if it is one. */
 const noAlgorithm = (algorithm: unknown): string | undefined => {
   const has = (key: string): boolean => typeof algorithm === "object" && algorithm !== null && key in algorithm
   if (has("name") && has("configure")) return undefined
@@ -169,20 +175,20 @@ const noAlgorithm = (algorithm: unknown): string | undefined => {
   return `expected an algorithm, as Ppo.make() gives, or the name of one, found ${found}`
 }
 
-/** Describes why the algorithm in a config has no usable name. */
+/** Describes why the algorithm in a config has no usable name; undefined if it has one. */
 const namelessAlgorithm = (algorithm: unknown): string | undefined => {
   const name = isPlain(algorithm) ? algorithm.name : algorithm
   if (algorithm === undefined || typeof name === "string") return undefined
   return `expected an algorithm's name, or its name with settings, found ${display(name)}`
 }
 
-/** Describes a changed copy of a built-in env: its id in a config would name the original. */
+/** Describes the problem with a changed copy of a built-in env: its id in a config would name the original env. */
 const impostor = (env: Env): string | undefined =>
   envConfigOf(env) === undefined && builtIn.some(({ id }) => id === env.id)
     ? `${env.id} is the id of a built-in env, and this is a changed copy of it; give the copy its own id`
     : undefined
 
-/** Notes where a file of settings, for example a resumed run's, names another env or algorithm than the code. */
+/** Returns notes where a settings file (for example of a resumed run) names another env or algorithm than the code. */
 const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, string>): ReadonlyArray<string> => {
   const nameOf = (written: unknown): string => String(isPlain(written) ? written.name : written)
   return (["env", "algorithm"] as const).flatMap((key) => {
@@ -199,8 +205,8 @@ const undrawn = ({ render }: Settings, env: Env): ReadonlyArray<string> =>
     : []
 
 /**
- * Applies the overrides in order. An override that names another algorithm or env drops the settings of the one before; one
- * that names the same changes nothing.
+ * Applies the overrides in order. An override that changes the algorithm or the env drops the settings of the previous one;
+ * an override that repeats the same name keeps them.
  */
 const overridden = Effect.fnUntraced(function* (
   config: Plain,
@@ -214,7 +220,7 @@ const overridden = Effect.fnUntraced(function* (
     if (yield* namesTheSame(override, before, values)) continue
     applied.push(override)
     value = withTrees(applyOverrides(value, [override]).value)
-    // A change of `algorithm.name` or `env.name` alone must drop the other settings, too.
+    // If only `algorithm.name` or `env.name` changes, the other settings must be dropped, too.
     for (const key of override.path.includes(".") ? ["algorithm", "env"] : []) {
       const [was, is] = [before[key], value[key]]
       if (isPlain(was) && isPlain(is) && was.name !== is.name) value = { ...value, [key]: { name: is.name } }
@@ -223,7 +229,7 @@ const overridden = Effect.fnUntraced(function* (
   return { value, sources: applyOverrides(config, applied).sources }
 })
 
-/** Tells whether an override names the env or algorithm that the config has already, by its id or by its name. */
+/** Tells whether an override names the env or algorithm that the config already has, by its id or by its name. */
 const namesTheSame = Effect.fnUntraced(function* (
   { path, value: name }: Override,
   before: Plain,
@@ -245,7 +251,7 @@ const withTrees = (config: Plain): Plain => ({
   ...(config.algorithm === undefined || isPlain(config.algorithm) ? {} : { algorithm: { name: config.algorithm } }),
 })
 
-/** Fails if a rendering is due where no validation is: rendered episodes are those of validations. */
+/** Fails if a rendering is due at a step without a validation, because rendered episodes are validation episodes. */
 const checkRendering = ({ render, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
   const { everySteps } = render
   if (everySteps === 0 || (validation.everySteps > 0 && everySteps % validation.everySteps === 0)) return Effect.void
@@ -253,14 +259,14 @@ const checkRendering = ({ render, validation }: Settings, source: string): Effec
   return Effect.fail(ConfigError.at({ source }, "render.every_steps", problem))
 }
 
-/** Fails if there is a goal but no validation, which alone measures it. */
+/** Fails if `stopAtReturn` is set without validations, because only validations measure that return. */
 const checkGoal = ({ stopAtReturn, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
   if (stopAtReturn === null || validation.everySteps > 0) return Effect.void
   const problem = `only validations measure whether ${stopAtReturn} is reached; set validation.every_steps`
   return Effect.fail(ConfigError.at({ source }, "stop_at_return", problem))
 }
 
-/** Describes an env for the config: all options of a built-in env, or the id of any other. */
+/** Describes an env for the config: a built-in env by all its options, any other env by its id. */
 const inConfig = (env: Env): EnvConfig => envConfigOf(env) ?? env.id
 
 const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
@@ -268,9 +274,9 @@ const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
     ? { name: typeof algorithm === "string" ? algorithm : display(algorithm) }
     : { name: algorithm.name, ...algorithm.input }
 
-/** Splits the input of `Train.run` into a config and the values that it names. */
+/** Splits the input of `Train.run` into a config and the values that the config names. */
 export const configOf = (input: TrainInput): { readonly config: Plain; readonly values: Values } => {
-  // A program without types may leave out any of the keys.
+  // A JavaScript program without types may leave out any key.
   const given: Partial<TrainInput> | null | undefined = input
   const { env, algorithm, validation, ...rest } = given ?? {}
   const { envs: others = [], ...validating } = validation ?? {}

@@ -1,3 +1,4 @@
+/** Compiles a planned training: makes its envs, its learner and its validator. */
 import { Effect, Scope } from "effect"
 import type { Learner, LearnerError, SetupError } from "../learner/Algorithm.ts"
 import type { Backend } from "../backend/Backend.ts"
@@ -15,14 +16,14 @@ import type { TrainingState } from "./TrainingState.ts"
 import { makeStepFolder, type WriteStepFolder } from "./stepFolder.ts"
 import { makeValidator, type Validator } from "./validation/Validator.ts"
 
-/** A training that is ready to start: its plan, its envs and its learner, compiled. */
+/** A training that is ready to start: its plan, its envs and its compiled learner. */
 export interface Training {
   readonly plan: Plan
   readonly envs: TrainingEnvs
   readonly learner: Learner
   readonly validator: Validator | undefined
   readonly writeStepFolder: WriteStepFolder | undefined
-  /** Writes the folder of a step on request, whatever the settings say; it is compiled at the first request. */
+  /** Writes the folder of a step on request, even if no rendering is set. It is compiled at the first request. */
   readonly writeWantedStep: WriteWantedStep | undefined
 }
 
@@ -30,7 +31,7 @@ type WriteWantedStep = (
   state: TrainingState,
 ) => Effect.Effect<string, SetupError | LearnerError | RunStoreError, CurrentRun>
 
-/** Compiles a training. What can't be set up fails here, before there is a folder for the run. */
+/** Compiles a training. It fails before the run's folder is created if anything cannot be set up. */
 export const setUp = Effect.fnUntraced(function* (
   plan: Plan,
 ): Effect.fn.Return<Training, SetupError | EnvError, Backend | Scope.Scope> {
@@ -70,10 +71,12 @@ export const setUp = Effect.fnUntraced(function* (
   return { plan, envs, learner, validator, writeStepFolder, writeWantedStep }
 })
 
-/** The most numbers of observations in a rollout: two gibibytes. */
+/** The largest count of numbers in the observations of one rollout; they take two gibibytes. */
 const mostNumbers = 2 ** 29
 
-/** Refuses rollouts that are far larger than memory: the system would not refuse them, but kill the process. */
+/**
+ * Fails if a rollout is far larger than memory: the operating system would kill the process instead of reporting an error.
+ */
 const checkRollout = ({ settings, env, algorithm, from }: Plan): Effect.Effect<void, ConfigError> => {
   const { nsteps } = algorithm.config
   const size = sizeOf(env.observationSpace)
@@ -82,7 +85,7 @@ const checkRollout = ({ settings, env, algorithm, from }: Plan): Effect.Effect<v
   return Effect.fail(ConfigError.at(from, "algorithm.nsteps", problem))
 }
 
-/** Turns an array that is too large for the machine into an error that names the settings to make smaller. */
+/** Converts the failure to allocate a large array to an error that names the settings to decrease. */
 const withinMemory =
   ({ settings, algorithm, from }: Plan) =>
   <A, E, R>(setup: Effect.Effect<A, E, R>): Effect.Effect<A, E | ConfigError | GraphError, R> =>
@@ -96,7 +99,7 @@ const withinMemory =
       return Effect.fail(ConfigError.at({ source: from.source }, "", message))
     })
 
-/** The error for a setting that needs something which the learner lacks. */
+/** Returns the error for a setting that requires an ability that the learner lacks; undefined if there is none. */
 const misfit = ({ settings, from }: Plan, { policy, plays }: Learner): ConfigError | undefined => {
   const name = String(settings.algorithm.name)
   const wrong = (key: string, problem: string): ConfigError => ConfigError.at(from, key, problem)

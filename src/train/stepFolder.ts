@@ -23,10 +23,10 @@ import { animate, makePlayer } from "./validation/rendering.ts"
  * many formats as it fits (`checkpoint.onnx`, `.safetensors`, `.h5`, `.h`), and `evaluation_results.json`.
  */
 
-/** Writes the folder of this moment and returns its path. */
+/** Writes the folder of the current step and returns its path. */
 export type WriteStepFolder = (
   state: TrainingState,
-  /** The evaluation at this step; the state's own unless given. */
+  /** The evaluation to write; by default the state's evaluation at this step. */
   evaluation?: Evaluation,
 ) => Effect.Effect<string, LearnerError | RunStoreError, CurrentRun>
 
@@ -69,7 +69,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
   })
 })
 
-/** Writes the drawing code of the env, once for all steps. */
+/** Writes the drawing code of the env, once for all step folders. */
 const writeUi = Effect.fnUntraced(function* (run: RunFiles, env: Env): Effect.fn.Return<void, RunStoreError> {
   const ui = uiOf(env)
   if (ui === undefined || (yield* run.exists(Layout.ui.module))) return

@@ -4,16 +4,16 @@ import { fromFlatPath, fromPath } from "../identifier.ts"
 export interface RunEntry {
   /** The path as people write it, relative to their folder. */
   readonly path: string
-  /** `YYYY-MM-DD_HH-MM-SS`; undefined for a run in another layout. */
+  /** The start of the run as `YYYY-MM-DD_HH-MM-SS`; undefined for a run in another layout. */
   readonly time: string | undefined
-  /** Undefined if the path doesn't contain it (the flat layout); config.yaml may. */
+  /** The commit of the code; undefined if the path does not contain it, as in the flat layout. */
   readonly commit: string | undefined
   readonly name: string | undefined
   readonly seed: number | undefined
   readonly population: Readonly<Record<string, string>>
 }
 
-/** Parses the path of a run, or returns undefined. `full` is the whole path if `path` is shortened for people. */
+/** Parses the path of a run; undefined for other paths. `full` is the whole path, if `path` was shortened for display. */
 export const entryOf = (path: string, full = path): RunEntry | undefined => {
   const identifier = fromPath(full)
   if (identifier !== undefined) return { path, ...identifier }
@@ -35,5 +35,5 @@ export const unplacedEntry = (path: string): RunEntry => ({
 export const newestFirst = <A extends RunEntry>(entries: ReadonlyArray<A>): ReadonlyArray<A> =>
   [...entries].sort((a, b) => compareText(b.time ?? "", a.time ?? "") || compareText(a.path, b.path))
 
-/** Compares by code units, so that the order is the same everywhere. */
+/** Compares two texts by code units, so that the order does not depend on the machine's language. */
 export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

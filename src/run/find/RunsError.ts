@@ -1,4 +1,4 @@
 import { Schema } from "effect"
 
-/** A query of runs that cannot be answered. The message is one line for people. */
+/** The error of a query of runs that cannot be answered. Its message is one line for users. */
 export class RunsError extends Schema.TaggedError<RunsError>()("RunsError", { message: Schema.String }) {}

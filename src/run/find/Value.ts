@@ -1,7 +1,7 @@
 import { isPlain } from "../../config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
-/** The value of a run's key in filters, orders and cells; undefined if the run doesn't have the key. */
+/** A value of a run's key, for filters, sorting and table cells. */
 export type Value = string | number | boolean | null
 
 const decimal = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i
@@ -12,12 +12,12 @@ export const numberOf = (text: string): number | undefined => {
   return Number.isFinite(value) ? value : undefined
 }
 
-/** Turns a text into a number if it is one: the values of a population are texts. */
+/** Converts a text to a number if it is one. The values in a run's path are texts, so this gives them their type. */
 export const valueOfText = (text: string): Value => numberOf(text) ?? text
 
 /**
- * Returns the value of data. An object with a name (an algorithm, a strategy, an agent) becomes its name, other trees
- * their JSON.
+ * Converts data to a single value. An object with a name (an algorithm, a strategy, an agent) becomes its name; other
+ * objects and lists become their JSON.
  */
 export const valueOfData = (data: unknown): Value | undefined => {
   if (data === undefined || data === null) return data
@@ -29,14 +29,14 @@ export const valueOfData = (data: unknown): Value | undefined => {
   return JSON.stringify(data)
 }
 
-/** Returns the value at a path of keys. */
+/** Returns the value at a path of keys; undefined if a key is missing. */
 export const dataAt = (data: unknown, path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((tree, key) => (isPlain(tree) && Object.hasOwn(tree, key) ? tree[key] : undefined), data)
 
 const rank = (value: Value | undefined): number =>
   value === undefined ? 4 : value === null ? 3 : typeof value === "string" ? 2 : typeof value === "boolean" ? 1 : 0
 
-/** Sorts numbers before texts before missing values. */
+/** Compares for sorting: numbers come before texts, and texts before missing values. */
 export const compareValues = (a: Value | undefined, b: Value | undefined): number => {
   if (typeof a === "number" && typeof b === "number") return a - b
   return rank(a) - rank(b) || compareText(String(a), String(b))

@@ -3,9 +3,9 @@ import { meanOf } from "../../statistics/resampling.ts"
 
 interface Candidate<A> {
   readonly run: A
-  /** Undefined or not a number excludes the run. */
+  /** The value to compare. A run without a finite number is left out. */
   readonly value: Value | undefined
-  /** Runs with equal lists are one group. */
+  /** The values that define the group: runs with equal lists belong to one group. */
   readonly group: ReadonlyArray<Value | undefined>
 }
 
@@ -13,7 +13,7 @@ interface Best<A> {
   readonly run: A
   readonly value: number
   readonly group: ReadonlyArray<Value | undefined>
-  /** The number of runs of the group that have a number. */
+  /** The number of runs in the group that have a finite value. */
   readonly runs: number
   readonly mean: number
 }

@@ -1,14 +1,14 @@
 import { isPlain } from "../../config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
-/** A key whose values differ; a side is undefined if it lacks the key. */
+/** A key whose values differ; a value is undefined if that side lacks the key. */
 export interface Difference {
   readonly key: string
   readonly left?: unknown
   readonly right?: unknown
 }
 
-/** Returns the leaves of a tree by their dotted paths. Lists and empty objects are leaves. */
+/** Returns the leaves of a tree by their dotted paths. Lists and empty objects count as leaves. */
 export const leaves = (tree: unknown): ReadonlyMap<string, unknown> => {
   const found = new Map<string, unknown>()
   const walk = (value: unknown, path: ReadonlyArray<string>): void => {
@@ -33,7 +33,10 @@ export const diff = (left: unknown, right: unknown): ReadonlyArray<Difference> =
   })
 }
 
-/** Gives equal values equal texts, whatever the order of their keys. YAML has numbers that JSON lacks. */
+/**
+ * Converts a value to a text, equal for equal values. JSON alone is not enough: YAML has numbers (NaN, infinity) that JSON
+ * lacks.
+ */
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) => {
     if (typeof inner === "number" && !Number.isFinite(inner)) return `number ${inner}`

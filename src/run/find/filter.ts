@@ -26,7 +26,7 @@ export type Operator = (typeof operators)[number]
 const operatorOf = (text: string): Operator | undefined =>
   operators.find((operator) => operator === (text === "==" ? "=" : text))
 
-/** Reads `KEY OPERATOR VALUE`. The first operator divides the text, spaces around it don't count, and `==` means `=`. */
+/** Parses `KEY OPERATOR VALUE`. The text is divided at the first operator; spaces around it are ignored; `==` means `=`. */
 export const parseFilter = (text: string): { readonly filter: Filter } | { readonly problem: string } => {
   const [, key = "", symbol = "", value = ""] = /^(.*?)(!=|<=|>=|==?|<|>)(.*)$/s.exec(text) ?? []
   const operator = operatorOf(symbol)
@@ -35,16 +35,16 @@ export const parseFilter = (text: string): { readonly filter: Filter } | { reado
     : { problem: `${text}: expected KEY=VALUE, or one of != < > <= >= between them` }
 }
 
-/** A line of a search field: words that a run's texts must contain, and filters that its values must pass. */
+/** The parsed text of a search field: words that a run's texts must contain, and filters that its values must pass. */
 interface Search {
   /** The words in lower case. */
   readonly words: ReadonlyArray<string>
   readonly filters: ReadonlyArray<Filter>
-  /** One line per part that is not a condition, such as `validation>` without a value. */
+  /** The error messages: one line for each incomplete condition, such as `validation>` without a value. */
   readonly problems: ReadonlyArray<string>
 }
 
-/** A quoted text, or one without spaces. */
+/** Matches a quoted text, or a text without spaces. */
 const term = String.raw`"[^"]*"|[^\s"]\S*`
 const part = new RegExp(String.raw`([^\s=<>!"]+)\s*(!=|<=|>=|==?|<|>)\s*(${term}|$)|"([^"]*)"|(\S+)`, "g")
 
@@ -95,10 +95,16 @@ export const passes = ({ key, operator, value: wanted }: Filter, value: Value | 
   }
 }
 
-/** The keys whose values are derived from the names of files, agents' types and data sets: `history_agent` is `history-agent`. */
+/**
+ * The keys whose values may be derived from names of files, agents or data sets. In these, `history_agent` equals
+ * `history-agent`.
+ */
 const names = new Set(["name", "environment", "algorithm"])
 
-/** Returns NaN for values without an order: a number and a text, or null and anything else. */
+/**
+ * Returns a number below, equal to or above 0, like a comparison; NaN for values without an order, such as a number and a
+ * text, or null.
+ */
 const orderOf = (value: Value, wanted: string): number => {
   if (typeof value === "string") return compareText(value, wanted)
   if (typeof value !== "number") return String(value) === wanted ? 0 : NaN

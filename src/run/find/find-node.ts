@@ -4,7 +4,7 @@ import { dateOf, fromFlatPath } from "../identifier.ts"
 import type { FileSource } from "../read/FileSource.ts"
 import { entryOf, type RunEntry } from "./RunEntry.ts"
 
-/** The number of folders between a results folder and a run in RLtools' layout, the run's own included. */
+/** The number of folders between a results folder and a run in RLtools' layout, including the run's own folder. */
 const depth = 4
 
 const isTime = (name: string): boolean => dateOf(name) !== undefined

@@ -1,6 +1,6 @@
 /**
- * Fits a table of runs to the terminal's width. What is least useful goes first: paths are cut to their ends, columns
- * with one value move below the table, then details, then the path are dropped, and last, long names are cut.
+ * Fits a table of runs to the terminal's width. The least useful parts are dropped first: paths are cut to their ends,
+ * columns with one value move below the table, then details, then the path are dropped, and last, long names are cut.
  *
  * @example
  * ```ts
@@ -19,19 +19,19 @@ import { type Cell, cell, type Paint, table } from "./table.ts"
 export interface Column {
   readonly heading: string
   readonly cells: ReadonlyArray<Cell | undefined>
-  /** A figure is always shown whole, and a detail whole or not at all. */
+  /** How a column may shrink: a figure is always shown whole, a detail is whole or dropped, names and paths can be cut. */
   readonly role: "figure" | "detail" | "name" | "path"
 }
 
 interface FittedOptions {
-  /** The width of the terminal; undefined for files. */
+  /** The width of the terminal in columns; undefined if the output is not a terminal. */
   readonly width?: number | undefined
   readonly paint?: Paint | undefined
 }
 
-/** Names keep at least this width. */
+/** The number of characters that a name is never cut below. */
 const leastName = 6
-/** A shorter path would tell nothing. */
+/** The number of characters that a path is never cut below; a shorter one would identify nothing. */
 const leastPath = 12
 
 export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint }: FittedOptions): string => {
@@ -84,7 +84,7 @@ const cellsWidth = ({ cells }: Column): number => Math.max(0, ...cells.map((one)
 const widthOf = (columns: ReadonlyArray<Column>): number =>
   columns.reduce((sum, column) => sum + Math.max(column.heading.length, cellsWidth(column)) + gap, -gap)
 
-/** Returns how long the ends of all paths must be to tell the runs apart. */
+/** Returns how many characters from the end of the paths are needed to distinguish the runs. */
 const endsOf = (columns: ReadonlyArray<Column>): number => {
   const paths = columns.find(isPath)?.cells.map(cell) ?? []
   const least = leastFolders(paths)
@@ -113,7 +113,7 @@ const endOf = (path: string, folders: number): string => {
   return parts.length <= folders ? path : `…/${parts.slice(-folders).join("/")}`
 }
 
-/** Shortens paths from the left as far as needed. */
+/** Shortens paths from the left, so that they fit into `room` characters. */
 const shortPaths = (column: Column, room: number): Column => ({
   ...column,
   cells: column.cells.map((one) => {

@@ -1,7 +1,7 @@
 /**
- * Looks up the keys of a run, for `effect runs` and the page. The places, in order: what every run has (`name`, `seed`,
- * `state` …); variables of the run's population; keys of metrics.json that this library writes; config.yaml; other keys
- * of metrics.json. `population.KEY`, `config.KEY` and `metrics.KEY` select a place.
+ * Looks up the keys of a run, for `effect runs` and the page. A key is looked up in these places, in order: facts of every
+ * run (`name`, `seed`, `state` …); variables of the run's population; keys of metrics.json that this library writes;
+ * config.yaml; other keys of metrics.json. `population.KEY`, `config.KEY` and `metrics.KEY` select a place.
  *
  * Like `filter.ts`, this module has only plain functions, so that the page can load it.
  *
@@ -50,20 +50,20 @@ const metricKeys = new Set([
   "train_episodes",
   "failed_validation_episodes",
   "usage",
-  // Without validation.episodes, which is a setting of the config.
+  // The key `validation.episodes` is not here, because it is also a setting of the config.
   "validation.step",
   "validation.mean_return",
   "validation.std_return",
 ])
 
-/** A place in which a key can have its value. */
+/** A place where a key can have its value: the facts of every run, the population, config.yaml or metrics.json. */
 export type Place =
   | { readonly in: "facts"; readonly key: OwnKey }
   | { readonly in: "population"; readonly variable: string }
   | { readonly in: "config"; readonly path: ReadonlyArray<string> }
   | { readonly in: "metrics"; readonly path: ReadonlyArray<string> }
 
-/** The other names of keys in some kinds of runs. */
+/** The names of keys that some kinds of runs store under other paths. */
 const synonyms: Readonly<Record<string, ReadonlyArray<Place>>> = {
   environment: ["environment", "env", "train_dataset", "validation_dataset", "dataset"].map((key): Place => ({
     in: "config",
@@ -73,11 +73,11 @@ const synonyms: Readonly<Record<string, ReadonlyArray<Place>>> = {
   episodes: ["train_episodes", "episodes"].map((key): Place => ({ in: "metrics", path: [key] })),
 }
 
-/** Returns the places of a key's value; the first place that has one counts. */
+/** Returns the places where a key can have its value, in order; the first place with a value is used. */
 export const placesOf = (key: string): ReadonlyArray<Place> => {
   if (isOwn(key)) {
     const own: Place = { in: "facts", key }
-    // The path of a run in the flat layout contains neither.
+    // The path of a run in the flat layout contains neither its name nor its seed.
     return key === "name" || key === "seed" ? [own, { in: "config", path: [key] }] : [own]
   }
   const [first, ...rest] = key.split(".")
@@ -105,11 +105,11 @@ export const valueInEntry = (entry: RunEntry, place: Place): Value | undefined =
     : undefined
 }
 
-/** A run whose files have been read. A missing fact is undefined or null. */
+/** A run whose files have been read. A fact that is missing is undefined or null. */
 export interface RunValues {
   readonly entry: RunEntry
   readonly facts: Readonly<Partial<Record<OwnKey, Value | undefined>>>
-  /** As in config.yaml and metrics.json. */
+  /** The parsed contents of config.yaml. */
   readonly config: unknown
   readonly metrics: unknown
 }
@@ -133,7 +133,7 @@ export const valueIn = (run: RunValues, key: string): Value | undefined => {
   return value
 }
 
-/** Tells whether it is fine that none of these runs has the key. */
+/** Tells whether a key is valid even if none of these runs has a value for it. */
 export const isKnownKey = (key: string, entries: ReadonlyArray<RunEntry>): boolean =>
   isOwn(key) ||
   metricKeys.has(key.split(".").map(snakeCase).join(".")) ||
@@ -151,7 +151,7 @@ export const knownKeys = (
   return [...keys]
 }
 
-/** The message about a key that no run has, with a similar key. */
+/** Makes the error message for a key that no run has; it suggests a similar key. */
 export const unknownKey = (key: string, known: ReadonlyArray<string>): string => {
   const meant = closest(key, known)
   return `no run has the key ${key}${meant === undefined ? "" : `; did you mean ${meant}?`}`

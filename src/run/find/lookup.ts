@@ -1,10 +1,11 @@
+/** Reads the values of keys such as `algorithm.learning_rate` from the files of runs, for `effect runs`. */
 import { Effect } from "effect"
 import { isKnownKey, knownKeys, type Place, placesOf, unknownKey, valueInEntry } from "./keys.ts"
 import type { RunEntry } from "./RunEntry.ts"
 import type { RunReader } from "../RunReader.ts"
 import { dataAt, type Value, valueOfData } from "./Value.ts"
 
-/** Returns the value of a key that is in the run's path; undefined if a file of the run must be read. */
+/** Returns the value of a key that the run's path contains; undefined if a file of the run must be read. */
 export const valueOfEntry = (entry: RunEntry, key: string): Value | undefined => valueInEntry(entry, placesOf(key)[0])
 
 const readAt = (facts: RunReader, place: Place): Effect.Effect<Value | undefined> => {
@@ -25,7 +26,7 @@ const readAt = (facts: RunReader, place: Place): Effect.Effect<Value | undefined
   }
 }
 
-/** Reads the value of a key, from as few files as possible; undefined if the run lacks it. */
+/** Reads the value of a key, and opens as few files as possible; undefined if the run lacks the key. */
 export const valueOf = (facts: RunReader, key: string): Effect.Effect<Value | undefined> => {
   const places = placesOf(key)
   const inPath = valueInEntry(facts.entry, places[0])
@@ -45,7 +46,7 @@ const firstValue = Effect.fnUntraced(function* (
   return value
 })
 
-/** To suggest a similar key, this many runs' configs are read. */
+/** The number of runs whose configs are read to find a similar key to suggest. */
 const enough = 100
 
 /**

@@ -1,3 +1,4 @@
+/** Collects all facts about one run, and formats them as text for the terminal. */
 import { Effect } from "effect"
 import type { Plain } from "../../config/Config.ts"
 import { attempt } from "../read/attempt.ts"
@@ -10,9 +11,9 @@ import { bar, bytesText, cell, indented, short, table, thinned } from "./text.ts
 import { dataAt, valueOfData } from "./Value.ts"
 import type { Validation } from "../read/validations.ts"
 
-/** All facts about one run. */
+/** All facts about one run, as `effect runs show` prints them. */
 export interface Overview extends RunLine {
-  /** Null if there is none, or it is damaged. */
+  /** The parsed config; null if it is missing or damaged. */
   readonly config: unknown
   readonly metrics: Plain | null
   readonly validations: ReadonlyArray<Validation>
@@ -26,10 +27,10 @@ interface SavedCheckpoint {
   /** The folder of the checkpoint in the run. */
   readonly path: string
   readonly step: number | null
-  /** The score of the validation at its step, if there was one. */
+  /** The validation score at the checkpoint's step; null if there was no validation. */
   readonly score: number | null
   readonly bytes: number
-  /** Whether `latest` points to it. */
+  /** Whether `latest` points to this checkpoint. */
   readonly latest: boolean
 }
 
@@ -39,7 +40,7 @@ export const overview = Effect.fnUntraced(function* (facts: RunReader, source: F
   const folder = Layout.locate(Layout.placesIn(config), Layout.checkpoints)
   const checkpoints = yield* checkpointsIn(facts.entry.path, folder, files, source)
   const own = checkpoints.filter(({ path }) => Layout.belowCheckpoints(`${path}/`, folder) !== undefined)
-  // A run of another library cannot be resumed.
+  // A run that another library wrote has no config.yaml, so it cannot be resumed.
   const goesOn = !(yield* facts.isFinished) && (yield* facts.configText) !== undefined
   return {
     ...(yield* runLine(facts)),
@@ -89,7 +90,7 @@ const checkpointsIn = Effect.fnUntraced(function* (
   return found.sort((a, b) => (a.step ?? -1) - (b.step ?? -1))
 })
 
-/** Returns the checkpoint to which a file belongs, in our layout or RLtools' (`steps/{STEP}/checkpoint.h5`). */
+/** Returns the checkpoint that a file belongs to, in our layout or in RLtools' layout (`steps/{STEP}/checkpoint.h5`). */
 const checkpointOf = (path: string, folder: string): string | undefined => {
   const below = Layout.belowCheckpoints(path, folder)
   if (below !== undefined) {
@@ -104,12 +105,12 @@ const checkpointOf = (path: string, folder: string): string | undefined => {
 const curveRows = 20
 const barWidth = 30
 
-/** A setting that is null. */
+/** Matches a line of YAML that sets a key to null. */
 const isUnset = /^ *\w+: null$/
 
 const indent = (line: string): number => line.length - line.trimStart().length
 
-/** Returns the lines of a config without null settings and empty groups. */
+/** Returns the lines of a config without settings that are null and without groups that are empty. */
 const withoutUnset = (written: ReadonlyArray<string>): ReadonlyArray<string> => {
   const kept: Array<string> = []
   let isAfterLeftOut = false
@@ -178,7 +179,7 @@ export const overviewText = (
   ].join("\n")
 }
 
-/** Wide enough for digests, not for some texts. */
+/** The longest value in characters that is shown in full: digests fit, long texts do not. */
 const widest = 100
 
 /** Shows whole numbers and digests in full, and only the size of long texts. */
@@ -197,7 +198,7 @@ const counted = (title: string, count: number, most: number): string =>
 
 const curveText = (validations: ReadonlyArray<Validation>): string => {
   const shown = thinned(validations, curveRows)
-  // Bars begin at 0, or at a mean below it.
+  // Bars start at 0, or at the lowest mean if that is negative.
   const lowest = Math.min(0, ...shown.map(({ mean }) => mean))
   const highest = Math.max(...shown.map(({ mean }) => mean))
   return shown.length === 0

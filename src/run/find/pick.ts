@@ -3,9 +3,9 @@ import { derivedName } from "../identifier.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
 import { RunsError } from "./RunsError.ts"
 
-/** Selects the runs that a command can use. */
+/** Selects the runs that a command can work with. */
 export interface Usable {
-  /** The name of such a run in messages: `a training`. */
+  /** The name of such a run in messages, e.g. `a training`. */
   readonly noun: string
   readonly isUsable: (entry: RunEntry) => Effect.Effect<boolean>
 }
@@ -13,7 +13,7 @@ export interface Usable {
 interface PickOptions {
   /** The folder that was searched, for messages. */
   readonly folder: string
-  /** Default: all runs. */
+  /** The runs that the command can use; all runs if left out. */
   readonly usable?: Usable
 }
 

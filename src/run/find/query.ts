@@ -10,9 +10,9 @@ import type { Value } from "./Value.ts"
 
 export interface Query {
   readonly where: ReadonlyArray<Filter>
-  /** Keeps only finished runs, or only the others. */
+  /** True keeps only finished runs, false only unfinished ones; if left out, all are kept. */
   readonly finished?: boolean
-  /** Default: newest first. */
+  /** The order of the runs; newest first if left out. */
   readonly sort?: Sort
   readonly limit?: number
 }
@@ -20,13 +20,13 @@ export interface Query {
 /** The number of runs whose files are read at the same time. */
 const concurrency = 32
 
-/** Runs are processed concurrently, the keys of one run in order. */
+/** Applies an Effect to each run. Different runs are processed concurrently. */
 export const eachRun = <A, B, E>(
   items: ReadonlyArray<A>,
   body: (item: A) => Effect.Effect<B, E>,
 ): Effect.Effect<ReadonlyArray<B>, E> => Effect.forEach(items, body, { concurrency })
 
-/** Returns the values of a key. A key that no run has is an error, unless runs may lack it. */
+/** Returns the value of a key for each run. Fails if no run has the key, unless it is a key that runs may lack. */
 export const valuesOf = Effect.fnUntraced(function* (
   runs: ReadonlyArray<RunReader>,
   key: string,
@@ -40,7 +40,7 @@ export const valuesOf = Effect.fnUntraced(function* (
   return values
 })
 
-/** Reads a condition of the command line; see `filter.ts`. */
+/** Parses a condition of the command line such as `seed=7`; see `filter.ts`. */
 export const readFilter = (text: string): Effect.Effect<Filter, RunsError> => {
   const parsed = parseFilter(text)
   return "filter" in parsed ? Effect.succeed(parsed.filter) : Effect.fail(new RunsError({ message: parsed.problem }))
@@ -76,7 +76,7 @@ export const query = Effect.fnUntraced(function* (
   return limit === undefined ? runs : runs.slice(0, limit)
 })
 
-/** A run as `--json` prints it, one per line. */
+/** The facts about a run that `--json` prints as one line. */
 export interface RunLine {
   readonly path: string
   readonly time: string | null
@@ -86,9 +86,9 @@ export interface RunLine {
   readonly seed: number | null
   readonly state: RunState
   readonly steps: number | null
-  /** The mean return of the last validation. */
+  /** The mean return of the last validation; null if there was none. */
   readonly validation: number | null
-  /** Other keys of the query. */
+  /** The values of other keys that the query filters or sorts by. */
   readonly values?: Readonly<Record<string, Value>>
 }
 
@@ -117,7 +117,10 @@ export const runLine = Effect.fnUntraced(function* (
 
 const inEveryLine = new Set(["path", "time", "commit", "name", "seed", "state", "steps", "validation"])
 
-/** Returns the keys of a query that a line doesn't contain anyway and that differ between the runs. */
+/**
+ * Returns the keys of a query to show in additional columns: those that a line does not contain already and that differ
+ * between the runs.
+ */
 export const extraKeys = ({ where, sort }: Query, entries: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
   const keys = [
     ...where.filter(({ operator }) => operator !== "=").map(({ key }) => key),

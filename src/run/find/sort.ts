@@ -7,7 +7,7 @@ export interface Sort {
   readonly descending: boolean
 }
 
-/** Parses `KEY`, `KEY:asc` or `KEY:desc`. */
+/** Parses a sort order: `KEY`, `KEY:asc` or `KEY:desc`. */
 export const parseSort = (text: string): Effect.Effect<Sort, RunsError> => {
   const [, key = "", order = "asc"] = /^([^:].*?)(?::([^:]*))?$/.exec(text.trim()) ?? []
   return key !== "" && (order === "asc" || order === "desc")
@@ -15,7 +15,7 @@ export const parseSort = (text: string): Effect.Effect<Sort, RunsError> => {
     : Effect.fail(new RunsError({ message: `${text}: expected KEY, KEY:asc or KEY:desc` }))
 }
 
-/** Sorts by value; equal ones keep their order, and those without a value come last. */
+/** Sorts items by value. Items with equal values keep their order, and items without a value come last. */
 export const sortBy = <A>(
   items: ReadonlyArray<A>,
   valueOf: (item: A) => Value | undefined,

@@ -1,16 +1,16 @@
-/** Tables as plain text for terminals. */
+/** Formats tables as plain text for terminals. */
 
-/** The value of a cell; undefined is shown as a dash. */
+/** The value of a table cell; a missing value (undefined) is shown as a dash. */
 export type Cell = string | number | boolean | null
 
-/** Formats a value without control characters, which could move the cursor. */
+/** Formats a value as text, and removes control characters, which could move the cursor. */
 export const cell = (value: Cell | undefined): string => {
   if (value === undefined || value === null) return "-"
   if (typeof value === "number") return short(value)
   return String(value).replace(/[\u0000-\u001f\u007f-\u009f]/g, "�")
 }
 
-/** Rounds a number for reading. */
+/** Rounds a number to a few digits for display. */
 export const short = (value: number): string =>
   Number.isInteger(value) || !Number.isFinite(value)
     ? String(value)
@@ -18,10 +18,12 @@ export const short = (value: number): string =>
       ? value.toFixed(1)
       : String(Number(value.toPrecision(4)))
 
-/** Colours a padded cell; the row is undefined in the heading. */
+/** Adds colour to a cell that is already padded; `row` is undefined for the heading. */
 export type Paint = (text: string, heading: string, row: number | undefined) => string
 
-/** Writes columns two spaces apart, with numbers to the right; without headings only rows. */
+/**
+ * Formats columns with two spaces between them; numbers are aligned to the right. Without headings, only rows are printed.
+ */
 export const table = (
   headings: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Cell | undefined>>,

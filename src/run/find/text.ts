@@ -1,12 +1,12 @@
 export { thinned } from "../../statistics/resampling.ts"
 export { type Cell, cell, short, table } from "./table.ts"
 
-/** Plain text for terminals: tables, a curve. */
+/** Draws bars as plain text for terminals. */
 
-/** Bars of one to seven eighths of a cell. */
+/** The characters for bars that fill zero to seven eighths of a cell. */
 const parts = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
-/** Draws a bar in eighths of a cell; the lowest value is visible too. */
+/** Draws a horizontal bar, precise to an eighth of a character. Even the lowest value has a visible bar. */
 export const bar = (value: number, lowest: number, highest: number, width: number): string => {
   const share = highest > lowest ? (value - lowest) / (highest - lowest) : 1
   const eighths = Math.max(1, Math.round(share * width * 8))

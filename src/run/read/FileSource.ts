@@ -2,25 +2,25 @@ import type { Effect } from "effect"
 
 /**
  * Reads the files of runs, for `RunReader`. No operation fails: a file that is missing is `undefined`, a folder that is
- * missing is empty, and a file that exists but cannot be read is reported by `warn`. There is one of these for folders on
- * disk and one for a folder that nothing may lead out of (`disk-node.ts`, `confined-node.ts`).
+ * missing is empty, and a file that exists but cannot be read is reported by `warn`. `disk-node.ts` reads any folder
+ * on disk; `confined-node.ts` reads one folder only, and follows no path or link out of it.
  */
 export interface FileSource {
-  /** Names in a folder. */
+  /** Lists the names in a folder. */
   readonly list: (folder: string) => Effect.Effect<ReadonlyArray<string>>
-  /** Names of folders in a folder, and of links, which may lead to folders. */
+  /** Lists the names of folders in a folder, and of links, which may lead to folders. */
   readonly folders: (folder: string) => Effect.Effect<ReadonlyArray<string>>
-  /** Names of files and of folders in a folder, sorted; hidden ones and links are left out. */
+  /** Lists the names of files and of folders in a folder, sorted. Hidden entries and links are left out. */
   readonly entries: (folder: string) => Effect.Effect<Entries>
   readonly text: (file: string) => Effect.Effect<string | undefined>
-  /** At most `most` bytes of a file from a position; a negative position counts from the end. */
+  /** Reads at most `most` bytes of a file from a position. A negative position counts from the end. */
   readonly part: (file: string, from: number, most?: number) => Effect.Effect<Uint8Array | undefined>
   readonly size: (file: string) => Effect.Effect<number | undefined>
-  /** All files below a folder, by their paths in it, sorted. */
+  /** Lists all files below a folder, by their paths relative to the folder, sorted. */
   readonly tree: (folder: string) => Effect.Effect<ReadonlyArray<FileSize>>
-  /** Tells whether the process that wrote this name into a run's lock is still at work. */
+  /** Tells whether the process with this name (as in a run's lock file) is still running. */
   readonly isAlive: (name: string) => Effect.Effect<boolean>
-  /** Reports a damaged file; each is reported once. */
+  /** Reports a damaged file. Each file is reported only once. */
   readonly warn: (message: string) => Effect.Effect<void>
 }
 
@@ -34,5 +34,5 @@ export interface FileSize {
   readonly bytes: number
 }
 
-/** One read gives at most so many bytes. */
+/** The largest number of bytes that one read returns. */
 export const mostAtOnce = 32 * 1024 * 1024

@@ -3,11 +3,11 @@ import { parseYaml } from "../../config/yaml.ts"
 import { dataAt } from "../find/Value.ts"
 
 /**
- * Reads single keys out of many configs that are nearly the same. Only the top-level block of a key is parsed, and equal
+ * Reads single keys of many configs that are nearly equal. Only the top-level block of a key is parsed, and equal
  * blocks are parsed once: runs often differ only in their seed.
  */
 export interface ConfigReader {
-  /** Reads the value at a path of keys. Throws if the text is not YAML, or not keys and values. */
+  /** Reads the value at a path of keys. Throws if the text is not YAML, or if it is not a mapping of keys to values. */
   readonly at: (text: string, path: ReadonlyArray<string>) => unknown
   /** Reads a whole config. Throws as `at` does. */
   readonly tree: (text: string) => unknown
@@ -27,7 +27,7 @@ export const configReader = (): ConfigReader => {
   }
   let last: { readonly text: string; readonly blocks: ReturnType<typeof blocks> } | undefined
   const blocksOf = (text: string): ReturnType<typeof blocks> => {
-    // Several keys are read from one text before the next.
+    // Callers read several keys of one text before the next text, so remembering one text is enough.
     if (last?.text !== text) last = { text, blocks: blocks(text) }
     return last.blocks
   }
@@ -52,14 +52,17 @@ const valueIn = (text: string): unknown => {
   return found.value
 }
 
-/** Parses a whole config. Throws if it is not keys and values. */
+/** Parses a whole config. Throws if it is not a mapping of keys to values. */
 const parseConfig = (text: string): unknown => {
   const value = valueIn(text)
   if (!isPlain(value)) throw new Error("expected keys and values")
   return value
 }
 
-/** The text of each top-level key, where the text is as this library writes it; undefined where it must be parsed as a whole. */
+/**
+ * Returns the text of each top-level key, if this library wrote the config. Returns undefined if the whole text must be
+ * parsed.
+ */
 const blocks = (text: string): ReadonlyMap<string, string> | undefined => {
   // An alias may refer to another block.
   if (/[&*]/.test(text)) return undefined

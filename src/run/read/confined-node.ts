@@ -16,15 +16,18 @@ import { treeOf } from "./tree.ts"
  */
 export interface Confined extends FileSource {
   readonly root: string
-  /** The one folder in the root that can be read; empty where all of the root can. */
+  /** The only folder in `root` that can be read; an empty string if all of `root` can be read. */
   readonly only: string
-  /** The real path of a file or folder below; undefined where there is none, or where it lies elsewhere. */
+  /** Returns the real path of a file or folder; undefined if it does not exist, or lies outside of the folder. */
   readonly locate: (path: string) => Effect.Effect<string | undefined>
-  /** A text that changes when a file or folder does: its size and the time of its last change. */
+  /** Returns a text that changes when a file or folder changes: its size and the time of its last change. */
   readonly stamp: (path: string) => Effect.Effect<string>
 }
 
-/** Confines to a folder; to one folder in it, where `only` names one, whose paths still begin with its name. */
+/**
+ * Opens a folder for reading, but nothing outside of it. If `only` names a folder in it, only that folder can be read, and
+ * paths still begin with its name.
+ */
 export const confinedTo = (folder: string, only = ""): Effect.Effect<Confined, FileError> =>
   Effect.try({
     try: () => {
@@ -34,11 +37,11 @@ export const confinedTo = (folder: string, only = ""): Effect.Effect<Confined, F
     catch: (error) => new FileError({ path: folder, missing: false, message: messageOf(error) }),
   })
 
-/** Confines to a folder that is read by its own name, from the folder above it. */
+/** Opens the same folder through its parent, so that paths begin with the folder's own name. */
 export const confinedByName = ({ root }: Confined): Effect.Effect<Confined, FileError> =>
   confinedTo(dirname(root), basename(root))
 
-/** The result of a function of Node's, or another value where it throws: other people's folders may hold anything. */
+/** Calls a function of Node, and returns `otherwise` if it throws: a user's folder may contain anything. */
 const unless = <A, B>(otherwise: B, body: () => A): A | B => {
   try {
     return body()
@@ -47,13 +50,16 @@ const unless = <A, B>(otherwise: B, body: () => A): A | B => {
   }
 }
 
-/** Up to this size a file is read synchronously: over a thousand runs, promises would take most of the time. */
+/** Files up to this size in bytes are read synchronously: with a thousand runs, promises would take most of the time. */
 const smallBytes = 128 * 1024
 
-// Without this flag, opening a pipe waits until somebody writes into it.
+// Without this flag, opening a named pipe waits until another process writes into it.
 const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
-/** Some bytes of a file; "large" for too many to read synchronously, and undefined for what is not a regular file. */
+/**
+ * Reads some bytes of a file. Returns "large" if there are too many to read synchronously, and undefined if it is not a
+ * regular file.
+ */
 const readSmall = (real: string, from: number, most: number): Uint8Array | "large" | undefined => {
   const file = openSync(real, flags)
   try {

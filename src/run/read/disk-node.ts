@@ -13,7 +13,7 @@ import { type Entries, type FileSource, mostAtOnce } from "./FileSource.ts"
  * most of the time.
  */
 export const diskSource = (warn: FileSource["warn"]): FileSource => {
-  /** A missing file or folder is no mistake: runs come and go while they are listed. */
+  /** Reads, and returns `otherwise` if the file or folder is missing: runs may appear and disappear during a listing. */
   const reading = <A>(path: string, body: () => A | Promise<A>, otherwise: A): Effect.Effect<A> =>
     Effect.catch(Effect.tryPromise({ try: async () => await body(), catch: (error) => error }), (error) =>
       Effect.as(isMissing(error) ? Effect.void : warn(`${path}: ${messageOf(error)}`), otherwise),
@@ -58,7 +58,7 @@ export const diskSource = (warn: FileSource["warn"]): FileSource => {
   }
 }
 
-/** Reads without warnings of damaged files. */
+/** A source that reads from disk and does not report damaged files. */
 export const silentSource = diskSource(() => Effect.void)
 
 const isMissing = (error: unknown): boolean =>
@@ -66,7 +66,7 @@ const isMissing = (error: unknown): boolean =>
     ? error.missing
     : error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")
 
-/** The names of what is neither hidden nor a link, sorted. */
+/** Returns the sorted names of files and folders, without hidden entries and links. */
 export const entriesOf = (all: ReadonlyArray<Dirent>): Entries => {
   const names = (wanted: (entry: Dirent) => boolean): ReadonlyArray<string> =>
     all

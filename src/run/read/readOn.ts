@@ -1,7 +1,10 @@
+/**
+ * Follows a growing file: reads only the bytes that were appended since the last read. It is used to watch unfinished runs.
+ */
 import { Effect } from "effect"
 import { type FileSource, mostAtOnce } from "./FileSource.ts"
 
-/** How far a growing file has been read, and the bytes before that place, by which a file that was written anew is recognised. */
+/** How far a growing file has been read. The bytes before that position show whether the file was replaced meanwhile. */
 export interface Position {
   readonly read: number
   readonly before: Uint8Array
@@ -10,15 +13,20 @@ export interface Position {
 export const start: Position = { read: 0, before: new Uint8Array(0) }
 
 interface Taking {
-  /** Uses some of the bytes, such as whole lines, and gives how many; the rest is given again, with more behind it. */
+  /**
+   * Processes some of the bytes, such as whole lines, and returns how many. The rest is passed again with the bytes that
+   * follow.
+   */
   readonly take: (bytes: Uint8Array) => number
-  /** Forgets what was taken: the file was cut back or written anew, and is read from its beginning. */
+  /** Discards everything that was processed: the file was cut back or replaced, and is read again from its beginning. */
   readonly restart: () => void
 }
 
 const compared = 1024
 
-/** So much is read and used at a time: some tens of milliseconds, after which others have their turn. */
+/**
+ * The number of bytes that are read at a time. Processing them takes some tens of milliseconds; then other fibers can run.
+ */
 const partBytes = 2 * 1024 * 1024
 
 const bytesBefore = (source: FileSource, file: string, read: number): Effect.Effect<Uint8Array> => {
@@ -31,7 +39,7 @@ const bytesBefore = (source: FileSource, file: string, read: number): Effect.Eff
 const isEqual = (a: Uint8Array, b: Uint8Array): boolean =>
   a.length === b.length && a.every((byte, index) => byte === b[index])
 
-/** Reads what was appended to a file since a position, in parts, and gives the new position. */
+/** Reads the bytes that were appended to a file since a position, in parts, and returns the new position. */
 export const readOn = Effect.fnUntraced(function* (
   source: FileSource,
   file: string,
@@ -49,7 +57,7 @@ export const readOn = Effect.fnUntraced(function* (
     const taken = bytes === undefined ? 0 : take(bytes)
     read += taken
     if (taken > 0) most = partBytes
-    // A line or a record may be longer than a part.
+    // A single line or record may be longer than a part, so try again with a larger one.
     else if (bytes !== undefined && bytes.length === most && most < mostAtOnce) most *= 2
     else break
     yield* Effect.yieldNow
@@ -59,7 +67,7 @@ export const readOn = Effect.fnUntraced(function* (
 
 const lineFeed = 10
 
-/** The length of the whole lines in these bytes: the last one may still be being written. */
+/** Returns the length in bytes of all whole lines. An incomplete last line may still be being written. */
 export const wholeLines = (bytes: Uint8Array): number => bytes.lastIndexOf(lineFeed) + 1
 
 export const countLines = (bytes: Uint8Array): number => {

@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import type { FileSize, FileSource } from "./FileSource.ts"
 
-/** Lists the files below a folder with their sizes; of more than `most` files, those that lie deepest are left out. */
+/**
+ * Lists the files below a folder with their sizes. If there are more than `most` files, the most deeply nested ones are left
+ * out.
+ */
 export const treeOf = Effect.fnUntraced(function* (
   source: Pick<FileSource, "entries" | "size">,
   top: string,

@@ -1,13 +1,14 @@
+/** Reads the learning curve of a run from `return.json` or from score files, for tables and the page. */
 import { isPlain } from "../../config/plain.ts"
 import { seenEpisodesOf } from "../Layout.ts"
 import { episodesOf, type ScoreLine, scoreLine } from "../record/scoreLine.ts"
 import { deviationOf, meanOf } from "../../statistics/resampling.ts"
 
-/** A point of a run's learning curve. */
+/** One point of a run's learning curve: a validation. */
 export interface Validation {
   readonly step: number
   readonly mean: number
-  /** NaN where a file of another program doesn't have it. */
+  /** The standard deviation; NaN if the file (of another program) lacks it. */
   readonly std: number
   readonly episodes: number
 }
@@ -16,8 +17,8 @@ const finite = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isFinite(value) ? value : undefined
 
 /**
- * Reads the evaluations in a return.json, also of RLtools; undefined if it is not a list of them. It uses no Schema, since
- * the page reads a thousand of these files before it shows anything.
+ * Reads the evaluations in a return.json of this library or of RLtools; undefined if the data is not a list of evaluations.
+ * It uses no Schema, because the page reads a thousand of these files before it shows anything.
  */
 export const evaluationsIn = (data: unknown): ReadonlyArray<Validation> | undefined => {
   if (!Array.isArray(data)) return undefined
@@ -36,7 +37,10 @@ export const lastValidation = (curve: ReadonlyArray<Validation>): number | undef
 export const bestValidation = (curve: ReadonlyArray<Validation>): number | undefined =>
   curve.length === 0 ? undefined : curve.reduce((best, { mean }) => Math.max(best, mean), -Infinity)
 
-/** Reads the lines of a score file, and tells whether any is damaged. An incomplete last line is one that is being written. */
+/**
+ * Reads the lines of a score file, and tells whether any line is damaged. An incomplete last line is still being written, so
+ * it is ignored.
+ */
 export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreLine>; readonly damaged: boolean } => {
   const whole = text.split("\n").slice(0, -1)
   const lines = whole.flatMap((line) => {
@@ -52,7 +56,10 @@ export interface Played {
   readonly score: number | null
 }
 
-/** Reads the episodes in the lines of a file. Agents that talk count in episodes, and a failed episode has no return. */
+/**
+ * Reads the episodes in the lines of a score file. For language-model agents, the step is counted in episodes; a failed
+ * episode has no return.
+ */
 export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): ReadonlyArray<Played> =>
   episodesOf(lines).map(({ of, step, total, failed }) => ({
     step: of === "step" ? (seenEpisodesOf(name) ?? NaN) : step,

@@ -1,5 +1,5 @@
 /**
- * Records runs: a service that opens any number of sinks as one.
+ * The service that records runs. It opens any number of sinks, and passes every event to all of them.
  *
  * @example
  * ```ts
@@ -24,24 +24,24 @@ export interface Recording {
   readonly flush: Effect.Effect<void, RunStoreError>
 }
 
-/** The facts about a run that a sink receives. */
+/** The facts about a run that a sink receives when it is opened. */
 type RunStartedInfo = RunStarted
 
-/** A destination of events: opened for a run, and flushed when the run's scope closes. */
+/** A destination for events. It is opened for a run, and flushed when the run's scope closes. */
 export type Sink = (run: RunFiles, about: RunStartedInfo) => Effect.Effect<Recording, RunStoreError, Scope.Scope>
 
-/** Runs all effects, even if some fail, and then fails with the first error. */
+/** Runs all effects, even if some of them fail, and then fails with the first error. */
 const each = (effects: ReadonlyArray<Effect.Effect<void, RunStoreError>>): Effect.Effect<void, RunStoreError> =>
   Effect.flatMap(Effect.forEach(effects, Effect.exit), (exits) => Exit.asVoidAll(exits))
 
 const merge = (sinks: ReadonlyArray<Sink>): Sink =>
   Effect.fnUntraced(function* (run, about) {
     const recordings = yield* Effect.forEach(sinks, (sink) => sink(run, about))
-    // Batches of many fibers are emitted one by one, each to all sinks.
+    // Several fibers may emit at once: batches are passed on one by one, each to all sinks.
     const turn = Semaphore.makeUnsafe(1)
     const inTurn = (effect: Effect.Effect<void, RunStoreError>) => Effect.uninterruptible(turn.withPermit(effect))
     const flush = inTurn(each(recordings.map((recording) => recording.flush)))
-    // However the run ends, its events are written. A full disk has been reported before.
+    // Write all events even if the run fails. An error such as a full disk has already been reported by then.
     yield* Effect.addFinalizer(() => Effect.ignore(flush))
     return {
       emit: (events) => inTurn(each(recordings.map((recording) => recording.emit(events)))),
@@ -53,6 +53,6 @@ export class Recorder extends Context.Service<Recorder, { readonly start: Sink }
   static readonly layer = (...sinks: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>
     Layer.succeed(Recorder, { start: merge(sinks) })
 
-  /** Records nothing. */
+  /** The Layer that records nothing. */
   static readonly layerSilent: Layer.Layer<Recorder> = Recorder.layer()
 }

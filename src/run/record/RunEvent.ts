@@ -13,16 +13,16 @@
 import { Schema } from "effect"
 import { LogLevel } from "./logLevel.ts"
 
-/** The env steps of the run so far; for runs that are counted in episodes, these. */
+/** The number of env steps of the run so far; for runs that are counted in episodes, the number of episodes. */
 const Step = Schema.Int
 
 export const RunStarted = Schema.TaggedStruct("RunStarted", {
   name: Schema.String,
   /** The unit in which the run is counted: env steps, or whole episodes of language-model agents. */
   unit: Schema.optionalKey(Schema.Literals(["steps", "episodes"])),
-  /** Shows nothing in the terminal. */
+  /** Whether nothing is shown in the terminal. */
   quiet: Schema.optionalKey(Schema.Boolean),
-  /** The level of `run.log` and of the terminal. Default: `INFO`. */
+  /** The level of `run.log` and of the terminal; `INFO` if left out. */
   logLevel: Schema.optionalKey(LogLevel),
   env: Schema.String,
   algorithm: Schema.String,
@@ -31,7 +31,7 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   seed: Schema.Int,
   totalSteps: Schema.Int,
   numEnvs: Schema.Int,
-  /** The step from which a resumed run continues. */
+  /** The step from which a resumed run continues; null for a new run. */
   resumedFromStep: Schema.NullOr(Step),
   config: Schema.Record(Schema.String, Schema.Unknown),
 })
@@ -41,7 +41,7 @@ export const EpisodeEnded = Schema.TaggedStruct("EpisodeEnded", {
   step: Step,
   /** The number of the episode in the run, from 0. */
   episode: Schema.Int,
-  /** The index of the env. */
+  /** The index of the env in the batch. */
   env: Schema.Int,
   return: Schema.Number,
   length: Schema.Int,
@@ -53,15 +53,17 @@ export const EpisodeEnded = Schema.TaggedStruct("EpisodeEnded", {
 })
 export type EpisodeEnded = typeof EpisodeEnded.Type
 
-/** One step of a language-model agent, emitted at once; in validations, when all steps before it were emitted. */
+/**
+ * One step of a language-model agent. In training it is emitted at once; in validation, after all steps of earlier episodes.
+ */
 export const StepScored = Schema.TaggedStruct("StepScored", {
   mode: Schema.Literals(["train", "validation"]),
   /** The number of training episodes that had ended. */
   seenEpisodes: Schema.Int,
-  /** Both are counted from 1. */
+  /** The number of the episode, counted from 1. */
   episode: Schema.Int,
   stepIndex: Schema.Int,
-  /** Null if the episode failed at this step. */
+  /** The env's score; null if the episode failed at this step. */
   score: Schema.NullOr(Schema.Number),
   episodeScore: Schema.Number,
   envId: Schema.String,
@@ -70,10 +72,10 @@ export const StepScored = Schema.TaggedStruct("StepScored", {
   details: Schema.optionalKey(
     Schema.Struct({
       observation: Schema.String,
-      /** Null if the model's answer contained no action. */
+      /** The action; null if the model's answer contained no action. */
       action: Schema.NullOr(Schema.String),
       feedback: Schema.NullOr(Schema.Unknown),
-      /** The score with the parser's bonus or penalty; left out if that is zero. */
+      /** The score with the parser's bonus or penalty; left out if there is no bonus or penalty. */
       reward: Schema.optionalKey(Schema.Number),
       nextObservation: Schema.NullOr(Schema.String),
       terminated: Schema.Boolean,
@@ -86,12 +88,12 @@ export const StepScored = Schema.TaggedStruct("StepScored", {
       endedAtMillis: Schema.Number,
     }),
   ),
-  /** The error at which the episode failed. */
+  /** The message of the error, if the episode failed at this step. */
   error: Schema.optionalKey(Schema.String),
 })
 export type StepScored = typeof StepScored.Type
 
-/** An episode or a validation was stopped before its end, and will be played again. Its steps are removed. */
+/** Reports that an episode or a validation was stopped before its end. Its steps are removed, and it will be played again. */
 export const Abandoned = Schema.TaggedStruct("Abandoned", {
   mode: Schema.Literals(["train", "validation"]),
   seenEpisodes: Schema.Int,
@@ -100,9 +102,9 @@ export type Abandoned = typeof Abandoned.Type
 
 export const UpdateApplied = Schema.TaggedStruct("UpdateApplied", {
   step: Step,
-  /** Counted from 1. */
+  /** The number of the update, counted from 1. */
   update: Schema.Int,
-  /** Metrics with CleanRL's names: `losses/policy_loss`, `charts/learning_rate`. */
+  /** The metrics, with CleanRL's names: `losses/policy_loss`, `charts/learning_rate`. */
   metrics: Schema.Record(Schema.String, Schema.Number),
 })
 export type UpdateApplied = typeof UpdateApplied.Type
@@ -120,7 +122,7 @@ export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
     }),
   ),
   meanReturn: Schema.Number,
-  /** The population standard deviation. */
+  /** The population standard deviation of the returns, which divides by n. */
   stdReturn: Schema.Number,
   /** The number of failed episodes, which the other values leave out. */
   failed: Schema.optionalKey(Schema.Int),
@@ -136,7 +138,7 @@ export type Note = typeof Note.Type
 
 export const Warning = Schema.TaggedStruct("Warning", {
   message: Schema.String,
-  /** Whether this reports a failure, after which the run continues. */
+  /** Whether this reports a failure that does not end the run. */
   isError: Schema.optionalKey(Schema.Boolean),
 })
 export type Warning = typeof Warning.Type
@@ -145,7 +147,7 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   step: Step,
   episodes: Schema.Int,
   reason: Schema.Literals(["finished", "interrupted", "stopped", "failed"]),
-  /** The message of the error or the interruption. */
+  /** The message of the error or the interruption; null if the run finished. */
   message: Schema.NullOr(Schema.String),
 })
 export type RunEnded = typeof RunEnded.Type

@@ -17,10 +17,10 @@ import { StepScoreRecord } from "./stepScores.ts"
 
 export { StepScoreRecord } from "./stepScores.ts"
 
-/** A score file that cannot be read. The message is one line with the file, the line, and what was found. */
+/** The error of a score file that cannot be read. The message is one line with the file, the line number and the problem. */
 export class ScoreRecordsError extends Schema.TaggedError<ScoreRecordsError>()("ScoreRecordsError", {
   path: Schema.String,
-  /** Null if the whole file cannot be read. */
+  /** The number of the line; null if the whole file cannot be read. */
   line: Schema.NullOr(Schema.Int),
   message: Schema.String,
 }) {}
@@ -45,14 +45,14 @@ const foreign = {
 
 const AnyRecord = Schema.Struct({
   ...StepScoreRecord.fields,
-  // Left out, or null, if there was no next observation.
+  // This key is missing or null if there was no next observation.
   observation: orNone(Schema.String),
   ...foreign,
 })
 
 const isForeign = (record: typeof AnyRecord.Type): boolean => Object.keys(foreign).some((key) => key in record)
 
-/** Converts a record to our keys. Its observation is the one after the step. */
+/** Converts a record of the other program to our keys. Its observation is the one after the step. */
 const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
   const { observation, feedback_message, target, feedback_extra, error_type, env_info, timing, ...ours } = record
   if (!isForeign(record)) return { ...ours, ...(typeof observation === "string" ? { observation } : {}) }
@@ -81,12 +81,12 @@ const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
 const recordOf = valueOf(AnyRecord)
 const decodeAny = Schema.decodeUnknownOption(AnyRecord)
 
-/** Decodes a parsed line into our record; none if it is something else. */
+/** Decodes a parsed line to a record with our keys; none if the line is not a score record. */
 export const decode = (value: unknown): Option.Option<StepScoreRecord> => Option.map(decodeAny(value), inOurs)
 
 /**
- * Reads the records of a file, in order. Half a line at the end is left out: its writer was stopped there, or is still
- * writing. Any other invalid line is an error that names it.
+ * Reads the records of a file, in order. An incomplete last line is ignored, because its writer was stopped or is still
+ * writing. Any other invalid line is an error that names the line.
  */
 export const read = (path: string): Stream.Stream<StepScoreRecord, ScoreRecordsError, FileSystem.FileSystem> => {
   const one = (line: Line): Effect.Effect<ReadonlyArray<StepScoreRecord>, ScoreRecordsError> =>

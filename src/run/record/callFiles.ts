@@ -16,30 +16,33 @@ import { callFile } from "../Layout.ts"
 import { timestamp } from "./timestamp.ts"
 import { prettyJson } from "../../config/text.ts"
 
-/** The contents of such a file. Until the call ends, there is no response. */
+/** The content of the file of a model call. The response is missing until the call ends. */
 export const CallFile = Schema.Struct({
   timestamp: Schema.String,
   timestamp_end: Schema.NullOr(Schema.String),
   model: Schema.String,
   phase: Schema.Literals(["train", "validation", "default"]),
-  /** In validation: the number of training episodes that had ended. */
+  /** The number of training episodes that had ended at the validation; null in training. */
   seen_episodes: Schema.NullOr(Schema.Int),
   purpose: Schema.Literals(["action", "reflection", "judgement"]),
   episode_index: Schema.Int,
   step_index: Schema.Int,
-  /** The number of the call in its step, from 0. */
+  /** The number of the call within its step, from 0. */
   call_index: Schema.Int,
   request: LmRequest,
   response: Schema.NullOr(Completion),
   error: CallRecord.fields.error,
   usage: Schema.NullOr(Usage),
   latency_ms: Schema.NullOr(Schema.Finite),
-  /** Null until the call has ended. */
+  /** The number of retries; null until the call has ended. */
   retries: Schema.NullOr(Schema.Int),
 })
 export type CallFile = typeof CallFile.Type
 
-/** The names contain no time: a step that is played again after a resume overwrites its files. */
+/**
+ * Returns the path of a call's file. It contains no time, so a step that is played again after a resume overwrites its
+ * files.
+ */
 const pathOf = ({ phase, ...context }: CallRecord["context"], call: number): string =>
   callFile({ ...context, phase: phase._tag === "validation" ? phase : phase._tag }, call)
 
@@ -65,7 +68,7 @@ const fileOf = (record: CallRecord, callIndex: number): CallFile => {
   }
 }
 
-/** The number of steps whose calls are counted; more are never in progress at the same time. */
+/** The number of steps whose calls are counted. Never are more steps in progress at the same time. */
 const rememberedSteps = 1 << 16
 
 /**
@@ -75,7 +78,7 @@ export const callFiles = (run: RunFiles): CallSink => {
   const counts = new Map<string, number>()
   const nextIn = (step: string): number => {
     const count = counts.get(step) ?? 0
-    // The step used last is forgotten last.
+    // Move this step to the end of the map, because the first entries are deleted when the map is full.
     counts.delete(step)
     counts.set(step, count + 1)
     if (counts.size > rememberedSteps) {

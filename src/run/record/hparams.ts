@@ -79,15 +79,15 @@ const metadataOf = (field: number, info: Uint8Array): Uint8Array =>
     putBytes(to, 1, plugin)
   })
 
-/** Writes the settings of a run. */
+/** Writes the record of a run's settings. */
 export const writeStart = (to: ByteWriter, seconds: number, settings: Readonly<Record<string, Setting>>): void =>
   writeSummary(to, seconds, "_hparams_/session_start_info", metadataOf(3, startInfo(settings, seconds)))
 
-/** Writes how a run ended. */
+/** Writes the record of how a run ended. */
 export const writeEnd = (to: ByteWriter, seconds: number, status: keyof typeof statuses): void =>
   writeSummary(to, seconds, "_hparams_/session_end_info", metadataOf(4, endInfo(status, seconds)))
 
-/** A longer text is data, not a setting. */
+/** The longest text, in characters, that counts as a setting. A longer text is treated as data. */
 const longestText = 100
 
 /**

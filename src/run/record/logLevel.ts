@@ -4,9 +4,9 @@ import { Schema } from "effect"
 export const LogLevel = Schema.Literals(["DEBUG", "INFO", "WARN", "ERROR"])
 export type LogLevel = typeof LogLevel.Type
 
-/** Tells whether a log of this level includes messages of another level. */
+/** Tells whether a log of level `log` shows messages of level `what`. */
 export const includes = (log: LogLevel, what: LogLevel): boolean =>
   LogLevel.literals.indexOf(log) <= LogLevel.literals.indexOf(what)
 
-/** The names of Effect's levels. */
+/** Maps our names of levels to those of Effect. */
 export const inEffect = { DEBUG: "Debug", INFO: "Info", WARN: "Warn", ERROR: "Error" } as const

@@ -52,7 +52,7 @@ export const withLogs = <A, E, R>(
     }
     const emitWaiting = Effect.suspend(() => (waiting.length === 0 ? Effect.void : recording.emit(taken()))).pipe(
       Effect.uninterruptible,
-      // A full disk ends the run through the run's own events.
+      // If recording the message fails (the disk is full), the run's own events will fail too and end the run.
       Effect.ignore,
     )
     const logger = Logger.make((logged) => {

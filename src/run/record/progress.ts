@@ -7,24 +7,24 @@ import { meanOf } from "../../statistics/resampling.ts"
 
 interface ProgressOptions {
   readonly write: (text: string) => Effect.Effect<void>
-  /** A terminal shows one line that is redrawn; other outputs get only the last line. */
+  /** Whether the output is a terminal, where one line is redrawn. Other outputs get only the last line. */
   readonly isTerminal: boolean
   readonly columns: number
 }
 
-/** Redraw at most ten times per second. */
+/** The shortest time between two redraws: at most ten per second. */
 const redrawMillis = 100
-/** The speed is measured over the last few seconds. */
+/** The time over which the speed is measured. */
 const speedMillis = 3000
 const recentEpisodes = 100
 
 const clearLine = "\r\u001b[2K"
 
-/** The order in which fields are dropped on a narrow terminal. */
+/** The fields in the order in which they are dropped on a narrow terminal. */
 const leastFirst = ["left", "speed", "return", "validation", "name"] as const
 type Field = (typeof leastFirst)[number] | "steps"
 
-/** Joins whole fields as far as they fit; the progress itself is dropped last. */
+/** Joins as many whole fields as fit into the line. The field with the progress is dropped last. */
 const fitting = (fields: ReadonlyArray<readonly [field: Field, text: string]>, room: number): string => {
   const joined = (some: typeof fields): string => some.map(([, text]) => text).join("  ")
   let shown = fields
@@ -56,7 +56,7 @@ const drawing =
       let ended: RunEnded["reason"] | undefined
       let drawnAt = -Infinity
       let isDrawn = false
-      // The last two marks; the speed is measured from the older one.
+      // The last two measurements of time and step; the speed is measured from the older one.
       let older = { at: startedAt, step: firstStep }
       let newer = older
 
@@ -119,7 +119,7 @@ const drawing =
         isDrawn = false
         return write(clearLine)
       })
-      // However the run ends, the next output begins on an empty line.
+      // Clear the line even if the run fails, so that the next output starts on an empty line.
       yield* Effect.addFinalizer(() => clear)
 
       return {

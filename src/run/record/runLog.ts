@@ -23,7 +23,7 @@ export const runLog: Sink = (run, { unit, logLevel = "INFO" }) =>
       return Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const time = new Date(now).toISOString()
         for (const line of lines) log.buffer.text(`${time} ${line}\n`)
-        // These events are rare, and people watch them while the run goes on.
+        // Flush at once: these events are rare, and users read the log while the run is in progress.
         return log.flush
       })
     },
@@ -94,7 +94,7 @@ const lineOf = (event: RunEvent, unit: "step" | "episode", logLevel: LogLevel): 
       const numbers = Object.entries(event.metrics).map(([name, value]) => `${name} ${value}`)
       return [`update ${event.update} at ${unit} ${event.step}: ${numbers.join(", ")}`]
     }
-    // These are in the files of scores.
+    // These events are in the score files.
     case "StepScored":
       return []
   }

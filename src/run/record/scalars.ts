@@ -1,7 +1,7 @@
 import type { RunEvent, ValidationEnded } from "./RunEvent.ts"
 import { meanOf } from "../../statistics/resampling.ts"
 
-/** Returns the numbers of an event by the names that TensorBoard shows; undefined for events without numbers. */
+/** Returns the numbers of an event by their names in TensorBoard; undefined for events without numbers. */
 export const scalarsOf = (
   event: RunEvent,
 ): { readonly step: number; readonly values: Readonly<Record<string, number>> } | undefined =>

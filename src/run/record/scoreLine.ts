@@ -15,15 +15,15 @@ import { isPlain } from "../../config/Config.ts"
 export interface ScoreLine {
   /** Whether the line describes an episode or a step. */
   readonly of: "episode" | "step"
-  /** In milliseconds; NaN if it is missing. */
+  /** The time in milliseconds since 1970; NaN if it is missing. */
   readonly time: number
-  /** Trainers count from 0, runtimes from 1; null if it is missing. */
+  /** The number of the episode; trainers count from 0, agents from 1. Null if it is missing. */
   readonly episode: number | null
-  /** For a trainer, the env steps of the run so far; for a runtime, the step of the episode, from 1. */
+  /** For a trainer, the env steps of the run so far; for an agent, the number of the step in its episode, from 1. */
   readonly step: number
-  /** Null if it is not a finite number, or if the episode failed at this step. */
+  /** The score; null if it is not a finite number, or if the episode failed at this step. */
   readonly score: number | null
-  /** The sum over the episode so far. */
+  /** The sum of the episode's scores so far; null if it is missing. */
   readonly total: number | null
   /** The number of steps of the episode so far; null if it is missing. */
   readonly length: number | null
@@ -42,7 +42,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** Parses a line without its end; undefined if it is not a line of scores. */
+/** Parses one line, without its line feed; undefined if it is not a line of scores. */
 export const scoreLine = (text: string): ScoreLine | undefined => {
   const data = parsed(text)
   if (!isPlain(data)) return undefined
@@ -50,7 +50,7 @@ export const scoreLine = (text: string): ScoreLine | undefined => {
   const [step, score] = [finite(data["step_index"]), finite(data["score"])]
   if (step === null || !(score !== null || data["score"] === null)) return undefined
   const total = finite(episode_cum_score)
-  // A trainer's line has the length of the episode; a runtime's has the sum of the episode so far.
+  // A trainer's line has the length of the episode; an agent's line has the sum of the episode so far.
   const of = episode_length === undefined && total !== null ? "step" : "episode"
   return {
     of,
@@ -65,7 +65,7 @@ export const scoreLine = (text: string): ScoreLine | undefined => {
   }
 }
 
-/** Returns the last line of each episode, in order; for trainers, that is every line. */
+/** Returns the last line of each episode, in order. A trainer writes one line per episode, so all its lines are returned. */
 export const episodesOf = (lines: ReadonlyArray<ScoreLine>): ReadonlyArray<ScoreLine> =>
   lines.filter((line, at) => {
     const next = lines[at + 1]

@@ -8,7 +8,7 @@ import { timestamp } from "./timestamp.ts"
 import * as Layout from "../Layout.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** The sink of scores: one line per step for language-model agents, otherwise one line per episode. */
+/** The sink for scores: one line per step for language-model agents, and one line per episode for other runs. */
 export const scores: Sink = (run, about) => (about.unit === "episodes" ? stepScores : episodeScores)(run, about)
 
 /**
@@ -41,7 +41,7 @@ const episodeScores: Sink = (run, about) =>
       flush: train.flush,
     }
 
-    // Two validations during one long episode share a file; each appends its lines.
+    // Two validations during one long episode share a file; each one appends its lines.
     function writeValidation(now: number, event: ValidationEnded) {
       const path = Layout.validationScores(event.seenEpisodes)
       return run.append(path, validationLines(now, event, about))
@@ -65,7 +65,7 @@ const validationLines = (now: number, event: ValidationEnded, about: RunStarted)
     .join("")
 }
 
-/** Writes the lines of training episodes; what doesn't change between them is encoded once. */
+/** Makes a function that writes the lines of training episodes. The constant parts of a line are encoded only once. */
 const lineWriter = (about: RunStarted) => {
   const { encode } = utf8
   const step = encode(`,"step_index":`)
@@ -73,7 +73,7 @@ const lineWriter = (about: RunStarted) => {
   const total = encode(`,"episode_cum_score":`)
   const env = encode(`,${envKeys(about)},"env_index":`)
   const length = encode(`,"episode_length":`)
-  /** The encoded ends of lines, by the three values in them. */
+  /** Caches the encoded ends of lines, by the three values in them. */
   const ends = new Map<number, Uint8Array>()
   const endOf = ({ terminated, truncated, truncationReason: reason }: EpisodeEnded): Uint8Array => {
     const key = (terminated ? 1 : 0) + (truncated ? 2 : 0) + (reason === null ? 0 : reason === "env" ? 4 : 8)

@@ -7,13 +7,13 @@ import type { RunEvent, StepScored } from "./RunEvent.ts"
 import { timestamp } from "./timestamp.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** The fields of every line of scores. */
+/** The fields that every line of scores has. */
 const shortFields = {
   timestamp: Schema.String,
   mode: Schema.Literals(["train", "val"]),
   episode_index: Schema.Int,
   step_index: Schema.Int,
-  /** The env's score; null if the episode failed at this step, see `error`. */
+  /** The env's score; null if the episode failed at this step (`error` has the reason). */
   score: Schema.NullOr(Schema.Finite),
   episode_cum_score: Schema.Finite,
   env_id: Schema.String,
@@ -29,7 +29,7 @@ export const StepScoreRecord = Schema.Struct({
   observation: Schema.optionalKey(Schema.String),
   action: Schema.optionalKey(Schema.NullOr(Schema.String)),
   feedback: Schema.optionalKey(Schema.NullOr(Schema.Unknown)),
-  /** Added by us: the score with the parser's bonus or penalty, if there is one. */
+  /** The score with the parser's bonus or penalty, if there is one. Other programs' files lack this key. */
   reward: Schema.optionalKey(Schema.Finite),
   info: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
   lm_model: Schema.optionalKey(Schema.NullOr(Schema.String)),
@@ -37,7 +37,10 @@ export const StepScoreRecord = Schema.Struct({
   step_start: Schema.optionalKey(Schema.String),
   step_end: Schema.optionalKey(Schema.String),
   duration_ms: Schema.optionalKey(Schema.Finite),
-  /** Added by us: the observation after the step, and how the episode ended if it did. */
+  /**
+   * The observation after the step; null if the episode ended without one. Other programs' files lack this key and those on
+   * the episode's end.
+   */
   next_observation: Schema.optionalKey(Schema.NullOr(Schema.String)),
   terminated: Schema.optionalKey(Schema.Boolean),
   truncated: Schema.optionalKey(Schema.Boolean),
@@ -54,7 +57,7 @@ export const stepScores: Sink = (run) =>
   Effect.gen(function* () {
     const append = yield* run.appending(trainScores)
     let written = (yield* run.exists(trainScores)) ? yield* run.size(trainScores) : 0
-    /** The end of the last complete episode. */
+    /** The size of the file after the last complete episode, in bytes. */
     let boundary = written
 
     const take = Effect.fnUntraced(function* (

@@ -16,11 +16,11 @@ import * as Layout from "../Layout.ts"
 
 /** The resources that the training process uses now, including those of other runs in the same process. */
 export interface SystemFigures {
-  /** All memory, in bytes. */
+  /** The resident memory of the process, in bytes. */
   readonly rss: number
-  /** The part of JavaScript's objects, in bytes. */
+  /** The memory of JavaScript objects, in bytes; a part of `rss`. */
   readonly heap: number
-  /** The part of typed arrays and other buffers, in bytes. */
+  /** The memory of typed arrays and other buffers, in bytes; a part of `rss`. */
   readonly buffers: number
   /** The CPU time of all threads so far, in seconds. */
   readonly cpuSeconds: number
@@ -33,13 +33,13 @@ export const SystemRecord = Schema.Struct({
   /** The seconds since the run was started or resumed. */
   seconds: Schema.Finite,
   steps_per_second: Schema.Finite,
-  /** All memory, in bytes. */
+  /** The resident memory of the process, in bytes. */
   rss: Schema.Finite,
-  /** The part of JavaScript's objects, in bytes. */
+  /** The memory of JavaScript objects, in bytes. */
   heap: Schema.Finite,
-  /** The part of typed arrays and other buffers, in bytes. */
+  /** The memory of typed arrays and other buffers, in bytes. */
   buffers: Schema.Finite,
-  /** CPU use in cores: 1 is one core in full use. */
+  /** The CPU use since the last sample, in cores: 1 means that one core is fully used. */
   cpu: Schema.Finite,
 })
 

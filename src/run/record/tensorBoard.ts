@@ -27,7 +27,7 @@ export const tensorBoard: Sink = (run, about) =>
             const scalars = scalarsOf(event)
             if (scalars !== undefined) writeScalars(log.buffer, now / 1000, scalars.step, scalars.values)
             if (event._tag !== "RunEnded") continue
-            // An interrupted run may be resumed.
+            // Write no end for an interrupted run, because it may be resumed.
             if (event.reason === "finished") writeEnd(log.buffer, now / 1000, "success")
             if (event.reason === "failed") writeEnd(log.buffer, now / 1000, "failure")
           }

@@ -28,31 +28,34 @@ export interface FileTree {
   /** The path of the folder, for messages. */
   readonly root: string
   readonly read: (path: string) => Effect.Effect<Uint8Array, RunStoreError>
-  /** Reads a large file in parts, or only a range of its bytes. */
+  /** Reads a file in parts, for large files; `part` selects a range of its bytes. */
   readonly stream: (path: string, part?: Part) => Stream.Stream<Uint8Array, RunStoreError>
   readonly readText: (path: string) => Effect.Effect<string, RunStoreError>
-  /** Writes a file as a whole or not at all. One that isn't `durable` may be lost if the machine stops, but is far cheaper. */
+  /**
+   * Writes a file as a whole or not at all. If `durable` is false, the write is much cheaper, but may be lost if the machine
+   * stops.
+   */
   readonly write: (
     path: string,
     contents: Uint8Array | string,
     how?: { readonly durable: boolean },
   ) => Effect.Effect<void, RunStoreError>
-  /** Adds to the end of a file. This is not atomic: a reader can see half a line at the end. */
+  /** Appends to a file. This is not atomic: a reader may see an incomplete line at the end. */
   readonly append: (path: string, contents: Uint8Array | string) => Effect.Effect<void, RunStoreError>
-  /** Opens a file for many appends: the first append opens it, and the scope closes it. */
+  /** Returns a function for many appends to a file. Its first call opens the file, and the scope closes it. */
   readonly appending: (path: string) => Effect.Effect<Append, never, Scope.Scope>
   readonly truncate: (path: string, size: number) => Effect.Effect<void, RunStoreError>
-  /** Waits until the content of a file is on disk. `append` does not wait for that. */
+  /** Flushes the content of a file to disk. `append` does not do that. */
   readonly sync: (path: string) => Effect.Effect<void, RunStoreError>
   readonly exists: (path: string) => Effect.Effect<boolean, RunStoreError>
   readonly size: (path: string) => Effect.Effect<number, RunStoreError>
-  /** Lists the names in a folder, sorted. A missing folder has none. */
+  /** Lists the names in a folder, sorted. For a missing folder the list is empty. */
   readonly list: (path: string) => Effect.Effect<ReadonlyArray<string>, RunStoreError>
-  /** Removes a file, or a folder with its content, as a whole or not at all. A missing one is no error. */
+  /** Removes a file, or a folder with its content, as a whole or not at all. Succeeds if it is missing. */
   readonly remove: (path: string) => Effect.Effect<void, RunStoreError>
   /**
-   * Writes a new folder with these files, as a whole or not at all, and replaces one with that name. `last` makes more files
-   * when these are written, for content that is only known then.
+   * Writes a folder with these files, as a whole or not at all, and replaces a folder with the same name. `last` returns
+   * more files after the others are written, for content that is not known before.
    */
   readonly writeDirectory: (
     path: string,
@@ -61,7 +64,7 @@ export interface FileTree {
   ) => Effect.Effect<void, RunStoreError>
   /** Makes `path` a symbolic link to its sibling `target`, and replaces an earlier link atomically. */
   readonly link: (path: string, target: string) => Effect.Effect<void, RunStoreError>
-  /** Reads the target of a link; undefined if there is no link. */
+  /** Returns the target of a link; undefined if there is no link at the path. */
   readonly target: (path: string) => Effect.Effect<string | undefined, RunStoreError>
   /** Completes or undoes the writes that a killed process left unfinished in a folder. */
   readonly repair: (path: string) => Effect.Effect<void, RunStoreError>
@@ -77,7 +80,7 @@ type Failure = PlatformError.PlatformError | FileError
 const isMissing = (error: Failure): boolean =>
   error instanceof FileError ? error.missing : error.reason._tag === "NotFound"
 
-/** Makes a tree of the files in a folder on disk. */
+/** Makes the tree of files for a folder on disk. */
 export const onDisk = Effect.fnUntraced(function* (
   root: string,
 ): Effect.fn.Return<FileTree, never, FileSystem.FileSystem | Path.Path> {
@@ -89,7 +92,7 @@ export const onDisk = Effect.fnUntraced(function* (
   const hidden = (final: string, ending: "tmp" | "old"): string =>
     path.join(path.dirname(final), `.${path.basename(final)}.${ending}`)
 
-  /** Makes an operation uninterruptible, and turns its failure into an error with a message of one line. */
+  /** Makes an operation uninterruptible, and converts its failure to an error with a message of one line. */
   const doing = <A>(operation: string, relative: string, effect: Effect.Effect<A, Failure, Scope.Scope>) =>
     Effect.scoped(effect).pipe(
       Effect.uninterruptible,
@@ -108,7 +111,7 @@ export const onDisk = Effect.fnUntraced(function* (
   /** Flushes a folder to disk, so that a rename within it survives a crash. */
   const syncDirectory = (directory: string) =>
     Effect.scoped(Effect.flatMap(fs.open(directory, { flag: "r" }), (handle) => handle.sync)).pipe(
-      // Some systems can't flush folders; their renames are as safe without it.
+      // Some systems can't flush folders; on these, renames are safe without it.
       Effect.ignore,
     )
 
@@ -123,7 +126,7 @@ export const onDisk = Effect.fnUntraced(function* (
 
   const erase = (file: string) => fs.remove(file, { recursive: true, force: true })
 
-  /** Renames a folder before it is removed: half removed, it must not look like a damaged one. */
+  /** Renames a folder before removing it: otherwise a half-removed folder would look like a damaged one. */
   const remove = (final: string) => {
     const temporary = hidden(final, "tmp")
     return erase(temporary).pipe(
@@ -133,7 +136,7 @@ export const onDisk = Effect.fnUntraced(function* (
     )
   }
 
-  /** Runs an operation on a file, and makes the file's folder if it is missing. */
+  /** Runs an operation on a file, and creates the file's folder if it is missing. */
   const inFolder = <A, R>(file: string, effect: Effect.Effect<A, PlatformError.PlatformError, R>) =>
     Effect.catchIf(effect, isMissing, () => Effect.andThen(makeDirectory(path.dirname(file)), effect))
 
@@ -219,7 +222,7 @@ export const onDisk = Effect.fnUntraced(function* (
             Effect.forEach(
               Object.entries(some),
               ([name, contents]) => writeSynced(path.join(temporary, name), contents),
-              // Concurrent flushes take hardly longer than one.
+              // Flush concurrently: many flushes at once take hardly longer than one.
               { concurrency: "unbounded", discard: true },
             )
           yield* writeAll(files).pipe(
@@ -250,7 +253,8 @@ export const onDisk = Effect.fnUntraced(function* (
           yield* fs.rename(temporary, final)
           yield* syncDirectory(path.dirname(final))
         }).pipe(
-          // Some systems have no links (some file systems, Windows without the privilege); `latest.json` serves there.
+          // Some systems do not support links (some file systems, Windows without the privilege); readers use `latest.json`
+          // then.
           Effect.catchIf(
             (error) => error.reason._tag === "PermissionDenied",
             () => Effect.void,

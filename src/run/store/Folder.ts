@@ -1,5 +1,5 @@
 /**
- * The files of one run in a store of one's own. These functions are all that such a store implements: `RunStore.layer` and
+ * The files of one run in a custom store. A custom store implements only these functions: `RunStore.layer` and
  * `Checkpoints.layer` take a function from the path of a run to its folder. Paths are relative to the folder, with `/`.
  *
  * @example
@@ -23,17 +23,17 @@ export interface Folder {
   readonly read: (path: string) => Effect.Effect<Uint8Array | undefined, Failure>
   /** Writes a new file, or replaces one as a whole. */
   readonly write: (path: string, bytes: Uint8Array) => Effect.Effect<void, Failure>
-  /** Adds to the end of a file. Unless given, the file is read and written anew. */
+  /** Appends to a file. If left out, the file is read and written again as a whole. */
   readonly append?: (path: string, bytes: Uint8Array) => Effect.Effect<void, Failure>
   /** Lists the paths of all files. */
   readonly list: Effect.Effect<ReadonlyArray<string>, Failure>
-  /** Removes a file. A missing one is no error. */
+  /** Removes a file. Succeeds if it is missing. */
   readonly remove: (path: string) => Effect.Effect<void, Failure>
 }
 
 const none = new Uint8Array(0)
 
-/** Joins bytes, within the buffer of the first if it has room. */
+/** Joins bytes; if the buffer of the first array has room, the second is copied into it. */
 const joined = (bytes: Uint8Array, more: Uint8Array): Uint8Array => {
   const size = bytes.length + more.length
   const hasRoom = bytes.byteOffset === 0 && bytes.buffer.byteLength >= size

@@ -17,23 +17,23 @@ export interface RunFiles extends FileTree {
   readonly resumed: boolean
   /** Flushes the growing files to disk and returns their sizes and digests. Reads only what was appended since the last time. */
   readonly appended: Effect.Effect<Appended, RunStoreError>
-  /** Lists the growing files that do not start as they were at such a moment. */
+  /** Lists the growing files whose content up to the recorded sizes has changed since that moment. */
   readonly changedSince: (moment: Appended) => Effect.Effect<ReadonlyArray<Changed>, RunStoreError>
-  /** Cuts the growing files back to such a moment, and removes those that are newer. `run.log` is never cut. */
+  /** Cuts the growing files back to their sizes at that moment, and removes files created since. `run.log` is never cut. */
   readonly cutBack: (moment: Pick<Appended, "sizes">) => Effect.Effect<void, RunStoreError>
-  /** Places some files and folders of the run elsewhere. Callers still use the usual paths. */
+  /** Returns the same run with some files and folders placed elsewhere. Callers still use the usual paths. */
   readonly placed: (places: Places) => RunFiles
 }
 
 /** A growing file that differs from its state at a checkpoint. */
 export interface Changed {
   readonly file: string
-  /** `expected at least 20 bytes, found 3` */
+  /** The difference, e.g. `expected at least 20 bytes, found 3`. */
   readonly problem: string
 }
 
 export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boolean): RunFiles => {
-  /** The part of each file that is hashed already. */
+  /** Caches the part of each file that has already been hashed. */
   const hashed = new Map<string, Prefix>()
 
   const growingFiles = Effect.gen(function* () {
@@ -101,7 +101,7 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
       const digests: Record<string, string> = {}
       for (const file of yield* growingFiles) {
         const size = yield* tree.size(file)
-        // A file that was hashed at this size was flushed then.
+        // A file that was hashed at this size was flushed at that time.
         if (hashed.get(file)?.size !== size) yield* tree.sync(file)
         sizes[file] = size
         digests[file] = (yield* hash(file, size)).digest

@@ -1,5 +1,5 @@
 /**
- * The service that opens the folder of a run, with Layers for the disk, for memory and for a store of one's own.
+ * The service that opens the folder of a run, with Layers for the disk, for memory and for a custom store.
  *
  * @example
  * ```ts
@@ -25,25 +25,25 @@ export { RunStoreError } from "./RunStoreError.ts"
 
 export interface FileSystemOptions {
   readonly resultsDir: string
-  /** The start of the run, which is part of its path. */
+  /** The start of the run, which is a part of its path. */
   readonly time: Date
   /** The commit of the code: seven hex digits, or `no-hash`. */
   readonly commit: string
-  /** The layout of paths (see `identifier.ts`); `rltools` unless given. */
+  /** The layout of paths (see `identifier.ts`); `rltools` if left out. */
   readonly layout?: "rltools" | "flat"
   /** The folder of a run to resume, instead of a new one. */
   readonly resume?: string
   /** The name of this process. With it, the run is locked, and a run that another process writes is refused. */
   readonly owner?: Owner
-  /** Keeps `index.txt` above the runs, by which a page finds them through a static web server. */
+  /** Whether to keep `index.txt` in the results folder. A page on a static web server finds the runs by this file. */
   readonly indexed?: boolean
-  /** Opens the run to `resume` without a lock, and repairs nothing in it. */
+  /** Whether to open the run to `resume` without a lock and without repairing its files. */
   readonly readOnly?: boolean
   /** The origin of the code, for `git.json` and `git.diff`; undefined outside of git. */
   readonly provenance?: Code | undefined
-  /** Whether a config may choose its results folder; it may unless this is false. */
+  /** Whether a config may choose its own results folder; true if left out. */
   readonly ownPlaces?: boolean
-  /** Runs as soon as the path of the run's folder is known. */
+  /** An Effect that runs as soon as the path of the run's folder is known. */
   readonly onOpen?: (directory: string) => Effect.Effect<void>
 }
 
@@ -52,19 +52,19 @@ export const Provenance = Schema.Struct({
   commit: Schema.String,
   /** Whether the code was changed since that commit. */
   dirty: Schema.Boolean,
-  /** SHA-256 of the output of `git diff HEAD`, if the code was changed. */
+  /** The SHA-256 of the output of `git diff HEAD`; null if the code was not changed. */
   diff_sha256: Schema.NullOr(Schema.String),
 })
 export type Provenance = typeof Provenance.Type
 
-/** The origin of the code with its changes, as `git apply` takes them. */
+/** The origin of the code, with its uncommitted changes as a patch for `git apply`. */
 export interface Code extends Provenance {
   readonly diff?: string | undefined
 }
 
 export interface MemoryOptions {
   readonly resume?: string
-  /** The files of an earlier store; none unless given. */
+  /** The files of an earlier store; none if left out. */
   readonly files?: Map<string, Uint8Array>
 }
 
@@ -99,7 +99,7 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
   const path = yield* Path.Path
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
 
-  /** Makes a new folder. If another run started in the same second, the next second is tried. */
+  /** Creates the folder of a new run. If another run started in the same second, the next second is tried. */
   const claim = Effect.fnUntraced(function* (
     identity: RunIdentity,
     options: FileSystemOptions,
@@ -139,7 +139,7 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
         : { ...unlessPlaced, ...place, layout: "flat" }
     const { resume, owner, onOpen, readOnly = false } = options
     const directory = yield* resume === undefined ? claim(identity, options) : known(resume)
-    // Index the run's files however it ends. The run doesn't fail if that fails.
+    // Update the index even if the run fails. A failure to update it does not fail the run.
     if (options.indexed === true) yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory, owner)))
     if (readOnly) {
       const tree = yield* Effect.provideContext(onDisk(directory), context)
@@ -149,7 +149,7 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
     const tree = yield* Effect.provideContext(onDisk(directory), context)
     if (resume !== undefined) yield* tree.repair("")
     if (onOpen !== undefined) yield* onOpen(directory)
-    // A resumed run keeps the origin of its first process.
+    // A resumed run keeps the provenance that its first process wrote.
     if (options.provenance !== undefined && resume === undefined) {
       const { diff, ...provenance } = options.provenance
       if (diff !== undefined) yield* tree.write(Layout.provenanceDiff, diff)
@@ -167,7 +167,7 @@ export class RunStore extends Context.Service<
     readonly open: (identity: RunIdentity, place?: OwnPlace) => Effect.Effect<RunFiles, RunStoreError, Scope.Scope>
   }
 >()("effect-rl/run/RunStore") {
-  /** Keeps runs in folders on disk. */
+  /** Makes the Layer that keeps runs in folders on disk. */
   static readonly layerFileSystem = (
     options: FileSystemOptions,
   ): Layer.Layer<RunStore, never, FileSystem.FileSystem | Path.Path> =>
@@ -177,7 +177,7 @@ export class RunStore extends Context.Service<
     )
 
   /**
-   * Keeps runs in a store of one's own, which opens the folder of a run by its path. With `resume`, the run of that path is
+   * Keeps runs in a custom store, which opens the folder of a run by its path. With `resume`, the run of that path is
    * resumed. `time` is the start of the run in its path; now unless given.
    *
    * @example

@@ -4,12 +4,12 @@ import { type PlatformFailure, shownPath, systemMessage } from "../../config/fil
 /** A failure of the store: a file that could not be written, read or found. */
 export class RunStoreError extends Schema.TaggedError<RunStoreError>()("RunStoreError", {
   path: Schema.String,
-  /** The operation that failed: `write`, `append to`, `read` … */
+  /** The operation that failed, e.g. `write`, `append to` or `read`. */
   operation: Schema.String,
-  /** One line that names the file and the problem. */
+  /** The message: one line that names the file and the problem. */
   message: Schema.String,
 }) {}
 
-/** Makes an error with a message of one line from a failure of the platform. */
+/** Converts a failure of the platform to an error with a message of one line. */
 export const runStoreError = (operation: string, path: string, error: PlatformFailure): RunStoreError =>
   new RunStoreError({ path, operation, message: `cannot ${operation} ${shownPath(path)}: ${systemMessage(error)}` })

@@ -1,19 +1,20 @@
+/** Hashes the growing files of a run block by block, so that a resume can detect changed files. */
 import { Effect, Stream } from "effect"
 import { sha256 } from "../../config/sha256.ts"
 import type { FileTree } from "./FileTree.ts"
 import type { RunStoreError } from "./RunStoreError.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** The sizes of a run's growing files at some moment, and the digests of their content up to there, by their paths. */
+/** The sizes of a run's growing files at some moment, and the digests of their content up to these sizes, both by path. */
 export interface Appended {
   readonly sizes: Readonly<Record<string, number>>
   readonly digests: Readonly<Record<string, string>>
 }
 
-/** The hash of the first bytes of a file. */
+/** The hash of the first bytes of a file, which can be continued when the file grows. */
 export interface Prefix {
   readonly size: number
-  /** The digests of the whole blocks, which need not be read again when the file has grown. */
+  /** The digests of the complete blocks. These blocks are not read again when the file has grown. */
   readonly blocks: ReadonlyArray<string>
   readonly digest: string
 }

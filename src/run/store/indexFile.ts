@@ -24,7 +24,7 @@ export const indexRun = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, RunStoreError> {
   const parts = path.resolve(directory).split(path.sep)
   const run = parts.slice(-depth).join("/")
-  // Runs in another layout are not indexed.
+  // Only runs in RLtools' layout are indexed.
   if (fromPath(run) === undefined) return
   const folder = parts.slice(0, -depth).join(path.sep)
   const target = path.join(folder, Layout.resultsIndex)
@@ -79,7 +79,7 @@ const withTurn = <A, E>(
     // This waits by the real clock: a test may have stopped the program's clock, but not the other processes.
     Effect.tapError(() => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, pause)))),
     Effect.retry({
-      // Give up at last: another process may have the number of a holder that died.
+      // Stop waiting after a minute: a new process may have the process number of a holder that has died.
       times: minute / pause,
       while: ({ reason }) =>
         reason._tag === "AlreadyExists" && Effect.map(isHeld, (held) => held ?? ++tried < second / pause),
@@ -93,7 +93,7 @@ const withTurn = <A, E>(
   )
 }
 
-/** Lists the files below `folder/below`. Folders in `known` are not read again. */
+/** Lists the files below `folder/below`. For folders in `known`, the list there is used instead of reading them. */
 const filesBelow = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
   path: Path.Path,
@@ -126,11 +126,11 @@ const unlisted: ReadonlySet<string> = new Set([
 /** Matches the names that the index leaves out: itself, git's files, locks and temporary files. */
 const isLeftOut = (name: string): boolean => unlisted.has(name) || /^(?:\.git.*|\..+\.(?:tmp|old))$/.test(name)
 
-/** Lists the names in a folder. One that another process has just removed has none. */
+/** Lists the names in a folder. If another process has just removed the folder, the list is empty. */
 const namesIn = (fs: FileSystem.FileSystem, folder: string): Effect.Effect<ReadonlyArray<string>> =>
   fs.readDirectory(folder).pipe(Effect.orElseSucceed((): ReadonlyArray<string> => []))
 
-/** Returns the type of a file; undefined for a link, whose target is listed at its own place. */
+/** Returns the type of a file; undefined for a link, because its target is listed under its own path. */
 const kindOf = (fs: FileSystem.FileSystem, file: string): Effect.Effect<string | undefined> =>
   fs.readLink(file).pipe(
     Effect.as(undefined),

@@ -7,7 +7,7 @@ import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 export interface Owner {
   /** The line in `run.lock`: `process 4711 on host`. */
   readonly name: string
-  /** Tells whether the process of that name is alive. The lock of a dead process is taken over. */
+  /** Tells whether the process with this name is alive. The lock of a dead process is taken over. */
   readonly isAlive: (name: string) => Effect.Effect<boolean>
 }
 
@@ -21,7 +21,7 @@ export const holdLock = Effect.fnUntraced(function* (
   const readOwner = readTextFrom(fs, file, mostBytes.config)
   const takeOver = Effect.gen(function* () {
     const name = yield* readOwner
-    // A lock without a name is one whose process was killed before it wrote the name.
+    // A lock file without a name was left by a process that was killed before it wrote its name.
     if (name !== owner.name && name !== "" && (yield* owner.isAlive(name))) return name
     yield* fs.remove(file, { force: true })
     yield* claim

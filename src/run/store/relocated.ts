@@ -1,7 +1,7 @@
 import { locate, type Places } from "../Layout.ts"
 import type { FileTree } from "./FileTree.ts"
 
-/** Makes a tree with some files and folders elsewhere. Callers use their usual paths. */
+/** Wraps a tree so that some files and folders are stored elsewhere. Callers still use the usual paths. */
 export const relocated = (tree: FileTree, places: Places): FileTree => {
   if (Object.keys(places).length === 0) return tree
   const at = (path: string): string => locate(places, path)

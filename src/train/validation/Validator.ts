@@ -16,13 +16,13 @@ export interface Validator {
   readonly validate: (seed: number, index: number) => Effect.Effect<ValidationOutcome, LearnerError>
 }
 
-/** Episodes that are played together: `count` of them, from the number `first` on. */
+/** Some episodes that are played together in one env's batch: `count` episodes, with numbers from `first` on. */
 interface Share {
   readonly first: number
   readonly count: number
 }
 
-/** Divides episodes among envs as evenly as possible, with the larger shares last: 7 episodes for 3 envs are 2, 2 and 3. */
+/** Divides episodes among envs as evenly as possible. The larger shares come last: 7 episodes for 3 envs are 2, 2 and 3. */
 export const shares = (episodes: number, envs: number): ReadonlyArray<Share> => {
   const each = Math.floor(episodes / envs)
   const extra = episodes % envs
@@ -83,7 +83,7 @@ const playAll = ({ envs, policy, first }: Lanes, { maxSteps }: ValidatorOptions)
 
     yield* attempt(() => envs.reset(seed, "validation", index), EnvError)
     while (running > 0) {
-      // Play in slices, so that an interruption doesn't wait for a long validation.
+      // Play in short slices, so that an interruption does not have to wait for a long validation.
       yield* drive(function* () {
         for (let slice = 0; slice < 256 && running > 0; slice++) {
           look()
@@ -96,7 +96,7 @@ const playAll = ({ envs, policy, first }: Lanes, { maxSteps }: ValidatorOptions)
     return episodes.filter((episode) => episode !== undefined)
   })
 
-/** Makes a validator that plays its batches at the same time, each by a fiber with its own policy. */
+/** Makes a validator that plays its batches concurrently, each in a fiber with its own compiled policy. */
 export const makeValidator = Effect.fnUntraced(function* (
   batches: ReadonlyArray<{ readonly envs: BatchEnv; readonly first: number }>,
   policyFor: NonNullable<Learner["policy"]>,

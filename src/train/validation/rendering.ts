@@ -21,16 +21,19 @@ type Step = {
   readonly truncated: boolean
 }
 
-/** A validation episode to watch: its steps, and a picture of each where the env can draw. */
+/** A validation episode to watch: its steps, and a picture of each step if the env can draw. */
 export interface Played {
   readonly steps: ReadonlyArray<Step>
   readonly frames: ReadonlyArray<string>
 }
 
-/** The most pictures of an animation, for browsers' sake. Of a longer episode every second, third … step is shown. */
+/**
+ * The largest number of pictures in an animation, which keeps it small enough for browsers. A longer episode shows every
+ * second, third … step.
+ */
 const mostFrames = 500
 
-/** Makes a function that plays one episode exactly as the validation plays it: `play(seed, index, episode)`. */
+/** Makes a function that plays one episode exactly as the validation does: `play(seed, index, episode)`. */
 export const makePlayer = Effect.fnUntraced(function* (
   env: Env,
   policyFor: NonNullable<Learner["policy"]>,
@@ -67,7 +70,7 @@ export const makePlayer = Effect.fnUntraced(function* (
   })
 })
 
-/** Exposes the last state of an env. The env's fast batch, which hides its states, is left out. */
+/** Wraps an env to expose its last state. The env's fast batch is left out, because it hides the states. */
 const watch = (env: Env): { readonly env: Env; readonly state: () => unknown } => {
   let last: unknown
   const { batch: _batch, ...pure } = env
@@ -89,7 +92,7 @@ export type Player = (seed: number, index: number, episode: number) => Effect.Ef
 
 type PolicyError = Effect.Error<ReturnType<NonNullable<Learner["policy"]>>>
 
-/** Makes an endless animation of pictures, as plain SVG. */
+/** Makes an SVG animation of pictures that repeats without end. */
 export const animate = (pictures: ReadonlyArray<string>, speed: number): string => {
   const stride = Math.ceil(pictures.length / mostFrames)
   const frames = pictures.filter((_, index) => index % stride === 0)

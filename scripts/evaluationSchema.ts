@@ -58,7 +58,7 @@ export const evaluationSchema = (): Plain => {
       },
     },
     required: ["dataset"],
-    // Strict validators require that a required key is also listed in `properties`.
+    // Strict validators want a required key in the `properties` of the same subschema, so each branch lists its key again.
     oneOf: ["agent", "agents"].map((key) => ({
       properties: { [key]: { description: parts.get(key) } },
       required: [key],

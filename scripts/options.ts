@@ -126,7 +126,7 @@ const isOfAlgorithm = (group: string): boolean => algorithmNames.some((name) => 
 
 const algorithmNames = [...names, "bc"]
 
-/** The groups of fields that several algorithms share, by name; a group comes after those that it spreads. */
+/** The groups of fields that several algorithms share, by name; a group comes after the groups whose fields it includes. */
 const groups = new Map<string, Group & { readonly schema: Options["schema"] }>()
 
 const addGroups = async (file: string, name: string): Promise<void> => {

@@ -7,8 +7,8 @@ import type { RunReader, RunState } from "../run/RunReader.ts"
 import { finite } from "./json.ts"
 
 /**
- * A run is a training or the training of agents; an evaluation evaluates agents; a folder of `rollouts` was written by
- * another program.
+ * `run` is a training, by an algorithm or of agents; `evaluation` is an evaluation of agents; `rollouts` is a folder that
+ * has only rollouts, written by another program.
  */
 export type RunKind = "run" | "evaluation" | "rollouts"
 

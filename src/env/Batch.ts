@@ -25,7 +25,10 @@ import { display } from "../config/Config.ts"
 export interface Options {
   /** What to do when an episode ends. Default: `same-step`. */
   readonly autoReset?: AutoReset
-  /** The index of the first env; set it to split the envs of one batch over several. Default: 0. */
+  /**
+   * The index of the first env in the random streams. Set it if one set of envs is split into several batches, so that each
+   * env keeps its own stream. Default: 0.
+   */
   readonly firstIndex?: number
   /** The arrays to write results to. Default: new ones. */
   readonly arrays?: BatchArrays

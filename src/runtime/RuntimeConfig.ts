@@ -1,3 +1,4 @@
+/** The Schemas of the settings of a training of agents; `settings.ts` checks what they can't express. */
 import { Schema } from "effect"
 import type { RetentionStrategy } from "../run/Checkpoint.ts"
 import { atOnce, naturalInt, orDefault, positiveInt, runName, withDefault } from "../config/fields.ts"

@@ -1,6 +1,6 @@
 /**
- * Robust means of a few numbers, and their confidence intervals by resampling. The page of `effect ui` loads this file
- * in the browser, so it may import only files without Node or Effect.
+ * Means, deviations and quantiles of a few numbers, their confidence intervals by resampling, and thinning of long lists.
+ * The page of `effect ui` loads this file in the browser, so it may import only files without Node or Effect.
  *
  * @example
  * ```ts

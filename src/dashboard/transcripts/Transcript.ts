@@ -77,7 +77,7 @@ interface Credits {
   readonly own: number
   /** The reward of the rollout at the root of the tree of delegated rollouts. */
   readonly parents: number
-  /** The mean of the rollout's own reward and its parent's reward. */
+  /** The mean of the rollout's own reward and its parent's mixed credit; a root has its own reward. */
   readonly mixed: number
   /** The credit of the rollout's first turn in the run's samples; null if no sample has one. */
   readonly sampled: number | null

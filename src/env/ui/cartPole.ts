@@ -1,6 +1,9 @@
 import { constants, scene } from "./scene.ts"
 
-/** Draws a cart on a track with its pole, and faint lines at the limits of the pole's angle. */
+/**
+ * Returns the JavaScript, as text, with which the page draws the env `id`: a cart on a track with its pole, and faint lines
+ * at the limits of the pole's angle.
+ */
 export const cartPole = (
   id: string,
   limits: {

@@ -59,7 +59,7 @@ const others = [
     before: "LmConfig.make({",
     keys: Object.keys(Schema.decodeSync(LmConfig)({ model: "any" })),
     fields: fieldsOf("src/lm/LmConfig.ts", "LmConfig"),
-    nested: { "budget.calls": "The number of requests to a server" },
+    nested: { "budget.calls": "The largest number of requests to a server" },
   },
 ]
 

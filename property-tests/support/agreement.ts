@@ -26,7 +26,7 @@ export const agree = (found: ArrayLike<number>, expected: ArrayLike<number>): st
   return undefined
 }
 
-/** What differs by a bit, if anything does; NaN equals NaN. */
+/** Describes the first number that differs by a bit, or returns undefined if none does; NaN equals NaN. */
 export const identical = (found: ArrayLike<number>, expected: ArrayLike<number>): string | undefined => {
   for (let i = 0; i < expected.length; i++) {
     if (!Object.is(found[i], expected[i])) return `element ${i} is ${found[i]}, expected ${expected[i]}`

@@ -12,7 +12,7 @@ const { add, lessEqual, mean, mul, sub } = Graph
 
 /**
  * Proximal Policy Optimisation (Schulman et al. 2017, arXiv:1707.06347), with the details that make it work in practice.
- * Of "The 37 Implementation Details of PPO" (Huang et al. 2022), each that applies is in one of these places:
+ * Each detail of "The 37 Implementation Details of PPO" (Huang et al. 2022) that applies is in one of these places:
  *
  * - Below: generalised advantage estimation; advantages normalised in each minibatch; the clipped surrogate objective;
  *   value loss clipping; overall loss and entropy bonus; several epochs; the ε of Adam; global gradient clipping; early

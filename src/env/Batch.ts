@@ -23,7 +23,7 @@ import { utf8 } from "../config/utf8.ts"
 import { display } from "../config/Config.ts"
 
 export interface Options {
-  /** What to do when an episode ends. Default: `same-step`. */
+  /** The way in which an env starts again after an episode has ended. Default: `same-step`. */
   readonly autoReset?: AutoReset
   /**
    * The index of the first env in the random streams. Set it if one set of envs is split into several batches, so that each

@@ -18,7 +18,8 @@ export interface Column {
   readonly shape: Shape
   readonly dtype: "f32" | "i32"
   /**
-   * What has one entry in the column: `sequence` is each sequence of rows, `update` is the whole update. Default: each row.
+   * The column has one entry for each row by default, for each sequence of rows with `sequence`, or for the whole update
+   * with `update`.
    */
   readonly per?: "sequence" | "update"
 }

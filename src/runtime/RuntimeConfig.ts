@@ -66,7 +66,7 @@ export const OutputSettings = Schema.Struct({
    */
   resultsDir: optional(Schema.NonEmptyString),
   /**
-   * What `run.log` and the terminal show. `ERROR` shows failures and the start of the run, `WARN` adds warnings, `INFO`
+   * The level of messages in `run.log` and on the terminal. `ERROR` shows failures and the start of the run, `WARN` adds warnings, `INFO`
    * adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and updates.
    */
   logLevel: withDefault(LogLevel, "INFO"),

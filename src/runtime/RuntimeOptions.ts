@@ -118,8 +118,9 @@ export interface RuntimeOptions {
      */
     readonly resultsDir?: string | null
     /**
-     * What `run.log` and the terminal show. `ERROR` shows failures and the start of the run, `WARN` adds warnings,
-     * `INFO` adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and updates.
+     * The level of messages in `run.log` and on the terminal. `ERROR` shows failures and the start of the run,
+     * `WARN` adds warnings, `INFO` adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and
+     * updates.
      * @default "INFO"
      */
     readonly logLevel?: "DEBUG" | "INFO" | "WARN" | "ERROR"

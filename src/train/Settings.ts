@@ -98,14 +98,14 @@ export const Settings = Schema.Struct({
   checkpoint: withDefault(CheckpointSettings, {}),
   /** Which episodes are kept to look at. */
   render: withDefault(RenderSettings, {}),
-  /** What is normalised by running statistics. */
+  /** Normalises observations or rewards by running statistics. */
   normalize: withDefault(NormalizeSettings, {}),
   /** Whether scalars are written for TensorBoard. */
   logScalars: withDefault(Schema.Boolean, true),
   /** The folder of `run.log` and of TensorBoard's files, inside the run's folder; `.` is the run's folder itself. */
   logDir: withDefault(folderInRun, "."),
   /**
-   * What `run.log` and the terminal show. `ERROR` shows failures and the start of the run, `WARN` adds warnings, `INFO`
+   * The level of messages in `run.log` and on the terminal. `ERROR` shows failures and the start of the run, `WARN` adds warnings, `INFO`
    * adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and updates.
    */
   logLevel: withDefault(LogLevel, "INFO"),

@@ -83,7 +83,7 @@ export interface TrainOptions {
     readonly speed?: number
   }
   /**
-   * What is normalised by running statistics.
+   * Normalises observations or rewards by running statistics.
    * @default {"observations":false,"rewards":false}
    */
   readonly normalize?: {
@@ -109,8 +109,9 @@ export interface TrainOptions {
    */
   readonly logDir?: string
   /**
-   * What `run.log` and the terminal show. `ERROR` shows failures and the start of the run, `WARN` adds warnings,
-   * `INFO` adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and updates.
+   * The level of messages in `run.log` and on the terminal. `ERROR` shows failures and the start of the run,
+   * `WARN` adds warnings, `INFO` adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and
+   * updates.
    * @default "INFO"
    */
   readonly logLevel?: "DEBUG" | "INFO" | "WARN" | "ERROR"

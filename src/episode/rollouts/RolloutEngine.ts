@@ -61,7 +61,7 @@ export interface RolloutBatch<Env = TextEnv> {
   /** The number of episodes that are played at the same time. */
   readonly concurrency: number
   /**
-   * What happens with a failed episode: `record` (the default) records the failure, `retry` plays the episode again with
+   * The treatment of a failed episode: `record` (the default) records the failure, `retry` plays the episode again with
    * the same seeds before it records a failure, and `drop` leaves it out.
    */
   readonly onFailure?: "record" | "retry" | "drop"

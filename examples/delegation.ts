@@ -1,5 +1,5 @@
-// An agent that has others work for it: the lead can't multiply, so it delegates. Its rollout and those of its
-// calculators become training samples, in which a calculator is credited with half of what the lead got for the answer.
+// An agent that delegates: the lead can't multiply, so it asks calculators. Its rollout and those of the calculators
+// become training samples; each calculator is credited with half of the lead's reward for the answer.
 //   npx node examples/delegation.ts [DIRECTORY]
 import { NodeFileSystem } from "@effect/platform-node"
 import { Credit, Delegating, Rollouts, Samples, Scripted, TextEnv, ToolAgent } from "effect-rl"

@@ -1,7 +1,7 @@
-// A language model learns from rewards alone to find the way out of a maze that is told in words: rollouts become
-// samples, what led to the exit gets a weight, and the model takes a step towards it. The model is a small one of ours,
-// so this takes seconds and no key. It leaves the last round's samples, which a bigger one could be trained on elsewhere,
-// and what was learnt, which a YAML file can name: `model: builtin:results/learning-lm/model.json`.
+// A language model learns from rewards alone to find the way out of a maze that is described in words. Rollouts become
+// samples, moves that led to the exit get a weight, and the model takes a gradient step. The model is a small built-in
+// one, so this takes seconds and no API key. The folder keeps the last round's samples, on which a larger model could be
+// trained elsewhere, and the trained model, which a YAML file can name: `model: builtin:results/learning-lm/model.json`.
 //   npx node examples/learning-lm.ts [DIRECTORY]
 import { NodeFileSystem } from "@effect/platform-node"
 import {
@@ -41,7 +41,7 @@ const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, valu
 
 const round = Effect.fn(function* (at: number) {
   const rollouts = yield* played(`round-${at}`, at, 1, episodes)
-  // What came just before the exit gets most of its point, and what came long before hardly any: short ways win.
+  // With this discount the moves just before the exit get most of its reward, so short ways win.
   const samples = yield* Samples.of(rollouts, { credit: Credit.toGo(Credit.own, { discount: 0.8 }) })
   const loss = -model.learn(
     samples.map((sample) => ({ ...sample, weight: sample.credit })),

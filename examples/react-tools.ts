@@ -1,5 +1,5 @@
-// An agent with tools of its own: it thinks aloud, calls them, and answers when it knows. What is printed is all that
-// was said. The model is a function here; any other is named on the command line, with its key in the environment:
+// An agent with tools of its own: it writes its thoughts, calls the tools, and answers when it knows. The program prints
+// all messages. The model here is a function; name another one on the command line, with its key in the environment:
 //   npx node examples/react-tools.ts [gpt-4.1-mini]
 import { Lms, LmConfig, ReActAgent, type Scripted, SingleAgent, TextEnv, Tool } from "effect-rl"
 import * as Node from "effect-rl/node"

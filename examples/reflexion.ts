@@ -1,5 +1,5 @@
-// An agent composed in code, of parts of one's own: a task, what the agent is told, and a model, here a function. Guests
-// order "the usual". Nobody can know what that is; who is told, and writes it down, brings the right thing next time.
+// An agent composed in code from a task, prompts and a model (here a function). Guests order "the usual", which the agent
+// cannot know; the feedback names the drink, and an agent that writes it down brings the right one next time.
 //   npx effect run examples/reflexion.ts
 import { LmConfig, Lms, Reflections, ReflexionAgent, Rng, Runtime, type Scripted, TaskSet, TextEnv } from "effect-rl"
 import { Effect } from "effect"
@@ -38,7 +38,7 @@ const guests = (seed: number, visits: number): TaskSet.TaskSet => {
 
 const lookBack = "Reflect on this visit. Write one line for the next time: NAME drinks DRINK."
 
-/** What a model does with such prompts: it writes down what was said, and reads what it wrote. */
+/** Plays the model: it writes down the drink from the feedback, and later answers from its notes. */
 const waiter: Scripted.Script = ({ messages }) => {
   const told = messages.at(-1)?.content ?? ""
   const name = [...told.matchAll(/(\w+): The usual/g)].at(-1)?.[1]

@@ -1,5 +1,5 @@
-// Five rooms, four keys, one point at the very end, where play at random never gets. RND is paid for what is new on the
-// way; the second line is the same without that pay, to compare.
+// Five rooms, four keys, and one reward at the very end, which random play never reaches. RND adds a bonus for new
+// observations on the way; the second command runs without the bonus, for comparison.
 //   npx effect run examples/rnd-keydoor.ts --seed 1
 //   npx effect run examples/rnd-keydoor.ts --seed 1 --set algorithm.intrinsic_coefficient=0
 import { KeyDoor, Rnd, Train } from "effect-rl"

@@ -1,5 +1,5 @@
-// Tic-tac-toe in words, one agent as both players: a rollout for X and one for O of each game, and training samples in
-// which every move is credited with how the game ended for who made it.
+// Tic-tac-toe in words with one agent as both players: each game gives a rollout for X and one for O, and training
+// samples in which every move is credited with the result of the game for its player.
 //   npx node examples/self-play.ts [DIRECTORY]
 import { NodeFileSystem } from "@effect/platform-node"
 import {

@@ -1,5 +1,5 @@
-// Tic-tac-toe against itself: what is good for one side is bad for the other, so the discount is −1. The validation is
-// against somebody who never loses: a draw is the best there is.
+// PPO learns tic-tac-toe by self-play: the next value is the opponent's, so the discount is −1. The validation plays
+// against a perfect opponent, so a draw is the best result.
 //   npx effect run examples/tictactoe.ts --seed 1
 import { Ppo, TicTacToe, Train } from "effect-rl"
 

@@ -1,5 +1,5 @@
-// UNREAL in a maze of coloured pixels, with one reward that is far away: beside its policy it learns to change pixels, to
-// foresee rewards and to value what it replays. The third line is A2C, the same without these tasks.
+// UNREAL in a maze of coloured pixels, with one reward that is far away: its auxiliary tasks learn to change pixels, to
+// predict rewards and to value replayed frames. The third command runs A2C, which is the same without these tasks.
 //   npx effect run examples/unreal-maze.ts --seed 1
 //   npx effect run examples/unreal-maze.ts --seed 1 --set algorithm.lstm=64
 //   npx effect run examples/unreal-maze.ts --seed 1 --config examples/without-tasks.yaml

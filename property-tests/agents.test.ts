@@ -40,7 +40,7 @@ interface Kind {
   readonly name: string
   readonly make: (maxLength: number | null) => Memory
   readonly entries: fc.Arbitrary<ReadonlyArray<MemoryEntry>>
-  /** How many it may hold, of those that were added. */
+  /** The largest number of entries that this memory may hold for a `maxLength`. */
   readonly most: (maxLength: number) => number
 }
 

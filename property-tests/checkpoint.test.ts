@@ -62,7 +62,7 @@ describe("a strategy", () => {
               const worth = scoreNow === null || Number.isNaN(scoreNow) ? -Infinity : scoreNow
               past.unshift({ name: next.name, worth })
 
-              // From all that was ever saved, newest first: what is deleted can never be wanted again.
+              // Choose from all checkpoints ever saved, newest first: a deleted one must never belong to the best again.
               const wanted =
                 keeping._tag === "LastN" ? past : past.toSorted((a, b) => (a.worth === b.worth ? 0 : b.worth - a.worth))
               const keepsAll = keeping._tag === "LastN" && keeping.keep === 0

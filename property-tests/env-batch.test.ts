@@ -79,7 +79,7 @@ const rowsOf = (envs: BatchEnv) =>
     }
   })
 
-/** What is behind the observations, of envs whose state is a list of numbers. */
+/** Returns the internal states of envs whose state is a list of numbers, or that batch such envs. */
 const statesOf = (envs: BatchEnv): ReadonlyArray<ReadonlyArray<number>> => {
   const saved = envs.snapshot()
   const text = saved["states"]
@@ -164,7 +164,7 @@ describe("a batch", () => {
   })
 
   it("plays the same episodes in every auto-reset mode", () => {
-    /** What env 0 lived through, an episode at a time, when it acts by its episode and its step in it. */
+    /** Returns the steps of env 0 by episode, when each action depends on the episode and the step alone. */
     const episodes = (env: Env.Env, autoReset: AutoReset, seed: number) => {
       const envs = Batch.make(env, 1, { autoReset })
       envs.reset(seed)

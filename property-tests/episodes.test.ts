@@ -178,7 +178,7 @@ describe("rollouts", () => {
           const own = meta.envType === "delegated" ? null : world.ownMaxSteps
           const isOfTwo = meta.player !== null
           assert.isAtMost(length, Math.min(world.maxSteps ?? Infinity, own ?? Infinity) + (isOfTwo ? 1 : 0))
-          // Those of two have no limit of calls; and what an agent asks within a turn isn't interrupted.
+          // Two-player rollouts have no limit of calls, and a limit never interrupts an agent within its turn.
           if (isOfTwo || world.maxCalls === null) continue
           const before = steps.filter(({ turnId }) => turnId !== steps.at(-1)?.turnId)
           assert.isBelow(agentSteps({ steps: before }).length, world.maxCalls)

@@ -241,7 +241,7 @@ describe("of thousands of tasks", () => {
     const ones = values.map((_, at) => (at < 3050 ? 1 : -1))
     const found = permutationTest(ones, 1)
     assert.strictEqual(permutationTest(ones, 2), found)
-    // Of ones it is the sign test, but for half a toss.
+    // If all values are 1 or -1, it equals the sign test up to the latter's continuity correction.
     assert.closeTo(found, signTest(3050, 2950), 0.01)
     assert.isBelow(permutationTest(values), 1e-10)
     assert.isAbove(permutationTest(values), 0)

@@ -10,7 +10,7 @@ import { compileWith, firstDifference } from "./support/agreement.ts"
 import { opCases } from "./support/opCases.ts"
 import { choices, grow } from "./support/randomGraph.ts"
 
-/** What ONNX Runtime and the reference differ in, if anything, on rows picked by these indices. */
+/** Describes the first difference between ONNX Runtime and the reference on the rows of these indices, if any. */
 const difference = (spec: ProgramSpec, indices: ReadonlyArray<number>): string | undefined => {
   const programs = [compileWith(OnnxNode.layerCpu(), spec), compileWith(Reference.layer, spec)]
   for (const { feeds } of programs) feeds[indicesFeed].set(indices)

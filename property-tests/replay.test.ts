@@ -93,7 +93,7 @@ describe("a replay buffer", () => {
         assert.strictEqual(replay.size(), kept * numEnvs)
         if (kept === 0) return
 
-        // What a transition from each kept step must be, by the lists alone.
+        // The transition from each kept step, computed from the lists alone.
         const expected = new Map<string, unknown>()
         for (const list of history) {
           for (let from = steps - nsteps + 1 - kept; from <= steps - nsteps; from++) {
@@ -129,7 +129,7 @@ describe("a replay buffer", () => {
               action: batch.actions[row],
               reward: batch.rewards[row],
               discount,
-              // What comes after the end is nobody's business.
+              // After the end of an episode the next observation is not defined.
               next: discount === 0 ? [] : rowOf(batch.nextObservations, row),
             },
             expected.get(key),

@@ -13,7 +13,7 @@ import { play, saying, tasks } from "../test/task/support.ts"
 /** Games of several steps, by what a config calls them. */
 const games = ["key_door", "text_maze", "tic_tac_toe", "word_guess", "twenty_questions", "calendar"]
 
-/** What people might say in any of them, sensible or not. */
+/** Generates actions that people might write in any of the games, sensible or not. */
 const action = fc.oneof(
   fc.constantFrom("north", "go east", "s", "west", "look", "take red key", "unlock door", "a1", "b2", "c3", "b1"),
   fc.constantFrom(

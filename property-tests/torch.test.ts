@@ -82,7 +82,7 @@ describe("a file of torch.save", () => {
 
 describe("a pickle", () => {
   const good = pickle(dict({ a: tensor({ elements: 6, shape: [2, 3], stride: [3, 1] }), b: dict({}) }))
-  // What an attacker would use, and what is allowed, in any order.
+  // Mixes instructions that an attacker would use with those that are allowed, in any order.
   const instruction = fc.oneof(
     fc.constantFrom(
       ..."(.0a]}ehjqrtbcQRNGJKMXsu)\x80\x81\x82\x83\x84\x85\x86\x87\x88\x89\x8a\x8b\x8c\x92\x93\x94\x95"

@@ -16,7 +16,7 @@ export const compileWith = (layer: Layer.Layer<Backend, BackendUnavailable>, spe
     }),
   )
 
-/** What differs by more than rounding, if anything does. */
+/** Describes the first element that differs by more than rounding, or returns undefined if none does. */
 export const agree = (found: ArrayLike<number>, expected: ArrayLike<number>): string | undefined => {
   const scale = Math.max(1, ...Array.from(expected, Math.abs))
   for (let i = 0; i < expected.length; i++) {

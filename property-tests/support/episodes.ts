@@ -18,9 +18,9 @@ import { stream } from "../../src/rng/Rng.ts"
 /** Any agent, in any env, by any protocol. */
 export interface World {
   readonly protocol: "single" | "delegating" | "turns" | "atOnce"
-  /** What the model says, by what it is asked. */
+  /** The model's possible answers; a hash of the prompt chooses one. */
   readonly answers: ReadonlyArray<Partial<Completion>>
-  /** What a step is worth, in eighths, so that sums are exact. */
+  /** The rewards of the steps, in eighths so that sums are exact. */
   readonly scores: ReadonlyArray<number>
   readonly goal: number
   readonly ownMaxSteps: number | null
@@ -96,7 +96,7 @@ const add = Tool.make({
   run: ({ a }) => Effect.succeed(a + 1),
 })
 
-/** What it says depends on all that it is told, and on nothing else. */
+/** Makes a scripted model whose answer depends on the whole prompt and on nothing else. */
 const script =
   ({ answers }: World) =>
   ({ messages }: LmRequest): Partial<Completion> => {

@@ -8,7 +8,7 @@ import type { Shape, Tensor } from "../../src/graph/Tensor.ts"
 export interface OpCase {
   readonly shapes: (m: number, n: number) => ReadonlyArray<Shape>
   readonly build: (...inputs: ReadonlyArray<Tensor>) => Tensor
-  /** Where the values of input i lie: between these, in steps that no kink falls between. */
+  /** The bounds of the inputs' values, which are multiples of a step chosen so that no kink lies between two of them. */
   readonly low?: number
   readonly high?: number
   /** The op jumps or is flat: its value is compared, its slope is not. */

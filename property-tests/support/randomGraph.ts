@@ -35,7 +35,7 @@ export const grow = (choices: ReadonlyArray<readonly [number, number, number]>):
     (x, y) => (broadcasts(x, y) ? G.mul(tamed(x), tamed(y)) : undefined),
     (x, y) => (broadcasts(x, y) ? G.sub(x, y) : undefined),
     (x, y) => (broadcasts(x, y) ? G.minimum(x, y) : undefined),
-    // What decides is the same on both sides: a value near a jump would fall on either.
+    // The condition reads an input, which both backends share: a computed value near the jump could fall on either side.
     (x, y, n) =>
       broadcasts(x, y) && wide(x) && wide(y) ? G.where(G.less(inputs.c, n / 10 - 1), x, G.tanh(y)) : undefined,
     (x, y) => (broadcasts(x, y) ? G.div(x, G.add(G.abs(tamed(y)), 1)) : undefined),
@@ -140,5 +140,5 @@ export const grow = (choices: ReadonlyArray<readonly [number, number, number]>):
   }
 }
 
-/** What a graph is grown from. */
+/** Generates the choices from which `grow` makes a graph. */
 export const choices = fc.array(fc.tuple(fc.nat(1000), fc.nat(12), fc.nat(12)), { minLength: 3, maxLength: 25 })

@@ -22,7 +22,7 @@ const written = (name: string, text: string): string => {
 const digestOf = (result: unknown): unknown =>
   typeof result === "object" && result !== null && "digest" in result ? result.digest : result
 
-/** What each backend gives in Node, from the bundle that ran before the others did: see the first test. */
+/** The digest of each backend in Node, which the first test sets. */
 const expected = { wasm: "", reference: "" }
 
 const runs = async (exported: unknown): Promise<unknown> => {

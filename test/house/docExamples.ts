@@ -38,7 +38,7 @@ const fenced = (text: string): ReadonlyArray<string> =>
 const commentsOf = (source: string): string =>
   Array.from(source.matchAll(/\/\*\*([\s\S]*?)\*\//g), ([, text]) => text.replace(/^ *\* ?/gm, "")).join("\n")
 
-/** What a module has to give, types too, which are gone when it runs. */
+/** Returns the names that a module exports, with its types, which do not exist at run time. */
 const exportsIn = (source: string): ReadonlySet<string> =>
   new Set(
     Array.from(

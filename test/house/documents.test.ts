@@ -7,7 +7,7 @@ import { examplesIn } from "./docExamples.ts"
 
 const read = (file: string): string => readFileSync(join(root, file), "utf8")
 
-/** As editors and GitHub make them of titles. */
+/** Returns the anchors that editors and GitHub make from the titles of a document. */
 const anchorsOf = (text: string): ReadonlySet<string> =>
   new Set(
     Array.from(text.matchAll(/^#+ (.+)$/gm), ([, title]) =>

@@ -24,7 +24,7 @@ describe("files", () => {
     assert.deepEqual(linesWith(/import .*\b(parse\w*|Composer|Parser)\b.* from "yaml"/, ["config/yaml.ts"]), []))
 
   it("are read as text by one reader, which has limits", () =>
-    // What a run store reads is checked there; the program's own page and the system's figures are nobody else's.
+    // A run store checks what it reads itself; the page's own files and the system's figures come from no user.
     assert.deepEqual(
       linesWith(/\.readFileString\(|\b(readFile|readFileSync)\(.*"utf8"/, [
         "config/files-node.ts",

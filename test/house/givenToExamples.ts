@@ -1,4 +1,4 @@
-/** What examples take for granted: things whose names say what they are. There are types alone; nothing of it runs. */
+/** Declares the names that code examples in doc comments use without a definition. It has types alone; nothing runs. */
 import type { Effect, FileSystem, Layer } from "effect"
 import type { Agent, AgentFailure } from "../../src/agent/Agent.ts"
 import type * as HistoryAgent from "../../src/agent/HistoryAgent.ts"
@@ -54,7 +54,7 @@ export declare const mySink: Sink
 export declare const runDir: string
 
 export declare const definition: Definition<{ readonly at: number }, Space.Discrete>
-/** For one player, and for several. */
+/** Serves examples with one player and with several. */
 export declare const env: TextEnv & MultiTextEnv
 export declare const one: TextEnv
 export declare const two: TextEnv
@@ -73,7 +73,7 @@ export declare const slow: Effect.Effect<string>
 export declare const played: PlayedEpisode
 export declare const rows: ReadonlyArray<EpisodeRow>
 export declare const fs: FileSystem.FileSystem
-/** What a file says. */
+/** The decoded content of a file. */
 export declare const said: unknown
 
 export declare const task: Task

@@ -33,7 +33,7 @@ const nameInPath = new RegExp(`(?:^|[/}^(|_])(?:${names.map(escaped).join("|")})
 
 const quoted = /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|`((?:[^`\\]|\\.)*)`|\/((?:[^/\\\n]|\\.)+)\/[a-z]*/g
 
-/** What the page asks its server for begins with `data/`. */
+/** Tells whether a text is an address that the page requests from its server: these begin with `data/`. */
 const isAddress = (text: string): boolean => text.startsWith("data/")
 
 /** The paths and patterns that a line of code spells. A text with spaces is prose: a message, or help. */

@@ -161,7 +161,7 @@ const renamed = (tree: unknown, rename: (key: string) => string): unknown =>
         )
       : tree
 
-/** What the decoder also takes for a key: `lambda_`, which a key is called where the word itself is the language's. */
+/** Returns the other spelling that the decoder accepts: `lambda_`, for keys that are reserved words in Python. */
 const underlined = (key: string): string => (key.startsWith("_") ? key : `${key}_`)
 
 const right: ReadonlyArray<readonly [what: string, file: unknown]> = [
@@ -326,7 +326,7 @@ describe("schemas/", () => {
             if (!isSaid) unsaid.push(`${path}.${name}`)
             visit(item, `${path}.${name}`)
           }
-          // What must be there, in either spelling, is not described again.
+          // `allOf` lists the required keys in both spellings, without a second description.
         } else if (key !== "default" && key !== "allOf") visit(value, `${path}.${key}`)
       }
     }

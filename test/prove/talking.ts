@@ -6,7 +6,7 @@ import { killed } from "../cli/experimentCrash.ts"
 import { compareAgents } from "../cli/experimentMemory.ts"
 import { must, type Proof } from "./Proof.ts"
 
-/** What agents that talk do in long runs. */
+/** Proofs of long runs of language-model agents. */
 
 /** The memory of a process over its life, in megabytes. */
 const watched = async (args: ReadonlyArray<string>, folder: string) => {

@@ -6,7 +6,7 @@ import { isPlain } from "../../src/config/Config.ts"
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 
 export interface LanguageService {
-  /** What an editor shows over a place of a file, which needs not be on disk. */
+  /** Returns the text that an editor shows over a position of a file, which need not be on disk. */
   readonly hover: (file: string, text: string, at: number) => Promise<string>
   readonly close: () => void
 }
@@ -34,7 +34,7 @@ export const languageService = async (): Promise<LanguageService> => {
     })
   const take = (message: unknown): void => {
     if (!isPlain(message)) return
-    // What the server asks of an editor: its settings, of which there are none.
+    // The server may ask the editor for its settings: answer that there are none.
     if (message.method !== undefined)
       return message.id === undefined ? undefined : send({ id: message.id, result: null })
     const asker = waiting.get(Number(message.id))

@@ -70,7 +70,7 @@ const receive = (player: Player, { observations, feedback, info }: MultiTextStep
  * Plays an episode by the given agents themselves (not by clones), each as one player. Agents in training write to
  * their memories.
  */
-export const play = Effect.fn("effect-rl.episode")(function* (
+export const play = Effect.fnUntraced(function* (
   agents: Readonly<Record<string, Agent>>,
   episode: Episode<MultiTextEnv>,
   options: MultiAgentOptions = {},

@@ -57,7 +57,7 @@ export const limitOf = (
 
 const protocol = "SingleAgent"
 
-const playEpisode = Effect.fn("effect-rl.episode")(function* (
+const playEpisode = Effect.fnUntraced(function* (
   agent: Agent,
   episode: Episode,
   options: SingleAgentOptions,

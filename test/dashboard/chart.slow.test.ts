@@ -80,7 +80,6 @@ inBrowser("a chart", ({ page, served, drawn }) => {
       await page.look(1280, 900)
       await served(folder, async (url) => {
         for (const name of Object.keys(values)) {
-          await page.goto("about:blank")
           await page.goto(`${url}#/?by=none&log=y&filter=${name}`)
           await drawn(1, 1)
           await page.evaluate("document.querySelectorAll('.plot')[1].focus()")

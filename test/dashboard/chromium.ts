@@ -12,6 +12,10 @@ export const chromium = [
 ].find(existsSync)
 
 export interface Page {
+  /**
+   * Loads an address anew, by way of an empty page. A browser keeps the page if only the part after the # differs, so a wait
+   * could be fulfilled by what the previous address showed.
+   */
   readonly goto: (url: string) => Promise<void>
   /** The value of an expression, which may be a promise. */
   readonly evaluate: (expression: string) => Promise<unknown>
@@ -94,8 +98,11 @@ export const launch = async (executable: string): Promise<Browser> => {
   const page: Page = {
     evaluate,
     goto: async (url) => {
-      await send("Page.navigate", { url })
-      await page.until("document.readyState === 'complete'")
+      for (const next of ["about:blank", url]) {
+        await send("Page.navigate", { url: next })
+        const isBlank = next === "about:blank"
+        await page.until(`(location.href === "about:blank") === ${isBlank} && document.readyState === "complete"`)
+      }
     },
     until: async (expression) => {
       for (let look = 1; (await evaluate(expression).catch(() => false)) !== true; look++) {

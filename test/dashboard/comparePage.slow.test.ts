@@ -45,7 +45,6 @@ inBrowser("two runs side by side", ({ page, served, count, drawn, set }) => {
 
         // The address shows the same page again, and the way back is the overview.
         const address = String(await page.evaluate("location.href"))
-        await page.goto("about:blank")
         await page.goto(address)
         await page.until(`${tables}.length === 2`)
         await page.evaluate("document.querySelector('.back').click()")
@@ -77,7 +76,6 @@ inBrowser("two runs side by side", ({ page, served, count, drawn, set }) => {
           const rows = (await page.evaluate(tables)) as ReadonlyArray<ReadonlyArray<string>>
           assert.include(rows[1], "algorithm.name | ppo | not set")
           assert.deepStrictEqual(((await page.evaluate(lowContrasts)) as { readonly low: unknown }).low, [])
-          await page.goto("about:blank")
           await page.goto(
             `${url}#/compare?${new URLSearchParams([
               ["run", runs[0]],
@@ -87,7 +85,6 @@ inBrowser("two runs side by side", ({ page, served, count, drawn, set }) => {
           await page.until("document.querySelector('.problem').textContent === 'There is no run “nope” here.'")
 
           // The choice of columns and the zoomed chart are texts, too.
-          await page.goto("about:blank")
           await page.goto(`${url}#/?metrics=1`)
           await count(".runs tbody tr", 1)
           await page.evaluate("document.querySelector('.chooser summary').click()")

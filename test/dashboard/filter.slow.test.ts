@@ -148,7 +148,6 @@ inBrowser("the filter", ({ page, served, text, count, set }) => {
         await page.until(`${cells} === "0.003,0.001,0.0003,0.0001"`)
 
         const address = String(await page.evaluate("location.href"))
-        await page.goto("about:blank")
         await page.goto(address)
         await page.until(`${cells} === "0.003,0.001,0.0003,0.0001"`)
         assert.include(await text("th[aria-sort]"), "algorithm.learning_rate")

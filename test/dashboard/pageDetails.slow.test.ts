@@ -212,7 +212,7 @@ inBrowser("the page's details", ({ page, served, text, count, drawn, click, set 
           await page.until("document.querySelector('.facts') !== null")
           await look("a run", 60)
           await page.goto(`${url}#/run/nope`)
-          await page.until("document.querySelector('.problem')?.textContent !== ''")
+          await page.until("document.querySelector('.problem')?.textContent === 'There is no run “nope” here.'")
           await look("a run that is not there", 4)
           page.complaints()
           await page.goto(`${url}#/run/games?episode=rollouts-1&turn=2`)

@@ -10,7 +10,7 @@ export default Train.run({
     nsteps: 16,
     epochs: 4,
     minibatches: 4,
-    updateTargetFreq: 512,
+    updateTargetFreq: 2048,
     hidden: [128, 128],
     maxGradNorm: 10,
   }),

@@ -138,7 +138,7 @@ const inParts = (path: string, size: number, part: number) =>
   )
 
 const decodedBy = (decode: (bytes: Uint8Array) => Decoded) =>
-  Effect.fnUntraced(function* (path: string, most: number): Effect.fn.Return<string, FileError, FileSystem.FileSystem> {
+  Effect.fnUntraced(function* (path: string, most: number) {
     const decoded = decode(yield* readBytes(path, most))
     if ("text" in decoded) return decoded.text
     return yield* new FileError({ path, missing: false, message: decoded.problem })

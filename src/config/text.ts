@@ -20,5 +20,14 @@ export const jsonOf = (value: unknown, replace?: (key: string, item: unknown) =>
   }
 }
 
+/** Parses JSON; undefined for other texts. */
+export const parsedJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** Converts a value to JSON for files that people read: indented, with a line feed at the end. */
 export const prettyJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`

@@ -8,7 +8,6 @@ import {
   display,
   isPlain,
   overLines,
-  type Plain,
   toCamelCase,
   applyOverrides,
   type Override,
@@ -93,14 +92,6 @@ export interface AgentSection {
   readonly config: unknown
 }
 
-/** A config whose settings are decoded, but not its data set and agents. */
-interface EvaluationSections {
-  readonly settings: EvaluationSettings
-  readonly dataset: unknown
-  readonly agents: ReadonlyArray<AgentSection>
-  readonly from: DecodeOptions
-}
-
 /**
  * Converts a list of agents to a record by position. For a record, copies each key to the agent's `name`, because a later
  * step converts keys to camelCase.
@@ -113,12 +104,12 @@ const keyed = (agents: unknown): unknown => {
   )
 }
 
-interface ReadOptions {
+export interface ReadOptions {
   /** The name of the config in error messages, e.g. the path of its file. */
-  readonly source: string
+  readonly source?: string
   /** The name of the run, if the config has none. */
   readonly name?: string
-  readonly overrides: ReadonlyArray<Override>
+  readonly overrides?: ReadonlyArray<Override>
   /** Where each key was written, for error messages: maps `agent.historyK` to `tasks.yaml:7`. */
   readonly lines?: ReadonlyMap<string, string>
 }
@@ -126,8 +117,8 @@ interface ReadOptions {
 /** Decodes a config strictly, except for the data set, the agents and the scorers. */
 export const read = Effect.fnUntraced(function* (
   config: unknown,
-  { source, name, overrides, lines = new Map() }: ReadOptions,
-): Effect.fn.Return<EvaluationSections, ConfigError> {
+  { source = "evaluation", name, overrides = [], lines = new Map() }: ReadOptions,
+) {
   const tree = toCamelCase(isPlain(config) && "agents" in config ? { ...config, agents: keyed(config.agents) } : config)
   const kept = overrides.filter((override) => !String(override.value).includes(shownKey))
   const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, kept)
@@ -165,11 +156,7 @@ export const read = Effect.fnUntraced(function* (
 })
 
 /** Separates the name of an agent from its config. */
-const split = Effect.fnUntraced(function* (
-  section: unknown,
-  prefix: ReadonlyArray<string>,
-  from: DecodeOptions,
-): Effect.fn.Return<AgentSection, ConfigError> {
+const split = Effect.fnUntraced(function* (section: unknown, prefix: ReadonlyArray<string>, from: DecodeOptions) {
   if (!isPlain(section)) return { name: undefined, prefix, config: section }
   const { name, ...config } = section
   if (name === undefined || (typeof name === "string" && name !== "")) return { name, prefix, config }
@@ -193,13 +180,4 @@ export const namesOf = (
     return before === 0 ? one : `${one} ${before + 1}`
   })
   return agents.map((_, at) => (distinct(types, at) ? types[at] : distinct(models, at) ? models[at] : numbered[at]))
-}
-
-/** Returns the whole config for `config.yaml`. Reading that file again gives the same evaluation. */
-export const described = (
-  settings: EvaluationSettings,
-  parts: { readonly dataset: Plain; readonly agents: ReadonlyArray<Plain>; readonly scorers: ReadonlyArray<Plain> },
-): Plain => {
-  const { dataset, agents, scorers } = parts
-  return { ...settings, scorers, dataset, agents }
 }

@@ -13,33 +13,25 @@
  * console.log(Report.text(report))
  * ```
  */
-import { Effect, FileSystem, Path, type Scope, Stream } from "effect"
+import { Effect, type FileSystem, type Path, type Scope, Stream } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
 import * as Agents from "../agent/Agents.ts"
-import {
-  checkAll,
-  ConfigError,
-  type DecodeOptions,
-  isPlain,
-  type Override,
-  type Plain,
-  snakeCase,
-  sourceOf,
-} from "../config/Config.ts"
-import { locate, unplacedModel, withPlaces } from "../config/places.ts"
+import { checkAll, ConfigError, type DecodeOptions, isPlain, type Plain } from "../config/Config.ts"
+import { exists } from "../config/files.ts"
+import { locate, withPlaces } from "../config/places.ts"
 import { sha256 } from "../config/sha256.ts"
 import * as Datasets from "../task/Datasets.ts"
 import type { DatasetError } from "../task/TaskSet.ts"
 import { JsonLinesError, linesOf, valueOf } from "../formats/jsonLines.ts"
 import type { OwnPlace, RunStore } from "../run/store/RunStore.ts"
-import { priceOf, Spent } from "../lm/middleware/budgeted.ts"
+import { priceOf } from "../lm/middleware/budgeted.ts"
 import { Lm } from "../lm/Lm.ts"
-import type { LmConfig } from "../lm/LmConfig.ts"
-import * as Lms from "../lm/Lms.ts"
+import type * as Lms from "../lm/Lms.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import * as Evaluate from "./Evaluate.ts"
-import { described, namesOf, read, type AgentSection } from "./EvaluationConfig.ts"
+import { type AgentSection, namesOf, read, type ReadOptions } from "./EvaluationConfig.ts"
 import { type EvaluationResult, execute, type ExecuteError } from "./execute.ts"
+import { agentIdentity, openParts } from "./openParts.ts"
 import * as Report from "./Report.ts"
 import { EpisodeRow } from "./rows.ts"
 import * as Scorers from "./Scorers.ts"
@@ -53,16 +45,9 @@ export type EvaluationError = ExecuteError | AgentError | DatasetError
 
 export type Needs = RunStore | Recorder | Lms.Needs
 
-export interface EvaluationOptions {
+export interface EvaluationOptions extends ReadOptions {
   /** The folder that the paths of data sets, prompts and other evaluations are relative to; by default the current one. */
   readonly baseDir?: string
-  /** The name of the config in error messages, e.g. the path of its file. */
-  readonly source?: string
-  /** The name of the run, if the config has none. */
-  readonly name?: string
-  readonly overrides?: ReadonlyArray<Override>
-  /** Where each key was written, for error messages: maps `agent.historyK` to `tasks.yaml:7`. */
-  readonly lines?: ReadonlyMap<string, string>
   /** Returns the place of the run's folder for a config with a `results_dir`. */
   readonly placeOf?: (resultsDir: string) => Effect.Effect<OwnPlace, never, Path.Path>
 }
@@ -70,44 +55,24 @@ export interface EvaluationOptions {
 /** Runs the evaluation of a config. */
 export const fromConfig = (
   config: unknown,
-  {
-    baseDir = ".",
-    source = "evaluation",
-    name,
-    overrides = [],
-    lines = new Map(),
-    placeOf = (resultsDir) => Effect.succeed({ resultsDir }),
-  }: EvaluationOptions = {},
+  options: EvaluationOptions = {},
 ): Effect.Effect<EvaluationResult, EvaluationError, Exclude<Needs, Scope.Scope>> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const paths = yield* Path.Path
-      const sections = yield* read(config, { source, overrides, lines, ...(name === undefined ? {} : { name }) })
+      const { baseDir = ".", placeOf = (resultsDir: string) => Effect.succeed({ resultsDir }) } = options
+      const sections = yield* read(config, options)
       const { settings, from } = sections
+      const { source } = from
       yield* checkAll([
         Datasets.decode(sections.dataset, { ...from, prefix: ["dataset"] }),
         ...sections.agents.map((one) => decodedAgent(one, from, baseDir)),
       ])
-      const spent = new Spent()
-      const open = (lmConfig: LmConfig, prefix: ReadonlyArray<string>) =>
-        Lms.open(
-          { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
-          { spent, baseDir, source: placeOfModel([...prefix, "lmConfig"], from) },
-        )
-      const needs = yield* Effect.context<Lms.Needs>()
-      const dataset = yield* Datasets.open(sections.dataset, {
-        baseDir,
-        from: { ...from, prefix: ["dataset"] },
-        openLm: (lmConfig) =>
-          open(lmConfig, ["dataset", "feedback"]).pipe(
-            Effect.provideContext(needs),
-            Effect.catchTag("LmError", ({ message }) => Effect.fail(ConfigError.at({ source }, "dataset", message))),
-          ),
-      })
+      const { spent, openLm, openDataset } = yield* openParts(from, baseDir)
+      const dataset = yield* openDataset(sections.dataset, "dataset")
       const scorers = yield* Scorers.openAll(settings.scorers, {
         baseDir,
         from: { ...from, prefix: ["scorers"] },
-        openLm: (lmConfig) => open(lmConfig, ["scorers", "judge"]),
+        openLm: (lmConfig) => openLm(lmConfig, ["scorers", "judge", "lmConfig"]),
       })
       const decoded = yield* Effect.forEach(sections.agents, (one) => decodedAgent(one, from, baseDir))
       const names = namesOf(decoded.map((one) => ({ ...one, model: one.lmConfig.model })))
@@ -117,7 +82,7 @@ export const fromConfig = (
       }
       const contestants = yield* Effect.forEach(decoded, ({ make, lmConfig, type, prefix, name }, at) =>
         Effect.gen(function* () {
-          const agent = yield* Effect.provideService(make, Lm, yield* open(lmConfig, prefix))
+          const agent = yield* Effect.provideService(make, Lm, yield* openLm(lmConfig, [...prefix, "lmConfig"]))
           return {
             name: names[at],
             isNamed: name !== undefined,
@@ -128,13 +93,7 @@ export const fromConfig = (
           }
         }),
       )
-      const compareTo = settings.compareTo === null ? null : yield* earlier(settings.compareTo, baseDir, from)
-      const other =
-        compareTo === null
-          ? null
-          : yield* Effect.mapError(readRows(compareTo), (error) =>
-              error.line === null ? wrongCompareTo(error.message, from) : error,
-            )
+      const earlier = settings.compareTo === null ? null : yield* readEarlier(settings.compareTo, baseDir, from)
       const agents = yield* Effect.forEach(decoded, ({ config: plain }, at) =>
         Effect.map(withPlaces(plain, baseDir), (whole): Plain => ({ name: names[at], ...whole })),
       )
@@ -143,23 +102,26 @@ export const fromConfig = (
         tasks: dataset.tasks,
         contestants,
         scorers: scorers.map(({ scorer }) => scorer),
-        effective: described(
-          { ...settings, compareTo },
-          {
-            dataset: yield* withPlaces(dataset.config, baseDir),
-            agents,
-            scorers: yield* Effect.forEach(scorers, ({ config: plain }) => withPlaces(plain, baseDir)),
-          },
-        ),
+        // Reading this again from `config.yaml` gives the same evaluation.
+        effective: {
+          ...settings,
+          compareTo: earlier?.path ?? null,
+          scorers: yield* Effect.forEach(scorers, ({ config: plain }) => withPlaces(plain, baseDir)),
+          dataset: yield* withPlaces(dataset.config, baseDir),
+          agents,
+        },
         identity: {
           dataset: yield* sha256(utf8.encode(dataset.tasks.digest)),
           seed: settings.seed,
           repeats: settings.repeats,
           maxStepsPerEpisode: settings.maxStepsPerEpisode,
-          agents: decoded.map(({ config: plain, lmConfig }, at) => identityOf(names[at], plain, lmConfig)),
+          agents: decoded.map(({ config: plain, lmConfig }, at) => ({
+            name: names[at],
+            ...agentIdentity(plain, lmConfig),
+          })),
           scorers: scorers.map(({ config: plain }) => judgeIdentity(plain)),
         },
-        other,
+        other: earlier?.rows ?? null,
         logCalls: decoded.some(({ lmConfig }) => lmConfig.logCalls),
         spent,
         source,
@@ -168,45 +130,22 @@ export const fromConfig = (
     }),
   )
 
-const placeOfModel = (prefix: ReadonlyArray<string>, from: DecodeOptions): string =>
-  `${sourceOf(from, [...prefix, "model"].join("."))}: ${prefix.map(snakeCase).join(".")}`
-
 const decodedAgent = ({ name, prefix, config }: AgentSection, from: DecodeOptions, baseDir: string) =>
   Effect.map(Agents.decode(config, { ...from, prefix, baseDir }), (decoded) => ({ ...decoded, name, prefix }))
-
-/** Gives the settings of an agent that a resumed evaluation must share; retries, limits and budgets may differ. */
-const identityOf = (
-  name: string,
-  { verbose: _verbose, lmConfig: _all, ...agent }: Plain,
-  lmConfig: LmConfig,
-): Plain => {
-  const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
-  return {
-    name,
-    ...agent,
-    lmConfig: { model: unplacedModel(model), temperature, maxOutputTokens, stopSequences, thinkingBudget },
-  }
-}
 
 const judgeIdentity = ({ lmConfig, ...plain }: Plain): Plain =>
   isPlain(lmConfig) ? { ...plain, model: lmConfig.model, temperature: lmConfig.temperature } : plain
 
-/** Finds the folder of another evaluation, relative to the config's folder or the current one. */
-const earlier = Effect.fnUntraced(function* (
-  folder: string,
-  baseDir: string,
-  from: DecodeOptions,
-): Effect.fn.Return<string, ConfigError, FileSystem.FileSystem | Path.Path> {
+/** Reads the evaluation to compare with. Its folder is relative to the config's folder or the current one. */
+const readEarlier = Effect.fnUntraced(function* (folder: string, baseDir: string, from: DecodeOptions) {
+  const refuse = (problem: string): ConfigError => ConfigError.at(from, "compare_to", problem)
   const { path, isThere, tried } = yield* locate(folder, baseDir)
-  if (isThere) return path
-  return yield* wrongCompareTo(
-    `expected the folder of a finished evaluation at ${tried.join(" or ")}, found nothing`,
-    from,
-  )
+  if (!isThere) {
+    return yield* refuse(`expected the folder of a finished evaluation at ${tried.join(" or ")}, found nothing`)
+  }
+  const rows = yield* Effect.mapError(readRows(path), (error) => (error.line === null ? refuse(error.message) : error))
+  return { path, rows }
 })
-
-const wrongCompareTo = (problem: string, from: DecodeOptions): ConfigError =>
-  ConfigError.at(from, "compare_to", problem)
 
 const rowOf = valueOf(EpisodeRow)
 
@@ -214,19 +153,14 @@ const rowOf = valueOf(EpisodeRow)
 export const readRows = Effect.fnUntraced(function* (
   folder: string,
 ): Effect.fn.Return<ReadonlyArray<EpisodeRow>, JsonLinesError, FileSystem.FileSystem> {
-  const fs = yield* FileSystem.FileSystem
-  const has = (file: string) => Effect.orElseSucceed(fs.exists(`${folder}/${file}`), () => false)
-  if (!(yield* has(Layout.evaluation.episodes)) || !(yield* has(Layout.returns))) {
-    const problem = (yield* has(Layout.evaluation.episodes))
+  const path = `${folder}/${Layout.evaluation.episodes}`
+  const hasEpisodes = yield* exists(path)
+  if (!hasEpisodes || !(yield* exists(`${folder}/${Layout.returns}`))) {
+    const problem = hasEpisodes
       ? `it has no ${Layout.returns}, so it is still running or was stopped`
       : `it has no ${Layout.evaluation.episodes}`
-    return yield* new JsonLinesError({
-      path: folder,
-      line: null,
-      message: `${folder}: expected the folder of a finished evaluation; ${problem}`,
-    })
+    return yield* wrongFolder(folder, `${folder}: expected the folder of a finished evaluation; ${problem}`)
   }
-  const path = `${folder}/${Layout.evaluation.episodes}`
   return yield* linesOf(path).pipe(
     Stream.mapEffect((line) => rowOf(path, line)),
     Stream.runCollect,
@@ -244,12 +178,10 @@ export const compare = Effect.fnUntraced(function* (
   const comparisons = Report.against(before, after, { ...options, scorers })
   if (comparisons.length > 0) return comparisons
   const missing = scorers.length === 0 ? "no scorer" : "no task that was scored"
-  return yield* new JsonLinesError({
-    path: right,
-    line: null,
-    message: `${left} and ${right} have ${missing} in common, so there is nothing to compare`,
-  })
+  return yield* wrongFolder(right, `${left} and ${right} have ${missing} in common, so there is nothing to compare`)
 })
+
+const wrongFolder = (path: string, message: string) => new JsonLinesError({ path, line: null, message })
 
 const scorersOf = (rows: ReadonlyArray<EpisodeRow>): ReadonlyArray<string> => [
   ...new Set(rows.flatMap(({ scores }) => Object.keys(scores))),

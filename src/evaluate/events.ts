@@ -1,5 +1,6 @@
 /** Converts scored steps and episodes of agents to run events. Trainings and evaluations of language-model agents use it. */
-import type { RunEvent, StepScored } from "../run/record/RunEvent.ts"
+import type { Ending } from "../episode/Rollout.ts"
+import type { EpisodeEnded, RunEvent, StepScored } from "../run/record/RunEvent.ts"
 import type { PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
 
 /** The agent that made a step. */
@@ -41,3 +42,16 @@ export const eventsOf = (
   const failure = { score: null, stepIndex: steps.length + 1, episodeScore: totalScore, error: error.message }
   return [...events, { _tag: "StepScored", ...about, ...failure }]
 }
+
+/** Makes the event of an ended episode. A text that became too long for the model counts as no reason. */
+export const episodeEnded = (
+  about: Pick<EpisodeEnded, "step" | "episode" | "return" | "length">,
+  { terminated, truncated, truncationReason: reason }: Ending,
+): EpisodeEnded => ({
+  _tag: "EpisodeEnded",
+  ...about,
+  env: 0,
+  terminated,
+  truncated,
+  truncationReason: reason === "max_seq_len" ? null : reason,
+})

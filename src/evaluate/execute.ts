@@ -4,7 +4,9 @@
  */
 import { Clock, Effect, Schema, type Scope } from "effect"
 import { ConfigError, display, isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
+import { cores } from "../config/cores.ts"
 import { firstDifference } from "../config/difference.ts"
+import { parsedJson } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 import { sha256 } from "../config/sha256.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
@@ -13,7 +15,7 @@ import type { Protocol } from "../episode/Protocol.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import type { JsonLinesError } from "../formats/jsonLines.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
-import { spreadOf, summaryOf } from "../run/evaluation.ts"
+import { evaluationOf, outcomeOf, summaryOf, type ValidationOutcome } from "../run/evaluation.ts"
 import { finishedResult } from "../run/finishedResult.ts"
 import { derivedName } from "../run/identifier.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
@@ -32,12 +34,11 @@ import { ValidationSummary } from "../run/RunResult.ts"
 import type { RunSpec } from "../run/RunSpec.ts"
 import * as Evaluate from "./Evaluate.ts"
 import type { EvaluationSettings } from "./EvaluationConfig.ts"
-import { eventsOf } from "./events.ts"
+import { episodeEnded, eventsOf } from "./events.ts"
 import * as Journal from "./journal.ts"
 import * as Report from "./Report.ts"
 import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
-import type { Scorer } from "./Scorer.ts"
-import type { ScorerError } from "./Scorer.ts"
+import type { Scorer, ScorerError } from "./Scorer.ts"
 
 /** An agent to evaluate. */
 export interface Contestant {
@@ -88,9 +89,6 @@ export const EvaluationResult = Schema.Struct({
 export type EvaluationResult = typeof EvaluationResult.Type
 
 export type ExecuteError = ConfigError | LmError | Run.RunError | JsonLinesError | ScorerError
-
-/** Returns the number of CPU cores; 1 if the platform does not report it. */
-const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
 
 /** The state of an evaluation. */
 interface State {
@@ -168,10 +166,7 @@ const keyOf = (agent: string, index: number): string => `${index} ${agent}`
 
 type Add = (entry: Journal.Entry) => Effect.Effect<void, RunStoreError>
 
-const playAll = Effect.fnUntraced(function* (
-  prepared: Prepared,
-  state: State,
-): Effect.fn.Return<void, ExecuteError, CurrentRun | Scope.Scope> {
+const playAll = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
   const { files } = yield* CurrentRun
   const add = yield* Journal.journal(files)
   const calls = prepared.logCalls ? callFiles(files) : null
@@ -181,12 +176,7 @@ const playAll = Effect.fnUntraced(function* (
 }, Effect.scoped)
 
 /** Plays all episodes of the agent at this index, and records them in order. */
-const play = Effect.fnUntraced(function* (
-  prepared: Prepared,
-  { rows, earlier }: State,
-  place: number,
-  add: Add,
-): Effect.fn.Return<void, ExecuteError, CurrentRun | Scope.Scope> {
+const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }: State, place: number, add: Add) {
   const { settings, tasks, scorers, spent, contestants } = prepared
   const contestant = contestants[place]
   const { name, protocol, price } = contestant
@@ -206,7 +196,7 @@ const play = Effect.fnUntraced(function* (
     episodes: yield* files.appending(Layout.evaluation.episodes),
     steps: yield* files.appending(Layout.evaluation.steps),
   }
-  const work = Effect.fnUntraced(function* (index: number): Effect.fn.Return<Journal.Entry, ExecuteError> {
+  const work = Effect.fnUntraced(function* (index: number) {
     const key = keyOf(name, index)
     const kept = earlier.get(key)
     if (kept !== undefined) {
@@ -222,75 +212,49 @@ const play = Effect.fnUntraced(function* (
     yield* add(entry)
     return entry
   })
-  const record = Effect.fnUntraced(function* ({ played, row }: Journal.Entry): Effect.fn.Return<void, RunStoreError> {
+  const record = Effect.fnUntraced(function* ({ played, row }: Journal.Entry) {
     rows.push(row)
     for (const rollout of played.rollouts) yield* append.rollouts(Rollouts.line(rollout))
     yield* append.steps(jsonl(stepRows(played, name)))
     yield* append.episodes(jsonl([row]))
-    const { terminated, truncated, truncationReason } = played.ending
+    const { index, totalScore, steps, ending } = played
+    const ended = { step: rows.length, episode: before + index, return: totalScore, length: steps.length }
     yield* recording.emit([
       ...eventsOf(played, { seenEpisodes: place, agent: contestant, verbose: true }),
-      {
-        _tag: "EpisodeEnded",
-        step: rows.length,
-        episode: before + played.index,
-        env: 0,
-        return: played.totalScore,
-        length: played.steps.length,
-        terminated,
-        truncated,
-        truncationReason: truncationReason === "max_seq_len" ? null : truncationReason,
-      },
+      episodeEnded(ended, ending),
     ])
   })
   const all = Array.from({ length: Evaluate.sizeOf(evaluation) }, (_, index) => index)
   yield* inOrder(all, { concurrency: evaluation.concurrency, work, emit: record })
   const own = rows.slice(before)
-  const good = own.filter(({ error }) => error === null)
-  const failed = own.length - good.length
+  const episodes = scoredEpisodes(own, name)
+  const failed = own.length - episodes.length
   yield* recording.emit([
-    good.length === 0
+    episodes.length === 0
       ? { _tag: "Warning", message: `${name}: all ${failed} episodes failed` }
-      : {
-          _tag: "ValidationEnded",
-          step: place,
-          seenEpisodes: place,
-          episodes: good.map(({ score, steps, terminated, truncated }) => ({
-            return: score,
-            length: steps,
-            terminated,
-            truncated,
-          })),
-          ...spreadOf(good.map(({ score }) => score)),
-          failed,
-        },
+      : { _tag: "ValidationEnded", step: place, seenEpisodes: place, ...outcomeOf(episodes), failed },
   ])
 })
 
+/** Returns the episodes of an agent that did not fail, in the same form as a training's validation. */
+const scoredEpisodes = (rows: ReadonlyArray<EpisodeRow>, agent: string): ValidationOutcome["episodes"] =>
+  rows
+    .filter((row) => row.agent === agent && row.error === null)
+    .map(({ score, steps, terminated, truncated }) => ({ return: score, length: steps, terminated, truncated }))
+
 /** Fails unless a folder without a journal holds this same evaluation, finished. */
-const checkFinished = Effect.fnUntraced(function* (
-  { effective, source }: Prepared,
-  files: RunFiles,
-): Effect.fn.Return<void, ConfigError | RunStoreError> {
+const checkFinished = Effect.fnUntraced(function* ({ effective, source }: Prepared, files: RunFiles) {
   const path = files.directory
   if ((yield* finishedResult(files, EvaluationResult)) === undefined || !(yield* files.exists(Layout.configJson))) {
     const message = `${path}: expected an evaluation that was stopped, found nothing to resume; start a new evaluation without --resume`
     return yield* new RunStoreError({ path, operation: "resume", message })
   }
-  const difference = firstDifference(lasting(effective), lasting(parsed(yield* files.readText(Layout.configJson))))
+  const difference = firstDifference(lasting(effective), lasting(parsedJson(yield* files.readText(Layout.configJson))))
   if (difference === undefined) return
   const { key, now, then } = difference
   const problem = `${path} was finished with ${display(then)}, found ${display(now)}; start a new evaluation without --resume`
   return yield* ConfigError.at({ source }, key, problem)
 })
-
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}
 
 /** Picks the settings that an evaluation's result depends on. */
 const lasting = (config: unknown): Plain => {
@@ -302,13 +266,10 @@ const lasting = (config: unknown): Plain => {
 
 /** Fails if the journal was written by an evaluation with other settings. */
 const refuseOther = ({ identity, source }: Prepared, then: Plain): Effect.Effect<void, ConfigError> => {
-  const now: unknown = JSON.parse(JSON.stringify(identity))
-  const current = isPlain(now) ? now : {}
-  const key = [...new Set([...Object.keys(current), ...Object.keys(then)])].find(
-    (one) => JSON.stringify(current[one]) !== JSON.stringify(then[one]),
-  )
+  const keys = [...new Set([...Object.keys(identity), ...Object.keys(then)])]
+  const key = keys.find((one) => JSON.stringify(identity[one]) !== JSON.stringify(then[one]))
   if (key === undefined) return Effect.void
-  const problem = `the evaluation was started with ${display(then[key])}, found ${display(current[key])}; start a new evaluation without --resume`
+  const problem = `the evaluation was started with ${display(then[key])}, found ${display(identity[key])}; start a new evaluation without --resume`
   return Effect.fail(ConfigError.at({ source }, key, problem))
 }
 
@@ -321,7 +282,7 @@ const timeless = (
 const resultOf = Effect.fnUntraced(function* (
   { settings, scorers, contestants, other }: Prepared,
   rows: ReadonlyArray<EpisodeRow>,
-): Effect.fn.Return<Run.Result<EvaluationResult>, RunStoreError, CurrentRun> {
+) {
   const { files, seconds } = yield* CurrentRun
   const options: Report.ReportOptions = {
     scorers: scorers.map(({ name }) => name),
@@ -335,15 +296,9 @@ const resultOf = Effect.fnUntraced(function* (
   const report =
     other === null ? own : { ...own, comparisons: [...own.comparisons, ...Report.against(other, rows, options)] }
   const timed = new Set(scorers.filter((one) => one.timed).map(({ name }) => name))
-  const evaluations = contestants.map(({ name }, place) => {
-    const good = rows.filter((row) => row.agent === name && row.error === null)
-    return {
-      step: place,
-      returns: good.map(({ score }) => score),
-      lengths: good.map(({ steps }) => steps),
-      terminated: good.filter(({ terminated }) => terminated).length,
-    }
-  })
+  const evaluations = contestants.map(({ name }, place) =>
+    evaluationOf(place, { episodes: scoredEpisodes(rows, name) }),
+  )
   yield* files.write(Layout.evaluation.table, csv(rows))
   const metrics: EvaluationResult = {
     runDir: files.directory,

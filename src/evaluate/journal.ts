@@ -52,7 +52,7 @@ const entryOf = valueOf(Entry)
 const isEntry = Schema.is(Entry)
 
 /** Decodes an episode but keeps the order of its keys, so that it is written again as the same text. */
-const asWritten = Effect.fnUntraced(function* (path: string, line: Line): Effect.fn.Return<Entry, JsonLinesError> {
+const asWritten = Effect.fnUntraced(function* (path: string, line: Line) {
   const value = yield* jsonOf(path, line)
   return isEntry(value) ? value : yield* entryOf(path, line)
 })
@@ -74,7 +74,7 @@ const sealed = (value: unknown): string => {
 }
 
 /** Checks the digest of a line, and removes it. */
-const unsealed = Effect.fnUntraced(function* (path: string, line: Line): Effect.fn.Return<Line, JsonLinesError> {
+const unsealed = Effect.fnUntraced(function* (path: string, line: Line) {
   const [, digest] = seal.exec(utf8.decode(line.bytes.subarray(-sealLength))) ?? []
   const bytes = line.bytes.slice(0, 1 - sealLength)
   bytes[bytes.length - 1] = closingBrace

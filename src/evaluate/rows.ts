@@ -16,8 +16,7 @@ import { TruncationReason, usageOf } from "../episode/Rollout.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"
-import type { Scorer } from "./Scorer.ts"
-import type { ScorerError } from "./Scorer.ts"
+import type { Scorer, ScorerError } from "./Scorer.ts"
 
 const about = {
   /** The agent's name in the evaluation. */

@@ -144,11 +144,7 @@ const namesIn = (run: FileTree): Effect.Effect<ReadonlyArray<string>, RunStoreEr
 const manifestOf = (run: FileTree, name: string): Effect.Effect<Manifest | undefined, RunStoreError> =>
   readManifest(run, name).pipe(Effect.catchTag("CheckpointError", () => Effect.succeed(undefined)))
 
-const prune = Effect.fnUntraced(function* (
-  run: FileTree,
-  strategy: RetentionStrategy,
-  latest: string,
-): Effect.fn.Return<void, RunStoreError> {
+const prune = Effect.fnUntraced(function* (run: FileTree, strategy: RetentionStrategy, latest: string) {
   if (strategy._tag === "LastN" && strategy.keep === 0) return
   const ranked: Array<{ readonly name: string; readonly manifest: Manifest }> = []
   for (const name of yield* namesIn(run)) {
@@ -174,10 +170,7 @@ export const retire = <A extends { readonly manifest: { readonly step: number; r
 const damagedAt = (run: FileTree, path: string, message: string): CheckpointError =>
   new CheckpointError({ path, message: `${run.root}/${path}: ${message}` })
 
-const readManifest = Effect.fnUntraced(function* (
-  run: FileTree,
-  name: string,
-): Effect.fn.Return<Manifest, CheckpointError | RunStoreError> {
+const readManifest = Effect.fnUntraced(function* (run: FileTree, name: string) {
   const path = `${folder}/${name}/${manifestFile}`
   if (!(yield* run.exists(path))) return yield* damagedAt(run, path, "the file is missing")
   return yield* Effect.mapError(decodeManifest(yield* run.readText(path)), (error) =>
@@ -215,11 +208,7 @@ const readParts: ReadFile<OpenedFile> = Effect.fnUntraced(function* (run, path, 
 })
 
 /** Reads all files of a checkpoint and checks each against the manifest. */
-const readIntact = Effect.fnUntraced(function* <File>(
-  run: FileTree,
-  name: string,
-  readFile: ReadFile<File>,
-): Effect.fn.Return<Readonly<Record<string, File>>, CheckpointError | RunStoreError> {
+const readIntact = Effect.fnUntraced(function* <File>(run: FileTree, name: string, readFile: ReadFile<File>) {
   const manifest = yield* readManifest(run, name)
   const found = yield* run.list(`${folder}/${name}`)
   const extra = found.find((file) => file !== manifestFile && !Object.hasOwn(manifest.files, file))
@@ -251,11 +240,7 @@ export const load = (run: FileTree, wanted: string): Effect.Effect<Loaded, Check
 export const open = (run: FileTree, wanted: string): Effect.Effect<Opened, CheckpointError | RunStoreError> =>
   find(run, wanted, readParts)
 
-const find = Effect.fnUntraced(function* <File>(
-  run: FileTree,
-  wanted: string,
-  readFile: ReadFile<File>,
-): Effect.fn.Return<Intact<File>, CheckpointError | RunStoreError> {
+const find = Effect.fnUntraced(function* <File>(run: FileTree, wanted: string, readFile: ReadFile<File>) {
   yield* run.repair(folder)
   if (wanted !== "latest") {
     const checkpointNames = yield* namesIn(run)

@@ -202,7 +202,7 @@ const restore = Effect.fnUntraced(function* <S, A, E, R>(
   { schema, settings }: Saving<S, E, R>,
   run: RunFiles,
   wanted = "latest",
-): Effect.fn.Return<Saved<S>, RunError> {
+) {
   const checkpoints = (yield* Checkpoints)(run)
   const { name, files, skipped } = yield* wanted === "latest" ? checkpoints.latest : checkpoints.at(wanted)
   const path = Layout.checkpointFile(name, Layout.inCheckpoint.runtime)
@@ -243,7 +243,7 @@ const currentRun = <S, A, E, R>(running: Running<S, A, E, R>): CurrentRun["Servi
   const { spec, saving, startedAtMillis } = program
   const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
   const seconds = Effect.map(secondsHere, (here) => secondsBefore + here)
-  const save = Effect.fnUntraced(function* ({ path, runtime, ...parts }: Parts): Effect.fn.Return<void, RunError> {
+  const save = Effect.fnUntraced(function* ({ path, runtime, ...parts }: Parts) {
     if (saving === undefined) return
     yield* recording.flush
     const saved = {
@@ -270,7 +270,7 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
   program: Program<S, A, E, R>,
   state: S,
   restore: Restore,
-): Effect.fn.Return<void, E | RunStoreError, CurrentRun | R> {
+) {
   const { saving, loop, position } = program
   const { recording } = yield* CurrentRun
   const ended = (reason: RunEnded["reason"], message: string | null) =>
@@ -296,10 +296,7 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
   return yield* exit
 })
 
-const conclude = Effect.fnUntraced(function* <S, A extends object, E, R>(
-  { result }: Program<S, A, E, R>,
-  state: S,
-): Effect.fn.Return<A, E | RunStoreError, CurrentRun | R> {
+const conclude = Effect.fnUntraced(function* <S, A extends object, E, R>({ result }: Program<S, A, E, R>, state: S) {
   const { files, recording } = yield* CurrentRun
   const { metrics, evaluations } = yield* result.of(state)
   yield* files.write(Layout.metrics, encodeMetrics(metrics))

@@ -91,7 +91,7 @@ export const over = (source: FileSource): ((entry: RunEntry, listed?: Listed) =>
   const counts = new Map<string, { readonly position: Position; readonly lines: number }>()
 
   /** Counts the lines of a file. A second call reads only the bytes that were appended since the first. */
-  const lineCount = Effect.fnUntraced(function* (file: string): Effect.fn.Return<number> {
+  const lineCount = Effect.fnUntraced(function* (file: string) {
     let { position, lines } = counts.get(file) ?? { position: start, lines: 0 }
     position = yield* readOn(source, file, position, {
       take: (bytes) => {
@@ -166,7 +166,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     ),
   )
   /** Returns the actual path of a file. The config is read only if the file is missing from its usual place. */
-  const located = Effect.fnUntraced(function* (path: string): Effect.fn.Return<string> {
+  const located = Effect.fnUntraced(function* (path: string) {
     if (yield* has(path.split("/")[0])) return path
     return Layout.locate(yield* places, path)
   })
@@ -184,7 +184,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   }
 
   /** Reads the episodes in a file of validations; several facts share the result. */
-  const episodesIn = Effect.fnUntraced(function* (file: string): Effect.fn.Return<ReadonlyArray<Played>> {
+  const episodesIn = Effect.fnUntraced(function* (file: string) {
     const before = played.get(file)
     if (before !== undefined) return before
     const episodes = playedIn(Layout.fileName(file), yield* linesOf(file, yield* source.text(at(file))))
@@ -285,7 +285,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     }),
   )
 
-  const log = Effect.fnUntraced(function* (bytes: number): Effect.fn.Return<ReadonlyArray<string>> {
+  const log = Effect.fnUntraced(function* (bytes: number) {
     const text = (yield* tail(source, at(yield* located(Layout.log)), bytes)) ?? ""
     return text.trimEnd() === "" ? [] : text.trimEnd().split("\n")
   })

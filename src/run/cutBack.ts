@@ -63,10 +63,7 @@ export const cutBack = Effect.fnUntraced(function* (
 })
 
 /** Removes the unreadable end of a log, and returns the remaining bytes. */
-const keepReadable = Effect.fnUntraced(function* (
-  run: RunFiles,
-  file: string,
-): Effect.fn.Return<number, RunStoreError> {
+const keepReadable = Effect.fnUntraced(function* (run: RunFiles, file: string) {
   if (!(yield* run.exists(file))) return 0
   const bytes = yield* run.read(file)
   const kept = logs[file](bytes)
@@ -76,10 +73,7 @@ const keepReadable = Effect.fnUntraced(function* (
 })
 
 /** Describes how the user can resume: from the newest checkpoint that still matches the files, if there is one. */
-const remedy = Effect.fnUntraced(function* (
-  run: RunFiles,
-  { name, folder }: Target,
-): Effect.fn.Return<string, CheckpointError | RunStoreError> {
+const remedy = Effect.fnUntraced(function* (run: RunFiles, { name, folder }: Target) {
   const newer: Array<string> = []
   for (const other of yield* (yield* Checkpoints)(run).list) {
     if (other !== name && (yield* matches(run, other))) {

@@ -22,9 +22,6 @@ export const EvaluationRecord = Schema.Struct({
 
 export const ReturnFile = Schema.Array(EvaluationRecord)
 
-/** Decodes a `return.json` of this library or of RLtools. */
-export const decodeReturnFile = Schema.decodeUnknownEffect(Schema.fromJsonString(ReturnFile))
-
 /** The episodes of one validation, as a run's state stores them. */
 export const Evaluation = Schema.Struct({
   step: Schema.Int,
@@ -52,10 +49,14 @@ export const summaryOf = (evaluation: Evaluation | undefined): ValidationSummary
     ? null
     : { step: evaluation.step, episodes: evaluation.returns.length, ...spreadOf(evaluation.returns) }
 
+/** Makes the outcome of a validation from its episodes. */
+export const outcomeOf = (episodes: ValidationOutcome["episodes"]): ValidationOutcome => ({
+  episodes,
+  ...spreadOf(episodes.map((episode) => episode.return)),
+})
+
 /** Returns the mean and the population standard deviation of returns. */
-export const spreadOf = (
-  returns: ReadonlyArray<number>,
-): { readonly meanReturn: number; readonly stdReturn: number } => ({
+const spreadOf = (returns: ReadonlyArray<number>) => ({
   meanReturn: meanOf(returns),
   stdReturn: deviationOf(returns),
 })

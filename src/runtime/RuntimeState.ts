@@ -2,18 +2,9 @@ import { Effect, Schema } from "effect"
 import type { MemoryEntry } from "../agent/memory/Memory.ts"
 import { Spending } from "../lm/middleware/budgeted.ts"
 import { LmUsage, noUsage } from "../lm/Chat.ts"
-import { Evaluation } from "../run/evaluation.ts"
+import { Evaluation, evaluationOf, type ValidationOutcome } from "../run/evaluation.ts"
 import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
 import { meanOrNull } from "../statistics/resampling.ts"
-
-/** The scores of one episode, and how it ended. */
-export interface EpisodeScores {
-  readonly scores: ReadonlyArray<number>
-  readonly terminated: boolean
-  readonly truncated: boolean
-}
-
-export const sum = (values: ReadonlyArray<number>): number => values.reduce((total, value) => total + value, 0)
 
 /** The episode or validation that is being played, with the data to restore if it is interrupted. */
 interface Unfinished {
@@ -73,12 +64,12 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
     this.lastMemory = -1
   }
 
-  addEpisode({ scores }: EpisodeScores): void {
+  addEpisode(scores: ReadonlyArray<number>): void {
     this.seen++
     this.played++
     this.steps += scores.length
     this.scoredSteps += scores.length
-    const total = sum(scores)
+    const total = scores.reduce((sum, score) => sum + score, 0)
     this.scoreSum += total
     this.scoreHash.add(this.seen)
     for (const score of scores) this.scoreHash.add(score)
@@ -96,15 +87,13 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
     }
   }
 
-  addValidation(episodes: ReadonlyArray<EpisodeScores>, failed: number): void {
+  addValidation(outcome: ValidationOutcome & { readonly failed: number }): void {
     this.lastValidation = this.seen
-    this.failedValidationEpisodes += failed
-    const returns = episodes.map(({ scores }) => sum(scores))
-    for (const value of returns) this.scoreHash.add(value)
-    this.scoreHash.add(failed)
-    const lengths = episodes.map(({ scores }) => scores.length)
-    const terminated = episodes.filter((episode) => episode.terminated).length
-    this.evaluations.push({ step: this.seen, returns, lengths, terminated })
+    this.failedValidationEpisodes += outcome.failed
+    const evaluation = evaluationOf(this.seen, outcome)
+    for (const value of evaluation.returns) this.scoreHash.add(value)
+    this.scoreHash.add(outcome.failed)
+    this.evaluations.push(evaluation)
   }
 
   /** The mean episode score of the validation after exactly the episodes so far; null if there was none. */

@@ -89,7 +89,7 @@ const restoreMemory = Effect.fnUntraced(function* (
   { agent: { memory } }: AgentTraining,
   { path, files }: CheckpointFiles,
   file: string,
-): Effect.fn.Return<void, CheckpointError | AgentError> {
+) {
   if (memory === null) return
   if (files[file] === undefined) {
     return yield* refused(

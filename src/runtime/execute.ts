@@ -27,7 +27,7 @@ import { RunStoreError } from "../run/store/RunStoreError.ts"
 import { ValidationRequest } from "../run/ValidationRequest.ts"
 import type { DatasetError } from "../task/TaskSet.ts"
 import { RunOptions } from "../train/RunOptions.ts"
-import { type AgentTraining, totalEpisodesOf, type LoopError } from "./AgentTraining.ts"
+import { type AgentTraining, totalEpisodesOf } from "./AgentTraining.ts"
 import { restore, restoreOther } from "./checkpointing.ts"
 import { isSaved, loop, owesValidation, saveBoundary } from "./loop.ts"
 import { logsDir } from "./logsDir.ts"
@@ -141,10 +141,7 @@ const otherRun = Effect.fnUntraced(function* (training: AgentTraining, shared: P
 })
 
 /** Runs the loop, writes every call of the model to a file, and warns when a call is retried for the first time. */
-const recordedLoop = Effect.fnUntraced(function* (
-  training: AgentTraining,
-  state: RuntimeState,
-): Effect.fn.Return<void, LoopError, CurrentRun> {
+const recordedLoop = Effect.fnUntraced(function* (training: AgentTraining, state: RuntimeState) {
   const { files, recording } = yield* CurrentRun
   let hasWarned = false
   const warnOnce = ({ error, seconds, triesLeft }: Retry): Effect.Effect<void> => {
@@ -176,7 +173,7 @@ const validated = Effect.fnUntraced(function* (
     return yield* ConfigError.at({ source: from.source }, "validation_dataset", problem)
   }
   const startedAtMillis = yield* Clock.currentTimeMillis
-  const { outcome } = yield* playAll(training, state, () => Effect.void)
+  const outcome = yield* playAll(training, state, () => Effect.void)
   const wallSeconds = ((yield* Clock.currentTimeMillis) - startedAtMillis) / 1000
   onPlayed(outcome)
   const steps = outcome.episodes.reduce((sum, { length }) => sum + length, 0)
@@ -184,10 +181,7 @@ const validated = Effect.fnUntraced(function* (
   return { ...metrics, episodes: null, wallSeconds, stepsPerSecond: wallSeconds > 0 ? steps / wallSeconds : 0 }
 })
 
-const resultOf = Effect.fnUntraced(function* (
-  { agent }: AgentTraining,
-  state: RuntimeState,
-): Effect.fn.Return<Run.Result<RuntimeResult>, RunStoreError, CurrentRun> {
+const resultOf = Effect.fnUntraced(function* ({ agent }: AgentTraining, state: RuntimeState) {
   const { files, seconds, secondsHere } = yield* CurrentRun
   const memory = agent.memory === null ? "" : yield* agent.memory.snapshot
   const { seen, steps, stepsBefore, meanScore, meanReturn, failedValidationEpisodes, usage, evaluations } = state

@@ -1,24 +1,22 @@
-import { Effect, Path, Schema, type Scope } from "effect"
+import { Effect, Schema, type Scope } from "effect"
 import * as Agents from "../agent/Agents.ts"
 import {
   applyOverrides,
   checkAll,
-  ConfigError,
   decode,
   type DecodeOptions,
   isPlain,
   overLines,
-  type Plain,
   sourceOf,
   toCamelCase,
 } from "../config/Config.ts"
-import { unplacedModel, withPlaces } from "../config/places.ts"
+import { withPlaces } from "../config/places.ts"
 import * as Datasets from "../task/Datasets.ts"
-import { Spent } from "../lm/middleware/budgeted.ts"
+import { agentIdentity, openParts } from "../evaluate/openParts.ts"
 import { isKeyItself } from "../lm/providers/keys.ts"
 import { Lm } from "../lm/Lm.ts"
-import { type LmConfig, shownKey } from "../lm/LmConfig.ts"
-import * as Lms from "../lm/Lms.ts"
+import { shownKey } from "../lm/LmConfig.ts"
+import type * as Lms from "../lm/Lms.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import { execute, type Needs, type RuntimeError } from "./execute.ts"
 import { RunSettings } from "./RuntimeConfig.ts"
@@ -79,35 +77,14 @@ export const fromConfig = (
         Agents.decode(value.agent ?? {}, agentFrom),
       ])
       const { trainDataset, validationDataset, agent, ...settings } = yield* reading
-      const spent = new Spent()
-      const needs = yield* Effect.context<Lms.Needs>()
-      const paths = yield* Path.Path
-      const open = (lmConfig: LmConfig, key: string) =>
-        Lms.open(
-          { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
-          { spent, baseDir, source: `${sourceOf(from, `${key}.model`)}: ${key}` },
-        )
-      /** Opens the model that a data set calls for feedback. The cost of its calls counts against the run's budget. */
-      const openLm = (key: string) => (lmConfig: LmConfig) =>
-        open(lmConfig, key).pipe(
-          Effect.provideContext(needs),
-          Effect.catchTag("LmError", ({ message }) =>
-            Effect.fail(ConfigError.at({ source: options.source }, key, message)),
-          ),
-        )
-      const dataset = (config: unknown, key: string, inFile: string) =>
-        config === undefined || config === null
-          ? Effect.succeed(null)
-          : Datasets.open(config, {
-              baseDir,
-              from: { ...from, prefix: [key] },
-              openLm: openLm(`${inFile}.feedback_lm_config`),
-            })
-      const train = yield* dataset(trainDataset, "trainDataset", "train_dataset")
-      const validation = yield* dataset(validationDataset, "validationDataset", "validation_dataset")
+      const { spent, openLm, openDataset } = yield* openParts(from, baseDir)
+      const dataset = (config: unknown, key: string) =>
+        config === undefined || config === null ? Effect.succeed(null) : openDataset(config, key)
+      const train = yield* dataset(trainDataset, "trainDataset")
+      const validation = yield* dataset(validationDataset, "validationDataset")
       const decoded = yield* Agents.decode(agent ?? {}, agentFrom)
       const { lmConfig } = decoded
-      const lm = yield* open(lmConfig, "agent.lm_config")
+      const lm = yield* openLm(lmConfig, ["agent", "lmConfig"])
       return yield* execute({
         settings,
         agent: yield* Effect.provideService(decoded.make, Lm, lm),
@@ -118,7 +95,7 @@ export const fromConfig = (
           trainDataset: train === null ? null : yield* withPlaces(train.config, baseDir),
           validationDataset: validation === null ? null : yield* withPlaces(validation.config, baseDir),
         },
-        agentIdentity: identityOf(decoded.config, lmConfig),
+        agentIdentity: agentIdentity(decoded.config, lmConfig),
         warnings: isKeyItself(lmConfig.apiKey) ? [keyItself(from)] : [],
         logCalls: lmConfig.logCalls,
         spent,
@@ -130,15 +107,3 @@ export const fromConfig = (
 const keyItself = (from: DecodeOptions): string =>
   `${sourceOf(from, "agent.lmConfig.apiKey")}: agent.lm_config.api_key: the key itself stands there, where others may read it; ` +
   "better is the name of a variable that holds it, as ${MY_KEY}"
-
-/**
- * Returns the agent settings that must be the same when a run is resumed: prompts and sampling, but not retries, limits and
- * budgets.
- */
-const identityOf = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {
-  const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
-  return {
-    ...agent,
-    lmConfig: { model: unplacedModel(model), temperature, maxOutputTokens, stopSequences, thinkingBudget },
-  }
-}

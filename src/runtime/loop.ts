@@ -2,7 +2,7 @@ import { Clock, Effect } from "effect"
 import { type Rollout, type Step, usageOf } from "../episode/Rollout.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import * as SingleAgent from "../episode/protocols/SingleAgent.ts"
-import { stepScored } from "../evaluate/events.ts"
+import { episodeEnded, stepScored } from "../evaluate/events.ts"
 import { scored, type ScoredStep } from "../evaluate/PlayedEpisode.ts"
 import { CallContext } from "../lm/Lm.ts"
 import { stream } from "../rng/Rng.ts"
@@ -10,7 +10,6 @@ import { CurrentRun } from "../run/CurrentRun.ts"
 import * as Layout from "../run/Layout.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
 import type { RunError } from "../run/Run.ts"
-import type { RunStoreError } from "../run/store/RunStoreError.ts"
 import { type AgentTraining, type LoopError, totalEpisodesOf } from "./AgentTraining.ts"
 import { saveCheckpoint } from "./checkpointing.ts"
 import type { RuntimeSettings } from "./RuntimeConfig.ts"
@@ -59,10 +58,7 @@ const isMultiple = (count: number, every: number): boolean => every > 0 && count
  * Validates, and saves a checkpoint with the score where it matters: with `top_k_val` at every validation, else if a
  * checkpoint was saved at this very episode, before the validation.
  */
-const validated = Effect.fnUntraced(function* (
-  training: AgentTraining,
-  state: RuntimeState,
-): Effect.fn.Return<void, LoopError, CurrentRun> {
+const validated = Effect.fnUntraced(function* (training: AgentTraining, state: RuntimeState) {
   yield* validate(training, state)
   if (state.scoreHere === null) return
   const { checkpointStrategy } = training.settings.runtime
@@ -70,19 +66,13 @@ const validated = Effect.fnUntraced(function* (
   if (isKept) yield* saveCheckpoint(training, state)
 })
 
-const keepMemory = Effect.fnUntraced(function* (
-  { agent: { memory } }: AgentTraining,
-  state: RuntimeState,
-): Effect.fn.Return<void, RunStoreError, CurrentRun> {
+const keepMemory = Effect.fnUntraced(function* ({ agent: { memory } }: AgentTraining, state: RuntimeState) {
   if (memory === null || state.lastMemory >= state.seen) return
   yield* (yield* CurrentRun).files.write(Layout.memory(state.seen), yield* memory.snapshot)
   state.lastMemory = state.seen
 })
 
-const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (
-  training: AgentTraining,
-  state: RuntimeState,
-): Effect.fn.Return<void, LoopError, CurrentRun> {
+const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (training: AgentTraining, state: RuntimeState) {
   const { settings, agent, train } = training
   const { files, recording } = yield* CurrentRun
   const { unfinished } = state
@@ -136,23 +126,12 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (
   yield* Effect.uninterruptible(
     Effect.gen(function* () {
       const { ending } = rollout
-      state.addEpisode({ scores, ...ending })
+      state.addEpisode(scores)
       state.addUsage(usageOf([rollout]))
       unfinished.doing = null
       if (settings.output.saveRollouts) yield* files.append(Layout.rollouts("train"), Rollouts.line(rollout))
-      const events: Array<RunEvent> = [
-        {
-          _tag: "EpisodeEnded",
-          step: state.seen,
-          episode: seen,
-          env: 0,
-          return: episodeScore,
-          length: scores.length,
-          terminated: ending.terminated,
-          truncated: ending.truncated,
-          truncationReason: ending.truncationReason === "max_seq_len" ? null : ending.truncationReason,
-        },
-      ]
+      const ended = { step: state.seen, episode: seen, return: episodeScore, length: scores.length }
+      const events: Array<RunEvent> = [episodeEnded(ended, ending)]
       if (state.seen % recordEvery === 0 || state.seen === totalEpisodesOf(training)) events.push(progressOf(state))
       yield* recording.emit(events)
     }),
@@ -194,10 +173,7 @@ export const saveBoundary = Effect.fnUntraced(function* (
   yield* saveCheckpoint(training, state)
 })
 
-const undo = Effect.fnUntraced(function* (
-  { agent }: AgentTraining,
-  state: RuntimeState,
-): Effect.fn.Return<void, RunStoreError, CurrentRun> {
+const undo = Effect.fnUntraced(function* ({ agent }: AgentTraining, state: RuntimeState) {
   const { files, recording } = yield* CurrentRun
   const { doing, memory, usage } = state.unfinished
   if (doing === null) return

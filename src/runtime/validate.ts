@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { cores } from "../config/cores.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import * as Evaluate from "../evaluate/Evaluate.ts"
 import { eventsOf } from "../evaluate/events.ts"
@@ -7,17 +8,9 @@ import type { LmError } from "../lm/LmError.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
 import * as Layout from "../run/Layout.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
-import { spreadOf, type ValidationOutcome } from "../run/evaluation.ts"
+import { outcomeOf, type ValidationOutcome } from "../run/evaluation.ts"
 import type { AgentTraining, LoopError } from "./AgentTraining.ts"
-import type { EpisodeScores, RuntimeState } from "./RuntimeState.ts"
-
-/** Returns the number of CPU cores; 1 if the platform does not report it. */
-const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1
-
-interface PlayedAll {
-  readonly played: ReadonlyArray<EpisodeScores>
-  readonly outcome: ValidationOutcome & { readonly failed: number }
-}
+import type { RuntimeState } from "./RuntimeState.ts"
 
 /** A validation fails if this many first episodes (or more, with more workers) get no answer from the model. */
 const enough = 3
@@ -30,9 +23,9 @@ export const playAll = Effect.fnUntraced(function* <E>(
   { settings, agent, validation }: AgentTraining,
   { seen }: RuntimeState,
   record: (episode: Evaluate.PlayedEpisode) => Effect.Effect<void, E>,
-): Effect.fn.Return<PlayedAll, E | LmError> {
+) {
   const { runtime, seed } = settings
-  const played: Array<EpisodeScores> = []
+  const episodes: Array<ValidationOutcome["episodes"][number]> = []
   let failed = 0
   const unanswered = new Map<number, LmError>()
   let someAnswered = false
@@ -51,7 +44,9 @@ export const playAll = Effect.fnUntraced(function* <E>(
         },
       },
       (episode): Effect.Effect<void, E | LmError> => {
-        if (episode.error === null) played.push({ scores: episode.steps.map(({ score }) => score), ...episode.ending })
+        const { totalScore, steps, ending, error } = episode
+        const { terminated, truncated } = ending
+        if (error === null) episodes.push({ return: totalScore, length: steps.length, terminated, truncated })
         else failed++
         const down = unanswered.get(episode.index)
         if (down === undefined) someAnswered = true
@@ -61,13 +56,7 @@ export const playAll = Effect.fnUntraced(function* <E>(
       },
     )
   }
-  const episodes = played.map(({ scores, terminated, truncated }) => ({
-    return: scores.reduce((total, score) => total + score, 0),
-    length: scores.length,
-    terminated,
-    truncated,
-  }))
-  return { played, outcome: { episodes, ...spreadOf(episodes.map((episode) => episode.return)), failed } }
+  return { ...outcomeOf(episodes), failed }
 })
 
 /**
@@ -84,10 +73,10 @@ export const validate = Effect.fn("effect-rl.validate")(function* (
   const { seen, unfinished } = state
   unfinished.usage = state.usage
   unfinished.doing = "validation"
-  const { played, outcome } = yield* playAll(
+  const outcome = yield* playAll(
     training,
     state,
-    Effect.fnUntraced(function* (episode: Evaluate.PlayedEpisode): Effect.fn.Return<void, LoopError> {
+    Effect.fnUntraced(function* (episode: Evaluate.PlayedEpisode) {
       yield* recording.emit(
         eventsOf(episode, { seenEpisodes: seen, agent, verbose: settings.runtime.verboseScoreLogging }),
       )
@@ -99,12 +88,14 @@ export const validate = Effect.fn("effect-rl.validate")(function* (
   // Uninterruptible, so that the validation is counted either completely or not at all.
   yield* Effect.uninterruptible(
     Effect.suspend(() => {
-      const { failed } = outcome
-      state.addValidation(played, failed)
+      state.addValidation(outcome)
       unfinished.doing = null
       const ended: RunEvent = { _tag: "ValidationEnded", step: seen, seenEpisodes: seen, ...outcome }
-      const none: RunEvent = { _tag: "Warning", message: `validation after ${seen} episodes: all ${failed} failed` }
-      return recording.emit([played.length === 0 ? none : ended])
+      const none: RunEvent = {
+        _tag: "Warning",
+        message: `validation after ${seen} episodes: all ${outcome.failed} failed`,
+      }
+      return recording.emit([outcome.episodes.length === 0 ? none : ended])
     }),
   )
 })

@@ -1,9 +1,9 @@
-import { Clock, Effect, type Scope } from "effect"
+import { Clock, Effect } from "effect"
 import { Backend } from "../backend/Backend.ts"
 import { attempt } from "../config/attempt.ts"
 import { isPlain, toCamelCase } from "../config/Config.ts"
 import { EnvError } from "../env/EnvError.ts"
-import type { LearnerError, SetupError } from "../learner/Algorithm.ts"
+import type { SetupError } from "../learner/Algorithm.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import { digestOf } from "../run/digest.ts"
 import { summaryOf } from "../run/evaluation.ts"
@@ -63,9 +63,7 @@ export const fromConfig = (config: unknown, { lines }: { readonly lines?: Readon
 }
 
 /** Trains. If `Train.validate` requests it, validates a checkpoint instead. */
-const execute = Effect.fnUntraced(function* (
-  plan: Plan,
-): Effect.fn.Return<RunResult, TrainError, Backend | RunStore | Recorder | Scope.Scope> {
+const execute = Effect.fnUntraced(function* (plan: Plan) {
   const { settings, env, algorithm, effective } = plan
   const { population, onPlanned } = yield* RunOptions
   const identity = {
@@ -122,7 +120,7 @@ const open = Effect.fnUntraced(function* (
   training: Training,
   files: RunFiles,
   saved: OneRun.Saved<TrainingState> | undefined,
-): Effect.fn.Return<OneRun.Opened<TrainingState, RunResult>, TrainError, Backend> {
+) {
   const { plan, envs, learner } = training
   const { settings, notes } = plan
   const state = saved?.state ?? new TrainingState({})
@@ -157,7 +155,7 @@ const validated = Effect.fnUntraced(function* (
   training: Training,
   state: TrainingState,
   { writesStepFolder, onPlayed }: NonNullable<typeof ValidationRequest.Service>,
-): Effect.fn.Return<RunResult, TrainError, CurrentRun> {
+) {
   const { plan, validator, writeStepFolder } = training
   const outcome = yield* validator?.validate(plan.settings.seed, state.step) ?? Effect.undefined
   if (outcome !== undefined) {
@@ -171,10 +169,7 @@ const validated = Effect.fnUntraced(function* (
   return { ...result.metrics, stepsPerSecond: wallSeconds > 0 ? steps / wallSeconds : 0 }
 })
 
-const resultOf = Effect.fnUntraced(function* (
-  { learner }: Training,
-  state: TrainingState,
-): Effect.fn.Return<OneRun.Result<RunResult>, LearnerError, CurrentRun> {
+const resultOf = Effect.fnUntraced(function* ({ learner }: Training, state: TrainingState) {
   const { files, seconds, secondsHere } = yield* CurrentRun
   const { step, stepsBefore, episodes, meanScore, meanReturn, evaluations, failedValidations } = state
   const here = yield* secondsHere

@@ -65,10 +65,7 @@ export const isOver = (settings: Decided, state: TrainingState): boolean =>
   isStopping(settings, state) && !owesValidation(settings, state) && !owesRendering(settings, state)
 
 /** Runs iterations until a validation, a checkpoint, the end of the training or a progress record is due. */
-const iterate = Effect.fnUntraced(function* (
-  training: Training,
-  state: TrainingState,
-): Effect.fn.Return<void, LoopError, CurrentRun> {
+const iterate = Effect.fnUntraced(function* (training: Training, state: TrainingState) {
   const { learner, envs, plan } = training
   const { settings } = plan
   const { rollout, update, target } = learner
@@ -108,10 +105,7 @@ const owesCheckpoint = (settings: Decided, state: TrainingState): boolean =>
   crossed(state.lastCheckpointEpisode, state.episodes, settings.checkpoint.everyEpisodes)
 
 /** Writes the folder of this step. If that fails, a warning says so and the training continues. */
-const render = Effect.fn("effect-rl.render")(function* (
-  { writeStepFolder }: Training,
-  state: TrainingState,
-): Effect.fn.Return<void, LoopError, CurrentRun> {
+const render = Effect.fn("effect-rl.render")(function* ({ writeStepFolder }: Training, state: TrainingState) {
   if (writeStepFolder === undefined) return
   const event = yield* writeStepFolder(state).pipe(
     Effect.map((path) => ({ _tag: "Note" as const, message: `step ${state.step} rendered: ${path}` })),
@@ -125,10 +119,7 @@ const render = Effect.fn("effect-rl.render")(function* (
 })
 
 /** Writes the folder of this step at a user's request. The training and its scores do not change. */
-const showNow = Effect.fn("effect-rl.showNow")(function* (
-  { writeWantedStep }: Training,
-  state: TrainingState,
-): Effect.fn.Return<void, LoopError, CurrentRun> {
+const showNow = Effect.fn("effect-rl.showNow")(function* ({ writeWantedStep }: Training, state: TrainingState) {
   const failed = (problem: string) => ({
     _tag: "Warning" as const,
     message: `step ${state.step} was requested, but cannot be rendered: ${problem}`,
@@ -178,10 +169,7 @@ const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, 
 }
 
 /** Validates. If that fails, the failure is recorded and counted, and the training continues without a score. */
-const validate = Effect.fn("effect-rl.validate")(function* (
-  { validator, plan }: Training,
-  state: TrainingState,
-): Effect.fn.Return<void, LoopError, CurrentRun> {
+const validate = Effect.fn("effect-rl.validate")(function* ({ validator, plan }: Training, state: TrainingState) {
   if (validator === undefined) return
   const { recording } = yield* CurrentRun
   const outcome = yield* validator.validate(plan.settings.seed, state.step).pipe(

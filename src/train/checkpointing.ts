@@ -91,7 +91,7 @@ const flat = (snapshot: Snapshot): safetensors.Tensors =>
   Object.fromEntries(Object.entries(snapshot).map(([key, data]) => [key, { shape: [data.length], data }]))
 
 /** Reads the `config.yaml` that the run was last started with; an empty object if it cannot be read. */
-const savedConfig = Effect.fnUntraced(function* (run: RunFiles): Effect.fn.Return<Plain, RunStoreError> {
+const savedConfig = Effect.fnUntraced(function* (run: RunFiles) {
   if (!(yield* run.exists(Layout.config))) return {}
   const parsed = parseYaml(yield* run.readText(Layout.config))
   return "value" in parsed && isPlain(parsed.value) ? parsed.value : {}

@@ -208,11 +208,7 @@ const undrawn = ({ render }: Settings, env: Env): ReadonlyArray<string> =>
  * Applies the overrides in order. An override that changes the algorithm or the env drops the settings of the previous one;
  * an override that repeats the same name keeps them.
  */
-const overridden = Effect.fnUntraced(function* (
-  config: Plain,
-  overrides: ReadonlyArray<Override>,
-  values: Values,
-): Effect.fn.Return<ReturnType<typeof applyOverrides>> {
+const overridden = Effect.fnUntraced(function* (config: Plain, overrides: ReadonlyArray<Override>, values: Values) {
   let value = withTrees(config)
   const applied: Array<Override> = []
   for (const override of overrides) {
@@ -234,7 +230,7 @@ const namesTheSame = Effect.fnUntraced(function* (
   { path, value: name }: Override,
   before: Plain,
   { env: given }: Values,
-): Effect.fn.Return<boolean> {
+) {
   if (typeof name !== "string" || (path !== "algorithm" && path !== "env")) return false
   const was = before[path]
   if (isPlain(was) && was.name === name) return true

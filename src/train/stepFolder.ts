@@ -70,7 +70,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
 })
 
 /** Writes the drawing code of the env, once for all step folders. */
-const writeUi = Effect.fnUntraced(function* (run: RunFiles, env: Env): Effect.fn.Return<void, RunStoreError> {
+const writeUi = Effect.fnUntraced(function* (run: RunFiles, env: Env) {
   const ui = uiOf(env)
   if (ui === undefined || (yield* run.exists(Layout.ui.module))) return
   yield* run.write(Layout.ui.module, ui.esm)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { decodeReturnFile, encodeReturnFile } from "../../src/run/evaluation.ts"
+import { Effect, Schema } from "effect"
+import { encodeReturnFile, ReturnFile } from "../../src/run/evaluation.ts"
 
 describe("return.json", () => {
   it("holds means and population deviations", () => {
@@ -20,7 +20,7 @@ describe("return.json", () => {
 
   it.effect("is read in its older form too", () =>
     Effect.gen(function* () {
-      const [first] = yield* decodeReturnFile(
+      const [first] = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(ReturnFile))(
         '[{"step":0,"returns_mean":-1353.11,"returns_std":205.156,"episode_length_mean":200,"episode_length_std":0,"returns":[-1832.76]}]',
       )
       assert.strictEqual(first.returns_mean, -1353.11)

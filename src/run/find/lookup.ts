@@ -33,10 +33,7 @@ export const valueOf = (facts: RunReader, key: string): Effect.Effect<Value | un
   return inPath === undefined ? firstValue(facts, places) : Effect.succeed(inPath)
 }
 
-const firstValue = Effect.fnUntraced(function* (
-  facts: RunReader,
-  places: ReadonlyArray<Place>,
-): Effect.fn.Return<Value | undefined> {
+const firstValue = Effect.fnUntraced(function* (facts: RunReader, places: ReadonlyArray<Place>) {
   let value: Value | undefined
   for (const place of places) {
     const here = yield* readAt(facts, place)

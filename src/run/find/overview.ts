@@ -58,8 +58,8 @@ const checkpointsIn = Effect.fnUntraced(function* (
   folder: string,
   files: ReadonlyArray<FileSize>,
   source: FileSource,
-): Effect.fn.Return<ReadonlyArray<SavedCheckpoint>> {
-  const readJson = Effect.fnUntraced(function* (file: string): Effect.fn.Return<unknown> {
+) {
+  const readJson = Effect.fnUntraced(function* (file: string) {
     if (!files.some(({ path }) => path === file)) return undefined
     const text = yield* source.text(`${run}/${file}`)
     const data = attempt((): unknown => JSON.parse(text ?? ""))

@@ -10,7 +10,8 @@
  * episodesOf(lines).map(({ total }) => total) // the episodes' returns
  * ```
  */
-import { isPlain } from "../../config/Config.ts"
+import { isPlain } from "../../config/plain.ts"
+import { parsedJson } from "../../config/text.ts"
 
 export interface ScoreLine {
   /** Whether the line describes an episode or a step. */
@@ -34,17 +35,9 @@ export interface ScoreLine {
 
 const finite = (value: unknown): number | null => (typeof value === "number" && Number.isFinite(value) ? value : null)
 
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 /** Parses one line, without its line feed; undefined if it is not a line of scores. */
 export const scoreLine = (text: string): ScoreLine | undefined => {
-  const data = parsed(text)
+  const data = parsedJson(text)
   if (!isPlain(data)) return undefined
   const { timestamp, episode_index, episode_length, episode_cum_score, terminated, error } = data
   const [step, score] = [finite(data["step_index"]), finite(data["score"])]

@@ -1,7 +1,6 @@
 import { Clock, Effect, Schema } from "effect"
 import { trainScores, validationScores } from "../Layout.ts"
 import type { RunFiles } from "../store/RunFiles.ts"
-import type { RunStoreError } from "../store/RunStoreError.ts"
 import type { Sink } from "./Recorder.ts"
 import type { RunEvent, StepScored } from "./RunEvent.ts"
 import { timestamp } from "./timestamp.ts"
@@ -60,10 +59,7 @@ export const stepScores: Sink = (run) =>
     /** The size of the file after the last complete episode, in bytes. */
     let boundary = written
 
-    const take = Effect.fnUntraced(function* (
-      events: ReadonlyArray<RunEvent>,
-      now: number,
-    ): Effect.fn.Return<void, RunStoreError> {
+    const take = Effect.fnUntraced(function* (events: ReadonlyArray<RunEvent>, now: number) {
       let train = ""
       const flush = Effect.suspend(() => {
         if (train === "") return Effect.void
@@ -92,7 +88,7 @@ export const stepScores: Sink = (run) =>
       for (const [seen, lines] of validation) yield* run.append(validationScores(seen), lines)
     })
 
-    const cutBack = Effect.fnUntraced(function* (files: RunFiles): Effect.fn.Return<void, RunStoreError> {
+    const cutBack = Effect.fnUntraced(function* (files: RunFiles) {
       if (written === boundary) return
       yield* files.truncate(trainScores, boundary)
       written = boundary

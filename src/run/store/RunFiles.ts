@@ -50,7 +50,7 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
   const sizeNow = (file: string) =>
     Effect.flatMap(tree.exists(file), (exists) => (exists ? tree.size(file) : Effect.succeed(0)))
 
-  const hash = Effect.fnUntraced(function* (file: string, size: number): Effect.fn.Return<Prefix, RunStoreError> {
+  const hash = Effect.fnUntraced(function* (file: string, size: number) {
     const before = hashed.get(file)
     if (before?.size === size) return before
     const prefix = yield* hashPrefix(tree, file, size, before)
@@ -62,11 +62,7 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
     for (const file of hashed.keys()) if (file === path || file.startsWith(`${path}/`)) hashed.delete(file)
   }
 
-  const problemOf = Effect.fnUntraced(function* (
-    file: string,
-    size: number,
-    digest: string | undefined,
-  ): Effect.fn.Return<string | undefined, RunStoreError> {
+  const problemOf = Effect.fnUntraced(function* (file: string, size: number, digest: string | undefined) {
     const now = yield* sizeNow(file)
     if (now < size) return `expected at least ${size} bytes, found ${now}`
     if (digest === undefined) return "the checkpoint has no digest of it"

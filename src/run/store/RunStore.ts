@@ -100,10 +100,7 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
 
   /** Creates the folder of a new run. If another run started in the same second, the next second is tried. */
-  const claim = Effect.fnUntraced(function* (
-    identity: RunIdentity,
-    options: FileSystemOptions,
-  ): Effect.fn.Return<string, RunStoreError> {
+  const claim = Effect.fnUntraced(function* (identity: RunIdentity, options: FileSystemOptions) {
     for (let second = 0; ; second++) {
       const relative = pathOf(options, identity, second)
       const directory = path.join(options.resultsDir, relative)
@@ -123,16 +120,13 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
     }
   })
 
-  const known = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<string, RunStoreError> {
+  const known = Effect.fnUntraced(function* (directory: string) {
     const isRun = fs.exists(path.join(directory, Layout.config))
     if (yield* Effect.mapError(isRun, (error) => runStoreError("resume", directory, error))) return directory
     return yield* notARun(directory)
   })
 
-  return Effect.fnUntraced(function* (
-    identity: RunIdentity,
-    place?: OwnPlace,
-  ): Effect.fn.Return<RunFiles, RunStoreError, Scope.Scope> {
+  return Effect.fnUntraced(function* (identity: RunIdentity, place?: OwnPlace) {
     const options: FileSystemOptions =
       place === undefined || unlessPlaced.ownPlaces === false
         ? unlessPlaced
@@ -190,7 +184,7 @@ export class RunStore extends Context.Service<
     folderAt: (directory: string) => Folder,
     { resume, time }: { readonly resume?: string; readonly time?: Date } = {},
   ): Layer.Layer<RunStore> => {
-    const open = Effect.fnUntraced(function* (identity: RunIdentity): Effect.fn.Return<RunFiles, RunStoreError> {
+    const open = Effect.fnUntraced(function* (identity: RunIdentity) {
       if (resume !== undefined) {
         const tree = treeOf(resume, folderAt(resume))
         return (yield* tree.exists(Layout.config)) ? makeRunFiles(tree, identity, true) : yield* notARun(resume)

@@ -36,7 +36,7 @@ export const hashPrefix = Effect.fnUntraced(function* (
   const offset = blocks.length * blockSize
   const block = new Uint8Array(Math.min(blockSize, size - offset))
   let filled = 0
-  const take = Effect.fnUntraced(function* (part: Uint8Array): Effect.fn.Return<void> {
+  const take = Effect.fnUntraced(function* (part: Uint8Array) {
     for (let at = 0; at < part.length;) {
       const piece = part.subarray(at, at + block.length - filled)
       block.set(piece, filled)

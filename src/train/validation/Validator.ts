@@ -2,7 +2,7 @@ import { Effect, type Scope } from "effect"
 import type { Learner, LearnerError, Policy } from "../../learner/Algorithm.ts"
 import { drive } from "../../learner/drive.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
-import { spreadOf, type ValidationOutcome } from "../../run/evaluation.ts"
+import { outcomeOf, type ValidationOutcome } from "../../run/evaluation.ts"
 import { stream } from "../../rng/Rng.ts"
 import { attempt } from "../../config/attempt.ts"
 import { EnvError } from "../../env/EnvError.ts"
@@ -45,10 +45,7 @@ interface Lanes {
 }
 
 const playAll = ({ envs, policy, first }: Lanes, { maxSteps }: ValidatorOptions) =>
-  Effect.fnUntraced(function* (
-    seed: number,
-    index: number,
-  ): Effect.fn.Return<ValidationOutcome["episodes"], LearnerError> {
+  Effect.fnUntraced(function* (seed: number, index: number) {
     yield* policy.refresh
     const { numEnvs } = envs
     const { program, noise } = policy
@@ -110,14 +107,9 @@ export const makeValidator = Effect.fnUntraced(function* (
   return {
     validate: (seed, index) =>
       Effect.forEach(players, (play) => play(seed, index), { concurrency: "unbounded" }).pipe(
-        Effect.map((played) => summarise(played.flat())),
+        Effect.map((played) => outcomeOf(played.flat())),
       ),
   }
 })
 
 type PolicyError = Effect.Error<ReturnType<NonNullable<Learner["policy"]>>>
-
-const summarise = (episodes: ValidationOutcome["episodes"]): ValidationOutcome => ({
-  episodes,
-  ...spreadOf(episodes.map((episode) => episode.return)),
-})

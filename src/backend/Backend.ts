@@ -3,20 +3,16 @@
  * learners and policies call `compile` once and then run the program.
  */
 import { Context, type Effect, Schema, type Scope } from "effect"
+import { attempt } from "../config/attempt.ts"
 import type { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
-import { type DType, type Shape, sizeOf } from "../graph/Tensor.ts"
+import { arrayTypes, type DType, type Shape, sizeOf, type TensorData } from "../graph/Tensor.ts"
 
-/** The numbers of a tensor: f32 in a Float32Array, i32 in an Int32Array, bool as 0 and 1 in a Uint8Array. */
-export type TensorData = Float32Array | Int32Array | Uint8Array
+export type { TensorData } from "../graph/Tensor.ts"
 
 /** Makes an array for the numbers of a tensor. */
 export const dataFor = ({ shape, dtype }: { readonly shape: Shape; readonly dtype: DType }): TensorData =>
-  dtype === "f32"
-    ? new Float32Array(sizeOf(shape))
-    : dtype === "i32"
-      ? new Int32Array(sizeOf(shape))
-      : new Uint8Array(sizeOf(shape))
+  new arrayTypes[dtype](sizeOf(shape))
 
 /**
  * A compiled graph that keeps its state. Feeds and results are arrays that live as long as the program: write into `feeds`,
@@ -55,6 +51,35 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
   program: Schema.String,
   message: Schema.String,
 }) {}
+
+/** What a backend adds to make a `Program`: how it runs, and how it reads and writes a state of the spec. */
+interface Machine extends Pick<Program, "device" | "feeds" | "results" | "iterations"> {
+  readonly runSync: () => void
+  readonly read: (state: string) => Float32Array
+  readonly write: (state: string, data: Float32Array) => void
+}
+
+/** Makes a program that checks the names and sizes of its states before it reads or writes them. */
+export const programOf = ({ name, state }: ProgramSpec, machine: Machine): Program => {
+  const failure = (message: string) => new BackendError({ backend: machine.device, program: name, message })
+  const attemptOn = <A>(key: string, body: (size: number) => A): Effect.Effect<A, BackendError> =>
+    attempt(() => {
+      const entry = state[key]
+      if (entry === undefined) throw failure(`there is no state "${key}"`)
+      return body(sizeOf(entry.tensor.shape))
+    }, BackendError)
+  return {
+    ...machine,
+    name,
+    run: attempt(machine.runSync, BackendError),
+    read: (key) => attemptOn(key, () => machine.read(key)),
+    write: (key, data) =>
+      attemptOn(key, (size) => {
+        if (size !== data.length) throw failure(`state "${key}": expected ${size} numbers, found ${data.length}`)
+        machine.write(key, data)
+      }),
+  }
+}
 
 /** Compiles graphs to programs. The Layer decides on which device they run. */
 export class Backend extends Context.Service<

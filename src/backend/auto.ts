@@ -1,7 +1,7 @@
 import { Effect, type Scope } from "effect"
 import type { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
-import { sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
+import { isElementwise, sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
 import { rootsOf } from "../graph/validate.ts"
 import type { Backend, BackendError, BackendUnavailable } from "./Backend.ts"
 
@@ -60,7 +60,7 @@ export const prefersWasm = (spec: ProgramSpec): boolean => {
   const total = (countOf: (tensor: Tensor) => number): number =>
     tensors.reduce((sum, tensor) => sum + countOf(tensor), 0)
   const multiplyAdds = total(multiplyAddsOf)
-  const elements = total(elementsOf)
+  const elements = total(({ op, shape }) => (isElementwise(op) ? sizeOf(shape) : 0))
   const nodes = tensors.filter(({ inputs }) => inputs.length > 0).length
   const iterations = spec.minibatches?.count ?? 1
   const onWasm = iterations * (multiplyAdds / wasm.multiplyAdds + elements / wasm.elements)
@@ -68,23 +68,6 @@ export const prefersWasm = (spec: ProgramSpec): boolean => {
     session.run +
     iterations * (nodes * session.node + multiplyAdds / session.multiplyAdds + elements / session.elements)
   return onWasm <= inSession
-}
-
-/** Counts the elements that an op computes one by one. */
-const elementsOf = ({ op, shape }: Tensor): number => {
-  switch (op.kind) {
-    case "unary":
-    case "binary":
-    case "compare":
-    case "logical":
-    case "not":
-    case "where":
-    case "clip":
-    case "cast":
-      return sizeOf(shape)
-    default:
-      return 0
-  }
 }
 
 const multiplyAddsOf = ({ op, inputs, shape }: Tensor): number => {

@@ -1,8 +1,9 @@
 import { createRequire } from "node:module"
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Effect, Layer, type Scope } from "effect"
+import { Effect, Layer, Record, type Scope } from "effect"
 import type { Tensor as OrtTensor } from "onnxruntime-common"
+import { attempt } from "../config/attempt.ts"
 import { messageOf } from "../config/text.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import {
@@ -18,8 +19,17 @@ import {
 import { input, neg } from "../graph/ops.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
+import { sizeOf } from "../graph/Tensor.ts"
 import { feedShapes, resultShapes, validate } from "../graph/validate.ts"
-import { Backend, BackendError, BackendUnavailable, type Program, type TensorData, dataFor } from "./Backend.ts"
+import {
+  Backend,
+  BackendError,
+  BackendUnavailable,
+  dataFor,
+  type Program,
+  programOf,
+  type TensorData,
+} from "./Backend.ts"
 
 /**
  * The backend over ONNX Runtime for Node: one session for each program, on the CPU, CUDA or WebGPU.
@@ -52,7 +62,7 @@ export const layerWebGpu = (options?: Options): Layer.Layer<Backend, BackendUnav
 /** Makes the `Backend` service without a Layer, for code that chooses between several backends. */
 export const make = (
   device: Device,
-  options: Options = {},
+  { threads = 1 }: Options = {},
 ): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
   Effect.gen(function* () {
     const runtime = yield* loadRuntime
@@ -60,11 +70,21 @@ export const make = (
     if (device !== "cpu") yield* tryOut(runtime, device)
     return {
       name: device,
-      compile: (spec) =>
-        Effect.map(
-          Effect.acquireRelease(open(runtime, device, options, spec), ({ dispose }) => Effect.sync(dispose)),
-          ({ program }) => program,
-        ),
+      compile: Effect.fnUntraced(function* (spec: ProgramSpec) {
+        const model = yield* attempt(() => {
+          validate(spec)
+          return emit(simplify(spec))
+        }, GraphError)
+        const opened = Effect.try({
+          try: () => openSession(runtime, device, threads, model),
+          catch: (error) => {
+            const message = `${spec.name}: ONNX Runtime cannot load the graph: ${messageOf(error)}`
+            return new GraphError({ op: "program", message, shapes: [], where: "" })
+          },
+        })
+        const session = yield* Effect.acquireRelease(opened, (session) => Effect.sync(() => session.dispose()))
+        return sessionProgram(runtime, device, session, model, spec)
+      }),
     }
   })
 
@@ -146,12 +166,8 @@ const tryOut = (runtime: Runtime, device: Device): Effect.Effect<void, BackendUn
   Effect.try({
     try: () => {
       const x = input("x", [1])
-      openSession(
-        runtime,
-        device,
-        1,
-        emit({ name: "probe", inputs: { x }, state: {}, outputs: { y: neg(x) } }),
-      ).dispose()
+      const model = emit({ name: "probe", inputs: { x }, state: {}, outputs: { y: neg(x) } })
+      openSession(runtime, device, 1, model).dispose()
     },
     catch: (error) => unavailable(device, messageOf(error)),
   })
@@ -174,43 +190,13 @@ const openSession = ({ Session }: Runtime, device: Device, threads: number, mode
   return session
 }
 
-interface Opened {
-  readonly program: Program
-  readonly dispose: () => void
-}
-
-const open = (
+const sessionProgram = (
   runtime: Runtime,
   device: Device,
-  { threads = 1 }: Options,
+  session: Session,
+  model: Emitted,
   spec: ProgramSpec,
-): Effect.Effect<Opened, GraphError> =>
-  Effect.gen(function* () {
-    const model = yield* modelOf(spec)
-    const session = yield* Effect.try({
-      try: () => openSession(runtime, device, threads, model),
-      catch: (error) =>
-        new GraphError({
-          op: "program",
-          message: `${spec.name}: ONNX Runtime cannot load the graph: ${messageOf(error)}`,
-          shapes: [],
-          where: "",
-        }),
-    })
-    return { program: programOf(runtime, device, session, model, spec), dispose: () => session.dispose() }
-  })
-
-const modelOf = (spec: ProgramSpec): Effect.Effect<Emitted, GraphError> =>
-  Effect.suspend(() => {
-    try {
-      validate(spec)
-      return Effect.succeed(emit(simplify(spec)))
-    } catch (error) {
-      return error instanceof GraphError ? Effect.fail(error) : Effect.die(error)
-    }
-  })
-
-const programOf = (runtime: Runtime, device: Device, session: Session, model: Emitted, spec: ProgramSpec): Program => {
+): Program => {
   const tensorOver = (data: TensorData, shape: ReadonlyArray<number>): OrtTensor =>
     data instanceof Float32Array
       ? new runtime.Tensor("float32", data, shape)
@@ -218,20 +204,17 @@ const programOf = (runtime: Runtime, device: Device, session: Session, model: Em
         ? new runtime.Tensor("int32", data, shape)
         : new runtime.Tensor("bool", data, shape)
 
-  const feeds: Record<string, TensorData> = {}
+  const feeds = Record.map(feedShapes(spec), dataFor)
   const bound: Record<string, OrtTensor> = {}
-  for (const [name, entry] of Object.entries(feedShapes(spec))) {
-    feeds[name] = dataFor(entry)
-    bound[feedInput(name)] = tensorOver(feeds[name], entry.shape)
-  }
-  /** The tensor that `write` fills for each state. After a run, the state is in an output of the session instead. */
-  const written = new Map<string, OrtTensor>()
-  for (const [name, { tensor }] of Object.entries(spec.state)) {
-    const start = tensorOver(dataFor(tensor), tensor.shape)
-    written.set(name, start)
-    bound[stateInput(name)] = start
-  }
-  const results = Object.fromEntries(Object.entries(resultShapes(spec)).map(([name, entry]) => [name, dataFor(entry)]))
+  for (const [name, { shape }] of Object.entries(feedShapes(spec)))
+    bound[feedInput(name)] = tensorOver(feeds[name], shape)
+  /** The numbers that `write` fills for each state, and the tensor over them. After a run, the state is in an output of the session instead. */
+  const written = Record.map(spec.state, ({ tensor: { shape } }) => {
+    const numbers = new Float32Array(sizeOf(shape))
+    return { numbers, tensor: tensorOver(numbers, shape) }
+  })
+  for (const [name, { tensor }] of Object.entries(written)) bound[stateInput(name)] = tensor
+  const results = Record.map(resultShapes(spec), dataFor)
   const states = changing(spec).map(([name]) => ({ from: stateOutput(name), to: stateInput(name) }))
   const outputs = Object.keys(results).map((name) => ({ from: resultOutput(name), data: results[name] }))
   const endsEarly = model.outputs.includes(iterationsOutput)
@@ -247,51 +230,32 @@ const programOf = (runtime: Runtime, device: Device, session: Session, model: Em
       if (endsEarly) iterations = fetched[iterationsOutput].size
       for (const { from, data } of outputs) copyInto(fetched[from].data, data, (data.length / count) * iterations)
     } catch (error) {
-      throw failure(messageOf(error))
+      throw new BackendError({ backend: device, program: spec.name, message: messageOf(error) })
     }
   }
 
-  const failure = (message: string) => new BackendError({ backend: device, program: spec.name, message })
-  const stateOf = (name: string): Effect.Effect<OrtTensor, BackendError> => {
-    const tensor = written.get(name)
-    return tensor === undefined ? Effect.fail(failure(`there is no state "${name}"`)) : Effect.succeed(tensor)
-  }
-
-  return {
-    name: spec.name,
+  return programOf(spec, {
     device,
     feeds,
     results,
     iterations: () => iterations,
-    run: Effect.try({
-      try: runSync,
-      catch: (error) => (error instanceof BackendError ? error : failure(messageOf(error))),
-    }),
     runSync,
-    read: (name) =>
-      Effect.map(stateOf(name), (tensor) => {
-        const copy = new Float32Array(tensor.size)
-        copyInto(bound[stateInput(name)].data, copy, copy.length)
-        return copy
-      }),
-    write: (name, data) =>
-      Effect.flatMap(stateOf(name), (tensor) => {
-        if (tensor.size !== data.length)
-          return Effect.fail(failure(`state "${name}": expected ${tensor.size} numbers, found ${data.length}`))
-        return Effect.sync(() => {
-          copyFrom(data, tensor.data)
-          bound[stateInput(name)] = tensor
-        })
-      }),
-  }
+    read: (name) => {
+      const tensor = bound[stateInput(name)]
+      const copy = new Float32Array(tensor.size)
+      copyInto(tensor.data, copy, copy.length)
+      return copy
+    },
+    write: (name, data) => {
+      const { numbers, tensor } = written[name]
+      numbers.set(data)
+      bound[stateInput(name)] = tensor
+    },
+  })
 }
 
 /** Copies the first `length` elements; the rows of minibatches that did not run stay as they are. */
 const copyInto = (from: OrtTensor["data"], to: TensorData, length: number): void => {
   if (from instanceof Float32Array || from instanceof Int32Array || from instanceof Uint8Array)
     to.set(from.length > length ? from.subarray(0, length) : from)
-}
-
-const copyFrom = (from: Float32Array, to: OrtTensor["data"]): void => {
-  if (to instanceof Float32Array) to.set(from)
 }

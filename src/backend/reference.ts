@@ -1,10 +1,11 @@
-import { Effect, Layer } from "effect"
+import { Layer, Record } from "effect"
+import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { kernelOf } from "../graph/kernels.ts"
 import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
 import { feedShapes, resultShapes, rootsOf, validate } from "../graph/validate.ts"
-import { Backend, BackendError, type Program, dataFor } from "./Backend.ts"
+import { Backend, dataFor, type Program, programOf } from "./Backend.ts"
 
 /**
  * The backend that other backends are checked against: a float64 interpreter in plain TypeScript. Feeds, results and states
@@ -12,20 +13,13 @@ import { Backend, BackendError, type Program, dataFor } from "./Backend.ts"
  */
 export const layer: Layer.Layer<Backend> = Layer.succeed(Backend, {
   name: "reference",
-  compile: (spec) =>
-    Effect.suspend(() => {
-      try {
-        return Effect.succeed(interpret(spec))
-      } catch (error) {
-        return error instanceof GraphError ? Effect.fail(error) : Effect.die(error)
-      }
-    }),
+  compile: (spec) => attempt(() => interpret(spec), GraphError),
 })
 
 const interpret = (spec: ProgramSpec): Program => {
   validate(spec)
-  const feeds = mapRecord(feedShapes(spec), dataFor)
-  const results = mapRecord(resultShapes(spec), dataFor)
+  const feeds = Record.map(feedShapes(spec), dataFor)
+  const results = Record.map(resultShapes(spec), dataFor)
   const order = topologicalOrder([
     ...rootsOf(spec),
     ...Object.values(spec.inputs),
@@ -76,31 +70,13 @@ const interpret = (spec: ProgramSpec): Program => {
     }
   }
 
-  const fails = (message: string): Effect.Effect<never, BackendError> =>
-    Effect.fail(new BackendError({ backend: "reference", program: spec.name, message }))
-
-  const stateBuffer = (name: string): Effect.Effect<Float64Array, BackendError> => {
-    const entry = spec.state[name]
-    return entry === undefined ? fails(`there is no state "${name}"`) : Effect.succeed(bufferOf(entry.tensor))
-  }
-
-  return {
-    name: spec.name,
+  return programOf(spec, {
     device: "reference",
     feeds,
     results,
     iterations: () => iterations,
-    run: Effect.sync(runSync),
     runSync,
-    read: (name) => Effect.map(stateBuffer(name), (buffer) => Float32Array.from(buffer)),
-    write: (name, data) =>
-      Effect.flatMap(stateBuffer(name), (buffer) =>
-        buffer.length === data.length
-          ? Effect.sync(() => buffer.set(data))
-          : fails(`state "${name}": expected ${buffer.length} numbers, found ${data.length}`),
-      ),
-  }
+    read: (name) => Float32Array.from(bufferOf(spec.state[name].tensor)),
+    write: (name, data) => bufferOf(spec.state[name].tensor).set(data),
+  })
 }
-
-const mapRecord = <A, B>(record: Readonly<Record<string, A>>, f: (value: A) => B): Readonly<Record<string, B>> =>
-  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, f(value)]))

@@ -1,10 +1,11 @@
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Record } from "effect"
+import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
 import { validate } from "../graph/validate.ts"
 import { compile, type Place } from "../graph/wasm/compile.ts"
-import { Backend, BackendError, BackendUnavailable, type Program, type TensorData } from "./Backend.ts"
+import { Backend, BackendUnavailable, type Program, programOf, type TensorData } from "./Backend.ts"
 import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmModules.ts"
 
 /**
@@ -28,15 +29,7 @@ export const layer: Layer.Layer<Backend> = Layer.suspend(() => Layer.succeed(Bac
 /** Makes the backend with a given module compiler. The Layers for Node use one that compiles to wider vectors. */
 export const make = (modules: ModuleCompiler = plainModules): Backend["Service"] => ({
   name: "wasm",
-  compile: (spec) =>
-    Effect.suspend(() => {
-      try {
-        return Effect.succeed(load(spec, modules))
-      } catch (error) {
-        const expected = error instanceof GraphError || error instanceof BackendUnavailable
-        return expected ? Effect.fail(error) : Effect.die(error)
-      }
-    }),
+  compile: (spec) => attempt(() => load(spec, modules), GraphError, BackendUnavailable),
   warnings: Effect.sync(modules.warnings),
 })
 
@@ -44,14 +37,8 @@ const load = (spec: ProgramSpec, modules: ModuleCompiler): Program => {
   validate(spec)
   const compiled = compile(simplify(spec))
   const { memory, prepare, run } = instantiate(modules.module(compiled.bytes))
-  const views = (places: Readonly<Record<string, Place>>): Readonly<Record<string, TensorData>> =>
-    Object.fromEntries(Object.entries(places).map(([name, place]) => [name, viewOf(memory.buffer, place)]))
-  const state = new Map(
-    Object.entries(compiled.state).map(([name, { address, length }]) => [
-      name,
-      new Float32Array(memory.buffer, address, length),
-    ]),
-  )
+  const view = (place: Place): TensorData => viewOf(memory.buffer, place)
+  const states = Record.map(compiled.state, ({ address, length }) => new Float32Array(memory.buffer, address, length))
 
   let iterations = 1
   let stale = true
@@ -63,29 +50,16 @@ const load = (spec: ProgramSpec, modules: ModuleCompiler): Program => {
     iterations = run()
   }
 
-  const failure = (message: string) => new BackendError({ backend: "wasm", program: spec.name, message })
-  const stateOf = (name: string): Effect.Effect<Float32Array, BackendError> => {
-    const data = state.get(name)
-    return data === undefined ? Effect.fail(failure(`there is no state "${name}"`)) : Effect.succeed(data)
-  }
-  return {
-    name: spec.name,
+  return programOf(spec, {
     device: "wasm",
-    feeds: views(compiled.feeds),
-    results: views(compiled.results),
+    feeds: Record.map(compiled.feeds, view),
+    results: Record.map(compiled.results, view),
     iterations: () => iterations,
-    run: Effect.sync(runSync),
     runSync,
-    read: (name) => Effect.map(stateOf(name), (data) => data.slice()),
-    write: (name, data) =>
-      Effect.flatMap(stateOf(name), (target) => {
-        if (target.length !== data.length) {
-          return Effect.fail(failure(`state "${name}": expected ${target.length} numbers, found ${data.length}`))
-        }
-        return Effect.sync(() => {
-          target.set(data)
-          stale = true
-        })
-      }),
-  }
+    read: (name) => states[name].slice(),
+    write: (name, data) => {
+      states[name].set(data)
+      stale = true
+    },
+  })
 }

@@ -1,7 +1,8 @@
 /** Compiles and instantiates the WebAssembly modules of the `wasm` backend, in Node, browsers and edge workers. */
 import { messageOf } from "../config/text.ts"
+import { arrayTypes, type TensorData } from "../graph/Tensor.ts"
 import type { Place } from "../graph/wasm/compile.ts"
-import { BackendUnavailable, type TensorData } from "./Backend.ts"
+import { BackendUnavailable } from "./Backend.ts"
 
 /** Compiles the bytes of a WebAssembly module to a `WebAssembly.Module`. */
 export interface ModuleCompiler {
@@ -63,8 +64,4 @@ export const instantiate = (module: object): Exports => {
 
 /** Returns a view of an array in a module's memory. */
 export const viewOf = (buffer: ArrayBuffer, { dtype, address, length }: Place): TensorData =>
-  dtype === "f32"
-    ? new Float32Array(buffer, address, length)
-    : dtype === "i32"
-      ? new Int32Array(buffer, address, length)
-      : new Uint8Array(buffer, address, length)
+  new arrayTypes[dtype](buffer, address, length)

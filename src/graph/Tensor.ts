@@ -8,6 +8,18 @@
 export type DType = "f32" | "i32" | "bool"
 export type Shape = ReadonlyArray<number>
 
+/** The numbers of a tensor: f32 in a Float32Array, i32 in an Int32Array, bool as 0 and 1 in a Uint8Array. */
+export type TensorData = Float32Array | Int32Array | Uint8Array
+
+interface ArrayType {
+  new (length: number): TensorData
+  new (buffer: ArrayBuffer, byteOffset: number, length: number): TensorData
+  readonly from: (numbers: ArrayLike<number>) => TensorData
+}
+
+/** The classes of the arrays that hold the numbers of a tensor. */
+export const arrayTypes: Readonly<Record<DType, ArrayType>> = { f32: Float32Array, i32: Int32Array, bool: Uint8Array }
+
 /** The functions of one f32 element. The output is f32 too. */
 export type UnaryFn =
   | "neg"
@@ -46,8 +58,7 @@ export type Op =
   // Leaves
   | { readonly kind: "input"; readonly name: string }
   | { readonly kind: "state"; readonly name: string }
-  /** A bool constant holds 0 and 1 in a Uint8Array. */
-  | { readonly kind: "constant"; readonly data: Float32Array | Int32Array | Uint8Array }
+  | { readonly kind: "constant"; readonly data: TensorData }
   // Element by element
   | { readonly kind: "unary"; readonly fn: UnaryFn }
   | { readonly kind: "binary"; readonly fn: BinaryFn }
@@ -109,6 +120,8 @@ export type Op =
   /** Turns i32 indices [...] into f32 [..., depth] with a 1 at each index; an index out of range gives only zeros. */
   | { readonly kind: "oneHot"; readonly depth: number }
 
+export type OpOf<Kind extends Op["kind"]> = Extract<Op, { readonly kind: Kind }>
+
 export interface Tensor {
   /** Grows with each new tensor, so ascending ids are a topological order. */
   readonly id: number
@@ -117,6 +130,11 @@ export interface Tensor {
   readonly shape: Shape
   readonly dtype: DType
 }
+
+const elementwise = new Set<Op["kind"]>(["unary", "binary", "compare", "logical", "not", "where", "clip", "cast"])
+
+/** Whether each element of the result depends only on the elements at its place in the inputs, which broadcast. */
+export const isElementwise = ({ kind }: Op): boolean => elementwise.has(kind)
 
 export const sizeOf = (shape: Shape): number => shape.reduce((size, dimension) => size * dimension, 1)
 

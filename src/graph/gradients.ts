@@ -33,6 +33,7 @@ import {
 } from "./ops.ts"
 import {
   type BinaryFn,
+  type Conv2dAttributes,
   type ReduceFn,
   type Shape,
   sizeOf,
@@ -81,10 +82,8 @@ export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): R
 }
 
 /** Adds up the gradients that all users of a tensor give it. If the users are slices, one concat joins their gradients. */
-const total = (parts: ReadonlyArray<Tensor>): Tensor => {
-  const sideBySide = parts.length === 1 ? undefined : joined(parts)
-  return sideBySide ?? parts.reduce((sum, part) => add(sum, part))
-}
+const total = (parts: ReadonlyArray<Tensor>): Tensor =>
+  (parts.length === 1 ? undefined : joined(parts)) ?? parts.reduce((sum, part) => add(sum, part))
 
 /** Joins parts by one concat if each fills a different range of the same axis and is zero elsewhere; else undefined. */
 const joined = (parts: ReadonlyArray<Tensor>): Tensor | undefined => {
@@ -115,107 +114,75 @@ const stretchOf = ({ op, inputs }: Tensor) => {
   return others.length > 0 ? undefined : { axis, start: op.before[axis], piece: inputs[0] }
 }
 
-type Contribution = readonly [Tensor, Tensor]
-type Give = (index: number, slope: () => Tensor) => void
+type Slope = () => Tensor
 
 /** Computes, from the gradient `dy` at `y`, the contributions to the gradients at the inputs of `y` that matter. */
-const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): ReadonlyArray<Contribution> => {
-  const contributions: Array<Contribution> = []
-  const give = (index: number, slope: () => Tensor): void => {
+const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): ReadonlyArray<[Tensor, Tensor]> =>
+  slopesOf(y, dy).flatMap((slope, index) => {
     const input = y.inputs[index]
-    if (matters(input) && input.dtype === "f32") contributions.push([input, toShape(slope(), input.shape)])
-  }
+    const needed = slope !== undefined && matters(input) && input.dtype === "f32"
+    return needed ? [[input, toShape(slope(), input.shape)]] : []
+  })
+
+/** Returns a function for each input that makes its gradient; undefined for an input through which none flows. */
+const slopesOf = (y: Tensor, dy: Tensor): ReadonlyArray<Slope | undefined> => {
   const [a, b] = y.inputs
   const { op } = y
   switch (op.kind) {
     case "unary":
-      unarySlopes(op.fn, a, y, dy, give)
-      break
+      return [unarySlopes[op.fn]?.(dy, a, y)]
     case "binary":
-      binarySlopes(op.fn, a, b, y, dy, give)
-      break
+      return binarySlopes(op.fn, a, b, y, dy)
     case "where":
-      give(1, () => where(a, dy, 0))
-      give(2, () => where(a, 0, dy))
-      break
+      return [undefined, () => where(a, dy, 0), () => where(a, 0, dy)]
     case "clip":
-      give(0, () => where(equal(a, y), dy, 0))
-      break
-    case "cast":
-      break
+      return [() => where(equal(a, y), dy, 0)]
     case "matmul":
-      matmulSlopes(op.transposeA, op.transposeB, a, b, dy, give)
-      break
-    case "conv2d": {
-      const { strides, padding } = op
-      give(0, () => make({ kind: "conv2dInputGrad", strides, padding }, [dy, b], a.shape, "f32"))
-      give(1, () => make({ kind: "conv2dWeightGrad", strides, padding }, [a, dy], b.shape, "f32"))
-      break
-    }
-    case "conv2dInputGrad": {
-      // The op is linear in both inputs: the gradient at dy is the convolution of the incoming gradient with w, and the
-      // gradient at w is the weight gradient in which the incoming gradient takes the place of x.
-      const { strides, padding } = op
-      give(0, () => make({ kind: "conv2d", strides, padding }, [dy, b], a.shape, "f32"))
-      give(1, () => make({ kind: "conv2dWeightGrad", strides, padding }, [dy, a], b.shape, "f32"))
-      break
-    }
-    case "conv2dWeightGrad": {
-      const { strides, padding } = op
-      give(0, () => make({ kind: "conv2dInputGrad", strides, padding }, [b, dy], a.shape, "f32"))
-      give(1, () => make({ kind: "conv2d", strides, padding }, [a, dy], b.shape, "f32"))
-      break
-    }
+      return matmulSlopes(op.transposeA, op.transposeB, a, b, dy)
+    // A convolution is linear in both inputs. In the gradients of its gradients, `dy` takes the place of the input that it
+    // is the gradient of.
+    case "conv2d":
+      return [convolution("conv2dInputGrad", op, dy, b, a), convolution("conv2dWeightGrad", op, a, dy, b)]
+    case "conv2dInputGrad":
+      return [convolution("conv2d", op, dy, b, a), convolution("conv2dWeightGrad", op, dy, a, b)]
+    case "conv2dWeightGrad":
+      return [convolution("conv2dInputGrad", op, b, dy, a), convolution("conv2d", op, a, dy, b)]
     case "reduce":
-      give(0, () => reduceSlope(op.fn, op.axes, a, y, dy))
-      break
+      return [() => reduceSlope(op.fn, op.axes, a, y, dy)]
     case "softmax":
-      give(0, () => mul(y, sub(dy, sum(mul(dy, y), -1, { keepDims: true }))))
-      break
+      return [() => mul(y, sub(dy, sum(mul(dy, y), -1, { keepDims: true })))]
     case "logSoftmax":
-      give(0, () => sub(dy, mul(exp(y), sum(dy, -1, { keepDims: true }))))
-      break
+      return [() => sub(dy, mul(exp(y), sum(dy, -1, { keepDims: true })))]
     case "cumSum":
-      give(0, () => cumSum(dy, op.axis, { exclusive: op.exclusive, reverse: !op.reverse }))
-      break
+      return [() => cumSum(dy, op.axis, { exclusive: op.exclusive, reverse: !op.reverse })]
     case "reshape":
-      give(0, () => reshape(dy, a.shape))
-      break
+      return [() => reshape(dy, a.shape)]
     case "transpose":
-      give(0, () => transpose(dy, inverse(op.permutation)))
-      break
+      return [() => transpose(dy, inverse(op.permutation))]
     case "broadcastTo":
-      give(0, () => dy)
-      break
-    case "slice":
-      give(0, () =>
-        pad(
-          dy,
-          op.starts,
-          a.shape.map((size, axis) => size - op.starts[axis] - y.shape[axis]),
-        ),
-      )
-      break
+      return [() => dy]
+    case "slice": {
+      const after = a.shape.map((size, axis) => size - op.starts[axis] - y.shape[axis])
+      return [() => pad(dy, op.starts, after)]
+    }
     case "concat": {
-      let start = 0
-      y.inputs.forEach((input, index) => {
+      let end = 0
+      return y.inputs.map((input) => {
+        const start = end
+        end += input.shape[op.axis]
         const starts = y.shape.map((_, axis) => (axis === op.axis ? start : 0))
-        start += input.shape[op.axis]
-        give(index, () => slice(dy, starts, input.shape))
+        return () => slice(dy, starts, input.shape)
       })
-      break
     }
     case "pad":
-      give(0, () => slice(dy, op.before, a.shape))
-      break
+      return [() => slice(dy, op.before, a.shape)]
     case "gather":
-      give(0, () => scatterAdd(b, dy, a.shape[0]))
-      break
+      return [() => scatterAdd(b, dy, a.shape[0])]
     case "scatterAdd":
-      give(1, () => gather(dy, a))
-      break
+      return [undefined, () => gather(dy, a)]
     // No gradient flows through these ops.
     case "stopGradient":
+    case "cast":
     case "compare":
     case "logical":
     case "not":
@@ -224,81 +191,58 @@ const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): R
     case "input":
     case "state":
     case "constant":
-      break
-  }
-  return contributions
-}
-
-const unarySlopes = (fn: UnaryFn, x: Tensor, y: Tensor, dy: Tensor, give: Give): void => {
-  switch (fn) {
-    case "neg":
-      return give(0, () => neg(dy))
-    case "abs":
-      return give(0, () => mul(dy, sign(x)))
-    case "exp":
-      return give(0, () => mul(dy, y))
-    case "log":
-      return give(0, () => div(dy, x))
-    case "sqrt":
-      return give(0, () => div(mul(dy, 0.5), y))
-    case "reciprocal":
-      return give(0, () => neg(mul(dy, square(y))))
-    case "sin":
-      return give(0, () => mul(dy, cos(x)))
-    case "cos":
-      return give(0, () => neg(mul(dy, sin(x))))
-    case "tanh":
-      return give(0, () => mul(dy, sub(1, square(y))))
-    case "sigmoid":
-      return give(0, () => mul(dy, mul(y, sub(1, y))))
-    case "relu":
-      return give(0, () => where(greater(x, 0), dy, 0))
-    case "softplus":
-      return give(0, () => mul(dy, sigmoid(x)))
-    // These functions are constant almost everywhere, so the gradient is zero.
-    case "sign":
-    case "floor":
-      return
+      return []
   }
 }
 
-const binarySlopes = (fn: BinaryFn, a: Tensor, b: Tensor, y: Tensor, dy: Tensor, give: Give): void => {
+type ConvolutionKind = "conv2d" | "conv2dInputGrad" | "conv2dWeightGrad"
+
+/** Applies a convolution, or the gradient of one, with the same strides and padding; the result is like `like`. */
+const convolution =
+  (kind: ConvolutionKind, { strides, padding }: Conv2dAttributes, left: Tensor, right: Tensor, like: Tensor): Slope =>
+  () =>
+    make({ kind, strides, padding }, [left, right], like.shape, "f32")
+
+/** `sign` and `floor` are missing: they are constant almost everywhere, so the gradient is zero. */
+const unarySlopes: Readonly<Partial<Record<UnaryFn, (dy: Tensor, x: Tensor, y: Tensor) => Slope>>> = {
+  neg: (dy) => () => neg(dy),
+  abs: (dy, x) => () => mul(dy, sign(x)),
+  exp: (dy, _, y) => () => mul(dy, y),
+  log: (dy, x) => () => div(dy, x),
+  sqrt: (dy, _, y) => () => div(mul(dy, 0.5), y),
+  reciprocal: (dy, _, y) => () => neg(mul(dy, square(y))),
+  sin: (dy, x) => () => mul(dy, cos(x)),
+  cos: (dy, x) => () => neg(mul(dy, sin(x))),
+  tanh: (dy, _, y) => () => mul(dy, sub(1, square(y))),
+  sigmoid: (dy, _, y) => () => mul(dy, mul(y, sub(1, y))),
+  relu: (dy, x) => () => where(greater(x, 0), dy, 0),
+  softplus: (dy, x) => () => mul(dy, sigmoid(x)),
+}
+
+const binarySlopes = (fn: BinaryFn, a: Tensor, b: Tensor, y: Tensor, dy: Tensor): ReadonlyArray<Slope> => {
   switch (fn) {
     case "add":
-      give(0, () => dy)
-      give(1, () => dy)
-      break
+      return [() => dy, () => dy]
     case "sub":
-      give(0, () => dy)
-      give(1, () => neg(dy))
-      break
+      return [() => dy, () => neg(dy)]
     case "mul":
-      if (a === b) {
-        // For x · x, one op computes both contributions.
-        give(0, () => mul(mul(dy, 2), a))
-        break
-      }
-      give(0, () => mul(dy, b))
-      give(1, () => mul(dy, a))
-      break
+      // For x · x, one op computes both contributions.
+      return a === b ? [() => mul(mul(dy, 2), a)] : [() => mul(dy, b), () => mul(dy, a)]
     case "div": {
       const quotient = once(() => div(dy, b))
-      give(0, quotient)
-      give(1, () => neg(mul(quotient(), y)))
-      break
+      return [quotient, () => neg(mul(quotient(), y))]
     }
     case "pow":
-      give(0, () => mul(dy, mul(b, pow(a, sub(b, 1)))))
-      give(1, () => mul(dy, where(greater(a, 0), mul(y, log(where(greater(a, 0), a, 1))), 0)))
-      break
+      return [
+        () => mul(dy, mul(b, pow(a, sub(b, 1)))),
+        () => mul(dy, where(greater(a, 0), mul(y, log(where(greater(a, 0), a, 1))), 0)),
+      ]
     case "min":
     case "max": {
       const wins = once(() => (fn === "min" ? less(a, b) : greater(a, b)))
       const ties = once(() => equal(a, b))
       const half = once(() => mul(dy, 0.5))
-      give(0, () => where(wins(), dy, where(ties(), half(), 0)))
-      give(1, () => where(wins(), 0, where(ties(), half(), dy)))
-      break
+      return [() => where(wins(), dy, where(ties(), half(), 0)), () => where(wins(), 0, where(ties(), half(), dy))]
     }
   }
 }
@@ -309,18 +253,22 @@ const once = (make: () => Tensor): (() => Tensor) => {
   return () => (made ??= make())
 }
 
-const matmulSlopes = (transposeA: boolean, transposeB: boolean, a: Tensor, b: Tensor, dy: Tensor, give: Give): void => {
-  give(0, () =>
+const matmulSlopes = (
+  transposeA: boolean,
+  transposeB: boolean,
+  a: Tensor,
+  b: Tensor,
+  dy: Tensor,
+): ReadonlyArray<Slope> => [
+  () =>
     transposeA
       ? matmul(b, dy, { transposeA: transposeB, transposeB: true })
       : matmul(dy, b, { transposeB: !transposeB }),
-  )
-  give(1, () =>
+  () =>
     transposeB
       ? matmul(dy, a, { transposeA: true, transposeB: transposeA })
       : matmul(a, dy, { transposeA: !transposeA }),
-  )
-}
+]
 
 const reduceSlope = (fn: ReduceFn, axes: ReadonlyArray<number>, x: Tensor, y: Tensor, dy: Tensor): Tensor => {
   const kept = x.shape.map((size, axis) => (axes.includes(axis) ? 1 : size))
@@ -334,13 +282,8 @@ const reduceSlope = (fn: ReduceFn, axes: ReadonlyArray<number>, x: Tensor, y: Te
   return mul(isExtreme, div(slope, sum(isExtreme, axes, { keepDims: slope.shape.length === x.shape.length })))
 }
 
-const inverse = (permutation: ReadonlyArray<number>): ReadonlyArray<number> => {
-  const result = new Array<number>(permutation.length)
-  permutation.forEach((axis, index) => {
-    result[axis] = index
-  })
-  return result
-}
+const inverse = (permutation: ReadonlyArray<number>): ReadonlyArray<number> =>
+  permutation.map((_, axis) => permutation.indexOf(axis))
 
 /** Sums a gradient over the axes along which its tensor was broadcast; broadcasts one that is smaller. */
 const toShape = (slope: Tensor, shape: Shape): Tensor => {

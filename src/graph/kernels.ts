@@ -1,4 +1,5 @@
-import { type BinaryFn, type CompareFn, type Shape, sizeOf, stridesOf, type Tensor, type UnaryFn } from "./Tensor.ts"
+import type { BinaryFn, CompareFn, Conv2dAttributes, OpOf, Shape, Tensor, UnaryFn } from "./Tensor.ts"
+import { sizeOf, stridesOf } from "./Tensor.ts"
 
 /**
  * Computes one tensor in doubles. The kernels of all ops are written to be read rather than to be fast: the `reference`
@@ -59,27 +60,27 @@ const broadcastIndex = (from: Shape, shape: Shape): Int32Array => {
   const shift = shape.length - from.length
   const own = stridesOf(from)
   const strides = shape.map((_, axis) => (axis < shift || from[axis - shift] === 1 ? 0 : own[axis - shift]))
-  return stridedIndex(shape, strides, 0)
+  return stridedIndex(shape, strides)
 }
 
-/** For each element of `shape`, in order, returns offset + Σ coordinate · stride. */
-const stridedIndex = (shape: Shape, strides: ReadonlyArray<number>, offset: number): Int32Array => {
+/** For each element of `shape`, in order, returns Σ (start + coordinate) · stride. */
+const stridedIndex = (shape: Shape, strides: ReadonlyArray<number>, start: Shape = shape.map(() => 0)): Int32Array => {
   const index = new Int32Array(sizeOf(shape))
-  const coordinates = new Array<number>(shape.length).fill(0)
+  const coordinates = [...start]
   for (let at = 0; at < index.length; at++) {
-    index[at] = offset + coordinates.reduce((sum, coordinate, axis) => sum + coordinate * strides[axis], 0)
+    index[at] = coordinates.reduce((sum, coordinate, axis) => sum + coordinate * strides[axis], 0)
     for (let axis = shape.length - 1; axis >= 0; axis--) {
       coordinates[axis]++
-      if (coordinates[axis] < shape[axis]) break
-      coordinates[axis] = 0
+      if (coordinates[axis] < start[axis] + shape[axis]) break
+      coordinates[axis] = start[axis]
     }
   }
   return index
 }
 
-/** Returns the sizes of the axes before one axis (multiplied), of the axis, and of the axes after it (multiplied). */
+/** Returns the number of lines along an axis, its size, and the product of the sizes of the axes after it. */
 const around = (shape: Shape, axis: number) => ({
-  before: sizeOf(shape.slice(0, axis)),
+  lines: sizeOf(shape.toSpliced(axis, 1)),
   along: shape[axis],
   after: sizeOf(shape.slice(axis + 1)),
 })
@@ -120,46 +121,27 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
       const [condition, yes, no] = shapes.map((from) => broadcastIndex(from, shape))
       return () => out.forEach((_, i) => void (out[i] = a[condition[i]] !== 0 ? b[yes[i]] : c[no[i]]))
     }
-    case "broadcastTo": {
-      const index = broadcastIndex(shapes[0], shape)
-      return take(index, a, out)
-    }
+    case "broadcastTo":
+      return take(broadcastIndex(shapes[0], shape), a, out)
     case "transpose": {
       const strides = stridesOf(shapes[0])
-      const index = stridedIndex(
-        shape,
-        op.permutation.map((axis) => strides[axis]),
-        0,
-      )
-      return take(index, a, out)
+      const permuted = op.permutation.map((axis) => strides[axis])
+      return take(stridedIndex(shape, permuted), a, out)
     }
-    case "slice": {
-      const strides = stridesOf(shapes[0])
-      const index = stridedIndex(
-        shape,
-        strides,
-        op.starts.reduce((sum, start, axis) => sum + start * strides[axis], 0),
-      )
-      return take(index, a, out)
-    }
+    case "slice":
+      return take(stridedIndex(shape, stridesOf(shapes[0]), op.starts), a, out)
     case "pad": {
-      const strides = stridesOf(shape)
-      const index = stridedIndex(
-        shapes[0],
-        strides,
-        op.before.reduce((sum, size, axis) => sum + size * strides[axis], 0),
-      )
+      const index = stridedIndex(shapes[0], stridesOf(shape), op.before)
       return () => {
         out.fill(op.value)
         index.forEach((to, i) => void (out[to] = a[i]))
       }
     }
     case "concat": {
-      const strides = stridesOf(shape)
-      let start = 0
+      const start = shape.map(() => 0)
       const targets = shapes.map((from) => {
-        const index = stridedIndex(from, strides, start * strides[op.axis])
-        start += from[op.axis]
+        const index = stridedIndex(from, stridesOf(shape), start)
+        start[op.axis] += from[op.axis]
         return index
       })
       return () => targets.forEach((index, part) => index.forEach((to, i) => void (out[to] = inputs[part][i])))
@@ -185,11 +167,11 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
         })
       }
     case "reduce":
-      return reduceKernel(op.fn, op.axes, shapes[0], a, out)
+      return reduceKernel(op, shapes[0], a, out)
     case "argMax": {
-      const { before, along, after } = around(shapes[0], op.axis)
+      const { lines, along, after } = around(shapes[0], op.axis)
       return () => {
-        for (let i = 0; i < before * after; i++) {
+        for (let i = 0; i < lines; i++) {
           const at = (k: number) => a[(Math.floor(i / after) * along + k) * after + (i % after)]
           let best = 0
           for (let k = 1; k < along; k++) if (at(k) > at(best)) best = k
@@ -201,9 +183,9 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
     case "logSoftmax":
       return softmaxKernel(op.kind === "logSoftmax", shape[shape.length - 1], a, out)
     case "cumSum": {
-      const { before, along, after } = around(shape, op.axis)
+      const { lines, along, after } = around(shape, op.axis)
       return () => {
-        for (let i = 0; i < before * after; i++) {
+        for (let i = 0; i < lines; i++) {
           let total = 0
           for (let k = 0; k < along; k++) {
             const step = op.reverse ? along - 1 - k : k
@@ -215,37 +197,13 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
       }
     }
     case "matmul":
-      return matmulKernel(op.transposeA, op.transposeB, shapes[0], shapes[1], shape, a, b, out)
+      return matmulKernel(op, shapes, shape, a, b, out)
     case "conv2d":
-      return eachTap(
-        shapes[0],
-        shapes[1],
-        shape,
-        op.strides,
-        op.padding,
-        out,
-        (x, w, y) => void (out[y] += a[x] * b[w]),
-      )
+      return eachTap(op, shapes[0], shapes[1], shape, out, (x, w, y) => void (out[y] += a[x] * b[w]))
     case "conv2dInputGrad":
-      return eachTap(
-        shape,
-        shapes[1],
-        shapes[0],
-        op.strides,
-        op.padding,
-        out,
-        (x, w, y) => void (out[x] += a[y] * b[w]),
-      )
+      return eachTap(op, shape, shapes[1], shapes[0], out, (x, w, y) => void (out[x] += a[y] * b[w]))
     case "conv2dWeightGrad":
-      return eachTap(
-        shapes[0],
-        shape,
-        shapes[1],
-        op.strides,
-        op.padding,
-        out,
-        (x, w, y) => void (out[w] += a[x] * b[y]),
-      )
+      return eachTap(op, shapes[0], shape, shapes[1], out, (x, w, y) => void (out[w] += a[x] * b[y]))
   }
 }
 
@@ -270,13 +228,7 @@ const castKernel = (tensor: Tensor, a: Float64Array, out: Float64Array): Kernel 
   return () => out.set(a)
 }
 
-const reduceKernel = (
-  fn: string,
-  axes: ReadonlyArray<number>,
-  from: Shape,
-  a: Float64Array,
-  out: Float64Array,
-): Kernel => {
+const reduceKernel = ({ fn, axes }: OpOf<"reduce">, from: Shape, a: Float64Array, out: Float64Array): Kernel => {
   const kept = from.map((size, axis) => (axes.includes(axis) ? 1 : size))
   const index = broadcastIndex(kept, from)
   const share = a.length / Math.max(1, out.length)
@@ -307,10 +259,8 @@ const softmaxKernel =
   }
 
 const matmulKernel = (
-  transposeA: boolean,
-  transposeB: boolean,
-  shapeA: Shape,
-  shapeB: Shape,
+  { transposeA, transposeB }: OpOf<"matmul">,
+  [shapeA, shapeB]: ReadonlyArray<Shape>,
   shape: Shape,
   a: Float64Array,
   b: Float64Array,
@@ -347,11 +297,10 @@ const matmulKernel = (
 
 /** Calls `tap` with the indices of every x, w and y that a convolution combines; sets `out` to zero first. */
 const eachTap = (
+  { strides, padding }: Conv2dAttributes,
   x: Shape,
   w: Shape,
   y: Shape,
-  strides: readonly [number, number],
-  padding: readonly [number, number, number, number],
   out: Float64Array,
   tap: (x: number, w: number, y: number) => void,
 ): Kernel => {

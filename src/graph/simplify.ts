@@ -6,7 +6,7 @@ import * as Arithmetic from "./simplify/arithmetic.ts"
 import * as Movement from "./simplify/movement.ts"
 import * as Reductions from "./simplify/reductions.ts"
 import type { Rule, Surroundings } from "./simplify/rule.ts"
-import { type Op, sizeOf, type Tensor, topologicalOrder, type UnaryFn } from "./Tensor.ts"
+import { arrayTypes, type Op, sizeOf, type Tensor, topologicalOrder, type UnaryFn } from "./Tensor.ts"
 import { rootsOf } from "./validate.ts"
 
 /**
@@ -69,9 +69,7 @@ const folding: Rule = (tensor) => {
   const taken = inputs.reduce((total, input) => total + sizeOf(input.shape), 0)
   if (sizeOf(shape) > Math.max(16, taken)) return undefined
   const [values] = evaluate([tensor])
-  const data =
-    dtype === "f32" ? Float32Array.from(values) : dtype === "i32" ? Int32Array.from(values) : Uint8Array.from(values)
-  return constant(data, shape, dtype)
+  return constant(arrayTypes[dtype].from(values), shape, dtype)
 }
 
 const rules: ReadonlyArray<Rule> = [

@@ -1,6 +1,6 @@
 import { broadcastTo, constant, reshape } from "../ops.ts"
 import { make } from "../ops/core.ts"
-import type { Op, Shape, Tensor } from "../Tensor.ts"
+import { isElementwise, type Op, type Shape, type Tensor } from "../Tensor.ts"
 
 /**
  * Lifting does an op for all iterations of a loop at once: a tensor that differs between iterations becomes one tensor whose
@@ -9,31 +9,35 @@ import type { Op, Shape, Tensor } from "../Tensor.ts"
 
 /** Whether the op can be lifted and lifting it saves time. Products and convolutions stay in the loop. */
 export const isLiftable = ({ op, shape, inputs }: Tensor): boolean =>
-  liftableKinds.has(op.kind) && shape.length < 6 && inputs.every((input) => input.shape.length < 6)
+  liftedOp(op) !== undefined && shape.length < 6 && inputs.every((input) => input.shape.length < 6)
 
-const liftableKinds: ReadonlySet<Op["kind"]> = new Set([
-  "unary",
-  "binary",
-  "compare",
-  "logical",
-  "not",
-  "where",
-  "clip",
-  "cast",
-  "stopGradient",
-  "reduce",
-  "argMax",
-  "softmax",
-  "logSoftmax",
-  "cumSum",
-  "reshape",
-  "transpose",
-  "broadcastTo",
-  "slice",
-  "concat",
-  "pad",
-  "oneHot",
-])
+/** Returns the op for tensors with one more axis in front; undefined for an op that cannot be lifted. */
+const liftedOp = (op: Op): Op | undefined => {
+  if (isElementwise(op)) return op
+  switch (op.kind) {
+    case "stopGradient":
+    case "broadcastTo":
+    case "softmax":
+    case "logSoftmax":
+    case "reshape":
+    case "oneHot":
+      return op
+    case "reduce":
+      return { ...op, axes: op.axes.map((axis) => axis + 1) }
+    case "argMax":
+    case "cumSum":
+    case "concat":
+      return { ...op, axis: op.axis + 1 }
+    case "transpose":
+      return { ...op, permutation: [0, ...op.permutation.map((axis) => axis + 1)] }
+    case "slice":
+      return { ...op, starts: [0, ...op.starts] }
+    case "pad":
+      return { ...op, before: [0, ...op.before], after: [0, ...op.after] }
+    default:
+      return undefined
+  }
+}
 
 /**
  * Applies the op for all `count` iterations at once. `lifted` returns the lifted form of an input that differs between
@@ -41,49 +45,15 @@ const liftableKinds: ReadonlySet<Op["kind"]> = new Set([
  */
 export const lift = (tensor: Tensor, count: number, lifted: (input: Tensor) => Tensor | undefined): Tensor => {
   const { op, shape, dtype } = tensor
-  const made = (to: Op, inputs: ReadonlyArray<Tensor>): Tensor => make(to, inputs, [count, ...shape], dtype)
-  const rank = shape.length
-  switch (op.kind) {
-    case "unary":
-    case "binary":
-    case "compare":
-    case "logical":
-    case "not":
-    case "where":
-    case "clip":
-    case "cast":
-    case "stopGradient":
-    case "broadcastTo":
-      return made(
-        op,
-        tensor.inputs.map((input) => {
-          const many = lifted(input)
-          return many === undefined ? input : stretched(many, rank)
-        }),
-      )
-    case "reduce":
-      return made({ ...op, axes: op.axes.map((axis) => axis + 1) }, allLifted(tensor, count, lifted))
-    case "argMax":
-    case "cumSum":
-    case "concat":
-      return made({ ...op, axis: op.axis + 1 }, allLifted(tensor, count, lifted))
-    case "transpose":
-      return made(
-        { ...op, permutation: [0, ...op.permutation.map((axis) => axis + 1)] },
-        allLifted(tensor, count, lifted),
-      )
-    case "slice":
-      return made({ ...op, starts: [0, ...op.starts] }, allLifted(tensor, count, lifted))
-    case "pad":
-      return made({ ...op, before: [0, ...op.before], after: [0, ...op.after] }, allLifted(tensor, count, lifted))
-    case "softmax":
-    case "logSoftmax":
-    case "reshape":
-    case "oneHot":
-      return made(op, allLifted(tensor, count, lifted))
-    default:
-      throw new Error(`lift: unexpected ${op.kind}`)
-  }
+  const broadcasts = isElementwise(op) || op.kind === "stopGradient" || op.kind === "broadcastTo"
+  const inputs = tensor.inputs.map((input) => {
+    const many = lifted(input)
+    if (!broadcasts) return many ?? repeated(input, count)
+    return many === undefined ? input : stretched(many, shape.length)
+  })
+  const manyOp = liftedOp(op)
+  if (manyOp === undefined) throw new Error(`lift: unexpected ${op.kind}`)
+  return make(manyOp, inputs, [count, ...shape], dtype)
 }
 
 /** Lifts a tensor that is the same in all iterations. */
@@ -102,9 +72,3 @@ const stretched = (many: Tensor, rank: number): Tensor => {
   const missing = rank - own.length
   return missing === 0 ? many : reshape(many, [count, ...new Array<number>(missing).fill(1), ...own])
 }
-
-const allLifted = (
-  tensor: Tensor,
-  count: number,
-  lifted: (input: Tensor) => Tensor | undefined,
-): ReadonlyArray<Tensor> => tensor.inputs.map((input) => lifted(input) ?? repeated(input, count))

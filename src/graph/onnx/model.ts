@@ -1,4 +1,4 @@
-import type { DType, Shape } from "../Tensor.ts"
+import type { DType, Shape, TensorData } from "../Tensor.ts"
 import { Message } from "./protobuf.ts"
 
 /** Writes the ONNX messages that our models need (ir_version 9, opset 18). */
@@ -25,7 +25,7 @@ export interface Initializer {
   readonly name: string
   readonly dtype: DType | "i64"
   readonly shape: Shape
-  readonly data: Float32Array | Int32Array | Uint8Array | BigInt64Array
+  readonly data: TensorData | BigInt64Array
 }
 
 export class Graph {

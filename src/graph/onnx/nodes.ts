@@ -1,4 +1,5 @@
-import { sizeOf, type Tensor } from "../Tensor.ts"
+import { capitalize } from "effect/String"
+import { arrayTypes, type Conv2dAttributes, type OpOf, sizeOf, type Tensor } from "../Tensor.ts"
 import { absorbedBy, biasedProduct, type Once, siblingSlices, sumOfSquares } from "./fusions.ts"
 import { type Attribute, elementType, Graph, type Initializer } from "./model.ts"
 
@@ -131,25 +132,7 @@ const int64 = (scope: Scope, values: ReadonlyArray<number>, shape: ReadonlyArray
 const float = (scope: Scope, value: number): string =>
   initializer(scope, { dtype: "f32", shape: [], data: Float32Array.of(value) })
 
-const unaryNames = {
-  neg: "Neg",
-  abs: "Abs",
-  sign: "Sign",
-  exp: "Exp",
-  log: "Log",
-  sqrt: "Sqrt",
-  reciprocal: "Reciprocal",
-  sin: "Sin",
-  cos: "Cos",
-  tanh: "Tanh",
-  sigmoid: "Sigmoid",
-  relu: "Relu",
-  softplus: "Softplus",
-  floor: "Floor",
-} as const
-
-const binaryNames = { add: "Add", sub: "Sub", mul: "Mul", div: "Div", pow: "Pow", min: "Min", max: "Max" } as const
-
+/** The ONNX ops of the comparisons; `notEqual` is a `Not` after it. The names of most other ops are our own, capitalised. */
 const compareNames = {
   less: "Less",
   lessEqual: "LessOrEqual",
@@ -159,11 +142,10 @@ const compareNames = {
   notEqual: "Equal",
 } as const
 
-const reduceNames = { sum: "ReduceSum", mean: "ReduceMean", max: "ReduceMax", min: "ReduceMin" } as const
-
 const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
   const { op, shape, dtype } = tensor
   const input = (index: number): string => nameOf(scope, tensor.inputs[index])
+  const inputs = (): ReadonlyArray<string> => tensor.inputs.map((source) => nameOf(scope, source))
   const sources = tensor.inputs.map((source) => source.shape)
   switch (op.kind) {
     case "input":
@@ -172,25 +154,22 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
     case "constant":
       return initializer(scope, { dtype, shape, data: op.data })
     case "unary":
-      return node(scope, unaryNames[op.fn], [input(0)])
+      return node(scope, capitalize(op.fn), [input(0)])
     case "binary": {
       const biased = biasedProduct(tensor, once)
-      if (biased === undefined) return node(scope, binaryNames[op.fn], [input(0), input(1)])
-      const { product, bias } = biased
-      return gemm(scope, product, [nameOf(scope, bias)])
+      if (biased === undefined) return node(scope, capitalize(op.fn), inputs())
+      return gemm(scope, biased.product, [nameOf(scope, biased.bias)])
     }
     case "compare": {
-      const result = node(scope, compareNames[op.fn], [input(0), input(1)])
+      const result = node(scope, compareNames[op.fn], inputs())
       return op.fn === "notEqual" ? node(scope, "Not", [result]) : result
     }
     case "logical":
-      return node(scope, op.fn === "and" ? "And" : "Or", [input(0), input(1)])
+      return node(scope, capitalize(op.fn), inputs())
     case "not":
       return node(scope, "Not", [input(0)])
     case "where":
-      return dtype === "bool"
-        ? chosenTruth(scope, input(0), input(1), input(2))
-        : node(scope, "Where", [input(0), input(1), input(2)])
+      return dtype === "bool" ? chosenTruth(scope, inputs()) : node(scope, "Where", inputs())
     case "clip":
       return node(scope, "Clip", [input(0), float(scope, op.min), float(scope, op.max)])
     case "cast":
@@ -198,13 +177,13 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
     case "stopGradient":
       return input(0)
     case "matmul":
-      return shape.length === 2 ? gemm(scope, tensor, []) : batchedProduct(scope, tensor)
+      return shape.length === 2 ? gemm(scope, tensor, []) : batchedProduct(scope, op, tensor.inputs)
     case "conv2d":
-      return node(scope, "Conv", [input(0), input(1)], { strides: op.strides, pads: op.padding })
+      return node(scope, "Conv", inputs(), { strides: op.strides, pads: op.padding })
     case "conv2dInputGrad":
-      return convolutionInputGradient(scope, tensor)
+      return convolutionInputGradient(scope, op, tensor)
     case "conv2dWeightGrad":
-      return convolutionWeightGradient(scope, tensor)
+      return convolutionWeightGradient(scope, op, tensor)
     case "reduce": {
       // In ONNX, an empty list of axes means all axes.
       if (op.axes.length === 0) return input(0)
@@ -212,7 +191,10 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
       const axes = int64(scope, op.axes)
       const keepdims = op.keepDims ? 1 : 0
       if (squares !== undefined) return node(scope, "ReduceSumSquare", [nameOf(scope, squares.x), axes], { keepdims })
-      return columnSums(scope, tensor) ?? node(scope, reduceNames[op.fn], [input(0), axes], { keepdims })
+      return (
+        columnSums(scope, op, tensor.inputs[0]) ??
+        node(scope, `Reduce${capitalize(op.fn)}`, [input(0), axes], { keepdims })
+      )
     }
     case "argMax": {
       const index = node(scope, "ArgMax", [input(0)], { axis: op.axis, keepdims: 0, select_last_index: 0 })
@@ -240,27 +222,13 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
       return node(scope, "Slice", [input(0), int64(scope, starts), int64(scope, ends), int64(scope, axes)])
     }
     case "concat":
-      return node(
-        scope,
-        "Concat",
-        tensor.inputs.map((part) => nameOf(scope, part)),
-        { axis: op.axis },
-      )
+      return node(scope, "Concat", inputs(), { axis: op.axis })
     case "pad": {
-      const fill = initializer(scope, {
-        dtype,
-        shape: [],
-        data:
-          dtype === "f32"
-            ? Float32Array.of(op.value)
-            : dtype === "i32"
-              ? Int32Array.of(op.value)
-              : Uint8Array.of(op.value),
-      })
+      const fill = initializer(scope, { dtype, shape: [], data: arrayTypes[dtype].from([op.value]) })
       return node(scope, "Pad", [input(0), int64(scope, [...op.before, ...op.after]), fill])
     }
     case "gather":
-      return node(scope, "Gather", [input(0), input(1)], { axis: 0 })
+      return node(scope, "Gather", inputs(), { axis: 0 })
     case "scatterAdd": {
       const zeros = initializer(scope, { dtype: "f32", shape, data: new Float32Array(sizeOf(shape)) })
       const wide = node(scope, "Cast", [input(0)], { to: elementType.i64 })
@@ -280,7 +248,7 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
 }
 
 /** Computes Where for bools by And and Or, because ONNX Runtime's Where does not take bools. */
-const chosenTruth = (scope: Scope, condition: string, then: string, otherwise: string): string =>
+const chosenTruth = (scope: Scope, [condition, then, otherwise]: ReadonlyArray<string>): string =>
   node(scope, "Or", [
     node(scope, "And", [condition, then]),
     node(scope, "And", [node(scope, "Not", [condition]), otherwise]),
@@ -290,9 +258,8 @@ const chosenTruth = (scope: Scope, condition: string, then: string, otherwise: s
  * Computes the sums of a matrix's columns, which are the gradient of every bias, as a product with ones. For 128 × 64
  * elements, this product takes 1 µs in ONNX Runtime, and a reduction takes 5 µs.
  */
-const columnSums = (scope: Scope, { op, inputs }: Tensor): string | undefined => {
-  if (op.kind !== "reduce" || (op.fn !== "sum" && op.fn !== "mean") || op.axes.join() !== "0") return undefined
-  const [matrix] = inputs
+const columnSums = (scope: Scope, op: OpOf<"reduce">, matrix: Tensor): string | undefined => {
+  if ((op.fn !== "sum" && op.fn !== "mean") || op.axes.join() !== "0") return undefined
   const [rows, columns] = matrix.shape
   if (matrix.shape.length !== 2 || rows < 8 || columns < 8) return undefined
   const ones = initializer(scope, {
@@ -312,8 +279,7 @@ const gemm = (scope: Scope, product: Tensor, bias: ReadonlyArray<string>): strin
   })
 }
 
-const batchedProduct = (scope: Scope, { op, inputs }: Tensor): string => {
-  if (op.kind !== "matmul") throw new Error("only a product is a MatMul")
+const batchedProduct = (scope: Scope, op: OpOf<"matmul">, inputs: ReadonlyArray<Tensor>): string => {
   const side = (tensor: Tensor, transposed: boolean): string => {
     if (!transposed) return nameOf(scope, tensor)
     const rank = tensor.shape.length
@@ -323,28 +289,18 @@ const batchedProduct = (scope: Scope, { op, inputs }: Tensor): string => {
   return node(scope, "MatMul", [side(inputs[0], op.transposeA), side(inputs[1], op.transposeB)])
 }
 
-const convolutionInputGradient = (scope: Scope, { op, inputs, shape }: Tensor): string => {
-  if (op.kind !== "conv2dInputGrad") throw new Error("not a convolution's gradient")
+const convolutionInputGradient = (scope: Scope, op: Conv2dAttributes, { inputs, shape }: Tensor): string => {
   const [dy, w] = inputs
   // Count the rows at the end that the strides do not reach.
   const left = (axis: number): number =>
     shape[axis + 2] -
     ((dy.shape[axis + 2] - 1) * op.strides[axis] + w.shape[axis + 2] - op.padding[axis] - op.padding[axis + 2])
-  return node(
-    scope,
-    "ConvTranspose",
-    inputs.map((side) => nameOf(scope, side)),
-    {
-      strides: op.strides,
-      pads: op.padding,
-      output_padding: [left(0), left(1)],
-    },
-  )
+  const attributes = { strides: op.strides, pads: op.padding, output_padding: [left(0), left(1)] }
+  return node(scope, "ConvTranspose", [nameOf(scope, dy), nameOf(scope, w)], attributes)
 }
 
 /** Computes dw as a convolution of x with dy, in which batch and channels are exchanged and strides become dilations. */
-const convolutionWeightGradient = (scope: Scope, { op, inputs, shape }: Tensor): string => {
-  if (op.kind !== "conv2dWeightGrad") throw new Error("not a convolution's gradient")
+const convolutionWeightGradient = (scope: Scope, op: Conv2dAttributes, { inputs, shape }: Tensor): string => {
   const swap = (tensor: Tensor) => node(scope, "Transpose", [nameOf(scope, tensor)], { perm: [1, 0, 2, 3] })
   const taps = node(scope, "Conv", [swap(inputs[0]), swap(inputs[1])], { dilations: op.strides, pads: op.padding })
   const [, , height, width] = shape

@@ -1,5 +1,5 @@
-import type { BinaryFn, CompareFn, DType, Shape, Tensor, UnaryFn } from "../Tensor.ts"
-import { sizeOf } from "../Tensor.ts"
+import type { BinaryFn, CompareFn, DType, Shape, Tensor, TensorData, UnaryFn } from "../Tensor.ts"
+import { arrayTypes, sizeOf } from "../Tensor.ts"
 import { broadcastShapes, expectDType, fail, make } from "./core.ts"
 
 /** Makes inputs, states, constants and elementwise ops. A number as an operand gets the dtype of the other operand. */
@@ -13,13 +13,12 @@ export const state = (name: string, shape: Shape): Tensor => make({ kind: "state
 
 /** Makes a tensor of fixed numbers. Without a shape, an array becomes a vector. */
 export const constant = (
-  value: number | Float32Array | Int32Array | Uint8Array | ReadonlyArray<number>,
+  value: number | TensorData | ReadonlyArray<number>,
   shape?: Shape,
   dtype: DType = value instanceof Int32Array ? "i32" : value instanceof Uint8Array ? "bool" : "f32",
 ): Tensor => {
   const values = typeof value === "number" ? new Array<number>(sizeOf(shape ?? [])).fill(value) : Array.from(value)
-  const data =
-    dtype === "f32" ? Float32Array.from(values) : dtype === "i32" ? Int32Array.from(values) : Uint8Array.from(values)
+  const data = arrayTypes[dtype].from(values)
   const dimensions = shape ?? (typeof value === "number" ? [] : [values.length])
   const wrong =
     dtype === "f32" ? undefined : values.find((one, index) => data[index] !== one || (dtype === "bool" && one > 1))

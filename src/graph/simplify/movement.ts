@@ -1,6 +1,6 @@
 import { concat, reshape, slice, transpose } from "../ops.ts"
 import { broadcastShapes, make, sameShape } from "../ops/core.ts"
-import { type Shape, sizeOf, type Tensor } from "../Tensor.ts"
+import { isElementwise, type Shape, sizeOf, type Tensor } from "../Tensor.ts"
 import { likeShape, onInputs, type Rule, scalarLike, uniformValue } from "./rule.ts"
 
 /** Combines ops that move elements, and removes broadcasts before ops that broadcast by themselves. */
@@ -33,8 +33,7 @@ export const broadcasts: Rule = (tensor, { once }) => {
     })
     if (narrow.some((input, index) => input !== inputs[index])) return onInputs(tensor, narrow)
   }
-  const pointwise = stretches || op.kind === "unary" || op.kind === "clip" || op.kind === "not" || op.kind === "cast"
-  if (!pointwise || !inputs.some((input) => input.op.kind === "broadcastTo" && once(input))) return undefined
+  if (!isElementwise(op) || !inputs.some((input) => input.op.kind === "broadcastTo" && once(input))) return undefined
   const least = inputs.map(narrowed)
   const own = broadcastShapes(op.kind, ...least)
   return sizeOf(own) < sizeOf(shape) ? stretched(onInputs(tensor, least, own), shape) : undefined

@@ -1,7 +1,7 @@
 /**
  * Makes the compiler's nodes, and refs that view data in another order or shape without copying it.
  */
-import { type DType, type Shape, sizeOf } from "../Tensor.ts"
+import { type DType, type Shape, sizeOf, type TensorData } from "../Tensor.ts"
 import { isContiguous, type MapFn, type Node, type Phase, type Ref, restride, wholeOf, type Work } from "./ir.ts"
 
 /** Makes nodes and lists them in topological order. */
@@ -53,7 +53,7 @@ export class Builder {
     )
   }
 
-  constant(data: Float32Array | Int32Array | Uint8Array, shape: Shape, dtype: DType): Ref {
+  constant(data: TensorData, shape: Shape, dtype: DType): Ref {
     let uniform = data.length > 1
     for (let i = 1; uniform && i < data.length; i++) uniform = Object.is(data[i], data[0])
     return uniform

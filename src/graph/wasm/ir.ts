@@ -3,7 +3,7 @@
  * array and stores it row-major. A movement of data that needs no copy (reshape, transpose, slice, broadcast) is a `Ref`:
  * a node that is read with strides.
  */
-import type { BinaryFn, CompareFn, DType, ReduceFn, Shape, UnaryFn } from "../Tensor.ts"
+import type { BinaryFn, CompareFn, DType, ReduceFn, Shape, TensorData, UnaryFn } from "../Tensor.ts"
 import { sizeOf, stridesOf } from "../Tensor.ts"
 
 export type MapFn =
@@ -27,7 +27,7 @@ interface Piece {
 
 export type Work =
   | { readonly kind: "leaf"; readonly source: "input" | "state"; readonly name: string }
-  | { readonly kind: "constant"; readonly data: Float32Array | Int32Array | Uint8Array }
+  | { readonly kind: "constant"; readonly data: TensorData }
   /** An elementwise op. Inputs are broadcast to the node's shape by strides of zero. */
   | { readonly kind: "map"; readonly fn: MapFn }
   /** A reduction of the input over `axes`, which the output lacks. */

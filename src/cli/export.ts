@@ -1,35 +1,34 @@
 import { basename, join, resolve } from "node:path"
 import { Effect, FileSystem, Layer, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Flag } from "effect/cli"
 import { exists, mostBytes, namesIn, readBytes, systemMessage } from "../config/files.ts"
 import { utf8 } from "../config/utf8.ts"
-import { type Curve, curveCsv, curveSvg } from "../export/curveFiles.ts"
+import { curveCsv, curveSvg } from "../export/curveFiles.ts"
 import { backend, envPool, platform } from "../node.ts"
 import { unplacedEntry } from "../run/find/RunEntry.ts"
 import { fromPath } from "../run/identifier.ts"
 import * as Layout from "../run/Layout.ts"
-import { diskSource } from "../run/read/disk-node.ts"
-import { over } from "../run/RunReader.ts"
 import { Recorder } from "../run/record/Recorder.ts"
+import { over } from "../run/RunReader.ts"
 import { kindOf } from "../run/RunSpec.ts"
 import { RunStore } from "../run/store/RunStore.ts"
 import { validate } from "../run/ValidationRequest.ts"
 import { aggregateCurves } from "../statistics/statistics.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import { checkpointOf } from "./evaluate/evaluateRun.ts"
-import { lookupDir, ofKind, requireConfig, runArgument, runFolder } from "./findRun.ts"
-import { UsageError } from "./output/errors.ts"
-import { colored } from "./output/colors.ts"
-import { writeError, writeOut } from "./output/output.ts"
+import { ofKind, requireConfig, runFolder, trainings, warningSource } from "./findRun.ts"
+import { argument, type Given, lookupDir, number, runArgument, subcommand, text } from "./flags.ts"
+import { usageError, writeOut } from "./output/output.ts"
 import { loadTrainingOf } from "./userCode/loadTraining.ts"
 import { readYaml, yamlOverrides } from "./userCode/yamlFile.ts"
 
 const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
 const curveFormats = ["csv", "svg"] as const
+type CurveFormat = (typeof curveFormats)[number]
+type PolicyFormat = (typeof policyFormats)[number]
 
 const flags = {
-  runs: Argument.String("run").pipe(
-    Argument.withDescription(`${runArgument}. For curves: one or several of these, or folders of several seeds`),
+  runs: argument("run", `${runArgument}. For curves: one or several of these, or folders of several seeds`).pipe(
     Argument.atLeast(1),
   ),
   resultsDir: lookupDir,
@@ -38,67 +37,48 @@ const flags = {
       "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG)",
     ),
   ),
-  out: Flag.String("out").pipe(
-    Flag.withMetavar("file"),
-    Flag.optional,
-    Flag.withDescription("The file to write (default: named after the run)"),
-  ),
-  step: Flag.Int("step").pipe(Flag.optional, Flag.withDescription("The checkpoint of this step (default: the newest)")),
-  file: Flag.String("file").pipe(
-    Flag.withMetavar("file"),
-    Flag.optional,
-    Flag.withDescription("The module that made the run, if its env, algorithm or demonstrations are your own"),
-  ),
+  out: text("out", "file", "The file to write (default: named after the run)"),
+  step: number("step", "The checkpoint of this step (default: the newest)"),
+  file: text("file", "file", "The module that made the run, if its env, algorithm or demonstrations are your own"),
 }
 
 /** `effect export RUN --to FORMAT`: writes a policy or a learning curve for other programs. */
-export const exporting = Command.make("export", flags, (given) => execute(given)).pipe(
-  Command.withDescription("Write a run's policy, or the learning curve of one or several runs, to a file."),
-  Command.withShortDescription("Write a policy or a learning curve to a file"),
-  Command.withExamples([
-    {
-      command: "effect export latest --to onnx --out policy.onnx",
-      description: "The policy for any ONNX Runtime",
+export const exporting = subcommand(
+  "export",
+  {
+    description: "Write a run's policy, or the learning curve of one or several runs, to a file.",
+    short: "Write a policy or a learning curve to a file",
+    examples: {
+      "effect export latest --to onnx --out policy.onnx": "The policy for any ONNX Runtime",
+      "effect export ppo/0001 --to h": "The policy as one C++ header without dependencies",
+      "effect export results/…/CartPole-v1_ppo --to svg": "The learning curve over all seeds",
     },
-    {
-      command: "effect export ppo/0001 --to h",
-      description: "The policy as one C++ header without dependencies",
-    },
-    { command: "effect export results/…/CartPole-v1_ppo --to svg", description: "The learning curve over all seeds" },
-  ]),
+  },
+  flags,
+  Effect.fnUntraced(function* (given) {
+    const { to } = given
+    if (!isCurve(to) && given.runs.length > 1) {
+      return yield* usageError(`--to ${to}: expected one run, found ${given.runs.length}`)
+    }
+    const usable = isCurve(to) ? trainings : ofKind("a training with a policy", "training")
+    const runs = yield* Effect.forEach(
+      given.runs,
+      Effect.fnUntraced(function* (typed) {
+        if (isCurve(to) && (yield* exists(typed))) return typed
+        return yield* runFolder(typed, { folders: [given.resultsDir], usable })
+      }),
+    )
+    const contents = isCurve(to) ? yield* curveFile(runs, to) : yield* policyFile(given, runs[0], to)
+    const out = Option.getOrElse(given.out, () => `${nameFor(runs[0])}.${to}`)
+    yield* Effect.mapError((yield* FileSystem.FileSystem).writeFile(out, contents), (error) =>
+      usageError(`--out ${out}: ${systemMessage(error)}`),
+    )
+    yield* writeOut(`${out}\n`)
+  }),
 )
 
-type Given = Command.Command.Config.Infer<typeof flags>
-type CurveFormat = (typeof curveFormats)[number]
-type PolicyFormat = (typeof policyFormats)[number]
-type ExportError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTrainingOf>>>
-
-const withPolicy = ofKind("a training with a policy", "training")
-const trainings = ofKind("a training", "training", "agents")
-
-const isCurve = (format: Given["to"]): format is CurveFormat => curveFormats.some((curve) => curve === format)
-
-const execute = Effect.fnUntraced(function* (given: Given): Effect.fn.Return<void, ExportError, FileSystem.FileSystem> {
-  const { to } = given
-  if (!isCurve(to) && given.runs.length > 1) {
-    return yield* new UsageError({ message: `--to ${to}: expected one run, found ${given.runs.length}` })
-  }
-  const usable = isCurve(to) ? trainings : withPolicy
-  const runs = yield* Effect.forEach(
-    given.runs,
-    Effect.fnUntraced(function* (typed) {
-      if (isCurve(to) && (yield* exists(typed))) return typed
-      return yield* runFolder(typed, { folders: [given.resultsDir], usable })
-    }),
-  )
-  const contents = isCurve(to) ? yield* curveFile(runs, to) : yield* policyFile(given, runs[0], to)
-  const out = Option.getOrElse(given.out, () => `${nameFor(runs[0])}.${to}`)
-  yield* Effect.mapError(
-    (yield* FileSystem.FileSystem).writeFile(out, contents),
-    (error) => new UsageError({ message: `--out ${out}: ${systemMessage(error)}` }),
-  )
-  yield* writeOut(`${out}\n`)
-})
+const isCurve = (format: CurveFormat | PolicyFormat): format is CurveFormat =>
+  curveFormats.some((curve) => curve === format)
 
 const nameFor = (run: string): string => {
   const identity = fromPath(run)
@@ -111,27 +91,24 @@ const nameFor = (run: string): string => {
  * Makes the file of a policy by validating its checkpoint in memory: a validation writes the policy in every format, and
  * this returns one of these files.
  */
-const policyFile = Effect.fnUntraced(function* (
-  given: Given,
-  folder: string,
-  format: PolicyFormat,
-): Effect.fn.Return<Uint8Array, ExportError, FileSystem.FileSystem> {
+const policyFile = Effect.fnUntraced(function* (given: Given<typeof flags>, folder: string, format: PolicyFormat) {
   const run = resolve(folder)
   const config = yield* requireConfig(run)
   if (kindOf(yield* readYaml(config)) !== "training") {
     const hint = `--to ${curveFormats.join(", ")} export its learning curve`
-    return yield* new UsageError({
-      message: `--to ${format}: ${run} is a run of a language-model agent, which has no policy; ${hint}`,
-    })
+    return yield* usageError(`--to ${format}: ${run} is a run of a language-model agent, which has no policy; ${hint}`)
   }
   const training = yield* loadTrainingOf(run, given.file)
-  const checkpoint = yield* checkpointOf({ run, step: given.step })
+  const checkpoint = yield* checkpointOf(run, given.step)
+  const forExport = {
+    "validation.everySteps": 1,
+    "validation.episodes": 1,
+    "validation.envs": [],
+    "render.everySteps": 1,
+  }
   const overrides = [
     ...(yield* yamlOverrides(config)),
-    { path: "validation.everySteps", value: 1, source: "effect export" },
-    { path: "validation.episodes", value: 1, source: "effect export" },
-    { path: "validation.envs", value: [], source: "effect export" },
-    { path: "render.everySteps", value: 1, source: "effect export" },
+    ...Object.entries(forExport).map(([path, value]) => ({ path, value, source: "effect export" })),
   ]
   const store = RunStore.memory({ files: yield* filesToLoad(run), resume: run })
   yield* validate(training, { checkpoint, writesStepFolder: true }).pipe(
@@ -140,9 +117,9 @@ const policyFile = Effect.fnUntraced(function* (
   )
   const file = [...store.files].find(([path]) => path.endsWith(`/checkpoint.${format}`))
   if (file !== undefined) return file[1]
-  return yield* new UsageError({
-    message: `--to ${format} only works with policies that have only dense layers, and the policy of ${run} has others; use --to onnx or safetensors`,
-  })
+  return yield* usageError(
+    `--to ${format} only works with policies that have only dense layers, and the policy of ${run} has others; use --to onnx or safetensors`,
+  )
 })
 
 /** These are the files that restore a training, except the arrays of its learner. */
@@ -155,11 +132,9 @@ const restoredFiles: ReadonlySet<string> = new Set([
 ])
 
 /** Reads a run's config and checkpoints, and returns their bytes by path. */
-const filesToLoad = Effect.fnUntraced(function* (
-  run: string,
-): Effect.fn.Return<Map<string, Uint8Array>, UsageError, FileSystem.FileSystem> {
+const filesToLoad = Effect.fnUntraced(function* (run: string) {
   const fs = yield* FileSystem.FileSystem
-  const wrong = (error: { readonly message: string }) => new UsageError({ message: `${run}: ${error.message}` })
+  const wrong = (error: { readonly message: string }) => usageError(`${run}: ${error.message}`)
   const paths = yield* Effect.mapError(fs.readDirectory(run, { recursive: true }), wrong)
   const files = new Map<string, Uint8Array>()
   for (const path of paths) {
@@ -172,34 +147,27 @@ const filesToLoad = Effect.fnUntraced(function* (
 })
 
 /** Aggregates the learning curves of the named runs, and of all runs in the named folders. */
-const curveFile = Effect.fnUntraced(function* (
-  folders: ReadonlyArray<string>,
-  format: CurveFormat,
-): Effect.fn.Return<Uint8Array, UsageError, FileSystem.FileSystem> {
+const curveFile = Effect.fnUntraced(function* (folders: ReadonlyArray<string>, format: CurveFormat) {
   const runs = (yield* Effect.forEach(folders, finishedRunsIn)).flat()
   if (runs.length === 0) {
-    return yield* new UsageError({ message: `${folders.join(", ")}: expected a finished run, found no return.json` })
+    return yield* usageError(`${folders.join(", ")}: expected a finished run, found no return.json`)
   }
   const curves = yield* Effect.forEach(runs, (run) =>
     Effect.map(open(unplacedEntry(run)).curve, (curve) => curve.map(({ step, mean: value }) => ({ step, value }))),
   )
-  const curve: Curve = aggregateCurves(curves)
+  const curve = aggregateCurves(curves)
   if (curve.length === 0) {
-    return yield* new UsageError({ message: `${folders.join(", ")}: the runs have no validation at the same step` })
+    return yield* usageError(`${folders.join(", ")}: the runs have no validation at the same step`)
   }
   return utf8.encode(format === "csv" ? curveCsv(curve) : curveSvg(nameFor(folders[0]), curve))
 })
 
-const open = over(diskSource((message) => writeError(`${colored("yellow", "warning:", process.stderr)} ${message}\n`)))
+const open = over(warningSource)
 
 /** Returns the folder itself if it is a finished run, or else the finished runs in it. */
-const finishedRunsIn = Effect.fnUntraced(function* (
-  folder: string,
-): Effect.fn.Return<ReadonlyArray<string>, never, FileSystem.FileSystem> {
+const finishedRunsIn = Effect.fnUntraced(function* (folder: string) {
   const isFinished = (run: string) => open(unplacedEntry(run)).isFinished
   if (yield* isFinished(folder)) return [folder]
-  return yield* Effect.filter(
-    (yield* namesIn(folder)).map((name) => join(folder, name)),
-    isFinished,
-  )
+  const inside = (yield* namesIn(folder)).map((name) => join(folder, name))
+  return yield* Effect.filter(inside, isFinished)
 })

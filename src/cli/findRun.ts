@@ -1,28 +1,34 @@
 import { dirname, join, resolve } from "node:path"
-import { Effect, type FileSystem } from "effect"
-import { Flag } from "effect/cli"
+import { Effect, Option } from "effect"
 import { exists, statOf } from "../config/files.ts"
-import { pick, type Usable } from "../run/find/pick.ts"
-import { entryOf, type RunEntry, unplacedEntry } from "../run/find/RunEntry.ts"
-import type { FileSource } from "../run/read/FileSource.ts"
-import * as RunReader from "../run/RunReader.ts"
 import { findRuns } from "../run/find/find-node.ts"
-import { silentSource } from "../run/read/disk-node.ts"
+import { pick, type Usable } from "../run/find/pick.ts"
+import { entryOf, unplacedEntry } from "../run/find/RunEntry.ts"
 import * as Layout from "../run/Layout.ts"
+import { diskSource, silentSource } from "../run/read/disk-node.ts"
+import type { FileSource } from "../run/read/FileSource.ts"
+import { over } from "../run/RunReader.ts"
 import type { RunKind } from "../run/RunSpec.ts"
-import { defaultResultsDir } from "./flags.ts"
-import { UsageError } from "./output/errors.ts"
-import { writeError } from "./output/output.ts"
+import { warningLabel } from "./output/colors.ts"
+import { usageError, writeError } from "./output/output.ts"
 
-/** The help text of an argument that names a run. */
-export const runArgument = "A run's folder, latest for the newest run, or a part of its path that no other run has"
+/** Reads runs, and reports damaged files on stderr, for commands that show the contents of these files. */
+export const warningSource = diskSource((message) => writeError(`${warningLabel()} ${message}\n`))
 
-/** The flag of commands that read a run and write nothing into a results folder. */
-export const lookupDir = Flag.String("results-dir").pipe(
-  Flag.withMetavar("dir"),
-  Flag.withDefault(defaultResultsDir),
-  Flag.withDescription("The folder in which latest and parts of paths are looked up (default: results)"),
-)
+/** Reads a run without reporting damaged files. */
+export const readRun = over(silentSource)
+
+/** Reads the run in a folder without reporting damaged files. */
+export const readRunIn = (folder: string) => readRun(unplacedEntry(folder))
+
+/** Restricts a search to runs of the given kinds; error messages call such a run by the noun. */
+export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable => ({
+  noun,
+  isUsable: (entry) => Effect.map(readRun(entry).kind, (kind) => kind !== undefined && kinds.includes(kind)),
+})
+
+export const trainings = ofKind("a training", "training", "agents")
+export const evaluations = ofKind("an evaluation", "evaluation")
 
 interface FindOptions {
   /** The results folders that are searched for `latest` and for parts of paths. */
@@ -40,7 +46,7 @@ interface FindOptions {
 export const findRun = Effect.fnUntraced(function* (
   wanted: string,
   { folders, usable, source = silentSource }: FindOptions,
-): Effect.fn.Return<RunEntry, UsageError, FileSystem.FileSystem> {
+) {
   const named = yield* runAtPath(wanted)
   if (named !== undefined) return named
   const entries = (yield* Effect.forEach(folders, (folder) => findRuns(folder, source))).flat()
@@ -48,7 +54,7 @@ export const findRun = Effect.fnUntraced(function* (
   const isPath = yield* exists(wanted)
   return yield* Effect.mapError(pick(wanted, entries, options), ({ message }) => {
     const noRun = isPath ? " it is not a run (it has no config.yaml), and" : ""
-    return new UsageError({ message: `${wanted}:${noRun} ${message}` })
+    return usageError(`${wanted}:${noRun} ${message}`)
   })
 })
 
@@ -56,55 +62,33 @@ export const findRun = Effect.fnUntraced(function* (
 export const runFolder = Effect.fnUntraced(function* (
   wanted: string,
   options: FindOptions & { readonly quiet?: boolean },
-): Effect.fn.Return<string, UsageError, FileSystem.FileSystem> {
+) {
   const { path } = yield* findRun(wanted, options)
-  if (options.quiet !== true) yield* printRun(wanted, path)
+  if (options.quiet !== true) yield* printRun(Option.some(wanted), path)
   return path
 })
 
 /** Prints the path of the run that was found to stderr, unless the user typed the path itself. */
-export const printRun = Effect.fnUntraced(function* (
-  wanted: string,
-  path: string,
-): Effect.fn.Return<void, never, FileSystem.FileSystem> {
-  if ((yield* runAtPath(wanted)) === undefined) yield* writeError(`run: ${path}\n`)
+export const printRun = Effect.fnUntraced(function* (wanted: Option.Option<string>, path: string) {
+  if (Option.isSome(wanted) && (yield* runAtPath(wanted.value)) === undefined) yield* writeError(`run: ${path}\n`)
 })
 
 /** Returns the folder of the run that `--resume` names by a path or a part of one; `latest` is resolved elsewhere. */
-export const runToResumeAt = Effect.fnUntraced(function* (
-  wanted: string,
-  options: FindOptions,
-): Effect.fn.Return<string, UsageError, FileSystem.FileSystem> {
-  const { path } = yield* Effect.mapError(
-    findRun(wanted, options),
-    ({ message }) => new UsageError({ message: `--resume ${message}` }),
-  )
+export const runToResumeAt = Effect.fnUntraced(function* (wanted: string, options: FindOptions) {
+  const { path } = yield* Effect.mapError(findRun(wanted, options), ({ message }) => usageError(`--resume ${message}`))
   yield* requireConfig(path, `--resume ${path}`)
   return path
 })
 
 /** Fails if a folder holds no `config.yaml`, and returns the path of that file. */
-export const requireConfig = Effect.fnUntraced(function* (
-  run: string,
-  where = run,
-): Effect.fn.Return<string, UsageError, FileSystem.FileSystem> {
+export const requireConfig = Effect.fnUntraced(function* (run: string, where = run) {
   const config = join(run, Layout.config)
   if (yield* exists(config)) return config
-  return yield* new UsageError({ message: `${where}: it is not a run (it has no config.yaml)` })
+  return yield* usageError(`${where}: it is not a run (it has no config.yaml)`)
 })
 
-/** Restricts a search to runs of the given kinds; error messages call such a run by the noun. */
-export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable => {
-  const read = RunReader.over(silentSource)
-  const isUsable = (entry: RunEntry): Effect.Effect<boolean> =>
-    Effect.map(read(entry).kind, (kind) => kind !== undefined && kinds.includes(kind))
-  return { noun, isUsable }
-}
-
 /** Returns the run in an existing folder, or the run that an existing file belongs to. */
-const runAtPath = Effect.fnUntraced(function* (
-  path: string,
-): Effect.fn.Return<RunEntry | undefined, never, FileSystem.FileSystem> {
+const runAtPath = Effect.fnUntraced(function* (path: string) {
   const stat = yield* statOf(path)
   if (stat === undefined) return undefined
   const folder = stat.type === "Directory" ? join(path, ".") : dirname(path)

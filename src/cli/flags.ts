@@ -1,96 +1,73 @@
+/** Makes the subcommands of `effect` and their flags, so that all of them have the same form. */
 import { basename, extname } from "node:path"
-import { Option } from "effect"
-import { Argument, type Command, Flag } from "effect/cli"
-import { derivedName } from "../run/identifier.ts"
+import { type Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
 import { backendNames } from "../node.ts"
+import { derivedName } from "../run/identifier.ts"
+
+/** The values of a command's arguments and flags. */
+export type Given<Flags extends Command.Command.Config> = Command.Command.Config.Infer<Flags>
+
+interface Help {
+  readonly description: string
+  /** The description in the list of subcommands. */
+  readonly short: string
+  /** The description of each example, by its command line. */
+  readonly examples: Readonly<Record<string, string>>
+}
+
+export const subcommand = <Name extends string, const Flags extends Command.Command.Config, R, E>(
+  name: Name,
+  { description, short, examples }: Help,
+  flags: Flags,
+  handler: (given: Given<Flags>) => Effect.Effect<void, E, R>,
+) =>
+  Command.make(name, flags, handler).pipe(
+    Command.withDescription(description),
+    Command.withShortDescription(short),
+    Command.withExamples(Object.entries(examples).map(([command, description]) => ({ command, description }))),
+  )
 
 export const defaultResultsDir = "results"
 
-/** The arguments and flags of `effect run`. */
-export const flags = {
-  file: Argument.String("file").pipe(
-    Argument.withDescription(
-      "A module whose default export is Train.run({ … }) or Runtime.run({ … }), or a config in YAML",
-    ),
-  ),
-  more: Argument.String("key=v1,v2").pipe(
-    Argument.variadic(),
-    Argument.withDescription("More settings for --population"),
-  ),
-  config: Flag.String("config").pipe(
-    Flag.withMetavar("file"),
-    Flag.optional,
-    Flag.withDescription("A YAML file whose settings override those of the code"),
-  ),
-  set: Flag.String("set").pipe(
-    Flag.withMetavar("key.path=value"),
-    Flag.atLeast(0),
-    Flag.withDescription("Override one setting; can be repeated, and wins over --config"),
-  ),
-  seed: Flag.Int("seed").pipe(Flag.optional, Flag.withDescription("The seed of all random numbers")),
-  seeds: Flag.String("seeds").pipe(
-    Flag.withMetavar("1..10"),
-    Flag.optional,
-    Flag.withDescription("Train once per seed, several at a time, and report the IQM with a bootstrap interval"),
-  ),
-  population: Flag.String("population").pipe(
-    Flag.withMetavar("key=v1,v2"),
-    Flag.atLeast(0),
-    Flag.withDescription(
-      "Sweep: train with every combination of the values of these settings (values are YAML) and every seed; list more settings after it, or repeat the flag",
-    ),
-  ),
-  jobs: Flag.Int("jobs").pipe(
-    Flag.optional,
-    Flag.withDescription("How many trainings of --seeds or --population run at a time (default: one per core)"),
-  ),
-  dryRun: Flag.Boolean("dry-run").pipe(
-    Flag.withDefault(false),
-    Flag.withDescription("Check all settings and print the runs that would start, without starting them"),
-  ),
-  totalSteps: Flag.Int("total-steps").pipe(
-    Flag.optional,
-    Flag.withDescription("The number of environment steps to train for"),
-  ),
-  backend: Flag.Literals("backend", backendNames).pipe(
-    Flag.withDefault("auto" as const),
-    Flag.withDescription("The backend that computes; auto picks the fastest for each graph and names it in run.log"),
-  ),
-  resultsDir: Flag.String("results-dir").pipe(
-    Flag.withMetavar("dir"),
-    Flag.withDefault(defaultResultsDir),
-    Flag.withDescription("The folder in which runs are saved (default: results)"),
-  ),
-  name: Flag.String("name").pipe(
-    Flag.withMetavar("name"),
-    Flag.optional,
-    Flag.withDescription("The run's name (default: the file's name)"),
-  ),
-  resume: Flag.String("resume").pipe(
-    Flag.withMetavar("run"),
-    Flag.optional,
-    Flag.withDescription(
-      "Resume a run from its newest checkpoint: its folder, a part of its path, or latest for the newest run of this name, unfinished ones first. A sweep is resumed by the folder of its time, or latest",
-    ),
-  ),
-  csv: Flag.Boolean("csv").pipe(
-    Flag.withDefault(false),
-    Flag.withDescription("Also write every metric to progress.csv, one per line: step, name, value"),
-  ),
-  quiet: Flag.Boolean("quiet").pipe(
-    Flag.withDefault(false),
-    Flag.withDescription("Print neither progress nor a summary"),
-  ),
-  json: Flag.Boolean("json").pipe(
-    Flag.withDefault(false),
-    Flag.withDescription("Print the result as one line of JSON on stdout"),
-  ),
-}
+/** The help text of an argument that names a run. */
+export const runArgument = "A run's folder, latest for the newest run, or a part of its path that no other run has"
 
-export type Given = Command.Command.Config.Infer<typeof flags>
+export const argument = (name: string, description: string) =>
+  Argument.String(name).pipe(Argument.withDescription(description))
+
+/** Makes a flag without a value; it is false by default. */
+export const toggle = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDefault(false), Flag.withDescription(description))
+
+/** Makes an optional flag with a whole number. */
+export const number = (name: string, description: string) =>
+  Flag.Int(name).pipe(Flag.optional, Flag.withDescription(description))
+
+/** Makes an optional flag with a text. Help shows the placeholder in the text's place. */
+export const text = (name: string, placeholder: string, description: string) =>
+  Flag.String(name).pipe(Flag.withMetavar(placeholder), Flag.optional, Flag.withDescription(description))
+
+/** Makes a flag with a text that has a default. */
+export const textOr = (otherwise: string, name: string, placeholder: string, description: string) =>
+  Flag.String(name).pipe(Flag.withMetavar(placeholder), Flag.withDefault(otherwise), Flag.withDescription(description))
+
+/** Makes a flag with a text that can be repeated. */
+export const texts = (name: string, placeholder: string, description: string) =>
+  Flag.String(name).pipe(Flag.withMetavar(placeholder), Flag.atLeast(0), Flag.withDescription(description))
+
+export const backendFlag = (description: string) =>
+  Flag.Literals("backend", backendNames).pipe(Flag.withDefault("auto" as const), Flag.withDescription(description))
+
+export const resultsDirFlag = (description: string) => textOr(defaultResultsDir, "results-dir", "dir", description)
+
+/** The flag of commands that read a run and write nothing into a results folder. */
+export const lookupDir = resultsDirFlag(
+  "The folder in which latest and parts of paths are looked up (default: results)",
+)
 
 /** Returns the run's name: the value of `--name`, or else the name of the file. */
-export const nameOf = ({ name, file }: Given): string =>
+export const nameOf = ({ name, file }: { readonly name: Option.Option<string>; readonly file: string }): string =>
   Option.getOrElse(name, () => derivedName(basename(file, extname(file))))
 
 /** Returns a flag and its value as words of a command line; no words if the flag has no value. */

@@ -1,50 +1,34 @@
 import { join, resolve } from "node:path"
-import { Effect, type FileSystem, Layer, Option } from "effect"
+import { Effect, Layer, Option } from "effect"
 import type { Override } from "../../config/Config.ts"
 import { exists, namesIn } from "../../config/files.ts"
-import { backend, type BackendName, envPool, platform, runStore } from "../../node.ts"
+import { backend, envPool, platform, runStore } from "../../node.ts"
 import type { ValidationOutcome } from "../../run/evaluation.ts"
 import * as Layout from "../../run/Layout.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { validate } from "../../run/ValidationRequest.ts"
+import { meanOf } from "../../statistics/resampling.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
 import { requireConfig } from "../findRun.ts"
-import { UsageError } from "../output/errors.ts"
-import { writeOut } from "../output/output.ts"
+import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { parseSetting } from "../run/overrides.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
 import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
-import { meanOf } from "../../statistics/resampling.ts"
-
-interface GivenRun {
-  readonly run: string
-  readonly file: Option.Option<string>
-  readonly episodes: Option.Option<number>
-  readonly step: Option.Option<number>
-  readonly render: boolean
-  readonly set: ReadonlyArray<string>
-  readonly backend: BackendName
-  readonly json: boolean
-}
-
-export type EvaluateRunError = UsageError | Effect.Error<Effect.Success<ReturnType<typeof loadTrainingOf>>>
+import type { EvalFlags } from "./flags.ts"
 
 /** Plays validation episodes from a checkpoint of a run, and prints their returns. */
-export const evaluateRun = Effect.fnUntraced(function* (
-  given: GivenRun,
-): Effect.fn.Return<void, EvaluateRunError, FileSystem.FileSystem> {
-  const { run } = given
+export const evaluateRun = Effect.fnUntraced(function* (given: EvalFlags, run: string) {
   const config = yield* requireConfig(run)
   const training = yield* loadTrainingOf(run, given.file)
   const isAgent = kindOf(yield* readYaml(config)) === "agents"
   if (isAgent && given.render) {
-    return yield* new UsageError({
-      message: `--render only works with reinforcement learning; effect ui ${run} shows the episodes of this run`,
-    })
+    return yield* usageError(
+      `--render only works with reinforcement learning; effect ui ${run} shows the episodes of this run`,
+    )
   }
-  const checkpoint = yield* checkpointOf(given)
+  const checkpoint = yield* checkpointOf(run, given.step)
   const episodes = Option.getOrUndefined(given.episodes)
   const required: ReadonlyArray<Override> = isAgent
     ? episodesAt("validation_dataset.max_samples", episodes)
@@ -71,10 +55,10 @@ export const evaluateRun = Effect.fnUntraced(function* (
       ),
     ),
   )
-  if (outcome === undefined) return yield* new UsageError({ message: `${run}: no episode was played` })
-  if (outcome.episodes.length === 0) return yield* new UsageError({ message: `${run}: all episodes failed` })
+  if (outcome === undefined) return yield* usageError(`${run}: no episode was played`)
+  if (outcome.episodes.length === 0) return yield* usageError(`${run}: all episodes failed`)
   const evaluation = evaluationOf(result, outcome)
-  yield* writeOut(given.json ? `${JSON.stringify(evaluation)}\n` : summary(evaluation, isAgent))
+  yield* given.json ? writeJson(evaluation) : writeOut(summary(evaluation, isAgent))
 })
 
 const episodesAt = (path: string, value: number | undefined): ReadonlyArray<Override> =>
@@ -115,10 +99,7 @@ const summary = (evaluation: ReturnType<typeof evaluationOf>, isAgent: boolean):
  * Returns the name of the checkpoint that `--step` selects; `latest` without that flag. Checkpoints are numbered by env
  * steps, or by episodes for agents that ask a language model.
  */
-export const checkpointOf = Effect.fnUntraced(function* ({
-  run,
-  step,
-}: Pick<GivenRun, "run" | "step">): Effect.fn.Return<string, UsageError, FileSystem.FileSystem> {
+export const checkpointOf = Effect.fnUntraced(function* (run: string, step: Option.Option<number>) {
   if (Option.isNone(step)) return Layout.latest
   const config = yield* readYaml(join(run, Layout.config))
   const unit = kindOf(config) === "agents" ? "ep" : "step"
@@ -131,5 +112,5 @@ export const checkpointOf = Effect.fnUntraced(function* ({
     return checkpoint?.unit === unit ? checkpoint.count : []
   })
   const expected = steps.length === 0 ? "it has no checkpoints" : `expected one of ${steps.join(", ")}`
-  return yield* new UsageError({ message: `--step ${step.value}: ${run} has no checkpoint of this step; ${expected}` })
+  return yield* usageError(`--step ${step.value}: ${run} has no checkpoint of this step; ${expected}`)
 })

@@ -1,4 +1,4 @@
-import { Effect, FileSystem, Path, type PlatformError } from "effect"
+import { Effect, FileSystem, Path } from "effect"
 import manifest from "../../../package.json" with { type: "json" }
 import { prettyJson } from "../../config/text.ts"
 
@@ -19,21 +19,15 @@ const compilerFile = `{
 }
 `
 
-interface Project {
-  /** The names of the files that were written. */
-  readonly written: ReadonlyArray<string>
-  /** The command that installs the library; undefined if it is installed. */
-  readonly install: string | undefined
-}
-
 /**
  * Makes a folder the root of a project unless it is already inside one: writes package.json and tsconfig.json if no folder
- * from it upwards has a package.json. Never overwrites a file.
+ * from it upwards has a package.json. Never overwrites a file. Returns the names of the written files, and the
+ * command that installs the library; undefined if it is installed.
  */
 export const startProject = Effect.fnUntraced(function* (
   folder: string,
   options: { readonly checkout: string; readonly isProgram: boolean },
-): Effect.fn.Return<Project, PlatformError.PlatformError, FileSystem.FileSystem | Path.Path> {
+) {
   const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
   const folders = [folder]
   for (let above = paths.dirname(folder); above !== folders[folders.length - 1]; above = paths.dirname(above)) {

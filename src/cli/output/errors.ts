@@ -1,12 +1,9 @@
-import { Cause, Effect, Exit, Option, Schema } from "effect"
+import { Cause, Effect, Exit, Option } from "effect"
 import { CliError } from "effect/cli"
 import { messageOf, oneLine } from "../../config/text.ts"
 import { placeIn } from "../userCode/userCode.ts"
 import { colored } from "./colors.ts"
 import { writeError } from "./output.ts"
-
-/** Reports that the command was used wrongly; the exit code is 2. */
-export class UsageError extends Schema.TaggedError<UsageError>()("UsageError", { message: Schema.String }) {}
 
 /** Returns the exit code of the process: 0 finished, 1 failed, 2 used wrongly, 130 interrupted. */
 export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {

@@ -1,4 +1,4 @@
-import { Context, Effect } from "effect"
+import { Context, Effect, Schema } from "effect"
 
 /** Where the command writes: results to `stdout`, progress, warnings and errors to `stderr`. */
 export interface Output {
@@ -29,5 +29,13 @@ export const Output = Context.Reference<Output>("effect-rl/cli/Output", {
 /** Writes a text to stdout, without adding a line feed. */
 export const writeOut = (text: string): Effect.Effect<void> => Effect.flatMap(Output, ({ stdout }) => stdout(text))
 
+/** Writes a value to stdout, as one line of JSON. */
+export const writeJson = (value: unknown): Effect.Effect<void> => writeOut(`${JSON.stringify(value)}\n`)
+
 /** Writes a text to stderr, without adding a line feed. */
 export const writeError = (text: string): Effect.Effect<void> => Effect.map(Output, ({ stderr }) => stderr(text))
+
+/** Reports that the command was used wrongly; the exit code is 2. */
+export class UsageError extends Schema.TaggedError<UsageError>()("UsageError", { message: Schema.String }) {}
+
+export const usageError = (message: string): UsageError => new UsageError({ message })

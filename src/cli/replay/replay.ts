@@ -1,9 +1,8 @@
 import { join } from "node:path"
-import { Deferred, Effect, type FileSystem, Layer, Option, Schema } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
-import { exists, type FileError, mostBytes, namesIn, readRunText } from "../../config/files.ts"
+import { Deferred, Effect, Layer, Option, Schema } from "effect"
+import { exists, mostBytes, namesIn, readRunText } from "../../config/files.ts"
 import { utf8 } from "../../config/utf8.ts"
-import { backend, backendNames, envPool, platform, terminalProgress } from "../../node.ts"
+import { backend, envPool, platform, terminalProgress } from "../../node.ts"
 import * as Layout from "../../run/Layout.ts"
 import { Recorder, type Sink } from "../../run/record/Recorder.ts"
 import type { RunEvent } from "../../run/record/RunEvent.ts"
@@ -11,86 +10,71 @@ import { scores } from "../../run/record/scores.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
-import { lookupDir, ofKind, requireConfig, runArgument, runFolder } from "../findRun.ts"
-import { UsageError } from "../output/errors.ts"
-import { writeOut } from "../output/output.ts"
+import { requireConfig, runFolder, trainings } from "../findRun.ts"
+import {
+  argument,
+  backendFlag,
+  type Given,
+  lookupDir,
+  number,
+  runArgument,
+  subcommand,
+  text,
+  toggle,
+} from "../flags.ts"
+import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { digestIn } from "../run/finished.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
 import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
-import {
-  differenceInEpisode,
-  firstScoreDifference,
-  linesOfEpisode,
-  type ScoreDifference,
-  type ScoreFiles,
-} from "./compareScores.ts"
+import * as Scores from "./compareScores.ts"
 
 const flags = {
-  run: Argument.String("run").pipe(Argument.withDescription(runArgument)),
+  run: argument("run", runArgument),
   resultsDir: lookupDir,
-  file: Flag.String("file").pipe(
-    Flag.withMetavar("file"),
-    Flag.optional,
-    Flag.withDescription("The module that made the run, if its env, algorithm or demonstrations are your own"),
+  file: text("file", "file", "The module that made the run, if its env, algorithm or demonstrations are your own"),
+  episode: number(
+    "episode",
+    "Compare only this training episode (its episode_index in scores.jsonl), and stop after it",
   ),
-  episode: Flag.Int("episode").pipe(
-    Flag.optional,
-    Flag.withDescription("Compare only this training episode (its episode_index in scores.jsonl), and stop after it"),
-  ),
-  backend: Flag.Literals("backend", backendNames).pipe(
-    Flag.withDefault("auto" as const),
-    Flag.withDescription("The backend that computes; for the same bits use the run's own, which run.log names"),
-  ),
-  quiet: Flag.Boolean("quiet").pipe(Flag.withDefault(false), Flag.withDescription("Print no progress")),
-  json: Flag.Boolean("json").pipe(
-    Flag.withDefault(false),
-    Flag.withDescription("Print the outcome as one line of JSON on stdout"),
-  ),
+  backend: backendFlag("The backend that computes; for the same bits use the run's own, which run.log names"),
+  quiet: toggle("quiet", "Print no progress"),
+  json: toggle("json", "Print the outcome as one line of JSON on stdout"),
 }
+type ReplayFlags = Given<typeof flags>
 
 /** `effect replay RUN`: checks that a run can be reproduced from its config and seed. */
-export const replay = Command.make("replay", flags, (given) => execute(given)).pipe(
-  Command.withDescription(
-    "Train a run again from its config and seed, in memory, and check that every score and the digest come out the same.",
-  ),
-  Command.withShortDescription("Train a run again and check that the result is the same"),
-  Command.withExamples([
-    { command: "effect replay latest", description: "Check the newest run" },
-    { command: "effect replay ppo/0001 --episode 7", description: "Check one episode" },
-    { command: "effect replay results/…/0001 --file train.ts --json", description: "Check a run of your own env" },
-  ]),
+export const replay = subcommand(
+  "replay",
+  {
+    description:
+      "Train a run again from its config and seed, in memory, and check that every score and the digest come out the same.",
+    short: "Train a run again and check that the result is the same",
+    examples: {
+      "effect replay latest": "Check the newest run",
+      "effect replay ppo/0001 --episode 7": "Check one episode",
+      "effect replay results/…/0001 --file train.ts --json": "Check a run of your own env",
+    },
+  },
+  flags,
+  Effect.fnUntraced(function* (typed) {
+    const { resultsDir, quiet } = typed
+    const run = yield* runFolder(typed.run, { folders: [resultsDir], usable: trainings, quiet })
+    const given = { ...typed, run }
+    const config = yield* requireConfig(run)
+    if (kindOf(yield* readYaml(config)) === "evaluation") {
+      const how = `effect eval ${config} plays it again, and an equal result has the same digest`
+      return yield* usageError(`${run}: this is an evaluation, not a training; ${how}`)
+    }
+    const before = yield* scoresIn(run)
+    const episode = Option.getOrUndefined(given.episode)
+    return yield* episode === undefined ? replayAll(given, before) : replayEpisode(given, before, episode)
+  }),
 )
-
-const trainings = ofKind("a training", "training", "agents")
-
-type Given = Command.Command.Config.Infer<typeof flags>
-type ReplayError =
-  | FileError
-  | ReplayDiffers
-  | UsageError
-  | Effect.Error<Effect.Success<ReturnType<typeof loadTrainingOf>>>
 
 /** Reports that the replayed run has other scores or another digest. */
 class ReplayDiffers extends Schema.TaggedError<ReplayDiffers>()("ReplayDiffers", { message: Schema.String }) {}
 
-const execute = Effect.fnUntraced(function* (typed: Given): Effect.fn.Return<void, ReplayError, FileSystem.FileSystem> {
-  const { resultsDir, quiet } = typed
-  const run = yield* runFolder(typed.run, { folders: [resultsDir], usable: trainings, quiet })
-  const given = { ...typed, run }
-  const config = yield* requireConfig(run)
-  if (kindOf(yield* readYaml(config)) === "evaluation") {
-    const how = `effect eval ${config} plays it again, and an equal result has the same digest`
-    return yield* new UsageError({ message: `${run}: this is an evaluation, not a training; ${how}` })
-  }
-  const before = yield* scoresIn(run)
-  const episode = Option.getOrUndefined(given.episode)
-  return yield* episode === undefined ? replayAll(given, before) : replayEpisode(given, before, episode)
-})
-
-const replayAll = Effect.fnUntraced(function* (
-  given: Given,
-  before: ScoreFiles,
-): Effect.fn.Return<void, ReplayError, FileSystem.FileSystem> {
+const replayAll = Effect.fnUntraced(function* (given: ReplayFlags, before: Scores.ScoreFiles) {
   const { run } = given
   const digestBefore = yield* digestIn(run)
   if (digestBefore === undefined && (before.size === 0 || (yield* exists(join(run, Layout.returns))))) {
@@ -98,7 +82,7 @@ const replayAll = Effect.fnUntraced(function* (
     return yield* new ReplayDiffers({ message: `${run}: there is nothing to compare with: ${missing}` })
   }
   const { scores: after, digest: digestAfter } = yield* replayed(given)
-  const difference = firstScoreDifference(before, after, digestBefore === undefined)
+  const difference = Scores.firstScoreDifference(before, after, digestBefore === undefined)
   const lines = [...before.values()].reduce((sum, text) => sum + text.split("\n").length - 1, 0)
   const outcome = {
     same: difference === undefined && (digestBefore === undefined || digestBefore === digestAfter),
@@ -113,18 +97,14 @@ const replayAll = Effect.fnUntraced(function* (
   )
 })
 
-const replayEpisode = Effect.fnUntraced(function* (
-  given: Given,
-  before: ScoreFiles,
-  episode: number,
-): Effect.fn.Return<void, ReplayError, FileSystem.FileSystem> {
-  const lines = linesOfEpisode(before, episode).length
+const replayEpisode = Effect.fnUntraced(function* (given: ReplayFlags, before: Scores.ScoreFiles, episode: number) {
+  const lines = Scores.linesOfEpisode(before, episode).length
   if (lines === 0) {
     const message = `--episode ${episode}: ${given.run}/${Layout.trainScores} has no such episode`
-    return yield* new UsageError({ message })
+    return yield* usageError(message)
   }
   const { scores: after } = yield* replayed(given, episode)
-  const difference = differenceInEpisode(before, after, episode)
+  const difference = Scores.differenceInEpisode(before, after, episode)
   const outcome = { same: difference === undefined, episode, lines, difference: difference ?? null }
   const compared = `episode ${episode}, ${lines} ${lines === 1 ? "score" : "scores"}`
   return yield* conclude(given, outcome, compared, () => explain(difference))
@@ -132,12 +112,12 @@ const replayEpisode = Effect.fnUntraced(function* (
 
 /** Prints the outcome, and fails with the reason if the replay differs. */
 const conclude = Effect.fnUntraced(function* (
-  { run, json }: Given,
+  { run, json }: ReplayFlags,
   outcome: { readonly same: boolean; readonly [key: string]: unknown },
   compared: string,
   reason: () => string,
-): Effect.fn.Return<void, ReplayDiffers> {
-  if (json) yield* writeOut(`${JSON.stringify(outcome)}\n`)
+) {
+  if (json) yield* writeJson(outcome)
   else if (outcome.same) yield* writeOut(`the same: ${compared}\n`)
   if (!outcome.same) return yield* new ReplayDiffers({ message: `${run}: ${reason()}` })
 })
@@ -146,7 +126,7 @@ const conclude = Effect.fnUntraced(function* (
  * Trains again in memory, up to the end of an episode if one is named. Returns the scores, and for a whole run its
  * digest.
  */
-const replayed = Effect.fnUntraced(function* (given: Given, episode?: number) {
+const replayed = Effect.fnUntraced(function* (given: ReplayFlags, episode?: number) {
   const config = join(given.run, Layout.config)
   const training = yield* loadTrainingOf(given.run, given.file)
   const store = RunStore.memory()
@@ -194,15 +174,13 @@ const isAfterEpisode = (event: RunEvent, episode: number): boolean =>
     ? event.episode >= episode
     : event._tag === "StepScored" && event.mode === "train" && event.seenEpisodes >= episode
 
-const explain = (difference: ScoreDifference | undefined, before?: string, after?: string): string =>
+const explain = (difference: Scores.ScoreDifference | undefined, before?: string, after?: string): string =>
   difference === undefined
     ? `all scores are the same, but the digest was ${before} and is ${after}: the last weights differ`
     : `${difference.file}, line ${difference.line}, step ${difference.step ?? "?"}: ${difference.key} was ${JSON.stringify(difference.then)} and is ${JSON.stringify(difference.now)}`
 
 /** Reads the score files of a run, by their paths in it. */
-const scoresIn = Effect.fnUntraced(function* (
-  run: string,
-): Effect.fn.Return<ScoreFiles, FileError, FileSystem.FileSystem> {
+const scoresIn = Effect.fnUntraced(function* (run: string) {
   const files = new Map<string, string>()
   for (const folder of [Layout.trainScoresFolder, Layout.validationScoresFolder]) {
     for (const name of yield* namesIn(join(run, folder))) {

@@ -1,19 +1,12 @@
 import { join } from "node:path"
-import { Effect, type FileSystem, Option } from "effect"
+import { Effect, Option } from "effect"
 import type { Override } from "../../config/Config.ts"
 import { messageOf, shortened } from "../../config/text.ts"
 import { parseYaml } from "../../config/yaml.ts"
 import * as Layout from "../../run/Layout.ts"
-import type { Given } from "../flags.ts"
-import { UsageError } from "../output/errors.ts"
+import { type UsageError, usageError } from "../output/output.ts"
 import { yamlOverrides } from "../userCode/yamlFile.ts"
-
-/** The settings that a sweep chooses for one of its runs. */
-export interface Swept {
-  /** The settings that choose the env and the algorithm by name. */
-  readonly naming: ReadonlyArray<Override>
-  readonly others: ReadonlyArray<Override>
-}
+import type { RunFlags } from "./flags.ts"
 
 /**
  * Returns the settings that override those of the file, in the order in which they apply: the resumed run's own config,
@@ -21,10 +14,11 @@ export interface Swept {
  * sweep sets go before `--set`, because setting a name drops all settings of the earlier env or algorithm.
  */
 export const overridesOf = Effect.fnUntraced(function* (
-  given: Given,
+  given: RunFlags,
   resume: string | undefined,
-  swept: Swept = { naming: [], others: [] },
-): Effect.fn.Return<ReadonlyArray<Override>, UsageError, FileSystem.FileSystem> {
+  choices: ReadonlyArray<{ readonly path: string; readonly value: unknown }> = [],
+) {
+  const swept = choices.map(({ path, value }) => ({ path, value, source: "--population" }))
   const files = [...(resume === undefined ? [] : [join(resume, Layout.config)]), ...Option.toArray(given.config)]
   const fromFiles = yield* Effect.forEach(files, yamlOverrides)
   const flag = (path: string, source: string, value: Option.Option<unknown>): ReadonlyArray<Override> =>
@@ -34,20 +28,27 @@ export const overridesOf = Effect.fnUntraced(function* (
     ...flag("seed", "--seed", given.seed),
     ...flag("totalSteps", "--total-steps", given.totalSteps),
     ...flag("name", "--name", given.name),
-    ...swept.naming,
+    ...swept.filter(isNaming),
     ...(yield* Effect.forEach(given.set, parseSetting)),
-    ...swept.others,
+    ...swept.filter((one) => !isNaming(one)),
   ]
 })
+
+/**
+ * Tells whether a setting chooses an env or an algorithm by name. Such a setting must come first, because it drops the
+ * other settings of the env or algorithm.
+ */
+export const isNaming = ({ path }: { readonly path: string }): boolean =>
+  ["env", "env.name", "algorithm", "algorithm.name"].includes(path)
 
 /** Parses `key.path=value` of `--set`. */
 export const parseSetting = (text: string): Effect.Effect<Override, UsageError> => {
   const at = text.indexOf("=")
   const shown = shortened(text)
-  if (at < 1) return Effect.fail(new UsageError({ message: `--set ${shown}: expected key.path=value` }))
+  if (at < 1) return Effect.fail(usageError(`--set ${shown}: expected key.path=value`))
   return Effect.try({
     try: () => ({ path: text.slice(0, at), value: settingValue(text.slice(at + 1)), source: "--set" }),
-    catch: (error) => new UsageError({ message: `--set ${shown}: the value is not valid YAML: ${messageOf(error)}` }),
+    catch: (error) => usageError(`--set ${shown}: the value is not valid YAML: ${messageOf(error)}`),
   })
 }
 

@@ -1,38 +1,33 @@
 /** Finds the run that `effect run --resume` continues, and checks that it belongs to the file. */
 import { join } from "node:path"
-import { Effect, FileSystem, Option, type PlatformError } from "effect"
+import { Effect, Option } from "effect"
 import { display, isPlain, type Plain, toSnakeCase } from "../../config/Config.ts"
 import { exists, mostBytes, readRunText } from "../../config/files.ts"
 import { asSaved } from "../../config/yaml.ts"
 import { diff } from "../../run/find/diff.ts"
-import { newestFirst } from "../../run/find/RunEntry.ts"
 import { findRuns } from "../../run/find/find-node.ts"
-import { silentSource } from "../../run/read/disk-node.ts"
-import * as RunReader from "../../run/RunReader.ts"
+import { newestFirst } from "../../run/find/RunEntry.ts"
 import { isSameName } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
-import { ofKind, runToResumeAt } from "../findRun.ts"
-import { type Given, nameOf } from "../flags.ts"
-import { UsageError } from "../output/errors.ts"
+import { silentSource } from "../../run/read/disk-node.ts"
+import { readRun, runToResumeAt, trainings } from "../findRun.ts"
+import { nameOf } from "../flags.ts"
+import { usageError } from "../output/output.ts"
 import { ownPlace, type Training } from "../userCode/loadTraining.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
+import type { RunFlags } from "./flags.ts"
 import { overridesOf } from "./overrides.ts"
-
-const trainings = ofKind("a training", "training", "agents")
 
 /**
  * Returns the folder of the run that `--resume` names; undefined without that flag. `latest` is the newest unfinished
  * run with the name of this file, or else the newest finished one, which can only be trained further with more steps.
  */
-export const runToResume = Effect.fnUntraced(function* (
-  given: Given,
-  nameOfFile: string,
-): Effect.fn.Return<string | undefined, UsageError, FileSystem.FileSystem> {
+export const runToResume = Effect.fnUntraced(function* (given: RunFlags) {
   if (Option.isNone(given.resume)) return undefined
   const wanted = given.resume.value
   if (yield* exists(join(wanted, Layout.config))) return wanted
   const own = yield* ownPlace(given.file, yield* overridesOf(given, undefined))
-  const { name = nameOfFile } = own
+  const { name = nameOf(given) } = own
   const folders = own.resultsDir === undefined ? [given.resultsDir] : [given.resultsDir, own.resultsDir]
   if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders, usable: trainings })
   const runs = newestFirst((yield* Effect.forEach(folders, runsIn)).flat())
@@ -42,25 +37,16 @@ export const runToResume = Effect.fnUntraced(function* (
     const command = yield* sweepCommandIn(newest.path)
     if (command === undefined) return newest.path
     const message = `--resume latest: the newest unfinished run, ${newest.path}, is part of a sweep; resume the sweep with: ${command}; or this run alone with --resume ${newest.path}`
-    return yield* new UsageError({ message })
+    return yield* usageError(message)
   }
   for (const { path } of ofThisName) if (!(yield* exists(join(path, Layout.sweepCommand)))) return path
   const other = runs.find((run) => !run.isFinished)
   const hint = other === undefined ? "" : `; the newest unfinished one is ${other.path}`
   const message = `--resume latest: there is no unfinished run named ${name} in ${folders.join(" or ")}${hint}`
-  return yield* new UsageError({ message })
+  return yield* usageError(message)
 })
 
-/** Writes the command that resumes a sweep into the folder of one of its runs. */
-export const writeSweepCommand = (
-  directory: string,
-  command: string,
-): Effect.Effect<void, PlatformError.PlatformError, FileSystem.FileSystem> =>
-  Effect.flatMap(FileSystem.FileSystem, (fs) =>
-    fs.writeFileString(join(directory, Layout.sweepCommand), `${command}\n`),
-  )
-
-const sweepCommandIn = (directory: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
+const sweepCommandIn = (directory: string) =>
   readRunText(join(directory, Layout.sweepCommand), mostBytes.text).pipe(
     Effect.map((text) => text.trim()),
     Effect.orElseSucceed(() => undefined),
@@ -71,19 +57,16 @@ const nameIn = (config: unknown): string | undefined =>
 
 /** Returns all runs of a results folder that have a config, with their names: from the path, or else from the config. */
 const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
-  const entries = yield* findRuns(resultsDir, silentSource)
-  const open = RunReader.over(silentSource)
-  const configured = yield* Effect.filter(entries, (entry) =>
-    Effect.map(open(entry).configText, (text) => text !== undefined),
-  )
-  return yield* Effect.forEach(
-    configured,
+  const runs = yield* Effect.forEach(
+    yield* findRuns(resultsDir, silentSource),
     Effect.fnUntraced(function* (entry) {
-      const run = open(entry)
+      const run = readRun(entry)
+      if ((yield* run.configText) === undefined) return []
       const isFinished = yield* run.isFinished
-      return { ...entry, isFinished, name: entry.name ?? nameIn({ name: yield* run.configAt(["name"]) }) }
+      return [{ ...entry, isFinished, name: entry.name ?? nameIn({ name: yield* run.configAt(["name"]) }) }]
     }),
   )
+  return runs.flat()
 })
 
 /** Matches the settings that define the task and the algorithm or agent that learns it, except API keys. */
@@ -105,11 +88,7 @@ const namesIn = (config: unknown): Plain => {
  * those of the file. A file with the run's name must have the same env and algorithm; a file with another name must
  * also have the same settings of env and algorithm. The user can skip this check by `--name` with the run's name.
  */
-export const refuseOtherFile = Effect.fnUntraced(function* (
-  given: Given,
-  training: Training,
-  run: string,
-): Effect.fn.Return<void, UsageError, FileSystem.FileSystem> {
+export const refuseOtherFile = Effect.fnUntraced(function* (given: RunFlags, training: Training, run: string) {
   const saved = yield* readYaml(join(run, Layout.config))
   const name = nameIn(saved)
   if (name === undefined || Option.exists(given.name, (wanted) => isSameName(name, wanted))) return
@@ -131,5 +110,5 @@ export const refuseOtherFile = Effect.fnUntraced(function* (
     `--resume ${run}: this is a run of ${name}, but ${given.file} is another training: ${other.key} is ` +
     `${display(other.left)} in the run and ${display(other.right)} in the file; give the run's own file, ` +
     `repeat the --set or --config that it was started with, or add --name ${name} if the file ${isOfName ? "is its own" : "was renamed"}`
-  return yield* new UsageError({ message })
+  return yield* usageError(message)
 })

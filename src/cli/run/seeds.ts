@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { shortened } from "../../config/text.ts"
-import { UsageError } from "../output/errors.ts"
+import { type UsageError, usageError } from "../output/output.ts"
 
 /** `--seeds` accepts at most this many seeds, since each seed starts a separate training. */
 const mostSeeds = 10_000
@@ -9,7 +9,7 @@ const mostSeeds = 10_000
 export const parseSeeds = Effect.fnUntraced(function* (
   text: string,
 ): Effect.fn.Return<ReadonlyArray<number>, UsageError> {
-  const wrong = (problem: string) => new UsageError({ message: `--seeds ${shortened(text)}: ${problem}` })
+  const wrong = (problem: string) => usageError(`--seeds ${shortened(text)}: ${problem}`)
   const ranges = text.split(",").map((part) => {
     const [, from, to = from] = /^(\d+)(?:\.\.(\d+))?$/.exec(part.trim()) ?? []
     return { from: Number(from), length: Number(to) - Number(from) + 1 }

@@ -1,6 +1,5 @@
 import { join } from "node:path"
-import { Effect, FileSystem, Layer, Option } from "effect"
-import { LmError } from "../../lm/LmError.ts"
+import { Effect, FileSystem, Layer } from "effect"
 import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
 import { dateOf } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -10,102 +9,79 @@ import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
 import { printRun } from "../findRun.ts"
-import { defaultResultsDir, flagWords, type Given, nameOf, quoted } from "../flags.ts"
-import type { UsageError } from "../output/errors.ts"
-import { writeError, writeOut } from "../output/output.ts"
+import { defaultResultsDir, flagWords, nameOf, quoted } from "../flags.ts"
+import { writeJson, writeOut } from "../output/output.ts"
 import { PartOfSweep, sweepProgress } from "../sweep/part.ts"
-import { loadTraining, type Training } from "../userCode/loadTraining.ts"
+import { loadTraining } from "../userCode/loadTraining.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
-import { digestIn, openedRun, readFinished, reportEnd } from "./finished.ts"
+import { digestIn, readFinished, runToEnd } from "./finished.ts"
+import type { RunFlags } from "./flags.ts"
 import { overridesOf } from "./overrides.ts"
-import { refuseOtherFile, runToResume, writeSweepCommand } from "./runToResume.ts"
+import { refuseOtherFile, runToResume } from "./runToResume.ts"
 import { stepSignalled } from "./stepSignal.ts"
 
 /** Runs one training in this process. */
-export const trainOnce = Effect.fnUntraced(function* (
-  given: Given,
-): Effect.fn.Return<void, Effect.Error<Training> | UsageError, FileSystem.FileSystem> {
+export const trainOnce = Effect.fnUntraced(function* (given: RunFlags) {
   const isStepWanted = yield* stepSignalled
   const name = nameOf(given)
   const training = yield* loadTraining(given.file)
-  const resume = yield* runToResume(given, name)
+  const resume = yield* runToResume(given)
   const part = yield* PartOfSweep
   if (resume !== undefined && part === undefined) {
     yield* refuseOtherFile(given, training, resume)
-    if (!given.quiet && !given.json) {
-      yield* printRun(
-        Option.getOrElse(given.resume, () => resume),
-        resume,
-      )
-    }
+    if (!given.quiet && !given.json) yield* printRun(given.resume, resume)
   }
   const overrides = yield* overridesOf(given, resume)
   const digestBefore = resume === undefined ? undefined : yield* digestIn(resume)
 
   const fs = yield* FileSystem.FileSystem
-  const opened = yield* openedRun
   // OpenTelemetry prescribes the name of this variable.
   const otlp = process.env.OTEL_EXPORTER_OTLP_ENDPOINT
   const time = dateOf(part?.time ?? "")
-  const layers = Layer.mergeAll(
-    backend(given.backend),
-    envPool,
-    platform,
-    recorder(
-      ...(given.csv ? [csv] : []),
-      ...(otlp === undefined ? [] : [telemetry]),
-      ...(given.quiet ? [] : [terminalProgress]),
-      ...(part === undefined ? [] : [sweepProgress]),
-    ),
-    runStore({
-      resultsDir: given.resultsDir,
-      // --results-dir wins over the results folder that the file names.
-      ownPlaces: part === undefined && given.resultsDir === defaultResultsDir,
-      ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
-      onOpen: (directory) =>
-        Effect.andThen(
-          opened.onOpen(directory),
-          part === undefined
-            ? Effect.void
-            : Effect.ignore(
-                Effect.provideService(writeSweepCommand(directory, part.command), FileSystem.FileSystem, fs),
-              ),
-        ),
-      ...(resume === undefined ? {} : { resume }),
-    }),
+  const layers = (onOpen: (directory: string) => Effect.Effect<void>) =>
+    Layer.mergeAll(
+      backend(given.backend),
+      envPool,
+      platform,
+      recorder(
+        ...(given.csv ? [csv] : []),
+        ...(otlp === undefined ? [] : [telemetry]),
+        ...(given.quiet ? [] : [terminalProgress]),
+        ...(part === undefined ? [] : [sweepProgress]),
+      ),
+      runStore({
+        resultsDir: given.resultsDir,
+        // --results-dir wins over the results folder that the file names.
+        ownPlaces: part === undefined && given.resultsDir === defaultResultsDir,
+        ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
+        onOpen: Effect.fnUntraced(function* (directory) {
+          yield* onOpen(directory)
+          if (part === undefined) return
+          yield* Effect.ignore(fs.writeFileString(join(directory, Layout.sweepCommand), `${part.command}\n`))
+        }),
+        ...(resume === undefined ? {} : { resume }),
+      }),
+    )
+  const options = { overrides, source: given.file, name, population: part?.population ?? {}, isStepWanted }
+  const run = Effect.provideService(training, RunOptions, options)
+  yield* runToEnd(
+    (onOpen) => Effect.provide(run, otlp === undefined ? layers(onOpen) : Layer.merge(layers(onOpen), otlpLayer(otlp))),
+    {
+      read: (directory) => Effect.map(readFinished(directory), ({ result }) => result),
+      finished: Effect.fnUntraced(function* (result) {
+        if (given.json) return yield* writeJson(result)
+        if (given.quiet) return
+        if (resume !== undefined && result.digest === digestBefore) {
+          yield* writeOut(`this run is finished, and nothing has changed; ${yield* howToTrainFurther(resume)}\n`)
+        }
+        yield* writeOut(summary(result))
+      }),
+      resumeCommand: (directory, remedy) => resumeCommand(given, directory, remedy),
+    },
   )
-  const run = training.pipe(
-    Effect.provideService(RunOptions, {
-      overrides,
-      source: given.file,
-      name,
-      population: part?.population ?? {},
-      isStepWanted,
-    }),
-    Effect.provide(otlp === undefined ? layers : Layer.merge(layers, otlpLayer(otlp))),
-    // All finished episodes are saved, so the user can resume after removing the cause.
-    Effect.catchTag("LmError", (error) => {
-      const directory = opened.directory()
-      if (directory === undefined) return Effect.fail(error)
-      const message = `${error.message}; resume with: ${resumeCommand(given, directory, error.remedy)}`
-      return Effect.fail(new LmError({ ...error, message }))
-    }),
-  )
-  yield* reportEnd(run, opened, {
-    read: (directory) => Effect.map(readFinished(directory), ({ result }) => result),
-    finished: Effect.fnUntraced(function* (result) {
-      if (given.json) return yield* writeOut(`${JSON.stringify(result)}\n`)
-      if (given.quiet) return
-      if (resume !== undefined && result.digest === digestBefore) {
-        yield* writeOut(`this run is finished, and nothing has changed; ${yield* howToTrainFurther(resume)}\n`)
-      }
-      yield* writeOut(summary(result))
-    }),
-    interrupted: (directory) => writeError(`\ninterrupted; resume with: ${resumeCommand(given, directory)}\n`),
-  })
 })
 
-const howToTrainFurther = (run: string): Effect.Effect<string, never, FileSystem.FileSystem> =>
+const howToTrainFurther = (run: string) =>
   readYaml(join(run, Layout.config)).pipe(
     Effect.orElseSucceed(() => undefined),
     Effect.map((config) => {
@@ -124,7 +100,7 @@ const otlpLayer = (baseUrl: string) =>
   )
 
 /** Returns the command that resumes a run. It names the backend, because another backend may not compute the same bits. */
-const resumeCommand = (given: Given, directory: string, remedy?: string): string => {
+const resumeCommand = (given: RunFlags, directory: string, remedy?: string): string => {
   const { file, backend: name, resultsDir } = given
   const words = [file, "--resume", directory, ...flagWords("name", given.name), ...flagWords("config", given.config)]
   // Without these settings, `refuseOtherFile` would refuse the file as that of another training.

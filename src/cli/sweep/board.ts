@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { columns } from "./metrics.ts"
+import { table as aligned } from "../../run/find/table.ts"
 
 /** The progress of one run of a sweep. */
 export type RowState =
@@ -93,7 +93,9 @@ export const table = (
   const counts = (["Running", "Waiting", "Done", "Failed"] as const)
     .filter((tag) => count(tag) > 0)
     .map((tag) => `${count(tag)} ${tag.toLowerCase()}`)
-  const lines = [...(cells.length === 0 ? [] : columns(cells)), counts.join(", ")].map((line) => cut(line, width))
+  const lines = `${cells.length === 0 ? "" : aligned([], cells)}${counts.join(", ")}`
+    .split("\n")
+    .map((line) => cut(line, width))
   // Colour codes have no width, so they are added after the lines are cut.
   return lines.map((line, index) => {
     const [label = "", text = ""] = cells[index] ?? []

@@ -1,11 +1,12 @@
 import { Option } from "effect"
-import { flagWords, type Given, quoted } from "../flags.ts"
-import { isNaming } from "./population.ts"
+import { flagWords, quoted } from "../flags.ts"
+import type { RunFlags } from "../run/flags.ts"
+import { isNaming } from "../run/overrides.ts"
 import type { PlannedRun } from "./plan.ts"
 
 /** Returns the arguments of `effect run` for one run of a sweep. */
 export const argumentsOf = (
-  given: Given,
+  given: RunFlags,
   run: PlannedRun,
   resultsDir: string,
   resume: string | undefined,
@@ -26,7 +27,7 @@ export const argumentsOf = (
 const totalOf = ({ effective: { totalSteps } }: PlannedRun): Option.Option<unknown> => Option.some(totalSteps)
 
 /** Returns the settings in the order in which they override each other, as in `overridesOf`. */
-const settings = ({ choices }: PlannedRun, { set }: Given): ReadonlyArray<string> => [
+const settings = ({ choices }: PlannedRun, { set }: RunFlags): ReadonlyArray<string> => [
   ...choices.filter(isNaming).map(settingOf),
   ...set,
   ...choices.filter((choice) => !isNaming(choice)).map(settingOf),
@@ -35,7 +36,7 @@ const settings = ({ choices }: PlannedRun, { set }: Given): ReadonlyArray<string
 export const settingOf = ({ path, text }: { readonly path: string; readonly text: string }): string => `${path}=${text}`
 
 /** Returns the command that resumes a sweep in its folder. */
-export const resumeCommand = (given: Given, place: string): string =>
+export const resumeCommand = (given: RunFlags, place: string): string =>
   `npx effect run ${quoted([
     given.file,
     ...[...given.population, ...given.more].flatMap((spec) => ["--population", spec]),

@@ -1,16 +1,16 @@
 import { join } from "node:path"
 import { Effect } from "effect"
+import { table } from "../../run/find/table.ts"
 import { toPath } from "../../run/identifier.ts"
-import type { Given } from "../flags.ts"
-import { writeOut } from "../output/output.ts"
+import { writeJson, writeOut } from "../output/output.ts"
+import type { RunFlags } from "../run/flags.ts"
 import { settingOf } from "./command.ts"
 import type { SweepFolder } from "./folder.ts"
-import { columns } from "./metrics.ts"
 import type { PlannedRun } from "./plan.ts"
 
 /** Prints the folder and the settings of each run. The path of a new sweep contains `{TIME}` instead of a time. */
 export const dryRun = (
-  given: Given,
+  given: RunFlags,
   planned: ReadonlyArray<PlannedRun>,
   commit: string,
   earlier: SweepFolder | undefined,
@@ -27,13 +27,11 @@ export const dryRun = (
           run === undefined || run.state === "empty" ? "starts" : run.state === "unfinished" ? "resumes" : "nothing",
       }
     })
-    if (given.json) return yield* writeOut(`${JSON.stringify({ runs: rows })}\n`)
-    const lines = columns(
-      rows.map(({ path, overrides, seed, does }) => [
-        ...(earlier === undefined ? [] : [does === "nothing" ? "is finished" : does]),
-        path,
-        [...overrides, `seed=${seed}`].join(" "),
-      ]),
-    )
-    yield* writeOut(`${lines.join("\n")}\n${planned.length} ${planned.length === 1 ? "run" : "runs"}\n`)
+    if (given.json) return yield* writeJson({ runs: rows })
+    const cells = rows.map(({ path, overrides, seed, does }) => [
+      ...(earlier === undefined ? [] : [does === "nothing" ? "is finished" : does]),
+      path,
+      [...overrides, `seed=${seed}`].join(" "),
+    ])
+    yield* writeOut(`${table([], cells)}${planned.length} ${planned.length === 1 ? "run" : "runs"}\n`)
   })

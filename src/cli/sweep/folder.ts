@@ -1,14 +1,16 @@
 /** Makes the folder of a new sweep, or finds the folder of the sweep to resume. */
 import { basename, dirname, join } from "node:path"
-import { Clock, Effect, FileSystem, type Path } from "effect"
+import { Clock, Effect, FileSystem } from "effect"
+import { display, isPlain, toSnakeCase } from "../../config/Config.ts"
 import { exists, makeFolder, namesIn, systemMessage } from "../../config/files.ts"
+import { asSaved } from "../../config/yaml.ts"
+import { diff } from "../../run/find/diff.ts"
 import { dateOf, fromPath, timeOf } from "../../run/identifier.ts"
-import { unplacedEntry } from "../../run/find/RunEntry.ts"
 import * as Layout from "../../run/Layout.ts"
-import { silentSource } from "../../run/read/disk-node.ts"
-import * as RunReader from "../../run/RunReader.ts"
 import { RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
-import { UsageError } from "../output/errors.ts"
+import { readRunIn } from "../findRun.ts"
+import { usageError } from "../output/output.ts"
+import { readYaml } from "../userCode/yamlFile.ts"
 import { keyOf, type PlannedRun } from "./plan.ts"
 
 /** The folder of a sweep, `{resultsDir}/{time}`, and the progress of each planned run in it. */
@@ -29,10 +31,7 @@ export interface StartedRun {
  * Makes the folder of a new sweep. Its name is the current time in seconds, or the first later second whose folder
  * doesn't exist yet.
  */
-export const newFolder = Effect.fnUntraced(function* (
-  resultsDir: string,
-  runs: ReadonlyArray<PlannedRun>,
-): Effect.fn.Return<SweepFolder, RunStoreError, FileSystem.FileSystem | Path.Path> {
+export const newFolder = Effect.fnUntraced(function* (resultsDir: string, runs: ReadonlyArray<PlannedRun>) {
   const fs = yield* FileSystem.FileSystem
   yield* Effect.mapError(makeFolder(resultsDir), (error) => runStoreError("create", resultsDir, error))
   const from = yield* Clock.currentTimeMillis
@@ -59,13 +58,13 @@ export const earlierFolder = Effect.fnUntraced(function* (
   wanted: string,
   resultsDir: string,
   runs: ReadonlyArray<PlannedRun>,
-): Effect.fn.Return<SweepFolder, UsageError, FileSystem.FileSystem> {
+) {
   if (wanted !== "latest") {
     const path = yield* pathOf(wanted, resultsDir)
     const folder = yield* look(dirname(path), basename(path), runs)
     // A sweep that was stopped before its first run started has an empty folder.
     if (folder.runs.some((run) => run !== undefined) || folder.others === 0) return folder
-    return yield* new UsageError({ message: `--resume ${wanted}: ${path} has none of these runs, but others` })
+    return yield* usageError(`--resume ${wanted}: ${path} has none of these runs, but others`)
   }
   const times = (yield* namesIn(resultsDir)).filter((name) => dateOf(name) !== undefined)
   // Remember the newest sweep that is finished, or that was stopped before its first run started.
@@ -79,14 +78,11 @@ export const earlierFolder = Effect.fnUntraced(function* (
   }
   if (fallback !== undefined) return fallback
   const message = `--resume latest: there is no sweep of ${runs[0].identity.name} with any of these runs in ${resultsDir}`
-  return yield* new UsageError({ message })
+  return yield* usageError(message)
 })
 
 /** Returns the path of a sweep's folder that the user named by its path or by a part of it. */
-const pathOf = Effect.fnUntraced(function* (
-  wanted: string,
-  resultsDir: string,
-): Effect.fn.Return<string, UsageError, FileSystem.FileSystem> {
+const pathOf = Effect.fnUntraced(function* (wanted: string, resultsDir: string) {
   if (dateOf(basename(wanted)) !== undefined && (yield* exists(wanted))) return wanted
   const paths = (yield* namesIn(resultsDir))
     .filter((name) => dateOf(name) !== undefined && join(resultsDir, name).includes(wanted))
@@ -96,19 +92,15 @@ const pathOf = Effect.fnUntraced(function* (
     paths.length === 0
       ? "expected the folder of a sweep, which is named by its time, or a part of its path"
       : `${paths.length} folders have this in their paths: ${paths.slice(0, 3).join(", ")}; write more of one of them`
-  return yield* new UsageError({ message: `--resume ${wanted}: ${problem}` })
+  return yield* usageError(`--resume ${wanted}: ${problem}`)
 })
 
 /** Tells whether a folder is empty, or holds only the lock file of a sweep that was killed. */
-const isEmpty = (directory: string): Effect.Effect<boolean, never, FileSystem.FileSystem> =>
+const isEmpty = (directory: string) =>
   Effect.map(namesIn(directory), (names) => names.every((name) => name === Layout.sweepLock))
 
 /** Looks for the planned runs in the folder of a sweep, and counts the other runs there. */
-const look = Effect.fnUntraced(function* (
-  resultsDir: string,
-  time: string,
-  planned: ReadonlyArray<PlannedRun>,
-): Effect.fn.Return<SweepFolder & { readonly others: number }, never, FileSystem.FileSystem> {
+const look = Effect.fnUntraced(function* (resultsDir: string, time: string, planned: ReadonlyArray<PlannedRun>) {
   const indexes = new Map(planned.map(({ identity }, index) => [keyOf(identity), index]))
   const runs: Array<StartedRun | undefined> = planned.map(() => undefined)
   let others = 0
@@ -135,9 +127,46 @@ const further = (one: StartedRun | undefined, other: StartedRun): StartedRun =>
   one === undefined || byProgress.indexOf(other.state) < byProgress.indexOf(one.state) ? other : one
 
 const stateOf = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<StartedRun["state"]> {
-  const run = open(unplacedEntry(directory))
+  const run = readRunIn(directory)
   if (yield* run.isFinished) return "finished"
   return (yield* run.configText) === undefined ? "empty" : "unfinished"
 })
 
-const open = RunReader.over(silentSource)
+/**
+ * Matches the settings that don't change the results, because they only say how results are computed and when they are
+ * saved.
+ */
+const irrelevant = /^(workers|validation\.workers|checkpoint|description)(\.|$)/
+
+/**
+ * Refuses to resume a sweep with other settings, since its runs would then differ in more than the swept settings. A run
+ * that was finished with fewer steps than the plan has becomes unfinished.
+ */
+export const withSameSettings = Effect.fnUntraced(function* (folder: SweepFolder, planned: ReadonlyArray<PlannedRun>) {
+  const runs = yield* Effect.forEach(folder.runs, (run, index) =>
+    run === undefined || run.state === "empty" ? Effect.succeed(run) : checked(run, planned[index]),
+  )
+  return { ...folder, runs }
+})
+
+const checked = Effect.fnUntraced(function* (run: StartedRun, { label, effective }: PlannedRun) {
+  const file = join(run.directory, Layout.config)
+  // A finished run whose config was deleted can't be checked.
+  if (!(yield* exists(file))) return run
+  const saved = yield* readYaml(file)
+  const current = asSaved(toSnakeCase(effective))
+  const [before, after] = [totalSteps(saved), totalSteps(current)]
+  const isLonger = before !== undefined && after !== undefined && after > before
+  const other = diff(saved, current).find(
+    ({ key }) => !irrelevant.test(key) && !(key === "total_steps" && (isLonger || run.state === "unfinished")),
+  )
+  if (other === undefined) return run.state === "finished" && isLonger ? { ...run, state: "unfinished" as const } : run
+  const message =
+    `--resume: ${label} was ${run.state === "finished" ? "finished" : "started"} with ${other.key} = ` +
+    `${display(other.left)}, and these settings have ${display(other.right)}: ${run.directory}; ` +
+    "use the same settings, or start a new sweep without --resume"
+  return yield* usageError(message)
+})
+
+const totalSteps = (config: unknown): number | undefined =>
+  isPlain(config) && typeof config.total_steps === "number" ? config.total_steps : undefined

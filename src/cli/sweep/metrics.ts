@@ -1,7 +1,8 @@
+import { table } from "../../run/find/table.ts"
 import { aggregate, aggregateCurves } from "../../statistics/statistics.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import type { Finished } from "../run/finished.ts"
-import { type PlannedRun } from "./plan.ts"
+import type { PlannedRun } from "./plan.ts"
 
 /** The end of a run: its result, or a line that says why it failed. */
 export interface Ended {
@@ -43,8 +44,8 @@ export type Metrics = ReturnType<typeof summarise>
 const digits = (value: number): string => value.toFixed(1)
 
 /** Returns the last line that `--seeds` without `--population` prints. */
-export const lineOf = ({ score }: Metrics): string | undefined => {
-  if (score === null) return undefined
+export const lineOf = ({ score }: Metrics): string => {
+  if (score === null) return "no scores"
   const { iqm, low, high, mean, std, runs } = score
   return `IQM ${digits(iqm)} (95 %: ${digits(low)} to ${digits(high)}), mean ${digits(mean)} ± ${digits(std)} over ${runs} seeds`
 }
@@ -53,10 +54,10 @@ export const lineOf = ({ score }: Metrics): string | undefined => {
 export const tableOf = (
   variables: ReadonlyArray<string>,
   rows: ReadonlyArray<{ readonly values: ReadonlyArray<string>; readonly metrics: Metrics }>,
-): ReadonlyArray<string> =>
-  columns([
+): string =>
+  table(
     [...variables, "IQM", "95 %", "mean", "seeds"],
-    ...rows.map(({ values, metrics: { score, seeds } }) => {
+    rows.map(({ values, metrics: { score, seeds } }) => {
       const failed = seeds.filter((seed) => "failed" in seed).length
       const count = failed === 0 ? String(seeds.length) : `${seeds.length - failed}, ${failed} failed`
       return score === null
@@ -69,15 +70,4 @@ export const tableOf = (
             count,
           ]
     }),
-  ])
-
-/** Pads the cells of a table so that its columns align, and returns one line per row. */
-export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
-  const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column]))
-      .join("  ")
-      .trimEnd(),
   )
-}

@@ -1,5 +1,5 @@
 /** Plans the runs of a sweep and checks their settings. It writes nothing. */
-import { Deferred, Effect, type FileSystem, Layer, Option } from "effect"
+import { Deferred, Effect, Layer, Option } from "effect"
 import { platform } from "../../node.ts"
 import * as reference from "../../backend/reference.ts"
 import { camelCase, type Plain } from "../../config/Config.ts"
@@ -8,12 +8,13 @@ import type { RunIdentity } from "../../run/identifier.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
-import { type Given, nameOf } from "../flags.ts"
+import { nameOf } from "../flags.ts"
+import type { RunFlags } from "../run/flags.ts"
 import { loadTraining, type Training } from "../userCode/loadTraining.ts"
-import { overridesOf, type Swept } from "../run/overrides.ts"
+import { overridesOf } from "../run/overrides.ts"
 import { parseSeeds } from "../run/seeds.ts"
-import { UsageError } from "../output/errors.ts"
-import { type Choice, choicesOf, isNaming, parsePopulation, populationOf, shortNames } from "./population.ts"
+import { usageError } from "../output/output.ts"
+import { type Choice, choicesOf, parsePopulation, populationOf, shortNames } from "./population.ts"
 
 /** One run of a sweep. Its settings are checked, but neither env nor algorithm is created yet. */
 export interface PlannedRun {
@@ -30,15 +31,11 @@ export interface PlannedRun {
 }
 
 /** Plans all runs that the flags describe, grouped by configuration; fails with the first error in any of them. */
-export const planSweep = Effect.fnUntraced(function* (
-  given: Given,
-): Effect.fn.Return<ReadonlyArray<PlannedRun>, Effect.Error<Training> | UsageError, FileSystem.FileSystem> {
+export const planSweep = Effect.fnUntraced(function* (given: RunFlags) {
   const variables = yield* parsePopulation([...given.population, ...given.more])
-  const conflict = variables.find(({ path }) => settingFlags(given).includes(path.split(".").map(camelCase).join(".")))
+  const conflict = variables.find(({ path }) => settingFlags(given).includes(inCamelCase(path)))
   if (conflict !== undefined) {
-    return yield* new UsageError({
-      message: `--population ${conflict.path}: another flag sets this key as well; use only one of them`,
-    })
+    return yield* usageError(`--population ${conflict.path}: another flag sets this key as well; use only one of them`)
   }
   const seeds = Option.isSome(given.seeds) ? yield* parseSeeds(given.seeds.value) : undefined
   const training = yield* loadTraining(given.file)
@@ -47,42 +44,29 @@ export const planSweep = Effect.fnUntraced(function* (
   for (const [configuration, choices] of choicesOf(variables).entries()) {
     const population = populationOf(variables, choices)
     const seed = seeds === undefined ? given.seed : Option.some(seeds[0])
-    const overrides = yield* overridesOf({ ...given, seed }, undefined, sweptBy(choices))
-    const { identity, effective } = yield* plannedOf(training, {
-      overrides,
-      source: given.file,
-      name: nameOf(given),
-      population,
-    })
+    const overrides = yield* overridesOf({ ...given, seed }, undefined, choices)
+    const options = { overrides, source: given.file, name: nameOf(given), population }
+    const { identity, effective } = yield* plannedOf(training, options)
     if (Option.isSome(seed) && identity.seed !== seed.value) {
-      return yield* new UsageError({
-        message: `--seeds and another setting of the seed (${identity.seed}) exclude each other`,
-      })
+      return yield* usageError(`--seeds and another setting of the seed (${identity.seed}) exclude each other`)
     }
     const long = foldersOf(identity).find((folder) => Buffer.byteLength(folder) > longestName)
     if (long !== undefined) {
       const message = `--population: a folder's name would be longer than ${longestName} bytes: ${long.slice(0, 60)}…`
-      return yield* new UsageError({ message })
+      return yield* usageError(message)
     }
     const words = choices.map(({ path, shown }) => `${names.get(path) ?? path}=${shown}`)
     for (const seed of seeds ?? [identity.seed]) {
       const label = [...words, `seed ${seed}`].join(" ")
-      runs.push({
-        configuration,
-        choices,
-        label,
-        population,
-        identity: { ...identity, seed },
-        effective: { ...effective, seed },
-      })
+      const ofSeed = { identity: { ...identity, seed }, effective: { ...effective, seed } }
+      runs.push({ configuration, choices, label, population, ...ofSeed })
     }
   }
   const planned = new Map<string, PlannedRun>()
   for (const run of runs) {
     const same = planned.get(keyOf(run.identity))
-    if (same !== undefined) {
-      return yield* new UsageError({ message: `--population: ${same.label} and ${run.label} would be the same run` })
-    }
+    if (same !== undefined)
+      return yield* usageError(`--population: ${same.label} and ${run.label} would be the same run`)
     planned.set(keyOf(run.identity), run)
   }
   return runs
@@ -94,18 +78,14 @@ const longestName = 255
 const foldersOf = (identity: RunIdentity): ReadonlyArray<string> =>
   toPath({ ...identity, time: "", commit: "no-hash" }).split("/")
 
+const inCamelCase = (path: string): string => path.split(".").map(camelCase).join(".")
+
 /** Returns the keys that flags other than `--population` set. */
-const settingFlags = ({ set, totalSteps, name }: Given): ReadonlyArray<string> => [
-  ...set.map((text) => text.slice(0, text.indexOf("=")).split(".").map(camelCase).join(".")),
+const settingFlags = ({ set, totalSteps, name }: RunFlags): ReadonlyArray<string> => [
+  ...set.map((text) => inCamelCase(text.slice(0, text.indexOf("=")))),
   ...(Option.isSome(totalSteps) ? ["totalSteps"] : []),
   ...(Option.isSome(name) ? ["name"] : []),
 ]
-
-const sweptBy = (choices: ReadonlyArray<Choice>): Swept => {
-  const overrides = (some: ReadonlyArray<Choice>) =>
-    some.map(({ path, value }) => ({ path, value, source: "--population" }))
-  return { naming: overrides(choices.filter(isNaming)), others: overrides(choices.filter((one) => !isNaming(one))) }
-}
 
 /** Returns a key that is equal for equal runs, whatever the order of the variables and the spelling of derived names. */
 export const keyOf = ({ name, population, seed }: RunIdentity): string => {
@@ -122,19 +102,14 @@ const noServices = Layer.mergeAll(platform, reference.layer, RunStore.layerMemor
  * Returns the identity and the config that a training would have. It runs the training until its settings are checked,
  * and stops there.
  */
-export const plannedOf = Effect.fnUntraced(function* (
-  training: Training,
-  options: RunOptions,
-): Effect.fn.Return<Pick<PlannedRun, "identity" | "effective">, Effect.Error<Training> | UsageError> {
+export const plannedOf = Effect.fnUntraced(function* (training: Training, options: RunOptions) {
   const planned = yield* Deferred.make<Pick<PlannedRun, "identity" | "effective">>()
   const onPlanned = (identity: RunIdentity, effective: Plain): Effect.Effect<never> =>
     Effect.andThen(Deferred.succeed(planned, { identity, effective }), Effect.never)
   const stopping = training.pipe(
     Effect.provideService(RunOptions, { ...options, onPlanned }),
     Effect.provide(noServices),
-    Effect.andThen(
-      Effect.fail(new UsageError({ message: `${options.source}: the program ended without starting a training` })),
-    ),
+    Effect.andThen(Effect.fail(usageError(`${options.source}: the program ended without starting a training`))),
   )
   return yield* Effect.raceFirst(Deferred.await(planned), stopping)
 })

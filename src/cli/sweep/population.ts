@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { camelCase, snakeCase } from "../../config/Config.ts"
-import { settingValue } from "../run/overrides.ts"
-import { UsageError } from "../output/errors.ts"
+import { isNaming, settingValue } from "../run/overrides.ts"
+import { type UsageError, usageError } from "../output/output.ts"
 
 /**
  * A setting that a sweep varies.
@@ -41,14 +41,12 @@ export const parsePopulation = Effect.fnUntraced(function* (
   const variables = yield* Effect.forEach(specs, parseVariable)
   const twice = variables.find(({ path }, index) => variables.findIndex((other) => other.path === path) < index)
   if (twice !== undefined)
-    return yield* new UsageError({
-      message: `--population ${twice.path}: this setting is listed twice; list each setting once`,
-    })
+    return yield* usageError(`--population ${twice.path}: this setting is listed twice; list each setting once`)
   return variables
 })
 
 const parseVariable = Effect.fnUntraced(function* (spec: string): Effect.fn.Return<Variable, UsageError> {
-  const wrong = (text: string): UsageError => new UsageError({ message: `--population ${spec}: ${text}` })
+  const wrong = (text: string): UsageError => usageError(`--population ${spec}: ${text}`)
   const [, key, list] = /^([A-Za-z_]\w*(?:\.\w+)*)=([^]*)$/.exec(spec) ?? []
   if (key === undefined) return yield* wrong("expected key=value,value,…")
   const path = key
@@ -115,13 +113,6 @@ export const choicesOf = (variables: ReadonlyArray<Variable>): ReadonlyArray<Rea
       combinations.flatMap((choices) => values.map((value) => [...choices, { path, ...value }])),
     [[]],
   )
-
-/**
- * Tells whether a setting chooses an env or an algorithm by name. Such a setting must come first, because it drops the
- * other settings of the env or algorithm.
- */
-export const isNaming = ({ path }: { readonly path: string }): boolean =>
-  ["env", "env.name", "algorithm", "algorithm.name"].includes(path)
 
 /** Returns a short name for each variable: the last part of its path, or the whole path if that part is ambiguous. */
 export const shortNames = (variables: ReadonlyArray<{ readonly path: string }>): ReadonlyMap<string, string> => {

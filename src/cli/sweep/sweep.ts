@@ -10,33 +10,27 @@ import { onDisk } from "../../run/store/FileTree.ts"
 import { indexRun } from "../../run/store/indexFile.ts"
 import { holdLock } from "../../run/store/lock.ts"
 import { owner } from "../../run/store/owner-node.ts"
-import type { RunStoreError } from "../../run/store/RunStore.ts"
-import type { Given } from "../flags.ts"
 import { coloredState } from "../output/colors.ts"
-import { UsageError } from "../output/errors.ts"
-import { Output, writeError, writeOut } from "../output/output.ts"
-import type { Training } from "../userCode/loadTraining.ts"
-import { type Board, makeBoard } from "./board.ts"
+import { Output, usageError, writeError, writeJson, writeOut } from "../output/output.ts"
+import type { RunFlags } from "../run/flags.ts"
+import { makeBoard } from "./board.ts"
 import { finishedEarlier, RunFailed, trainInChild } from "./child.ts"
 import { argumentsOf, resumeCommand } from "./command.ts"
 import { dryRun } from "./dryRun.ts"
-import { earlierFolder, newFolder, type SweepFolder } from "./folder.ts"
+import { earlierFolder, newFolder, type SweepFolder, withSameSettings } from "./folder.ts"
 import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
-import { withSameSettings } from "./sameSettings.ts"
 
 /**
  * Runs many trainings of one file: every combination of the swept settings with every seed, each in a process of its own,
  * all in one folder. A run that fails doesn't stop the others, and is reported at the end.
  */
-export const sweep = Effect.fnUntraced(function* (
-  given: Given,
-): Effect.fn.Return<void, SweepError, FileSystem.FileSystem | Path.Path> {
+export const sweep = Effect.fnUntraced(function* (given: RunFlags) {
   if (Option.isSome(given.seeds) && Option.isSome(given.seed)) {
-    return yield* new UsageError({ message: "--seeds and --seed exclude each other; use one of them" })
+    return yield* usageError("--seeds and --seed exclude each other; use one of them")
   }
   if (Option.isSome(given.jobs) && given.jobs.value < 1) {
-    return yield* new UsageError({ message: `--jobs ${given.jobs.value}: expected at least 1` })
+    return yield* usageError(`--jobs ${given.jobs.value}: expected at least 1`)
   }
   const runs = yield* planSweep(given)
   const commit = yield* gitCommit
@@ -51,17 +45,18 @@ export const sweep = Effect.fnUntraced(function* (
 /** Reports that some runs of a sweep failed. The reason of each failure is printed before. */
 class RunsFailed extends Schema.TaggedError<RunsFailed>()("RunsFailed", { message: Schema.String }) {}
 
-export type SweepError = RunsFailed | RunStoreError | Effect.Error<Training> | UsageError
-
 const inFolder = Effect.fnUntraced(function* (
-  given: Given,
+  given: RunFlags,
   runs: ReadonlyArray<PlannedRun>,
   folder: SweepFolder,
   commit: string,
 ) {
-  const place = join(folder.resultsDir, folder.time)
+  const { resultsDir, time } = folder
+  const place = join(resultsDir, time)
+  const command = resumeCommand(given, place)
+  const fs = yield* FileSystem.FileSystem
   // Two sweeps in one folder would start the same runs twice.
-  yield* holdLock(yield* FileSystem.FileSystem, join(place, Layout.sweepLock), owner)
+  yield* holdLock(fs, join(place, Layout.sweepLock), owner)
   const { stderr } = yield* Output
   const board = makeBoard({
     labels: runs.map(({ label }) => label),
@@ -71,124 +66,92 @@ const inFolder = Effect.fnUntraced(function* (
     columns: process.stderr.columns ?? 100,
     rows: process.stderr.rows ?? 24,
   })
-  const jobs = Option.getOrElse(given.jobs, () => Math.max(1, availableParallelism()))
-  const ended = yield* Effect.forEach(runs, (run, index) => runOne({ given, run, index, folder, commit, board }), {
-    concurrency: jobs,
-  }).pipe(
+
+  const train = Effect.fnUntraced(function* (run: PlannedRun, index: number) {
+    const started = folder.runs[index]
+    board.update(index, { _tag: "Running" })
+    // A run that was stopped before it wrote its config can't be resumed, and its folder would prevent a new run at that
+    // path.
+    if (started?.state === "empty") {
+      const emptied = fs.remove(started.directory, { recursive: true, force: true })
+      yield* Effect.mapError(emptied, (error) => new RunFailed({ message: messageOf(error) }))
+    }
+    const resume = started?.state === "unfinished" ? started.directory : undefined
+    return yield* trainInChild({
+      args: argumentsOf(given, run, resultsDir, resume),
+      part: { time, commit, population: run.population, command },
+      onProgress: (progress) => board.update(index, { _tag: "Running", ...progress }),
+    })
+  })
+
+  /** Trains one run unless an earlier sweep has finished it. A failed run is returned as a value. */
+  const runOne = (run: PlannedRun, index: number): Effect.Effect<Ended, never, FileSystem.FileSystem> => {
+    const started = folder.runs[index]
+    const isFinished = started?.state === "finished"
+    return Effect.match(isFinished ? finishedEarlier(started.directory) : train(run, index), {
+      onSuccess: (finished) => {
+        const { result } = finished
+        const about = `after ${result.steps} steps in ${result.wallSeconds.toFixed(1)} s  ${result.runDir}`
+        const ending = isFinished ? " (earlier)" : ""
+        board.update(index, { _tag: "Done", score: scoreText(result), about: `${about}${ending}` })
+        return { run, directory: result.runDir, outcome: finished }
+      },
+      onFailure: ({ message: problem }) => {
+        board.update(index, { _tag: "Failed", problem })
+        const isStarted = started !== undefined && started.state !== "empty"
+        const directory = isStarted ? started.directory : join(resultsDir, toPath({ ...run.identity, time, commit }))
+        return { run, directory, outcome: { problem } }
+      },
+    })
+  }
+
+  const concurrency = Option.getOrElse(given.jobs, () => Math.max(1, availableParallelism()))
+  const ended = yield* Effect.forEach(runs, runOne, { concurrency }).pipe(
     Effect.ensuring(board.close),
     Effect.onExit((exit) =>
       Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-        ? writeError(`\ninterrupted; resume with: ${resumeCommand(given, place)}\n`)
+        ? writeError(`\ninterrupted; resume with: ${command}\n`)
         : Effect.void,
     ),
   )
   yield* conclude(given, runs, ended)
 })
 
-interface RunOne {
-  readonly given: Given
-  readonly run: PlannedRun
-  readonly index: number
-  readonly folder: SweepFolder
-  readonly commit: string
-  readonly board: Board
-}
-
-/**
- * Trains one run unless an earlier sweep has finished it. A failed run is returned as a value, so this Effect never
- * fails.
- */
-const runOne = Effect.fnUntraced(function* ({
-  given,
-  run,
-  index,
-  folder,
-  commit,
-  board,
-}: RunOne): Effect.fn.Return<Ended, never, FileSystem.FileSystem> {
-  const { resultsDir, time } = folder
-  const started = folder.runs[index]
-  const isFinished = started?.state === "finished"
-  const directory =
-    started === undefined || started.state === "empty"
-      ? join(resultsDir, toPath({ ...run.identity, time, commit }))
-      : started.directory
-  const train = Effect.gen(function* () {
-    board.update(index, { _tag: "Running" })
-    // A run that was stopped before it wrote its config can't be resumed, and its folder would prevent a new run at
-    // that path.
-    if (started?.state === "empty") yield* removed(started.directory)
-    const resume = started?.state === "unfinished" ? started.directory : undefined
-    return yield* trainInChild({
-      args: argumentsOf(given, run, resultsDir, resume),
-      part: { time, commit, population: run.population, command: resumeCommand(given, join(resultsDir, time)) },
-      onProgress: (progress) => board.update(index, { _tag: "Running", ...progress }),
-    })
-  })
-  return yield* Effect.match(isFinished ? finishedEarlier(directory) : train, {
-    onSuccess: (finished): Ended => {
-      const { result } = finished
-      const about = `after ${result.steps} steps in ${result.wallSeconds.toFixed(1)} s  ${result.runDir}`
-      board.update(index, {
-        _tag: "Done",
-        score: scoreText(result),
-        about: isFinished ? `${about} (earlier)` : about,
-      })
-      return { run, directory: result.runDir, outcome: finished }
-    },
-    onFailure: ({ message: problem }): Ended => {
-      board.update(index, { _tag: "Failed", problem })
-      return { run, directory, outcome: { problem } }
-    },
-  })
-})
-
-const removed = (directory: string): Effect.Effect<void, RunFailed, FileSystem.FileSystem> =>
-  Effect.flatMap(FileSystem.FileSystem, (fs) =>
-    Effect.mapError(
-      fs.remove(directory, { recursive: true, force: true }),
-      (error) => new RunFailed({ message: messageOf(error) }),
-    ),
-  )
-
 /** Writes the metrics of each configuration next to its seeds, prints all of them, and fails if any run has failed. */
 const conclude = Effect.fnUntraced(function* (
-  given: Given,
+  given: RunFlags,
   runs: ReadonlyArray<PlannedRun>,
   ended: ReadonlyArray<Ended>,
-): Effect.fn.Return<void, RunsFailed | RunStoreError, FileSystem.FileSystem | Path.Path> {
-  const configurations = [...Map.groupBy(ended, ({ run }) => run.configuration).values()]
+) {
   const isSweep = runs[0].choices.length > 0
-  const summaries = configurations.map((group) => {
-    const { choices } = group[0].run
-    return { choices, finished: group.flatMap(finishedOf), metrics: summarise(group) }
-  })
+  const summaries = [...Map.groupBy(ended, ({ run }) => run.configuration).values()].map((group) => ({
+    choices: group[0].run.choices,
+    finished: group.flatMap(({ outcome, directory }) => ("result" in outcome ? [directory] : [])),
+    metrics: summarise(group),
+  }))
   for (const { finished, metrics } of summaries) {
     for (const [first] of Map.groupBy(finished, dirname).values()) yield* writeSeedsSummary(first, metrics)
   }
 
-  const failures = ended.flatMap(({ run, directory, outcome }) =>
-    "problem" in outcome ? [`failed: ${run.label}: ${outcome.problem}  ${directory}`] : [],
-  )
   if (given.json) {
     const all = summaries.map(({ choices, metrics }) => ({
       population: Object.fromEntries(choices.map(({ path, value }) => [path, value])),
       ...metrics,
     }))
-    yield* writeOut(`${JSON.stringify(isSweep ? { configurations: all } : summaries[0].metrics)}\n`)
+    yield* writeJson(isSweep ? { configurations: all } : summaries[0].metrics)
   } else if (!given.quiet) {
     const rows = summaries.map(({ choices, metrics }) => ({ values: choices.map(({ shown }) => shown), metrics }))
     const variables = runs[0].choices.map(({ path }) => path)
-    const lines = isSweep ? tableOf(variables, rows) : [lineOf(summaries[0].metrics) ?? "no scores"]
-    yield* writeOut(`${lines.join("\n")}\n`)
+    yield* writeOut(isSweep ? tableOf(variables, rows) : `${lineOf(summaries[0].metrics)}\n`)
   }
+  const failures = ended.flatMap(({ run, directory, outcome }) =>
+    "problem" in outcome ? [`failed: ${run.label}: ${outcome.problem}  ${directory}\n`] : [],
+  )
   if (failures.length === 0) return
-  yield* writeError(`${failures.join("\n")}\n`)
+  yield* writeError(failures.join(""))
   const what = isSweep ? "runs" : "seeds"
   return yield* new RunsFailed({ message: `${failures.length} of ${ended.length} ${what} failed` })
 })
-
-const finishedOf = ({ outcome, directory }: Ended): ReadonlyArray<string> => ("result" in outcome ? [directory] : [])
 
 /** Writes the metrics into the folder of one run, and a link to them next to the runs; `indexFile.ts` explains why. */
 const writeSeedsSummary = Effect.fnUntraced(function* (run: string, metrics: Metrics) {

@@ -3,7 +3,7 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import { Effect, type FileSystem } from "effect"
 import { exists } from "../../config/files.ts"
 import { shownError } from "../../config/text.ts"
-import { UsageError } from "../output/errors.ts"
+import { type UsageError, usageError } from "../output/output.ts"
 import { placeIn, shownThrown, UserProcess } from "./userCode.ts"
 
 /** Imports a module of the user and returns its default export; undefined if the module has none. */
@@ -19,7 +19,7 @@ export const loadModule = Effect.fnUntraced(function* (
     ),
   )
   const loaded: unknown = yield* Effect.catch(load, (error) =>
-    Effect.flatMap(messageFor(error), (message) => Effect.fail(new UsageError({ message: `${file}: ${message}` }))),
+    Effect.flatMap(messageFor(error), (message) => Effect.fail(usageError(`${file}: ${message}`))),
   )
   yield* watch
   return defaultExport(loaded)

@@ -9,7 +9,7 @@ import { toRunResult } from "../../run/RuntimeResult.ts"
 import { logsDir } from "../../runtime/logsDir.ts"
 import type * as Runtime from "../../runtime/Runtime.ts"
 import type { Run, TrainError } from "../../train/Train.ts"
-import { UsageError } from "../output/errors.ts"
+import { type UsageError, usageError } from "../output/output.ts"
 import { type ProgramHint, withFragmentHint, withProgramHint } from "./codeHints.ts"
 import { loadModule } from "./loadModule.ts"
 import { guarded, notATraining, type UserCodeError } from "./userCode.ts"
@@ -42,22 +42,20 @@ export const loadTraining = Effect.fnUntraced(function* (
   },
 ): Effect.fn.Return<Training, UsageError, FileSystem.FileSystem> {
   const path = resolve(file)
-  if (!(yield* exists(path))) return yield* new UsageError({ message: `${file}: there is no such file` })
+  if (!(yield* exists(path))) return yield* usageError(`${file}: there is no such file`)
   if (isYaml(path)) return yield* fromYaml(file, path, programHint)
   if (![".ts", ".mts", ".js", ".mjs"].includes(extname(path))) {
     const hint = (yield* exists(resolve(path, Layout.config)))
       ? `; this is a run: effect run ${file}/config.yaml repeats it, effect run FILE --resume ${file} resumes it`
       : ""
-    return yield* new UsageError({ message: `${file}: expected a .ts, .js or .yaml file${hint}` })
+    return yield* usageError(`${file}: expected a .ts, .js or .yaml file${hint}`)
   }
   const exported = yield* loadModule(file, path)
   if (exported === undefined) {
-    return yield* new UsageError({
-      message: `${file}: it has no default export; expected export default Train.run({ … })`,
-    })
+    return yield* usageError(`${file}: it has no default export; expected export default Train.run({ … })`)
   }
   if (!isTraining(exported)) {
-    return yield* new UsageError({ message: `${file}: its default export is ${notATraining(exported)}` })
+    return yield* usageError(`${file}: its default export is ${notATraining(exported)}`)
   }
   return withStepsHint(Effect.map(guarded(file, exported), toRunResult))
 })
@@ -71,7 +69,7 @@ const fromYaml = Effect.fnUntraced(function* (
   if (!isPlain(config)) return yield* notKeys(file, config)
   const kind = kindOf(config)
   if (kind === "evaluation") {
-    return yield* new UsageError({ message: `${file}: this is an evaluation; run it with effect eval ${file}` })
+    return yield* usageError(`${file}: this is an evaluation; run it with effect eval ${file}`)
   }
   const training =
     kind === "agents"

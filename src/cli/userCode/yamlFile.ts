@@ -2,7 +2,7 @@ import { Effect, type FileSystem } from "effect"
 import { camelCase, display, isPlain, type Override } from "../../config/Config.ts"
 import { mostBytes, readText, shownPath } from "../../config/files.ts"
 import { readYamlText, type YamlDocument } from "../../config/yaml.ts"
-import { UsageError } from "../output/errors.ts"
+import { type UsageError, usageError } from "../output/output.ts"
 
 /** Tells whether a path ends like the name of a YAML file. */
 export const isYaml = (file: string): boolean => /\.ya?ml$/.test(file)
@@ -59,11 +59,11 @@ export const yamlOverrides = Effect.fnUntraced(function* (
 /** Makes the error for a config that is a list or a single value. */
 export const notKeys = (file: string, value: unknown): UsageError => {
   const what = value === null ? "nothing: the file is empty" : Array.isArray(value) ? "a list" : display(value)
-  return new UsageError({ message: `${file}: expected keys and values ("key: value"), found ${what}` })
+  return usageError(`${file}: expected keys and values ("key: value"), found ${what}`)
 }
 
 const parseFile = (file: string): Effect.Effect<YamlDocument, UsageError, FileSystem.FileSystem> =>
   readText(file, mostBytes.config).pipe(
-    Effect.mapError(({ message }) => new UsageError({ message: `${shownPath(file)}: ${message}` })),
-    Effect.flatMap((text) => Effect.mapError(readYamlText(text, file), ({ message }) => new UsageError({ message }))),
+    Effect.mapError(({ message }) => usageError(`${shownPath(file)}: ${message}`)),
+    Effect.flatMap((text) => Effect.mapError(readYamlText(text, file), ({ message }) => usageError(message))),
   )

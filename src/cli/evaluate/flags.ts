@@ -1,0 +1,72 @@
+/** The arguments and flags of `effect eval`, most of which go with a run or with a file only. */
+import { Effect } from "effect"
+import { Argument } from "effect/cli"
+import {
+  argument,
+  backendFlag,
+  type Given,
+  number,
+  resultsDirFlag,
+  runArgument,
+  text,
+  texts,
+  toggle,
+} from "../flags.ts"
+import { type UsageError, usageError } from "../output/output.ts"
+
+export const flags = {
+  target: argument(
+    "run|tasks.yaml",
+    `${runArgument}; or a YAML file that names agents and a data set to evaluate them on`,
+  ),
+  other: argument("other-run", "A second finished evaluation, to compare with the first one task by task").pipe(
+    Argument.optional,
+  ),
+  file: text(
+    "file",
+    "file",
+    "With a run: the module that made it, if its env, algorithm or demonstrations are your own",
+  ),
+  episodes: number("episodes", "With a run: how many episodes to play (default: as many as its validations)"),
+  step: number(
+    "step",
+    "With a run: the checkpoint of this step, or of this episode for language-model agents (default: the newest)",
+  ),
+  render: toggle("render", "With a run: save an episode to look at, and the policy in every format, under its steps/"),
+  set: texts("set", "key.path=value", "Override one setting of the file, or of the run's validation; can be repeated"),
+  backend: backendFlag("With a run: the backend that computes"),
+  resultsDir: resultsDirFlag("The folder in which evaluations are saved and runs are looked up (default: results)"),
+  name: text("name", "name", "With a file: the evaluation's name (default: the file's name)"),
+  resume: text(
+    "resume",
+    "run",
+    "With a file: resume an evaluation that was stopped, given by its folder, a part of its path, or latest; finished episodes are not played again",
+  ),
+  quiet: toggle("quiet", "Print neither progress nor tables"),
+  json: toggle(
+    "json",
+    "Print one line of JSON on stdout. Keys for a run: runDir, step, episodes, meanReturn, stdReturn, minReturn, maxReturn, meanLength, terminated, truncated, wallSeconds, stepsPerSecond; for a file: runDir, episodes, failed, report, digest; for a comparison: comparisons",
+  ),
+}
+
+export type EvalFlags = Given<typeof flags>
+
+/** The flags that change how a run's checkpoint is evaluated. */
+export const flagsOfRuns = ["file", "episodes", "step", "render", "set"] as const
+export const flagsOfFiles = ["name", "resume"] as const
+type OptionalFlag = (typeof flagsOfRuns)[number] | (typeof flagsOfFiles)[number]
+
+export const isGiven = (value: EvalFlags[OptionalFlag]): boolean => {
+  if (typeof value === "boolean") return value
+  return "length" in value ? value.length > 0 : value._tag === "Some"
+}
+
+/** Refuses flags that would have no effect here. */
+export const refuseFlags = (
+  given: EvalFlags,
+  flags: ReadonlyArray<OptionalFlag>,
+  owner: string,
+): Effect.Effect<void, UsageError> => {
+  const flag = flags.find((name) => isGiven(given[name]))
+  return flag === undefined ? Effect.void : Effect.fail(usageError(`--${flag} only works with ${owner}`))
+}

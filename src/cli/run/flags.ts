@@ -1,0 +1,36 @@
+import { Argument } from "effect/cli"
+import { argument, backendFlag, type Given, number, resultsDirFlag, text, texts, toggle } from "../flags.ts"
+
+/** The arguments and flags of `effect run`. */
+export const flags = {
+  file: argument(
+    "file",
+    "A module whose default export is Train.run({ … }) or Runtime.run({ … }), or a config in YAML",
+  ),
+  more: argument("key=v1,v2", "More settings for --population").pipe(Argument.variadic()),
+  config: text("config", "file", "A YAML file whose settings override those of the code"),
+  set: texts("set", "key.path=value", "Override one setting; can be repeated, and wins over --config"),
+  seed: number("seed", "The seed of all random numbers"),
+  seeds: text("seeds", "1..10", "Train once per seed, several at a time, and report the IQM with a bootstrap interval"),
+  population: texts(
+    "population",
+    "key=v1,v2",
+    "Sweep: train with every combination of the values of these settings (values are YAML) and every seed; list more settings after it, or repeat the flag",
+  ),
+  jobs: number("jobs", "How many trainings of --seeds or --population run at a time (default: one per core)"),
+  dryRun: toggle("dry-run", "Check all settings and print the runs that would start, without starting them"),
+  totalSteps: number("total-steps", "The number of environment steps to train for"),
+  backend: backendFlag("The backend that computes; auto picks the fastest for each graph and names it in run.log"),
+  resultsDir: resultsDirFlag("The folder in which runs are saved (default: results)"),
+  name: text("name", "name", "The run's name (default: the file's name)"),
+  resume: text(
+    "resume",
+    "run",
+    "Resume a run from its newest checkpoint: its folder, a part of its path, or latest for the newest run of this name, unfinished ones first. A sweep is resumed by the folder of its time, or latest",
+  ),
+  csv: toggle("csv", "Also write every metric to progress.csv, one per line: step, name, value"),
+  quiet: toggle("quiet", "Print neither progress nor a summary"),
+  json: toggle("json", "Print the result as one line of JSON on stdout"),
+}
+
+export type RunFlags = Given<typeof flags>

@@ -1,7 +1,7 @@
 import { div, maximum, mean, mul, neg, square, stopGradient, sub, sum } from "../graph/ops.ts"
 import { categorical } from "../graph/distributions.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { expectShape } from "./shapes.ts"
+import { expectShape, type Tensors } from "./shapes.ts"
 
 /** Prediction errors that measure how new a transition is, for RND and the intrinsic curiosity module. */
 
@@ -15,13 +15,7 @@ import { expectShape } from "./shapes.ts"
  * Losses.distillationError({ predicted, fixed }) // [2]
  * ```
  */
-export const distillationError = ({
-  predicted,
-  fixed,
-}: {
-  readonly predicted: Tensor
-  readonly fixed: Tensor
-}): Tensor => {
+export const distillationError = ({ predicted, fixed }: Tensors<"predicted" | "fixed">): Tensor => {
   expectShape("distillationError", predicted.shape, { fixed })
   return mean(square(sub(predicted, stopGradient(fixed))), 1)
 }
@@ -50,13 +44,7 @@ export const maskedMean = (rows: Tensor, mask: Tensor): Tensor => {
  * Losses.forwardError({ predicted_tp1, features_tp1 }) // [1]
  * ```
  */
-export const forwardError = ({
-  predicted_tp1,
-  features_tp1,
-}: {
-  readonly predicted_tp1: Tensor
-  readonly features_tp1: Tensor
-}): Tensor => {
+export const forwardError = ({ predicted_tp1, features_tp1 }: Tensors<"predicted_tp1" | "features_tp1">): Tensor => {
   expectShape("forwardError", predicted_tp1.shape, { features_tp1 })
   return mul(mean(square(sub(predicted_tp1, stopGradient(features_tp1))), 1), 0.5)
 }

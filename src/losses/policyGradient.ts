@@ -1,31 +1,16 @@
-import {
-  abs,
-  add,
-  cast,
-  clip,
-  div,
-  equal,
-  exp,
-  greater,
-  maximum,
-  mean,
-  minimum,
-  mul,
-  neg,
-  sqrt,
-  square,
-  stopGradient,
-  sub,
-} from "../graph/ops.ts"
+import * as Graph from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { expectShape } from "./shapes.ts"
+import { expectShape, type Tensors } from "./shapes.ts"
+
+const { abs, add, cast, clip, div, exp, maximum, mean, minimum, mul, neg, sqrt, square, stopGradient, sub } = Graph
 
 /**
  * Losses of algorithms that learn a policy from its own rollouts. Each is a scalar to minimise, averaged over rows.
  *
  * Names carry the time index: in row t the policy chose the action a_t in the state s_t. `logProbability_t` is log π(a_t |
  * s_t) by the weights that are learned, `logProbabilityOld_t` by those that played the rollout; `advantage_t` is the
- * advantage of a_t, `v_t` the critic's value of s_t, and `target_t` the return that it should be. All have the shape [rows].
+ * advantage of a_t, `v_t` the critic's value of s_t (`vOld_t` that at the time of the rollout), and `target_t` the return that
+ * it should be. All have the shape [rows].
  *
  * @example
  * ```ts
@@ -50,10 +35,7 @@ import { expectShape } from "./shapes.ts"
 export const policyGradient = ({
   logProbability_t,
   advantage_t,
-}: {
-  readonly logProbability_t: Tensor
-  readonly advantage_t: Tensor
-}): Tensor => {
+}: Tensors<"logProbability_t" | "advantage_t">): Tensor => {
   expectShape("policyGradient", logProbability_t.shape, { advantage_t })
   return neg(mean(mul(logProbability_t, stopGradient(advantage_t))))
 }
@@ -70,10 +52,7 @@ export const policyGradient = ({
 export const importanceRatio = ({
   logProbability_t,
   logProbabilityOld_t,
-}: {
-  readonly logProbability_t: Tensor
-  readonly logProbabilityOld_t: Tensor
-}): { readonly ratio_t: Tensor; readonly logRatio_t: Tensor } => {
+}: Tensors<"logProbability_t" | "logProbabilityOld_t">): { readonly ratio_t: Tensor; readonly logRatio_t: Tensor } => {
   expectShape("importanceRatio", logProbability_t.shape, { logProbabilityOld_t })
   const logRatio_t = sub(logProbability_t, logProbabilityOld_t)
   return { ratio_t: exp(logRatio_t), logRatio_t }
@@ -94,11 +73,7 @@ export const clippedSurrogate = ({
   ratio_t,
   advantage_t,
   epsilon,
-}: {
-  readonly ratio_t: Tensor
-  readonly advantage_t: Tensor
-  readonly epsilon: number
-}): Tensor => {
+}: Tensors<"ratio_t" | "advantage_t"> & { readonly epsilon: number }): Tensor => {
   expectShape("clippedSurrogate", ratio_t.shape, { advantage_t })
   const clipped = clip(ratio_t, 1 - epsilon, 1 + epsilon)
   return neg(mean(minimum(mul(ratio_t, advantage_t), mul(clipped, advantage_t))))
@@ -113,7 +88,7 @@ export const clippedSurrogate = ({
  * ```
  */
 export const clipFraction = ({ ratio_t, epsilon }: { readonly ratio_t: Tensor; readonly epsilon: number }): Tensor =>
-  mean(cast(greater(abs(sub(ratio_t, 1)), epsilon), "f32"))
+  mean(cast(Graph.greater(abs(sub(ratio_t, 1)), epsilon), "f32"))
 
 /**
  * Estimates KL(π_old ‖ π) from samples of π_old: E[(r_t − 1) − log r_t], which is never negative and has a low variance
@@ -125,13 +100,8 @@ export const clipFraction = ({ ratio_t, epsilon }: { readonly ratio_t: Tensor; r
  * Losses.approximateKl({ ratio_t, logRatio_t: Graph.log(ratio_t) }) // (0 + 1 − log 2) / 2
  * ```
  */
-export const approximateKl = ({
-  ratio_t,
-  logRatio_t,
-}: {
-  readonly ratio_t: Tensor
-  readonly logRatio_t: Tensor
-}): Tensor => mean(sub(sub(ratio_t, 1), logRatio_t))
+export const approximateKl = ({ ratio_t, logRatio_t }: Tensors<"ratio_t" | "logRatio_t">): Tensor =>
+  mean(sub(sub(ratio_t, 1), logRatio_t))
 
 /**
  * The squared error of a critic: E[(V(s_t) − G_t)²].
@@ -161,13 +131,7 @@ export const clippedValueLoss = ({
   vOld_t,
   target_t,
   epsilon,
-}: {
-  readonly v_t: Tensor
-  /** The critic's values at the time of the rollout. */
-  readonly vOld_t: Tensor
-  readonly target_t: Tensor
-  readonly epsilon: number
-}): Tensor => {
+}: Tensors<"v_t" | "vOld_t" | "target_t"> & { readonly epsilon: number }): Tensor => {
   expectShape("clippedValueLoss", v_t.shape, { vOld_t, target_t })
   const error = square(sub(v_t, target_t))
   const clipped = add(vOld_t, clip(sub(v_t, vOld_t), -epsilon, epsilon))
@@ -211,5 +175,5 @@ export const behaviourCloning = (logProbability_t: Tensor): Tensor => neg(mean(l
  */
 export const accuracy = (chosen: Tensor, actions: Tensor): Tensor => {
   expectShape("accuracy", actions.shape, { chosen })
-  return mean(cast(equal(chosen, actions), "f32"))
+  return mean(cast(Graph.equal(chosen, actions), "f32"))
 }

@@ -1,7 +1,7 @@
 import { add, argMax, max, mean, mul, oneHot, stopGradient, sum } from "../graph/ops.ts"
 import { fail } from "../graph/ops/core.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { expectShape } from "./shapes.ts"
+import { expectShape, type Tensors } from "./shapes.ts"
 
 /**
  * Targets and losses of algorithms that learn the values of discrete actions.
@@ -51,17 +51,9 @@ export const qLearningValue = ({ q_t }: { readonly q_t: Tensor }): Tensor => max
 
 /**
  * The value that double Q-learning gives to the next observation (van Hasselt et al. 2015, arXiv:1509.06461): the online
- * network selects the action and the target network evaluates it, Q′(s_t, argmaxₐ Q(s_t, a)).
+ * network's values `selector_t` select the action and the target network's `q_t` evaluate it, Q′(s_t, argmaxₐ Q(s_t, a)).
  */
-export const doubleQValue = ({
-  q_t,
-  selector_t,
-}: {
-  /** The target network's values, of shape [rows, actions]. */
-  readonly q_t: Tensor
-  /** The online network's values, of shape [rows, actions]. */
-  readonly selector_t: Tensor
-}): Tensor => {
+export const doubleQValue = ({ q_t, selector_t }: Tensors<"q_t" | "selector_t">): Tensor => {
   expectShape("doubleQValue", q_t.shape, { selector_t })
   return valueOfAction(q_t, argMax(selector_t))
 }

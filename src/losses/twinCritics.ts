@@ -1,7 +1,7 @@
 import { add, clip, mean, minimum, mul, neg, reshape, square, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { tdTarget } from "./qLearning.ts"
-import { expectShape } from "./shapes.ts"
+import { expectShape, type Tensors } from "./shapes.ts"
 
 /**
  * Targets and losses of TD3 and SAC, which learn a policy over real numbers with two critics.
@@ -36,7 +36,7 @@ export const clippedDoubleQTarget = ({ r_t, discount_t, q_t }: Transition): Tens
 
 /**
  * The target of soft Q-learning (Haarnoja et al. 2018, arXiv:1812.05905, equations 2 and 3): the policy's entropy is part
- * of the value. y = r_t + discount_t · (min(Q′₁, Q′₂) − α log π(a′ | s_t)).
+ * of the value. y = r_t + discount_t · (min(Q′₁, Q′₂) − α log π(a′ | s_t)), where a′ is the action whose values are `q_t`.
  */
 export const softTarget = ({
   r_t,
@@ -44,11 +44,7 @@ export const softTarget = ({
   q_t,
   logProbability_t,
   alpha,
-}: Transition & {
-  /** The log probability of the action whose values are `q_t`. */
-  readonly logProbability_t: Tensor
-  readonly alpha: Tensor | number
-}): Tensor => {
+}: Transition & Tensors<"logProbability_t"> & { readonly alpha: Tensor | number }): Tensor => {
   expectShape("softTarget", q_t[0].shape, { logProbability_t })
   return tdTarget({ r_t, discount_t, v_t: sub(minimum(q_t[0], q_t[1]), mul(alpha, logProbability_t)) })
 }
@@ -57,10 +53,7 @@ export const softTarget = ({
 export const twinCriticLoss = ({
   q_tm1: [first, second],
   target,
-}: {
-  readonly q_tm1: TwinValues
-  readonly target: Tensor
-}): Tensor => {
+}: Tensors<"target"> & { readonly q_tm1: TwinValues }): Tensor => {
   expectShape("twinCriticLoss", target.shape, { first, second })
   return mean(add(square(sub(first, target)), square(sub(second, target))))
 }
@@ -73,11 +66,7 @@ export const softPolicyLoss = ({
   q,
   logProbability,
   alpha,
-}: {
-  readonly q: TwinValues
-  readonly logProbability: Tensor
-  readonly alpha: Tensor | number
-}): Tensor => {
+}: Tensors<"logProbability"> & { readonly q: TwinValues; readonly alpha: Tensor | number }): Tensor => {
   expectShape("softPolicyLoss", logProbability.shape, { first: q[0], second: q[1] })
   return mean(sub(mul(alpha, logProbability), minimum(q[0], q[1])))
 }
@@ -89,10 +78,8 @@ export const softPolicyLoss = ({
 export const temperatureGradient = ({
   logProbability,
   targetEntropy,
-}: {
-  readonly logProbability: Tensor
-  readonly targetEntropy: number
-}): Tensor => reshape(neg(mean(add(logProbability, targetEntropy))), [1])
+}: Tensors<"logProbability"> & { readonly targetEntropy: number }): Tensor =>
+  reshape(neg(mean(add(logProbability, targetEntropy))), [1])
 
 /**
  * The policy loss of TD3, the deterministic policy gradient (Silver et al. 2014): −E[Q₁(s, μ(s))].
@@ -101,20 +88,14 @@ export const deterministicPolicyLoss = (q: Tensor): Tensor => neg(mean(q))
 
 /**
  * The target action of TD3 (equation 14): clipped noise smooths the value over nearby actions, which are from −1 to 1.
- * a′ = clip(μ′(s_t) + clip(ε σ, −c, c), −1, 1).
+ * a′ = clip(μ′(s_t) + clip(ε σ, −c, c), −1, 1), with standard normal ε.
  */
 export const smoothedAction = ({
   action,
   noise,
   deviation,
   bound,
-}: {
-  readonly action: Tensor
-  /** Standard normal random numbers, of the action's shape. */
-  readonly noise: Tensor
-  readonly deviation: number
-  readonly bound: number
-}): Tensor => {
+}: Tensors<"action" | "noise"> & { readonly deviation: number; readonly bound: number }): Tensor => {
   expectShape("smoothedAction", action.shape, { noise })
   return clip(add(action, clip(mul(noise, deviation), -bound, bound)), -1, 1)
 }

@@ -181,7 +181,8 @@ describe("frames", () => {
         const frames = new Frames(given.length, 3)
         for (const [index, row] of given.entries()) frames.write(index, Float32Array.from(row), 0)
         const again = new Frames(given.length, 3)
-        again.restore(frames.state("frames"), "frames")
+        const filled = { numEnvs: 1, capacity: given.length, used: given.length }
+        again.restore(frames.state("frames", filled), "frames", filled)
         const read = new Float32Array(3)
         for (const [index, row] of given.entries()) {
           for (const each of [frames, again]) {

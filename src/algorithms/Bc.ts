@@ -6,6 +6,7 @@ import { mean, mul, sub } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
 import { type Layout, layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
+import { policies } from "../learner/acting.ts"
 import {
   type Algorithm,
   define,
@@ -16,11 +17,11 @@ import {
 } from "../learner/Algorithm.ts"
 import { Averages } from "../learner/Averages.ts"
 import { type Action, actionColumn, type Arrays, f32, type F32, feedsOf } from "../learner/Batch.ts"
+import { batchSpec } from "../learner/batchProgram.ts"
 import { build } from "../learner/build.ts"
 import type { Demonstrations } from "../learner/Demonstrations.ts"
 import { descend, netOf } from "../learner/descent.ts"
-import { learnerPolicy, namedVector, onnxPolicy, restoreState, statesOf } from "../learner/learnerState.ts"
-import { batchSpec, policySpec } from "../learner/programs.ts"
+import { namedVector, savedState, statesOf } from "../learner/learnerState.ts"
 import { learningRateOf } from "../learner/rollout/fields.ts"
 import { accuracy, behaviourCloning } from "../losses/policyGradient.ts"
 import { type ActorCritic, actorCritic } from "../model/ActorCritic.ts"
@@ -111,7 +112,6 @@ const learnFrom = (demonstrations: Demonstrations) =>
     const averages = new Averages()
     const fill = batches(demonstrations, task, config.batchSize, feedsOf(columnsOf(task), update.feeds))
     const learningRate = learningRateOf(config)
-    const acting = { name: "bc", task, actor: network, layout: parameters }
     return {
       devices: { [update.name]: update.device },
       plays: "nothing",
@@ -128,18 +128,14 @@ const learnFrom = (demonstrations: Demonstrations) =>
         yield* averages.checkFinite(`update ${iteration + 1}`)
       }),
       metrics: () => averages.take(),
-      policy: (count, options) =>
-        learnerPolicy(backend, () => policySpec(acting, count, options), update.read("theta")),
-      exportPolicy: (preprocess = (observations) => observations) =>
-        onnxPolicy(() => policySpec(acting, 1, { preprocess }), update.read("theta")),
-      ...(network.dense === undefined ? {} : { dense: network.dense }),
+      ...policies(backend, { name: "bc", task, actor: network, layout: parameters }, update.read("theta")),
       weights: Effect.map(update.read("theta"), parameters.toNamed),
       state: Effect.map(optimiser.read, (optimizer) => ({ optimizer })),
-      restore: (weights, saved) =>
-        restoreState(function* (files) {
-          yield* update.write("theta", yield* files.weights(parameters, weights))
-          yield* optimiser.restore(files, "optimizer")
-        }, saved),
+      restore: Effect.fnUntraced(function* (weights, saved) {
+        const files = savedState(saved)
+        yield* update.write("theta", yield* files.weights(parameters, weights))
+        yield* optimiser.restore(files, "optimizer")
+      }),
     }
   })
 

@@ -7,12 +7,12 @@ import { activations, mlp } from "../graph/layers.ts"
 import { add, argMax, input, matmul, reshape, slice, state } from "../graph/ops.ts"
 import { layout } from "../graph/Parameters.ts"
 import { sizeOf as elements, type Tensor } from "../graph/Tensor.ts"
+import { policies } from "../learner/acting.ts"
 import { type Algorithm, define, type Learner, type SetupError, type Task } from "../learner/Algorithm.ts"
 import { Averages } from "../learner/Averages.ts"
 import { build } from "../learner/build.ts"
 import { drive } from "../learner/drive.ts"
-import { copyInto, learnerPolicy, namedVector, onnxPolicy, restoreState } from "../learner/learnerState.ts"
-import { policySpec } from "../learner/programs.ts"
+import { copyInto, namedVector, numbersOf, savedState } from "../learner/learnerState.ts"
 import { outputsFor, toEnvAction } from "../model/actions.ts"
 import type { Actor } from "../model/Actor.ts"
 import { stream } from "../rng/Rng.ts"
@@ -128,8 +128,7 @@ const setup = Effect.fnUntraced(function* (
       }
     }),
   )
-  const { actions } = act.results
-  if (actions instanceof Uint8Array) return yield* Effect.die(new TypeError("actions are numbers"))
+  const actions = numbersOf(act.results, "actions")
 
   const theta = parameters.initialise(stream(seed, "weights"))
   const first = new Float64Array(size)
@@ -168,19 +167,23 @@ const setup = Effect.fnUntraced(function* (
     }
   }
 
-  const currentWeights = Effect.sync(() => theta)
   const greedy: Actor["greedy"] = ({ weights, observations }) => ({
     actions: actionOf(actionSpace, network.apply(weights, observations)),
   })
   const actor: Actor = {
     parameters: network.parameters,
+    dense: {
+      layers: [...config.hidden, outputs].map((_, index) => ({
+        names: [`actor.${index}`],
+        activation: index < config.hidden.length ? config.activation : "identity",
+      })),
+    },
     noiseSize: 0,
     memorySize: 0,
     keeps: [],
     act: (observing) => ({ ...greedy(observing), kept: {} }),
     greedy,
   }
-  const acting = { name: "es", task, actor, layout: parameters }
 
   return {
     devices: { [act.name]: act.device },
@@ -217,28 +220,24 @@ const setup = Effect.fnUntraced(function* (
         averages.add("losses/fitness", meanOf(returns))
       }),
     metrics: () => averages.take(),
-    policy: (count, options) => learnerPolicy(backend, () => policySpec(acting, count, options), currentWeights),
-    exportPolicy: (preprocess = (observations) => observations) =>
-      onnxPolicy(() => policySpec(acting, 1, { preprocess }), currentWeights),
-    dense: {
-      layers: [...config.hidden, outputs].map((_, index) => ({
-        names: [`actor.${index}`],
-        activation: index < config.hidden.length ? config.activation : "identity",
-      })),
-    },
+    ...policies(
+      backend,
+      { name: "es", task, actor, layout: parameters },
+      Effect.sync(() => theta),
+    ),
     weights: Effect.sync(() => parameters.toNamed(theta)),
     state: Effect.sync(() => ({
       optimizer: { first: namedVector(first), second: namedVector(second), updates: namedVector(updates) },
     })),
-    restore: (weights, saved) =>
-      restoreState(function* (files) {
-        theta.set(yield* files.weights(parameters, weights))
-        yield* files.use("optimizer", (arrays) => {
-          copyInto(arrays, "first", first)
-          copyInto(arrays, "second", second)
-          copyInto(arrays, "updates", updates)
-        })
-      }, saved),
+    restore: Effect.fnUntraced(function* (weights, saved) {
+      const files = savedState(saved)
+      theta.set(yield* files.weights(parameters, weights))
+      yield* files.use("optimizer", (arrays) => {
+        copyInto(arrays, "first", first)
+        copyInto(arrays, "second", second)
+        copyInto(arrays, "updates", updates)
+      })
+    }),
   }
 })
 

@@ -1,5 +1,4 @@
 import { sizeOf as sizeOfSpace, type Space } from "../env/Space.ts"
-import { input, reshape } from "../graph/ops.ts"
 import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
 
 /**
@@ -71,41 +70,6 @@ export const perUpdate = <C extends Column>(column: C): C => ({ ...column, per: 
 /** Declares the column for the actions of a space. */
 export const actionColumn = (space: Space): Action =>
   space._tag === "Discrete" ? { shape: [], dtype: "i32" } : { shape: [sizeOfSpace(space)], dtype: "f32" }
-
-/** The batch of a graph, and the names of the columns that became inputs of the graph because something read them. */
-interface BatchInputs<C> {
-  readonly batch: Batch<C>
-  readonly inputs: Readonly<Record<string, Tensor>>
-  /** Returns the names of the inputs that differ between minibatches. */
-  readonly gathered: () => ReadonlyArray<string>
-}
-
-/**
- * Makes the columns of `sequences` sequences of `steps` rows each into inputs of a graph. A column becomes an input when it
- * is first read, so a program has no input that it does not use. `steps` is 1 if a row is not part of a sequence.
- */
-export function batchInputs<C extends Columns>(columns: C, sequences: number, steps?: number): BatchInputs<C>
-export function batchInputs(columns: Columns, sequences: number, steps = 1): BatchInputs<Columns> {
-  const inputs: Record<string, Tensor> = {}
-  const read = new Map<string, Tensor>()
-  const tensorOf = (name: string, { shape, dtype, per }: Column): Tensor => {
-    if (per === "update") return (inputs[name] = input(name, shape, dtype))
-    if (per === "sequence" || steps === 1) return (inputs[name] = input(name, [sequences, ...shape], dtype))
-    inputs[name] = input(name, [sequences, steps * sizeOf(shape)], dtype)
-    return reshape(inputs[name], [sequences * steps, ...shape])
-  }
-  const batch: Record<string, Tensor> = {}
-  for (const [name, column] of Object.entries(columns)) {
-    const get = (): Tensor => {
-      const tensor = read.get(name) ?? tensorOf(name, column)
-      read.set(name, tensor)
-      return tensor
-    }
-    Object.defineProperty(batch, name, { enumerable: true, get })
-  }
-  const gathered = () => Object.keys(inputs).filter((name) => columns[name].per !== "update")
-  return { batch, inputs, gathered }
-}
 
 /**
  * Makes the arrays of columns of `rows` rows. If `shared` has an array of the right length, it is used instead of a new one:

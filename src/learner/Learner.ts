@@ -39,29 +39,21 @@
  * ```
  */
 export { Averages } from "./Averages.ts"
-export {
-  type Action,
-  actionColumn,
-  type Arrays,
-  arraysOf,
-  type Batch,
-  type Column,
-  type Columns,
-  f32,
-  type F32,
-  feedsOf,
-  i32,
-  type I32,
-  perUpdate,
-} from "./Batch.ts"
+export * from "./Batch.ts"
 export { build } from "./build.ts"
 export { descend, type Net, netOf } from "./descent.ts"
 export { epsilonGreedy, epsilonSchedule, explorationFields } from "./exploration.ts"
 export { addLosses, type Loss } from "./Loss.ts"
 export { needsBoundedBox, needsChoices, needsImagesAndChoices } from "./requirements.ts"
 export { Prioritised, type ReplayConfig, replayFields } from "./replay/fields.ts"
-export type { ReplayColumns } from "./replay/columns.ts"
-export { type ReplayExperience, replayExperience, withPriorities, withTargets } from "./replay/ReplayExperience.ts"
+
+export {
+  type ReplayColumns,
+  type ReplayExperience,
+  replayExperience,
+  withPriorities,
+  withTargets,
+} from "./replay/ReplayExperience.ts"
 export { type Learning, replayLearner, type Update } from "./replay/ReplayLearner.ts"
 export { adamStep, everyNth, polyak } from "./replay/steps.ts"
 export {

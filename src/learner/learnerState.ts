@@ -1,51 +1,15 @@
 import { Effect } from "effect"
-import type { Backend, BackendError, Program } from "../backend/Backend.ts"
+import type { Program } from "../backend/Backend.ts"
+import { attempt } from "../config/attempt.ts"
 import { EnvError } from "../env/EnvError.ts"
-import type { GraphError } from "../graph/GraphError.ts"
-import { toOnnx } from "../graph/onnx/export.ts"
 import type { Layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
-import { sizeOf } from "../graph/Tensor.ts"
-import { LearningError, type LearnerState, type NamedArrays, type NamedTensors, type Policy } from "./Algorithm.ts"
+import { LearningError, type LearnerState, type NamedArrays, type NamedTensors } from "./Algorithm.ts"
 import { build } from "./build.ts"
 
-/** Helpers of learners: they compile and export the policy, and save and restore the state of a learner. */
-
-/** Compiles a policy that takes its weights from a learner. The policy's memory, if it has one, begins as zeros. */
-export const learnerPolicy = Effect.fnUntraced(function* (
-  backend: Backend["Service"],
-  specOf: () => ProgramSpec,
-  weights: Effect.Effect<Float32Array, BackendError>,
-) {
-  const spec = yield* build(specOf)
-  const program = yield* backend.compile(spec)
-  const { actions } = program.results
-  const { observations, noise } = program.feeds
-  if (!(observations instanceof Float32Array) || actions instanceof Uint8Array) {
-    return yield* Effect.die(new TypeError("a policy maps float32 observations to numbers"))
-  }
-  const memories = Object.entries(spec.state).filter(([name]) => name !== "theta")
-  const refresh = Effect.gen(function* () {
-    yield* program.write("theta", yield* weights)
-    for (const [name, { tensor }] of memories) yield* program.write(name, new Float32Array(sizeOf(tensor.shape)))
-  })
-  return {
-    program,
-    observations,
-    noise: noise instanceof Float32Array ? noise : undefined,
-    actions,
-    refresh,
-  } satisfies Policy
-})
+/** Saves and restores the state of a learner. */
 
 type NamedVector = NamedArrays[string]
-
-/** Encodes a policy with its weights as an ONNX model. */
-export const onnxPolicy = (
-  specOf: () => ProgramSpec,
-  weights: Effect.Effect<Float32Array, BackendError>,
-): Effect.Effect<Uint8Array, GraphError | BackendError> =>
-  Effect.flatMap(weights, (theta) => build(() => toOnnx(specOf(), { weightsAsInitializers: { theta } })))
 
 export const namedVector = <A extends NamedArrays[string]["data"]>(
   data: A,
@@ -56,6 +20,13 @@ export const floatsOf = (columns: Readonly<Record<string, unknown>>, name: strin
   const column = columns[name]
   if (column instanceof Float32Array) return column
   throw new TypeError(`${name}: expected a Float32Array`)
+}
+
+/** Returns the array of this name; throws unless it holds real or whole numbers. */
+export const numbersOf = (columns: Readonly<Record<string, unknown>>, name: string): Float32Array | Int32Array => {
+  const column = columns[name]
+  if (column instanceof Float32Array || column instanceof Int32Array) return column
+  throw new TypeError(`${name}: expected a Float32Array or an Int32Array`)
 }
 
 /** Returns functions that read and restore the states of a program, except for those that are saved elsewhere. */
@@ -75,59 +46,40 @@ export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: Readonl
   }
 }
 
-/** The arrays of a checkpoint, from which a learner reads by file, name and shape. */
-export interface SavedState {
-  readonly weights: (layout: Layout, named: NamedTensors) => Effect.Effect<Float32Array, LearningError>
-  readonly floats: (
-    file: string,
-    name: string,
-    shape: ReadonlyArray<number>,
-  ) => Effect.Effect<Float32Array, LearningError>
-  /** Passes a whole file to a function that restores something, and throws a Misfit if it does not fit. */
-  readonly use: (file: string, restore: (arrays: NamedArrays) => void) => Effect.Effect<void, LearningError>
-}
-
 /** An array of a checkpoint is missing, or does not fit the learner. */
 export class Misfit extends Error {}
 
-export const restoreState = (
-  body: (files: SavedState) => Generator<Effect.Effect<unknown, LearningError | BackendError>, void, never>,
-  saved: LearnerState,
-): Effect.Effect<void, LearningError | BackendError> => {
+/** Reads the arrays of a checkpoint by file, name and shape; what is missing or does not fit is a LearningError. */
+export const savedState = (saved: LearnerState) => {
   const misfit = (message: string): LearningError => new LearningError({ message })
-  const missingFile = (file: string): string => `${file}: the file is missing from the checkpoint`
-  return Effect.gen(() =>
-    body({
-      weights: (layout, named) =>
-        Effect.mapError(
-          build(() => layout.fromNamed(named)),
-          (error) => misfit(error.message),
-        ),
-      floats: (file, name, shape) => {
-        if (saved[file] === undefined) return Effect.fail(misfit(missingFile(file)))
-        const array = saved[file][name]
-        if (array === undefined) return Effect.fail(misfit(`${file}: "${name}" is missing`))
-        if (!(array.data instanceof Float32Array) || array.shape.join() !== shape.join()) {
-          const actual = `${array.data.constructor.name} of shape [${array.shape.join(", ")}]`
-          return Effect.fail(
-            misfit(`${file}: "${name}": expected a Float32Array of shape [${shape.join(", ")}], found a ${actual}`),
-          )
-        }
-        return Effect.succeed(array.data)
-      },
-      use: (file, restore) =>
-        Effect.suspend(() => {
-          try {
-            if (saved[file] === undefined) return Effect.fail(misfit(missingFile(file)))
-            return Effect.succeed(restore(saved[file]))
-          } catch (error) {
-            const expected = error instanceof Misfit || error instanceof EnvError
-            return expected ? Effect.fail(misfit(`${file}: ${error.message}`)) : Effect.die(error)
-          }
-        }),
-    }),
-  )
+
+  /** Passes a whole file to a function that reads or restores something, and throws a Misfit if it does not fit. */
+  const use = <A>(file: string, read: (arrays: NamedArrays) => A): Effect.Effect<A, LearningError> =>
+    saved[file] === undefined
+      ? Effect.fail(misfit(`${file}: the file is missing from the checkpoint`))
+      : Effect.mapError(
+          attempt(() => read(saved[file]), Misfit, EnvError),
+          ({ message }) => misfit(`${file}: ${message}`),
+        )
+
+  return {
+    use,
+    floats: (file: string, name: string, shape: ReadonlyArray<number>): Effect.Effect<Float32Array, LearningError> =>
+      use(file, (arrays) => {
+        const array = arrays[name]
+        if (array === undefined) throw new Misfit(`"${name}" is missing`)
+        if (array.data instanceof Float32Array && array.shape.join() === shape.join()) return array.data
+        const actual = `${array.data.constructor.name} of shape [${array.shape.join(", ")}]`
+        throw new Misfit(`"${name}": expected a Float32Array of shape [${shape.join(", ")}], found a ${actual}`)
+      }),
+    weights: (layout: Layout, named: NamedTensors): Effect.Effect<Float32Array, LearningError> =>
+      Effect.mapError(
+        build(() => layout.fromNamed(named)),
+        ({ message }) => misfit(message),
+      ),
+  }
 }
+export type SavedState = ReturnType<typeof savedState>
 
 /** Copies an array of a checkpoint into an existing one of the same kind and length; throws a Misfit otherwise. */
 export const copyInto = (

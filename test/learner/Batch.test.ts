@@ -7,37 +7,54 @@ import {
   type Arrays,
   arraysOf,
   type Batch,
-  batchInputs,
+  type Columns,
   f32,
   type F32,
   feedsOf,
 } from "../../src/learner/Batch.ts"
+import { batchSpec } from "../../src/learner/batchProgram.ts"
 
 const columns = { observations: f32(4), actions: actionColumn(Space.discrete(2)), advantages: f32() }
 
 describe("a typed batch", () => {
+  /** Describes a program in minibatches over 8 rows in sequences, and returns the batch that its graph read. */
+  const program = <C extends Columns>(columns: C, steps: number, read: (batch: Batch<C>) => void) =>
+    batchSpec({
+      name: "test",
+      columns,
+      sequences: 8 / steps,
+      steps,
+      minibatches: { rows: 8, count: 1 },
+      build: ({ batch }) => {
+        read(batch)
+        return { states: {}, outputs: {} }
+      },
+    })
+
   it("makes an input of each column that is read, and of no other", () => {
-    const { batch, inputs, gathered } = batchInputs(columns, 8)
-    mean(add(batch.advantages, batch.advantages))
-    assert.deepStrictEqual(Object.keys(inputs), ["advantages"])
-    assert.deepStrictEqual(batch.observations.shape, [8, 4])
-    assert.deepStrictEqual([batch.actions.shape, batch.actions.dtype], [[8], "i32"])
-    assert.sameMembers([...gathered()], ["advantages", "observations", "actions"])
+    assert.deepStrictEqual(Object.keys(program(columns, 1, (batch) => void batch.advantages).inputs), ["advantages"])
+    const { inputs, minibatches } = program(columns, 1, (batch) => {
+      mean(add(batch.advantages, batch.advantages))
+      assert.deepStrictEqual(batch.observations.shape, [8, 4])
+      assert.deepStrictEqual([batch.actions.shape, batch.actions.dtype], [[8], "i32"])
+    })
+    assert.deepStrictEqual(Object.keys(inputs), ["advantages", "observations", "actions"])
+    assert.sameMembers([...(minibatches?.gathered ?? [])], ["advantages", "observations", "actions"])
   })
 
   it("is fed sequences whole, and read row by row", () => {
     const memory = { ...f32(3), per: "sequence" } as const
-    const { batch, inputs } = batchInputs({ ...columns, memory }, 2, 5)
-    assert.deepStrictEqual(batch.observations.shape, [10, 4])
-    assert.deepStrictEqual(inputs.observations.shape, [2, 20])
-    assert.deepStrictEqual(batch.memory.shape, [2, 3])
+    const { inputs } = program({ ...columns, memory }, 4, (batch) => {
+      assert.deepStrictEqual(batch.observations.shape, [8, 4])
+      assert.deepStrictEqual(batch.memory.shape, [2, 3])
+    })
+    assert.deepStrictEqual(inputs.observations.shape, [2, 16])
   })
 
   it("does not gather a column that is the same for the whole update", () => {
     const ready = { ...f32(), per: "update" } as const
-    const { batch, gathered } = batchInputs({ ...columns, ready }, 8)
-    assert.deepStrictEqual(batch.ready.shape, [])
-    assert.deepStrictEqual(gathered(), [])
+    const { minibatches } = program({ ...columns, ready }, 1, (batch) => assert.deepStrictEqual(batch.ready.shape, []))
+    assert.deepStrictEqual(minibatches?.gathered, [])
   })
 
   it("has arrays of its rows: shared ones where they fit, else new ones", () => {

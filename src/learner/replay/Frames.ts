@@ -35,17 +35,13 @@ export class Frames {
     for (let at = 0; at < width; at++) into[offset + at] = data[base + at]
   }
 
-  state(name: string, filled = this.whole): NamedArrays {
+  state(name: string, filled: Filled): NamedArrays {
     return filledPart(name, this.data, this.width, filled)
   }
 
-  restore(arrays: NamedArrays, name: string, filled = this.whole): void {
+  restore(arrays: NamedArrays, name: string, filled: Filled): void {
     const isFloat = (arrays[name] ?? arrays[`${name}.0`])?.data instanceof Float32Array
     this.data = isFloat ? new Float32Array(this.count * this.width) : new Uint8Array(this.count * this.width)
     restoreFilled(arrays, name, this.data, this.width, filled)
-  }
-
-  private get whole(): Filled {
-    return { numEnvs: 1, capacity: this.count, used: this.count }
   }
 }

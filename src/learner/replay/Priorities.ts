@@ -1,28 +1,16 @@
+import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
+import type { Prioritised } from "./fields.ts"
+import type { Replay } from "./Replay.ts"
+import type { ReplayExperience } from "./ReplayExperience.ts"
 import { type Filled, filledPart, restoreFilled } from "./storage.ts"
-import type { Stream } from "../../rng/Rng.ts"
 
 /**
- * Draws places in proportion to their priorities (Schaul et al. 2015, arXiv:1511.05952) with a tree of sums. Drawing a place
- * or changing a priority takes time proportional to the logarithm of the number of places.
+ * Draws places in proportion to their priorities with a tree of sums. Drawing a place or changing a priority takes time
+ * proportional to the logarithm of the number of places.
  */
-interface Priorities {
-  readonly set: (place: number, priority: number) => void
-  /** Gives a new place the greatest priority so far, so that it is likely to be drawn soon. */
-  readonly setNew: (place: number) => void
-  /** Sets the priority of a place to 0, so that it is never drawn. */
-  readonly clear: (place: number) => void
-  readonly get: (place: number) => number
-  readonly total: () => number
-  /** Draws places: the total of all priorities is divided into equal parts, and each part gives one place. */
-  readonly draw: (random: Stream, places: Int32Array) => void
-  /** The priorities of the filled places; all other priorities are 0. */
-  readonly state: (filled: Filled) => NamedArrays
-  readonly restore: (arrays: NamedArrays, filled: Filled) => void
-}
-
-export const makePriorities = (capacity: number): Priorities => {
+export const makePriorities = (capacity: number) => {
   let leaves = 1
   while (leaves < capacity) leaves *= 2
   /** The sums of a binary tree: node i has the children 2i and 2i + 1, and the second half of the array holds the leaves. */
@@ -53,25 +41,82 @@ export const makePriorities = (capacity: number): Priorities => {
 
   return {
     set,
-    setNew: (place) => set(place, greatest[0]),
-    clear: (place) => set(place, 0),
-    get: (place) => sums[leaves + place],
-    total: () => sums[1],
-    draw: (random, places) => {
+    /** Gives a new place the greatest priority so far, so that it is likely to be drawn soon. */
+    setNew: (place: number): void => set(place, greatest[0]),
+    /** Sets the priority of a place to 0, so that it is never drawn. */
+    clear: (place: number): void => set(place, 0),
+    get: (place: number): number => sums[leaves + place],
+    total: (): number => sums[1],
+    /** Divides the total of all priorities into equal parts, and draws a place in each part. */
+    draw: (random: Stream, places: Int32Array): void => {
       const part = sums[1] / places.length
       for (let index = 0; index < places.length; index++) {
         places[index] = find((index + random.uniformDouble()) * part)
       }
     },
-    state: (filled) => ({
+    /** Returns the priorities of the filled places; all other priorities are 0. */
+    state: (filled: Filled): NamedArrays => ({
       ...filledPart("priorities", sums.subarray(leaves), 1, filled),
       greatestPriority: namedVector(greatest),
     }),
-    restore: (arrays, filled) => {
+    restore: (arrays: NamedArrays, filled: Filled): void => {
       sums.fill(0)
       restoreFilled(arrays, "priorities", sums.subarray(leaves), 1, filled)
       copyInto(arrays, "greatestPriority", greatest)
       for (let node = leaves - 1; node >= 1; node--) sums[node] = sums[2 * node] + sums[2 * node + 1]
     },
+  }
+}
+
+/**
+ * Draws the transitions of a replay buffer by prioritised replay (Schaul et al. 2015, arXiv:1511.05952), with proportional
+ * priorities:
+ *
+ * P(i) = pᵢ / Σ p with pᵢ = (|δᵢ| + ε)^α, and importance weights wᵢ = (N P(i))^−β / max w.
+ */
+export const prioritisedDraws = (
+  { alpha, beta, epsilon }: Prioritised,
+  replay: Replay,
+  { task: { numEnvs }, config: { nsteps, batchSize } }: Pick<ReplayExperience<string, never>, "task" | "config">,
+  importance: Float32Array,
+) => {
+  const priorities = makePriorities(replay.capacity)
+  const drawn = new Int32Array(batchSize)
+  return {
+    /**
+     * Records the step that was just added. A step can be drawn once all rewards of its transition have arrived. The
+     * current step, which has no action yet, is never drawn.
+     */
+    added: (): void => {
+      const drawable = replay.size() > 0
+      for (let env = 0; env < numEnvs; env++) {
+        priorities.clear(replay.placeOf(env, 0))
+        if (drawable) priorities.setNew(replay.placeOf(env, nsteps))
+      }
+    },
+    /** Draws transitions, and fills `importance` with their weights. `progress` is the share of the run that is over, from 0 to 1. */
+    draw: (random: Stream, progress: number, places: Int32Array): void => {
+      const correction = beta + (1 - beta) * progress
+      const count = replay.size()
+      for (let start = 0; start < places.length; start += batchSize) {
+        priorities.draw(random, drawn)
+        places.set(drawn, start)
+        let greatest = 0
+        for (let row = 0; row < batchSize; row++) {
+          const weight = ((count * priorities.get(drawn[row])) / priorities.total()) ** -correction
+          importance[start + row] = weight
+          if (weight > greatest) greatest = weight
+        }
+        for (let row = 0; row < batchSize; row++) importance[start + row] /= greatest
+      }
+    },
+    /** Records the errors of the transitions that were drawn last. */
+    learned: (places: Int32Array, errors: ArrayLike<number>): void => {
+      for (let row = 0; row < places.length; row++) {
+        priorities.set(places[row], (Math.abs(errors[row]) + epsilon) ** alpha)
+      }
+    },
+    state: (): NamedArrays => priorities.state(replay.filled()),
+    restore: (arrays: NamedArrays): void => priorities.restore(arrays, replay.filled()),
   }
 }

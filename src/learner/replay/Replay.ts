@@ -3,38 +3,9 @@ import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import type { Arrays } from "../Batch.ts"
 import { copyInto, Misfit, namedVector } from "../learnerState.ts"
-import type { ReplayColumns } from "./columns.ts"
 import { Frames } from "./Frames.ts"
+import type { ReplayColumns } from "./ReplayExperience.ts"
 import { type Filled, filledPart, restoreFilled } from "./storage.ts"
-
-/**
- * A replay buffer: the newest `capacity` steps of N envs, in one ring for each env.
- *
- * A step is an observation, the action taken there, the reward, and whether the episode ended. Its next observation is the
- * env's next step in the ring, so no observation is stored twice; the final observations of episodes are stored in a separate
- * array. A *place* is the index of a step in the buffer. All numbers of a step except images are contiguous, and so are the
- * steps of an env, so that a transition is read from one region of memory.
- */
-export interface Replay {
-  /** The number of transitions that can be drawn. */
-  readonly size: () => number
-  /** Stores the envs' observations before their first step. */
-  readonly begin: (envs: BatchEnv) => void
-  /** Stores the actions and their results. Call it when the envs have taken the step and show the next observations. */
-  readonly add: (actions: Float32Array | Int32Array, envs: BatchEnv) => void
-  /** Draws the places of transitions, each with the same probability, for `gather`. */
-  readonly draw: (random: Stream, places: Int32Array) => void
-  /** Copies transitions of up to n steps from the buffer to the arrays of a batch. */
-  readonly gather: (places: Int32Array, into: Transitions) => void
-  /** Returns the place of the step that an env took `back` steps ago; 0 is the current step, which has no action yet. */
-  readonly placeOf: (env: number, back: number) => number
-  /** The number of places. */
-  readonly capacity: number
-  readonly filled: () => Filled
-  /** Returns views of the filled part, not copies. */
-  readonly state: () => NamedArrays
-  readonly restore: (arrays: NamedArrays) => void
-}
 
 /** The arrays of a batch, row after row. */
 type Transitions = Arrays<Omit<ReplayColumns, "importance" | "noise">>
@@ -68,7 +39,15 @@ export const replayBytes = (options: ReplayOptions): number => {
   return stepsPerEnvOf(options) * numEnvs * (observationSize * (images ? 1 : 4) + (actionSize + 2) * 4)
 }
 
-export const makeReplay = (options: ReplayOptions): Replay => {
+/**
+ * Makes a replay buffer: the newest `capacity` steps of N envs, in one ring for each env.
+ *
+ * A step is an observation, the action taken there, the reward, and whether the episode ended. Its next observation is the
+ * env's next step in the ring, so no observation is stored twice; the final observations of episodes are stored in a separate
+ * array. A *place* is the index of a step in the buffer. All numbers of a step except images are contiguous, and so are the
+ * steps of an env, so that a transition is read from one region of memory.
+ */
+export const makeReplay = (options: ReplayOptions) => {
   const { numEnvs, observationSize: width, actionSize, gamma, nsteps = 1, images = false } = options
   const stepsPerEnv = stepsPerEnvOf(options)
   const places = stepsPerEnv * numEnvs
@@ -97,6 +76,7 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     for (let at = 0, base = place * rowWidth; at < width; at++) into[to + at] = rows[base + at]
   }
 
+  /** Stores the envs' observations; called as `begin` before their first step. */
   const storeObservations = (envs: BatchEnv): void => {
     for (let env = 0; env < numEnvs; env++) writeObservation(env * stepsPerEnv + head, envs.observations, env)
   }
@@ -104,6 +84,7 @@ export const makeReplay = (options: ReplayOptions): Replay => {
   /** Returns the place of the next step of the same env. */
   const after = (place: number): number => ((place + 1) % stepsPerEnv === 0 ? place + 1 - stepsPerEnv : place + 1)
 
+  /** Stores the actions and their results. Call it when the envs have taken the step and show the next observations. */
   const add = (actions: Float32Array | Int32Array, envs: BatchEnv): void => {
     for (let env = 0; env < numEnvs; env++) {
       const place = env * stepsPerEnv + head
@@ -123,8 +104,10 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     storeObservations(envs)
   }
 
+  /** Returns the number of transitions that can be drawn. */
   const size = (): number => Math.max(0, filled - nsteps + 1) * numEnvs
 
+  /** Draws the places of transitions, each with the same probability, for `gather`. */
   const draw = (random: Stream, into: Int32Array): void => {
     const oldest = (head - filled + stepsPerEnv) % stepsPerEnv
     const perEnv = Math.max(0, filled - nsteps + 1)
@@ -140,6 +123,7 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     }
   }
 
+  /** Copies transitions of up to n steps from the buffer to the arrays of a batch. */
   const gather = (drawn: Int32Array, into: Transitions): void => {
     const { observations, actions, rewards, nextObservations, discounts } = into
     // Reading the endings first, in a loop this short, lets cache misses of many rows overlap; it saves nearly half the time.
@@ -167,14 +151,13 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     }
   }
 
+  /** Returns the place of the step that an env took `back` steps ago; 0 is the current step, which has no action yet. */
   const placeOf = (env: number, back: number): number => env * stepsPerEnv + ((head - back + stepsPerEnv) % stepsPerEnv)
 
-  /**
-   * Returns the filled part. Until a ring is full, its steps start at index 0; the current step counts, because it has an
-   * observation.
-   */
+  /** Returns the filled part; the current step counts, because it has an observation. */
   const filledNow = (): Filled => ({ numEnvs, capacity: stepsPerEnv, used: filled + 1 })
 
+  /** Returns views of the filled part, not copies. */
   const state = (): NamedArrays => ({
     position: namedVector(Int32Array.of(head, filled)),
     ...filledPart("rows", rows, rowWidth, filledNow()),
@@ -186,12 +169,10 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     const position = new Int32Array(2)
     copyInto(arrays, "position", position)
     const [savedHead, savedFilled] = position
-    if (
-      !(savedHead >= 0 && savedHead < stepsPerEnv && (savedFilled === stepsPerEnv - 1 || savedFilled === savedHead))
-    ) {
-      throw new Misfit(
-        `"position" is [${position.join(", ")}], which is not possible in a ring of ${stepsPerEnv} steps`,
-      )
+    const isFull = savedFilled === stepsPerEnv - 1
+    if (!(savedHead >= 0 && savedHead < stepsPerEnv && (isFull || savedFilled === savedHead))) {
+      const ring = `a ring of ${stepsPerEnv} steps`
+      throw new Misfit(`"position" is [${position.join(", ")}], which is not possible in ${ring}`)
     }
     head = savedHead
     filled = savedFilled
@@ -213,6 +194,7 @@ export const makeReplay = (options: ReplayOptions): Replay => {
     restore,
   }
 }
+export type Replay = ReturnType<typeof makeReplay>
 
 /** Stores final observations by the place of their step, in a separate array because they are few. */
 const makeFinals = (width: number) => {

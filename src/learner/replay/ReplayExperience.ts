@@ -1,9 +1,10 @@
+import { sizeOf } from "../../env/Space.ts"
 import type { Schedule } from "../../graph/schedules.ts"
 import type { Actor } from "../../model/Actor.ts"
 import type { Declarations } from "../../model/trunk.ts"
 import type { Task } from "../Algorithm.ts"
+import { actionColumn, f32 } from "../Batch.ts"
 import type { Prioritised, ReplayConfig } from "./fields.ts"
-import { prioritisedSampling, type Sampling, uniformSampling } from "./Sampler.ts"
 
 /**
  * Describes what a replay learner learns from: how it acts, its networks, and how it draws transitions from its replay
@@ -15,7 +16,7 @@ export interface ReplayExperience<Name extends string, Target extends Name | "ac
   readonly targets: ReadonlyArray<Target>
   /** The number of env steps after which networks are copied to their target networks; undefined if the update moves them. */
   readonly copyTargetsEvery?: number | undefined
-  readonly sampling: Sampling
+  readonly priorities: Prioritised | null
 }
 
 export interface ExperienceOptions<Name extends string> {
@@ -42,7 +43,7 @@ export interface ExperienceOptions<Name extends string> {
  */
 export const replayExperience = <Name extends string>(
   options: ExperienceOptions<Name>,
-): ReplayExperience<Name, never> => ({ ...options, targets: [], sampling: uniformSampling })
+): ReplayExperience<Name, never> => ({ ...options, targets: [], priorities: null })
 
 /**
  * Gives networks a target network, which starts with the same weights. With `copyEvery` it is copied again after this
@@ -58,5 +59,21 @@ export const withTargets = <Name extends string, Target extends Name | "actor">(
 export const withPriorities = <Name extends string, Target extends Name | "actor">(
   experience: ReplayExperience<Name, Target>,
   priorities: Prioritised | null,
-): ReplayExperience<Name, Target> =>
-  priorities === null ? experience : { ...experience, sampling: prioritisedSampling(priorities) }
+): ReplayExperience<Name, Target> => ({ ...experience, priorities })
+
+/** Declares the columns of a batch of transitions. A program gets only those that its update reads. */
+export const replayColumns = ({ observationSpace, actionSpace }: Task, noiseSize: number) => ({
+  observations: f32(sizeOf(observationSpace)),
+  /** The actions that the env took. */
+  actions: actionColumn(actionSpace),
+  /** The discounted sum of the transition's rewards. */
+  rewards: f32(),
+  nextObservations: f32(sizeOf(observationSpace)),
+  /** The factor of the next observation's value: γⁿ, or 0 where the episode terminated. */
+  discounts: f32(),
+  /** The importance weight of the transition; only an experience made by `withPriorities` has this column. */
+  importance: f32(),
+  /** Uniform random numbers in [0, 1). */
+  noise: f32(noiseSize),
+})
+export type ReplayColumns = ReturnType<typeof replayColumns>

@@ -1,5 +1,5 @@
 import { Effect, Record, type Scope, Struct } from "effect"
-import { Backend, type Program } from "../../backend/Backend.ts"
+import { Backend } from "../../backend/Backend.ts"
 import { ConfigError } from "../../config/Config.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import { sizeOf } from "../../env/Space.ts"
@@ -8,20 +8,19 @@ import { indicesFeed, type ProgramSpec } from "../../graph/Program.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { isImage } from "../../model/trunk.ts"
 import { stream } from "../../rng/Rng.ts"
-import type { Learner, NamedTensors, Position, SetupError, Task } from "../Algorithm.ts"
+import { actSpec, policies } from "../acting.ts"
+import type { Learner, NamedTensors, Position, SetupError } from "../Algorithm.ts"
 import { Averages } from "../Averages.ts"
 import { type Batch, feedsOf } from "../Batch.ts"
+import { batchSpec } from "../batchProgram.ts"
 import { build } from "../build.ts"
 import { netOf } from "../descent.ts"
 import { drive, type Steps } from "../drive.ts"
-import { learnerPolicy, onnxPolicy, restoreState, statesOf } from "../learnerState.ts"
-import { actSpec, batchSpec, policySpec } from "../programs.ts"
+import { floatsOf, numbersOf, savedState, statesOf } from "../learnerState.ts"
 import { randomActions } from "../randomActions.ts"
-import type { ReplayConfig } from "./fields.ts"
-import { makeReplay, type Replay, replayBytes, type ReplayOptions } from "./Replay.ts"
-import { type ReplayColumns, replayColumns } from "./columns.ts"
-import type { ReplayExperience } from "./ReplayExperience.ts"
-import type { Sampler } from "./Sampler.ts"
+import { prioritisedDraws } from "./Priorities.ts"
+import { makeReplay, replayBytes, type ReplayOptions } from "./Replay.ts"
+import { type ReplayColumns, replayColumns, type ReplayExperience } from "./ReplayExperience.ts"
 import type { NamedNet, NextStates } from "./steps.ts"
 import { tooLarge } from "./storage.ts"
 
@@ -64,14 +63,16 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   experience: ReplayExperience<N, T>,
   options: UpdateOptions<N, T, S>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
-  const { name, task, config, actor, exploration, networks, targets, copyTargetsEvery } = experience
+  const { name, task, config, actor, exploration, networks, targets, copyTargetsEvery, priorities } = experience
+  const { numEnvs, seed, actionSpace, totalSteps } = task
+  const { batchSize, gradientSteps, learningStarts, noiseRepeat = 1 } = config
   const replayOptions = yield* checkedReplayOptions(experience)
 
-  // The programs.
+  // The programs: one acts, and one updates the networks.
   const backend = yield* Backend
   const layouts: PerNetwork<N, Layout> = { actor: layout(actor.parameters), ...Record.map(networks, layout) }
   const names = Record.keys(layouts)
-  const acting = { name, task, actor, layout: layouts.actor, explores: exploration !== undefined }
+  const acting = { name, task, actor, layout: layouts.actor, exploration }
   const act = yield* backend.compile(yield* build(() => actSpec(acting)))
   const spec = yield* build(() => updateSpec(experience, options, layouts))
   const update = yield* backend.compile(spec)
@@ -85,39 +86,75 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
     { discard: true },
   )
   const copyToActing = Effect.flatMap(update.read("actor"), (theta) => act.write("theta", theta))
-  for (const key of names) yield* update.write(key, layouts[key].initialise(stream(task.seed, "weights", key)))
+  for (const key of names) yield* update.write(key, layouts[key].initialise(stream(seed, "weights", key)))
   yield* copyTargets
   yield* copyToActing
   for (const [key, value] of Object.entries<number>(options.scalars)) update.feeds[key][0] = value
 
+  // The rollout: acts in the envs, at random before `learningStarts`, and stores every step in the replay buffer.
   const replay = makeReplay(replayOptions)
-  const sampler = experience.sampling.start({ replay, task, config, update })
-  const collect = collector(experience, act, replay, sampler)
-  const prepareUpdate = batchFiller(experience, options.noiseSize, update, replay, sampler)
+  const prioritised =
+    priorities === null
+      ? undefined
+      : prioritisedDraws(priorities, replay, experience, floatsOf(update.feeds, "importance"))
+  const envActions = numbersOf(act.results, "envActions")
+  /** The number of steps that each env takes between two updates. */
+  const steps = Math.ceil(config.trainEvery / numEnvs)
+  const actNoise = new Float32Array(actor.noiseSize * numEnvs)
+  const actRandom = stream(seed, "act")
+  /** The index of the noise that was drawn last; the same noise is used for `noiseRepeat` steps. */
+  let drawn = -1
+  const collect = function* (envs: BatchEnv, { iteration, step }: Position): Steps<number> {
+    if (iteration === 0) replay.begin(envs)
+    for (let t = 0; t < steps; t++) {
+      const now = step + t * numEnvs
+      const draw = Math.floor((iteration * steps + t) / noiseRepeat)
+      if (now < learningStarts) {
+        randomActions(actionSpace, actRandom.child("random", draw), envActions)
+      } else {
+        act.feeds.observations.set(envs.observations)
+        if (draw !== drawn) actRandom.child(draw).fillUniform(actNoise)
+        drawn = draw
+        act.feeds.noise.set(actNoise)
+        if (exploration !== undefined) act.feeds.exploration[0] = exploration(now / totalSteps)
+        yield act
+      }
+      envs.step(envActions)
+      replay.add(envActions, envs)
+      prioritised?.added()
+    }
+    return steps * numEnvs
+  }
+
+  // The update: draws transitions and noise into the feeds of its program.
+  const { importance: _, noise: noiseColumn, ...columns } = replayColumns(task, options.noiseSize)
+  const transitions = feedsOf(columns, update.feeds)
+  const noise = options.noiseSize === 0 ? undefined : feedsOf({ noise: noiseColumn }, update.feeds).noise
+  const places = new Int32Array(batchSize * gradientSteps)
+  if (gradientSteps > 1) for (let row = 0; row < places.length; row++) update.feeds[indicesFeed][row] = row
+  const updateRandom = stream(seed, "update")
   const averages = new Averages()
+  const learn = Effect.fnUntraced(function* ({ iteration, step }: Position) {
+    if (step + steps * numEnvs <= learningStarts || replay.size() < batchSize) return
+    const random = updateRandom.child(iteration)
+    if (prioritised === undefined) replay.draw(random, places)
+    else prioritised.draw(random, Math.min(1, step / totalSteps), places)
+    replay.gather(places, transitions)
+    if (noise !== undefined) random.fillUniform(noise)
+    yield* update.run
+    averages.addResults(update, errorsOutput)
+    yield* averages.checkFinite(`step ${step}`)
+    prioritised?.learned(places, update.results[errorsOutput])
+    yield* copyToActing
+  })
 
   return {
     devices: { [act.name]: act.device, [update.name]: update.device },
     rollout: (envs, position) => drive(() => collect(envs, position)),
-    update: Effect.fnUntraced(function* (position) {
-      const places = prepareUpdate(position)
-      if (places === undefined) return
-      yield* update.run
-      averages.addResults(update, errorsOutput)
-      yield* averages.checkFinite(`step ${position.step}`)
-      sampler.learned(places, update.results[errorsOutput])
-      yield* copyToActing
-    }),
+    update: learn,
     metrics: () => averages.take(),
     ...(copyTargetsEvery === undefined ? {} : { target: { everySteps: copyTargetsEvery, update: copyTargets } }),
-    policy: (numEnvs, policyOptions) => {
-      const final = exploration?.(1)
-      const policy = () => policySpec({ ...acting, exploration: final }, numEnvs, policyOptions)
-      return learnerPolicy(backend, policy, update.read("actor"))
-    },
-    exportPolicy: (preprocess = (observations) => observations) =>
-      onnxPolicy(() => policySpec(acting, 1, { preprocess }), update.read("actor")),
-    ...(actor.dense === undefined ? {} : { dense: actor.dense }),
+    ...policies(backend, acting, update.read("actor")),
     weights: Effect.gen(function* () {
       let named: NamedTensors = {}
       for (const key of names) named = { ...named, ...layouts[key].toNamed(yield* update.read(key)) }
@@ -125,18 +162,18 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
     }),
     state: Effect.map(optimiser.read, (optimizer) => ({
       optimizer,
-      replay: { ...replay.state(), ...sampler.state() },
+      replay: { ...replay.state(), ...prioritised?.state() },
     })),
-    restore: (weights, saved) =>
-      restoreState(function* (files) {
-        for (const key of names) yield* update.write(key, yield* files.weights(layouts[key], weights))
-        yield* optimiser.restore(files, "optimizer")
-        yield* files.use("replay", (arrays) => {
-          replay.restore(arrays)
-          sampler.restore(arrays)
-        })
-        yield* copyToActing
-      }, saved),
+    restore: Effect.fnUntraced(function* (weights, saved) {
+      const files = savedState(saved)
+      for (const key of names) yield* update.write(key, yield* files.weights(layouts[key], weights))
+      yield* optimiser.restore(files, "optimizer")
+      yield* files.use("replay", (arrays) => {
+        replay.restore(arrays)
+        prioritised?.restore(arrays)
+      })
+      yield* copyToActing
+    }),
   }
 })
 
@@ -161,82 +198,6 @@ const checkedReplayOptions = <N extends string, T extends N | "actor">({
   return problem === undefined ? Effect.succeed(options) : wrong(`${bufferSize} transitions ${problem}`)
 }
 
-/** Returns the number of steps that each env takes between two updates. */
-const stepsBetweenUpdates = ({ trainEvery }: ReplayConfig, { numEnvs }: Task): number => Math.ceil(trainEvery / numEnvs)
-
-/**
- * Makes the function that acts in the envs, at random before `learningStarts`, and stores every step in the replay buffer.
- */
-const collector = <N extends string, T extends N | "actor">(
-  { task, config, actor: { noiseSize }, exploration }: ReplayExperience<N, T>,
-  act: Program,
-  replay: Replay,
-  sampler: Sampler,
-) => {
-  const { numEnvs, seed, actionSpace, totalSteps } = task
-  const { learningStarts, noiseRepeat = 1 } = config
-  const { envActions } = act.results
-  if (envActions instanceof Uint8Array) throw new TypeError("actions are numbers")
-  const steps = stepsBetweenUpdates(config, task)
-  const random = stream(seed, "act")
-  const noise = new Float32Array(noiseSize * numEnvs)
-  /** The index of the noise in `noise` that was drawn last; the same noise is used for `noiseRepeat` steps. */
-  let drawn = -1
-
-  return function* (envs: BatchEnv, { iteration, step }: Position): Steps<number> {
-    if (iteration === 0) replay.begin(envs)
-    for (let t = 0; t < steps; t++) {
-      const now = step + t * numEnvs
-      const draw = Math.floor((iteration * steps + t) / noiseRepeat)
-      if (now < learningStarts) {
-        randomActions(actionSpace, random.child("random", draw), envActions)
-      } else {
-        act.feeds.observations.set(envs.observations)
-        if (draw !== drawn) random.child(draw).fillUniform(noise)
-        drawn = draw
-        act.feeds.noise.set(noise)
-        if (exploration !== undefined) act.feeds.exploration[0] = exploration(now / totalSteps)
-        yield act
-      }
-      envs.step(envActions)
-      replay.add(envActions, envs)
-      sampler.added()
-    }
-    return steps * numEnvs
-  }
-}
-
-/**
- * Makes the function that draws the transitions and the noise of an update into the feeds of its program. It returns the
- * transitions' places, or undefined if it is too early for an update.
- */
-const batchFiller = <N extends string, T extends N | "actor">(
-  { task, config }: ReplayExperience<N, T>,
-  noiseSize: number,
-  { feeds }: Program,
-  replay: Replay,
-  sampler: Sampler,
-) => {
-  const { batchSize, gradientSteps, learningStarts } = config
-  const { numEnvs, seed, totalSteps } = task
-  const { importance: _, noise: noiseColumn, ...columns } = replayColumns(task, noiseSize)
-  const transitions = feedsOf(columns, feeds)
-  const noise = noiseSize === 0 ? undefined : feedsOf({ noise: noiseColumn }, feeds).noise
-  const places = new Int32Array(batchSize * gradientSteps)
-  if (gradientSteps > 1) for (let row = 0; row < places.length; row++) feeds[indicesFeed][row] = row
-  const random = stream(seed, "update")
-  const stepsPerIteration = stepsBetweenUpdates(config, task) * numEnvs
-
-  return ({ iteration, step }: Position): Int32Array | undefined => {
-    if (step + stepsPerIteration <= learningStarts || replay.size() < batchSize) return undefined
-    const draws = random.child(iteration)
-    sampler.draw(draws, Math.min(1, step / totalSteps), places)
-    replay.gather(places, transitions)
-    if (noise !== undefined) draws.fillUniform(noise)
-    return places
-  }
-}
-
 /** Returns the name of the state that holds the weights of a network's target network. */
 const targetOf = (name: string): string => `target.${name}`
 
@@ -248,7 +209,7 @@ const errorsOutput = "errors"
  * step.
  */
 const updateSpec = <N extends string, T extends N | "actor", S extends string>(
-  { name, task, config: { batchSize, gradientSteps }, targets, sampling }: ReplayExperience<N, T>,
+  { name, task, config: { batchSize, gradientSteps }, targets, priorities }: ReplayExperience<N, T>,
   { scalars, noiseSize, update }: UpdateOptions<N, T, S>,
   layouts: PerNetwork<N, Layout>,
 ): ProgramSpec => {
@@ -271,7 +232,7 @@ const updateSpec = <N extends string, T extends N | "actor", S extends string>(
           ...Object.fromEntries(targets.map((key) => [targetOf(key), { tensor: copies[key].theta }])),
           ...states,
         },
-        outputs: { ...metrics, ...(sampling.needsErrors && errors !== undefined ? { [errorsOutput]: errors } : {}) },
+        outputs: { ...metrics, ...(priorities === null || errors === undefined ? {} : { [errorsOutput]: errors }) },
       }
     },
   })

@@ -120,10 +120,7 @@ export type Feature<C extends Columns> = (
   learner: FeatureInput<C>,
 ) => Effect.Effect<FeatureHooks, SetupError, Backend | Scope.Scope>
 
-export interface FeatureInput<C extends Columns> {
-  readonly name: string
-  readonly task: Task
-  readonly columns: C
+export interface FeatureInput<C extends Columns> extends Pick<Experience<C>, "name" | "task" | "columns"> {
   /** All parameters that the learner learns, in the order in which they lie in its vector of weights. */
   readonly parameters: Layout
   readonly fixed: Layout

@@ -1,9 +1,10 @@
 import type { Program, TensorData } from "../../backend/Backend.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import { stream } from "../../rng/Rng.ts"
-import type { Task } from "../Algorithm.ts"
 import { type Action, type Arrays, arraysOf, type Columns, type F32, f32 } from "../Batch.ts"
 import type { Steps } from "../drive.ts"
+import { numbersOf } from "../learnerState.ts"
+import type { Experience } from "./Experience.ts"
 import { GrowingRows } from "./GrowingRows.ts"
 
 /** A column of numbers that the actor computes from each observation, one number per row, such as `values` and `logProbs`. */
@@ -67,27 +68,27 @@ export interface StepHooks {
   readonly beforeTruncated?: (first: number, count: number) => void
 }
 
-interface RolloutOptions<C> {
-  readonly task: Task
-  readonly steps: number
-  readonly columns: C
-  readonly keeps: ReadonlyArray<string>
-  readonly noiseSize: number
-  /** The number of steps for which actions are drawn with the same noise. */
-  readonly noiseRepeat: number
-  readonly act: Program
-  /** The update program's feeds. Rows are written there if the lengths match, so that they need no copy before the update. */
-  readonly feeds: Readonly<Record<string, TensorData>>
-  /** The hooks of features, which may be added until the first rollout. */
-  readonly hooks: ReadonlyArray<StepHooks>
-}
-
-export function makeRollout<C extends BaseColumns & Columns>(options: RolloutOptions<C>): Rollout<C>
-export function makeRollout(options: RolloutOptions<Columns>): object {
-  const { task, steps, keeps, noiseSize, noiseRepeat, act, hooks } = options
+/**
+ * Makes the rollout of an experience. Rows are written into `feeds`, those of the update program, if the lengths match, so
+ * that they need no copy before the update. `hooks` may be added until the first rollout.
+ */
+export function makeRollout<C extends BaseColumns & Columns>(
+  experience: Experience<C>,
+  act: Program,
+  feeds: Readonly<Record<string, TensorData>>,
+  hooks: ReadonlyArray<StepHooks>,
+): Rollout<C>
+export function makeRollout(
+  { task, steps, noiseRepeat, sequence, ...experience }: Experience<Columns>,
+  act: Program,
+  feeds: Readonly<Record<string, TensorData>>,
+  hooks: ReadonlyArray<StepHooks>,
+): object {
+  const { keeps, noiseSize } = experience.actor
   const { numEnvs, seed } = task
   const rows = steps * numEnvs
-  const columns = arraysOf(options.columns, rows, options.feeds)
+  // The feeds of sequences have another order of rows, so rows cannot be written there.
+  const columns = arraysOf(experience.columns, rows, sequence > 1 ? {} : feeds)
   const { observations, actions } = columns
   const rewards = new Float32Array(rows)
   const terminated = new Uint8Array(rows)
@@ -95,8 +96,7 @@ export function makeRollout(options: RolloutOptions<Columns>): object {
   const actObservations = act.feeds.observations
   const width = actObservations.length / numEnvs
   const actionWidth = act.results.actions.length / numEnvs
-  const envActions = act.results.envActions
-  if (envActions instanceof Uint8Array) throw new TypeError("actions are numbers")
+  const envActions = numbersOf(act.results, "envActions")
 
   const keptColumns = keeps.map((name) => ({
     name,

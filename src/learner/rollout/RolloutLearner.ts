@@ -4,14 +4,13 @@ import { ConfigError } from "../../config/Config.ts"
 import { layout } from "../../graph/Parameters.ts"
 import type { Schedule } from "../../graph/schedules.ts"
 import { stream } from "../../rng/Rng.ts"
+import { actSpec, policies } from "../acting.ts"
 import type { Learner, LearnerError, LearnerState, Position, SetupError } from "../Algorithm.ts"
 import { Averages } from "../Averages.ts"
-import type { Columns } from "../Batch.ts"
+import type { Arrays, Columns } from "../Batch.ts"
 import { build } from "../build.ts"
 import { drive, type Steps } from "../drive.ts"
-import { learnerPolicy, onnxPolicy, restoreState } from "../learnerState.ts"
-import { actSpec, policySpec } from "../programs.ts"
-import { explainedVariance } from "./explainedVariance.ts"
+import { savedState } from "../learnerState.ts"
 import type { Experience, FeatureHooks } from "./Experience.ts"
 import { type BaseColumns, makeRollout } from "./Rollout.ts"
 import { compileUpdate, type Phase } from "./update.ts"
@@ -49,47 +48,28 @@ export interface RolloutUpdate<C> {
  * })
  * ```
  */
-export function rolloutLearner<C extends BaseColumns & Columns>(
+export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
   experience: Experience<C>,
-  update: RolloutUpdate<C>,
-): Effect.Effect<Learner, SetupError, Backend | Scope.Scope>
-export function rolloutLearner(experience: Experience<BaseColumns>, update: RolloutUpdate<BaseColumns>) {
-  return makeLearner(experience, update)
-}
-
-const makeLearner = Effect.fnUntraced(function* (
-  experience: Experience<BaseColumns>,
-  { learningRate, phases }: RolloutUpdate<BaseColumns>,
+  { learningRate, phases }: RolloutUpdate<C>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   yield* checkDivisors(experience, phases)
-  const { name, task, actor, steps, columns, exploration } = experience
-  const rows = steps * task.numEnvs
+  const { name, task, actor, exploration, hasTarget } = experience
+  const rows = experience.steps * task.numEnvs
   const backend = yield* Backend
 
   // These are the programs: one that acts, and one for each phase of the update.
   const parameters = yield* build(() => layout(experience.parameters))
   const fixed = yield* build(() => layout(experience.fixed))
-  const acting = { name, task, actor, layout: parameters, hasTarget: experience.hasTarget }
-  const act = yield* backend.compile(yield* build(() => actSpec({ ...acting, explores: exploration !== undefined })))
+  const acting = { name, task, actor, layout: parameters, hasTarget, exploration }
+  const act = yield* backend.compile(yield* build(() => actSpec(acting)))
   const learning = yield* compileUpdate(experience, { parameters, fixed }, phases)
   const [{ feeds }] = learning.programs
 
   // This is the rollout with the features that take part in it.
   const features: Array<FeatureHooks> = []
-  const rollout = makeRollout({
-    task,
-    steps,
-    columns,
-    keeps: actor.keeps,
-    noiseSize: actor.noiseSize,
-    noiseRepeat: experience.noiseRepeat,
-    act,
-    // The feeds of sequences have another order of rows, so the rollout cannot write to them.
-    feeds: experience.sequence > 1 ? {} : feeds,
-    hooks: features,
-  })
+  const rollout = makeRollout(experience, act, feeds, features)
   for (const start of experience.features) {
-    features.push(yield* start({ name, task, columns, parameters, fixed, rollout, act, updates: learning.programs }))
+    features.push(yield* start({ ...experience, parameters, fixed, rollout, act, updates: learning.programs }))
   }
 
   // All programs share these weights.
@@ -102,6 +82,7 @@ const makeLearner = Effect.fnUntraced(function* (
   for (const { initialise } of features) if (initialise !== undefined) yield* initialise(firstWeights)
 
   const averages = new Averages()
+  const columns: Arrays<BaseColumns> = rollout.columns
   const iterations = Math.ceil(task.totalSteps / rows)
 
   /** Turns rewards into advantages and targets, and fills the update's programs. */
@@ -120,7 +101,7 @@ const makeLearner = Effect.fnUntraced(function* (
     yield* learning.run(averages)
     yield* averages.checkFinite(`update ${iteration + 1}`)
     yield* setWeights(yield* weights, learning.last)
-    averages.add("losses/explained_variance", explainedVariance(rollout.columns.values, rollout.columns.targets))
+    averages.add("losses/explained_variance", explainedVariance(columns.values, columns.targets))
     for (const { metrics } of features) averages.addAll(metrics?.())
   })
 
@@ -140,13 +121,7 @@ const makeLearner = Effect.fnUntraced(function* (
     ...(target === undefined
       ? {}
       : { target: { everySteps: target.everySteps, update: Effect.flatMap(weights, target.update) } }),
-    policy: (numEnvs, options) => {
-      const final = { ...acting, exploration: exploration?.(1) }
-      return learnerPolicy(backend, () => policySpec(final, numEnvs, options), weights)
-    },
-    exportPolicy: (preprocess = (observations) => observations) =>
-      onnxPolicy(() => policySpec(acting, 1, { preprocess, externalMemory: true }), weights),
-    ...(actor.dense === undefined ? {} : { dense: actor.dense }),
+    ...policies(backend, acting, weights),
     weights: Effect.map(weights, parameters.toNamed),
     state: Effect.gen(function* () {
       let files: LearnerState = { optimizer: yield* learning.optimiser.read }
@@ -157,19 +132,19 @@ const makeLearner = Effect.fnUntraced(function* (
       }
       return files
     }),
-    restore: (named, saved) =>
-      restoreState(function* (files) {
-        yield* setWeights(yield* files.weights(parameters, named))
-        yield* learning.optimiser.restore(files)
-        for (const { restore } of features) if (restore !== undefined) yield* restore(files)
-      }, saved),
+    restore: Effect.fnUntraced(function* (named, saved) {
+      const files = savedState(saved)
+      yield* setWeights(yield* files.weights(parameters, named))
+      yield* learning.optimiser.restore(files)
+      for (const { restore } of features) if (restore !== undefined) yield* restore(files)
+    }),
   }
 })
 
 /** Fails unless sequences divide the rollout and minibatches divide its sequences. */
-const checkDivisors = (
-  { name, task, actor, steps, ...experience }: Experience<BaseColumns>,
-  phases: ReadonlyArray<Phase<BaseColumns>>,
+const checkDivisors = <C extends Columns>(
+  { name, task, actor, steps, ...experience }: Experience<C>,
+  phases: ReadonlyArray<Phase<C>>,
 ): Effect.Effect<void, ConfigError> => {
   const sequence = Math.max(1, experience.sequence)
   const wrong = (key: string, problem: string) =>
@@ -190,4 +165,26 @@ const checkDivisors = (
     return wrong("minibatches", `expected a divisor of a rollout's ${what}, found ${minibatches}`)
   }
   return Effect.void
+}
+
+/**
+ * Returns 1 − Var(targets − values) / Var(targets), which is 1 for a critic without errors and 0 for one that predicts only
+ * the mean.
+ */
+export const explainedVariance = (values: Float32Array, targets: Float32Array): number => {
+  const n = values.length
+  let sum = 0
+  let sumOfSquares = 0
+  let errorSum = 0
+  let errorSquares = 0
+  for (let index = 0; index < n; index++) {
+    const target = targets[index]
+    const error = target - values[index]
+    sum += target
+    sumOfSquares += target * target
+    errorSum += error
+    errorSquares += error * error
+  }
+  const variance = sumOfSquares / n - (sum / n) ** 2
+  return variance > 0 ? 1 - (errorSquares / n - (errorSum / n) ** 2) / variance : 0
 }

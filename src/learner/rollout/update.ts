@@ -11,11 +11,11 @@ import { stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import type { Averages } from "../Averages.ts"
 import type { Batch, Columns } from "../Batch.ts"
+import { batchSpec } from "../batchProgram.ts"
 import { build } from "../build.ts"
 import { descend, type Net, netOf } from "../descent.ts"
 import { type SavedState, statesOf } from "../learnerState.ts"
 import type { Loss } from "../Loss.ts"
-import { batchSpec } from "../programs.ts"
 import type { Experience } from "./Experience.ts"
 
 /** The tensors of a minibatch that a loss reads. */

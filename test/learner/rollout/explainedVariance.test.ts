@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { explainedVariance } from "../../../src/learner/rollout/explainedVariance.ts"
+import { explainedVariance } from "../../../src/learner/rollout/RolloutLearner.ts"
 
 describe("explained variance", () => {
   it("is 1 for a critic without errors, 0 for one that predicts the mean, negative for a worse one", () => {

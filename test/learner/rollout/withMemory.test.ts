@@ -81,13 +81,12 @@ describe("a rollout", () => {
     const act = remembering()
     const task = { ...counter, numEnvs, seed: 1, totalSteps: 1000 }
     const plain = experience({ name: "counting", task, actor, steps, returns: () => {} })
-    const { columns, features, sequence } = withMemory(plain, 4)
-    assert.strictEqual(sequence, 4)
+    const remembered = withMemory(plain, 4)
+    assert.strictEqual(remembered.sequence, 4)
     const hooks: Array<FeatureHooks> = []
-    const { keeps, noiseSize } = actor
-    const rollout = makeRollout({ task, steps, columns, keeps, noiseSize, noiseRepeat: 1, act, feeds: {}, hooks })
-    const parts = { name: "counting", task, columns, parameters: layout({}), fixed: layout({}), act, updates: [] }
-    for (const start of features) {
+    const rollout = makeRollout(remembered, act, {}, hooks)
+    const parts = { ...remembered, parameters: layout({}), fixed: layout({}), act, updates: [] }
+    for (const start of remembered.features) {
       const none = Layer.succeed(Backend, { name: "none", compile: () => Effect.die("not needed here") })
       hooks.push(Effect.runSync(start({ ...parts, rollout }).pipe(Effect.scoped, Effect.provide(none))))
     }

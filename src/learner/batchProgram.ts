@@ -1,0 +1,98 @@
+import { input, reshape } from "../graph/ops.ts"
+import type { ProgramSpec } from "../graph/Program.ts"
+import { sizeOf, type Tensor } from "../graph/Tensor.ts"
+import type { Recall } from "../model/memory.ts"
+import { type Batch, type Column, type Columns, f32 } from "./Batch.ts"
+
+interface BatchOptions<C extends Columns> {
+  readonly name: string
+  readonly columns: C
+  /** The number of sequences in a minibatch, and the number of steps of each. Without a memory, a sequence is one row. */
+  readonly sequences: number
+  readonly steps?: number
+  readonly memorySize?: number
+  /**
+   * The program runs `count` times, each time on other sequences with `rows` rows in total. If this is undefined, it runs
+   * once on all rows.
+   */
+  readonly minibatches?: { readonly rows: number; readonly count: number } | undefined
+  readonly build: (reader: BatchReader<C>) => BatchProgram
+}
+
+/** The inputs of a program that reads a batch. */
+interface BatchReader<C> {
+  readonly batch: Batch<C>
+  /** Returns an input for a number that is set once for the whole update, such as the learning rate. */
+  readonly scalar: (name: string) => Tensor
+  /** The memory before each sequence, for a learner whose actor has a memory. */
+  readonly recall: Recall | undefined
+}
+
+interface BatchProgram {
+  /** The program's states, and the next value of those that change. */
+  readonly states: ProgramSpec["state"]
+  readonly outputs: ProgramSpec["outputs"]
+  /** A condition: the update ends after a minibatch for which it is false. */
+  readonly continueWhile?: Tensor | undefined
+}
+
+/** Describes a program over a batch: an update of the weights, or an evaluation of all rows of a rollout. */
+export const batchSpec = <C extends Columns>(options: BatchOptions<C>): ProgramSpec => {
+  const { name, columns, sequences, steps = 1, memorySize = 0, minibatches } = options
+  const { batch, inputs } = batchInputs(columns, sequences, steps)
+  const memory = batchInputs(memoryColumns(memorySize), sequences, steps)
+  const scalars: Record<string, Tensor> = {}
+  const { states, outputs, continueWhile } = options.build({
+    batch,
+    scalar: (key) => (scalars[key] ??= input(key, [])),
+    recall: memorySize === 0 ? undefined : { state: memory.batch.memory, fresh: memory.batch.fresh },
+  })
+  const gathered = [
+    ...Object.keys(inputs).filter((key) => columns[key].per !== "update"),
+    ...Object.keys(memory.inputs),
+  ]
+  return {
+    name,
+    inputs: { ...inputs, ...memory.inputs, ...scalars },
+    state: states,
+    outputs,
+    ...(minibatches === undefined
+      ? {}
+      : {
+          minibatches: {
+            ...minibatches,
+            batch: sequences,
+            gathered,
+            ...(continueWhile === undefined ? {} : { continueWhile }),
+          },
+        }),
+  }
+}
+
+/** Declares the columns that a memory adds: its state before each sequence, and 1 in the rows that begin an episode. */
+const memoryColumns = (size: number) => ({ memory: { ...f32(size), per: "sequence" }, fresh: f32() }) as const
+
+/**
+ * Makes the columns of `sequences` sequences of `steps` rows each into inputs of a graph. A column becomes an input when it
+ * is first read, so a program has no input that it does not use.
+ */
+function batchInputs<C extends Columns>(
+  columns: C,
+  sequences: number,
+  steps: number,
+): { readonly batch: Batch<C>; readonly inputs: Readonly<Record<string, Tensor>> }
+function batchInputs(columns: Columns, sequences: number, steps: number): object {
+  const inputs: Record<string, Tensor> = {}
+  const tensorOf = (name: string, { shape, dtype, per }: Column): Tensor => {
+    if (per === "update") return (inputs[name] = input(name, shape, dtype))
+    if (per === "sequence" || steps === 1) return (inputs[name] = input(name, [sequences, ...shape], dtype))
+    inputs[name] = input(name, [sequences, steps * sizeOf(shape)], dtype)
+    return reshape(inputs[name], [sequences * steps, ...shape])
+  }
+  const read: Record<string, Tensor> = {}
+  const batch: Record<string, Tensor> = {}
+  for (const [name, column] of Object.entries(columns)) {
+    Object.defineProperty(batch, name, { enumerable: true, get: () => (read[name] ??= tensorOf(name, column)) })
+  }
+  return { batch, inputs }
+}

@@ -41,9 +41,8 @@
 export { Averages } from "./Averages.ts"
 export * from "./Batch.ts"
 export { build } from "./build.ts"
-export { descend, type Net, netOf } from "./descent.ts"
+export * from "./descent.ts"
 export { epsilonGreedy, epsilonSchedule, explorationFields } from "./exploration.ts"
-export { addLosses, type Loss } from "./Loss.ts"
 export { needsBoundedBox, needsChoices, needsImagesAndChoices } from "./requirements.ts"
 export { Prioritised, type ReplayConfig, replayFields } from "./replay/fields.ts"
 

@@ -62,7 +62,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   const fixed = yield* build(() => layout(experience.fixed))
   const acting = { name, task, actor, layout: parameters, hasTarget, exploration }
   const act = yield* backend.compile(yield* build(() => actSpec(acting)))
-  const learning = yield* compileUpdate(experience, { parameters, fixed }, phases)
+  const learning = yield* compileUpdate(experience, parameters, fixed, phases)
   const [{ feeds }] = learning.programs
 
   // This is the rollout with the features that take part in it.

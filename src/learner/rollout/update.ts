@@ -13,9 +13,8 @@ import type { Averages } from "../Averages.ts"
 import type { Batch, Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
 import { build } from "../build.ts"
-import { descend, type Net, netOf } from "../descent.ts"
+import { descend, type Loss, type Net, netOf } from "../descent.ts"
 import { type SavedState, statesOf } from "../learnerState.ts"
-import type { Loss } from "../Loss.ts"
 import type { Experience } from "./Experience.ts"
 
 /** The tensors of a minibatch that a loss reads. */
@@ -46,15 +45,11 @@ export interface Phase<C> {
   readonly optimiser: (options: { readonly size: number; readonly learningRate: Tensor }) => Optimiser
 }
 
-interface Layouts {
-  readonly parameters: Layout
-  readonly fixed: Layout
-}
-
 /** Compiles the update of a rollout learner: one program for each phase. */
 export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   experience: Experience<C>,
-  layouts: Layouts,
+  parameters: Layout,
+  fixed: Layout,
   phases: ReadonlyArray<Phase<C>>,
 ) {
   const { compile } = yield* Backend
@@ -63,7 +58,7 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   const compiled = yield* Effect.forEach(
     phases,
     Effect.fnUntraced(function* (phase) {
-      const spec = yield* build(() => updateSpec(experience, layouts, phase))
+      const spec = yield* build(() => updateSpec(experience, parameters, fixed, phase))
       const program = yield* compile(spec)
       const prefix = phases.length === 1 ? "" : `${phase.name}.`
       const optimiser = statesOf(program, spec, ["theta", "fixed"], prefix)
@@ -73,11 +68,16 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   const programs = compiled.map(({ program }) => program)
   const order = new Int32Array((steps * task.numEnvs) / sequence)
 
+  type RolloutArrays = Readonly<Record<string, Float32Array | Int32Array>>
   /** Fills the programs with the rollout's rows, and with an order of minibatches that is shuffled in each epoch. */
   const prepare = (iteration: number, learningRate: number, columns: RolloutArrays): void => {
     const shuffle = stream(task.seed, "minibatches", iteration)
     for (const { program, phase, gathered } of compiled) {
-      fill(program, gathered, columns, { numEnvs: task.numEnvs, steps, sequence })
+      for (const key of gathered) {
+        const [column, feed] = [columns[key], program.feeds[key]]
+        if (sequence > 1) envMajor(column, feed, task.numEnvs, key === "memory" ? steps / sequence : steps)
+        else if (feed !== column) feed.set(column)
+      }
       const indices = program.feeds[indicesFeed]
       for (let epoch = 0; epoch < phase.epochs; epoch++) {
         shuffle.permutation(order)
@@ -111,13 +111,14 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
 /** Describes the update as one graph that runs once for each minibatch: forward, loss, backward, clipping and optimiser. */
 const updateSpec = <C extends Columns>(
   { name, task, actor, steps, columns, ...experience }: Experience<C>,
-  layouts: Layouts,
+  parameters: Layout,
+  fixedWeights: Layout,
   phase: Phase<C>,
 ): ProgramSpec => {
   const sequence = Math.max(1, experience.sequence)
   const sequences = (steps * task.numEnvs) / sequence
-  const net = netOf(layouts.parameters, "theta")
-  const fixed = netOf(layouts.fixed, "fixed")
+  const net = netOf(parameters, "theta")
+  const fixed = netOf(fixedWeights, "fixed")
   return batchSpec({
     name: `${name}.${phase.name}`,
     columns,
@@ -151,30 +152,6 @@ const slowed = ({ layout, theta }: Net, shares: Readonly<Record<string, number>>
   Object.keys(shares).length === 0
     ? next
     : add(theta, mul(constant(layout.spread((name) => shares[name] ?? 1)), sub(next, theta)))
-
-type RolloutArrays = Readonly<Record<string, Float32Array | Int32Array>>
-
-interface RolloutShape {
-  readonly numEnvs: number
-  readonly steps: number
-  readonly sequence: number
-}
-
-/** Copies a rollout's columns into a program's feeds, unless they are the same arrays. */
-const fill = (
-  program: Program,
-  names: ReadonlyArray<string>,
-  columns: RolloutArrays,
-  { numEnvs, steps, sequence }: RolloutShape,
-): void => {
-  for (const name of names) {
-    const column = columns[name]
-    const feed = program.feeds[name]
-    if (feed === column) continue
-    if (sequence === 1) feed.set(column)
-    else envMajor(column, feed, numEnvs, name === "memory" ? steps / sequence : steps)
-  }
-}
 
 /** Converts rows from [steps, envs, size] to [envs, steps, size], so that the steps of a sequence follow each other. */
 const envMajor = (

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Record } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import { make as makeMoments, type RunningMoments } from "../../env/RunningMoments.ts"
@@ -151,14 +151,32 @@ const bonusFeature =
       const surprises = floatsOf(program.results, "surprise")
       const columns: Arrays<BonusColumns & BaseColumns> = rollout.columns
       const arrays: Readonly<Record<string, Float32Array | Int32Array>> = rollout.columns
-      const statistics = newStatistics(numEnvs, sizeOf(task.observationSpace))
+      const observationMoments = makeMoments(sizeOf(task.observationSpace))
+      /** The discounted sum of each env's bonuses so far, and the moments of those sums over all rollouts. */
+      const returns = new Float64Array(numEnvs)
+      const returnMoments = makeMoments(1)
+      const saved = {
+        "bonus.returns": returns,
+        "bonus.mean": observationMoments.mean,
+        "bonus.variance": observationMoments.variance,
+        "bonus.count": observationMoments.count,
+        "bonus.return.mean": returnMoments.mean,
+        "bonus.return.variance": returnMoments.variance,
+        "bonus.return.count": returnMoments.count,
+      }
       const intrinsicAdvantages = new Float32Array(rows)
       let mean = 0
 
       const estimateSeparately = ({ gamma, lambda, episodic, critic }: SeparateReward<C>): void => {
         const { values, lastValues, truncatedValues } = critic(rollout)
+        for (let t = 0; t < steps; t++) {
+          for (let env = 0; env < numEnvs; env++) returns[env] = returns[env] * gamma + surprises[t * numEnvs + env]
+          returnMoments.update(returns)
+        }
+        // Bonuses are divided by the standard deviation of their discounted sums.
+        const scale = 1 / Math.sqrt(returnMoments.variance[0] + 1e-8)
         gae({
-          rewards: scaledByReturns(statistics, surprises, gamma, rollout),
+          rewards: surprises.map((bonus) => bonus * scale),
           values,
           lastValues,
           terminated: episodic ? rollout.terminated : new Uint8Array(rows),
@@ -178,7 +196,7 @@ const bonusFeature =
           return Effect.forEach(readers, (reader) => reader.write("fixed", constants), { discard: true })
         },
         beforeFirstRollout: (envs) => {
-          if (reward.kind === "separate") observeRandomSteps(envs, task, reward.warmUpSteps, statistics.observations)
+          if (reward.kind === "separate") observeRandomSteps(envs, task, reward.warmUpSteps, observationMoments)
         },
         afterStep: (envs, t) => {
           const size = envs.observationSize
@@ -190,8 +208,8 @@ const bonusFeature =
         },
         beforeReturns: function* (iteration) {
           if (reward.kind === "separate") {
-            statistics.observations.update(columns.nextObservations)
-            normalise(columns.nextObservations, statistics.observations, columns.normalisedObservations)
+            observationMoments.update(columns.nextObservations)
+            normalise(columns.nextObservations, observationMoments, columns.normalisedObservations)
             markShare(stream(task.seed, "bonus", iteration), reward.predictedShare, columns.predicted)
           }
           for (const input of Object.keys(spec.inputs)) program.feeds[input].set(arrays[input])
@@ -210,39 +228,13 @@ const bonusFeature =
           }
         },
         metrics: () => ({ "charts/intrinsic_reward": mean }),
-        state: Effect.sync(() => ({ learner: namedStatistics(statistics, namedVector) })),
+        state: Effect.sync(() => ({ learner: Record.map(saved, namedVector) })),
         restore: (files) =>
           files.use("learner", (arrays) => {
-            for (const [name, into] of Object.entries(namedStatistics(statistics, (array) => array))) {
-              copyInto(arrays, name, into)
-            }
+            for (const [name, into] of Object.entries(saved)) copyInto(arrays, name, into)
           }),
       }
     })
-
-/** The running statistics over all rollouts so far. */
-interface Statistics {
-  readonly observations: RunningMoments
-  /** The discounted sum of each env's bonuses so far, and the moments of those sums. */
-  readonly returns: Float64Array
-  readonly returnMoments: RunningMoments
-}
-
-const newStatistics = (numEnvs: number, observationSize: number): Statistics => ({
-  observations: makeMoments(observationSize),
-  returns: new Float64Array(numEnvs),
-  returnMoments: makeMoments(1),
-})
-
-const namedStatistics = <A>({ observations, returns, returnMoments }: Statistics, of: (array: Float64Array) => A) => ({
-  "bonus.returns": of(returns),
-  "bonus.mean": of(observations.mean),
-  "bonus.variance": of(observations.variance),
-  "bonus.count": of(observations.count),
-  "bonus.return.mean": of(returnMoments.mean),
-  "bonus.return.variance": of(returnMoments.variance),
-  "bonus.return.count": of(returnMoments.count),
-})
 
 /** Updates the statistics of observations with those of random steps, then restores the envs' state. */
 const observeRandomSteps = (
@@ -279,19 +271,4 @@ const normalise = (observations: Float32Array, { mean, variance, size }: Running
 const markShare = (random: Stream, share: number, out: Float32Array): void => {
   random.fillUniform(out)
   for (let row = 0; row < out.length; row++) out[row] = out[row] < share ? 1 : 0
-}
-
-/** Divides bonuses by the standard deviation of their discounted sums. */
-const scaledByReturns = (
-  { returns, returnMoments }: Statistics,
-  bonuses: Float32Array,
-  gamma: number,
-  { steps, numEnvs }: { readonly steps: number; readonly numEnvs: number },
-): Float32Array => {
-  for (let t = 0; t < steps; t++) {
-    for (let env = 0; env < numEnvs; env++) returns[env] = returns[env] * gamma + bonuses[t * numEnvs + env]
-    returnMoments.update(returns)
-  }
-  const scale = 1 / Math.sqrt(returnMoments.variance[0] + 1e-8)
-  return bonuses.map((bonus) => bonus * scale)
 }

@@ -1,41 +1,26 @@
-import { Effect } from "effect"
+import { Effect, type Schema } from "effect"
 import { ConfigError } from "../../config/Config.ts"
 import { fraction, nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { categorical } from "../../graph/distributions.ts"
 import { linear } from "../../graph/layers.ts"
-import {
-  abs,
-  add,
-  concat,
-  constant,
-  div,
-  max,
-  maximum,
-  mean,
-  mul,
-  neg,
-  oneHot,
-  reshape,
-  slice,
-  square,
-  stopGradient,
-  sub,
-  sum,
-} from "../../graph/ops.ts"
+import * as Graph from "../../graph/ops.ts"
 import { fail } from "../../graph/ops/core.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Task } from "../Algorithm.ts"
 import type { ActorCritic } from "../../model/ActorCritic.ts"
 import type { Weights } from "../../model/trunk.ts"
-import { type Batch, f32, feedsOf, i32, perUpdate } from "../Batch.ts"
-import type { Loss } from "../Loss.ts"
+import { type Batch, feedsOf } from "../Batch.ts"
+import type { Loss } from "../descent.ts"
 import type { Auxiliary } from "../rollout/withAuxiliary.ts"
 import type { BaseColumns } from "../rollout/Rollout.ts"
 import { tooLarge } from "../replay/storage.ts"
 import { needsImagesAndChoices } from "../requirements.ts"
-import { makeSequenceMemory, sequenceMemoryBytes } from "./SequenceMemory.ts"
+import * as Memory from "./SequenceMemory.ts"
+
+const { abs, add, concat, constant, div, max, maximum, mean, mul, neg, oneHot } = Graph
+const { reshape, slice, square, stopGradient, sub, sum } = Graph
 
 /**
  * UNREAL's auxiliary tasks (Jaderberg et al. 2016, arXiv:1611.05397). The network learns them from a memory of the last
@@ -59,23 +44,12 @@ export const auxiliaryFields = {
   valueReplayCoefficient: withDefault(nonNegative, 0.5),
 }
 
-interface AuxiliaryConfig {
-  readonly gamma: number
-  readonly replaySize: number
-  readonly replaySteps: number
-  readonly cell: number
-  readonly pixelControlCoefficient: number
-  readonly pixelControlGamma: number
-  readonly rewardPredictionCoefficient: number
-  readonly valueReplayCoefficient: number
-}
+type AuxiliaryConfig = Schema.Struct.Type<typeof auxiliaryFields> & { readonly gamma: number }
 
-/** The number of observations from which the sign of the next reward is predicted. */
-const history = 3
 const signs = 3
 
 /** Returns the number of steps of each env that the memory must hold before anything can be drawn. */
-const leastFilled = ({ replaySteps }: AuxiliaryConfig): number => Math.max(replaySteps, history) + 1
+const leastFilled = ({ replaySteps }: AuxiliaryConfig): number => Math.max(replaySteps, Memory.history) + 1
 
 /** Fails if the tasks cannot be learned in this env or with these settings. */
 export const checkTasks = Effect.fnUntraced(function* (
@@ -91,14 +65,7 @@ export const checkTasks = Effect.fnUntraced(function* (
     const expected = `expected at least ${least}, for sequences of ${config.replaySteps} steps, found ${config.replaySize}`
     return yield* wrong("algorithm.replay_size", expected)
   }
-  const problem = tooLarge(
-    sequenceMemoryBytes({
-      numEnvs: task.numEnvs,
-      observationSize: sizeOf(task.observationSpace),
-      actionSize: 1,
-      capacity: config.replaySize,
-    }),
-  )
+  const problem = tooLarge(Memory.sequenceMemoryBytes(config.replaySize, task.numEnvs, sizeOf(task.observationSpace)))
   if (problem !== undefined) {
     return yield* wrong("algorithm.replay_size", `${config.replaySize} steps of ${task.numEnvs} envs ${problem}`)
   }
@@ -110,24 +77,9 @@ export const checkTasks = Effect.fnUntraced(function* (
 
 type Network = Pick<ActorCritic, "evaluate" | "featureSize" | "memorySize" | "trunk">
 
-/** Declares the inputs of the loss: replayed sequences, and histories with the class of the reward that followed. */
-const replayColumns = (sequences: number, steps: number, observationSize: number) => ({
-  /** 1 once the memory holds enough steps, else 0. */
-  replayReady: perUpdate(f32()),
-  replayObservations: perUpdate(f32(sequences * (steps + 1), observationSize)),
-  replayActions: perUpdate(i32(sequences * steps)),
-  replayRewards: perUpdate(f32(sequences, steps, 1)),
-  replayContinues: perUpdate(f32(sequences, steps, 1)),
-  replayKnown: perUpdate(f32(sequences, steps, 1)),
-  replayFresh: perUpdate(f32(sequences * (steps + 1))),
-  replayHistories: perUpdate(f32(sequences * history, observationSize)),
-  replayClasses: perUpdate(i32(sequences)),
-})
-type ReplayColumns = ReturnType<typeof replayColumns>
-
 /** The tasks for a network, with the loss that an algorithm adds to its own. */
-interface AuxiliaryTasks extends Auxiliary<BaseColumns, ReplayColumns> {
-  readonly loss: (minibatch: { readonly weights: Weights; readonly batch: Batch<ReplayColumns> }) => Loss
+interface AuxiliaryTasks extends Auxiliary<BaseColumns, Memory.ReplayColumns> {
+  readonly loss: (minibatch: { readonly weights: Weights; readonly batch: Batch<Memory.ReplayColumns> }) => Loss
 }
 
 export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: Task): AuxiliaryTasks => {
@@ -140,11 +92,11 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
   const size = sizeOf(observationSpace)
   const actions = actionSpace.n
   const sequences = numEnvs
-  const columns = replayColumns(sequences, steps, size)
+  const columns = Memory.replayColumns(sequences, steps, size)
   const { featureSize, memorySize, trunk } = network
   const advantageHead = linear("pixelControl.advantage", featureSize, actions * cells)
   const valueHead = linear("pixelControl.value", featureSize, cells)
-  const rewardHead = linear("rewardPrediction", history * trunk.outputs, signs)
+  const rewardHead = linear("rewardPrediction", Memory.history * trunk.outputs, signs)
 
   /** Computes how much each cell changes from one observation to the next, of shape [sequences, steps, cells]. */
   const changes = (observations: Tensor): Tensor => {
@@ -219,7 +171,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     const pixelControlLoss = meanOfKnown(square(sub(reshape(chosen, [sequences, steps, cells]), controlTargets)))
 
     // This is reward prediction: the cross-entropy of the sign of the reward that follows a history.
-    const histories = reshape(trunk.apply(weights, batch.replayHistories), [sequences, history * trunk.outputs])
+    const histories = reshape(trunk.apply(weights, batch.replayHistories), [sequences, Memory.history * trunk.outputs])
     const predicted = categorical(rewardHead.apply(weights, histories))
     const rewardPredictionLoss = neg(mean(predicted.logProbability(batch.replayClasses)))
 
@@ -242,7 +194,13 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     columns,
     loss,
     start: ({ task: { seed }, rollout }) => {
-      const memory = makeSequenceMemory({ numEnvs, observationSize: size, actionSize: 1, capacity: config.replaySize })
+      const memory = Memory.makeSequenceMemory({
+        numEnvs,
+        observationSize: size,
+        capacity: config.replaySize,
+        sequences,
+        steps,
+      })
       return {
         remember: () => memory.remember(rollout),
         prepare: (iteration, programFeeds) => {
@@ -251,22 +209,8 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
           feeds.replayReady[0] = ready ? 1 : 0
           if (!ready) return
           const random = stream(seed, "replay", iteration)
-          memory.drawSequences(random, {
-            count: sequences,
-            steps,
-            observations: feeds.replayObservations,
-            actions: feeds.replayActions,
-            rewards: feeds.replayRewards,
-            continues: feeds.replayContinues,
-            known: feeds.replayKnown,
-            fresh: feeds.replayFresh,
-          })
-          memory.drawRewards(random, {
-            count: sequences,
-            length: history,
-            observations: feeds.replayHistories,
-            classes: feeds.replayClasses,
-          })
+          memory.drawSequences(random, feeds)
+          memory.drawRewards(random, feeds)
         },
         state: memory.state,
         restore: memory.restore,

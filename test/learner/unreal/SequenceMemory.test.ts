@@ -1,12 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import { makeSequenceMemory } from "../../../src/learner/unreal/SequenceMemory.ts"
+import { arraysOf } from "../../../src/learner/Batch.ts"
+import { makeSequenceMemory, replayColumns } from "../../../src/learner/unreal/SequenceMemory.ts"
 import { stream } from "../../../src/rng/Rng.ts"
 
 const steps = 4
 
 /** A rollout of one env whose step t has the observation t and the reward t, and ends as `ends` says. */
-const remembered = (ends: string) => {
-  const memory = makeSequenceMemory({ numEnvs: 1, observationSize: 1, actionSize: 1, capacity: ends.length })
+const remembered = (ends: string, sequences: number) => {
+  const memory = makeSequenceMemory({ numEnvs: 1, observationSize: 1, capacity: ends.length, sequences, steps })
   const numbers = Float32Array.from(ends, (_, t) => t)
   const marks = (mark: string): Uint8Array => Uint8Array.from(ends, (end) => (mark.includes(end) ? 1 : 0))
   memory.remember({
@@ -26,25 +27,16 @@ const remembered = (ends: string) => {
 }
 
 const drawn = (ends: string, draws: number) => {
-  const memory = remembered(ends)
-  const into = {
-    count: draws,
-    steps,
-    observations: new Float32Array(draws * (steps + 1)),
-    actions: new Int32Array(draws * steps),
-    rewards: new Float32Array(draws * steps),
-    continues: new Float32Array(draws * steps),
-    known: new Float32Array(draws * steps),
-    fresh: new Float32Array(draws * (steps + 1)),
-  }
+  const memory = remembered(ends, draws)
+  const into = arraysOf(replayColumns(draws, steps, 1), 1)
   memory.drawSequences(stream(1), into)
   return Array.from({ length: draws }, (_, sequence) => {
     const part = (column: Float32Array, each: number) => [...column.subarray(sequence * each, (sequence + 1) * each)]
     return {
-      first: into.observations[sequence * (steps + 1)],
-      continues: part(into.continues, steps),
-      known: part(into.known, steps),
-      fresh: part(into.fresh, steps + 1),
+      first: into.replayObservations[sequence * (steps + 1)],
+      continues: part(into.replayContinues, steps),
+      known: part(into.replayKnown, steps),
+      fresh: part(into.replayFresh, steps + 1),
     }
   })
 }

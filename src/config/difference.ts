@@ -1,4 +1,4 @@
-import { isPlain, snakeCase } from "./Config.ts"
+import { display, isPlain, snakeCase } from "./Config.ts"
 
 export interface Difference {
   readonly key: string
@@ -20,4 +20,13 @@ export const firstDifference = (
     return undefined
   }
   return JSON.stringify(now) === JSON.stringify(then) ? undefined : { key: path.map(snakeCase).join("."), now, then }
+}
+
+/** Describes the first setting that has another value than when a checkpoint was saved; undefined if there is none. */
+export const changedSetting = (now: unknown, saved: unknown): string | undefined => {
+  const difference = firstDifference(now, saved)
+  if (difference === undefined) return undefined
+  const { key, then } = difference
+  const found = display(difference.now)
+  return `the checkpoint was saved with ${key} = ${display(then)}, found ${found}; use the setting that it was saved with`
 }

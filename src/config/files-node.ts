@@ -1,11 +1,10 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs"
-import { type FileHandle, open } from "node:fs/promises"
+import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, type Stats } from "node:fs"
 import type { FileSystem } from "effect"
 import { FileError, refusal, systemMessage, textOfRunFile } from "./files.ts"
 
 /**
- * Reads files within limits, like `files.ts`, for Node code in which an Effect per file costs too much. Throws a
- * `FileError`.
+ * Reads files within limits, like `files.ts`, but synchronously: over ten thousand runs, promises would take most of the
+ * time. Throws a `FileError`.
  */
 
 /** These flags open a pipe without waiting until another process opens its other end. */
@@ -19,11 +18,6 @@ const typeOf = (found: Stats): FileSystem.File.Type => {
   return found.isBlockDevice() || found.isCharacterDevice() ? "CharacterDevice" : "Unknown"
 }
 
-const check = (path: string, found: Stats, most: number): void => {
-  const message = refusal(typeOf(found), found.size, most)
-  if (message !== undefined) throw new FileError({ path, missing: false, message })
-}
-
 const fileError = (path: string, error: unknown): FileError => {
   if (error instanceof FileError) return error
   const code = error instanceof Error && "code" in error ? error.code : undefined
@@ -32,29 +26,15 @@ const fileError = (path: string, error: unknown): FileError => {
   return new FileError({ path, missing, message: code === "ENOENT" ? "there is no such file" : message })
 }
 
-/** Opens a regular file of at most `most` bytes, to read it in parts. */
-export const openFile = (path: string, most = Infinity): Promise<FileHandle> =>
-  open(path, flags)
-    .then((file) =>
-      file
-        .stat()
-        .then((stat) => check(path, stat, most))
-        .then(
-          () => file,
-          (error: unknown) => file.close().then(() => Promise.reject(error)),
-        ),
-    )
-    .catch((error: unknown) => Promise.reject(fileError(path, error)))
-
-/** Reads a text file that a run writes, synchronously: for very many small files, promises would take most of the time. */
-export const readTextSync = (path: string, most: number): string => {
+/** Opens a regular file of at most `most` bytes, and closes it when `body` has returned. */
+const withFile = <A>(path: string, most: number, body: (file: number, size: number) => A): A => {
   try {
     const file = openSync(path, flags)
     try {
-      check(path, fstatSync(file), most)
-      const decoded = textOfRunFile(readFileSync(file))
-      if ("text" in decoded) return decoded.text
-      throw new FileError({ path, missing: false, message: decoded.problem })
+      const stat = fstatSync(file)
+      const message = refusal(typeOf(stat), stat.size, most)
+      if (message !== undefined) throw new FileError({ path, missing: false, message })
+      return body(file, stat.size)
     } finally {
       closeSync(file)
     }
@@ -62,3 +42,25 @@ export const readTextSync = (path: string, most: number): string => {
     throw fileError(path, error)
   }
 }
+
+/** Reads a text file that a run writes, of at most `most` bytes. */
+export const readTextSync = (path: string, most: number): string =>
+  withFile(path, most, (file) => {
+    const decoded = textOfRunFile(readFileSync(file))
+    if ("text" in decoded) return decoded.text
+    throw new FileError({ path, missing: false, message: decoded.problem })
+  })
+
+/** Reads at most `most` bytes of a file from a position. A negative position counts from the end. */
+export const readPartSync = (path: string, from: number, most: number): Uint8Array =>
+  withFile(path, Infinity, (file, size) => {
+    const start = from < 0 ? Math.max(0, size + from) : Math.min(from, size)
+    const bytes = new Uint8Array(Math.min(most, size - start))
+    let filled = 0
+    while (filled < bytes.length) {
+      const count = readSync(file, bytes, filled, bytes.length - filled, start + filled)
+      if (count === 0) break
+      filled += count
+    }
+    return bytes.subarray(0, filled)
+  })

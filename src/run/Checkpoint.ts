@@ -23,7 +23,7 @@
  * yield* Stream.runForEach(files["replay.safetensors"].stream, (part) => take(part))
  * ```
  */
-import { Effect, Schema, Stream } from "effect"
+import { Effect, Option, Schema, Stream } from "effect"
 import { oneLine, prettyJson } from "../config/text.ts"
 import { naturalInt, positiveInt } from "../config/fields.ts"
 import type { Contents, FileTree } from "./store/FileTree.ts"
@@ -100,16 +100,16 @@ export const save = Effect.fnUntraced(function* (
   const { name, step, strategy, files } = checkpoint
   const described = new Map<string, Description>()
   const contents: Record<string, Contents> = {}
-  for (const [file, given] of Object.entries(files)) {
-    if (given instanceof Uint8Array) described.set(file, { sha256: yield* sha256(given), bytes: given.length })
-    contents[file] = given instanceof Uint8Array ? given : describing(given, (found) => described.set(file, found))
+  for (const [file, content] of Object.entries(files)) {
+    if (content instanceof Uint8Array) {
+      described.set(file, { sha256: yield* sha256(content), bytes: content.length })
+      contents[file] = content
+    } else contents[file] = describing(content, (description) => described.set(file, description))
   }
   const score = checkpoint.score !== null && Number.isFinite(checkpoint.score) ? checkpoint.score : null
   const manifest = () => {
-    const inOrder = Object.keys(files).flatMap((file) => {
-      const found = described.get(file)
-      return found === undefined ? [] : [[file, found] as const]
-    })
+    // Parts are described when they have been written, so the digests are put in the order of the files here.
+    const inOrder = Object.keys(files).flatMap((file) => [...described].filter(([other]) => other === file))
     const value: Manifest = { step, score, files: Object.fromEntries(inOrder) }
     return { [manifestFile]: utf8.encode(prettyJson(value)) }
   }
@@ -123,7 +123,7 @@ export const save = Effect.fnUntraced(function* (
 })
 
 /** Yields the parts unchanged, and calls `done` with the size and digest of the whole file after the last part. */
-function* describing(parts: Iterable<Uint8Array>, done: (found: Description) => void): Generator<Uint8Array> {
+function* describing(parts: Iterable<Uint8Array>, done: (description: Description) => void): Generator<Uint8Array> {
   const hash = new Sha256()
   for (const part of parts) {
     hash.update(part)
@@ -142,7 +142,7 @@ const namesIn = (run: FileTree): Effect.Effect<ReadonlyArray<string>, RunStoreEr
 
 /** Reads the manifest of a checkpoint; undefined if it is missing or damaged. */
 const manifestOf = (run: FileTree, name: string): Effect.Effect<Manifest | undefined, RunStoreError> =>
-  readManifest(run, name).pipe(Effect.catchTag("CheckpointError", () => Effect.succeed(undefined)))
+  readManifest(run, name).pipe(Effect.catchTag("CheckpointError", () => Effect.undefined))
 
 const prune = Effect.fnUntraced(function* (run: FileTree, strategy: RetentionStrategy, latest: string) {
   if (strategy._tag === "LastN" && strategy.keep === 0) return
@@ -178,53 +178,40 @@ const readManifest = Effect.fnUntraced(function* (run: FileTree, name: string) {
   )
 })
 
-/** A function that reads a file and checks its size and digest against the manifest. */
+/** Reads a file of a checkpoint, and measures its size and digest. */
 type ReadFile<File> = (
   run: FileTree,
   path: string,
-  expected: Description,
-) => Effect.Effect<File, CheckpointError | RunStoreError>
+) => Effect.Effect<{ readonly content: File } & Description, RunStoreError>
 
-const differs = (run: FileTree, path: string, expected: Description, bytes: number, digest: string) =>
-  bytes === expected.bytes
-    ? digest === expected.sha256
-      ? undefined
-      : damagedAt(run, path, "the content differs from the manifest's digest")
-    : damagedAt(run, path, `expected ${expected.bytes} bytes, found ${bytes}`)
-
-const readWhole: ReadFile<Uint8Array> = Effect.fnUntraced(function* (run, path, expected) {
-  const bytes = yield* run.read(path)
-  const damage = differs(run, path, expected, bytes.length, yield* sha256(bytes))
-  return damage === undefined ? bytes : yield* damage
+const readWhole: ReadFile<Uint8Array> = Effect.fnUntraced(function* (run, path) {
+  const content = yield* run.read(path)
+  return { content, bytes: content.length, sha256: yield* sha256(content) }
 })
 
-const readParts: ReadFile<OpenedFile> = Effect.fnUntraced(function* (run, path, expected) {
+const readParts: ReadFile<OpenedFile> = Effect.fnUntraced(function* (run, path) {
   const hash = new Sha256()
   const stream = run.stream(path)
   yield* Stream.runForEach(stream, (part) => Effect.sync(() => hash.update(part)))
   const bytes = hash.size
-  const damage = differs(run, path, expected, bytes, hash.hex())
-  return damage === undefined ? { bytes, stream } : yield* damage
+  return { content: { bytes, stream }, bytes, sha256: hash.hex() }
 })
 
 /** Reads all files of a checkpoint and checks each against the manifest. */
 const readIntact = Effect.fnUntraced(function* <File>(run: FileTree, name: string, readFile: ReadFile<File>) {
   const manifest = yield* readManifest(run, name)
-  const found = yield* run.list(`${folder}/${name}`)
-  const extra = found.find((file) => file !== manifestFile && !Object.hasOwn(manifest.files, file))
-  if (extra !== undefined) {
-    return yield* damagedAt(
-      run,
-      `${folder}/${name}/${extra}`,
-      "the file is not in the checkpoint's manifest; remove it",
-    )
-  }
+  const existing = yield* run.list(`${folder}/${name}`)
+  const damaged = (file: string, problem: string) => damagedAt(run, `${folder}/${name}/${file}`, problem)
+  const extra = existing.find((file) => file !== manifestFile && !Object.hasOwn(manifest.files, file))
+  if (extra !== undefined) return yield* damaged(extra, "the file is not in the checkpoint's manifest; remove it")
   const files: Record<string, File> = {}
   for (const [file, expected] of Object.entries(manifest.files)) {
-    const path = `${folder}/${name}/${file}`
     // This check also prevents a manifest from naming a file outside of the checkpoint's folder.
-    if (!found.includes(file)) return yield* damagedAt(run, path, "the file is missing")
-    files[file] = yield* readFile(run, path, expected)
+    if (!existing.includes(file)) return yield* damaged(file, "the file is missing")
+    const { content, bytes, sha256 } = yield* readFile(run, `${folder}/${name}/${file}`)
+    if (bytes !== expected.bytes) return yield* damaged(file, `expected ${expected.bytes} bytes, found ${bytes}`)
+    if (sha256 !== expected.sha256) return yield* damaged(file, "the content differs from the manifest's digest")
+    files[file] = content
   }
   return files
 })
@@ -249,25 +236,18 @@ const find = Effect.fnUntraced(function* <File>(run: FileTree, wanted: string, r
     const existing = checkpointNames.length === 0 ? "there are none" : `there are ${checkpointNames.join(", ")}`
     return yield* damagedAt(run, `${folder}/${wanted}`, `expected a checkpoint, found none by this name; ${existing}`)
   }
-  const skipped: Array<{ readonly name: string; readonly reason: string }> = []
-  let first: CheckpointError | undefined
+  const errors: Array<CheckpointError> = []
+  const skipped: Array<Intact<File>["skipped"][number]> = []
   for (const name of yield* names(run)) {
-    const files = yield* readIntact(run, name, readFile).pipe(
-      Effect.catchTag("CheckpointError", (error) =>
-        Effect.sync(() => {
-          first ??= error
-          skipped.push({ name, reason: error.message })
-          return undefined
-        }),
-      ),
+    const files = yield* Effect.catchTag(readIntact(run, name, readFile), "CheckpointError", (error) =>
+      Effect.succeed(error),
     )
-    if (files !== undefined) return { name, files, skipped }
+    if (!(files instanceof CheckpointError)) return { name, files, skipped }
+    errors.push(files)
+    skipped.push({ name, reason: files.message })
   }
-  const none = new CheckpointError({
-    path: folder,
-    message: `${run.root}: expected a checkpoint to resume from, found none`,
-  })
-  return yield* first ?? none
+  const message = `${run.root}: expected a checkpoint to resume from, found none`
+  return yield* errors[0] ?? new CheckpointError({ path: folder, message })
 })
 
 /**
@@ -290,6 +270,7 @@ export const names = Effect.fnUntraced(function* (
 
 /** The file `latest.json`, which names the newest checkpoint. */
 export const Pointer = Schema.Struct({ path: Schema.String })
+const decodePointer = Schema.decodeUnknownOption(Schema.fromJsonString(Pointer))
 
 /** Reads the name of the latest checkpoint from the link `latest`, or from `latest.json` on systems without links. */
 export const latestName = Effect.fnUntraced(function* (
@@ -297,11 +278,7 @@ export const latestName = Effect.fnUntraced(function* (
 ): Effect.fn.Return<string | undefined, RunStoreError> {
   const target = yield* run.target(`${folder}/${Layout.latest}`)
   if (target !== undefined) return target
-  if (!(yield* run.exists(`${folder}/${Layout.latestPointer}`))) return undefined
-  return yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Pointer))(
-    yield* run.readText(`${folder}/${Layout.latestPointer}`),
-  ).pipe(
-    Effect.map(({ path }): string | undefined => path),
-    Effect.catchTag("SchemaError", () => Effect.succeed(undefined)),
-  )
+  const pointer = `${folder}/${Layout.latestPointer}`
+  if (!(yield* run.exists(pointer))) return undefined
+  return Option.getOrUndefined(decodePointer(yield* run.readText(pointer)))?.path
 })

@@ -1,7 +1,6 @@
 import { Context, type Effect } from "effect"
 import type { CheckpointError, NewCheckpoint } from "./Checkpoint.ts"
 import type { Recording } from "./record/Recorder.ts"
-import type { RunSpec } from "./RunSpec.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 
@@ -20,7 +19,6 @@ export interface Parts extends Omit<NewCheckpoint, "strategy"> {
 export class CurrentRun extends Context.Service<
   CurrentRun,
   {
-    readonly spec: RunSpec
     readonly files: RunFiles
     readonly recording: Recording
     /** The seconds that this process has spent on the run. */

@@ -18,15 +18,15 @@
  */
 import { Cause, Clock, Effect, Exit, Option, Schema, type Scope } from "effect"
 import { stringify } from "yaml"
-import { display, type Plain, toSnakeCase } from "../config/Config.ts"
-import { firstDifference } from "../config/difference.ts"
+import { type Plain, toSnakeCase } from "../config/Config.ts"
+import { changedSetting } from "../config/difference.ts"
 import { oneLine, prettyJson } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 import { LmError } from "../lm/LmError.ts"
 import { CheckpointError, type Loaded, type RetentionStrategy } from "./Checkpoint.ts"
 import { Checkpoints } from "./Checkpoints.ts"
 import { CurrentRun, type Parts } from "./CurrentRun.ts"
-import { Appended, cutBack, refuseChanged, type Target } from "./cutBack.ts"
+import { cutBack, refuseChanged, type Target } from "./cutBack.ts"
 import { encodeReturnFile, type Evaluation } from "./evaluation.ts"
 import { encodeMetrics, finishedResult } from "./finishedResult.ts"
 import * as Layout from "./Layout.ts"
@@ -34,6 +34,7 @@ import { withLogs } from "./record/logging.ts"
 import { Recorder, type Recording } from "./record/Recorder.ts"
 import type { RunEnded, RunEvent } from "./record/RunEvent.ts"
 import { type RunSpec, startedOf } from "./RunSpec.ts"
+import { Appended } from "./store/appended.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import { type OwnPlace, RunStore } from "./store/RunStore.ts"
 import { RunStoreError } from "./store/RunStoreError.ts"
@@ -140,7 +141,7 @@ export const execute = Effect.fn("effect-rl.run")(function* <
 ): Effect.fn.Return<A, E | RunError, RunStore | Recorder | Scope.Scope | R | Exclude<R, CurrentRun>> {
   const { spec, saving } = program
   const files = yield* openFiles(program)
-  const isUnsaved = saving !== undefined && files.resumed && (yield* list(files)).length === 0
+  const isUnsaved = saving !== undefined && files.resumed && (yield* (yield* Checkpoints)(files).list).length === 0
   const saved = saving !== undefined && files.resumed && !isUnsaved ? yield* restore(program, saving, files) : undefined
   const opened = yield* program.open(files, saved)
   const finished = files.resumed ? yield* finishedResult(files, program.result.schema) : undefined
@@ -149,7 +150,9 @@ export const execute = Effect.fn("effect-rl.run")(function* <
     return { ...finished, runDir: files.directory }
   }
   const { state, resumedFromStep, notes = [], warnings = [] } = opened
-  const logWarnings = saved === undefined ? yield* Effect.as(cutAll(files), []) : yield* cutBack(files, saved)
+  const logWarnings = saved === undefined ? [] : yield* cutBack(files, saved)
+  // Remove what an earlier process recorded before its first checkpoint.
+  if (saved === undefined && files.resumed) yield* files.cutBack({ sizes: {} })
   for (const stale of [...Layout.results, ...(program.results ?? [])]) yield* files.remove(stale)
   yield* files.write(Layout.config, stringify(toSnakeCase(spec.config)))
   yield* files.write(Layout.configJson, prettyJson(toSnakeCase(spec.config)))
@@ -163,11 +166,11 @@ export const execute = Effect.fn("effect-rl.run")(function* <
     ...[...warnings, ...(saved?.warnings ?? []), ...logWarnings].map(warning),
   ])
   const secondsBefore = saved?.seconds ?? opened.seconds ?? 0
-  const current = (recording: Recording) => currentRun({ program, state, files, recording, secondsBefore })
+  const current = (recording: Recording) => currentRun(program, state, files, recording, secondsBefore)
   // Uninterruptible: when the work is done, the run finishes even if a signal arrives.
   return yield* Effect.uninterruptibleMask((restore) =>
     withLogs(recording, spec.logLevel, (recording) =>
-      Effect.provideService(work(program, state, restore), CurrentRun, current(recording)),
+      Effect.provideService(work(program, state, restore(program.loop(state))), CurrentRun, current(recording)),
     ).pipe(Effect.andThen(Effect.provideService(conclude(program, state), CurrentRun, current(recording)))),
   )
 })
@@ -182,7 +185,7 @@ export const inspect = Effect.fnUntraced(function* <S, A, B, E extends { readonl
   const saved = yield* restore(program, program.saving, files, checkpoint)
   const { state } = yield* program.open(files, saved)
   const recording: Recording = { emit: () => Effect.void, flush: Effect.void }
-  const current = currentRun({ program, state, files, recording, secondsBefore: 0 })
+  const current = currentRun(program, state, files, recording)
   return yield* Effect.provideService(use(state), CurrentRun, current)
 })
 
@@ -191,11 +194,6 @@ const openFiles = Effect.fnUntraced(function* <S, A, E, R>({ spec, place, places
   if (opened.resumed && saving?.check !== undefined) yield* saving.check(opened)
   return opened.placed(places)
 })
-
-const list = (files: RunFiles) => Effect.flatMap(Checkpoints, (checkpoints) => checkpoints(files).list)
-
-/** Removes what an earlier process recorded before its first checkpoint. */
-const cutAll = (files: RunFiles) => (files.resumed ? files.cutBack({ sizes: {} }) : Effect.void)
 
 const restore = Effect.fnUntraced(function* <S, A, E, R>(
   { places }: Program<S, A, E, R>,
@@ -211,13 +209,8 @@ const restore = Effect.fnUntraced(function* <S, A, E, R>(
   const saved = yield* Effect.mapError(decode(utf8.decode(files[Layout.inCheckpoint.runtime])), (error) =>
     refuse(oneLine(error.message)),
   )
-  const difference = firstDifference(settings, saved.settings)
-  if (difference !== undefined) {
-    const { key, now, then } = difference
-    return yield* refuse(
-      `the checkpoint was saved with ${key} = ${display(then)}, found ${display(now)}; use the setting that it was saved with`,
-    )
-  }
+  const problem = changedSetting(settings, saved.settings)
+  if (problem !== undefined) return yield* refuse(problem)
   const folder = Layout.locate(places ?? {}, Layout.checkpoints)
   return {
     name,
@@ -230,17 +223,14 @@ const restore = Effect.fnUntraced(function* <S, A, E, R>(
   }
 })
 
-interface Running<S, A, E, R> {
-  readonly program: Program<S, A, E, R>
-  readonly state: S
-  readonly files: RunFiles
-  readonly recording: Recording
-  readonly secondsBefore: number
-}
-
-const currentRun = <S, A, E, R>(running: Running<S, A, E, R>): CurrentRun["Service"] => {
-  const { program, state, files, recording, secondsBefore } = running
-  const { spec, saving, startedAtMillis } = program
+const currentRun = <S, A, E, R>(
+  program: Program<S, A, E, R>,
+  state: S,
+  files: RunFiles,
+  recording: Recording,
+  secondsBefore = 0,
+): CurrentRun["Service"] => {
+  const { saving, startedAtMillis } = program
   const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
   const seconds = Effect.map(secondsHere, (here) => secondsBefore + here)
   const save = Effect.fnUntraced(function* ({ path, runtime, ...parts }: Parts) {
@@ -260,23 +250,21 @@ const currentRun = <S, A, E, R>(running: Running<S, A, E, R>): CurrentRun["Servi
     })
     yield* recording.emit([{ _tag: "CheckpointSaved", step: parts.step, path }])
   })
-  return { spec, files, recording, secondsHere, seconds, save }
+  return { files, recording, secondsHere, seconds, save }
 }
 
-type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-
-/** Runs the loop, and records how it ended. Only the loop itself is interruptible. */
+/** Runs the loop, which alone is interruptible, and records how it ended. */
 const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: string }, R>(
   program: Program<S, A, E, R>,
   state: S,
-  restore: Restore,
+  loop: Effect.Effect<void, E, CurrentRun | R>,
 ) {
-  const { saving, loop, position } = program
+  const { saving, position } = program
   const { recording } = yield* CurrentRun
   const ended = (reason: RunEnded["reason"], message: string | null) =>
     recording.emit([{ _tag: "RunEnded", ...position(state), reason, message }])
 
-  const exit = yield* Effect.exit(restore(loop(state)))
+  const exit = yield* Effect.exit(loop)
   const isInterrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
   // Ignore an interruption that comes after the last checkpoint: all work is done and saved.
   if (Exit.isSuccess(exit) || (isInterrupted && saving?.isSaved(state) === true)) return yield* ended("finished", null)

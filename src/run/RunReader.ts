@@ -12,66 +12,24 @@
  * ```
  */
 import { Effect } from "effect"
-import { isPlain, type Plain } from "../config/plain.ts"
+import { isPlain } from "../config/plain.ts"
 import type { RunEntry } from "./find/RunEntry.ts"
 import { dataAt } from "./find/Value.ts"
 import * as Layout from "./Layout.ts"
 import { attempt } from "./read/attempt.ts"
-import { type ConfigReader, configReader } from "./read/configText.ts"
+import { configReader } from "./read/configText.ts"
 import type { FileSource } from "./read/FileSource.ts"
 import { countLines, type Position, readOn, start } from "./read/readOn.ts"
-import {
-  bestValidation,
-  curveOf,
-  evaluationsIn,
-  lastValidation,
-  type Played,
-  playedIn,
-  scoreLines,
-  type Validation,
-} from "./read/validations.ts"
+import { curveOf, evaluationsIn, type Played, playedIn, scoreLines, type Validation } from "./read/validations.ts"
 import { isFailure } from "./record/runLog.ts"
 import { type ScoreLine, scoreLine } from "./record/scoreLine.ts"
 import { utf8 } from "../config/utf8.ts"
-import { kindOf, type RunKind } from "./RunSpec.ts"
+import { kindOf } from "./RunSpec.ts"
 
 export type RunState = "running" | "finished" | "stopped" | "failed"
 
-/** Tells the state of a run. This is the only place that decides it. */
-export const stateOf = (run: {
-  /** Whether it has `return.json`, which is written last. */
-  readonly isFinished: boolean
-  /** Whether a living process holds its lock. */
-  readonly isOwned: boolean
-  /** Whether the last line of its log reports a failure. */
-  readonly hasFailed: boolean
-}): RunState => (run.isFinished ? "finished" : run.isOwned ? "running" : run.hasFailed ? "failed" : "stopped")
-
-export interface RunReader {
-  readonly entry: RunEntry
-  readonly isFinished: Effect.Effect<boolean>
-  readonly state: Effect.Effect<RunState>
-  /** The kind of the run; undefined if it has no config.yaml. */
-  readonly kind: Effect.Effect<RunKind | undefined>
-  readonly steps: Effect.Effect<number | undefined>
-  /** The number of training episodes. */
-  readonly episodes: Effect.Effect<number | undefined>
-  /** The mean return of the last validation; undefined if there is none. */
-  readonly validation: Effect.Effect<number | undefined>
-  readonly bestValidation: Effect.Effect<number | undefined>
-  readonly curve: Effect.Effect<ReadonlyArray<Validation>>
-  /** The contents of metrics.json; undefined if it is missing or damaged. */
-  readonly metrics: Effect.Effect<Plain | undefined>
-  readonly configText: Effect.Effect<string | undefined>
-  readonly config: Effect.Effect<unknown>
-  readonly configAt: (path: ReadonlyArray<string>) => Effect.Effect<unknown>
-  /** The files and folders that the config places elsewhere. */
-  readonly places: Effect.Effect<Layout.Places>
-  /** Returns the actual path of a file or folder, given its usual path in the run. */
-  readonly locate: (path: string) => Effect.Effect<string>
-  /** Returns the whole lines within the last `bytes` bytes of run.log. */
-  readonly log: (bytes: number) => Effect.Effect<ReadonlyArray<string>>
-}
+/** The facts about one run; each is read when it is first needed. */
+export type RunReader = ReturnType<typeof reader>
 
 /**
  * The numbers of bytes to read from the end of a score file. A line has about 300 bytes; with an agent's texts it may be
@@ -86,7 +44,7 @@ const logBytes = 4096
  * Makes a function that returns the reader of a run. All readers of one source share parsed parts of configs. A caller that
  * has already listed the run's folder passes the names, so that the folder is not listed again.
  */
-export const over = (source: FileSource): ((entry: RunEntry, listed?: Listed) => RunReader) => {
+export const over = (source: FileSource) => {
   const configs = configReader()
   const counts = new Map<string, { readonly position: Position; readonly lines: number }>()
 
@@ -104,7 +62,7 @@ export const over = (source: FileSource): ((entry: RunEntry, listed?: Listed) =>
     return lines
   })
 
-  return (entry, listed) => reader(entry, { source, configs, lineCount }, listed)
+  return (entry: RunEntry, listed?: Listed) => reader(entry, { source, configs, lineCount }, listed)
 }
 
 /** The names in the folder of a run, for a caller that has listed it. */
@@ -114,11 +72,11 @@ export interface Listed {
 
 interface Shared {
   readonly source: FileSource
-  readonly configs: ConfigReader
+  readonly configs: ReturnType<typeof configReader>
   readonly lineCount: (file: string) => Effect.Effect<number>
 }
 
-const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?: Listed): RunReader => {
+const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?: Listed) => {
   const at = (file: string): string => pathIn(entry.path, file)
   const damaged = new Set<string>()
   const warn = (file: string, problem: string): Effect.Effect<undefined> =>
@@ -146,6 +104,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
         return value === undefined ? warn(file, `expected ${expected}`) : Effect.succeed(value)
       }),
     )
+  /** The contents of metrics.json; undefined if it is missing or damaged. */
   const metrics = jsonOf(Layout.metrics, (data) => (isPlain(data) ? data : undefined), "keys and values")
   const evaluations = jsonOf(Layout.returns, evaluationsIn, "a list of evaluations")
 
@@ -159,12 +118,8 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   const configAt = (path: ReadonlyArray<string>): Effect.Effect<unknown> => reading((text) => configs.at(text, path))
   const config = once(reading(configs.tree))
 
-  const places = once(
-    Effect.map(
-      Effect.forEach(Layout.placeKeys, (path) => configAt(path)),
-      (values) => Layout.placesAt(values),
-    ),
-  )
+  /** The files and folders that the config places elsewhere. */
+  const places = once(Effect.map(Effect.forEach(Layout.placeKeys, configAt), Layout.placesAt))
   /** Returns the actual path of a file. The config is read only if the file is missing from its usual place. */
   const located = Effect.fnUntraced(function* (path: string) {
     if (yield* has(path.split("/")[0])) return path
@@ -205,15 +160,13 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   /** For an unfinished run: reads the newest file of validations, or the previous one if that is still empty. */
   const lastScored = once(
     Effect.gen(function* () {
-      const [newest = [], before] = (yield* validationFiles)
-        .slice(-2)
-        .reverse()
-        .map((file) => [file])
-      const validations = yield* scored(newest)
-      return validations.length > 0 || before === undefined ? validations : yield* scored(before)
+      const files = yield* validationFiles
+      const validations = yield* scored(files.slice(-1))
+      return validations.length > 0 ? validations : yield* scored(files.slice(-2, -1))
     }),
   )
 
+  /** The mean return of the last validation; undefined if there is none. */
   const validation = once(
     Effect.gen(function* () {
       const result = yield* metrics
@@ -221,8 +174,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
       if (last !== undefined) return last
       // The run ended without a validation.
       if (result !== undefined && dataAt(result, ["validation"]) === null) return undefined
-      if (yield* isFinished) return lastValidation(yield* curve)
-      return lastValidation(yield* lastScored)
+      return (yield* (yield* isFinished) ? curve : lastScored).at(-1)?.mean
     }),
   )
 
@@ -274,6 +226,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     }),
   )
 
+  /** The number of training episodes. */
   const episodes = once(
     Effect.gen(function* () {
       const result = yield* metrics
@@ -285,22 +238,24 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     }),
   )
 
+  /** Returns the whole lines within the last `bytes` bytes of run.log. */
   const log = Effect.fnUntraced(function* (bytes: number) {
     const text = (yield* tail(source, at(yield* located(Layout.log)), bytes)) ?? ""
     return text.trimEnd() === "" ? [] : text.trimEnd().split("\n")
   })
 
   const state = once(
-    Effect.gen(function* () {
-      if (yield* isFinished) return stateOf({ isFinished: true, isOwned: false, hasFailed: false })
+    Effect.gen(function* (): Effect.fn.Return<RunState> {
+      // This file is written last.
+      if (yield* isFinished) return "finished"
       const owner = yield* textOf(Layout.lock)
       // A lock file without a name was left by a process that was killed before it wrote its name.
-      const isOwned = owner !== undefined && owner !== "" && (yield* source.isAlive(owner))
-      const hasFailed = !isOwned && isFailure((yield* log(logBytes)).at(-1) ?? "")
-      return stateOf({ isFinished: false, isOwned, hasFailed })
+      if (owner !== undefined && owner !== "" && (yield* source.isAlive(owner))) return "running"
+      return isFailure((yield* log(logBytes)).at(-1) ?? "") ? "failed" : "stopped"
     }),
   )
 
+  /** The kind of the run; undefined if it has no config.yaml. */
   const kind = once(
     Effect.gen(function* () {
       if ((yield* configText) === undefined) return undefined
@@ -318,14 +273,17 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     steps,
     episodes,
     validation,
-    bestValidation: once(Effect.map(curve, bestValidation)),
+    bestValidation: Effect.map(curve, (validations) =>
+      validations.reduce<number | undefined>((best, { mean }) => Math.max(best ?? -Infinity, mean), undefined),
+    ),
     curve,
     metrics,
     configText,
     config,
     configAt,
     places,
-    locate: (path) => Effect.map(located(path), at),
+    /** Returns the actual path of a file or folder, given its usual path in the run. */
+    locate: (path: string) => Effect.map(located(path), at),
     log,
   }
 }

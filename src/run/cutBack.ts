@@ -7,21 +7,16 @@ import { utf8 } from "../config/utf8.ts"
 import * as Layout from "./Layout.ts"
 import { CheckpointError } from "./Checkpoint.ts"
 import { Checkpoints } from "./Checkpoints.ts"
-import type { Appended as AppendedFiles, Changed, RunFiles } from "./store/RunFiles.ts"
+import { Appended } from "./store/appended.ts"
+import type { Changed, RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
-
-/** The sizes and digests of the growing files (scores, rollouts, logs) when a checkpoint was saved. */
-export const Appended = Schema.Struct({
-  sizes: Schema.Record(Schema.String, Schema.Int),
-  digests: Schema.Record(Schema.String, Schema.String),
-})
 
 /** A checkpoint, with the sizes and digests that the run's growing files had when it was saved. */
 export interface Target {
   readonly name: string
   /** The path of the folder of checkpoints, for messages. */
   readonly folder: string
-  readonly appended: AppendedFiles
+  readonly appended: Appended
 }
 
 /** Maps each log to the function that returns how many of its bytes are readable. A damaged log must not prevent a resume. */

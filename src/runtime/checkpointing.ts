@@ -1,8 +1,8 @@
 /** Saves and restores the checkpoints of language-model agents. `loop.ts` and `execute.ts` use it. */
 import { Clock, Effect, Schema, Struct } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
-import { display, isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
-import { firstDifference } from "../config/difference.ts"
+import { isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
+import { changedSetting } from "../config/difference.ts"
 import { oneLine, prettyJson } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 import { CheckpointError } from "../run/Checkpoint.ts"
@@ -128,13 +128,8 @@ export const restoreOther = Effect.fnUntraced(function* (
   const { type } = training.agent
   if (agent_type !== type)
     return yield* refuse(`expected a checkpoint of the agent ${type}, found one of ${agent_type}`)
-  const difference = saved.settings === undefined ? undefined : firstDifference(settings, saved.settings)
-  if (difference !== undefined) {
-    const { key, now, then } = difference
-    return yield* refuse(
-      `the checkpoint was saved with ${key} = ${display(then)}, found ${display(now)}; use the setting that it was saved with`,
-    )
-  }
+  const problem = saved.settings === undefined ? undefined : changedSetting(settings, saved.settings)
+  if (problem !== undefined) return yield* refuse(problem)
   // Use only the file's name, because other programs write whole paths.
   const file = memory_snapshot_path?.split("/").at(-1) ?? Layout.inCheckpoint.memory(episode_index)
   yield* restoreMemory(training, checkpoint, file)

@@ -13,7 +13,7 @@ import {
   shownPath,
   textOf,
 } from "../../src/config/files.ts"
-import { openFile, readTextSync } from "../../src/config/files-node.ts"
+import { readPartSync, readTextSync } from "../../src/config/files-node.ts"
 
 const messageOf = <A, R>(effect: Effect.Effect<A, { readonly message: string }, R>) =>
   Effect.map(Effect.flip(effect), ({ message }) => message)
@@ -69,17 +69,22 @@ layer(NodeServices.layer)("files", (it) => {
     }),
   )
 
-  it.effect("openFile refuses what isn't a regular file of the expected size", () =>
+  it.effect("a part is read from either end, and what isn't a regular file of the expected size is refused", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const folder = yield* fs.makeTempDirectoryScoped()
-      const opened = (path: string, most?: number) =>
-        Effect.tryPromise({ try: () => openFile(path, most).then((file) => file.close()), catch: asFileError })
-      yield* fs.writeFileString(`${folder}/a`, "abc")
-      yield* opened(`${folder}/a`, 3)
-      assert.include(yield* messageOf(opened(`${folder}/a`, 2)), "expected a file of at most")
-      assert.strictEqual(yield* messageOf(opened(folder)), "expected a regular file, found a directory")
-      assert.strictEqual(yield* messageOf(opened(`${folder}/none`)), "there is no such file")
+      const textOfPart = (path: string, from: number, most: number) =>
+        Effect.try({ try: () => new TextDecoder().decode(readPartSync(path, from, most)), catch: asFileError })
+      yield* fs.writeFileString(`${folder}/a`, "abcdef")
+      assert.strictEqual(yield* textOfPart(`${folder}/a`, 1, 3), "bcd")
+      assert.strictEqual(yield* textOfPart(`${folder}/a`, -2, 100), "ef")
+      assert.strictEqual(yield* textOfPart(`${folder}/a`, -100, 2), "ab")
+      assert.strictEqual(yield* textOfPart(`${folder}/a`, 100, 2), "")
+      const texts = (most: number) => Effect.try({ try: () => readTextSync(`${folder}/a`, most), catch: asFileError })
+      assert.strictEqual(yield* texts(6), "abcdef")
+      assert.include(yield* messageOf(texts(5)), "expected a file of at most")
+      assert.strictEqual(yield* messageOf(textOfPart(folder, 0, 1)), "expected a regular file, found a directory")
+      assert.strictEqual(yield* messageOf(textOfPart(`${folder}/none`, 0, 1)), "there is no such file")
     }),
   )
 

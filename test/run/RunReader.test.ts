@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { unplacedEntry } from "../../src/run/find/RunEntry.ts"
-import { over, stateOf } from "../../src/run/RunReader.ts"
+import { over } from "../../src/run/RunReader.ts"
 import { memorySource } from "./read/memorySource.ts"
 
 const failure = "2026-01-31T12:00:00.000Z failed at step 3 after 0 episodes: no\n"
@@ -27,8 +27,13 @@ describe("the state of a run", () => {
   )
 
   it("is decided by return.json first, then by its lock, then by its log", () => {
-    const states = [true, false].flatMap((isFinished) =>
-      [true, false].flatMap((isOwned) => [true, false].map((hasFailed) => stateOf({ isFinished, isOwned, hasFailed }))),
+    const states = [{ "return.json": "[]" }, {}].flatMap((finished) =>
+      ["me", "somebody dead"].flatMap((owner) =>
+        [failure, interrupted].map((log) => {
+          const { run } = readRun({ ...finished, "run.lock": owner, "run.log": log }, ["me"])
+          return Effect.runSync(run.state)
+        }),
+      ),
     )
     assert.deepStrictEqual(states, [
       ...Array.from({ length: 4 }, () => "finished"),

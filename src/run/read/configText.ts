@@ -2,21 +2,15 @@ import { isPlain } from "../../config/Config.ts"
 import { parseYaml } from "../../config/yaml.ts"
 import { dataAt } from "../find/Value.ts"
 
-/**
- * Reads single keys of many configs that are nearly equal. Only the top-level block of a key is parsed, and equal
- * blocks are parsed once: runs often differ only in their seed.
- */
-export interface ConfigReader {
-  /** Reads the value at a path of keys. Throws if the text is not YAML, or if it is not a mapping of keys to values. */
-  readonly at: (text: string, path: ReadonlyArray<string>) => unknown
-  /** Reads a whole config. Throws as `at` does. */
-  readonly tree: (text: string) => unknown
-}
-
 /** The number of blocks that are kept: enough for a sweep, and little memory for ten thousand different runs. */
 const most = 5000
 
-export const configReader = (): ConfigReader => {
+/**
+ * Makes a reader of single keys in many configs that are nearly equal. Only the top-level block of a key is parsed, and equal
+ * blocks are parsed once: runs often differ only in their seed. Both functions throw if a text is not YAML, or if it is not
+ * a mapping of keys to values.
+ */
+export const configReader = () => {
   const parsed = new Map<string, unknown>()
   const parseOnce = (text: string): unknown => {
     if (parsed.has(text)) return parsed.get(text)
@@ -25,23 +19,24 @@ export const configReader = (): ConfigReader => {
     parsed.set(text, value)
     return value
   }
-  let last: { readonly text: string; readonly blocks: ReturnType<typeof blocks> } | undefined
-  const blocksOf = (text: string): ReturnType<typeof blocks> => {
+  let last: { readonly text: string; readonly blocks: Blocks | undefined } | undefined
+  const blocksOf = (text: string): Blocks | undefined => {
     // Callers read several keys of one text before the next text, so remembering one text is enough.
-    if (last?.text !== text) last = { text, blocks: blocks(text) }
+    if (last?.text !== text) last = { text, blocks: divided(text) }
     return last.blocks
   }
   return {
-    at: (text, path) => {
-      const found = blocksOf(text)
-      if (found === undefined) return dataAt(parseConfig(text), path)
-      const block = found.get(path[0])
+    /** Reads the value at a path of keys. */
+    at: (text: string, path: ReadonlyArray<string>): unknown => {
+      const blocks = blocksOf(text)
+      if (blocks === undefined) return dataAt(parseConfig(text), path)
+      const block = blocks.get(path[0])
       return block === undefined ? undefined : dataAt(parseOnce(block), path)
     },
-    tree: (text) => {
-      const found = blocksOf(text)
-      if (found === undefined) return parseConfig(text)
-      return Object.assign({}, ...[...found.values()].map(parseOnce))
+    /** Reads a whole config. */
+    tree: (text: string): unknown => {
+      const blocks = blocksOf(text)
+      return blocks === undefined ? parseConfig(text) : Object.assign({}, ...[...blocks.values()].map(parseOnce))
     },
   }
 }
@@ -59,11 +54,14 @@ const parseConfig = (text: string): unknown => {
   return value
 }
 
+/** The text of each top-level key. */
+type Blocks = ReadonlyMap<string, string>
+
 /**
- * Returns the text of each top-level key, if this library wrote the config. Returns undefined if the whole text must be
+ * Divides a text by its top-level keys, if this library wrote the config. Returns undefined if the whole text must be
  * parsed.
  */
-const blocks = (text: string): ReadonlyMap<string, string> | undefined => {
+const divided = (text: string): Blocks | undefined => {
   // An alias may refer to another block.
   if (/[&*]/.test(text)) return undefined
   const found = new Map<string, string>()

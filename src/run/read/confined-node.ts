@@ -1,12 +1,12 @@
-import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, realpathSync, statSync } from "node:fs"
+import { readdirSync, realpathSync, statSync } from "node:fs"
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path"
 import { Effect } from "effect"
 import { FileError } from "../../config/files.ts"
-import { openFile } from "../../config/files-node.ts"
+import { readPartSync } from "../../config/files-node.ts"
 import { messageOf } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
-import { isAlive } from "../store/owner-node.ts"
-import { entriesOf, readPart } from "./disk-node.ts"
+import { owner } from "../store/owner-node.ts"
+import { entriesOf } from "./disk-node.ts"
 import { type Entries, type FileSource, mostAtOnce } from "./FileSource.ts"
 import { treeOf } from "./tree.ts"
 
@@ -50,37 +50,6 @@ const unless = <A, B>(otherwise: B, body: () => A): A | B => {
   }
 }
 
-/** Files up to this size in bytes are read synchronously: with a thousand runs, promises would take most of the time. */
-const smallBytes = 128 * 1024
-
-// Without this flag, opening a named pipe waits until another process writes into it.
-const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
-
-/**
- * Reads some bytes of a file. Returns "large" if there are too many to read synchronously, and undefined if it is not a
- * regular file.
- */
-const readSmall = (real: string, from: number, most: number): Uint8Array | "large" | undefined => {
-  const file = openSync(real, flags)
-  try {
-    const status = fstatSync(file)
-    if (!status.isFile()) return undefined
-    const start = from < 0 ? Math.max(0, status.size + from) : Math.min(from, status.size)
-    const length = Math.min(most, status.size - start)
-    if (length > smallBytes) return "large"
-    const bytes = new Uint8Array(length)
-    let filled = 0
-    while (filled < length) {
-      const read = readSync(file, bytes, filled, length - filled, start + filled)
-      if (read === 0) break
-      filled += read
-    }
-    return bytes.subarray(0, filled)
-  } finally {
-    closeSync(file)
-  }
-}
-
 const confined = (root: string, bounds: string, only: string): Confined => {
   const locate = (path: string): string | undefined => {
     if (path.includes("\0")) return undefined
@@ -90,19 +59,10 @@ const confined = (root: string, bounds: string, only: string): Confined => {
     return inside === ".." || inside.startsWith(`..${sep}`) || isAbsolute(inside) ? undefined : real
   }
 
-  const part = (path: string, from: number, most = mostAtOnce): Effect.Effect<Uint8Array | undefined> =>
-    Effect.suspend(() => {
+  const part: FileSource["part"] = (path, from, most = mostAtOnce) =>
+    Effect.sync(() => {
       const real = locate(path)
-      const bytes = real === undefined ? undefined : unless(undefined, () => readSmall(real, from, most))
-      if (real === undefined || bytes !== "large") return Effect.succeed(bytes === "large" ? undefined : bytes)
-      const reading = async (): Promise<Uint8Array> => {
-        await using file = await openFile(real)
-        return await readPart(file, from, most)
-      }
-      return Effect.orElseSucceed(
-        Effect.tryPromise((): Promise<Uint8Array> => reading()),
-        () => undefined,
-      )
+      return real === undefined ? undefined : unless(undefined, () => readPartSync(real, from, most))
     })
 
   const size = (path: string): Effect.Effect<number | undefined> =>
@@ -134,7 +94,7 @@ const confined = (root: string, bounds: string, only: string): Confined => {
     part,
     size,
     tree: (folder) => treeOf({ entries, size }, folder),
-    isAlive: (name) => Effect.sync(() => isAlive(name)),
+    isAlive: owner.isAlive,
     warn: () => Effect.void,
   }
 }

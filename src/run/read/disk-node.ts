@@ -1,58 +1,43 @@
-import { type Dirent, readdirSync } from "node:fs"
-import { type FileHandle, readdir, stat } from "node:fs/promises"
-import { join, sep } from "node:path"
+import { type Dirent, readdirSync, statSync } from "node:fs"
+import { join, relative, sep } from "node:path"
 import { Effect } from "effect"
 import { FileError, mostBytes } from "../../config/files.ts"
-import { openFile, readTextSync } from "../../config/files-node.ts"
+import { readPartSync, readTextSync } from "../../config/files-node.ts"
 import { messageOf } from "../../config/text.ts"
 import { owner } from "../store/owner-node.ts"
-import { type Entries, type FileSource, mostAtOnce } from "./FileSource.ts"
+import { compareText } from "../find/RunEntry.ts"
+import { type Entries, type FileSize, type FileSource, mostAtOnce } from "./FileSource.ts"
 
-/**
- * Reads the runs in any folder. Small files and folders are read synchronously: over ten thousand runs, promises would take
- * most of the time.
- */
+/** Reads the runs in any folder. */
 export const diskSource = (warn: FileSource["warn"]): FileSource => {
   /** Reads, and returns `otherwise` if the file or folder is missing: runs may appear and disappear during a listing. */
-  const reading = <A>(path: string, body: () => A | Promise<A>, otherwise: A): Effect.Effect<A> =>
-    Effect.catch(Effect.tryPromise({ try: async () => await body(), catch: (error) => error }), (error) =>
+  const reading = <A>(path: string, otherwise: A, body: () => A): Effect.Effect<A> =>
+    Effect.catch(Effect.try({ try: body, catch: (error) => error }), (error) =>
       Effect.as(isMissing(error) ? Effect.void : warn(`${path}: ${messageOf(error)}`), otherwise),
     )
   const listed = (folder: string): ReadonlyArray<Dirent> => readdirSync(folder, { withFileTypes: true })
-  const nothing: Entries = { files: [], folders: [] }
+  const none: ReadonlyArray<string> = []
   return {
-    list: (folder) => reading<ReadonlyArray<string>>(folder, () => readdirSync(folder), []),
-    folders: (folder) =>
-      reading<ReadonlyArray<string>>(folder, () => listed(folder).flatMap((one) => (one.isFile() ? [] : one.name)), []),
-    entries: (folder) => reading(folder, () => entriesOf(listed(folder)), nothing),
-    text: (file) => reading<string | undefined>(file, () => readTextSync(file, mostBytes.text), undefined),
-    part: (file, from, most) =>
-      reading<Uint8Array | undefined>(
-        file,
-        async () => {
-          await using handle = await openFile(file)
-          return await readPart(handle, from, most)
-        },
-        undefined,
-      ),
-    size: (file) => reading<number | undefined>(file, () => stat(file).then(({ size }) => size), undefined),
+    list: (folder) => reading(folder, none, () => readdirSync(folder)),
+    folders: (folder) => reading(folder, none, () => listed(folder).flatMap((one) => (one.isFile() ? [] : one.name))),
+    entries: (folder) => reading<Entries>(folder, { files: [], folders: [] }, () => entriesOf(listed(folder))),
+    text: (file) => reading<string | undefined>(file, undefined, () => readTextSync(file, mostBytes.text)),
+    part: (file, from, most = mostAtOnce) =>
+      reading<Uint8Array | undefined>(file, undefined, () => readPartSync(file, from, most)),
+    size: (file) => reading<number | undefined>(file, undefined, () => statSync(file).size),
     tree: (folder) =>
-      reading(folder, async () => {
-        const files = (await readdir(folder, { recursive: true, withFileTypes: true }))
+      reading<ReadonlyArray<FileSize>>(folder, [], () =>
+        readdirSync(folder, { recursive: true, withFileTypes: true })
           .filter((one) => one.isFile())
-          .map((one) => join(one.parentPath, one.name))
-        const sizes = await Promise.all(
-          files.map(async (file) => {
-            const bytes = await stat(file).then(
-              ({ size }) => size,
-              () => undefined,
-            )
-            const path = file.slice(join(folder, sep).length).replaceAll(sep, "/")
-            return bytes === undefined ? [] : [{ path, bytes }]
-          }),
-        )
-        return sizes.flat().sort((a, b) => (a.path < b.path ? -1 : 1))
-      }, []),
+          .flatMap((one) => {
+            const file = join(one.parentPath, one.name)
+            const status = statSync(file, { throwIfNoEntry: false })
+            return status === undefined
+              ? []
+              : [{ path: relative(folder, file).replaceAll(sep, "/"), bytes: status.size }]
+          })
+          .sort((a, b) => compareText(a.path, b.path)),
+      ),
     isAlive: owner.isAlive,
     warn,
   }
@@ -74,18 +59,4 @@ export const entriesOf = (all: ReadonlyArray<Dirent>): Entries => {
       .map(({ name }) => name)
       .sort()
   return { files: names((entry) => entry.isFile()), folders: names((entry) => entry.isDirectory()) }
-}
-
-/** Reads some bytes of an open file. */
-export const readPart = async (file: FileHandle, from: number, most = mostAtOnce): Promise<Uint8Array> => {
-  const { size } = await file.stat()
-  const start = from < 0 ? Math.max(0, size + from) : Math.min(from, size)
-  const bytes = Buffer.allocUnsafe(Math.min(most, size - start))
-  let filled = 0
-  while (filled < bytes.length) {
-    const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, start + filled)
-    if (bytesRead === 0) break
-    filled += bytesRead
-  }
-  return bytes.subarray(0, filled)
 }

@@ -32,11 +32,6 @@ export const evaluationsIn = (data: unknown): ReadonlyArray<Validation> | undefi
   return evaluations
 }
 
-export const lastValidation = (curve: ReadonlyArray<Validation>): number | undefined => curve.at(-1)?.mean
-
-export const bestValidation = (curve: ReadonlyArray<Validation>): number | undefined =>
-  curve.length === 0 ? undefined : curve.reduce((best, { mean }) => Math.max(best, mean), -Infinity)
-
 /**
  * Reads the lines of a score file, and tells whether any line is damaged. An incomplete last line is still being written, so
  * it is ignored.

@@ -6,8 +6,6 @@ import { relocated } from "./relocated.ts"
 import type { RunIdentity } from "../identifier.ts"
 import type { RunStoreError } from "./RunStoreError.ts"
 
-export type { Appended } from "./appended.ts"
-
 /** The folder of one run. */
 export interface RunFiles extends FileTree {
   /** The path of the folder, as `--resume` takes it. */

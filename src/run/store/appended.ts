@@ -1,15 +1,16 @@
 /** Hashes the growing files of a run block by block, so that a resume can detect changed files. */
-import { Effect, Stream } from "effect"
+import { Effect, Schema, Stream } from "effect"
 import { sha256 } from "../../config/sha256.ts"
 import type { FileTree } from "./FileTree.ts"
 import type { RunStoreError } from "./RunStoreError.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /** The sizes of a run's growing files at some moment, and the digests of their content up to these sizes, both by path. */
-export interface Appended {
-  readonly sizes: Readonly<Record<string, number>>
-  readonly digests: Readonly<Record<string, string>>
-}
+export const Appended = Schema.Struct({
+  sizes: Schema.Record(Schema.String, Schema.Int),
+  digests: Schema.Record(Schema.String, Schema.String),
+})
+export type Appended = typeof Appended.Type
 
 /** The hash of the first bytes of a file, which can be continued when the file grows. */
 export interface Prefix {

@@ -4,16 +4,15 @@ import type { Owner } from "./lock.ts"
 
 const thisHost = hostname()
 
-/** Tells whether the process with this name is alive. A process on another machine is assumed to be alive. */
-export const isAlive = (name: string): boolean => {
-  const [, pid, host] = /^process (\d+) on (.*)$/.exec(name) ?? []
-  return host !== thisHost || isRunning(Number(pid))
-}
-
 /** The current process, as the owner of a lock. */
 export const owner: Owner = {
   name: `process ${process.pid} on ${thisHost}`,
-  isAlive: (name) => Effect.sync(() => isAlive(name)),
+  // A process on another machine is assumed to be alive.
+  isAlive: (name) =>
+    Effect.sync(() => {
+      const [, pid, host] = /^process (\d+) on (.*)$/.exec(name) ?? []
+      return host !== thisHost || isRunning(Number(pid))
+    }),
 }
 
 const isRunning = (pid: number): boolean => {

@@ -1,5 +1,5 @@
 import { type Dirent, readdirSync, statSync } from "node:fs"
-import { join, relative, sep } from "node:path"
+import { join } from "node:path"
 import { Effect } from "effect"
 import { FileError, mostBytes } from "../../config/files.ts"
 import { readPartSync, readTextSync } from "../../config/files-node.ts"
@@ -16,6 +16,14 @@ export const diskSource = (warn: FileSource["warn"]): FileSource => {
       Effect.as(isMissing(error) ? Effect.void : warn(`${path}: ${messageOf(error)}`), otherwise),
     )
   const listed = (folder: string): ReadonlyArray<Dirent> => readdirSync(folder, { withFileTypes: true })
+  /** Lists all files below a folder. Node's own recursive listing would follow links. */
+  const filesBelow = (folder: string, prefix = ""): ReadonlyArray<FileSize> =>
+    listed(folder).flatMap((one) => {
+      const [file, path] = [join(folder, one.name), `${prefix}${one.name}`]
+      if (one.isDirectory()) return filesBelow(file, `${path}/`)
+      const status = one.isFile() ? statSync(file, { throwIfNoEntry: false }) : undefined
+      return status === undefined ? [] : [{ path, bytes: status.size }]
+    })
   const none: ReadonlyArray<string> = []
   return {
     list: (folder) => reading(folder, none, () => readdirSync(folder)),
@@ -27,16 +35,7 @@ export const diskSource = (warn: FileSource["warn"]): FileSource => {
     size: (file) => reading<number | undefined>(file, undefined, () => statSync(file).size),
     tree: (folder) =>
       reading<ReadonlyArray<FileSize>>(folder, [], () =>
-        readdirSync(folder, { recursive: true, withFileTypes: true })
-          .filter((one) => one.isFile())
-          .flatMap((one) => {
-            const file = join(one.parentPath, one.name)
-            const status = statSync(file, { throwIfNoEntry: false })
-            return status === undefined
-              ? []
-              : [{ path: relative(folder, file).replaceAll(sep, "/"), bytes: status.size }]
-          })
-          .sort((a, b) => compareText(a.path, b.path)),
+        filesBelow(folder).toSorted((a, b) => compareText(a.path, b.path)),
       ),
     isAlive: owner.isAlive,
     warn,

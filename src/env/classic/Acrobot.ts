@@ -8,11 +8,9 @@
  * Gymnasium's: the equations of Sutton and Barto's book, one Runge-Kutta step of 0.2 s.
  */
 import { cos, sin } from "../../rng/Elementary.ts"
-import type { Stream } from "../../rng/Rng.ts"
-import { make, type Env } from "../Env.ts"
-import { columnStates, type Moved } from "../internal/columns.ts"
+import type { Env } from "../Env.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
-import { batchOf, type Columns, type Kernel } from "../internal/episodes.ts"
+import { type Motion, motionEnv, type Moved } from "../internal/motion.ts"
 import { box, discrete, type Discrete } from "../Space.ts"
 import { acrobot } from "../ui/acrobot.ts"
 
@@ -63,89 +61,44 @@ const k1 = new Float64Array(4)
 const k2 = new Float64Array(4)
 const k3 = new Float64Array(4)
 const k4 = new Float64Array(4)
-/** The state that `move` reads and overwrites. */
-const moving = new Float64Array(4)
-
 const weigh = (index: number): number => (tau / 6) * (k1[index] + 2 * k2[index] + 2 * k3[index] + k4[index])
 
-/** Moves the state in `moving` by one Runge-Kutta step. */
-const move = (torque: number): void => {
-  const angle1 = moving[0]
-  const angle2 = moving[1]
-  const velocity1 = moving[2]
-  const velocity2 = moving[3]
+/** Moves the state at `at` by one Runge-Kutta step. */
+const move = (states: Float64Array, at: number, torque: number): void => {
+  const angle1 = states[at]
+  const angle2 = states[at + 1]
+  const velocity1 = states[at + 2]
+  const velocity2 = states[at + 3]
   const half = tau / 2
   derive(angle1, angle2, velocity1, velocity2, torque, k1)
   derive(angle1 + half * k1[0], angle2 + half * k1[1], velocity1 + half * k1[2], velocity2 + half * k1[3], torque, k2)
   derive(angle1 + half * k2[0], angle2 + half * k2[1], velocity1 + half * k2[2], velocity2 + half * k2[3], torque, k3)
   derive(angle1 + tau * k3[0], angle2 + tau * k3[1], velocity1 + tau * k3[2], velocity2 + tau * k3[3], torque, k4)
-  moving[0] = wrap(angle1 + weigh(0))
-  moving[1] = wrap(angle2 + weigh(1))
-  moving[2] = clip(velocity1 + weigh(2), fastest1)
-  moving[3] = clip(velocity2 + weigh(3), fastest2)
+  states[at] = wrap(angle1 + weigh(0))
+  states[at + 1] = wrap(angle2 + weigh(1))
+  states[at + 2] = clip(velocity1 + weigh(2), fastest1)
+  states[at + 3] = clip(velocity2 + weigh(3), fastest2)
 }
 
-const isUp = (angle1: number, angle2: number): boolean => -cos(angle1) - cos(angle2 + angle1) > 1
-
-/** Computes one step of the two links, without a time limit. */
-export const dynamics = (state: ArrayLike<number>, action: number): Moved => {
-  moving.set(state)
-  move(action - 1)
-  const next = Array.from(moving)
-  const terminated = isUp(next[0], next[1])
-  return { state: next, observation: see(next), reward: terminated ? 0 : -1, terminated }
+const observe: NonNullable<Motion["observe"]> = (states, at, into, to) => {
+  into[to] = cos(states[at])
+  into[to + 1] = sin(states[at])
+  into[to + 2] = cos(states[at + 1])
+  into[to + 3] = sin(states[at + 1])
+  into[to + 4] = states[at + 2]
+  into[to + 5] = states[at + 3]
 }
 
-const see = ([angle1, angle2, velocity1, velocity2]: ReadonlyArray<number>): ReadonlyArray<number> =>
-  [cos(angle1), sin(angle1), cos(angle2), sin(angle2), velocity1, velocity2].map(Math.fround)
-
-/** Draws one element of the first state, rounded to float32 as in Gymnasium. */
-const begin = (random: Stream): number => Math.fround(random.between(-spread, spread))
-
-const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel => {
-  const angles1 = new Float64Array(numEnvs)
-  const angles2 = new Float64Array(numEnvs)
-  const velocities1 = new Float64Array(numEnvs)
-  const velocities2 = new Float64Array(numEnvs)
-
-  const look = (index: number): void => {
-    const at = 6 * index
-    observations[at] = cos(angles1[index])
-    observations[at + 1] = sin(angles1[index])
-    observations[at + 2] = cos(angles2[index])
-    observations[at + 3] = sin(angles2[index])
-    observations[at + 4] = velocities1[index]
-    observations[at + 5] = velocities2[index]
+const advance: Motion["advance"] = (states, { observations, rewards, terminated }, actions, waiting) => {
+  for (let index = 0; index < waiting.length; index++) {
+    if (waiting[index] !== 0) continue
+    const at = 4 * index
+    move(states, at, actions[index] - 1)
+    const isUp = -cos(states[at]) - cos(states[at + 1] + states[at]) > 1
+    terminated[index] = isUp ? 1 : 0
+    rewards[index] = isUp ? 0 : -1
+    observe(states, at, observations, 6 * index)
   }
-
-  const start = (index: number, random: Stream): void => {
-    angles1[index] = begin(random)
-    angles2[index] = begin(random)
-    velocities1[index] = begin(random)
-    velocities2[index] = begin(random)
-    look(index)
-  }
-
-  const advance = (actions: Float32Array | Int32Array, waiting: Uint8Array): void => {
-    for (let index = 0; index < numEnvs; index++) {
-      if (waiting[index] !== 0) continue
-      moving[0] = angles1[index]
-      moving[1] = angles2[index]
-      moving[2] = velocities1[index]
-      moving[3] = velocities2[index]
-      move(actions[index] - 1)
-      angles1[index] = moving[0]
-      angles2[index] = moving[1]
-      velocities1[index] = moving[2]
-      velocities2[index] = moving[3]
-      const ended = isUp(moving[0], moving[1])
-      terminated[index] = ended ? 1 : 0
-      rewards[index] = ended ? 0 : -1
-      look(index)
-    }
-  }
-
-  return { start, advance, ...columnStates(env, { angles1, angles2, velocities1, velocities2 }) }
 }
 
 const joints = ([angle1, angle2]: ReadonlyArray<number>) => {
@@ -153,16 +106,19 @@ const joints = ([angle1, angle2]: ReadonlyArray<number>) => {
   return { elbow, hand: { x: elbow.x + sin(angle1 + angle2), y: elbow.y - cos(angle1 + angle2) } }
 }
 
-/** The env with its default options: `Batch.make(Acrobot.env, 16)`. */
-export const env: Env<ReadonlyArray<number>, Discrete> = make({
+const motion = motionEnv({
   id: "Acrobot-v1",
   observationSpace: box([-1, -1, -1, -1, -fastest1, -fastest2], [1, 1, 1, 1, fastest1, fastest2]),
   actionSpace: discrete(3),
   maxSteps: 500,
   rewardThreshold: -100,
-  reset: (random): ReadonlyArray<number> => [begin(random), begin(random), begin(random), begin(random)],
-  observe: see,
-  step: (state, action) => dynamics(state, action),
+  columns: ["angles1", "angles2", "velocities1", "velocities2"],
+  // The first state is rounded to float32, as in Gymnasium.
+  reset: (states, at, random) => {
+    for (let number = 0; number < 4; number++) states[at + number] = Math.fround(random.between(-spread, spread))
+  },
+  advance,
+  observe,
   renderText: (state) => {
     const { elbow, hand } = joints(state)
     const { put, line, write, text } = canvas(47, 22, { width: 4.6, height: 4.6 })
@@ -187,5 +143,10 @@ export const env: Env<ReadonlyArray<number>, Discrete> = make({
     ])
   },
   ui: acrobot("Acrobot-v1"),
-  batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
 })
+
+/** Computes one step of the two links, without a time limit. */
+export const dynamics: (state: ArrayLike<number>, action: number) => Moved = motion.dynamics
+
+/** The env with its default options: `Batch.make(Acrobot.env, 16)`. */
+export const env: Env<ReadonlyArray<number>, Discrete> = motion.env

@@ -6,11 +6,9 @@
  * velocity]. The dynamics are Gymnasium's.
  */
 import { cos, sin } from "../../rng/Elementary.ts"
-import type { Stream } from "../../rng/Rng.ts"
-import { make, type Env } from "../Env.ts"
-import { columnStates, type Moved } from "../internal/columns.ts"
+import type { Env } from "../Env.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
-import { batchOf, type Columns, type Kernel } from "../internal/episodes.ts"
+import { type Motion, motionEnv, type Moved } from "../internal/motion.ts"
 import { box, type Box } from "../Space.ts"
 import { pendulum } from "../ui/pendulum.ts"
 
@@ -31,67 +29,44 @@ const wrapped = (angle: number): number => {
 
 const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
 
-/** Computes one step of the pendulum, without a time limit. */
-export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): Moved => {
-  const torque = clip(action[0], strongest)
-  const away = wrapped(state[0])
-  const cost = away * away + 0.1 * (state[1] * state[1]) + 0.001 * (torque * torque)
-  const velocity = clip(state[1] + (((3 * gravity) / 2) * sin(state[0]) + 3 * torque) * tau, fastest)
-  const angle = state[0] + velocity * tau
-  return { state: [angle, velocity], observation: see([angle, velocity]), reward: -cost, terminated: false }
+const observe: NonNullable<Motion["observe"]> = (states, at, into, to) => {
+  states[at + 2] = sin(states[at])
+  into[to] = cos(states[at])
+  into[to + 1] = states[at + 2]
+  into[to + 2] = states[at + 1]
 }
 
-const see = ([angle, velocity]: ReadonlyArray<number>): ReadonlyArray<number> =>
-  [cos(angle), sin(angle), velocity].map(Math.fround)
-
-/** Steps all envs of a batch: it does the same arithmetic as `dynamics`, over columns. */
-const kernel = ({ numEnvs, observations, rewards }: Columns): Kernel => {
-  const angles = new Float64Array(numEnvs)
-  const velocities = new Float64Array(numEnvs)
-  /** The sines of the current angles, computed for the observation and used again by the next step. */
-  const sines = new Float64Array(numEnvs)
-
-  const look = (index: number): void => {
-    sines[index] = sin(angles[index])
-    observations[3 * index] = cos(angles[index])
-    observations[3 * index + 1] = sines[index]
-    observations[3 * index + 2] = velocities[index]
+const advance: Motion["advance"] = (states, { observations, rewards }, actions, waiting) => {
+  for (let index = 0; index < waiting.length; index++) {
+    if (waiting[index] !== 0) continue
+    const at = 3 * index
+    const torque = clip(actions[index], strongest)
+    const angle = states[at]
+    const velocity = states[at + 1]
+    const sine = states[at + 2]
+    const away = wrapped(angle)
+    const cost = away * away + 0.1 * (velocity * velocity) + 0.001 * (torque * torque)
+    const next = clip(velocity + (((3 * gravity) / 2) * sine + 3 * torque) * tau, fastest)
+    states[at] = angle + next * tau
+    states[at + 1] = next
+    rewards[index] = -cost
+    observe(states, at, observations, at)
   }
-
-  const start = (index: number, random: Stream): void => {
-    angles[index] = random.between(-Math.PI, Math.PI)
-    velocities[index] = random.between(-1, 1)
-    look(index)
-  }
-
-  const advance = (actions: Float32Array | Int32Array, waiting: Uint8Array): void => {
-    for (let index = 0; index < numEnvs; index++) {
-      if (waiting[index] !== 0) continue
-      const torque = clip(actions[index], strongest)
-      const angle = angles[index]
-      const velocity = velocities[index]
-      const away = wrapped(angle)
-      const cost = away * away + 0.1 * (velocity * velocity) + 0.001 * (torque * torque)
-      const next = clip(velocity + (((3 * gravity) / 2) * sines[index] + 3 * torque) * tau, fastest)
-      velocities[index] = next
-      angles[index] = angle + next * tau
-      rewards[index] = -cost
-      look(index)
-    }
-  }
-
-  return { start, advance, ...columnStates(env, { angles, velocities, sines }) }
 }
 
-/** The env with its default options: `Batch.make(Pendulum.env, 64)`. */
-export const env: Env<ReadonlyArray<number>, Box> = make({
+const motion = motionEnv({
   id: "Pendulum-v1",
   observationSpace: box([-1, -1, -fastest], [1, 1, fastest]),
   actionSpace: box(-strongest, strongest),
   maxSteps: 200,
-  reset: (random): ReadonlyArray<number> => [random.between(-Math.PI, Math.PI), random.between(-1, 1)],
-  observe: see,
-  step: (state, action) => dynamics(state, action),
+  columns: ["angles", "velocities"],
+  derived: ["sines"],
+  reset: (states, at, random) => {
+    states[at] = random.between(-Math.PI, Math.PI)
+    states[at + 1] = random.between(-1, 1)
+  },
+  advance,
+  observe,
   renderText: ([angle, velocity]) => {
     const { put, line, write, text } = canvas(41, 19, { width: 2.6, height: 2.6 })
     line({ x: 0, y: 0 }, { x: -sin(angle), y: cos(angle) }, "•")
@@ -110,5 +85,10 @@ export const env: Env<ReadonlyArray<number>, Box> = make({
     ])
   },
   ui: pendulum("Pendulum-v1", { strongest }),
-  batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
 })
+
+/** Computes one step of the pendulum, without a time limit. */
+export const dynamics: (state: ArrayLike<number>, action: ArrayLike<number>) => Moved = motion.dynamics
+
+/** The env with its default options: `Batch.make(Pendulum.env, 64)`. */
+export const env: Env<ReadonlyArray<number>, Box> = motion.env

@@ -7,7 +7,7 @@
  */
 import { make, type Env } from "../Env.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
-import type { Moved } from "../internal/columns.ts"
+import type { Moved } from "../internal/motion.ts"
 import { box, type Box } from "../Space.ts"
 import { doubleIntegrator } from "../ui/doubleIntegrator.ts"
 

@@ -14,7 +14,7 @@ import { cos, sin } from "../../rng/Elementary.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { make, type Env } from "../Env.ts"
 import { canvas, caption, palette, type Point, short, stroke, svg } from "../internal/draw.ts"
-import type { Moved } from "../internal/columns.ts"
+import type { Moved } from "../internal/motion.ts"
 import { box, discrete, type Box, type Discrete } from "../Space.ts"
 import { lander } from "../ui/lander.ts"
 

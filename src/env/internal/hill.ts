@@ -1,14 +1,52 @@
 import { cos, sin } from "../../rng/Elementary.ts"
+import { box, type Space } from "../Space.ts"
+import { mountainCar } from "../ui/mountainCar.ts"
 import { canvas, caption, disc, palette, path, short, stroke, svg } from "./draw.ts"
+import { type Motion, motionEnv } from "./motion.ts"
 
-/** Constants of the valley that both mountain cars drive in, and functions that draw the car. */
-export const lowest = -1.2
-export const highest = 0.6
-export const fastest = 0.07
+/** The valley that both mountain cars drive in: its physics, and functions that draw the car. */
+const lowest = -1.2
+const highest = 0.6
+const fastest = 0.07
+const gravity = 0.0025
+
+const clip = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high)
+
+/** Moves the car at `at` by a push, writes its observation, and returns whether it is at the goal. */
+export const drive = (states: Float64Array, at: number, push: number, goal: number, into: Float32Array): boolean => {
+  const speed = clip(states[at + 1] + (push - gravity * cos(3 * states[at])), -fastest, fastest)
+  const position = clip(states[at] + speed, lowest, highest)
+  const velocity = position === lowest && speed < 0 ? 0 : speed
+  states[at] = into[at] = position
+  states[at + 1] = into[at + 1] = velocity
+  return position >= goal && velocity >= 0
+}
+
+interface Hill<A extends Space> extends Pick<
+  Motion<A>,
+  "id" | "actionSpace" | "maxSteps" | "rewardThreshold" | "advance"
+> {
+  readonly goal: number
+}
+
+/** Makes the env of a mountain car. */
+export const hillEnv = <A extends Space>({ goal, ...rules }: Hill<A>) =>
+  motionEnv({
+    ...rules,
+    observationSpace: box([lowest, -fastest], [highest, fastest]),
+    columns: ["positions", "velocities"],
+    reset: (states, at, random) => {
+      states[at] = random.between(-0.6, -0.4)
+      states[at + 1] = 0
+    },
+    renderText: ([position, velocity]) => hillText(position, velocity, goal),
+    renderSvg: ([position, velocity]) => hillSvg(rules.id, position, velocity, goal),
+    ui: mountainCar(rules.id, { lowest, highest, goal, continuous: rules.actionSpace._tag === "Box" }),
+  })
 
 const height = (position: number): number => sin(3 * position) * 0.45 + 0.55
 
-export const hillText = (position: number, velocity: number, goal: number): string => {
+const hillText = (position: number, velocity: number, goal: number): string => {
   const { put, write, text } = canvas(61, 14, { width: highest - lowest, height: 1.3 })
   const shown = (at: number, above: number, character: string): void =>
     put(at - (highest + lowest) / 2, height(at) - 0.6 + above, character)
@@ -19,7 +57,7 @@ export const hillText = (position: number, velocity: number, goal: number): stri
   return text()
 }
 
-export const hillSvg = (title: string, position: number, velocity: number, goal: number): string => {
+const hillSvg = (title: string, position: number, velocity: number, goal: number): string => {
   const at = (x: number, above = 0) => ({
     x: 20 + ((x - lowest) / (highest - lowest)) * 560,
     y: 280 - height(x) * 220 - above,

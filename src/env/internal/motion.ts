@@ -1,0 +1,120 @@
+import type { Stream } from "../../rng/Rng.ts"
+import { type Definition, type Env, make } from "../Env.ts"
+import { sizeOf, type Space } from "../Space.ts"
+import { batchOf, type Columns, copyFrom, type Kernel } from "./episodes.ts"
+
+type State = ReadonlyArray<number>
+
+/** The result of one step of an env as plain numbers, in the documented order of its state and observation. */
+export interface Moved {
+  readonly state: State
+  /** The observation, rounded to float32. */
+  readonly observation: State
+  readonly reward: number
+  readonly terminated: boolean
+}
+
+/** The arrays that `advance` writes; a pure step keeps its reward in float64. */
+interface Results extends Pick<Columns, "observations" | "terminated"> {
+  readonly rewards: Float32Array | Float64Array
+}
+
+/**
+ * The rules of an env whose state is a few real numbers. They are written once, for many states in one array, which are changed
+ * in place; both the pure env and the fast batch are made from them. `at` is the offset of a state in the array.
+ */
+export interface Motion<A extends Space = Space> extends Omit<
+  Definition<State, A>,
+  "reset" | "observe" | "step" | "batch"
+> {
+  /** The names of the state's numbers in a snapshot, in their order. */
+  readonly columns: ReadonlyArray<string>
+  /** The names of numbers that follow the state: `observe` computes them for the next step. Default: none. */
+  readonly derived?: ReadonlyArray<string>
+  /** Writes the first state of an episode. */
+  readonly reset: (states: Float64Array, at: number, random: Stream) => void
+  /** Writes the observation of a state into `into` at `to`. Default: the observation is the state. */
+  readonly observe?: (states: Float64Array, at: number, into: Float32Array, to: number) => void
+  /** Steps each env whose `waiting` is 0: moves its state and writes its observation, reward and `terminated`. */
+  readonly advance: (
+    states: Float64Array,
+    results: Results,
+    actions: ArrayLike<number>,
+    waiting: ArrayLike<number>,
+  ) => void
+}
+
+/** Makes the env of some rules, and the function that computes one of its steps without a time limit. */
+export const motionEnv = <A extends Space>(motion: Motion<A>) => {
+  const { columns, derived = [], reset, advance, ...definition } = motion
+  const names = [...columns, ...derived].map((name) => `state.${name}`)
+  const width = names.length
+  const size = sizeOf(motion.observationSpace)
+  const observe: NonNullable<Motion["observe"]> =
+    motion.observe ?? ((states, at, into, to) => into.set(states.subarray(at, at + size), to))
+  const stateAt = (states: Float64Array, index: number): State => listOf(states, index * width, columns.length)
+
+  // A pure step is a batch of one env.
+  const one = new Float64Array(width)
+  const result = { observations: new Float32Array(size), rewards: new Float64Array(1), terminated: new Uint8Array(1) }
+  const awake = new Uint8Array(1)
+  const take = Float64Array.of(0)
+  const see = (state: ArrayLike<number>): State => {
+    for (let at = 0; at < columns.length; at++) one[at] = state[at]
+    observe(one, 0, result.observations, 0)
+    return listOf(result.observations, 0, size)
+  }
+  const step = (state: ArrayLike<number>, action: number | ArrayLike<number>) => {
+    for (let at = 0; at < columns.length; at++) one[at] = state[at]
+    if (derived.length > 0) observe(one, 0, result.observations, 0)
+    take[0] = typeof action === "number" ? action : action[0]
+    advance(one, result, take, awake)
+    return { state: stateAt(one, 0), reward: result.rewards[0], terminated: result.terminated[0] !== 0 }
+  }
+  const dynamics = (state: ArrayLike<number>, action: number | ArrayLike<number>): Moved => {
+    const moved = step(state, action)
+    return { ...moved, observation: listOf(result.observations, 0, size) }
+  }
+
+  const kernel = (results: Columns): Kernel => {
+    const { numEnvs, observations } = results
+    const states = new Float64Array(numEnvs * width)
+    return {
+      start: (index, random) => {
+        reset(states, index * width, random)
+        observe(states, index * width, observations, index * size)
+      },
+      advance: (actions, waiting) => advance(states, results, actions, waiting),
+      save: () =>
+        Object.fromEntries(names.map((name, at) => [name, states.filter((_, index) => index % width === at)])),
+      load: (saved) => {
+        const column = new Float64Array(numEnvs)
+        for (const [at, name] of names.entries()) {
+          copyFrom(motion.id, saved, name, column)
+          for (let index = 0; index < numEnvs; index++) states[index * width + at] = column[index]
+        }
+      },
+      renderText: (index) => motion.renderText?.(stateAt(states, index)) ?? "",
+      renderSvg: (index) => motion.renderSvg?.(stateAt(states, index)) ?? "",
+    }
+  }
+
+  const env: Env<State, A> = make({
+    ...definition,
+    reset: (random): State => {
+      reset(one, 0, random)
+      return stateAt(one, 0)
+    },
+    observe: motion.observe === undefined ? (state) => state : see,
+    step,
+    batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
+  })
+  return { env, dynamics }
+}
+
+// A loop is much faster here than Array.from.
+const listOf = (numbers: Float32Array | Float64Array, from: number, length: number): State => {
+  const list: Array<number> = []
+  for (let at = from; at < from + length; at++) list.push(numbers[at])
+  return list
+}

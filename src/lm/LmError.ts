@@ -36,12 +36,17 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
   usage: Schema.optionalKey(Usage),
 }) {}
 
-/**
- * Makes the error for an answer that a filter withheld or cut short. Such an answer must not be scored like a whole
- * one.
- */
+/** Makes an error whose message begins with the model's name. Unless `more` says otherwise, no request was sent. */
+export const lmError = (
+  model: string,
+  reason: LmError["reason"],
+  problem: string,
+  more: Partial<Pick<LmError, "attempts" | "remedy" | "retryAfter">> = {},
+): LmError => new LmError({ model, reason, attempts: 0, message: `${model}: ${problem}`, ...more })
+
+/** Makes the error for an answer that a filter withheld or cut short, which must not be scored like a whole one. */
 export const withheld = (model: string): LmError =>
-  new LmError({ model, reason: "refused", attempts: 1, message: `${model}: a filter withheld the answer` })
+  lmError(model, "refused", "a filter withheld the answer", { attempts: 1 })
 
 /** Says whether every later call would fail in the same way: the key is wrong, or the budget is spent. */
 export const isFinal = (error: { readonly _tag: string }): error is LmError =>

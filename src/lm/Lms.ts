@@ -56,8 +56,11 @@ export const open = Effect.fnUntraced(function* (
   options: OpenOptions = {},
 ): Effect.fn.Return<LmService, ConfigError | LmError, Needs> {
   const { spent = new Spent() } = options
-  yield* checkPrices(config, options)
-  const { thinkingBudget } = config
+  const { model, budget, prices, thinkingBudget } = config
+  if (budget.money !== null && priceOf(model, prices) === undefined) {
+    const problem = `budget.money is ${budget.money}, but prices has no price for ${model}; add one`
+    return yield* configError(options, "prices", problem)
+  }
   const cache =
     config.cache === "off"
       ? undefined
@@ -68,7 +71,7 @@ export const open = Effect.fnUntraced(function* (
         })
   const answering = config.cache === "replay" ? uncalled : yield* provider(config, options)
   const middleware = [
-    budgeted(config.budget, config.prices, spent),
+    budgeted(budget, prices, spent),
     limited(config.limits),
     retrying(config),
     ...(cache === undefined ? [] : [cache]),
@@ -125,14 +128,9 @@ const provider = (config: LmConfig, options: OpenOptions): Opening => {
   // A config with only a base_url gets the protocol that most servers speak.
   const protocol = config.protocol ?? server?.protocol ?? "openai"
   const at = server?.protocol === protocol ? server.at : defaultUrls[protocol]
-  const serverOptions = {
-    model: nameAtServer(config.model),
-    baseUrl: config.baseUrl ?? at,
-    apiKey: config.apiKey,
-    timeoutS: config.timeoutS,
-    maxAnswerMb: config.maxAnswerMb,
-    thinkingBudget: config.thinkingBudget,
-  }
+  const { apiKey, timeoutS, maxAnswerMb, thinkingBudget } = config
+  const address = { model: nameAtServer(config.model), baseUrl: config.baseUrl ?? at, apiKey }
+  const serverOptions = { ...address, timeoutS, maxAnswerMb, thinkingBudget }
   return Effect.map(
     protocol === "openai" ? OpenAi.make(serverOptions) : Anthropic.make(serverOptions),
     ({ complete }): LmService => ({
@@ -143,25 +141,15 @@ const provider = (config: LmConfig, options: OpenOptions): Opening => {
 
 const scripted = (name: string, { model }: LmConfig, options: OpenOptions): Opening => {
   const scripts = { ...Scripted.named, ...options.scripts }
-  return Object.hasOwn(scripts, name)
-    ? Effect.succeed(Scripted.make(scripts[name]))
-    : Effect.fail(
-        unknown(
-          model,
-          options,
-          Object.keys(scripts).map((name) => `scripted:${name}`),
-        ),
-      )
+  if (Object.hasOwn(scripts, name)) return Effect.succeed(Scripted.make(scripts[name]))
+  const names = Object.keys(scripts).map((name) => `scripted:${name}`)
+  return Effect.fail(unknown(model, options, names))
 }
 
 /** Maps FORM in `builtin:FORM:LIST`, e.g. `builtin:choice:left,right`, to the option that takes the list. */
 const listOptions = { choice: "answers", words: "vocabulary" } as const
 
-const builtIn = Effect.fnUntraced(function* (
-  name: string,
-  { model }: LmConfig,
-  options: OpenOptions,
-): Effect.fn.Return<LmService, ConfigError, Needs> {
+const builtIn = Effect.fnUntraced(function* (name: string, { model }: LmConfig, options: OpenOptions) {
   const { models = {} } = options
   if (Object.hasOwn(models, name)) return models[name]
   if (name === "ngram") return Ngram.make().lm
@@ -188,11 +176,8 @@ const builtIn = Effect.fnUntraced(function* (
   ])
 })
 
-const configError = (
-  { source = "lm_config" }: Pick<OpenOptions, "source">,
-  key: string,
-  problem: string,
-): ConfigError => ConfigError.at({ source }, key, problem)
+const configError = ({ source = "lm_config" }: OpenOptions, key: string, problem: string): ConfigError =>
+  ConfigError.at({ source }, key, problem)
 
 const kinds = ["vllm", "toka", "scripted", "builtin", "claude", "gemini", "gpt"]
 
@@ -207,14 +192,3 @@ const unknown = (model: string, options: OpenOptions, names: ReadonlyArray<strin
   const hint = near === undefined ? `expected ${all}` : `did you mean "${near}"?`
   return configError(options, "model", `unknown model "${model}"; ${hint}`)
 }
-
-const checkPrices = ({ model, budget, prices }: LmConfig, options: OpenOptions): Effect.Effect<void, ConfigError> =>
-  budget.money === null || priceOf(model, prices) !== undefined
-    ? Effect.void
-    : Effect.fail(
-        configError(
-          options,
-          "prices",
-          `budget.money is ${budget.money}, but prices has no price for ${model}; add one`,
-        ),
-      )

@@ -13,7 +13,7 @@ import { Effect, Schema } from "effect"
 import type { Usage } from "../Chat.ts"
 import type { Middleware } from "../Lm.ts"
 import type { Budget, Price } from "../LmConfig.ts"
-import { LmError } from "../LmError.ts"
+import { lmError } from "../LmError.ts"
 
 /** The totals of a run's calls, as a checkpoint saves them. */
 export const Spending = Schema.Struct({
@@ -65,13 +65,9 @@ export const priceOf = (model: string, prices: ReadonlyArray<Price>): Price | un
 const kinds = ["calls", "tokens", "money"] as const
 
 /** Fails calls once the budget is spent. Calls that are running at that moment still end, and count. */
-export const budgeted = (budget: Budget, prices: ReadonlyArray<Price>, spent: Spent): Middleware => {
-  const pricesByModel = new Map<string, Price | undefined>()
-  const cachedPriceOf = (model: string): Price | undefined => {
-    if (!pricesByModel.has(model)) pricesByModel.set(model, priceOf(model, prices))
-    return pricesByModel.get(model)
-  }
-  return (lm) => ({
+export const budgeted =
+  (budget: Budget, prices: ReadonlyArray<Price>, spent: Spent): Middleware =>
+  (lm) => ({
     complete: (request) =>
       Effect.suspend(() => {
         for (const kind of kinds) {
@@ -79,20 +75,18 @@ export const budgeted = (budget: Budget, prices: ReadonlyArray<Price>, spent: Sp
           if (limit === null || spent[kind] < limit) continue
           const total = kind === "money" ? `${limit}` : `${limit} ${kind}`
           const money = Number(spent.money.toPrecision(6))
-          const message =
-            `${request.model}: the budget of ${total} is spent (${spent.calls} calls, ${spent.tokens} tokens` +
+          const problem =
+            `the budget of ${total} is spent (${spent.calls} calls, ${spent.tokens} tokens` +
             `${money === 0 ? "" : `, money: ${money}`}); raise budget.${kind} to continue`
           const more = Number((2 * Math.max(limit, spent[kind])).toPrecision(6)) || 1
-          const remedy = `budget.${kind}=${more}`
-          return Effect.fail(new LmError({ model: request.model, reason: "budget", attempts: 0, message, remedy }))
+          return Effect.fail(lmError(request.model, "budget", problem, { remedy: `budget.${kind}=${more}` }))
         }
         // Count the call before it begins, so that concurrent calls cannot exceed the budget.
         spent.calls++
         const pay = ({ usage }: { readonly usage?: Usage }): Effect.Effect<void> =>
           Effect.sync(() => {
-            if (usage !== undefined) spent.add(usage, cachedPriceOf(request.model))
+            if (usage !== undefined) spent.add(usage, priceOf(request.model, prices))
           })
         return lm.complete(request).pipe(Effect.tap(pay), Effect.tapError(pay))
       }),
   })
-}

@@ -12,17 +12,17 @@
  * yield* recording(lm).complete(request) // reads `lm_cache/3f/3f0c….json`
  * ```
  */
-import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
-import { type Plain } from "../../config/Config.ts"
+import { Effect, FileSystem, Path, Schema } from "effect"
+import type { Plain } from "../../config/Config.ts"
 import { makeFolder, mostBytes, readText } from "../../config/files.ts"
-import { messageOf } from "../../config/text.ts"
 import { sha256 } from "../../config/sha256.ts"
+import { messageOf } from "../../config/text.ts"
+import { utf8 } from "../../config/utf8.ts"
 import { canonical } from "../canonical.ts"
 import { Completion, LmRequest } from "../Chat.ts"
 import { type Middleware, CallContext } from "../Lm.ts"
-import { LmError } from "../LmError.ts"
+import { type LmError, lmError } from "../LmError.ts"
 import { singleFlight } from "./singleFlight.ts"
-import { utf8 } from "../../config/utf8.ts"
 
 interface CacheOptions {
   /** `record` calls the model if there is no answer yet; `replay` never calls it. */
@@ -68,13 +68,9 @@ const phaseOf = ({ phase }: CallContext): string =>
   phase._tag === "validation" ? `validation ${phase.seenEpisodes}` : phase._tag
 
 /** Answers from files, or records answers there. Equal calls at the same time share one request. */
-export const cached = Effect.fnUntraced(function* ({
-  mode,
-  directory,
-  also = {},
-}: CacheOptions): Effect.fn.Return<Middleware, never, FileSystem.FileSystem | Path.Path> {
+export const cached = Effect.fnUntraced(function* ({ mode, directory, also = {} }: CacheOptions) {
   const files = yield* cacheFiles(directory)
-  return (lm) => {
+  const middleware: Middleware = (lm) => {
     const once = singleFlight<Completion, LmError>()
     /** Counts the equal requests in a context; weak keys free the counts together with the context. */
     const countsByContext = new WeakMap<CallContext, Map<string, number>>()
@@ -86,35 +82,26 @@ export const cached = Effect.fnUntraced(function* ({
         const recorded = yield* files.read(key, request.model)
         if (recorded !== undefined) return recorded
         const { episode, step } = yield* CallContext
-        return yield* cacheError(
-          request.model,
+        const problem =
           `no answer to the request of episode ${episode}, step ${step} (expected the file ${files.at(key)}); ` +
-            "set cache: record to call the model and record its answers",
-          { remedy: "cache=record" },
-        )
+          "set cache: record to call the model and record its answers"
+        return yield* cacheError(request.model, problem, { remedy: "cache=record" })
       }
-      return yield* once(
-        key,
-        Effect.gen(function* () {
-          const entry = yield* files.read(key, request.model).pipe(
-            Effect.map((completion) => ({ completion, damaged: false })),
-            Effect.catch((error) =>
-              Effect.as(Effect.logWarning(`${error.message}; calling the model again`), {
-                completion: undefined,
-                damaged: true,
-              }),
-            ),
-          )
-          if (entry.completion !== undefined) return entry.completion
-          const completion = yield* lm.complete(request)
-          const digest = yield* digestOf(completion)
-          const text = `${JSON.stringify({ ...question, completion, digest }, null, 1)}\n`
-          const isFirst = yield* files.write(key, text, entry.damaged, request.model)
-          if (isFirst) return completion
-          // Another process has saved an answer first: return that answer, since a replay returns it, too.
-          return (yield* files.read(key, request.model)) ?? completion
-        }),
-      )
+      const readOrRecord = Effect.gen(function* () {
+        let isDamaged = false
+        const recorded = yield* Effect.catch(files.read(key, request.model), (error) => {
+          isDamaged = true
+          return Effect.as(Effect.logWarning(`${error.message}; calling the model again`), undefined)
+        })
+        if (recorded !== undefined) return recorded
+        const completion = yield* lm.complete(request)
+        const digest = yield* digestOf(completion)
+        const text = `${JSON.stringify({ ...question, completion, digest }, null, 1)}\n`
+        const isFirst = yield* files.write(key, text, isDamaged, request.model)
+        // If another process has saved an answer first, return that one, since a replay returns it, too.
+        return isFirst ? completion : ((yield* files.read(key, request.model)) ?? completion)
+      })
+      return yield* once(key, readOrRecord)
     })
 
     const complete = (request: LmRequest): Effect.Effect<Completion, LmError> =>
@@ -127,30 +114,21 @@ export const cached = Effect.fnUntraced(function* ({
         const nth = counts.get(text) ?? 0
         counts.set(text, nth + 1)
         const { purpose, episode, step } = context
-        return yield* answer({
-          request,
-          call: { phase: phaseOf(context), purpose, episode, step, nth },
-          also,
-        }).pipe(
-          // If the call fails, its retry must get the same number, so give the number back.
-          Effect.onError(() =>
-            Effect.sync(() => {
-              if (counts.get(text) === nth + 1) counts.set(text, nth)
-            }),
-          ),
+        const call = { phase: phaseOf(context), purpose, episode, step, nth }
+        // If the call fails, its retry must get the same number, so give the number back.
+        return yield* Effect.onError(answer({ request, call, also }), () =>
+          Effect.sync(() => {
+            if (counts.get(text) === nth + 1) counts.set(text, nth)
+          }),
         )
       })
     return { complete }
   }
+  return middleware
 })
 
-const cacheError = (model: string, problem: string, more: { readonly remedy?: string } = {}): LmError =>
-  new LmError({ model, reason: "cache", attempts: 0, message: `${model}: cache: ${problem}`, ...more })
-
-const isReason =
-  (tag: "NotFound" | "AlreadyExists") =>
-  ({ reason }: PlatformError.PlatformError): boolean =>
-    reason._tag === tag
+const cacheError = (model: string, problem: string, more?: { readonly remedy: string }): LmError =>
+  lmError(model, "cache", `cache: ${problem}`, more)
 
 const cacheFiles = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* FileSystem.FileSystem
@@ -158,10 +136,7 @@ const cacheFiles = Effect.fnUntraced(function* (directory: string) {
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const at = (key: string): string => path.join(directory, key.slice(0, 2), `${key}.json`)
 
-  const read = Effect.fnUntraced(function* (
-    key: string,
-    model: string,
-  ): Effect.fn.Return<Completion | undefined, LmError> {
+  const read = Effect.fnUntraced(function* (key: string, model: string) {
     const file = at(key)
     const text = yield* readText(file, mostBytes.text).pipe(
       Effect.provideContext(context),
@@ -172,8 +147,8 @@ const cacheFiles = Effect.fnUntraced(function* (directory: string) {
       Effect.mapError((error) => cacheError(model, `cannot read ${file}: ${messageOf(error)}`)),
     )
     if (text === undefined) return undefined
-    const { completion, digest, ...question } = yield* decodeEntry(text).pipe(
-      Effect.mapError(() => cacheError(model, `${file} is damaged; expected the JSON of an answer`)),
+    const { completion, digest, ...question } = yield* Effect.mapError(decodeEntry(text), () =>
+      cacheError(model, `${file} is damaged; expected the JSON of an answer`),
     )
     if ((yield* digestOf(completion)) === digest && (yield* digestOf(question)) === key) return completion
     return yield* cacheError(model, `${file} is damaged: its content does not match its digest`)
@@ -189,7 +164,10 @@ const cacheFiles = Effect.fnUntraced(function* (directory: string) {
       ? Effect.as(fs.rename(temporary, file), true)
       : fs.link(temporary, file).pipe(
           Effect.as(true),
-          Effect.catchIf(isReason("AlreadyExists"), () => Effect.succeed(false)),
+          Effect.catchIf(
+            ({ reason }) => reason._tag === "AlreadyExists",
+            () => Effect.succeed(false),
+          ),
           // On file systems without hard links, the last process to write wins.
           Effect.catch(() => Effect.as(fs.rename(temporary, file), true)),
         )

@@ -12,7 +12,7 @@ import { canonical } from "../canonical.ts"
 import type { LmRequest } from "../Chat.ts"
 import { type Middleware, CallContext } from "../Lm.ts"
 import type { LmConfig } from "../LmConfig.ts"
-import { LmError } from "../LmError.ts"
+import { LmError, lmError } from "../LmError.ts"
 
 export type Retries = Pick<LmConfig, "maxRetries" | "startingDelay" | "backoffFactor" | "maxDelay" | "jitter">
 
@@ -115,10 +115,5 @@ export const retrying =
 const exhausted = (model: string, attempts: number, last: LmError): LmError => {
   const problem = last.message.startsWith(`${model}: `) ? last.message.slice(model.length + 2) : last.message
   const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`
-  return new LmError({
-    model,
-    reason: "exhausted",
-    attempts,
-    message: `${model}: no answer after ${times}; last failure: ${problem}`,
-  })
+  return lmError(model, "exhausted", `no answer after ${times}; last failure: ${problem}`, { attempts })
 }

@@ -89,23 +89,17 @@ const messagesOf = (message: Prompt.Message): Effect.Effect<ReadonlyArray<ChatMe
         return [toolCalls.length === 0 ? { role: "assistant", content } : { role: "assistant", content, toolCalls }]
       })
     case "tool":
-      return Effect.succeed(
-        message.content.flatMap((part) =>
-          part.type === "tool-result"
-            ? [
-                {
-                  role: "tool",
-                  toolCallId: part.id,
-                  toolName: part.name,
-                  content: typeof part.result === "string" ? part.result : JSON.stringify(part.result),
-                  ...(part.isFailure ? { isError: true } : {}),
-                } as const,
-              ]
-            : [],
-        ),
-      )
+      return Effect.succeed(message.content.flatMap((part) => (part.type === "tool-result" ? [toolMessage(part)] : [])))
   }
 }
+
+const toolMessage = ({ id, name, result, isFailure }: Prompt.ToolResultPart): ChatMessage => ({
+  role: "tool",
+  toolCallId: id,
+  toolName: name,
+  content: typeof result === "string" ? result : JSON.stringify(result),
+  ...(isFailure ? { isError: true } : {}),
+})
 
 const toolsOf = (tools: ReadonlyArray<Tool.Any>): ReadonlyArray<ToolSpec> =>
   tools.map((tool) => ({
@@ -120,43 +114,25 @@ const choiceOf = (choice: LanguageModel.ToolChoice<string>): LmRequest["toolChoi
   return "tool" in choice || choice.mode === "required" ? "required" : "auto"
 }
 
-const requestOf = Effect.fnUntraced(function* (
-  model: string,
-  options: LanguageModel.ProviderOptions,
-): Effect.fn.Return<LmRequest, AiError.AiError> {
+const requestOf = Effect.fnUntraced(function* (model: string, options: LanguageModel.ProviderOptions) {
   const settings = yield* CallSettings
   const messages: Array<ChatMessage> = []
   for (const message of options.prompt.content) messages.push(...(yield* messagesOf(message)))
   const { toolChoice } = options
   const only = typeof toolChoice === "object" && "tool" in toolChoice ? toolChoice.tool : undefined
   const tools = toolsOf(only === undefined ? options.tools : options.tools.filter((tool) => tool.name === only))
-  return {
-    ...LmRequest.defaults,
-    model,
-    ...settings,
-    messages,
-    tools,
-    toolChoice: tools.length === 0 ? "auto" : choiceOf(toolChoice),
-  }
+  const choice: LmRequest["toolChoice"] = tools.length === 0 ? "auto" : choiceOf(toolChoice)
+  return { ...LmRequest.defaults, model, ...settings, messages, tools, toolChoice: choice }
 })
 
-export const finishPart = (completion: Omit<Completion, "content" | "toolCalls">): Response.FinishPartEncoded => ({
+export const finishPart = ({ finishReason, usage, model, tokens }: Completion): Response.FinishPartEncoded => ({
   type: "finish",
-  reason: effectFinishReasons[completion.finishReason],
+  reason: effectFinishReasons[finishReason],
   usage: {
-    inputTokens: {
-      total: completion.usage.inputTokens,
-      uncached: undefined,
-      cacheRead: undefined,
-      cacheWrite: undefined,
-    },
-    outputTokens: {
-      total: completion.usage.outputTokens,
-      text: undefined,
-      reasoning: completion.usage.reasoningTokens,
-    },
+    inputTokens: { total: usage.inputTokens, uncached: undefined, cacheRead: undefined, cacheWrite: undefined },
+    outputTokens: { total: usage.outputTokens, text: undefined, reasoning: usage.reasoningTokens },
   },
-  metadata: { [ours]: { model: completion.model, tokens: completion.tokens } },
+  metadata: { [ours]: { model, tokens } },
 })
 
 export const toolCallPart = (call: Completion["toolCalls"][number]): Response.ToolCallPartEncoded => ({

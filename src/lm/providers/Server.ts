@@ -3,7 +3,7 @@ import { Effect, type Redacted } from "effect"
 import { HttpClient } from "effect/http"
 import { type Key, keyOf } from "./keys.ts"
 import { withoutUser } from "../LmConfig.ts"
-import { LmError } from "../LmError.ts"
+import { type LmError, lmError } from "../LmError.ts"
 
 export interface Server {
   /** The name of the model in error messages. */
@@ -56,8 +56,7 @@ export const baseUrlOf = (model: string, address: string): Effect.Effect<URL, Lm
   const wrong = (expected: string): Effect.Effect<never, LmError> => {
     // The message must not repeat a user name, a password, or a key in the query.
     const found = JSON.stringify(withoutUser(address).replace(/\?.*/s, ""))
-    const message = `${model}: base_url: expected an address ${expected}, found ${found}`
-    return Effect.fail(new LmError({ model, reason: "rejected", attempts: 0, message }))
+    return Effect.fail(lmError(model, "rejected", `base_url: expected an address ${expected}, found ${found}`))
   }
   if (url === null || !/^https?:$/.test(url.protocol)) return wrong("that begins with http:// or https://")
   if (url.username !== "" || url.password !== "") return wrong("without user name and password (a key is an api_key)")
@@ -78,17 +77,19 @@ export const baseUrlOf = (model: string, address: string): Effect.Effect<URL, Lm
 export const serverOf = Effect.fnUntraced(function* (
   { model, baseUrl: address, apiKey, keyVariable, timeoutS = 900, maxAnswerMb = 64 }: ServerOptions,
   { at, variableOf, keyHeader, headers }: Protocol,
-): Effect.fn.Return<Server, LmError, HttpClient.HttpClient> {
+) {
   const baseUrl = yield* baseUrlOf(model, address ?? at)
   const variable = keyVariable === undefined ? variableOf(baseUrl) : keyVariable
+  const key = yield* keyOf({ model, apiKey, variable })
+  const client = yield* HttpClient.HttpClient
   return {
     model,
-    client: yield* HttpClient.HttpClient,
+    client,
     baseUrl,
-    key: yield* keyOf({ model, apiKey, variable }),
+    key,
     keyHeader,
     headers,
     timeoutS,
     maxAnswerBytes: maxAnswerMb * 1e6,
-  }
+  } satisfies Server
 })

@@ -11,23 +11,13 @@
  * })
  * ```
  */
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer } from "effect"
 import { LanguageModel } from "effect/ai"
 import type { HttpClient } from "effect/http"
-import {
-  completionOf,
-  type Gathered,
-  gather,
-  gathered,
-  gatherWhole,
-  isFailed,
-  Piece,
-  requestBody,
-  Whole,
-} from "./anthropicWire.ts"
-import { providerOf } from "./gathering.ts"
-import { answered, broken, events, read, refusedInBody, whole } from "./http.ts"
 import type { LmError } from "../LmError.ts"
+import * as Wire from "./anthropicWire.ts"
+import { providerOf } from "./gathering.ts"
+import { answered } from "./http.ts"
 import { make as makeLanguageModel, type Provider } from "./Provider.ts"
 import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
 
@@ -51,40 +41,22 @@ export interface AnthropicOptions extends ServerOptions {
 export const make = Effect.fnUntraced(function* (
   options: AnthropicOptions,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
-  const { model, thinkingBudget = null } = options
+  const { thinkingBudget = null, streaming = false } = options
   const server = yield* serverOf(options, protocol)
-  const path = "messages"
-  const readWhole = read(server, Whole)
-  const readPiece = read(server, Piece)
-  return providerOf<Gathered>({
-    model,
-    streaming: options.streaming ?? false,
-    empty: gathered,
-    whole: (request, into, format) =>
-      whole(server, path, requestBody(request, thinkingBudget, { format, stream: false })).pipe(
-        Effect.flatMap(readWhole),
-        Effect.flatMap((answer) =>
-          isFailed(answer) ? Effect.fail(refusedInBody(server, answer)) : Effect.sync(() => gatherWhole(into, answer)),
-        ),
-      ),
-    texts: (request, into, format) =>
-      events(server, path, requestBody(request, thinkingBudget, { format, stream: true })).pipe(
-        Stream.mapEffect(readPiece),
-        Stream.mapEffect((piece) =>
-          isFailed(piece) ? Effect.fail(refusedInBody(server, piece)) : Effect.sync(() => gather(into, piece)),
-        ),
-        Stream.takeUntil(() => into.ended),
-        Stream.concat(
-          Stream.suspend(() =>
-            into.ended ? Stream.empty : Stream.fail(broken(server, "the stream has no end event")),
-          ),
-        ),
-      ),
+  return providerOf(server, streaming, {
+    path: "messages",
+    body: (request, form) => Wire.requestBody(request, thinkingBudget, form),
+    whole: Wire.Whole,
+    piece: Wire.Piece,
+    empty: () => new Wire.Gathered(),
+    gatherWhole: Wire.gatherWhole,
+    gather: Wire.gather,
+    isWhole: ({ ended }) => ended,
     completed: (request, from, format) => {
       // The server leaves the stop sequence out, so an answer that consists of it alone is empty.
       const hasContent = from.hasContent || from.calls.length > 0 || from.finish === "stop_sequence"
       const { finish } = from
-      return answered(server, completionOf(request, from, format), { hasContent, refusal: "", finish })
+      return answered(server, Wire.completionOf(request, from, format), { hasContent, refusal: "", finish })
     },
   })
 })

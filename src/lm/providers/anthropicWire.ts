@@ -3,6 +3,8 @@ import { Schema } from "effect"
 import { isPlain, type Plain } from "../../config/Config.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest } from "../Chat.ts"
 import { jsonOrText } from "./languageModel.ts"
+import type { AnswerForm } from "./gathering.ts"
+import type { FailureBody } from "./http.ts"
 import type { JsonFormat } from "./Provider.ts"
 
 /** The limit of output tokens for requests without one, since the protocol requires a limit. */
@@ -57,17 +59,15 @@ const choices = { auto: { type: "auto" }, none: { type: "none" }, required: { ty
 export const requestBody = (
   request: LmRequest,
   thinkingBudget: number | null,
-  { format, stream }: { readonly format?: JsonFormat | undefined; readonly stream: boolean },
+  { format, stream }: AnswerForm,
 ): Readonly<Record<string, unknown>> => {
   const begin = request.messages.findIndex(({ role }) => role !== "system")
   const system = request.messages.slice(0, begin < 0 ? undefined : begin).map(({ content }) => content)
   // After a tool's result, the server requires the earlier thoughts, which we do not keep: so turn thinking off.
   const budget = request.messages.at(-1)?.role === "tool" || format !== undefined ? null : thinkingBudget
-  const tools = request.tools.map(({ name, description, parameters }) => ({
-    name,
-    description,
-    input_schema: parameters,
-  }))
+  const tools = request.tools.map(({ name, description, parameters }) => {
+    return { name, description, input_schema: parameters }
+  })
   const limit = request.maxOutputTokens ?? defaultMaxTokens
   return {
     model: request.model,
@@ -119,7 +119,7 @@ const Message = Schema.Struct({
 
 /** An error that the server reports instead of an answer, or in the middle of one. */
 const Failed = Schema.Struct({ type: Schema.Literal("error"), error: Schema.Unknown })
-export const isFailed = Schema.is(Failed)
+const isFailed = Schema.is(Failed)
 
 export const Whole = Schema.Union([Failed, Message])
 
@@ -142,30 +142,18 @@ export const Piece = Schema.Union([
   }),
   otherThan("error", "message_start", "content_block_start", "content_block_delta", "message_delta"),
 ])
-export type Piece = Exclude<typeof Piece.Type, typeof Failed.Type>
-
 /** The part of an answer that has arrived. */
-export interface Gathered {
-  content: string
+export class Gathered {
+  content = ""
   /** Whether the answer has a text part, even an empty one. */
-  hasContent: boolean
-  readonly calls: Array<{ readonly id: string; readonly name: string; arguments: string }>
-  finish: string | null
-  model: string | null
-  usage: typeof Counted.Type
+  hasContent = false
+  readonly calls: Array<{ readonly id: string; readonly name: string; arguments: string }> = []
+  finish: string | null = null
+  model: string | null = null
+  usage: typeof Counted.Type = {}
   /** Whether the event that ends the stream has arrived. */
-  ended: boolean
+  ended = false
 }
-
-export const gathered = (): Gathered => ({
-  content: "",
-  hasContent: false,
-  calls: [],
-  finish: null,
-  model: null,
-  usage: {},
-  ended: false,
-})
 
 /** Merges two reports of token counts. A later report holds only some of the counts, so the others are kept. */
 const mergeCounts = (before: typeof Counted.Type, now: typeof Counted.Type): typeof Counted.Type => ({
@@ -189,15 +177,19 @@ const gatherPart = (into: Gathered, part: typeof Part.Type, whole: boolean): str
   return ""
 }
 
-export const gatherWhole = (into: Gathered, message: typeof Message.Type): void => {
+/** Adds a whole answer, and gives its text. */
+export const gatherWhole = (into: Gathered, message: typeof Whole.Type): string | FailureBody => {
+  if (isFailed(message)) return message
   for (const part of message.content) gatherPart(into, part, true)
   into.finish = message.stop_reason ?? null
   into.model = message.model ?? null
   into.usage = message.usage ?? {}
+  return into.content
 }
 
 /** Adds a piece of a streamed answer, and gives the text in it. */
-export const gather = (into: Gathered, piece: Piece): string => {
+export const gather = (into: Gathered, piece: typeof Piece.Type): string | FailureBody => {
+  if (isFailed(piece)) return piece
   if ("message" in piece) {
     into.model = piece.message.model ?? null
     into.usage = piece.message.usage ?? {}

@@ -1,31 +1,77 @@
-/** Makes a provider from the two ways in which a protocol answers: all at once, and streamed. */
-import { Effect, Stream } from "effect"
+/** Makes a provider from a protocol, which answers in two ways: all at once, and streamed. */
+import { Effect, type Schema, Stream } from "effect"
 import type { Response } from "effect/ai"
 import type { Completion, LmRequest } from "../Chat.ts"
 import type { LmError } from "../LmError.ts"
+import { broken, events, type FailureBody, read, refusedInBody, whole } from "./http.ts"
 import { finishPart, type JsonFormat, type Provider, toolCallPart } from "./Provider.ts"
+import type { Server } from "./Server.ts"
 
-interface Gathering<Gathered> {
-  readonly model: string
-  /** Streams all answers, whether or not the caller wants a stream. */
-  readonly streaming: boolean
+/** Whether an answer is streamed, and the format that it must have. */
+export interface AnswerForm {
+  readonly stream: boolean
+  readonly format?: JsonFormat | undefined
+}
+
+/** A protocol: it encodes requests, and gathers an answer from what the server sends. */
+interface Wire<Gathered, Whole, Piece> {
+  readonly path: string
+  readonly body: (request: LmRequest, form: AnswerForm) => Readonly<Record<string, unknown>>
+  readonly whole: Schema.Codec<Whole, unknown>
+  readonly piece: Schema.Codec<Piece, unknown>
+  /** The data of the event that ends a stream, if that event is not a piece. */
+  readonly endOfStream?: string
   readonly empty: () => Gathered
-  /** Reads an answer that arrives all at once into `into`. */
-  readonly whole: (request: LmRequest, into: Gathered, format?: JsonFormat) => Effect.Effect<void, LmError>
-  /** Streams the texts of an answer; at the end, `into` holds the whole answer. */
-  readonly texts: (request: LmRequest, into: Gathered, format?: JsonFormat) => Stream.Stream<string, LmError>
+  /** Adds a whole answer or a piece of one. Gives its text, or the failure that the server reports in its place. */
+  readonly gatherWhole: (into: Gathered, answer: Whole) => string | FailureBody
+  readonly gather: (into: Gathered, piece: Piece) => string | FailureBody
+  /** Says whether all of a streamed answer has arrived. */
+  readonly isWhole: (from: Gathered) => boolean
   readonly completed: (request: LmRequest, from: Gathered, format?: JsonFormat) => Effect.Effect<Completion, LmError>
 }
 
-export const providerOf = <Gathered>(gathering: Gathering<Gathered>): Provider => {
-  const { model, streaming, empty, whole, texts, completed } = gathering
+/** With `streaming`, all answers are streamed, whether or not the caller wants a stream. */
+export const providerOf = <Gathered extends { ended: boolean }, Whole, Piece>(
+  server: Server,
+  streaming: boolean,
+  wire: Wire<Gathered, Whole, Piece>,
+): Provider => {
+  const { path, body, endOfStream, empty, completed } = wire
+  const readWhole = read(server, wire.whole)
+  const readPiece = read(server, wire.piece)
+  const unlessFailed = (text: string | FailureBody): Effect.Effect<string, LmError> =>
+    typeof text === "string" ? Effect.succeed(text) : Effect.fail(refusedInBody(server, text))
+
+  const answer = (request: LmRequest, into: Gathered, format?: JsonFormat) =>
+    whole(server, path, body(request, { format, stream: false })).pipe(
+      Effect.flatMap(readWhole),
+      Effect.flatMap((answer) => unlessFailed(wire.gatherWhole(into, answer))),
+    )
+
+  /** Streams the texts of an answer; at the end, `into` holds the whole answer. */
+  const texts = (request: LmRequest, into: Gathered, format?: JsonFormat): Stream.Stream<string, LmError> =>
+    events(server, path, body(request, { format, stream: true })).pipe(
+      Stream.mapEffect((data) => {
+        if (data !== endOfStream)
+          return Effect.flatMap(readPiece(data), (piece) => unlessFailed(wire.gather(into, piece)))
+        into.ended = true
+        return Effect.succeed("")
+      }),
+      Stream.takeUntil(() => into.ended),
+      Stream.concat(
+        Stream.suspend(() =>
+          wire.isWhole(into) ? Stream.empty : Stream.fail(broken(server, "the stream has no end event")),
+        ),
+      ),
+    )
+
   return {
-    model,
+    model: server.model,
     complete: (request, format) =>
       Effect.suspend(() => {
         const into = empty()
         return Effect.andThen(
-          streaming ? Stream.runDrain(texts(request, into, format)) : whole(request, into, format),
+          streaming ? Stream.runDrain(texts(request, into, format)) : answer(request, into, format),
           Effect.suspend(() => completed(request, into, format)),
         )
       }),

@@ -16,8 +16,8 @@ import { joined } from "../../config/bytes.ts"
 import { isPlain } from "../../config/Config.ts"
 import { oneLine } from "../../config/text.ts"
 import type { Completion } from "../Chat.ts"
-import { type Key, withoutKey } from "./keys.ts"
-import { LmError } from "../LmError.ts"
+import { withoutKey } from "./keys.ts"
+import { LmError, lmError } from "../LmError.ts"
 import type { Server } from "./Server.ts"
 import { utf8 } from "../../config/utf8.ts"
 
@@ -33,19 +33,15 @@ const clip = ({ key }: Server, text: string, length = 300): string => {
   return safe.length <= length ? safe : `${safe.slice(0, length)}…`
 }
 
-export const failure = (
-  server: Server,
-  reason: LmError["reason"],
-  message: string,
-  retryAfter?: number | undefined,
-): LmError =>
-  new LmError({
-    model: server.model,
-    reason,
+export const failure = (server: Server, reason: LmError["reason"], message: string, retryAfter?: number): LmError =>
+  lmError(server.model, reason, oneLine(withoutKey(message, server.key)), {
     attempts: 1,
-    message: `${server.model}: ${oneLine(withoutKey(message, server.key))}`,
     ...(retryAfter === undefined ? {} : { retryAfter }),
   })
+
+/** Makes the error for a problem of the server, which begins with its address. */
+const failureAt = (server: Server, reason: LmError["reason"], problem: string): LmError =>
+  failure(server, reason, `${shown(server.baseUrl)}${problem}`)
 
 /** Finds the error message in the body of a failed response; servers put the message under different keys. */
 const messageIn = (body: unknown, depth = 0): string | undefined => {
@@ -71,42 +67,31 @@ const parsed = (text: string): unknown => {
 const codeOf = (body: unknown): unknown => (isPlain(body) && isPlain(body.error) ? body.error.code : undefined)
 
 /** Gives the error for a response whose status is not 2xx. */
-export const refusal = (
-  server: Server,
-  status: number,
-  text: string,
-  retryAfter?: number | undefined,
-  url: URL = server.baseUrl,
-): LmError => {
+const refusal = (server: Server, status: number, text: string, retryAfter?: number, url = server.baseUrl): LmError => {
   const body = parsed(text)
   const message = clip(server, (messageIn(body) ?? "").trim())
   const problem = `${shown(url)} answered ${status}${message === "" ? "" : `: ${message}`}`
   if (status === 401 || status === 403) {
     const { key } = server
-    return failure(
-      server,
-      "unauthorised",
-      key === null
-        ? `${problem}; no key was sent, set api_key: \${NAME} to send one`
-        : `${problem}; the key came from ${key.from}`,
-    )
+    const hint = key === null ? "no key was sent, set api_key: ${NAME} to send one" : `the key came from ${key.from}`
+    return failure(server, "unauthorised", `${problem}; ${hint}`)
   }
   // An account without credit has the same status (429) as too many requests, but waiting does not help.
   const isTemporary = status === 408 || (status === 429 && codeOf(body) !== "insufficient_quota") || status >= 500
   return isTemporary ? failure(server, "unavailable", problem, retryAfter) : failure(server, "rejected", problem)
 }
 
+/** The body of an answer that reports a failure instead of an answer. */
+export interface FailureBody {
+  readonly error: unknown
+}
+
 /** Gives the error for a failure that is reported in the body of a 200, or in the middle of a stream. */
-export const refusedInBody = (server: Server, body: { readonly error: unknown }): LmError => {
+export const refusedInBody = (server: Server, body: FailureBody): LmError => {
   const code = codeOf(body)
   const text = JSON.stringify(body)
-  return typeof code === "number" && code >= 400 && code < 600
-    ? refusal(server, code, text)
-    : failure(
-        server,
-        "unavailable",
-        `${shown(server.baseUrl)} reported a failure: ${clip(server, messageIn(body) ?? text)}`,
-      )
+  if (typeof code === "number" && code >= 400 && code < 600) return refusal(server, code, text)
+  return failureAt(server, "unavailable", ` reported a failure: ${clip(server, messageIn(body) ?? text)}`)
 }
 
 /** Gives the delay in seconds that the response's headers require, given there as a number or a date. */
@@ -130,14 +115,13 @@ const causeOf = (error: unknown): string => {
   return innermost
 }
 
-const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpClientError): LmError =>
-  reason._tag === "TransportError"
-    ? failure(
-        server,
-        "unavailable",
-        `${shown(url)} cannot be reached: ${clip(server, causeOf(reason.cause) || "no answer")}`,
-      )
-    : failure(server, "rejected", `${shown(url)}: the request cannot be sent: ${reason.message}`)
+const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpClientError): LmError => {
+  if (reason._tag !== "TransportError") {
+    return failure(server, "rejected", `${shown(url)}: the request cannot be sent: ${reason.message}`)
+  }
+  const cause = clip(server, causeOf(reason.cause) || "no answer")
+  return failure(server, "unavailable", `${shown(url)} cannot be reached: ${cause}`)
+}
 
 /** Properties of an answer that its completion does not hold. */
 interface AnswerFacts {
@@ -158,34 +142,30 @@ export const answered = (
   completion: Completion,
   { hasContent, refusal, finish }: AnswerFacts,
 ): Effect.Effect<Completion, LmError> => {
-  const at = shown(server.baseUrl)
-  const fail = (reason: LmError["reason"], message: string) => {
-    const error = failure(server, reason, message)
+  const fail = (reason: LmError["reason"], problem: string) => {
+    const error = failureAt(server, reason, `: ${problem}`)
     return Effect.fail(new LmError({ ...error, message: error.message, usage: completion.usage }))
   }
-  if (refusal !== "") return fail("refused", `${at}: the model declined: ${clip(server, refusal)}`)
+  if (refusal !== "") return fail("refused", `the model declined: ${clip(server, refusal)}`)
   if (completion.finishReason === "content_filter") {
-    const message = `${at}: a filter withheld the answer or a part of it (${finish ?? "content_filter"})`
-    return fail("refused", message)
+    return fail("refused", `a filter withheld the answer or a part of it (${finish ?? "content_filter"})`)
   }
   // An answer that was cut off while the model was thinking is empty, and marked as incomplete.
   if (hasContent || completion.toolCalls.length > 0 || completion.finishReason === "length") {
     return Effect.succeed(completion)
   }
-  const message = `${at}: the answer is empty (finish reason ${finish ?? "none"}); expected a text or a call of a tool`
-  return fail("malformed", message)
+  return fail(
+    "malformed",
+    `the answer is empty (finish reason ${finish ?? "none"}); expected a text or a call of a tool`,
+  )
 }
 
 /** Makes the error for a connection that broke while an answer arrived. */
 export const broken = (server: Server, problem: string): LmError =>
-  failure(server, "unavailable", `${shown(server.baseUrl)} stopped in the middle of its answer: ${problem}`)
+  failureAt(server, "unavailable", ` stopped in the middle of its answer: ${problem}`)
 
 const timedOut = (server: Server): LmError =>
-  failure(
-    server,
-    "unavailable",
-    `${shown(server.baseUrl)} did not finish its answer within ${server.timeoutS} s (timeout_s)`,
-  )
+  failureAt(server, "unavailable", ` did not finish its answer within ${server.timeoutS} s (timeout_s)`)
 
 const brokenBy = (server: Server) => (error: HttpClientError.HttpClientError) =>
   broken(server, clip(server, causeOf(error.reason.cause) || error.reason._tag))
@@ -212,8 +192,8 @@ const bodyOf = (server: Server, response: HttpClientResponse.HttpClientResponse)
     return Stream.mapEffect(Stream.mapError(response.stream, brokenBy(server)), (chunk) => {
       read += chunk.length
       if (read <= maxAnswerBytes) return Effect.succeed(chunk)
-      const message = `${shown(server.baseUrl)} sent more than ${maxAnswerBytes / 1e6} MB (max_answer_mb); the rest was not read`
-      return Effect.fail(failure(server, "malformed", message))
+      const problem = ` sent more than ${maxAnswerBytes / 1e6} MB (max_answer_mb); the rest was not read`
+      return Effect.fail(failureAt(server, "malformed", problem))
     })
   })
 
@@ -223,24 +203,23 @@ const textOf = (server: Server) => {
   return (bytes: Uint8Array, more: boolean): Effect.Effect<string, LmError> =>
     Effect.try({
       try: () => decoder.decode(bytes, { stream: more }),
-      catch: () => {
-        const begins = utf8.decode(bytes.subarray(0, 1000))
-        return unreadable(server, "expected text in UTF-8", begins)
-      },
+      catch: () => unreadable(server, "expected text in UTF-8", utf8.decode(bytes.subarray(0, 1000))),
     })
 }
 
 /** Sends a request, and gives the response if its status is 2xx. */
-const send = Effect.fnUntraced(function* (
-  server: Server,
-  path: string,
-  body: unknown,
-): Effect.fn.Return<HttpClientResponse.HttpClientResponse, LmError> {
+const send = Effect.fnUntraced(function* (server: Server, path: string, body: unknown) {
   const url = new URL(server.baseUrl)
   url.pathname = path.startsWith("/") ? path : `${url.pathname}/${path}`
   const request = HttpClientRequest.post(url, { headers: server.headers }).pipe(
     HttpClientRequest.bodyText(JSON.stringify(body), "application/json"),
-    (request) => (server.key === null ? request : withKey(request, server.keyHeader, server.key)),
+    (request) => {
+      const { key, keyHeader } = server
+      if (key === null) return request
+      return keyHeader === "authorization"
+        ? HttpClientRequest.bearerToken(request, key.secret)
+        : HttpClientRequest.setHeader(request, keyHeader, Redacted.value(key.secret))
+    },
   )
   const init = yield* Effect.serviceOption(FetchHttpClient.RequestInit)
   const response = yield* server.client.execute(request).pipe(
@@ -258,21 +237,12 @@ const send = Effect.fnUntraced(function* (
   return yield* refusal(server, response.status, text, retryAfterOf(response.headers, now), url)
 })
 
-const withKey = (
-  request: HttpClientRequest.HttpClientRequest,
-  header: Server["keyHeader"],
-  { secret }: Key,
-): HttpClientRequest.HttpClientRequest =>
-  header === "authorization"
-    ? HttpClientRequest.bearerToken(request, secret)
-    : HttpClientRequest.setHeader(request, header, Redacted.value(secret))
-
 /** Makes the error for an answer that cannot be decoded. It may have been damaged on its way, so a retry may help. */
 const unreadable = (server: Server, problem: string, text: string): LmError =>
-  failure(
+  failureAt(
     server,
     "malformed",
-    `${shown(server.baseUrl)}: cannot read the answer: ${problem}, found ${JSON.stringify(clip(server, text, 120))}`,
+    `: cannot read the answer: ${problem}, found ${JSON.stringify(clip(server, text, 120))}`,
   )
 
 /** Makes a decoder that reads JSON by a Schema. */

@@ -2,9 +2,9 @@
  * Finds the API keys of servers: in the config, where `${NAME}` names an environment variable, or in the variable that
  * the server's own programs use. A key never appears in a message, a log or a file.
  */
-import { Config, Effect, Option, Redacted } from "effect"
+import { Config, Effect, Redacted } from "effect"
 import { shownKey, variableIn } from "../LmConfig.ts"
-import { LmError } from "../LmError.ts"
+import { type LmError, lmError } from "../LmError.ts"
 
 export interface Key {
   readonly secret: Redacted.Redacted
@@ -27,31 +27,19 @@ interface KeyOptions {
  * const key = yield* keyOf({ model: "gpt-4.1", apiKey: Redacted.make("${MY_KEY}"), variable: "OPENAI_API_KEY" })
  * ```
  */
-export const keyOf = Effect.fnUntraced(function* ({
-  model,
-  apiKey,
-  variable,
-}: KeyOptions): Effect.fn.Return<Key | null, LmError> {
+export const keyOf = Effect.fnUntraced(function* ({ model, apiKey, variable }: KeyOptions) {
   const setting = apiKey === null || apiKey === undefined ? "" : Redacted.value(apiKey).trim()
   const named = variableIn(setting)
   if (named === undefined && setting !== "" && setting !== shownKey) return yield* checked(model, setting, "api_key")
   const name = named ?? variable
   if (name === null) return null
-  const secret = yield* Config.Redacted(name).pipe(
-    Config.option,
-    Effect.orElseSucceed(() => Option.none<Redacted.Redacted>()),
-  )
-  const value = Option.match(secret, { onNone: () => "", onSome: (secret) => Redacted.value(secret).trim() })
-  if (value !== "") return yield* checked(model, value, name)
-  return yield* new LmError({
-    model,
-    reason: "unauthorised",
-    attempts: 0,
-    message:
-      named === undefined
-        ? `${model}: no key; set the environment variable ${name}, or api_key: \${NAME} to use another variable`
-        : `${model}: api_key: the environment variable ${name} is not set`,
-  })
+  const value = yield* Effect.orElseSucceed(Config.String(name), () => "")
+  if (value.trim() !== "") return yield* checked(model, value.trim(), name)
+  const problem =
+    named === undefined
+      ? `no key; set the environment variable ${name}, or api_key: \${NAME} to use another variable`
+      : `api_key: the environment variable ${name} is not set`
+  return yield* lmError(model, "unauthorised", problem)
 })
 
 /**
@@ -67,12 +55,11 @@ const checked = (model: string, value: string, from: string): Effect.Effect<Key,
   /^[\x21-\x7e]+$/.test(value)
     ? Effect.succeed({ secret: Redacted.make(value), from })
     : Effect.fail(
-        new LmError({
+        lmError(
           model,
-          reason: "unauthorised",
-          attempts: 0,
-          message: `${model}: ${from}: expected a key of visible ASCII characters, found whitespace or others in it`,
-        }),
+          "unauthorised",
+          `${from}: expected a key of visible ASCII characters, found whitespace or others in it`,
+        ),
       )
 
 /** Removes the key, and everything that looks like one, from a server's text, which may quote it. */

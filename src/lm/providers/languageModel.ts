@@ -1,14 +1,7 @@
 /** Converts Effect's `LanguageModel` to our `LmService`. The file `Provider.ts` has the other direction. */
 import { Context, Effect, Option, Result, Schema } from "effect"
 import { type AiError, type LanguageModel, Prompt, type Response, Tool, Toolkit } from "effect/ai"
-import {
-  type ChatMessage,
-  type Completion,
-  type FinishReason,
-  type LmRequest,
-  TokenTrace,
-  type ToolSpec,
-} from "../Chat.ts"
+import { type ChatMessage, type Completion, FinishReason, type LmRequest, TokenTrace, type ToolSpec } from "../Chat.ts"
 import type { LmService } from "../Lm.ts"
 import { fromAiError } from "./aiError.ts"
 import { withheld } from "../LmError.ts"
@@ -27,10 +20,10 @@ export const CallSettings = Context.Reference<CallSettings | undefined>("effect-
 /** The name under which our own metadata is stored in Effect's messages and response parts. */
 export const ours = "effect-rl"
 
-const FinishMetadata = Schema.Struct({ model: Schema.String, tokens: Schema.NullOr(TokenTrace) })
-const CallMetadata = Schema.Struct({ arguments: Schema.String })
-const readFinish = Schema.decodeUnknownOption(FinishMetadata)
-const readCall = Schema.decodeUnknownOption(CallMetadata)
+const readFinish = Schema.decodeUnknownOption(
+  Schema.Struct({ model: Schema.String, tokens: Schema.NullOr(TokenTrace) }),
+)
+const readCall = Schema.decodeUnknownOption(Schema.Struct({ arguments: Schema.String }))
 
 /** Parses JSON, and gives other text unchanged. */
 export const jsonOrText = (text: string): unknown =>
@@ -81,11 +74,12 @@ const promptMessage = (message: ChatMessage): Prompt.Message => {
   }
 }
 
-const toolkits = new WeakMap<ReadonlyArray<ToolSpec>, ReturnType<typeof makeToolkit>>()
 const makeToolkit = (tools: ReadonlyArray<ToolSpec>) =>
   Toolkit.make(
     ...tools.map((tool) => Tool.dynamic(tool.name, { description: tool.description, parameters: tool.parameters })),
   )
+const toolkits = new WeakMap<ReadonlyArray<ToolSpec>, ReturnType<typeof makeToolkit>>()
+
 /** Gives equal toolkits for the same tools, since Effect caches decoders by toolkit. */
 const toolkitOf = (tools: ReadonlyArray<ToolSpec>) => {
   const cached = toolkits.get(tools)
@@ -95,16 +89,7 @@ const toolkitOf = (tools: ReadonlyArray<ToolSpec>) => {
   return toolkit
 }
 
-const finishReasons: Readonly<Record<Response.FinishReason, FinishReason>> = {
-  stop: "stop",
-  length: "length",
-  "tool-calls": "tool_calls",
-  "content-filter": "content_filter",
-  error: "unknown",
-  pause: "unknown",
-  other: "unknown",
-  unknown: "unknown",
-}
+const isFinishReason = Schema.is(FinishReason)
 
 export const effectFinishReasons = {
   stop: "stop",
@@ -125,10 +110,11 @@ const completionOf = (model: string, parts: ReadonlyArray<Response.AnyPart>): Co
     else if (part.type === "finish") finish = part
   }
   const metadata = Option.getOrUndefined(readFinish(finish?.metadata[ours]))
+  const finishReason = finish?.reason.replace("-", "_")
   return {
     content,
     toolCalls,
-    finishReason: finish === undefined ? "unknown" : finishReasons[finish.reason],
+    finishReason: isFinishReason(finishReason) ? finishReason : "unknown",
     usage: {
       inputTokens: finish?.usage.inputTokens.total ?? 0,
       outputTokens: finish?.usage.outputTokens.total ?? 0,

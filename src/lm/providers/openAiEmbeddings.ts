@@ -7,10 +7,11 @@
  * const memory = EmbeddingMemory.make({ embeddings })
  * ```
  */
-import { Effect, Schema } from "effect"
+import { Array as Arr, Effect, Schema } from "effect"
 import type { HttpClient } from "effect/http"
 import { stream } from "../../rng/Rng.ts"
 import { failure, read, whole } from "./http.ts"
+import * as LmConfig from "../LmConfig.ts"
 import type { LmError } from "../LmError.ts"
 import { protocol } from "./openAi.ts"
 import { persistently, type Retries } from "../middleware/retrying.ts"
@@ -30,19 +31,13 @@ const Answer = Schema.Struct({
   data: Schema.Array(Schema.Struct({ index: Schema.Int, embedding: Schema.Array(Schema.Finite) })),
 })
 
-const retriesOf = ({
-  maxRetries = 5,
-  startingDelay = 1,
-  backoffFactor = 2,
-  maxDelay = 10,
-  jitter = 0.25,
-}: Partial<Retries>): Retries => ({ maxRetries, startingDelay, backoffFactor, maxDelay, jitter })
+const defaultRetries = LmConfig.make({ model: "embeddings" })
 
 export const make = Effect.fnUntraced(function* (
   options: OpenAiEmbeddingsOptions,
 ): Effect.fn.Return<OpenAiEmbeddings, LmError, HttpClient.HttpClient> {
   const { model, batch = 256 } = options
-  const retries = retriesOf(options)
+  const retries = { ...defaultRetries, ...options }
   const server = yield* serverOf(options, protocol)
   const readAnswer = read(server, Answer)
 
@@ -52,15 +47,9 @@ export const make = Effect.fnUntraced(function* (
       Effect.flatMap(({ data }) => {
         const vectors = data.toSorted((a, b) => a.index - b.index).map(({ embedding }) => Float32Array.from(embedding))
         const isWhole = data.length === input.length && new Set(data.map(({ index }) => index)).size === input.length
-        return isWhole
-          ? Effect.succeed(vectors)
-          : Effect.fail(
-              failure(
-                server,
-                "malformed",
-                `expected ${input.length} embeddings, one for each text, found ${data.length}`,
-              ),
-            )
+        if (isWhole) return Effect.succeed(vectors)
+        const problem = `expected ${input.length} embeddings, one for each text, found ${data.length}`
+        return Effect.fail(failure(server, "malformed", problem))
       }),
     )
 
@@ -73,11 +62,6 @@ export const make = Effect.fnUntraced(function* (
     )
 
   return {
-    embed: (texts) => {
-      const batches = Array.from({ length: Math.ceil(texts.length / batch) }, (_, at) =>
-        texts.slice(at * batch, (at + 1) * batch),
-      )
-      return Effect.map(Effect.forEach(batches, embedBatch), (all) => all.flat())
-    },
+    embed: (texts) => Effect.map(Effect.forEach(Arr.chunksOf(texts, batch), embedBatch), Arr.flatten),
   }
 })

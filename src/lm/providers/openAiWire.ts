@@ -2,7 +2,8 @@
 import { Schema } from "effect"
 import { withDefault } from "../../config/fields.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest, ToolCall } from "../Chat.ts"
-import type { JsonFormat } from "./Provider.ts"
+import type { AnswerForm } from "./gathering.ts"
+import type { FailureBody } from "./http.ts"
 
 /** The ways in which servers of this protocol differ. */
 export interface Dialect {
@@ -42,17 +43,16 @@ const messageBody = (message: ChatMessage): Readonly<Record<string, unknown>> =>
 export const requestBody = (
   request: LmRequest,
   { tokenIds, extra }: Dialect,
-  { format, stream }: { readonly format?: JsonFormat | undefined; readonly stream: boolean },
+  { format, stream }: AnswerForm,
 ): Readonly<Record<string, unknown>> => ({
   model: request.model,
   messages: request.messages.map(messageBody),
   ...(request.tools.length === 0
     ? {}
     : {
-        tools: request.tools.map(({ name, description, parameters }) => ({
-          type: "function",
-          function: { name, description, parameters },
-        })),
+        tools: request.tools.map(({ name, description, parameters }) => {
+          return { type: "function", function: { name, description, parameters } }
+        }),
         tool_choice: request.toolChoice,
       }),
   ...(request.temperature === null || thinks(request.model) ? {} : { temperature: request.temperature }),
@@ -65,12 +65,7 @@ export const requestBody = (
   ...(request.traceTokens ? { logprobs: true, ...(tokenIds ? { return_token_ids: true } : {}) } : {}),
   ...(format === undefined
     ? {}
-    : {
-        response_format: {
-          type: "json_schema",
-          json_schema: { name: format.name, schema: format.schema },
-        },
-      }),
+    : { response_format: { type: "json_schema", json_schema: { name: format.name, schema: format.schema } } }),
   ...(stream ? { stream: true, stream_options: { include_usage: true } } : {}),
   ...extra,
 })
@@ -132,15 +127,11 @@ const Counts = Schema.Struct({
   completion_tokens_details: maybe(Schema.Struct({ reasoning_tokens: maybe(Schema.Int) })),
 })
 
-const shared = {
-  model: maybe(Schema.String),
-  usage: maybe(Counts),
-  prompt_token_ids: Ids,
-}
+const shared = { model: maybe(Schema.String), usage: maybe(Counts), prompt_token_ids: Ids }
 
 /** An error in the body of a response with status 200, as some gateways send it. */
 const Failed = Schema.Struct({ error: Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)]) })
-export const isFailed = Schema.is(Failed)
+const isFailed = Schema.is(Failed)
 
 const WholeChoice = Schema.Struct({ ...Choice.fields, message: Message })
 
@@ -164,51 +155,33 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
 }
 
 /** The part of an answer that has arrived. */
-export interface Gathered {
-  content: string
+export class Gathered {
+  content = ""
   /** Whether the answer has a text part, even an empty one. */
-  hasContent: boolean
+  hasContent = false
   /** The reason that the model gave for declining to answer; empty if it did not decline. */
-  refusal: string
-  readonly calls: Array<{ readonly index: number | null; readonly id: string; name: string; arguments: string }>
-  finish: string | null
-  model: string | null
-  usage: Completion["usage"] | null
-  promptIds: ReadonlyArray<number> | null
-  readonly ids: Array<number>
-  readonly logprobs: Array<number | null>
+  refusal = ""
+  readonly calls: Array<{ readonly index: number | null; readonly id: string; name: string; arguments: string }> = []
+  finish: string | null = null
+  /** Whether the event that ends the stream has arrived. */
+  ended = false
+  model: string | null = null
+  usage: Completion["usage"] | null = null
+  promptIds: ReadonlyArray<number> | null = null
+  readonly ids: Array<number> = []
+  readonly logprobs: Array<number | null> = []
   /** The token ids that stand next to the log-probabilities; only llama.cpp puts them there. */
-  readonly logprobIds: Array<number>
+  readonly logprobIds: Array<number> = []
   /** The texts of the tokens in `logprobIds`; null for a token without a text. */
-  readonly texts: Array<string | null>
+  readonly texts: Array<string | null> = []
   /** Decodes UTF-8 in which a character may span several tokens. */
-  readonly decoder: InstanceType<typeof TextDecoder>
+  readonly decoder = new TextDecoder()
 }
-
-export const gathered = (): Gathered => ({
-  content: "",
-  hasContent: false,
-  refusal: "",
-  calls: [],
-  finish: null,
-  model: null,
-  usage: null,
-  promptIds: null,
-  ids: [],
-  logprobs: [],
-  logprobIds: [],
-  texts: [],
-  decoder: new TextDecoder(),
-})
 
 const textOf = ({ content }: typeof Message.Type): string =>
   typeof content === "string" ? content : (content ?? []).map(({ text }) => text ?? "").join("")
 
-const gatherCalls = (
-  into: Gathered,
-  calls: NonNullable<(typeof Message.Type)["tool_calls"]>,
-  { whole }: { readonly whole: boolean },
-): void => {
+const gatherCalls = (into: Gathered, calls: NonNullable<(typeof Message.Type)["tool_calls"]>, whole: boolean): void => {
   for (const { index, id, function: called } of calls) {
     const open = typeof index === "number" ? into.calls.findLast((call) => call.index === index) : into.calls.at(-1)
     // Gemini gives all calls the index 0, but different ids.
@@ -221,8 +194,9 @@ const gatherCalls = (
   }
 }
 
-/** Adds a piece of an answer, and gives the text in it. */
-export const gather = (into: Gathered, piece: Piece): string => {
+/** Adds a whole answer or a piece of one, and gives the text in it. */
+export const gather = (into: Gathered, piece: typeof Piece.Type): string | FailureBody => {
+  if (isFailed(piece)) return piece
   into.model ??= piece.model ?? null
   into.promptIds ??= piece.prompt_token_ids ?? null
   if (piece.usage !== null && piece.usage !== undefined) {
@@ -240,7 +214,7 @@ export const gather = (into: Gathered, piece: Piece): string => {
   into.content += text
   into.hasContent ||= message.content !== null && message.content !== undefined
   into.refusal += message.refusal ?? ""
-  gatherCalls(into, message.tool_calls ?? [], { whole: choice.delta === null || choice.delta === undefined })
+  gatherCalls(into, message.tool_calls ?? [], choice.delta === null || choice.delta === undefined)
   into.finish ??= choice.finish_reason ?? null
   into.promptIds ??= choice.prompt_token_ids ?? message.prompt_token_ids ?? null
   for (const id of choice.token_ids ?? message.generation_token_ids ?? []) into.ids.push(id)

@@ -7,6 +7,7 @@ import { isPlain, type Plain, toCamelCase } from "../src/config/Config.ts"
 import * as Datasets from "../src/task/Datasets.ts"
 import { LmConfig } from "../src/lm/LmConfig.ts"
 import { OutputSettings, RunSettings, RuntimeSettings } from "../src/runtime/RuntimeConfig.ts"
+import { meaningsOfMembers } from "./interfaces.ts"
 import { type Meanings, meaningsIn, meaningsOf, read, schemaIn } from "./meanings.ts"
 import { table } from "./table.ts"
 
@@ -108,11 +109,11 @@ const lmFile = "src/lm/LmConfig.ts"
 export const model = {
   schema: LmConfig,
   defaults: without(plain(Schema.decodeSync(LmConfig)({ model: anyModel })), "model"),
-  meanings: meaningsOf(lmFile, "LmConfig"),
+  meanings: meaningsOfMembers(lmFile, "LmOptions"),
   blocks: {
-    limits: meaningsOf(lmFile, "Limits"),
-    budget: meaningsOf(lmFile, "Budget"),
-    prices: meaningsOf(lmFile, "Price"),
+    limits: meaningsOfMembers(lmFile, "LimitsOptions"),
+    budget: meaningsOfMembers(lmFile, "BudgetOptions"),
+    prices: meaningsOfMembers(lmFile, "Price"),
   },
 }
 
@@ -120,16 +121,19 @@ const runtimeFile = "src/runtime/RuntimeConfig.ts"
 
 export const run = {
   defaults: without(plain(Schema.decodeSync(RunSettings)({})), "runtime", "output"),
-  meanings: meaningsOf(runtimeFile, "RunSettings"),
+  meanings: new Map([
+    ...meaningsOfMembers("src/runtime/Runtime.ts", "RuntimeInput"),
+    ...meaningsOf(runtimeFile, "RunSettings"),
+  ]),
   runtime: {
     schema: RuntimeSettings,
     defaults: plain(Schema.decodeSync(RuntimeSettings)({})),
-    meanings: meaningsOf(runtimeFile, "RuntimeSettings"),
+    meanings: meaningsOfMembers(runtimeFile, "RuntimeOptions"),
   },
   output: {
     schema: OutputSettings,
     defaults: plain(Schema.decodeSync(OutputSettings)({})),
-    meanings: meaningsOf(runtimeFile, "OutputSettings"),
+    meanings: meaningsOfMembers(runtimeFile, "OutputOptions"),
   },
 }
 

@@ -17,7 +17,7 @@ import { evaluationSchema } from "./evaluationSchema.ts"
 import { experimentSchema } from "./experimentSchema.ts"
 import { fileSchemas } from "./fileSchemas.ts"
 import type { Meanings } from "./meanings.ts"
-import { algorithmMeanings, settingMeanings, trainerMeanings } from "./settings.ts"
+import { algorithmMeanings, blockMeanings, trainerMeanings, trainMeanings } from "./settings.ts"
 import { withSpellings } from "./spellings.ts"
 
 /**
@@ -37,16 +37,16 @@ const algorithmOf = (name: string): Plain => {
 }
 
 const blocks = {
-  validation: "ValidationSettings",
-  checkpoint: "CheckpointSettings",
-  render: "RenderSettings",
-  normalize: "NormalizeSettings",
+  validation: "ValidationOptions",
+  checkpoint: "CheckpointOptions",
+  render: "RenderOptions",
+  normalize: "NormalizeOptions",
 } as const
 
 /** Returns the JSON Schema document. */
 export const configSchema = (): Plain => {
   const whole = Schema.toJsonSchemaDocument(Settings).schema
-  const root = objectOf(Settings, settingMeanings("Settings"), ["env", "algorithm"])
+  const root = objectOf(Settings, trainMeanings(), ["env", "algorithm"])
   const properties = isPlain(root.properties) ? root.properties : {}
   const decoded = isPlain(whole.properties) ? whole.properties : {}
   return {
@@ -56,9 +56,9 @@ export const configSchema = (): Plain => {
     properties: {
       ...properties,
       ...Object.fromEntries(
-        Object.entries(blocks).map(([key, schema]) => [
+        Object.entries(blocks).map(([key, options]) => [
           key,
-          closed(decoded[key], { meanings: settingMeanings(schema), required: [] }),
+          closed(decoded[key], { meanings: blockMeanings(options), required: [] }),
         ]),
       ),
       env: {

@@ -17,27 +17,33 @@ import {
 import { TrainerConfig } from "../src/train/TrainerConfig.ts"
 import { evaluationSettings } from "./evaluation.ts"
 import { experimentSettings } from "./experiment.ts"
-import { fieldsOf, meaningsOfFields } from "./fields.ts"
-import { meaningsIn, meaningsOf, read } from "./meanings.ts"
+import { meaningsOfMembers } from "./interfaces.ts"
+import { type Meanings, meaningsOf } from "./meanings.ts"
 import { table } from "./table.ts"
 
-/** Reads the meanings of one Schema among a training's settings. */
-export const settingMeanings = (name: string): ReadonlyMap<string, string> => meaningsOf("src/train/Settings.ts", name)
+const trainFile = "src/train/Settings.ts"
 
-export const trainerMeanings = (): ReadonlyMap<string, string> => meaningsIn([read("src/train/TrainerConfig.ts")])
+/** Reads the meanings of a training's settings. The Schema has those of the keys that files write differently. */
+export const trainMeanings = (): Meanings =>
+  new Map([...meaningsOfMembers(trainFile, "TrainInput"), ...meaningsOf(trainFile, "Settings")])
 
-export const algorithmMeanings = (name: string): ReadonlyMap<string, string> =>
-  meaningsOfFields(fieldsOf(`src/algorithms/${titleOf(name)}.ts`, `${titleOf(name)}Config`))
+/** Reads the meanings of the settings in one block of a training's settings. */
+export const blockMeanings = (options: string): Meanings => meaningsOfMembers(trainFile, options)
 
-const block = (key: string, schema: string, defaults: Plain): string =>
-  `### \`${key}\`\n\n${table(defaults, settingMeanings(schema))}`
+export const trainerMeanings = (): Meanings => meaningsOfMembers("src/train/TrainerConfig.ts", "TrainerOptions")
+
+export const algorithmMeanings = (name: string): Meanings =>
+  meaningsOfMembers(`src/algorithms/${titleOf(name)}.ts`, `${titleOf(name)}Options`)
+
+const block = (key: string, options: string, defaults: Plain): string =>
+  `### \`${key}\`\n\n${table(defaults, blockMeanings(options))}`
 
 const general = (): string => {
   const decoded = Schema.decodeSync(Settings)({ env: "", totalSteps: 1, algorithm: {} })
   const plain = Object.entries(decoded).filter(
     ([key, value]) => !["env", "totalSteps", "algorithm"].includes(key) && !isPlain(value),
   )
-  return table(Object.fromEntries(plain), settingMeanings("Settings"), ["env", "totalSteps", "algorithm"])
+  return table(Object.fromEntries(plain), trainMeanings(), ["env", "totalSteps", "algorithm"])
 }
 
 const titleOf = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`
@@ -65,13 +71,13 @@ Agents that ask a language model have files of their own: [an experiment](#an-ex
 
 ${general()}
 
-${block("validation", "ValidationSettings", Schema.decodeSync(ValidationSettings)({}))}
+${block("validation", "ValidationOptions", Schema.decodeSync(ValidationSettings)({}))}
 
-${block("checkpoint", "CheckpointSettings", Schema.decodeSync(CheckpointSettings)({}))}
+${block("checkpoint", "CheckpointOptions", Schema.decodeSync(CheckpointSettings)({}))}
 
-${block("render", "RenderSettings", Schema.decodeSync(RenderSettings)({}))}
+${block("render", "RenderOptions", Schema.decodeSync(RenderSettings)({}))}
 
-${block("normalize", "NormalizeSettings", Schema.decodeSync(NormalizeSettings)({}))}
+${block("normalize", "NormalizeOptions", Schema.decodeSync(NormalizeSettings)({}))}
 
 ### \`trainer\`: the same in one flat block
 

@@ -6,7 +6,6 @@ import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import * as Losses from "../losses/Losses.ts"
 import * as Model from "../model/Model.ts"
-import type { A2cOptions } from "./options/A2c.ts"
 
 const { add, mean, mul, sub } = Graph
 
@@ -18,17 +17,25 @@ const { add, mean, mul, sub } = Graph
 
 // --- Config ---
 
+export interface A2cOptions extends Learner.ActorCriticOptions {
+  /** The learning rate of RMSProp. @default 0.0007 */
+  readonly learningRate?: number
+  /** The number of env steps that each env takes between two updates. @default 5 */
+  readonly nsteps?: number
+  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. @default 1 */
+  readonly lambda?: number
+  /** The decay rate of RMSProp's running mean of squared gradients: the nearer to 1, the longer its memory. @default 0.99 */
+  readonly rmspropDecay?: number
+  /** The constant that keeps RMSProp from dividing by zero. @default 0.00001 */
+  readonly rmspropEpsilon?: number
+}
+
 export const a2cFields = {
   ...Learner.actorCriticFields,
-  /** The learning rate of RMSProp. */
   learningRate: Fields.withDefault(Fields.positive, 7e-4),
-  /** The number of env steps that each env takes between two updates. */
   nsteps: Fields.withDefault(Fields.positiveInt, 5),
-  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. */
   lambda: Fields.withDefault(Fields.fraction, 1),
-  /** The decay rate of RMSProp's running mean of squared gradients: the nearer to 1, the longer its memory. */
   rmspropDecay: Fields.withDefault(Fields.fraction, 0.99),
-  /** The constant that keeps RMSProp from dividing by zero. */
   rmspropEpsilon: Fields.withDefault(Fields.positive, 1e-5),
 }
 export const A2cConfig = Schema.Struct(a2cFields)

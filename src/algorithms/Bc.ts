@@ -25,10 +25,9 @@ import { namedVector, savedState, statesOf } from "../learner/learnerState.ts"
 import { learningRateOf } from "../learner/rollout/fields.ts"
 import { accuracy, behaviourCloning } from "../losses/policyGradient.ts"
 import { type ActorCritic, actorCritic } from "../model/ActorCritic.ts"
-import { networkFields } from "../model/trunk.ts"
-import { planningFields } from "../model/valueIteration.ts"
+import { networkFields, type NetworkOptions } from "../model/trunk.ts"
+import { planningFields, type PlanningOptions } from "../model/valueIteration.ts"
 import { stream } from "../rng/Rng.ts"
-import type { BcOptions } from "./options/Bc.ts"
 
 /**
  * Behaviour cloning: it trains the policy under which the demonstrated actions are likeliest. The step count of such a run is
@@ -37,21 +36,29 @@ import type { BcOptions } from "./options/Bc.ts"
 
 // --- Config ---
 
+export interface BcOptions extends NetworkOptions, PlanningOptions {
+  /** The learning rate of Adam. @default 0.001 */
+  readonly learningRate?: number
+  /** The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it. @default "constant" */
+  readonly schedule?: "constant" | "linear"
+  /** The number of demonstrated steps that an update learns from. @default 64 */
+  readonly batchSize?: number
+  /**
+   * The weight of the policy's entropy in the loss; more keeps the policy less certain than the demonstrations alone do.
+   * @default 0
+   */
+  readonly entropyCoefficient?: number
+  /** The global norm that gradients are scaled down to; 0 does not limit them. @default 0 */
+  readonly maxGradNorm?: number
+}
+
 export const BcConfig = Schema.Struct({
   ...networkFields,
   ...planningFields,
-  /** The learning rate of Adam. */
   learningRate: withDefault(positive, 1e-3),
-  /** The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it. */
   schedule: withDefault(Schema.Literals(["constant", "linear"]), "constant"),
-  /** The number of demonstrated steps that an update learns from. */
   batchSize: withDefault(positiveInt, 64),
-  /**
-   * The weight of the policy's entropy in the loss; more keeps the policy less certain than the demonstrations alone
-   * do.
-   */
   entropyCoefficient: withDefault(nonNegative, 0),
-  /** The global norm that gradients are scaled down to; 0 does not limit them. */
   maxGradNorm: withDefault(nonNegative, 0),
 })
 export type BcConfig = typeof BcConfig.Type

@@ -6,8 +6,7 @@ import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import * as Losses from "../losses/Losses.ts"
 import * as Model from "../model/Model.ts"
-import { a2cFields, a2cLoss, a2cPhase } from "./A2c.ts"
-import type { CuriosityOptions } from "./options/Curiosity.ts"
+import { a2cFields, type A2cOptions, a2cLoss, a2cPhase } from "./A2c.ts"
 
 const { add, concat, mean, mul, stopGradient } = Graph
 
@@ -19,15 +18,22 @@ const { add, concat, mean, mul, stopGradient } = Graph
 
 // --- Config ---
 
+export interface CuriosityOptions extends A2cOptions {
+  /** The weight of the curiosity bonus, the forward model's error, that is added to the reward. @default 0.1 */
+  readonly curiosityCoefficient?: number
+  /** The share of the forward model's loss in the loss of both models; the inverse model's has the rest. @default 0.2 */
+  readonly forwardShare?: number
+  /** The weight of the loss of both models, compared with the policy's loss. @default 1 */
+  readonly curiosityLossCoefficient?: number
+  /** The number of features that an observation is encoded as. @default 32 */
+  readonly featureSize?: number
+}
+
 export const CuriosityConfig = Schema.Struct({
   ...a2cFields,
-  /** The weight of the curiosity bonus, the forward model's error, that is added to the reward. */
   curiosityCoefficient: Fields.withDefault(Fields.nonNegative, 0.1),
-  /** The share of the forward model's loss in the loss of both models; the inverse model's has the rest. */
   forwardShare: Fields.withDefault(Fields.fraction, 0.2),
-  /** The weight of the loss of both models, compared with the policy's loss. */
   curiosityLossCoefficient: Fields.withDefault(Fields.nonNegative, 1),
-  /** The number of features that an observation is encoded as. */
   featureSize: Fields.withDefault(Fields.units, 32),
 })
 export type CuriosityConfig = typeof CuriosityConfig.Type

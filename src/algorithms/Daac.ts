@@ -8,8 +8,7 @@ import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import * as Losses from "../losses/Losses.ts"
 import * as Model from "../model/Model.ts"
-import type { DaacOptions } from "./options/Daac.ts"
-import { ppoFields, ppoPolicyLoss } from "./Ppo.ts"
+import { type ClippingOptions, ppoFields, ppoPolicyLoss } from "./Ppo.ts"
 
 const { concat, mul, reshape } = Graph
 
@@ -21,22 +20,28 @@ const { concat, mul, reshape } = Graph
 
 // --- Config ---
 
+export interface DaacOptions extends ClippingOptions, Learner.LearningOptions {
+  /** The learning rate of Adam. @default 0.0005 */
+  readonly learningRate?: number
+  /** The number of passes of the policy over each rollout. @default 1 */
+  readonly epochs?: number
+  /** The number of minibatches that a rollout is shuffled into, in each pass. @default 8 */
+  readonly minibatches?: number
+  /** The number of passes of the critic over each rollout. @default 9 */
+  readonly valueEpochs?: number
+  /** The weight, in the policy's loss, of the error of its predicted advantage. @default 0.25 */
+  readonly advantageCoefficient?: number
+}
+
 // The critic has its own weights and its own phase, in which its error is neither clipped nor weighted.
 const { clipValue: _clipValue, valueCoefficient: _valueCoefficient, ...fields } = ppoFields
 export const DaacConfig = Schema.Struct({
   ...fields,
-  /** The number of passes of the policy over each rollout. */
   epochs: Fields.withDefault(Fields.positiveInt, 1),
-  /** The number of minibatches that a rollout is shuffled into, in each pass. */
   minibatches: Fields.withDefault(Fields.positiveInt, 8),
-  /** The number of passes of the critic over each rollout. */
   valueEpochs: Fields.withDefault(Fields.positiveInt, 9),
-  /** The weight, in the policy's loss, of the error of its predicted advantage. */
   advantageCoefficient: Fields.withDefault(Fields.nonNegative, 0.25),
-  /** The learning rate of Adam. */
   learningRate: Fields.withDefault(Fields.positive, 5e-4),
-  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. */
-  lambda: Fields.withDefault(Fields.fraction, 0.95),
 })
 export type DaacConfig = typeof DaacConfig.Type
 

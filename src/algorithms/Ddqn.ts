@@ -6,7 +6,6 @@ import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import * as Losses from "../losses/Losses.ts"
 import * as Model from "../model/Model.ts"
-import type { DdqnOptions } from "./options/Ddqn.ts"
 
 const { argMax, huber, mean, stopGradient, sub } = Graph
 
@@ -18,27 +17,40 @@ const { argMax, huber, mean, stopGradient, sub } = Graph
 
 // --- Config ---
 
+export interface DdqnOptions extends Learner.LearningOptions, Learner.ExplorationOptions, Model.NetworkOptions {
+  /** The activation function between layers. @default "relu" */
+  readonly activation?: "tanh" | "relu"
+  /** The learning rate of Adam. @default 0.001 */
+  readonly learningRate?: number
+  /** The number of env steps that each env takes between two updates. @default 5 */
+  readonly nsteps?: number
+  /** The λ of the targets: 1 gives the n-step return, a smaller value mixes it with shorter ones. @default 1 */
+  readonly lambda?: number
+  /**
+   * The number of env steps between two copies of the online network into the target network; 0 never copies it. @default 1000
+   */
+  readonly updateTargetFreq?: number
+  /** The number of passes over each rollout. @default 1 */
+  readonly epochs?: number
+  /** The number of minibatches that a rollout is shuffled into, in each pass. @default 1 */
+  readonly minibatches?: number
+  /** Computes action values from two heads, one for the value and one for the advantages. @default false */
+  readonly dueling?: boolean
+  /** The constant that keeps Adam from dividing by zero. @default 1e-8 */
+  readonly adamEpsilon?: number
+}
+
 export const DdqnConfig = Schema.Struct({
   ...Learner.learningFields,
   ...Learner.explorationFields,
-  ...Model.networkFields,
-  /** The activation function between layers. */
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  /** The learning rate of Adam. */
   learningRate: Fields.withDefault(Fields.positive, 1e-3),
-  /** The number of env steps that each env takes between two updates. */
   nsteps: Fields.withDefault(Fields.positiveInt, 5),
-  /** The λ of the targets: 1 gives the n-step return, a smaller value mixes it with shorter ones. */
   lambda: Fields.withDefault(Fields.fraction, 1),
-  /** The number of env steps between two copies of the online network into the target network; 0 never copies it. */
   updateTargetFreq: Fields.withDefault(Fields.naturalInt, 1000),
-  /** The number of passes over each rollout. */
   epochs: Fields.withDefault(Fields.positiveInt, 1),
-  /** The number of minibatches that a rollout is shuffled into, in each pass. */
   minibatches: Fields.withDefault(Fields.positiveInt, 1),
-  /** Computes action values from two heads, one for the value and one for the advantages. */
   dueling: Fields.withDefault(Schema.Boolean, false),
-  /** The constant that keeps Adam from dividing by zero. */
   adamEpsilon: Fields.withDefault(Fields.positive, 1e-8),
 })
 export type DdqnConfig = typeof DdqnConfig.Type

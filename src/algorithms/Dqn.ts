@@ -5,7 +5,6 @@ import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import * as Losses from "../losses/Losses.ts"
 import * as Model from "../model/Model.ts"
-import type { DqnOptions } from "./options/Dqn.ts"
 
 const { abs, argMax, huber, mean, sub } = Graph
 
@@ -15,31 +14,49 @@ const { abs, argMax, huber, mean, sub } = Graph
  * Deep Q-learning with a replay buffer (Mnih et al. 2015), and improvements that Rainbow (Hessel et al. 2018,
  * arXiv:1710.02298) combines, each with a setting: double Q-learning, dueling networks, prioritised replay, n-step targets.
  */
+export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOptions, Model.NetworkOptions {
+  /** The number of transitions that the replay buffer holds. @default 100000 */
+  readonly bufferSize?: number
+  /** The number of transitions that an update learns from. @default 64 */
+  readonly batchSize?: number
+  /** The number of env steps between two updates, over all envs. @default 4 */
+  readonly trainEvery?: number
+  /** The sizes of the hidden layers. @default [128,128] */
+  readonly hidden?: ReadonlyArray<number>
+  /** The activation function between layers. @default "relu" */
+  readonly activation?: "tanh" | "relu"
+  /** The learning rate of Adam. @default 0.0005 */
+  readonly learningRate?: number
+  /**
+   * The number of env steps between two copies of the online network into the target network; 0 never copies it. @default 1000
+   */
+  readonly updateTargetFreq?: number
+  /**
+   * Chooses the next action by the online network and values it by the target network (van Hasselt et al. 2015). @default true
+   */
+  readonly double?: boolean
+  /** Computes action values from two heads, one for the value and one for the advantages. @default false */
+  readonly dueling?: boolean
+  /** Prioritised replay: `{}` draws transitions with larger errors more often, null draws uniformly. @default null */
+  readonly prioritised?: Learner.PrioritisedOptions | null
+  /** The constant that keeps Adam from dividing by zero. @default 1e-8 */
+  readonly adamEpsilon?: number
+}
+
 export const DqnConfig = Schema.Struct({
   ...Learner.replayFields,
   ...Learner.explorationFields,
   ...Model.networkFields,
-  /** The sizes of the hidden layers. */
   hidden: Fields.withDefault(Fields.layers, [128, 128]),
-  /** The activation function between layers. */
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  /** The learning rate of Adam. */
   learningRate: Fields.withDefault(Fields.positive, 5e-4),
-  /** The number of transitions that the replay buffer holds. */
   bufferSize: Fields.withDefault(Fields.positiveInt, 100_000),
-  /** The number of transitions that an update learns from. */
   batchSize: Fields.withDefault(Fields.positiveInt, 64),
-  /** The number of env steps between two updates, over all envs. */
   trainEvery: Fields.withDefault(Fields.positiveInt, 4),
-  /** The number of env steps between two copies of the online network into the target network; 0 never copies it. */
   updateTargetFreq: Fields.withDefault(Fields.naturalInt, 1000),
-  /** Chooses the next action by the online network and values it by the target network (van Hasselt et al. 2015). */
   double: Fields.withDefault(Schema.Boolean, true),
-  /** Computes action values from two heads, one for the value and one for the advantages. */
   dueling: Fields.withDefault(Schema.Boolean, false),
-  /** Prioritised replay: `{}` draws transitions with larger errors more often, null draws uniformly. */
   prioritised: Fields.withDefault(Schema.NullOr(Learner.Prioritised), null),
-  /** The constant that keeps Adam from dividing by zero. */
   adamEpsilon: Fields.withDefault(Fields.positive, 1e-8),
 })
 export type DqnConfig = typeof DqnConfig.Type

@@ -16,7 +16,6 @@ import { copyInto, namedVector, numbersOf, savedState } from "../learner/learner
 import { outputsFor, toEnvAction } from "../model/actions.ts"
 import type { Actor } from "../model/Actor.ts"
 import { stream } from "../rng/Rng.ts"
-import type { EsOptions } from "./options/Es.ts"
 import { meanOf } from "../statistics/resampling.ts"
 
 /**
@@ -27,18 +26,27 @@ import { meanOf } from "../statistics/resampling.ts"
 
 // --- Config ---
 
+export interface EsOptions {
+  /** The learning rate of Adam. @default 0.03 */
+  readonly learningRate?: number
+  /** The standard deviation of the perturbations of the weights. @default 0.1 */
+  readonly deviation?: number
+  /** The weight decay: weights shrink by this share of the learning rate in each generation. @default 0.005 */
+  readonly weightDecay?: number
+  /** The sizes of the hidden layers. @default [32] */
+  readonly hidden?: ReadonlyArray<number>
+  /** The activation function between layers. @default "tanh" */
+  readonly activation?: "tanh" | "relu"
+  /** The number of steps after which an episode counts with its return so far; 0 waits for the episode's end. @default 10000 */
+  readonly maxEpisodeSteps?: number
+}
+
 export const EsConfig = Schema.Struct({
-  /** The learning rate of Adam. */
   learningRate: withDefault(positive, 0.03),
-  /** The standard deviation of the perturbations of the weights. */
   deviation: withDefault(positive, 0.1),
-  /** The weight decay: weights shrink by this share of the learning rate in each generation. */
   weightDecay: withDefault(nonNegative, 0.005),
-  /** The sizes of the hidden layers. */
   hidden: withDefault(layers, [32]),
-  /** The activation function between layers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
-  /** The number of steps after which an episode counts with its return so far; 0 waits for the episode's end. */
   maxEpisodeSteps: withDefault(naturalInt, 10_000),
 })
 export type EsConfig = typeof EsConfig.Type

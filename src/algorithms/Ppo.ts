@@ -6,7 +6,6 @@ import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import * as Losses from "../losses/Losses.ts"
 import * as Model from "../model/Model.ts"
-import type { PpoOptions } from "./options/Ppo.ts"
 
 const { add, lessEqual, mean, mul, sub } = Graph
 
@@ -29,30 +28,47 @@ const { add, lessEqual, mean, mul, sub } = Graph
 
 // --- Config ---
 
+/** The settings that PPO shares with algorithms that differ in the network or in the critic's loss. */
+export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOptions, Model.MemoryOptions {
+  /** The learning rate of Adam. @default 0.00025 */
+  readonly learningRate?: number
+  /** The number of env steps that each env takes between two updates. @default 128 */
+  readonly nsteps?: number
+  /** The number of passes over each rollout. @default 4 */
+  readonly epochs?: number
+  /** The number of minibatches that a rollout is shuffled into, in each pass. @default 4 */
+  readonly minibatches?: number
+  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. @default 0.95 */
+  readonly lambda?: number
+  /** The clip range: the probability ratio is clipped to 1 ± this. @default 0.2 */
+  readonly clip?: number
+  /** Normalises the advantages of each minibatch to mean 0 and standard deviation 1. @default true */
+  readonly normalizeAdvantages?: boolean
+  /**
+   * The KL limit: an update ends at the first minibatch whose approximate KL divergence exceeds 1.5 times this. null sets no
+   * limit. @default null
+   */
+  readonly targetKl?: number | null
+  /** The constant that keeps Adam from dividing by zero. @default 0.00001 */
+  readonly adamEpsilon?: number
+}
+
+export interface PpoOptions extends ClippingOptions, Learner.ActorCriticOptions {
+  /** Clips the change of the value by the same bound. @default true */
+  readonly clipValue?: boolean
+}
+
 export const ppoFields = {
   ...Learner.actorCriticFields,
-  /** The learning rate of Adam. */
   learningRate: Fields.withDefault(Fields.positive, 2.5e-4),
-  /** The number of env steps that each env takes between two updates. */
   nsteps: Fields.withDefault(Fields.positiveInt, 128),
-  /** The number of passes over each rollout. */
   epochs: Fields.withDefault(Fields.positiveInt, 4),
-  /** The number of minibatches that a rollout is shuffled into, in each pass. */
   minibatches: Fields.withDefault(Fields.positiveInt, 4),
-  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. */
   lambda: Fields.withDefault(Fields.fraction, 0.95),
-  /** The clip range: the probability ratio is clipped to 1 ± this. */
   clip: Fields.withDefault(Fields.positive, 0.2),
-  /** Clips the change of the value by the same bound. */
   clipValue: Fields.withDefault(Schema.Boolean, true),
-  /** Normalises the advantages of each minibatch to mean 0 and standard deviation 1. */
   normalizeAdvantages: Fields.withDefault(Schema.Boolean, true),
-  /**
-   * The KL limit: an update ends at the first minibatch whose approximate KL divergence exceeds 1.5 times this. null
-   * sets no limit.
-   */
   targetKl: Fields.withDefault(Schema.NullOr(Fields.positive), null),
-  /** The constant that keeps Adam from dividing by zero. */
   adamEpsilon: Fields.withDefault(Fields.positive, 1e-5),
 }
 export const PpoConfig = Schema.Struct(ppoFields)

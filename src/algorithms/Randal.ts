@@ -2,10 +2,9 @@ import { Effect, Schema } from "effect"
 import * as Fields from "../config/fields.ts"
 import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
-import { auxiliaryFields, auxiliaryTasks, checkTasks } from "../learner/unreal/auxiliaryTasks.ts"
-import type { RandalOptions } from "./options/Randal.ts"
+import { auxiliaryFields, type AuxiliaryOptions, auxiliaryTasks, checkTasks } from "../learner/unreal/auxiliaryTasks.ts"
 import { ppoPhase } from "./Ppo.ts"
-import { rndFields, rndLoss, rndRollout } from "./Rnd.ts"
+import { rndFields, type RndOptions, rndLoss, rndRollout } from "./Rnd.ts"
 
 /**
  * RANDAL trains one network with RND's bonus for new observations and UNREAL's auxiliary tasks. It needs image observations
@@ -14,10 +13,14 @@ import { rndFields, rndLoss, rndRollout } from "./Rnd.ts"
 
 // --- Config ---
 
+export interface RandalOptions extends RndOptions, AuxiliaryOptions {
+  /** The sizes of the hidden layers. @default [128] */
+  readonly hidden?: ReadonlyArray<number>
+}
+
 export const RandalConfig = Schema.Struct({
   ...rndFields,
   ...auxiliaryFields,
-  /** The sizes of the hidden layers. */
   hidden: Fields.withDefault(Fields.layers, [128]),
 })
 export type RandalConfig = typeof RandalConfig.Type

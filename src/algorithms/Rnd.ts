@@ -8,8 +8,7 @@ import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import * as Losses from "../losses/Losses.ts"
 import * as Model from "../model/Model.ts"
-import type { RndOptions } from "./options/Rnd.ts"
-import { ppoFields, ppoLoss, ppoPhase } from "./Ppo.ts"
+import { ppoFields, type PpoOptions, ppoLoss, ppoPhase } from "./Ppo.ts"
 
 const { mul } = Graph
 
@@ -22,25 +21,39 @@ const { mul } = Graph
 
 // --- Config ---
 
-export const rndFields = {
-  ...ppoFields,
-  /** The discount factor of the bonus. */
-  gammaIntrinsic: Fields.withDefault(Fields.fraction, 0.99),
-  /** The weight of the advantages of the env's rewards. */
-  extrinsicCoefficient: Fields.withDefault(Fields.nonNegative, 2),
-  /** The weight of the advantages of the bonus. */
-  intrinsicCoefficient: Fields.withDefault(Fields.nonNegative, 1),
-  /** Whether the returns of the bonus end with the episode, as those of the env's reward do. */
-  episodic: Fields.withDefault(Schema.Boolean, false),
+export interface RndOptions extends PpoOptions {
+  /** The discount factor of the bonus. @default 0.99 */
+  readonly gammaIntrinsic?: number
+  /** The weight of the advantages of the env's rewards. @default 2 */
+  readonly extrinsicCoefficient?: number
+  /** The weight of the advantages of the bonus. @default 1 */
+  readonly intrinsicCoefficient?: number
+  /** Whether the returns of the bonus end with the episode, as those of the env's reward do. @default false */
+  readonly episodic?: boolean
   /**
    * The number of random steps in each env before the first rollout; their observations initialise the normalisation.
+   * @default 600
    */
+  readonly initObsSteps?: number
+  /** The share of rows that the predictor learns from; null is 32 divided by the number of envs, at most 1. @default null */
+  readonly predictionShare?: number | null
+  /**
+   * The predictor's learning rate as a share of `learningRate`. If it is too high, the bonus vanishes too soon. @default 0.1
+   */
+  readonly predictionPace?: number
+  /** The number of features of an observation that the predictor predicts. @default 64 */
+  readonly predictionSize?: number
+}
+
+export const rndFields = {
+  ...ppoFields,
+  gammaIntrinsic: Fields.withDefault(Fields.fraction, 0.99),
+  extrinsicCoefficient: Fields.withDefault(Fields.nonNegative, 2),
+  intrinsicCoefficient: Fields.withDefault(Fields.nonNegative, 1),
+  episodic: Fields.withDefault(Schema.Boolean, false),
   initObsSteps: Fields.withDefault(Fields.naturalInt, 600),
-  /** The share of rows that the predictor learns from; null is 32 divided by the number of envs, at most 1. */
   predictionShare: Fields.withDefault(Schema.NullOr(Fields.fraction), null),
-  /** The predictor's learning rate as a share of `learningRate`. If it is too high, the bonus vanishes too soon. */
   predictionPace: Fields.withDefault(Fields.positive, 0.1),
-  /** The number of features of an observation that the predictor predicts. */
   predictionSize: Fields.withDefault(Fields.units, 64),
 }
 export const RndConfig = Schema.Struct(rndFields)

@@ -10,7 +10,6 @@ import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import * as Losses from "../losses/Losses.ts"
 import * as Model from "../model/Model.ts"
-import type { SacOptions } from "./options/Sac.ts"
 
 const { clip, exp, mean, mul, neg, slice, state } = Graph
 
@@ -20,25 +19,38 @@ const { clip, exp, mean, mul, neg, slice, state } = Graph
  * Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): a squashed Gaussian policy whose entropy adds to its
  * return, two critics of which the smaller value counts, and a temperature that keeps the entropy at a target.
  */
+export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions {
+  /** The activation function between layers. @default "relu" */
+  readonly activation?: "tanh" | "relu"
+  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. @default 1 */
+  readonly noiseRepeat?: number
+  /**
+   * The learning rate of the actor and of the temperature, and of the critics unless `criticLearningRate` is set.
+   * @default 0.0003
+   */
+  readonly learningRate?: number
+  /** The learning rate of the critics; null takes the actor's. @default null */
+  readonly criticLearningRate?: number | null
+  /** The share by which the target critics move towards the critics in each update. @default 0.005 */
+  readonly tau?: number
+  /** The entropy temperature, which is the weight of the policy's entropy; null learns it. @default null */
+  readonly alpha?: number | null
+  /**
+   * The entropy that a learned temperature keeps, for actions in −1 … 1; null is minus the number of an action's elements.
+   * @default null
+   */
+  readonly targetEntropy?: number | null
+}
+
 export const SacConfig = Schema.Struct({
   ...Learner.replayFields,
   ...Model.networkFields,
-  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
   noiseRepeat: Fields.withDefault(Fields.positiveInt, 1),
-  /** The activation function between layers. */
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  /** The learning rate of the actor and of the temperature, and of the critics unless `criticLearningRate` is set. */
   learningRate: Fields.withDefault(Fields.positive, 3e-4),
-  /** The learning rate of the critics; null takes the actor's. */
   criticLearningRate: Fields.withDefault(Schema.NullOr(Fields.positive), null),
-  /** The share by which the target critics move towards the critics in each update. */
   tau: Fields.withDefault(Fields.fraction, 0.005),
-  /** The entropy temperature, which is the weight of the policy's entropy; null learns it. */
   alpha: Fields.withDefault(Schema.NullOr(Fields.positive), null),
-  /**
-   * The entropy that a learned temperature keeps, for actions in −1 … 1; null is minus the number of an action's
-   * elements.
-   */
   targetEntropy: Fields.withDefault(Schema.NullOr(Schema.Finite), null),
 })
 export type SacConfig = typeof SacConfig.Type

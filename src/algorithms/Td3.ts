@@ -9,7 +9,6 @@ import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import * as Losses from "../losses/Losses.ts"
 import * as Model from "../model/Model.ts"
-import type { Td3Options } from "./options/Td3.ts"
 
 const { add, clip, mean, mul, tanh } = Graph
 
@@ -19,24 +18,35 @@ const { add, clip, mean, mul, tanh } = Graph
  * Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018, arXiv:1802.09477): two critics of which the
  * smaller value counts, noise on target actions, and an actor that learns less often than its critics.
  */
+export interface Td3Options extends Learner.ReplayOptions, Model.NetworkOptions {
+  /** The activation function between layers. @default "relu" */
+  readonly activation?: "tanh" | "relu"
+  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. @default 1 */
+  readonly noiseRepeat?: number
+  /** The learning rate of the actor and of the critics. @default 0.001 */
+  readonly learningRate?: number
+  /** The share by which the target networks move towards the online networks, each time the actor learns. @default 0.005 */
+  readonly tau?: number
+  /** The standard deviation of the noise on actions in play, as a share of half an action's range. @default 0.1 */
+  readonly explorationNoise?: number
+  /** The standard deviation of the noise on target actions, as a share of half an action's range. @default 0.2 */
+  readonly targetNoise?: number
+  /** The bound of the noise on target actions, which is clipped to plus and minus this. @default 0.5 */
+  readonly targetNoiseClip?: number
+  /** The number of updates of the critics for each update of the actor. @default 2 */
+  readonly policyDelay?: number
+}
+
 export const Td3Config = Schema.Struct({
   ...Learner.replayFields,
   ...Model.networkFields,
-  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
   noiseRepeat: Fields.withDefault(Fields.positiveInt, 1),
-  /** The activation function between layers. */
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  /** The learning rate of the actor and of the critics. */
   learningRate: Fields.withDefault(Fields.positive, 1e-3),
-  /** The share by which the target networks move towards the online networks, each time the actor learns. */
   tau: Fields.withDefault(Fields.fraction, 0.005),
-  /** The standard deviation of the noise on actions in play, as a share of half an action's range. */
   explorationNoise: Fields.withDefault(Fields.nonNegative, 0.1),
-  /** The standard deviation of the noise on target actions, as a share of half an action's range. */
   targetNoise: Fields.withDefault(Fields.nonNegative, 0.2),
-  /** The bound of the noise on target actions, which is clipped to plus and minus this. */
   targetNoiseClip: Fields.withDefault(Fields.nonNegative, 0.5),
-  /** The number of updates of the critics for each update of the actor. */
   policyDelay: Fields.withDefault(Fields.positiveInt, 2),
 })
 export type Td3Config = typeof Td3Config.Type

@@ -2,10 +2,9 @@ import { Effect, Schema } from "effect"
 import * as Fields from "../config/fields.ts"
 import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
-import { auxiliaryFields, auxiliaryTasks, checkTasks } from "../learner/unreal/auxiliaryTasks.ts"
+import { auxiliaryFields, type AuxiliaryOptions, auxiliaryTasks, checkTasks } from "../learner/unreal/auxiliaryTasks.ts"
 import * as Model from "../model/Model.ts"
-import { a2cFields, a2cLoss, a2cPhase } from "./A2c.ts"
-import type { UnrealOptions } from "./options/Unreal.ts"
+import { a2cFields, type A2cOptions, a2cLoss, a2cPhase } from "./A2c.ts"
 
 /**
  * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C whose network also learns to control pixels, to predict rewards, and
@@ -14,15 +13,18 @@ import type { UnrealOptions } from "./options/Unreal.ts"
 
 // --- Config ---
 
+export interface UnrealOptions extends A2cOptions, AuxiliaryOptions {
+  /** The sizes of the hidden layers. @default [128] */
+  readonly hidden?: ReadonlyArray<number>
+  /** The number of env steps that each env takes between two updates. @default 20 */
+  readonly nsteps?: number
+}
+
 export const UnrealConfig = Schema.Struct({
   ...a2cFields,
   ...auxiliaryFields,
-  /** The sizes of the hidden layers. */
   hidden: Fields.withDefault(Fields.layers, [128]),
-  /** The number of env steps that each env takes between two updates. */
   nsteps: Fields.withDefault(Fields.positiveInt, 20),
-  /** The learning rate of RMSProp. */
-  learningRate: Fields.withDefault(Fields.positive, 7e-4),
 })
 export type UnrealConfig = typeof UnrealConfig.Type
 

@@ -2,8 +2,7 @@ import { Schema } from "effect"
 import * as Fields from "../config/fields.ts"
 import * as Algorithm from "../learner/Algorithm.ts"
 import * as Model from "../model/Model.ts"
-import type { VinOptions } from "./options/Vin.ts"
-import { ppoFields, ppoLearner } from "./Ppo.ts"
+import { type ClippingOptions, ppoFields, ppoLearner } from "./Ppo.ts"
 
 /**
  * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867) that learns by PPO. It is for envs whose observations are
@@ -13,12 +12,24 @@ import { ppoFields, ppoLearner } from "./Ppo.ts"
 
 // --- Config: PPO's, but for the trunk, which the planner replaces ---
 
+export interface VinOptions extends ClippingOptions {
+  /**
+   * The weight of the critic's error in the loss: in PPO of half the squared error, in A2C of all of it (without the ½).
+   * @default 0.5
+   */
+  readonly valueCoefficient?: number
+  /** The learning rate of Adam. @default 0.001 */
+  readonly learningRate?: number
+  /** Clips the change of the value by the same bound. @default true */
+  readonly clipValue?: boolean
+  /** The settings of the planner. */
+  readonly planning?: Model.PlannerOptions
+}
+
 const { hidden: _hidden, activation: _activation, convolutions: _convolutions, ...fields } = ppoFields
 export const VinConfig = Schema.Struct({
   ...fields,
-  /** The settings of the planner. */
   planning: Fields.withDefault(Model.Planning, {}),
-  /** The learning rate of Adam. */
   learningRate: Fields.withDefault(Fields.positive, 1e-3),
 })
 export type VinConfig = typeof VinConfig.Type

@@ -42,10 +42,9 @@ export { Averages } from "./Averages.ts"
 export * from "./Batch.ts"
 export { build } from "./build.ts"
 export * from "./descent.ts"
-export { epsilonGreedy, epsilonSchedule, explorationFields } from "./exploration.ts"
+export * from "./exploration.ts"
 export { needsBoundedBox, needsChoices, needsImagesAndChoices } from "./requirements.ts"
-export { Prioritised, type ReplayConfig, replayFields } from "./replay/fields.ts"
-
+export * from "./replay/fields.ts"
 export {
   type ReplayColumns,
   type ReplayExperience,
@@ -64,7 +63,7 @@ export {
   type FeatureHooks,
   generalisedAdvantages,
 } from "./rollout/Experience.ts"
-export { actorCriticFields, learningFields, learningRateOf, resolved } from "./rollout/fields.ts"
+export * from "./rollout/fields.ts"
 export type { BaseColumns, Rollout } from "./rollout/Rollout.ts"
 export { rolloutLearner, type RolloutUpdate } from "./rollout/RolloutLearner.ts"
 export type { Minibatch, Phase } from "./rollout/update.ts"

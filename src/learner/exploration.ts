@@ -4,19 +4,19 @@ import { linear, type Schedule, within } from "../graph/schedules.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 
 /** The settings of ε-greedy exploration. */
-export const explorationFields = {
-  /** The probability of a random action at the start of the run. */
-  epsilonStart: withDefault(fraction, 1),
-  /** The probability of a random action after the first `explorationFraction` of the run. */
-  epsilonEnd: withDefault(fraction, 0.05),
-  /** The share of the run in which that probability falls linearly. */
-  explorationFraction: withDefault(fraction, 0.2),
+export interface ExplorationOptions {
+  /** The probability of a random action at the start of the run. @default 1 */
+  readonly epsilonStart?: number
+  /** The probability of a random action after the first `explorationFraction` of the run. @default 0.05 */
+  readonly epsilonEnd?: number
+  /** The share of the run in which that probability falls linearly. @default 0.2 */
+  readonly explorationFraction?: number
 }
 
-interface Exploration {
-  readonly epsilonStart: number
-  readonly epsilonEnd: number
-  readonly explorationFraction: number
+export const explorationFields = {
+  epsilonStart: withDefault(fraction, 1),
+  epsilonEnd: withDefault(fraction, 0.05),
+  explorationFraction: withDefault(fraction, 0.2),
 }
 
 /**
@@ -29,8 +29,8 @@ interface Exploration {
  * epsilon(0.8) // 0.1
  * ```
  */
-export const epsilonSchedule = ({ epsilonStart, epsilonEnd, explorationFraction }: Exploration): Schedule =>
-  within(explorationFraction, linear(epsilonStart, epsilonEnd))
+export const epsilonSchedule = (settings: Required<ExplorationOptions>): Schedule =>
+  within(settings.explorationFraction, linear(settings.epsilonStart, settings.epsilonEnd))
 
 /**
  * Chooses an action for each row: the one with the greatest value, or with probability ε a random one. It takes action values

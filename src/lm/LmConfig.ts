@@ -15,7 +15,6 @@ import { Redacted, Schema, SchemaGetter } from "effect"
 import { shownSecret } from "../config/Config.ts"
 import { fraction, naturalInt, nonNegative, orDefault, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { type ChatMessage, LmRequest } from "./Chat.ts"
-import type { LmOptions } from "./LmOptions.ts"
 
 /** Replaces an API key in the files of a run. A config that holds it is treated as having no key. */
 export const shownKey = shownSecret
@@ -53,94 +52,140 @@ const Address = Schema.String.pipe(
   }),
 )
 
+export interface LimitsOptions {
+  /** The largest number of calls that run at the same time; null sets no limit. @default null */
+  readonly concurrency?: number | null
+  /** The largest number of requests per minute, including retries; null sets no limit. @default null */
+  readonly requestsPerMinute?: number | null
+  /** The largest number of tokens per minute, of prompts and answers together; null sets no limit. @default null */
+  readonly tokensPerMinute?: number | null
+}
+
 export const Limits = Schema.Struct({
-  /** The largest number of calls that run at the same time; null sets no limit. */
   concurrency: withDefault(Schema.NullOr(positiveInt), null),
-  /** The largest number of requests per minute, including retries; null sets no limit. */
   requestsPerMinute: withDefault(Schema.NullOr(positiveInt), null),
-  /** The largest number of tokens per minute, of prompts and answers together; null sets no limit. */
   tokensPerMinute: withDefault(Schema.NullOr(positiveInt), null),
 })
 export type Limits = typeof Limits.Type
 
-export const Budget = Schema.Struct({
-  /** The largest number of tokens that a run may use, of prompts and answers together; null sets no limit. */
-  tokens: withDefault(Schema.NullOr(naturalInt), null),
+export interface BudgetOptions {
+  /** The largest number of tokens that a run may use, of prompts and answers together; null sets no limit. @default null */
+  readonly tokens?: number | null
   /**
    * The largest number of requests to a server, including retries but not answers from the cache; null sets no limit.
+   * @default null
    */
+  readonly calls?: number | null
+  /** The largest amount of money that a run may spend, in the currency of `prices`; null sets no limit. @default null */
+  readonly money?: number | null
+}
+
+export const Budget = Schema.Struct({
+  tokens: withDefault(Schema.NullOr(naturalInt), null),
   calls: withDefault(Schema.NullOr(naturalInt), null),
-  /** The largest amount of money that a run may spend, in the currency of `prices`; null sets no limit. */
   money: withDefault(Schema.NullOr(nonNegative), null),
 })
 export type Budget = typeof Budget.Type
 
 /** The prices of a model per million tokens. */
-export const Price = Schema.Struct({
+export interface Price {
   /** The name of a model, or the beginning of its name. */
-  model: Schema.String,
+  readonly model: string
   /** The price of a million tokens of prompts. */
-  input: nonNegative,
+  readonly input: number
   /** The price of a million tokens of answers. */
+  readonly output: number
+}
+
+export const Price = Schema.Struct({
+  model: Schema.String,
+  input: nonNegative,
   output: nonNegative,
 })
-export type Price = typeof Price.Type
 
-export const LmConfig = Schema.Struct({
+export interface LmOptions {
   /**
    * The name of the model, which determines the provider: gpt-…, o1 …, gemini…, claude…, or a name after vllm:, toka:,
    * scripted: or builtin:.
    */
-  model: Schema.String.check(Schema.isNonEmpty()),
-  /** The sampling temperature: 0 always takes the likeliest token, 1 samples from the model's own distribution. */
-  temperature: withDefault(nonNegative, 0.2),
-  /** The number of tokens after which an answer is cut off; by default, agents do not act upon such an answer. */
-  maxOutputTokens: withDefault(positiveInt, 2048),
-  /** Writes every call as a file below `llm_calls/`. */
-  logCalls: withDefault(Schema.Boolean, false),
-  /** The number of times that a call is tried again after a temporary failure. */
-  maxRetries: withDefault(naturalInt, 5),
-  /** The delay before the first retry, in seconds. */
-  startingDelay: withDefault(nonNegative, 1),
-  /** The factor by which the delay grows from one retry to the next. */
-  backoffFactor: withDefault(positive, 2),
+  readonly model: string
+  /** The sampling temperature: 0 always takes the likeliest token, 1 samples from the model's own distribution. @default 0.2 */
+  readonly temperature?: number
+  /** The number of tokens after which an answer is cut off; by default, agents do not act upon such an answer. @default 2048 */
+  readonly maxOutputTokens?: number
+  /** Writes every call as a file below `llm_calls/`. @default false */
+  readonly logCalls?: boolean
+  /** The number of times that a call is tried again after a temporary failure. @default 5 */
+  readonly maxRetries?: number
+  /** The delay before the first retry, in seconds. @default 1 */
+  readonly startingDelay?: number
+  /** The factor by which the delay grows from one retry to the next. @default 2 */
+  readonly backoffFactor?: number
   /**
    * The longest delay before a retry, in seconds. Only if the server requires it, a delay is longer: up to a minute.
+   * @default 10
    */
-  maxDelay: withDefault(nonNegative, 10),
-  /** The address of the server; null takes the default address of the model's provider. */
-  baseUrl: withDefault(Schema.NullOr(Address), null),
-  /** The protocol of the server; null chooses it by the model's name. */
-  protocol: withDefault(Schema.NullOr(Schema.Literals(["openai", "anthropic"])), null),
-  /** The API key. It is better kept in the environment: `${NAME}` takes the value of that variable. */
-  apiKey: withDefault(Schema.NullOr(Secret), null),
-  /** The time limit of one attempt, in seconds. */
-  timeoutS: withDefault(positive, 900),
-  /** The size limit of a server's answer, in megabytes; a longer answer is refused before it fills the memory. */
-  maxAnswerMb: withDefault(positive, 64),
-  /** Texts at which the model stops its answer. */
-  stopSequences: orDefault(Schema.Array(Schema.String), []),
+  readonly maxDelay?: number
+  /** The address of the server; null takes the default address of the model's provider. @default null */
+  readonly baseUrl?: string | null
+  /** The protocol of the server; null chooses it by the model's name. @default null */
+  readonly protocol?: "openai" | "anthropic" | null
+  /** The API key. It is better kept in the environment: `${NAME}` takes the value of that variable. @default null */
+  readonly apiKey?: string | null
+  /** The time limit of one attempt, in seconds. @default 900 */
+  readonly timeoutS?: number
+  /** The size limit of a server's answer, in megabytes; a longer answer is refused before it fills the memory. @default 64 */
+  readonly maxAnswerMb?: number
+  /** Texts at which the model stops its answer. @default [] */
+  readonly stopSequences?: ReadonlyArray<string> | null
   /**
-   * The number of tokens that the model may use to think before it answers, if it can think; null uses the server's
-   * default.
+   * The number of tokens that the model may use to think before it answers, if it can think; null uses the server's default.
+   * @default null
    */
-  thinkingBudget: withDefault(Schema.NullOr(positiveInt), null),
-  /** Has no effect: models are always called over HTTP. The key is accepted so that files that have it stay valid. */
-  useServer: withDefault(Schema.NullOr(Schema.Boolean), null),
+  readonly thinkingBudget?: number | null
   /**
-   * Whether answers are cached: `record` calls the model once and then answers from files, `replay` answers from files
-   * only, `off` always calls the model.
+   * Has no effect: models are always called over HTTP. The key is accepted so that files that have it stay valid. @default null
    */
-  cache: withDefault(Schema.Literals(["record", "replay", "off"]), "off"),
-  /** The folder of the cached answers. */
-  cacheDir: withDefault(Schema.String, "lm_cache"),
+  readonly useServer?: boolean | null
+  /**
+   * Whether answers are cached: `record` calls the model once and then answers from files, `replay` answers from files only,
+   * `off` always calls the model. @default "off"
+   */
+  readonly cache?: "record" | "replay" | "off"
+  /** The folder of the cached answers. @default "lm_cache" */
+  readonly cacheDir?: string
   /** Limits on the calls at the same time, and on requests and tokens per minute. */
-  limits: withDefault(Limits, {}),
+  readonly limits?: LimitsOptions
   /** Limits on what a run may spend before it stops. */
+  readonly budget?: BudgetOptions
+  /** The prices of tokens, for a budget of money. @default [] */
+  readonly prices?: ReadonlyArray<Price>
+  /** The share of each delay that is random, so that many clients do not all retry at the same time. @default 0.25 */
+  readonly jitter?: number
+}
+
+export const LmConfig = Schema.Struct({
+  model: Schema.String.check(Schema.isNonEmpty()),
+  temperature: withDefault(nonNegative, 0.2),
+  maxOutputTokens: withDefault(positiveInt, 2048),
+  logCalls: withDefault(Schema.Boolean, false),
+  maxRetries: withDefault(naturalInt, 5),
+  startingDelay: withDefault(nonNegative, 1),
+  backoffFactor: withDefault(positive, 2),
+  maxDelay: withDefault(nonNegative, 10),
+  baseUrl: withDefault(Schema.NullOr(Address), null),
+  protocol: withDefault(Schema.NullOr(Schema.Literals(["openai", "anthropic"])), null),
+  apiKey: withDefault(Schema.NullOr(Secret), null),
+  timeoutS: withDefault(positive, 900),
+  maxAnswerMb: withDefault(positive, 64),
+  stopSequences: orDefault(Schema.Array(Schema.String), []),
+  thinkingBudget: withDefault(Schema.NullOr(positiveInt), null),
+  useServer: withDefault(Schema.NullOr(Schema.Boolean), null),
+  cache: withDefault(Schema.Literals(["record", "replay", "off"]), "off"),
+  cacheDir: withDefault(Schema.String, "lm_cache"),
+  limits: withDefault(Limits, {}),
   budget: withDefault(Budget, {}),
-  /** The prices of tokens, for a budget of money. */
   prices: withDefault(Schema.Array(Price), []),
-  /** The share of each delay that is random, so that many clients do not all retry at the same time. */
   jitter: withDefault(fraction, 0.25),
 })
 export type LmConfig = typeof LmConfig.Type

@@ -10,12 +10,18 @@ import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "./DensePolicy.ts"
 
 /** The settings of networks. */
+export interface NetworkOptions {
+  /** The sizes of the hidden layers. For images, these come after the convolutions. @default [64,64] */
+  readonly hidden?: ReadonlyArray<number>
+  /** The activation function between layers, for vectors; networks over images always use rectifiers. @default "tanh" */
+  readonly activation?: "tanh" | "relu"
+  /** The convolutions for image observations [channels, height, width]; null chooses them by the image's size. @default null */
+  readonly convolutions?: ReadonlyArray<Convolution> | null
+}
+
 export const networkFields = {
-  /** The sizes of the hidden layers. For images, these come after the convolutions. */
   hidden: withDefault(layers, [64, 64]),
-  /** The activation function between layers, for vectors; networks over images always use rectifiers. */
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
-  /** The convolutions for image observations [channels, height, width]; null chooses them by the image's size. */
   convolutions: withDefault(
     Schema.NullOr(
       Schema.Array(Schema.Struct({ filters: units, kernel: units, stride: units })).check(Schema.isMaxLength(100)),
@@ -25,19 +31,23 @@ export const networkFields = {
 }
 
 /** The settings of networks that can have a memory. */
-export const memoryFields = {
-  /** The number of units of an LSTM after the hidden layers; 0 makes a network without memory. */
-  lstm: withDefault(intBetween(0, 65_536), 0),
+export interface MemoryOptions {
+  /** The number of units of an LSTM after the hidden layers; 0 makes a network without memory. @default 0 */
+  readonly lstm?: number
   /**
    * The number of steps that gradients flow back through the memory; it must divide `nsteps`. 0 is the whole rollout.
+   * @default 0
    */
+  readonly sequence?: number
+}
+
+export const memoryFields = {
+  lstm: withDefault(intBetween(0, 65_536), 0),
   sequence: withDefault(naturalInt, 0),
 }
 
-export interface NetworkConfig {
-  readonly hidden: ReadonlyArray<number>
+export interface NetworkConfig extends Required<Omit<NetworkOptions, "activation">> {
   readonly activation: Activation
-  readonly convolutions: ReadonlyArray<Convolution> | null
 }
 
 interface Convolution {

@@ -9,20 +9,33 @@ import type { Tensor } from "../graph/Tensor.ts"
 import { isImage, type Trunk } from "./trunk.ts"
 
 /** The settings of a value-iteration network. */
+export interface PlannerOptions {
+  /** The number of sweeps over the map, about as many as the longest path has steps. @default 12 */
+  readonly iterations?: number
+  /** The number of filters of the layer that computes rewards from the observation. @default 32 */
+  readonly filters?: number
+  /** The number of channels of the planner's own actions. @default 10 */
+  readonly actions?: number
+  /** The index of the observation's plane that shows where the agent is. @default 2 */
+  readonly agentPlane?: number
+}
+
 export const Planning = Schema.Struct({
-  /** The number of sweeps over the map, about as many as the longest path has steps. */
   iterations: withDefault(intBetween(1, 1000), 12),
-  /** The number of filters of the layer that computes rewards from the observation. */
   filters: withDefault(units, 32),
-  /** The number of channels of the planner's own actions. */
   actions: withDefault(units, 10),
-  /** The index of the observation's plane that shows where the agent is. */
   agentPlane: withDefault(naturalInt, 2),
 })
 export type Planning = typeof Planning.Type
 
+export interface PlanningOptions {
+  /**
+   * The settings of a planner below the heads, for maps as images: `{}` takes its defaults; null uses no planner. @default null
+   */
+  readonly planning?: PlannerOptions | null
+}
+
 export const planningFields = {
-  /** The settings of a planner below the heads, for maps as images: `{}` takes its defaults; null uses no planner. */
   planning: withDefault(Schema.NullOr(Planning), null),
 }
 

@@ -20,8 +20,7 @@ import { applyOverrides, decode, type Plain } from "../config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import { execute, type Needs, type RuntimeError } from "./execute.ts"
-import { RunSettings } from "./RuntimeConfig.ts"
-import type { RuntimeOptions } from "./RuntimeOptions.ts"
+import { type OutputOptions, type RuntimeOptions, RunSettings } from "./RuntimeConfig.ts"
 import type { RuntimeResult } from "../run/RuntimeResult.ts"
 
 export { type Needs, type RuntimeError } from "./execute.ts"
@@ -32,7 +31,7 @@ export { RunSettings, RuntimeSettings, OutputSettings } from "./RuntimeConfig.ts
 export { AnyResult, RuntimeResult, toRunResult } from "../run/RuntimeResult.ts"
 
 /** The input of `Runtime.run`: the agent, its tasks and the settings. Only the agent is required. */
-export interface RuntimeInput<E = never, R = never> extends RuntimeOptions {
+export interface RuntimeInput<E = never, R = never> {
   readonly agent: Effect.Effect<Agent, E, R>
   readonly train?: TaskSet | null
   readonly validation?: TaskSet | null
@@ -40,6 +39,16 @@ export interface RuntimeInput<E = never, R = never> extends RuntimeOptions {
   readonly agentConfig?: Plain
   /** Writes every call of the model as a file below `llm_calls/`, if the model reports its calls (`Lm.middleware(logged)`). */
   readonly logCalls?: boolean
+  /** The name of the run, which is shown in lists and is a part of its folder's name. @default "run" */
+  readonly name?: string
+  /** A line that describes the run, for people; null for none. @default null */
+  readonly description?: string | null
+  /** The seed of all randomness of the envs and of the model's sampling. @default 0 */
+  readonly seed?: number | null
+  /** How episodes are run, scored, validated and saved. */
+  readonly runtime?: RuntimeOptions
+  /** Which files a run writes, and where. */
+  readonly output?: OutputOptions | null
 }
 
 /** Makes a training as a value. To run it, provide Layers for the store, the recorder and the model. */

@@ -5,7 +5,7 @@ import { intBetween, naturalInt, positiveInt, runName, threads, withDefault } fr
 import type { Env } from "../env/Env.ts"
 import { LogLevel } from "../run/record/logLevel.ts"
 import { kindField } from "../run/RunSpec.ts"
-import type { TrainerOptions, TrainOptions, ValidationOptions } from "./TrainOptions.ts"
+import type { TrainerOptions } from "./TrainerConfig.ts"
 import * as Layout from "../run/Layout.ts"
 
 /** An env in a config: its id, or its name with options. */
@@ -13,20 +13,33 @@ const EnvSetting = Schema.Union([Schema.String, Schema.Record(Schema.String, Sch
   expected: "an env's id, or its name with options",
 })
 
-export const ValidationSettings = Schema.Struct({
-  /** The number of env steps between two validations; 0 never validates. */
-  everySteps: withDefault(naturalInt, 0),
-  /** The number of episodes of each validation. */
-  episodes: withDefault(intBetween(1, 100_000), 20),
-  /** The number of steps after which a validation episode is cut off, whatever the env says. */
-  maxSteps: withDefault(positiveInt, 10_000),
-  /** The number of threads that step the validation envs, for heavy envs; 0 steps them in the run's own thread. */
-  workers: withDefault(threads, 0),
-  /** Draws actions as in training instead of taking the best one, for policies that need randomness to get anywhere. */
-  sampled: withDefault(Schema.Boolean, false),
+export interface ValidationOptions {
+  /** The number of env steps between two validations; 0 never validates. @default 0 */
+  readonly everySteps?: number
+  /** The number of episodes of each validation. @default 20 */
+  readonly episodes?: number
+  /** The number of steps after which a validation episode is cut off, whatever the env says. @default 10000 */
+  readonly maxSteps?: number
+  /** The number of threads that step the validation envs, for heavy envs; 0 steps them in the run's own thread. @default 0 */
+  readonly workers?: number
+  /**
+   * Draws actions as in training instead of taking the best one, for policies that need randomness to get anywhere.
+   * @default false
+   */
+  readonly sampled?: boolean
   /**
    * Envs to validate on besides the training env. Each plays its share of the episodes, at the same time as the others.
+   * @default []
    */
+  readonly envs?: ReadonlyArray<Env | string>
+}
+
+export const ValidationSettings = Schema.Struct({
+  everySteps: withDefault(naturalInt, 0),
+  episodes: withDefault(intBetween(1, 100_000), 20),
+  maxSteps: withDefault(positiveInt, 10_000),
+  workers: withDefault(threads, 0),
+  sampled: withDefault(Schema.Boolean, false),
   envs: withDefault(Schema.Array(EnvSetting), []),
 })
 
@@ -37,35 +50,58 @@ const folderInRun = Schema.NonEmptyString.check(
   }),
 )
 
-export const CheckpointSettings = Schema.Struct({
-  /** The folder of the checkpoints, inside the run's folder. */
-  dir: withDefault(folderInRun, Layout.checkpoints),
-  /** The number of env steps between two checkpoints; 0 saves at the end only, null saves ten times in a run. */
-  everySteps: withDefault(Schema.NullOr(naturalInt), null),
-  /** The number of ended episodes between two checkpoints, in addition to `everySteps`; 0 does not count episodes. */
-  everyEpisodes: withDefault(naturalInt, 0),
-  /** Saves a checkpoint before the first step. */
-  onStart: withDefault(Schema.Boolean, false),
+export interface CheckpointOptions {
+  /** The folder of the checkpoints, inside the run's folder. @default "checkpoints" */
+  readonly dir?: string
   /**
-   * Which checkpoints are kept: the last `keep`, or the `keep` best by validation; the latter saves one at every
-   * validation.
+   * The number of env steps between two checkpoints; 0 saves at the end only, null saves ten times in a run. @default null
    */
+  readonly everySteps?: number | null
+  /**
+   * The number of ended episodes between two checkpoints, in addition to `everySteps`; 0 does not count episodes. @default 0
+   */
+  readonly everyEpisodes?: number
+  /** Saves a checkpoint before the first step. @default false */
+  readonly onStart?: boolean
+  /**
+   * Which checkpoints are kept: the last `keep`, or the `keep` best by validation; the latter saves one at every validation.
+   * @default {"_tag":"LastN","keep":3}
+   */
+  readonly strategy?: RetentionStrategy
+}
+
+export const CheckpointSettings = Schema.Struct({
+  dir: withDefault(folderInRun, Layout.checkpoints),
+  everySteps: withDefault(Schema.NullOr(naturalInt), null),
+  everyEpisodes: withDefault(naturalInt, 0),
+  onStart: withDefault(Schema.Boolean, false),
   strategy: withDefault(RetentionStrategy, { _tag: "LastN" as const, keep: 3 }),
 })
 
+export interface RenderOptions {
+  /** The number of env steps between two rendered episodes, a multiple of the validations'; 0 never renders. @default 0 */
+  readonly everySteps?: number
+  /** The number of episodes that are kept each time; the picture shows the first. @default 1 */
+  readonly episodes?: number
+  /** The speed of the picture, in env steps per second. @default 30 */
+  readonly speed?: number
+}
+
 export const RenderSettings = Schema.Struct({
-  /** The number of env steps between two rendered episodes, a multiple of the validations'; 0 never renders. */
   everySteps: withDefault(naturalInt, 0),
-  /** The number of episodes that are kept each time; the picture shows the first. */
   episodes: withDefault(positiveInt, 1),
-  /** The speed of the picture, in env steps per second. */
   speed: withDefault(positiveInt, 30),
 })
 
+export interface NormalizeOptions {
+  /** Normalises observations to mean 0 and standard deviation 1, by running statistics. @default false */
+  readonly observations?: boolean
+  /** Divides rewards by the standard deviation of the discounted return, by running statistics. @default false */
+  readonly rewards?: boolean
+}
+
 export const NormalizeSettings = Schema.Struct({
-  /** Normalises observations to mean 0 and standard deviation 1, by running statistics. */
   observations: withDefault(Schema.Boolean, false),
-  /** Divides rewards by the standard deviation of the discounted return, by running statistics. */
   rewards: withDefault(Schema.Boolean, false),
 })
 
@@ -75,51 +111,29 @@ export const Settings = Schema.Struct({
   kind: kindField("training"),
   /** The id of an env, or its name with options. */
   env: EnvSetting,
-  /** The number of envs that are stepped together. */
   numEnvs: withDefault(intBetween(1, 65_536), 8),
-  /**
-   * The number of threads that step the envs, for heavy envs; 0 steps them in the run's own thread. The result is the
-   * same.
-   */
   workers: withDefault(threads, 0),
   /** The number of env steps of the training, over all envs. */
   totalSteps: positiveInt,
-  /** The seed of all randomness. */
   seed: withDefault(Schema.Int, 1),
-  /** The name of the run, which is a part of its folder's name. */
   name: withDefault(runName, "run"),
-  /** A line that describes the run, for people; null for none. */
   description: withDefault(Schema.NullOr(Schema.String), null),
   /** The name of the algorithm, with its own settings. */
   algorithm: Schema.Record(Schema.String, Schema.Unknown),
-  /** How the policy is validated. */
   validation: withDefault(ValidationSettings, {}),
-  /** When checkpoints are saved, and which ones are kept. */
   checkpoint: withDefault(CheckpointSettings, {}),
-  /** Which episodes are kept to look at. */
   render: withDefault(RenderSettings, {}),
-  /** Normalises observations or rewards by running statistics. */
   normalize: withDefault(NormalizeSettings, {}),
-  /** Whether scalars are written for TensorBoard. */
   logScalars: withDefault(Schema.Boolean, true),
-  /** The folder of `run.log` and of TensorBoard's files, inside the run's folder; `.` is the run's folder itself. */
   logDir: withDefault(folderInRun, "."),
-  /**
-   * The level of messages in `run.log` and on the terminal. `ERROR` shows failures and the start of the run, `WARN` adds warnings, `INFO`
-   * adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and updates.
-   */
   logLevel: withDefault(LogLevel, "INFO"),
-  /**
-   * The number of env steps between two records of the training's progress; a longer iteration has a record of its own.
-   */
   recordEvery: withDefault(positiveInt, 256),
-  /** The mean return of a validation at which the training ends early; null never ends it early. */
   stopAtReturn: withDefault(Schema.NullOr(Schema.Finite), null),
 })
 export type Settings = typeof Settings.Type
 
 /** The input of `Train.run`: the settings, with envs and an algorithm as values or by name. */
-export interface TrainInput extends TrainOptions {
+export interface TrainInput {
   /** The env to learn in, or the id of a built-in env. */
   readonly env: Env | string
   /** The algorithm that learns, or its name. */
@@ -127,12 +141,44 @@ export interface TrainInput extends TrainOptions {
   /** The number of env steps of the training, over all envs. The `trainer` block can set it instead. */
   readonly totalSteps?: number
   /** How the policy is validated. */
-  readonly validation?: ValidationInput
+  readonly validation?: ValidationOptions
   /** Settings in one flat block, by the names of other libraries: see `TrainerConfig`. */
   readonly trainer?: TrainerOptions
-}
-
-interface ValidationInput extends ValidationOptions {
-  /** Envs to validate on besides the training env. Each plays its share of the episodes, at the same time as the others. */
-  readonly envs?: ReadonlyArray<Env | string>
+  /** The number of envs that are stepped together. @default 8 */
+  readonly numEnvs?: number
+  /**
+   * The number of threads that step the envs, for heavy envs; 0 steps them in the run's own thread. The result is the same.
+   * @default 0
+   */
+  readonly workers?: number
+  /** The seed of all randomness. @default 1 */
+  readonly seed?: number
+  /** The name of the run, which is a part of its folder's name. @default "run" */
+  readonly name?: string
+  /** A line that describes the run, for people; null for none. @default null */
+  readonly description?: string | null
+  /** When checkpoints are saved, and which ones are kept. */
+  readonly checkpoint?: CheckpointOptions
+  /** Which episodes are kept to look at. */
+  readonly render?: RenderOptions
+  /** Normalises observations or rewards by running statistics. */
+  readonly normalize?: NormalizeOptions
+  /** Whether scalars are written for TensorBoard. @default true */
+  readonly logScalars?: boolean
+  /**
+   * The folder of `run.log` and of TensorBoard's files, inside the run's folder; `.` is the run's folder itself. @default "."
+   */
+  readonly logDir?: string
+  /**
+   * The level of messages in `run.log` and on the terminal. `ERROR` shows failures and the start of the run, `WARN` adds
+   * warnings, `INFO` adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and updates. @default "INFO"
+   */
+  readonly logLevel?: LogLevel
+  /**
+   * The number of env steps between two records of the training's progress; a longer iteration has a record of its own.
+   * @default 256
+   */
+  readonly recordEvery?: number
+  /** The mean return of a validation at which the training ends early; null never ends it early. @default null */
+  readonly stopAtReturn?: number | null
 }

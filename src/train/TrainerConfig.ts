@@ -21,39 +21,57 @@ import * as Layout from "../run/Layout.ts"
  * Train.run({ env: CartPole.env, algorithm: A2c.make(), trainer: { totalSteps: 500_000, validateFreq: 50_000 } })
  * ```
  */
-export const TrainerConfig = Schema.Struct({
-  /** The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step. */
-  trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
-  /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1. */
-  returns: withDefault(Schema.Literals(["NSTEP", "GAE", "LAMBDA"]), "NSTEP"),
-  /** The number of env steps of the training, over all envs. */
-  totalSteps: withDefault(positiveInt, 50_000_000),
-  /** The number of env steps that each env takes between two updates. */
-  nsteps: withDefault(positiveInt, 5),
-  /** The discount factor of future rewards. */
-  gamma: withDefault(fraction, 0.99),
-  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. */
-  lambda: withDefault(fraction, 0.95),
-  /** The number of env steps between two validations; 0 never validates. */
-  validateFreq: withDefault(naturalInt, 1_000_000),
-  /** The number of episodes of each validation. */
-  numValEpisodes: withDefault(intBetween(1, 100_000), 50),
-  /** The number of steps after which a validation episode is cut off. */
-  maxValSteps: withDefault(positiveInt, 10_000),
-  /** The number of env steps between two checkpoints; 0 saves at the end only. */
-  saveFreq: withDefault(naturalInt, 0),
-  /** Whether scalars are written for TensorBoard. */
-  logScalars: withDefault(Schema.Boolean, true),
-  /** The folder of the logs, inside the run's folder. */
-  logDir: withDefault(Schema.NonEmptyString, "."),
-  /** The folder of the checkpoints, inside the run's folder. */
-  modelDir: withDefault(Schema.NonEmptyString, Layout.checkpoints),
+export interface TrainerOptions {
+  /** The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step. @default "nstep" */
+  readonly trainMode?: "nstep" | "onestep"
+  /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1. @default "NSTEP" */
+  readonly returns?: "NSTEP" | "GAE" | "LAMBDA"
+  /** The number of env steps of the training, over all envs. @default 50000000 */
+  readonly totalSteps?: number
+  /** The number of env steps that each env takes between two updates. @default 5 */
+  readonly nsteps?: number
+  /** The discount factor of future rewards. @default 0.99 */
+  readonly gamma?: number
+  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. @default 0.95 */
+  readonly lambda?: number
+  /** The number of env steps between two validations; 0 never validates. @default 1000000 */
+  readonly validateFreq?: number
+  /** The number of episodes of each validation. @default 50 */
+  readonly numValEpisodes?: number
+  /** The number of steps after which a validation episode is cut off. @default 10000 */
+  readonly maxValSteps?: number
+  /** The number of env steps between two checkpoints; 0 saves at the end only. @default 0 */
+  readonly saveFreq?: number
+  /** Whether scalars are written for TensorBoard. @default true */
+  readonly logScalars?: boolean
+  /** The folder of the logs, inside the run's folder. @default "." */
+  readonly logDir?: string
+  /** The folder of the checkpoints, inside the run's folder. @default "checkpoints" */
+  readonly modelDir?: string
   /**
-   * The number of env steps between two updates of the target network; 0 never updates it. Leave it out to use the
-   * algorithm's own value.
+   * The number of env steps between two updates of the target network; 0 never updates it. Leave it out to use the algorithm's
+   * own value. @default 0
    */
+  readonly updateTargetFreq?: number
+  /** The number of env steps between two rendered episodes, a multiple of `validateFreq`; 0 never renders. @default 0 */
+  readonly renderFreq?: number
+}
+
+export const TrainerConfig = Schema.Struct({
+  trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
+  returns: withDefault(Schema.Literals(["NSTEP", "GAE", "LAMBDA"]), "NSTEP"),
+  totalSteps: withDefault(positiveInt, 50_000_000),
+  nsteps: withDefault(positiveInt, 5),
+  gamma: withDefault(fraction, 0.99),
+  lambda: withDefault(fraction, 0.95),
+  validateFreq: withDefault(naturalInt, 1_000_000),
+  numValEpisodes: withDefault(intBetween(1, 100_000), 50),
+  maxValSteps: withDefault(positiveInt, 10_000),
+  saveFreq: withDefault(naturalInt, 0),
+  logScalars: withDefault(Schema.Boolean, true),
+  logDir: withDefault(Schema.NonEmptyString, "."),
+  modelDir: withDefault(Schema.NonEmptyString, Layout.checkpoints),
   updateTargetFreq: withDefault(naturalInt, 0),
-  /** The number of env steps between two rendered episodes, a multiple of `validateFreq`; 0 never renders. */
   renderFreq: withDefault(naturalInt, 0),
 })
 export type TrainerConfig = typeof TrainerConfig.Type

@@ -1,24 +1,84 @@
-import { readdirSync, readFileSync } from "node:fs"
-import { join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { Effect, Schema } from "effect"
 import { assert, describe, it } from "vitest"
-import { optionFiles } from "../../scripts/options.ts"
+import { membersOf } from "../../scripts/interfaces.ts"
 import { algorithmMeanings } from "../../scripts/settings.ts"
+import { BcConfig } from "../../src/algorithms/Bc.ts"
+import { byName, names } from "../../src/algorithms/registry.ts"
+import { isPlain, type Plain } from "../../src/config/Config.ts"
+import { Prioritised } from "../../src/learner/replay/fields.ts"
+import * as LmConfig from "../../src/lm/LmConfig.ts"
+import { Planning } from "../../src/model/valueIteration.ts"
+import { OutputSettings, RunSettings, RuntimeSettings } from "../../src/runtime/RuntimeConfig.ts"
+import * as Settings from "../../src/train/Settings.ts"
+import { TrainerConfig } from "../../src/train/TrainerConfig.ts"
 
-const root = fileURLToPath(new URL("../..", import.meta.url))
+interface Options {
+  readonly name: string
+  readonly file: string
+  readonly schema: Schema.Codec<Plain, Plain>
+  /** Values of the required keys. */
+  readonly base?: Plain
+  /** The keys that only a file has, because code gives the values otherwise or not at all. */
+  readonly onlyInFiles?: ReadonlyArray<string>
+  /** The keys that only code has. */
+  readonly onlyInCode?: ReadonlyArray<string>
+}
 
-/** But for what the formatter changes: breaks, semicolons, and the bar before the first type of several lines. */
-const plain = (text: string): string => text.replace(/[\s;]+/g, " ").replace(/: \| /g, ": ")
+const algorithms: ReadonlyArray<Options> = [...names, "bc"].map((algorithm) => {
+  const title = `${algorithm.charAt(0).toUpperCase()}${algorithm.slice(1)}`
+  const schema = algorithm === "bc" ? BcConfig : Effect.runSync(byName(algorithm, "")).schema
+  return { name: `${title}Options`, file: `src/algorithms/${title}.ts`, schema }
+})
+
+const trainFile = "src/train/Settings.ts"
+const runtimeFile = "src/runtime/RuntimeConfig.ts"
+const lmFile = "src/lm/LmConfig.ts"
+
+const all: ReadonlyArray<Options> = [
+  ...algorithms,
+  { name: "PlannerOptions", file: "src/model/valueIteration.ts", schema: Planning },
+  { name: "PrioritisedOptions", file: "src/learner/replay/fields.ts", schema: Prioritised },
+  {
+    name: "TrainInput",
+    file: trainFile,
+    schema: Settings.Settings,
+    base: { env: "", algorithm: {}, totalSteps: 1 },
+    onlyInFiles: ["kind"],
+    onlyInCode: ["trainer"],
+  },
+  { name: "ValidationOptions", file: trainFile, schema: Settings.ValidationSettings },
+  { name: "CheckpointOptions", file: trainFile, schema: Settings.CheckpointSettings },
+  { name: "RenderOptions", file: trainFile, schema: Settings.RenderSettings },
+  { name: "NormalizeOptions", file: trainFile, schema: Settings.NormalizeSettings },
+  { name: "TrainerOptions", file: "src/train/TrainerConfig.ts", schema: TrainerConfig },
+  {
+    name: "RuntimeInput",
+    file: "src/runtime/Runtime.ts",
+    schema: RunSettings,
+    onlyInFiles: ["kind"],
+    onlyInCode: ["agentConfig", "logCalls"],
+  },
+  { name: "RuntimeOptions", file: runtimeFile, schema: RuntimeSettings },
+  { name: "OutputOptions", file: runtimeFile, schema: OutputSettings },
+  { name: "LmOptions", file: lmFile, schema: LmConfig.LmConfig, base: { model: "any" } },
+  { name: "LimitsOptions", file: lmFile, schema: LmConfig.Limits },
+  { name: "BudgetOptions", file: lmFile, schema: LmConfig.Budget },
+]
+
+/** Writes a default as the comments do. Blocks state none, as each of their keys states its own. */
+const written = (value: unknown): string | undefined =>
+  isPlain(value) && !("_tag" in value) ? undefined : JSON.stringify(value)
 
 describe("the interfaces of settings", () => {
-  it("are as the Schemas are, for each algorithm, for runs and for models", () => {
-    const wanted = optionFiles()
-    const found = readdirSync(join(root, "src/algorithms/options")).map((name) => `src/algorithms/options/${name}`)
-    const others = ["src/train/TrainOptions.ts", "src/runtime/RuntimeOptions.ts", "src/lm/LmOptions.ts"]
-    assert.sameMembers([...found, ...others], [...wanted.keys()], "npm run settings writes them")
-    for (const [path, text] of wanted) {
-      const isSame = plain(readFileSync(join(root, path), "utf8")) === plain(text)
-      assert.isTrue(isSame, `${path}: npm run settings writes it`)
+  it.each(all)("have a comment with the Schema's default on each setting: $name", (options) => {
+    const { name, file, schema, base = {}, onlyInFiles = [], onlyInCode = [] } = options
+    const members = membersOf(file, name)
+    const decoded = Schema.decodeSync(schema)(base)
+    const keys = Object.keys(decoded).filter((key) => !onlyInFiles.includes(key))
+    assert.sameMembers([...members.keys()], [...keys, ...onlyInCode])
+    for (const key of keys) {
+      assert.isNotEmpty(members.get(key)?.meaning, key)
+      assert.strictEqual(members.get(key)?.byDefault, key in base ? undefined : written(decoded[key]), key)
     }
   })
 })

@@ -9,7 +9,7 @@ import { isPlain } from "../../src/config/Config.ts"
 import { LmConfig } from "../../src/lm/LmConfig.ts"
 import { RunSettings } from "../../src/runtime/RuntimeConfig.ts"
 import { Settings } from "../../src/train/Settings.ts"
-import { fieldsOf } from "../../scripts/fields.ts"
+import { membersOf } from "../../scripts/interfaces.ts"
 import { languageService, type LanguageService, root } from "./languageService.ts"
 
 /** What an editor shows over each setting: of the sources, and of the declarations that the package has. */
@@ -38,9 +38,9 @@ const others = [
     before: "Train.run({",
     keys: Object.keys(Schema.decodeSync(Settings)({ env: "", algorithm: {}, totalSteps: 1 })).filter(
       // Only a file states the kind of its run.
-      (key) => !["kind", "env", "algorithm"].includes(key),
+      (key) => key !== "kind",
     ),
-    fields: fieldsOf("src/train/Settings.ts", "Settings"),
+    members: membersOf("src/train/Settings.ts", "TrainInput"),
     nested: {
       "validation.everySteps": "The number of env steps between two validations",
       "checkpoint.everySteps": "The number of env steps between two checkpoints",
@@ -51,14 +51,14 @@ const others = [
     name: "Runtime",
     before: "Runtime.run({",
     keys: Object.keys(Schema.decodeSync(RunSettings)({})).filter((key) => key !== "kind"),
-    fields: fieldsOf("src/runtime/RuntimeConfig.ts", "RunSettings"),
+    members: membersOf("src/runtime/Runtime.ts", "RuntimeInput"),
     nested: { "runtime.validationFreq": "The number of ended episodes between two validations" },
   },
   {
     name: "LmConfig",
     before: "LmConfig.make({",
     keys: Object.keys(Schema.decodeSync(LmConfig)({ model: "any" })),
-    fields: fieldsOf("src/lm/LmConfig.ts", "LmConfig"),
+    members: membersOf("src/lm/LmConfig.ts", "LmOptions"),
     nested: { "budget.calls": "The largest number of requests to a server" },
   },
 ]
@@ -79,25 +79,25 @@ describe.each(entries)("an editor over %s", (_, from) => {
     async ({ title, before, defaults }) => {
       const start = `import { ${title} } from "${from.replace(/\.d\.ts$/, ".js")}"\n${before}\n`
       const text = `${start}${defaults.map(([key]) => `  ${key}: undefined!,\n`).join("")}})\n`
-      const fields = fieldsOf(`src/algorithms/${title}.ts`, `${title}Config`)
+      const members = membersOf(`src/algorithms/${title}.ts`, `${title}Options`)
       const file = `test/hover-${title}-${from.includes("dist") ? "built" : "source"}.ts`
       assert.isAbove(defaults.length, 5)
       for (const [key, value] of defaults) {
         const shown = oneLine(await service.hover(file, text, text.indexOf(`  ${key}: `) + 2))
-        assert.include(shown, oneLine(fields.get(key)?.meaning ?? "a comment"), `${title}.${key}`)
+        assert.include(shown, oneLine(members.get(key)?.meaning ?? "a comment"), `${title}.${key}`)
         assert.include(shown, shownDefault(value), `${title}.${key}`)
       }
     },
   )
 
-  it.each(others)("shows the same of the settings of $before", async ({ name, before, keys, fields, nested }) => {
+  it.each(others)("shows the same of the settings of $before", async ({ name, before, keys, members, nested }) => {
     const start = `import { ${name} } from "${from.replace(/\.d\.ts$/, ".js")}"\n${before}\n`
     const text = `${start}${keys.map((key) => `  ${key}: undefined!,\n`).join("")}})\n`
     const file = `test/hover-${name}-${from.includes("dist") ? "built" : "source"}.ts`
     assert.isAbove(keys.length, 2)
     for (const key of keys) {
       const shown = oneLine(await service.hover(file, text, text.indexOf(`  ${key}: `) + 2))
-      assert.include(shown, oneLine(fields.get(key)?.meaning?.replace(/\.$/, "") ?? "a comment"), key)
+      assert.include(shown, oneLine(members.get(key)?.meaning ?? "a comment"), key)
     }
     for (const [path, meaning] of Object.entries(nested)) {
       const [block, key] = path.split(".")

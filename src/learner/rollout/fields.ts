@@ -1,46 +1,65 @@
 import { Schema } from "effect"
 import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import { constant, linear, type Schedule } from "../../graph/schedules.ts"
-import { memoryFields, networkFields } from "../../model/trunk.ts"
+import { memoryFields, type MemoryOptions, networkFields, type NetworkOptions } from "../../model/trunk.ts"
 
-/** The settings of every algorithm that learns from rollouts. */
-export const learningFields = {
+/** The settings of every algorithm that learns from rollouts, except its network's. */
+export interface RolloutOptions {
   /**
    * The discount factor of future rewards. In self-play it is negative, as the next value is the opponent's: see
-   * `TicTacToe.selfPlay`.
+   * `TicTacToe.selfPlay`. @default 0.99
    */
+  readonly gamma?: number
+  /** The global norm that gradients are scaled down to; 0 does not limit them. @default 0.5 */
+  readonly maxGradNorm?: number
+  /** The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it. @default "linear" */
+  readonly schedule?: "constant" | "linear"
+  /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`. @default "GAE" */
+  readonly returns?: "GAE" | "LAMBDA" | "NSTEP"
+  /** The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step. @default "nstep" */
+  readonly trainMode?: "nstep" | "onestep"
+}
+
+/** The settings of every algorithm that learns from rollouts. */
+export interface LearningOptions extends RolloutOptions, NetworkOptions {}
+
+export const learningFields = {
   gamma: withDefault(Schema.Finite.check(Schema.isBetween({ minimum: -1, maximum: 1 })), 0.99),
-  /** The global norm that gradients are scaled down to; 0 does not limit them. */
   maxGradNorm: withDefault(nonNegative, 0.5),
-  /** The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it. */
   schedule: withDefault(Schema.Literals(["constant", "linear"]), "linear"),
-  /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`. */
   returns: withDefault(Schema.Literals(["GAE", "LAMBDA", "NSTEP"]), "GAE"),
-  /** The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step. */
   trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
   ...networkFields,
 }
 
+/** The settings of the actor of such an algorithm. */
+export interface ActorOptions {
+  /** The weight of the policy's entropy in the loss; more keeps the policy from becoming certain too soon. @default 0.01 */
+  readonly entropyCoefficient?: number
+  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. @default 1 */
+  readonly noiseRepeat?: number
+}
+
 /** The settings of every algorithm with an actor and a critic. */
+export interface ActorCriticOptions extends LearningOptions, MemoryOptions, ActorOptions {
+  /**
+   * The weight of the critic's error in the loss: in PPO of half the squared error, in A2C of all of it (without the ½).
+   * @default 0.5
+   */
+  readonly valueCoefficient?: number
+}
+
 export const actorCriticFields = {
   ...learningFields,
   ...memoryFields,
-  /** The weight of the policy's entropy in the loss; more keeps the policy from becoming certain too soon. */
   entropyCoefficient: withDefault(nonNegative, 0.01),
-  /**
-   * The weight of the critic's error in the loss: in PPO of half the squared error, in A2C of all of it (without the
-   * ½).
-   */
   valueCoefficient: withDefault(nonNegative, 0.5),
-  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. */
   noiseRepeat: withDefault(positiveInt, 1),
 }
 
-interface ReturnSettings {
+interface ReturnSettings extends Required<Pick<RolloutOptions, "returns" | "trainMode">> {
   readonly nsteps: number
   readonly lambda: number
-  readonly returns: "GAE" | "LAMBDA" | "NSTEP"
-  readonly trainMode: "nstep" | "onestep"
 }
 
 /**

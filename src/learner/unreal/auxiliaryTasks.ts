@@ -27,20 +27,30 @@ const { reshape, slice, square, stopGradient, sub, sum } = Graph
  * steps: to change the pixels (the value of each action for each cell of the image), to predict the sign of the next
  * reward, and to value earlier sequences again.
  */
+export interface AuxiliaryOptions {
+  /** The number of steps of each env that are kept for replay. @default 2000 */
+  readonly replaySize?: number
+  /** The number of steps of a replayed sequence; each update replays as many sequences as there are envs. @default 20 */
+  readonly replaySteps?: number
+  /** The width and height of a cell of the image whose change is to be controlled. @default 4 */
+  readonly cell?: number
+  /** The weight of the loss of pixel control, the values of changing cells. @default 0.05 */
+  readonly pixelControlCoefficient?: number
+  /** The discount factor of pixel control. @default 0.9 */
+  readonly pixelControlGamma?: number
+  /** The weight of the loss of predicting the sign of the next reward. @default 1 */
+  readonly rewardPredictionCoefficient?: number
+  /** The weight of the value loss of replayed sequences. @default 0.5 */
+  readonly valueReplayCoefficient?: number
+}
+
 export const auxiliaryFields = {
-  /** The number of steps of each env that are kept for replay. */
   replaySize: withDefault(positiveInt, 2000),
-  /** The number of steps of a replayed sequence; each update replays as many sequences as there are envs. */
   replaySteps: withDefault(positiveInt, 20),
-  /** The width and height of a cell of the image whose change is to be controlled. */
   cell: withDefault(positiveInt, 4),
-  /** The weight of the loss of pixel control, the values of changing cells. */
   pixelControlCoefficient: withDefault(nonNegative, 0.05),
-  /** The discount factor of pixel control. */
   pixelControlGamma: withDefault(fraction, 0.9),
-  /** The weight of the loss of predicting the sign of the next reward. */
   rewardPredictionCoefficient: withDefault(nonNegative, 1),
-  /** The weight of the value loss of replayed sequences. */
   valueReplayCoefficient: withDefault(nonNegative, 0.5),
 }
 

@@ -1,0 +1,42 @@
+/** Reads the members of option interfaces from their sources: the comment on each, and the default that it states. */
+import { dirname, join } from "node:path"
+import { type Meanings, read } from "./meanings.ts"
+
+export interface Member {
+  readonly meaning: string
+  /** The text after `@default`. */
+  readonly byDefault: string | undefined
+}
+
+/** Reads the members of `interface NAME` that have comments, by key, with those of the interfaces that it extends. */
+export const membersOf = (file: string, name: string): ReadonlyMap<string, Member> => {
+  const text = read(file)
+  const [, bases = "", body] =
+    new RegExp(`\\binterface ${name}(?:<.*>)?(?: extends (.*))? \\{(\\n[^]*?\\n)?\\}`).exec(text) ?? []
+  const inherited = bases === "" ? [] : bases.split(", ").flatMap((base) => [...baseOf(file, text, base)])
+  const entry = /^ {2}\/\*\*((?:(?!\*\/)[^])*)\*\/\n {2}readonly (\w+)\??: /gm
+  const own = [...(body ?? "").matchAll(entry)].map(([, comment, key]): [string, Member] => {
+    const [meaning, byDefault] = comment.replace(/\s*\n\s*\* ?/g, " ").split(" @default ")
+    return [key, { meaning: meaning.trim(), byDefault: byDefault?.trim() }]
+  })
+  return new Map([...inherited, ...own])
+}
+
+/** Reads the members of an interface that is in the same file or imported, by name or (`Learner.RolloutOptions`) in a namespace. */
+const baseOf = (file: string, text: string, base: string): ReadonlyMap<string, Member> => {
+  const [name, namespace] = base.split(".").toReversed()
+  if (text.includes(`interface ${name} `)) return membersOf(file, name)
+  const direct =
+    namespace === undefined
+      ? new RegExp(`(?:import|export) (?:type )?\\{[^}]*\\b${name}\\b[^}]*\\} from "(\\.[^"]+)"`)
+      : new RegExp(`import \\* as ${namespace} from "(\\.[^"]+)"`)
+  const stars = [...text.matchAll(/^export \* from "(\.[^"]+)"/gm)].map(([, from]) => from)
+  const isDeclaredIn = (from: string): boolean => read(join(dirname(file), from)).includes(`interface ${name} `)
+  const from = direct.exec(text)?.[1] ?? stars.find(isDeclaredIn)
+  if (from === undefined) throw new Error(`${file}: ${base} is neither declared nor imported`)
+  const source = join(dirname(file), from)
+  return baseOf(source, read(source), name)
+}
+
+export const meaningsOfMembers = (file: string, name: string): Meanings =>
+  new Map([...membersOf(file, name)].map(([key, { meaning }]) => [key, meaning]))

@@ -1,0 +1,62 @@
+import { describe, expectTypeOf, it } from "vitest"
+import type {
+  A2c,
+  Bc,
+  Curiosity,
+  Daac,
+  Ddqn,
+  Dqn,
+  Es,
+  Ppo,
+  Randal,
+  Rnd,
+  Sac,
+  Td3,
+  Unreal,
+  Vin,
+  LmConfig,
+} from "../../src/index.ts"
+import type * as RuntimeConfig from "../../src/runtime/RuntimeConfig.ts"
+import type { RuntimeInput } from "../../src/runtime/Runtime.ts"
+import type * as Settings from "../../src/train/Settings.ts"
+import type { TrainerConfig, TrainerOptions } from "../../src/train/TrainerConfig.ts"
+
+/** Compares types, so `tsc` runs these tests. */
+describe("the interfaces of settings have the types of their Schemas", () => {
+  it("for algorithms", () => {
+    expectTypeOf<A2c.A2cOptions>().toEqualTypeOf<typeof A2c.A2cConfig.Encoded>()
+    expectTypeOf<Bc.BcOptions>().toEqualTypeOf<typeof Bc.BcConfig.Encoded>()
+    expectTypeOf<Curiosity.CuriosityOptions>().toEqualTypeOf<typeof Curiosity.CuriosityConfig.Encoded>()
+    expectTypeOf<Daac.DaacOptions>().toEqualTypeOf<typeof Daac.DaacConfig.Encoded>()
+    expectTypeOf<Ddqn.DdqnOptions>().toEqualTypeOf<typeof Ddqn.DdqnConfig.Encoded>()
+    expectTypeOf<Dqn.DqnOptions>().toEqualTypeOf<typeof Dqn.DqnConfig.Encoded>()
+    expectTypeOf<Es.EsOptions>().toEqualTypeOf<typeof Es.EsConfig.Encoded>()
+    expectTypeOf<Ppo.PpoOptions>().toEqualTypeOf<typeof Ppo.PpoConfig.Encoded>()
+    expectTypeOf<Randal.RandalOptions>().toEqualTypeOf<typeof Randal.RandalConfig.Encoded>()
+    expectTypeOf<Rnd.RndOptions>().toEqualTypeOf<typeof Rnd.RndConfig.Encoded>()
+    expectTypeOf<Sac.SacOptions>().toEqualTypeOf<typeof Sac.SacConfig.Encoded>()
+    expectTypeOf<Td3.Td3Options>().toEqualTypeOf<typeof Td3.Td3Config.Encoded>()
+    expectTypeOf<Unreal.UnrealOptions>().toEqualTypeOf<typeof Unreal.UnrealConfig.Encoded>()
+    expectTypeOf<Vin.VinOptions>().toEqualTypeOf<typeof Vin.VinConfig.Encoded>()
+  })
+
+  it("for trainings, runs of language-model agents and models", () => {
+    type InCode = "kind" | "env" | "algorithm" | "totalSteps" | "validation"
+    expectTypeOf<Omit<Settings.TrainInput, InCode | "trainer">>().toEqualTypeOf<
+      Omit<typeof Settings.Settings.Encoded, InCode>
+    >()
+    expectTypeOf<Omit<Settings.ValidationOptions, "envs">>().toEqualTypeOf<
+      Omit<typeof Settings.ValidationSettings.Encoded, "envs">
+    >()
+    expectTypeOf<Pick<RuntimeInput, "name" | "description" | "seed" | "runtime" | "output">>().toEqualTypeOf<
+      Omit<typeof RuntimeConfig.RunSettings.Encoded, "kind">
+    >()
+    expectTypeOf<Settings.CheckpointOptions>().toEqualTypeOf<typeof Settings.CheckpointSettings.Encoded>()
+    expectTypeOf<Settings.RenderOptions>().toEqualTypeOf<typeof Settings.RenderSettings.Encoded>()
+    expectTypeOf<Settings.NormalizeOptions>().toEqualTypeOf<typeof Settings.NormalizeSettings.Encoded>()
+    expectTypeOf<TrainerOptions>().toEqualTypeOf<typeof TrainerConfig.Encoded>()
+    expectTypeOf<RuntimeConfig.RuntimeOptions>().toEqualTypeOf<typeof RuntimeConfig.RuntimeSettings.Encoded>()
+    expectTypeOf<RuntimeConfig.OutputOptions>().toEqualTypeOf<typeof RuntimeConfig.OutputSettings.Encoded>()
+    expectTypeOf<LmConfig.LmOptions>().toEqualTypeOf<typeof LmConfig.LmConfig.Encoded>()
+  })
+})

@@ -8,25 +8,9 @@
  * codecs.BF16.decode(Uint8Array.of(0x80, 0x3f)) // Float32Array [1]
  * ```
  */
-export type TensorArray = Float32Array | Float64Array | Int32Array | Uint8Array
+import { Struct } from "effect"
 
-/** The names of number types in safetensors. */
-export const dtypes = [
-  "U64",
-  "I64",
-  "F64",
-  "F32",
-  "U32",
-  "I32",
-  "BF16",
-  "F16",
-  "U16",
-  "I16",
-  "I8",
-  "U8",
-  "BOOL",
-] as const
-export type Dtype = (typeof dtypes)[number]
+export type TensorArray = Float32Array | Float64Array | Int32Array | Uint8Array
 
 interface Codec {
   /** The number of bytes per number. */
@@ -39,49 +23,60 @@ interface Codec {
   readonly encode: (data: TensorArray) => Uint8Array
 }
 
+/** A class of typed arrays. Bytes are copied into them as they are: every machine that we run on is little-endian. */
+interface ArrayClass<A> {
+  new (length: number): A
+  new (buffer: ArrayBuffer): A
+  readonly BYTES_PER_ELEMENT: number
+}
+
 const bytesOf = (data: ArrayBufferView): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
 
 /** Copies bytes to a buffer of their own, so that an array of any type is aligned. */
 const ownBuffer = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer
 
-/** Makes a codec that reads and writes one number at a time, through a DataView. */
-const numberwise = (
-  width: number,
-  make: (length: number) => TensorArray,
-  read: (view: DataView, at: number) => number,
-  write: (view: DataView, at: number, value: number) => void,
+/** Makes a codec of numbers that are stored like the elements of one array class, and held in arrays of another. */
+const converting = <N>(
+  Stored: ArrayClass<ArrayBufferView & { readonly length: number; [index: number]: N }>,
+  Held: ArrayClass<TensorArray>,
+  decodeOne: (value: N) => number,
+  encodeOne: (value: number) => N,
 ): Codec => ({
-  width,
+  width: Stored.BYTES_PER_ELEMENT,
   decode: (bytes) => {
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    const data = make(bytes.length / width)
-    for (let index = 0; index < data.length; index++) data[index] = read(view, index * width)
+    const values = new Stored(ownBuffer(bytes))
+    const data = new Held(values.length)
+    for (let index = 0; index < data.length; index++) data[index] = decodeOne(values[index])
     return data
   },
   encode: (data) => {
-    const view = new DataView(new ArrayBuffer(data.length * width))
-    for (let index = 0; index < data.length; index++) write(view, index * width, data[index])
-    return bytesOf(view)
+    const values = new Stored(data.length)
+    for (let index = 0; index < data.length; index++) values[index] = encodeOne(data[index])
+    return bytesOf(values)
   },
 })
 
-/** Makes the codec of a type that has its own typed array: its bytes are copied without conversion. */
-const natural = (
-  other: Codec,
-  isOwn: (data: TensorArray) => boolean,
-  wrap: (buffer: ArrayBuffer) => TensorArray,
-): Codec => ({
-  width: other.width,
-  decode: (bytes) => wrap(ownBuffer(bytes)),
-  encode: (data) => (isOwn(data) ? bytesOf(data) : other.encode(data)),
-})
+const same = (value: number): number => value
+
+/** Makes the codec of a type that has its own array class: the bytes of such arrays are copied without conversion. */
+const natural = (Own: ArrayClass<TensorArray>, encodeOne: (value: number) => number): Codec => {
+  const other = converting(Own, Own, same, encodeOne)
+  return {
+    ...other,
+    decode: (bytes) => new Own(ownBuffer(bytes)),
+    encode: (data) => (data instanceof Own ? bytesOf(data) : other.encode(data)),
+  }
+}
 
 const integer =
-  (name: Dtype, least: number, most: number, write: (view: DataView, at: number, value: number) => void) =>
-  (view: DataView, at: number, value: number): void => {
-    if (!Number.isInteger(value) || value < least || value > most) throw new RangeError(`${value} is not a ${name}`)
-    write(view, at, value)
+  (name: string, least: number, most: number) =>
+  (value: number): number => {
+    if (Number.isInteger(value) && value >= least && value <= most) return value
+    throw new RangeError(`${value} is not a ${name}`)
   }
+
+const unsigned64 = integer("U64", 0, Number.MAX_SAFE_INTEGER)
+const signed64 = integer("I64", Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
 
 const exact = (value: bigint): number => {
   const rounded = Number(value)
@@ -114,8 +109,6 @@ const toSmallFloat = (exponentBits: number) => {
     return ((high >>> 31) << 15) | Math.min(size, infinity)
   }
 }
-const toHalf = toSmallFloat(5)
-const toBrain = toSmallFloat(8)
 
 const fromHalf = (half: number): number => {
   const sign = half & 0x8000 ? -1 : 1
@@ -131,119 +124,32 @@ const fromBrain = (brain: number): number => {
   return bits.getFloat32(0)
 }
 
-const floats = (length: number): TensorArray => new Float32Array(length)
-const doubles = (length: number): TensorArray => new Float64Array(length)
-const ints = (length: number): TensorArray => new Int32Array(length)
-const smalls = (length: number): TensorArray => new Uint8Array(length)
-
-export const codecs: Readonly<Record<Dtype, Codec>> = {
-  U64: numberwise(
-    8,
-    doubles,
-    (view, at) => exact(view.getBigUint64(at, true)),
-    integer("U64", 0, Number.MAX_SAFE_INTEGER, (view, at, value) => view.setBigUint64(at, BigInt(value), true)),
-  ),
-  I64: numberwise(
-    8,
-    doubles,
-    (view, at) => exact(view.getBigInt64(at, true)),
-    integer("I64", Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, (view, at, value) =>
-      view.setBigInt64(at, BigInt(value), true),
-    ),
-  ),
-  F64: natural(
-    numberwise(
-      8,
-      doubles,
-      (view, at) => view.getFloat64(at, true),
-      (view, at, value) => view.setFloat64(at, value, true),
-    ),
-    (data) => data instanceof Float64Array,
-    (buffer) => new Float64Array(buffer),
-  ),
-  F32: natural(
-    numberwise(
-      4,
-      floats,
-      (view, at) => view.getFloat32(at, true),
-      (view, at, value) => view.setFloat32(at, value, true),
-    ),
-    (data) => data instanceof Float32Array,
-    (buffer) => new Float32Array(buffer),
-  ),
-  U32: numberwise(
-    4,
-    doubles,
-    (view, at) => view.getUint32(at, true),
-    integer("U32", 0, 2 ** 32 - 1, (view, at, value) => view.setUint32(at, value, true)),
-  ),
-  I32: natural(
-    numberwise(
-      4,
-      ints,
-      (view, at) => view.getInt32(at, true),
-      integer("I32", -(2 ** 31), 2 ** 31 - 1, (view, at, value) => view.setInt32(at, value, true)),
-    ),
-    (data) => data instanceof Int32Array,
-    (buffer) => new Int32Array(buffer),
-  ),
-  BF16: numberwise(
-    2,
-    floats,
-    (view, at) => fromBrain(view.getUint16(at, true)),
-    (view, at, value) => view.setUint16(at, toBrain(value), true),
-  ),
-  F16: numberwise(
-    2,
-    floats,
-    (view, at) => fromHalf(view.getUint16(at, true)),
-    (view, at, value) => view.setUint16(at, toHalf(value), true),
-  ),
-  U16: numberwise(
-    2,
-    ints,
-    (view, at) => view.getUint16(at, true),
-    integer("U16", 0, 2 ** 16 - 1, (view, at, value) => view.setUint16(at, value, true)),
-  ),
-  I16: numberwise(
-    2,
-    ints,
-    (view, at) => view.getInt16(at, true),
-    integer("I16", -(2 ** 15), 2 ** 15 - 1, (view, at, value) => view.setInt16(at, value, true)),
-  ),
-  I8: numberwise(
-    1,
-    ints,
-    (view, at) => view.getInt8(at),
-    integer("I8", -128, 127, (view, at, value) => view.setInt8(at, value)),
-  ),
-  U8: natural(
-    numberwise(
-      1,
-      smalls,
-      (view, at) => view.getUint8(at),
-      integer("U8", 0, 255, (view, at, value) => view.setUint8(at, value)),
-    ),
-    (data) => data instanceof Uint8Array,
-    (buffer) => new Uint8Array(buffer),
-  ),
-  BOOL: numberwise(
-    1,
-    smalls,
-    (view, at) => (view.getUint8(at) === 0 ? 0 : 1),
-    integer("BOOL", 0, 1, (view, at, value) => view.setUint8(at, value)),
-  ),
+/** The codecs of the number types of safetensors, by name: wide types first, in the order in which files hold them. */
+export const codecs = {
+  U64: converting(BigUint64Array, Float64Array, exact, (value) => BigInt(unsigned64(value))),
+  I64: converting(BigInt64Array, Float64Array, exact, (value) => BigInt(signed64(value))),
+  F64: natural(Float64Array, same),
+  F32: natural(Float32Array, same),
+  U32: converting(Uint32Array, Float64Array, same, integer("U32", 0, 2 ** 32 - 1)),
+  I32: natural(Int32Array, integer("I32", -(2 ** 31), 2 ** 31 - 1)),
+  BF16: converting(Uint16Array, Float32Array, fromBrain, toSmallFloat(8)),
+  F16: converting(Uint16Array, Float32Array, fromHalf, toSmallFloat(5)),
+  U16: converting(Uint16Array, Int32Array, same, integer("U16", 0, 2 ** 16 - 1)),
+  I16: converting(Int16Array, Int32Array, same, integer("I16", -(2 ** 15), 2 ** 15 - 1)),
+  I8: converting(Int8Array, Int32Array, same, integer("I8", -128, 127)),
+  U8: natural(Uint8Array, integer("U8", 0, 255)),
+  BOOL: converting(Uint8Array, Uint8Array, (value) => (value === 0 ? 0 : 1), integer("BOOL", 0, 1)),
 }
 
+export type Dtype = keyof typeof codecs
+export const dtypes: ReadonlyArray<Dtype> = Struct.keys(codecs)
+
 /** Returns the number type that holds an array without conversion. */
-export const dtypeOf = (data: TensorArray): Dtype =>
-  data instanceof Float32Array
-    ? "F32"
-    : data instanceof Float64Array
-      ? "F64"
-      : data instanceof Int32Array
-        ? "I32"
-        : "U8"
+export const dtypeOf = (data: TensorArray): Dtype => {
+  if (data instanceof Float32Array) return "F32"
+  if (data instanceof Float64Array) return "F64"
+  return data instanceof Int32Array ? "I32" : "U8"
+}
 
 /** Returns the number of elements of a shape. */
 export const elements = (shape: ReadonlyArray<number>): number =>

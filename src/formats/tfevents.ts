@@ -9,21 +9,13 @@
  * decode(file.written).events[1].scalars // { "losses/entropy": 0.6899999976158142 }
  * ```
  */
-import { ByteWriter } from "./ByteWriter.ts"
 import { utf8 } from "../config/utf8.ts"
+import type { ByteWriter } from "./ByteWriter.ts"
+import { crcOf } from "./crc.ts"
+import { Message } from "./protobuf.ts"
 
-const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
-  let value = byte
-  for (let bit = 0; bit < 8; bit++) value = (value >>> 1) ^ ((value & 1) === 0 ? 0 : 0x82f63b78)
-  return value
-})
-
-/** Computes the CRC-32C (Castagnoli) of `bytes[start ..< end]`. */
-export const crc32c = (bytes: Uint8Array, start = 0, end = bytes.length): number => {
-  let crc = 0xffffffff
-  for (let at = start; at < end; at++) crc = (crc >>> 8) ^ crcTable[(crc ^ bytes[at]) & 0xff]
-  return (crc ^ 0xffffffff) >>> 0
-}
+/** The CRC-32C (Castagnoli). */
+export const crc32c = crcOf(0x82f63b78)
 
 /** Applies TFRecord's mask, because a CRC over data that contains CRCs is weak. */
 const masked = (crc: number): number => (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0
@@ -56,26 +48,13 @@ export const writeHeader = (to: ByteWriter, wallSeconds: number): void =>
 
 const prefixes = new Map<string, Uint8Array>()
 
-/**
- * Returns all bytes of a scalar before its value: Summary.value (field 1) with its tag (1) and the key of simple_value
- * (2).
- */
+/** Returns all bytes of a scalar before its value: Summary.value (field 1) with its tag (1) and simple_value (2). */
 const prefixOf = (tag: string): Uint8Array => {
   const cached = prefixes.get(tag)
   if (cached !== undefined) return cached
-  const name = utf8.encode(tag)
-  const field = new ByteWriter()
-  field.byte(0x0a)
-  field.varint(name.length)
-  field.piece(name)
-  field.byte(0x15)
-  const prefix = new ByteWriter()
-  prefix.byte(0x0a)
-  prefix.varint(field.length + 4)
-  prefix.piece(field.written)
-  const bytes = prefix.written.slice()
-  prefixes.set(tag, bytes)
-  return bytes
+  const prefix = new Message().message(1, new Message().text(1, tag).float(2, 0)).finish().slice(0, -4)
+  prefixes.set(tag, prefix)
+  return prefix
 }
 
 /** Writes the scalars of one step as one event: Event.step is field 2, and Event.summary is field 5. */
@@ -102,26 +81,9 @@ export const writeScalars = (
  * Writes a summary without a value, for a plugin: Summary.value with its tag (1), an empty tensor (8) and metadata (9).
  */
 export const writeSummary = (to: ByteWriter, wallSeconds: number, tag: string, metadata: Uint8Array): void => {
-  const name = utf8.encode(tag)
-  const value = new ByteWriter()
-  value.byte(0x0a)
-  value.varint(name.length)
-  value.piece(name)
-  value.byte(0x42)
-  value.varint(emptyTensor.length)
-  value.piece(emptyTensor)
-  value.byte(0x4a)
-  value.varint(metadata.length)
-  value.piece(metadata)
-  const summary = new ByteWriter()
-  summary.byte(0x0a)
-  summary.varint(value.length)
-  summary.piece(value.written)
-  record(to, wallSeconds, () => {
-    to.byte(0x2a)
-    to.varint(summary.length)
-    to.piece(summary.written)
-  })
+  const value = new Message().text(1, tag).bytes(8, emptyTensor).bytes(9, metadata)
+  const summary = new Message().message(5, new Message().message(1, value))
+  record(to, wallSeconds, () => to.piece(summary.finish()))
 }
 
 /**

@@ -23,7 +23,7 @@
  * ```
  */
 import { gae } from "./gae.ts"
-import { isFloat32, type Numbers } from "./inputs.ts"
+import type { Numbers } from "./inputs.ts"
 import { lambdaReturn, type LambdaInputs } from "./lambdaReturn.ts"
 import { nStep } from "./nStep.ts"
 
@@ -43,27 +43,17 @@ export interface MemberInputs<A extends Numbers> extends LambdaInputs<A> {
 }
 
 /** Computes value targets by GAE: its advantages plus the values, as rlib's `GAE` does. `gae` returns the advantages. */
-export function GAE(inputs: MemberInputs<Float32Array>): Float32Array
-export function GAE(inputs: MemberInputs<Float64Array>): Float64Array
-export function GAE(inputs: MemberInputs<Float32Array> | MemberInputs<Float64Array>): Numbers {
-  const targets = isFloat32(inputs) ? gae(inputs) : gae(inputs)
+export const GAE = <A extends Numbers>(inputs: MemberInputs<A>): A => {
+  const targets = gae(inputs)
   for (let row = 0; row < targets.length; row++) targets[row] += inputs.values[row]
   return targets
 }
 
 /** Computes value targets by `lambdaReturn`. */
-export function LAMBDA(inputs: MemberInputs<Float32Array>): Float32Array
-export function LAMBDA(inputs: MemberInputs<Float64Array>): Float64Array
-export function LAMBDA(inputs: MemberInputs<Float32Array> | MemberInputs<Float64Array>): Numbers {
-  return isFloat32(inputs) ? lambdaReturn(inputs) : lambdaReturn(inputs)
-}
+export const LAMBDA = <A extends Numbers>(inputs: MemberInputs<A>): A => lambdaReturn(inputs)
 
 /** Computes value targets by `nStep`. */
-export function NSTEP(inputs: MemberInputs<Float32Array>): Float32Array
-export function NSTEP(inputs: MemberInputs<Float64Array>): Float64Array
-export function NSTEP(inputs: MemberInputs<Float32Array> | MemberInputs<Float64Array>): Numbers {
-  return isFloat32(inputs) ? nStep(inputs) : nStep(inputs)
-}
+export const NSTEP = <A extends Numbers>(inputs: MemberInputs<A>): A => nStep(inputs)
 
 /** The three functions for value targets, by the names that configs use. */
 export const members = { GAE, LAMBDA, NSTEP } as const

@@ -24,9 +24,7 @@ export interface RewardToGoInputs<A extends Numbers> {
  * }) // [1.5, 1, 1]
  * ```
  */
-export function discountedRewardToGo(inputs: RewardToGoInputs<Float32Array>): Float32Array
-export function discountedRewardToGo(inputs: RewardToGoInputs<Float64Array>): Float64Array
-export function discountedRewardToGo(inputs: RewardToGoInputs<Numbers>): Numbers {
+export const discountedRewardToGo = <A extends Numbers>(inputs: RewardToGoInputs<A>): A => {
   const { rewards, terminated, truncated, numEnvs, gamma } = inputs
   const rows = rewards.length
   const out = inputs.out ?? emptyLike(rewards)

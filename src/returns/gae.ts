@@ -1,5 +1,5 @@
-import { countedRewards, isFloat32, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
-import { type Columns, sweep32, sweep64 } from "./sweep.ts"
+import { countedRewards, emptyLike, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
+import { sweep } from "./sweep.ts"
 
 export interface GaeInputs<A extends Numbers> extends ReturnInputs<A> {
   readonly lambda: number
@@ -24,34 +24,10 @@ export interface GaeInputs<A extends Numbers> extends ReturnInputs<A> {
  * }) // [4, 6]
  * ```
  */
-export function gae(inputs: GaeInputs<Float32Array>): Float32Array
-export function gae(inputs: GaeInputs<Float64Array>): Float64Array
-export function gae(inputs: GaeInputs<Float32Array> | GaeInputs<Float64Array>): Numbers {
+export const gae = <A extends Numbers>(inputs: GaeInputs<A>): A => {
   shapeOf(inputs, { targets: inputs.targets })
-  return isFloat32(inputs) ? gae32(inputs) : gae64(inputs)
-}
-
-const gae32 = (inputs: GaeInputs<Float32Array>): Float32Array => {
-  const advantages = inputs.out ?? new Float32Array(inputs.rewards.length)
-  sweep32(columnsOf(inputs, countedRewards(inputs), advantages))
+  const rewards = countedRewards(inputs)
+  const advantages = inputs.out ?? emptyLike(rewards)
+  sweep({ ...inputs, rewards, decay: inputs.gamma * inputs.lambda, advantages })
   return advantages
 }
-
-const gae64 = (inputs: GaeInputs<Float64Array>): Float64Array => {
-  const advantages = inputs.out ?? new Float64Array(inputs.rewards.length)
-  sweep64(columnsOf(inputs, countedRewards(inputs), advantages))
-  return advantages
-}
-
-const columnsOf = <A extends Numbers>(inputs: GaeInputs<A>, rewards: A, advantages: A): Columns<A> => ({
-  rewards,
-  values: inputs.values,
-  lastValues: inputs.lastValues,
-  terminated: inputs.terminated,
-  truncated: inputs.truncated,
-  truncatedValues: inputs.truncatedValues,
-  gamma: inputs.gamma,
-  decay: inputs.gamma * inputs.lambda,
-  advantages,
-  targets: inputs.targets,
-})

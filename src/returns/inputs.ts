@@ -14,12 +14,12 @@ export interface ReturnInputs<A extends Numbers> {
   /** The value of the observation after the last row of each env; its length is N. */
   readonly lastValues: A
   readonly terminated: Uint8Array
-  readonly truncated?: Uint8Array
+  readonly truncated?: Uint8Array | undefined
   /**
    * The values of the final observations, read where an episode was truncated. If absent, truncations count as
    * terminations.
    */
-  readonly truncatedValues?: A
+  readonly truncatedValues?: A | undefined
   readonly gamma: number
   /** Whether to clip rewards to [−1, 1]. */
   readonly clip?: boolean
@@ -56,21 +56,17 @@ export const shapeOf = (
   return { steps: rows / envs, envs }
 }
 
-export const emptyLike = (array: Numbers): Numbers =>
-  array instanceof Float32Array ? new Float32Array(array.length) : new Float64Array(array.length)
-
-export const isFloat32 = <A extends { readonly rewards: Float32Array }, B extends { readonly rewards: Float64Array }>(
-  inputs: A | B,
-): inputs is A => inputs.rewards instanceof Float32Array
+/** Makes an array of the same kind and length. */
+export function emptyLike<A extends Numbers>(array: A): A
+export function emptyLike(array: Numbers): Numbers {
+  return array instanceof Float32Array ? new Float32Array(array.length) : new Float64Array(array.length)
+}
 
 /** Returns the rewards, or a clipped copy of them with `clip`. */
-export function countedRewards(inputs: ReturnInputs<Float32Array>): Float32Array
-export function countedRewards(inputs: ReturnInputs<Float64Array>): Float64Array
-export function countedRewards(inputs: ReturnInputs<Numbers>): Numbers
-export function countedRewards({ rewards, clip = false }: ReturnInputs<Numbers>): Numbers {
+export const countedRewards = <A extends Numbers>({ rewards, clip = false }: ReturnInputs<A>): A => {
   if (!clip) return rewards
-  const counted = rewards.slice()
-  for (let row = 0; row < counted.length; row++) counted[row] = Math.min(Math.max(counted[row], -1), 1)
+  const counted = emptyLike(rewards)
+  for (let row = 0; row < counted.length; row++) counted[row] = Math.min(Math.max(rewards[row], -1), 1)
   return counted
 }
 

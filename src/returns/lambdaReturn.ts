@@ -25,9 +25,7 @@ export interface LambdaInputs<A extends Numbers> extends ReturnInputs<A> {
  * }) // [3.5, 6]
  * ```
  */
-export function lambdaReturn(inputs: LambdaInputs<Float32Array>): Float32Array
-export function lambdaReturn(inputs: LambdaInputs<Float64Array>): Float64Array
-export function lambdaReturn(inputs: LambdaInputs<Numbers>): Numbers {
+export const lambdaReturn = <A extends Numbers>(inputs: LambdaInputs<A>): A => {
   const { values, lastValues, gamma, lambda, tail } = inputs
   const { steps, envs } = shapeOf(inputs)
   const rewards = countedRewards(inputs)

@@ -1,13 +1,4 @@
-import {
-  countedRewards,
-  emptyLike,
-  isDone,
-  isFloat32,
-  nextValue,
-  type Numbers,
-  type ReturnInputs,
-  shapeOf,
-} from "./inputs.ts"
+import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
 import { lambdaReturn } from "./lambdaReturn.ts"
 
 export interface NStepInputs<A extends Numbers> extends ReturnInputs<A> {
@@ -34,21 +25,12 @@ export interface NStepInputs<A extends Numbers> extends ReturnInputs<A> {
  * }) // [1.99, 1, 5.95]
  * ```
  */
-export function nStep(inputs: NStepInputs<Float32Array>): Float32Array
-export function nStep(inputs: NStepInputs<Float64Array>): Float64Array
-export function nStep(inputs: NStepInputs<Float32Array> | NStepInputs<Float64Array>): Numbers {
-  const { horizon } = inputs
-  if (horizon === undefined) {
-    return isFloat32(inputs) ? lambdaReturn({ ...inputs, lambda: 1 }) : lambdaReturn({ ...inputs, lambda: 1 })
-  }
+export const nStep = <A extends Numbers>(inputs: NStepInputs<A>): A => {
+  const { horizon, values, lastValues, gamma, tail } = inputs
+  if (horizon === undefined) return lambdaReturn({ ...inputs, lambda: 1 })
   if (!Number.isInteger(horizon) || horizon < 1) {
     throw new RangeError(`horizon: expected an integer of at least 1, found ${horizon}`)
   }
-  return withHorizon(inputs, horizon)
-}
-
-const withHorizon = (inputs: NStepInputs<Numbers>, horizon: number): Numbers => {
-  const { values, lastValues, gamma, tail } = inputs
   const { steps, envs } = shapeOf(inputs)
   const rewards = countedRewards(inputs)
   const out = inputs.out ?? emptyLike(rewards)

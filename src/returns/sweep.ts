@@ -5,26 +5,24 @@
  *
  * Flags select values instead of multiplying them, so that a NaN after the end of an episode has no effect.
  */
-import type { Numbers } from "./inputs.ts"
+import type { Numbers, ReturnInputs } from "./inputs.ts"
 import { simd, type Simd } from "./simd.ts"
 
-export interface Columns<A extends Numbers> {
-  readonly rewards: A
-  readonly values: A
-  readonly lastValues: A
-  readonly terminated: Uint8Array
-  readonly truncated: Uint8Array | undefined
-  readonly truncatedValues: A | undefined
-  readonly gamma: number
+export interface Columns<A extends Numbers> extends ReturnInputs<A> {
   /** The product γλ. */
   readonly decay: number
   readonly advantages: A
-  /** The array that gets advantage + value; undefined if the value targets are not needed. */
-  readonly targets: A | undefined
+  /** If set, this array gets advantage + value. */
+  readonly targets?: A
 }
 
-/** Sweeps over the columns in float64 arithmetic. */
-export const sweep64 = (columns: Columns<Float64Array>): void => {
+/** Sweeps over the columns in the arithmetic of their arrays. */
+export const sweep = (columns: Columns<Numbers>): void => (isFloat32(columns) ? sweep32(columns) : sweep64(columns))
+
+const isFloat32 = (columns: Columns<Numbers>): columns is Columns<Float32Array> =>
+  columns.rewards instanceof Float32Array
+
+const sweep64 = (columns: Columns<Numbers>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues } = columns
   const { gamma, decay, advantages, targets } = columns
   const envs = lastValues.length
@@ -63,6 +61,7 @@ export const scalar32 = (columns: Columns<Float32Array>): void => {
   }
 }
 
+/** Sweeps in float32 by the SIMD module if the engine can run it; a row has to have at least four elements. */
 export const sweep32 = (columns: Columns<Float32Array>): void => {
   if (simd === undefined || columns.lastValues.length < 4) scalar32(columns)
   else vector32(simd, columns)

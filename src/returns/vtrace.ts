@@ -37,9 +37,7 @@ export interface Vtrace<A extends Numbers> {
  * }) // { targets: [2, 6], advantages: [2, 6] }
  * ```
  */
-export function vtrace(inputs: VtraceInputs<Float32Array>): Vtrace<Float32Array>
-export function vtrace(inputs: VtraceInputs<Float64Array>): Vtrace<Float64Array>
-export function vtrace(inputs: VtraceInputs<Numbers>): Vtrace<Numbers> {
+export const vtrace = <A extends Numbers>(inputs: VtraceInputs<A>): Vtrace<A> => {
   const { values, lastValues, logRatios, gamma, lambda = 1, rhoBar = 1, cBar = 1 } = inputs
   const { steps, envs } = shapeOf(inputs, { logRatios })
   const rewards = countedRewards(inputs)

@@ -10,8 +10,11 @@
  * entries.get("archive/data.pkl") // a part of `bytes`, not a copy
  * ```
  */
+import { crcOf } from "../crc.ts"
 import { refuse } from "./TorchError.ts"
 import { utf8 } from "../../config/utf8.ts"
+
+const crc32 = crcOf(0xedb88320)
 
 /** Returns the contents of the entries by name, as views of `bytes`. Throws a `TorchError`. */
 export const readStoredZip = (bytes: Uint8Array): ReadonlyMap<string, Uint8Array> => {
@@ -129,16 +132,4 @@ const extraField = (reader: Reader, start: number, size: number): number | undef
     if (reader.u16(at) === 1) return at + 4
   }
   return undefined
-}
-
-const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
-  let rest = byte
-  for (let bit = 0; bit < 8; bit++) rest = (rest >>> 1) ^ (rest & 1 ? 0xedb88320 : 0)
-  return rest
-})
-
-const crc32 = (bytes: Uint8Array): number => {
-  let sum = 0xffffffff
-  for (let index = 0; index < bytes.length; index++) sum = (sum >>> 8) ^ crcTable[(sum ^ bytes[index]) & 0xff]
-  return ~sum >>> 0
 }

@@ -1,5 +1,5 @@
+import { Message } from "../../formats/protobuf.ts"
 import type { DType, Shape, TensorData } from "../Tensor.ts"
-import { Message } from "./protobuf.ts"
 
 /** Writes the ONNX messages that our models need (ir_version 9, opset 18). */
 

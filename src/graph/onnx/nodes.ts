@@ -1,4 +1,4 @@
-import { capitalize } from "effect/String"
+import { String } from "effect"
 import { arrayTypes, type Conv2dAttributes, type OpOf, sizeOf, type Tensor } from "../Tensor.ts"
 import { absorbedBy, biasedProduct, type Once, siblingSlices, sumOfSquares } from "./fusions.ts"
 import { type Attribute, elementType, Graph, type Initializer } from "./model.ts"
@@ -154,10 +154,10 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
     case "constant":
       return initializer(scope, { dtype, shape, data: op.data })
     case "unary":
-      return node(scope, capitalize(op.fn), [input(0)])
+      return node(scope, String.capitalize(op.fn), [input(0)])
     case "binary": {
       const biased = biasedProduct(tensor, once)
-      if (biased === undefined) return node(scope, capitalize(op.fn), inputs())
+      if (biased === undefined) return node(scope, String.capitalize(op.fn), inputs())
       return gemm(scope, biased.product, [nameOf(scope, biased.bias)])
     }
     case "compare": {
@@ -165,7 +165,7 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
       return op.fn === "notEqual" ? node(scope, "Not", [result]) : result
     }
     case "logical":
-      return node(scope, capitalize(op.fn), inputs())
+      return node(scope, String.capitalize(op.fn), inputs())
     case "not":
       return node(scope, "Not", [input(0)])
     case "where":
@@ -193,7 +193,7 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
       if (squares !== undefined) return node(scope, "ReduceSumSquare", [nameOf(scope, squares.x), axes], { keepdims })
       return (
         columnSums(scope, op, tensor.inputs[0]) ??
-        node(scope, `Reduce${capitalize(op.fn)}`, [input(0), axes], { keepdims })
+        node(scope, `Reduce${String.capitalize(op.fn)}`, [input(0), axes], { keepdims })
       )
     }
     case "argMax": {

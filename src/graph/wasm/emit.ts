@@ -7,11 +7,11 @@ import { evaluate, type Expressions, expressionsOf, weightOf } from "./expressio
 import { addresses, FunctionBuilder, type Target } from "./function.ts"
 import type { Group } from "./fuse.ts"
 import { writeGather, writeScatterAdd } from "./indexed.ts"
-import { call, i32, memoryFill, type Statement } from "./instructions.ts"
+import { call, i32, memoryFill, type Statement } from "../../formats/wasm/instructions.ts"
 import { bytesPer, type Node, type Ref, restride } from "./ir.ts"
 import { type Operand, writeProduct } from "./matmul.ts"
 import type { Block } from "./math.ts"
-import { f32x4 } from "./instructions.ts"
+import { f32x4 } from "../../formats/wasm/instructions.ts"
 import type { MemoryPlan } from "./memory.ts"
 import { type Access, writeNest } from "./nest.ts"
 

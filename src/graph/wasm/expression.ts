@@ -6,7 +6,7 @@ import type { BinaryFn, CompareFn, UnaryFn } from "../Tensor.ts"
 import { sizeOf } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
 import { type Group, nodesOf } from "./fuse.ts"
-import { f32x4, i32x4, v128, type V128 } from "./instructions.ts"
+import { f32x4, i32x4, v128, type V128 } from "../../formats/wasm/instructions.ts"
 import type { Node, Ref } from "./ir.ts"
 import { apply, apply2, type Block, constant, cos, exp, log, pow, sigmoid, sign, sin, softplus, tanh } from "./math.ts"
 

@@ -4,8 +4,17 @@
  * Constants of vector code are in the module's memory, four bytes each: loading one to all lanes is one instruction, while
  * engines compile `v128.const` to four instructions.
  */
-import { type Code, type FunctionType, type ModuleBuilder, unsigned, type ValueType } from "./encode.ts"
-import { type Expression, i32, type Local, loopWhile, type Statement, v128, type V128 } from "./instructions.ts"
+import type { FunctionType, ModuleBuilder, ValueType } from "../../formats/wasm/encode.ts"
+import {
+  type Expression,
+  i32,
+  type Local,
+  local,
+  loopWhile,
+  type Statement,
+  v128,
+  type V128,
+} from "../../formats/wasm/instructions.ts"
 
 const bits = new DataView(new ArrayBuffer(4))
 
@@ -136,17 +145,6 @@ export class FunctionBuilder {
 
   finish(result?: Expression<ValueType>): number {
     return this.target.module.define(this.type, this.locals, [this.statements, result === undefined ? [] : result.code])
-  }
-}
-
-const local = <T extends ValueType>(type: T, index: number): Local<T> => {
-  const number = unsigned(index)
-  const read: Code = [0x20, number]
-  return {
-    type,
-    code: read,
-    set: (value) => [value.code, 0x21, number],
-    tee: (value) => ({ type, code: [value.code, 0x22, number] }),
   }
 }
 

@@ -10,7 +10,7 @@
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
-import { f32x4, i32, type Local, loopWhile, v128, type V128 } from "./instructions.ts"
+import { f32x4, i32, type Local, loopWhile, v128, type V128 } from "../../formats/wasm/instructions.ts"
 import { loadLanes, loadSplat, storeLanes } from "./lanes.ts"
 import type { Block } from "./math.ts"
 

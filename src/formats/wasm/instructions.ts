@@ -27,6 +27,16 @@ export interface Local<T extends ValueType> extends Expression<T> {
   readonly tee: (value: Expression<T>) => Expression<T>
 }
 
+export const local = <T extends ValueType>(type: T, index: number): Local<T> => {
+  const number = unsigned(index)
+  return {
+    type,
+    code: [0x20, number],
+    set: (value) => [value.code, 0x21, number],
+    tee: (value) => ({ type, code: [value.code, 0x22, number] }),
+  }
+}
+
 const one =
   <A extends ValueType, R extends ValueType>(opcode: Code, type: R) =>
   (a: Expression<A>): Expression<R> => ({
@@ -83,8 +93,10 @@ export const i32 = {
   sub: ints2(0x6b),
   mul: ints2(0x6c),
   and: ints2(0x71),
+  shl: ints2(0x74),
   ne: ints2(0x47),
   ltU: ints2(0x49),
+  gtS: ints2(0x4a),
   gtU: ints2(0x4b),
   eqz: one<"i32", "i32">(0x45, "i32"),
   load: load(0x28, "i32"),
@@ -187,12 +199,11 @@ export const i32x4 = {
   /** Converts the unsigned bytes 0 to 3 to four 32-bit lanes. */
   extendLowBytes: (a: V128): V128 => ({ type: "v128", code: [a.code, simd(137), simd(169)] }),
   /** Converts four 32-bit lanes, each from 0 to 255, to the bytes 0 to 3. */
-  narrowToBytes: (a: V128): V128 => {
-    return { type: "v128", code: [a.code, zero.code, simd(133), zero.code, simd(102)] }
-  },
+  narrowToBytes: (a: V128): V128 => ({ type: "v128", code: [a.code, zero.code, simd(133), zero.code, simd(102)] }),
 }
 
 export const f32x4 = {
+  splat: one<"f32", "v128">(simd(19), "v128"),
   extract: (a: V128, lane: number): F32 => ({ type: "f32", code: [a.code, simd(31), lane] }),
   replace: (a: V128, lane: number, value: F32): V128 => ({ type: "v128", code: [a.code, value.code, simd(32), lane] }),
   eq: vectors2(65),

@@ -1,12 +1,19 @@
-import { utf8 } from "../../config/utf8.ts"
-/** Writes protobuf's wire format, as far as ONNX models need it: varints and length-delimited fields. */
+import { joined } from "../config/bytes.ts"
+import { utf8 } from "../config/utf8.ts"
+
+/**
+ * Writes protobuf's wire format, as far as ONNX models and event files need it.
+ *
+ * @example
+ * ```ts
+ * new Message().text(1, "loss").int(2, 300).finish() // 0a 04 6c 6f 73 73 10 ac 02
+ * ```
+ */
 export class Message {
   private readonly parts: Array<Uint8Array> = []
-  private size = 0
 
   private push(bytes: Uint8Array): this {
     this.parts.push(bytes)
-    this.size += bytes.length
     return this
   }
 
@@ -26,6 +33,10 @@ export class Message {
     return this.varint(field * 8).varint(value)
   }
 
+  float(field: number, value: number): this {
+    return this.varint(field * 8 + 5).push(new Uint8Array(Float32Array.of(value).buffer))
+  }
+
   bytes(field: number, value: Uint8Array): this {
     return this.varint(field * 8 + 2)
       .varint(value.length)
@@ -41,12 +52,6 @@ export class Message {
   }
 
   finish(): Uint8Array {
-    const out = new Uint8Array(this.size)
-    let at = 0
-    for (const part of this.parts) {
-      out.set(part, at)
-      at += part.length
-    }
-    return out
+    return joined(this.parts)
   }
 }

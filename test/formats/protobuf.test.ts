@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Message } from "../../../src/graph/onnx/protobuf.ts"
+import { Message } from "../../src/formats/protobuf.ts"
 
 const bytes = (message: Message): ReadonlyArray<number> => [...message.finish()]
 
@@ -23,5 +23,9 @@ describe("protobuf", () => {
     assert.deepStrictEqual(bytes(new Message().bytes(3, Uint8Array.of(7, 8))), [0x1a, 0x02, 0x07, 0x08])
     assert.deepStrictEqual(bytes(new Message().message(1, new Message().int(1, 1))), [0x0a, 0x02, 0x08, 0x01])
     assert.deepStrictEqual(bytes(new Message().message(1, new Message())), [0x0a, 0x00])
+  })
+
+  it("writes floats in four bytes, little-endian", () => {
+    assert.deepStrictEqual(bytes(new Message().float(2, 1.5)), [0x15, 0x00, 0x00, 0xc0, 0x3f])
   })
 })

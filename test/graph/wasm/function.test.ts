@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { flatten, ModuleBuilder, signed, signed64, unsigned } from "../../../src/graph/wasm/encode.ts"
+import { ModuleBuilder } from "../../../src/formats/wasm/encode.ts"
 import {
   call,
   choose,
@@ -9,11 +9,9 @@ import {
   memoryCopy,
   memoryFill,
   v128,
-} from "../../../src/graph/wasm/instructions.ts"
+} from "../../../src/formats/wasm/instructions.ts"
 import { ConstantPool, FunctionBuilder, type Target } from "../../../src/graph/wasm/function.ts"
 import { bufferOf, functionOf, instantiate } from "./support.ts"
-
-const bytes = (code: Parameters<typeof flatten>[0]): ReadonlyArray<number> => [...flatten(code)]
 
 const newTarget = (): Target => ({
   module: new ModuleBuilder(),
@@ -22,20 +20,7 @@ const newTarget = (): Target => ({
   shared: new Map(),
 })
 
-describe("encode", () => {
-  it("writes integers as LEB128", () => {
-    assert.deepStrictEqual(bytes(unsigned(0)), [0])
-    assert.deepStrictEqual(bytes(unsigned(127)), [127])
-    assert.deepStrictEqual(bytes(unsigned(624485)), [0xe5, 0x8e, 0x26])
-    assert.deepStrictEqual(bytes(unsigned(2 ** 32 - 1)), [0xff, 0xff, 0xff, 0xff, 0x0f])
-    assert.deepStrictEqual(bytes(signed(63)), [63])
-    assert.deepStrictEqual(bytes(signed(64)), [0xc0, 0x00])
-    assert.deepStrictEqual(bytes(signed(-64)), [0x40])
-    assert.deepStrictEqual(bytes(signed(-123456)), [0xc0, 0xbb, 0x78])
-    assert.deepStrictEqual(bytes(signed64(-1n)), [0x7f])
-    assert.deepStrictEqual(bytes(signed64(2n ** 62n)), [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0xc0, 0x00])
-  })
-
+describe("FunctionBuilder", () => {
   it("builds modules that engines run, with a loop, a call and a branch", () => {
     const target = newTarget()
     const square = new FunctionBuilder(target, { params: ["i32"], results: ["i32"] })
@@ -49,15 +34,6 @@ describe("encode", () => {
     const squares = functionOf(instantiate(target.module.encode(1)), "squares")
     assert.strictEqual(squares(4), 30)
     assert.strictEqual(squares(1000), -1)
-  })
-
-  it("stores equal functions with parameters once", () => {
-    const { module } = newTarget()
-    const type = { params: ["i32"], results: ["i32"] } as const
-    const one = module.define(type, [], i32.const(1).code)
-    assert.strictEqual(module.define(type, [], i32.const(1).code), one)
-    assert.notStrictEqual(module.define(type, [], i32.const(2).code), one)
-    assert.notStrictEqual(module.define({ params: ["i32", "i32"], results: ["i32"] }, [], i32.const(1).code), one)
   })
 
   it("puts data and constants into memory, and moves them there", () => {

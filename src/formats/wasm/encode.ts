@@ -1,15 +1,16 @@
-import { utf8 } from "../../config/utf8.ts"
 /**
- * Writes the binary format of WebAssembly, as far as the compiler needs it: a module of functions over one memory that it
- * owns and exports, with constants in data segments.
+ * Writes the binary format of WebAssembly, as far as our modules need it: functions over one memory that the module owns and
+ * exports, with constants in data segments.
  *
  * Code is a tree of bytes (`Code`), so that expressions are composed without copying, and flattened once at the end.
  */
+import { utf8 } from "../../config/utf8.ts"
+import { ByteWriter } from "../ByteWriter.ts"
 
 export type ValueType = "i32" | "i64" | "f32" | "f64" | "v128"
 
 /** Bytes in nested arrays of any depth. */
-export type Code = number | ReadonlyArray<Code>
+export type Code = number | Uint8Array | ReadonlyArray<Code>
 
 const typeBytes: Readonly<Record<ValueType, number>> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b }
 
@@ -27,20 +28,7 @@ export const unsigned = (value: number): Code => {
 }
 
 /** Encodes a signed 32-bit integer as LEB128. */
-export const signed = (value: number): Code => {
-  if (value >= 0 && value < 0x40) return value
-  const bytes: Array<number> = []
-  let rest = value | 0
-  for (;;) {
-    const byte = rest & 0x7f
-    rest >>= 7
-    if ((rest === 0 && (byte & 0x40) === 0) || (rest === -1 && (byte & 0x40) !== 0)) {
-      bytes.push(byte)
-      return bytes
-    }
-    bytes.push(byte | 0x80)
-  }
-}
+export const signed = (value: number): Code => (value >= 0 && value < 0x40 ? value : signed64(BigInt(value | 0)))
 
 /** Encodes a signed 64-bit integer as LEB128. */
 export const signed64 = (value: bigint): Code => {
@@ -57,46 +45,19 @@ export const signed64 = (value: bigint): Code => {
   }
 }
 
-/** Collects bytes in a buffer that doubles when it is full. */
-class ByteSink {
-  private bytes = new Uint8Array(1024)
-  private length = 0
-
-  push(code: Code): void {
-    if (typeof code === "number") {
-      if (this.length === this.bytes.length) this.grow(this.length + 1)
-      this.bytes[this.length++] = code
-    } else {
-      for (let i = 0; i < code.length; i++) this.push(code[i])
-    }
-  }
-
-  append(bytes: Uint8Array): void {
-    if (this.length + bytes.length > this.bytes.length) this.grow(this.length + bytes.length)
-    this.bytes.set(bytes, this.length)
-    this.length += bytes.length
-  }
-
-  private grow(needed: number): void {
-    const larger = new Uint8Array(Math.max(needed, this.bytes.length * 2))
-    larger.set(this.bytes.subarray(0, this.length))
-    this.bytes = larger
-  }
-
-  /** Returns the collected bytes and empties the sink. */
-  finish(): Uint8Array<ArrayBuffer> {
-    const bytes = this.bytes.slice(0, this.length)
-    this.length = 0
-    return bytes
-  }
+const append = (to: ByteWriter, code: Code): void => {
+  if (typeof code === "number") to.byte(code)
+  else if (code instanceof Uint8Array) to.piece(code)
+  else for (let i = 0; i < code.length; i++) append(to, code[i])
 }
 
 /** One buffer for everything that is flattened, so that it grows only once. */
-const scratch = new ByteSink()
+const scratch = new ByteWriter()
 
 export const flatten = (code: Code): Uint8Array<ArrayBuffer> => {
-  scratch.push(code)
-  return scratch.finish()
+  scratch.clear()
+  append(scratch, code)
+  return new Uint8Array(scratch.written)
 }
 
 export interface FunctionType {
@@ -105,10 +66,10 @@ export interface FunctionType {
 }
 
 const vector = (items: ReadonlyArray<Code>): Code => [unsigned(items.length), items]
-const name = (text: string): Code => {
-  const bytes = utf8.encode(text)
-  return [unsigned(bytes.length), [...bytes]]
-}
+/** Encodes bytes after their number. */
+const sized = (bytes: Uint8Array): Code => [unsigned(bytes.length), bytes]
+const name = (text: string): Code => sized(utf8.encode(text))
+const section = (id: number, items: ReadonlyArray<Code>): Code => [id, sized(flatten(vector(items)))]
 
 /** Encodes the declarations of locals, in runs of one type. */
 const declarations = (locals: ReadonlyArray<ValueType>): Code => {
@@ -166,44 +127,32 @@ export class ModuleBuilder {
     this.segments.push({ address, bytes })
   }
 
-  /** Returns the bytes of the module, whose memory has exactly `pages` pages of 64 KiB and is exported as `memory`. */
-  encode(pages: number): Uint8Array<ArrayBuffer> {
-    const sink = new ByteSink()
-    const section = (id: number, content: Uint8Array): void => {
-      sink.push([id, unsigned(content.length)])
-      sink.append(content)
-    }
-    sink.push([0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00])
-    section(
-      1,
-      flatten(
-        vector(
-          this.types.map((type) => [
-            0x60,
-            vector(type.params.map((param) => typeBytes[param])),
-            vector(type.results.map((result) => typeBytes[result])),
-          ]),
-        ),
+  /**
+   * Returns the bytes of the module. Its memory has `pages` pages of 64 KiB, can grow to `mostPages` and is exported as
+   * `memory`.
+   */
+  encode(pages: number, mostPages: number = pages): Uint8Array<ArrayBuffer> {
+    const types = this.types.map(({ params, results }) => [
+      0x60,
+      vector(params.map((param) => typeBytes[param])),
+      vector(results.map((result) => typeBytes[result])),
+    ])
+    const segments = this.segments.map(({ address, bytes }) => [0x00, 0x41, signed(address), 0x0b, sized(bytes)])
+    return flatten([
+      [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
+      section(1, types),
+      section(
+        3,
+        this.functions.map(({ type }) => unsigned(type)),
       ),
-    )
-    section(3, flatten(vector(this.functions.map((entry) => unsigned(entry.type)))))
-    section(5, flatten(vector([[0x01, unsigned(pages), unsigned(pages)]])))
-    section(7, flatten(vector([...this.exported, [name("memory"), 0x02, 0x00]])))
-    const code = new ByteSink()
-    code.push(unsigned(this.functions.length))
-    for (const entry of this.functions) {
-      code.push(unsigned(entry.body.length))
-      code.append(entry.body)
-    }
-    section(10, code.finish())
-    const data = new ByteSink()
-    data.push(unsigned(this.segments.length))
-    for (const segment of this.segments) {
-      data.push([0x00, 0x41, signed(segment.address), 0x0b, unsigned(segment.bytes.length)])
-      data.append(segment.bytes)
-    }
-    section(11, data.finish())
-    return sink.finish()
+      section(5, [[0x01, unsigned(pages), unsigned(mostPages)]]),
+      section(7, [...this.exported, [name("memory"), 0x02, 0x00]]),
+      section(
+        10,
+        this.functions.map(({ body }) => sized(body)),
+      ),
+      section(11, segments),
+    ])
   }
 
   private typeIndex(type: FunctionType): number {

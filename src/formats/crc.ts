@@ -1,0 +1,13 @@
+/** Makes a function that computes the 32-bit CRC of `bytes[start ..< end]`, with the bits of the polynomial reversed. */
+export const crcOf = (polynomial: number): ((bytes: Uint8Array, start?: number, end?: number) => number) => {
+  const table = Uint32Array.from({ length: 256 }, (_, byte) => {
+    let rest = byte
+    for (let bit = 0; bit < 8; bit++) rest = (rest >>> 1) ^ ((rest & 1) === 0 ? 0 : polynomial)
+    return rest
+  })
+  return (bytes, start = 0, end = bytes.length) => {
+    let crc = 0xffffffff
+    for (let at = start; at < end; at++) crc = (crc >>> 8) ^ table[(crc ^ bytes[at]) & 0xff]
+    return ~crc >>> 0
+  }
+}

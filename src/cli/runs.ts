@@ -10,8 +10,6 @@ import { type Column, fitted } from "../run/find/fitted.ts"
 import { overview, overviewText } from "../run/find/overview.ts"
 import * as Query from "../run/find/query.ts"
 import type { RunEntry } from "../run/find/RunEntry.ts"
-import { RunsError } from "../run/find/RunsError.ts"
-import { parseSort } from "../run/find/sort.ts"
 import { type Cell, cell, table } from "../run/find/table.ts"
 import { type Value, valueOfData } from "../run/find/Value.ts"
 import { over } from "../run/RunReader.ts"
@@ -135,7 +133,7 @@ const findBest = Flags.subcommand(
     }))
     const ranking = best(candidates, given.lowest)
     if (ranking.length === 0) {
-      return yield* new RunsError({ message: `no run in ${given.dir} has a number for ${given.by}` })
+      return yield* new Query.RunsError({ message: `no run in ${given.dir} has a number for ${given.by}` })
     }
     const most = yield* limitOf(given.limit)
     const lines = yield* Query.eachRun(ranking.slice(0, most), (one) =>
@@ -205,7 +203,7 @@ export const runs = Flags.subcommand(
 const factsOf = over(source)
 
 /** Turns the errors of `run/find/` about flags and arguments into usage errors, because it doesn't use `UsageError`. */
-const usage = <A>(effect: Effect.Effect<A, RunsError>, prefix = "") =>
+const usage = <A>(effect: Effect.Effect<A, Query.RunsError>, prefix = "") =>
   Effect.mapError(effect, ({ message }) => usageError(`${prefix}${message}`))
 
 const select = Effect.fnUntraced(function* (
@@ -218,7 +216,7 @@ const select = Effect.fnUntraced(function* (
   if (given.finished && given.unfinished) {
     return yield* usageError("--finished and --unfinished exclude each other; use one of them")
   }
-  const sort = Option.isNone(given.sort) ? undefined : yield* usage(parseSort(given.sort.value), "--sort ")
+  const sort = Option.isNone(given.sort) ? undefined : yield* usage(Query.parseSort(given.sort.value), "--sort ")
   const most = yield* limitOf(given.limit)
   const asked: Query.Query = {
     where: yield* usage(Effect.forEach(given.where, Query.readFilter), "--where "),
@@ -245,7 +243,7 @@ const runAt = (wanted: string, resultsDir: string) => findRun(wanted, { folders:
 const configOf = Effect.fnUntraced(function* (entry: RunEntry) {
   const config = yield* factsOf(entry).config
   if (config !== undefined) return { path: entry.path, config }
-  return yield* new RunsError({ message: `${entry.path} has no config.yaml to compare` })
+  return yield* new Query.RunsError({ message: `${entry.path} has no config.yaml to compare` })
 })
 
 /** Returns a value of a config as text that `--set` accepts. */

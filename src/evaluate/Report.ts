@@ -74,12 +74,9 @@ export interface ReportOptions {
 
 type Rows = ReadonlyArray<EpisodeRow>
 
-const groupsOf = <A>(items: ReadonlyArray<A>, keyOf: (item: A) => string): ReadonlyMap<string, ReadonlyArray<A>> =>
-  Map.groupBy(items, keyOf)
-
 /** Returns the function that identifies a task: by its id, or by its id and position if several tasks share an id. */
 const taskKey = (rows: Rows): ((row: EpisodeRow) => string) => {
-  const byId = groupsOf(rows, ({ env_id }) => env_id)
+  const byId = Map.groupBy(rows, ({ env_id }) => env_id)
   const shared = [...byId.values()].some((group) => new Set(group.map(({ task }) => task)).size > 1)
   return ({ env_id, task }) => (shared ? `${env_id} at ${task}` : env_id)
 }
@@ -87,7 +84,7 @@ const taskKey = (rows: Rows): ((row: EpisodeRow) => string) => {
 /** Combines the scores of each task's episodes into one value; the result maps tasks to values. */
 export const perTask = (rows: Rows, scorer: string, reduce: Reducer = mean): ReadonlyMap<string, number> => {
   const values = new Map<string, number>()
-  for (const [key, group] of groupsOf(rows, taskKey(rows))) {
+  for (const [key, group] of Map.groupBy(rows, taskKey(rows))) {
     const samples = group.flatMap(({ scores, answer }) => {
       const value = scores[scorer]
       return value === undefined || value === null ? [] : [{ value, answer }]
@@ -105,7 +102,7 @@ const reportOf = (agent: string, rows: Rows, options: ReportOptions): AgentRepor
     const values = [...perTask(some, scorer, reduce).values()]
     return values.length === 0 ? [] : [{ tasks: values.length, ...interval(values, { confidence, seed }) }]
   }
-  const perTaskRows = groupsOf(rows, taskKey(rows))
+  const perTaskRows = Map.groupBy(rows, taskKey(rows))
   const repeats = [...perTaskRows.values()].reduce((most, { length }) => Math.max(most, length), 0)
   const several = repeats > 1
   const costs = rows.flatMap(({ cost }) => (cost === null ? [] : [cost]))
@@ -129,7 +126,7 @@ const reportOf = (agent: string, rows: Rows, options: ReportOptions): AgentRepor
           ...summary(rows, first, majority).map((one) => ({ reducer: "majority" as const, at: repeats, ...one })),
         ],
     by: by.flatMap((key) =>
-      [...groupsOf(rows, ({ metadata }) => valueText(metadata[key]))]
+      [...Map.groupBy(rows, ({ metadata }) => valueText(metadata[key]))]
         .sort(([a], [b]) => (a < b ? -1 : 1))
         .flatMap(([value, some]) => summary(some, first).map((one) => ({ key, value, ...one }))),
     ),
@@ -157,7 +154,7 @@ export const compare = (
 
 /** Makes the report of all agents that have rows, in the order in which the agents first appear. */
 export const of = (rows: Rows, options: ReportOptions): Report => {
-  const agents = [...groupsOf(rows, ({ agent }) => agent)].map(([name, some]) => ({ name, rows: some }))
+  const agents = [...Map.groupBy(rows, ({ agent }) => agent)].map(([name, some]) => ({ name, rows: some }))
   const [first, ...others] = agents
   return {
     agents: agents.map(({ name, rows }) => reportOf(name, rows, options)),
@@ -174,9 +171,9 @@ export const against = (
   rows: Rows,
   options: Pick<ReportOptions, "scorers" | "confidence" | "seed">,
 ): ReadonlyArray<ComparisonReport> => {
-  const theirs = groupsOf(other, ({ agent }) => agent)
+  const theirs = Map.groupBy(other, ({ agent }) => agent)
   const [first] = theirs.keys()
-  return [...groupsOf(rows, ({ agent }) => agent)].flatMap(([agent, some]) => {
+  return [...Map.groupBy(rows, ({ agent }) => agent)].flatMap(([agent, some]) => {
     const left = theirs.has(agent) ? agent : first
     const before = { name: `${left} (before)`, rows: theirs.get(left) ?? [] }
     return compare(before, { name: agent, rows: some }, options)

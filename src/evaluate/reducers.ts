@@ -61,14 +61,8 @@ export const bestOf =
 
 /** Gives the score of the most frequent answer, or the mean score of equally frequent ones. Episodes without an answer do not count. */
 export const majority: Reducer = (samples) => {
-  const votes = new Map<string, Array<EpisodeScore>>()
-  for (const sample of samples) {
-    if (sample.answer === null) continue
-    const answer = normalise(unboxed(sample.answer))
-    const group = votes.get(answer)
-    if (group === undefined) votes.set(answer, [sample])
-    else group.push(sample)
-  }
-  const most = Math.max(0, ...[...votes.values()].map(({ length }) => length))
-  return mean(most === 0 ? samples : [...votes.values()].filter(({ length }) => length === most).flat())
+  const answered = samples.flatMap(({ value, answer }) => (answer === null ? [] : [{ value, answer }]))
+  const votes = [...Map.groupBy(answered, ({ answer }) => normalise(unboxed(answer))).values()]
+  const most = Math.max(0, ...votes.map(({ length }) => length))
+  return mean(most === 0 ? samples : votes.filter(({ length }) => length === most).flat())
 }

@@ -246,7 +246,8 @@ interface Placement {
   readonly scores?: string | null | undefined
 }
 
-const join = (folder: string, name: string): string => (folder === "." ? name : `${folder}/${name}`)
+/** Returns the path of a file in a folder of the run, where `.` is the run's own folder. */
+export const inFolder = (folder: string, name: string): string => (folder === "." ? name : `${folder}/${name}`)
 
 const tidy = (folder: string): string => (folder.startsWith("/") ? `/${tidyFolder(folder)}` : tidyFolder(folder))
 
@@ -254,8 +255,8 @@ export const places = (placement: Placement): Places => {
   const logs = tidy(placement.logs ?? ".")
   const all = {
     [checkpoints]: tidy(placement.checkpoints ?? checkpoints),
-    ...Object.fromEntries([log, tensorBoard, progressCsv].map((file) => [file, join(logs, file)])),
-    [scores]: join(scoresRoot(placement.scores ?? null), scores),
+    ...Object.fromEntries([log, tensorBoard, progressCsv].map((file) => [file, inFolder(logs, file)])),
+    [scores]: inFolder(scoresRoot(placement.scores ?? null), scores),
   }
   return Object.fromEntries(Object.entries(all).filter(([usual, place]) => usual !== place))
 }
@@ -281,7 +282,7 @@ export const placesIn = (config: unknown): Places => placesAt(placeKeys.map((pat
 export const locate = (places: Places, path: string): string => {
   for (const [from, to] of Object.entries(places)) {
     if (path === from) return to
-    if (path.startsWith(`${from}/`)) return join(to, path.slice(from.length + 1))
+    if (path.startsWith(`${from}/`)) return inFolder(to, path.slice(from.length + 1))
   }
   return path
 }

@@ -9,32 +9,19 @@ interface Candidate<A> {
   readonly group: ReadonlyArray<Value | undefined>
 }
 
-interface Best<A> {
-  readonly run: A
-  readonly value: number
-  readonly group: ReadonlyArray<Value | undefined>
-  /** The number of runs in the group that have a finite value. */
-  readonly runs: number
-  readonly mean: number
-}
-
 /** Returns the best run of each group, sorted by value. Of equal runs, the first one wins. */
-export const best = <A>(candidates: ReadonlyArray<Candidate<A>>, lowest = false): ReadonlyArray<Best<A>> => {
-  const groups = new Map<string, Array<Best<A>>>()
-  for (const { run, value, group } of candidates) {
-    if (typeof value !== "number" || !Number.isFinite(value)) continue
-    const key = JSON.stringify(group.map((part) => part ?? null))
-    const member = { run, value, group, runs: 1, mean: value }
-    const known = groups.get(key)
-    if (known === undefined) groups.set(key, [member])
-    else known.push(member)
-  }
-  const ahead = (a: Best<A>, b: Best<A>): boolean => (lowest ? a.value < b.value : a.value > b.value)
+export const best = <A>(candidates: ReadonlyArray<Candidate<A>>, lowest = false) => {
+  const sign = lowest ? 1 : -1
+  const finite = candidates.flatMap(({ run, value, group }) =>
+    typeof value === "number" && Number.isFinite(value) ? [{ run, value, group }] : [],
+  )
+  const groups = Map.groupBy(finite, ({ group }) => JSON.stringify(group.map((part) => part ?? null)))
   return [...groups.values()]
     .map((members) => ({
-      ...members.reduce((leader, member) => (ahead(member, leader) ? member : leader)),
+      ...members.toSorted((a, b) => sign * (a.value - b.value))[0],
+      /** The number of runs in the group that have a finite value. */
       runs: members.length,
       mean: meanOf(members.map(({ value }) => value)),
     }))
-    .sort((a, b) => (lowest ? a.value - b.value : b.value - a.value))
+    .sort((a, b) => sign * (a.value - b.value))
 }

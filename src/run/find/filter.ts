@@ -20,11 +20,23 @@ export interface Filter {
   readonly value: string
 }
 
-const operators = ["!=", "<=", ">=", "=", "<", ">"] as const
-export type Operator = (typeof operators)[number]
+/** Tells by the order of two values (below, equal to or above 0) whether an operator holds between them. */
+const holds = {
+  "=": (order: number) => order === 0,
+  "!=": (order: number) => order !== 0,
+  "<": (order: number) => order < 0,
+  ">": (order: number) => order > 0,
+  "<=": (order: number) => order <= 0,
+  ">=": (order: number) => order >= 0,
+}
+export type Operator = keyof typeof holds
 
-const operatorOf = (text: string): Operator | undefined =>
-  operators.find((operator) => operator === (text === "==" ? "=" : text))
+const isOperator = (text: string): text is Operator => Object.hasOwn(holds, text)
+
+const operatorOf = (text: string): Operator | undefined => {
+  const symbol = text === "==" ? "=" : text
+  return isOperator(symbol) ? symbol : undefined
+}
 
 /** Parses `KEY OPERATOR VALUE`. The text is divided at the first operator; spaces around it are ignored; `==` means `=`. */
 export const parseFilter = (text: string): { readonly filter: Filter } | { readonly problem: string } => {
@@ -79,20 +91,7 @@ export const passes = ({ key, operator, value: wanted }: Filter, value: Value | 
   if (value === undefined) return operator === "!="
   const isName = names.has(key.replace(/^population\./, ""))
   const order = isName && isSameName(String(value), wanted) ? 0 : orderOf(value, wanted)
-  switch (operator) {
-    case "=":
-      return order === 0
-    case "!=":
-      return order !== 0
-    case "<":
-      return order < 0
-    case ">":
-      return order > 0
-    case "<=":
-      return order <= 0
-    case ">=":
-      return order >= 0
-  }
+  return holds[operator](order)
 }
 
 /**

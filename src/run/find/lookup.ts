@@ -8,35 +8,21 @@ import { dataAt, type Value, valueOfData } from "./Value.ts"
 /** Returns the value of a key that the run's path contains; undefined if a file of the run must be read. */
 export const valueOfEntry = (entry: RunEntry, key: string): Value | undefined => valueInEntry(entry, placesOf(key)[0])
 
-const readAt = (facts: RunReader, place: Place): Effect.Effect<Value | undefined> => {
-  if (place.in === "config") return Effect.map(facts.configAt(place.path), valueOfData)
-  if (place.in === "metrics") return Effect.map(facts.metrics, (metrics) => valueOfData(dataAt(metrics, place.path)))
-  if (place.in === "population") return Effect.succeed(valueInEntry(facts.entry, place))
-  switch (place.key) {
-    case "state":
-      return facts.state
-    case "steps":
-      return facts.steps
-    case "validation":
-      return facts.validation
-    case "best_validation":
-      return facts.bestValidation
-    default:
-      return Effect.succeed(valueInEntry(facts.entry, place))
+const readAt = (run: RunReader, place: Place): Effect.Effect<Value | undefined> => {
+  if (place.in === "config") return Effect.map(run.configAt(place.path), valueOfData)
+  if (place.in === "metrics") return Effect.map(run.metrics, (metrics) => valueOfData(dataAt(metrics, place.path)))
+  if (place.in === "facts" && place.key === "best_validation") return run.bestValidation
+  if (place.in === "facts" && (place.key === "state" || place.key === "steps" || place.key === "validation")) {
+    return run[place.key]
   }
+  return Effect.succeed(valueInEntry(run.entry, place))
 }
 
 /** Reads the value of a key, and opens as few files as possible; undefined if the run lacks the key. */
-export const valueOf = (facts: RunReader, key: string): Effect.Effect<Value | undefined> => {
-  const places = placesOf(key)
-  const inPath = valueInEntry(facts.entry, places[0])
-  return inPath === undefined ? firstValue(facts, places) : Effect.succeed(inPath)
-}
-
-const firstValue = Effect.fnUntraced(function* (facts: RunReader, places: ReadonlyArray<Place>) {
+export const valueOf = Effect.fnUntraced(function* (run: RunReader, key: string) {
   let value: Value | undefined
-  for (const place of places) {
-    const here = yield* readAt(facts, place)
+  for (const place of placesOf(key)) {
+    const here = yield* readAt(run, place)
     if (here !== undefined && here !== null) return here
     value = here === undefined ? value : here
   }

@@ -1,57 +1,39 @@
 /** Collects all facts about one run, and formats them as text for the terminal. */
 import { Effect } from "effect"
-import type { Plain } from "../../config/Config.ts"
 import { attempt } from "../read/attempt.ts"
 import * as Layout from "../Layout.ts"
 import { leaves } from "./diff.ts"
-import { runLine, type RunLine } from "./query.ts"
+import { runLine } from "./query.ts"
 import type { RunReader } from "../RunReader.ts"
 import type { FileSize, FileSource } from "../read/FileSource.ts"
-import { bar, bytesText, cell, indented, short, table, thinned } from "./text.ts"
+import { thinned } from "../../statistics/resampling.ts"
+import { bar, bytesText, cell, indented, short, table } from "./table.ts"
 import { dataAt, valueOfData } from "./Value.ts"
 import type { Validation } from "../read/validations.ts"
 
-/** All facts about one run, as `effect runs show` prints them. */
-export interface Overview extends RunLine {
-  /** The parsed config; null if it is missing or damaged. */
-  readonly config: unknown
-  readonly metrics: Plain | null
-  readonly validations: ReadonlyArray<Validation>
-  /** The step from which a resume would continue, 0 without checkpoints; null for a finished run. */
-  readonly resumesFrom: number | null
-  readonly checkpoints: ReadonlyArray<SavedCheckpoint>
-  readonly files: ReadonlyArray<FileSize>
-}
-
-interface SavedCheckpoint {
-  /** The folder of the checkpoint in the run. */
-  readonly path: string
-  readonly step: number | null
-  /** The validation score at the checkpoint's step; null if there was no validation. */
-  readonly score: number | null
-  readonly bytes: number
-  /** Whether `latest` points to this checkpoint. */
-  readonly latest: boolean
-}
-
-export const overview = Effect.fnUntraced(function* (facts: RunReader, source: FileSource): Effect.fn.Return<Overview> {
-  const config = yield* facts.config
-  const files = yield* source.tree(facts.entry.path)
+/** Reads all facts about one run, as `effect runs show` prints them. */
+export const overview = Effect.fnUntraced(function* (run: RunReader, source: FileSource) {
+  const config = yield* run.config
+  const files = yield* source.tree(run.entry.path)
   const folder = Layout.locate(Layout.placesIn(config), Layout.checkpoints)
-  const checkpoints = yield* checkpointsIn(facts.entry.path, folder, files, source)
+  const checkpoints = yield* checkpointsIn(run.entry.path, folder, files, source)
   const own = checkpoints.filter(({ path }) => Layout.belowCheckpoints(`${path}/`, folder) !== undefined)
   // A run that another library wrote has no config.yaml, so it cannot be resumed.
-  const goesOn = !(yield* facts.isFinished) && (yield* facts.configText) !== undefined
+  const goesOn = !(yield* run.isFinished) && (yield* run.configText) !== undefined
   return {
-    ...(yield* runLine(facts)),
+    ...(yield* runLine(run)),
+    /** The parsed config; null if it is missing or damaged. */
     config: config ?? null,
-    metrics: (yield* facts.metrics) ?? null,
-    validations: yield* facts.curve,
+    metrics: (yield* run.metrics) ?? null,
+    validations: yield* run.curve,
+    /** The step from which a resume would continue, 0 without checkpoints; null for a finished run. */
     resumesFrom: goesOn ? (own.find(({ latest }) => latest)?.step ?? own.at(-1)?.step ?? 0) : null,
     checkpoints,
     files,
   }
 })
+
+export type Overview = Effect.Success<ReturnType<typeof overview>>
 
 const checkpointsIn = Effect.fnUntraced(function* (
   run: string,
@@ -66,28 +48,28 @@ const checkpointsIn = Effect.fnUntraced(function* (
     if ("value" in data) return data.value
     return yield* Effect.as(source.warn(`${run}/${file}: not valid JSON: ${data.problem}`), undefined)
   })
-  const inRun = (name: string): string => (folder === "." ? name : `${folder}/${name}`)
-  const latest = dataAt(yield* readJson(inRun(Layout.latestPointer)), ["path"])
+  const latest = dataAt(yield* readJson(Layout.inFolder(folder, Layout.latestPointer)), ["path"])
   const sizes = new Map<string, number>()
   for (const { path, bytes } of files) {
-    const found = checkpointOf(path, folder)
-    if (found !== undefined) sizes.set(found, (sizes.get(found) ?? 0) + bytes)
+    const checkpoint = checkpointOf(path, folder)
+    if (checkpoint !== undefined) sizes.set(checkpoint, (sizes.get(checkpoint) ?? 0) + bytes)
   }
-  const found: Array<SavedCheckpoint> = []
-  for (const [path, bytes] of sizes) {
-    const manifest = yield* readJson(`${path}/${Layout.inCheckpoint.manifest}`)
-    const name = path.slice(path.lastIndexOf("/") + 1)
-    const [step, score] = [dataAt(manifest, ["step"]), dataAt(manifest, ["score"])]
-    const digits = /(\d+)$/.exec(name)?.[1]
-    found.push({
-      path,
-      step: typeof step === "number" ? step : digits === undefined ? null : Number(digits),
-      score: typeof score === "number" ? score : null,
-      bytes,
-      latest: path === inRun(String(latest)),
-    })
-  }
-  return found.sort((a, b) => (a.step ?? -1) - (b.step ?? -1))
+  const checkpoints = yield* Effect.forEach(sizes, ([path, bytes]) =>
+    Effect.map(readJson(`${path}/${Layout.inCheckpoint.manifest}`), (manifest) => {
+      const [step, score] = [dataAt(manifest, ["step"]), dataAt(manifest, ["score"])]
+      const digits = /(\d+)$/.exec(Layout.fileName(path))?.[1]
+      return {
+        path,
+        step: typeof step === "number" ? step : digits === undefined ? null : Number(digits),
+        /** The validation score at the checkpoint's step; null if there was no validation. */
+        score: typeof score === "number" ? score : null,
+        bytes,
+        /** Whether `latest` points to this checkpoint. */
+        latest: path === Layout.inFolder(folder, String(latest)),
+      }
+    }),
+  )
+  return checkpoints.sort((a, b) => (a.step ?? -1) - (b.step ?? -1))
 })
 
 /** Returns the checkpoint that a file belongs to, in our layout or in RLtools' layout (`steps/{STEP}/checkpoint.h5`). */
@@ -97,7 +79,7 @@ const checkpointOf = (path: string, folder: string): string | undefined => {
     const [name, ...inside] = below.split("/")
     // A checkpoint that is still being written has a name that begins with a dot.
     if (inside.length === 0 || name.startsWith(".")) return undefined
-    return folder === "." ? name : `${folder}/${name}`
+    return Layout.inFolder(folder, name)
   }
   return Layout.stepOfPolicy(path)
 }
@@ -151,13 +133,15 @@ export const overviewText = (
     body.trim() === "" ? [] : ["", title, indented(body)]
 
   const written = (configText ?? "").split("\n")
-  const said = withoutUnset(written)
   const unset = written.filter((line) => isUnset.test(line)).length
 
   return [
     about.path,
     indented(lines(facts.map(([key, value]) => [key, key === "state" ? paint(cell(value)) : cell(value)]))),
-    ...section(unset === 0 ? "config" : `config (and ${unset} that are null)`, said.map(cell).join("\n")),
+    ...section(
+      unset === 0 ? "config" : `config (and ${unset} that are null)`,
+      withoutUnset(written).map(cell).join("\n"),
+    ),
     ...section("metrics", lines([...leaves(about.metrics)].map(([key, value]) => [key, metric(value)]))),
     ...section(counted("validations", validations.length, curveRows), curveText(validations)),
     ...section(

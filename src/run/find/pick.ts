@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { derivedName } from "../identifier.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
-import { RunsError } from "./RunsError.ts"
+import { RunsError } from "./query.ts"
 
 /** Selects the runs that a command can work with. */
 export interface Usable {

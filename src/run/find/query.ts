@@ -1,19 +1,20 @@
 /** Selects and sorts runs: first by facts in their paths, then by those for which files must be read. */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { type Filter, formatFilter, parseFilter, passes } from "./filter.ts"
 import { keyProblem, valueOf, valueOfEntry } from "./lookup.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
-import type { RunReader, RunState } from "../RunReader.ts"
-import { RunsError } from "./RunsError.ts"
-import { type Sort, sortBy } from "./sort.ts"
-import type { Value } from "./Value.ts"
+import type { RunReader } from "../RunReader.ts"
+import { compareValues, type Value } from "./Value.ts"
+
+/** The error of a query of runs that cannot be answered. Its message is one line for users. */
+export class RunsError extends Schema.TaggedError<RunsError>()("RunsError", { message: Schema.String }) {}
 
 export interface Query {
   readonly where: ReadonlyArray<Filter>
   /** True keeps only finished runs, false only unfinished ones; if left out, all are kept. */
   readonly finished?: boolean
   /** The order of the runs; newest first if left out. */
-  readonly sort?: Sort
+  readonly sort?: { readonly key: string; readonly descending: boolean }
   readonly limit?: number
 }
 
@@ -46,6 +47,30 @@ export const readFilter = (text: string): Effect.Effect<Filter, RunsError> => {
   return "filter" in parsed ? Effect.succeed(parsed.filter) : Effect.fail(new RunsError({ message: parsed.problem }))
 }
 
+/** Parses a sort order: `KEY`, `KEY:asc` or `KEY:desc`. */
+export const parseSort = (text: string): Effect.Effect<NonNullable<Query["sort"]>, RunsError> => {
+  const [, key = "", order = "asc"] = /^([^:].*?)(?::([^:]*))?$/.exec(text.trim()) ?? []
+  return key !== "" && (order === "asc" || order === "desc")
+    ? Effect.succeed({ key, descending: order === "desc" })
+    : Effect.fail(new RunsError({ message: `${text}: expected KEY, KEY:asc or KEY:desc` }))
+}
+
+/** Sorts items by value. Items with equal values keep their order, and items without a value come last. */
+export const sortBy = <A>(
+  items: ReadonlyArray<A>,
+  valueOf: (item: A) => Value | undefined,
+  descending: boolean,
+): ReadonlyArray<A> => {
+  const isThere = (value: Value | undefined): boolean => value !== undefined && value !== null
+  return items
+    .map((item) => ({ item, value: valueOf(item) }))
+    .sort((a, b) => {
+      if (!isThere(a.value) || !isThere(b.value)) return Number(isThere(b.value)) - Number(isThere(a.value))
+      return descending ? compareValues(b.value, a.value) : compareValues(a.value, b.value)
+    })
+    .map(({ item }) => item)
+}
+
 export const query = Effect.fnUntraced(function* (
   entries: ReadonlyArray<RunEntry>,
   { where, finished, sort, limit }: Query,
@@ -76,31 +101,13 @@ export const query = Effect.fnUntraced(function* (
   return limit === undefined ? runs : runs.slice(0, limit)
 })
 
-/** The facts about a run that `--json` prints as one line. */
-export interface RunLine {
-  readonly path: string
-  readonly time: string | null
-  readonly commit: string | null
-  readonly name: string | null
-  readonly population: Readonly<Record<string, string>>
-  readonly seed: number | null
-  readonly state: RunState
-  readonly steps: number | null
-  /** The mean return of the last validation; null if there was none. */
-  readonly validation: number | null
-  /** The values of other keys that the query filters or sorts by. */
-  readonly values?: Readonly<Record<string, Value>>
-}
-
-export const runLine = Effect.fnUntraced(function* (
-  facts: RunReader,
-  keys: ReadonlyArray<string> = [],
-): Effect.fn.Return<RunLine> {
-  const { path, time, commit, population } = facts.entry
-  const name = yield* valueOf(facts, "name")
-  const seed = yield* valueOf(facts, "seed")
-  const values: Array<readonly [string, Value]> = []
-  for (const key of keys) values.push([key, (yield* valueOf(facts, key)) ?? null])
+/** Reads the facts about a run that `--json` prints as one line. A fact that the run lacks is null. */
+export const runLine = Effect.fnUntraced(function* (run: RunReader, keys: ReadonlyArray<string> = []) {
+  const { path, time, commit, population } = run.entry
+  const name = yield* valueOf(run, "name")
+  const seed = yield* valueOf(run, "seed")
+  const values: Record<string, Value> = {}
+  for (const key of keys) values[key] = (yield* valueOf(run, key)) ?? null
   return {
     path,
     time: time ?? null,
@@ -108,12 +115,16 @@ export const runLine = Effect.fnUntraced(function* (
     name: name === undefined || name === null ? null : String(name),
     population,
     seed: typeof seed === "number" ? seed : null,
-    state: yield* facts.state,
-    steps: (yield* facts.steps) ?? null,
-    validation: (yield* facts.validation) ?? null,
-    ...(keys.length === 0 ? {} : { values: Object.fromEntries(values) }),
+    state: yield* run.state,
+    steps: (yield* run.steps) ?? null,
+    /** The mean return of the last validation. */
+    validation: (yield* run.validation) ?? null,
+    /** The values of other keys that the query filters or sorts by. */
+    ...(keys.length === 0 ? {} : { values }),
   }
 })
+
+export type RunLine = Effect.Success<ReturnType<typeof runLine>>
 
 const inEveryLine = new Set(["path", "time", "commit", "name", "seed", "state", "steps", "validation"])
 

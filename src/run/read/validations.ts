@@ -63,14 +63,11 @@ export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): Readonl
 
 /** Groups episodes into validations: all episodes of one step are one validation. */
 export const curveOf = (episodes: ReadonlyArray<Played>): ReadonlyArray<Validation> => {
-  const scores = new Map<number, Array<number>>()
-  for (const { step, score } of episodes) {
-    if (score === null) continue
-    const known = scores.get(step)
-    if (known === undefined) scores.set(step, [score])
-    else known.push(score)
-  }
-  return [...scores]
-    .map(([step, values]) => ({ step, mean: meanOf(values), std: deviationOf(values), episodes: values.length }))
+  const returned = episodes.flatMap(({ step, score }) => (score === null ? [] : [{ step, score }]))
+  return [...Map.groupBy(returned, ({ step }) => step)]
+    .map(([step, group]) => {
+      const scores = group.map(({ score }) => score)
+      return { step, mean: meanOf(scores), std: deviationOf(scores), episodes: scores.length }
+    })
     .sort((a, b) => a.step - b.step)
 }

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { best } from "../../../src/run/find/best.ts"
-import { parseSort, sortBy } from "../../../src/run/find/sort.ts"
+import { parseSort, sortBy } from "../../../src/run/find/query.ts"
 import type { Value } from "../../../src/run/find/Value.ts"
 
 const value = fc.option(fc.oneof(fc.integer(), fc.double(), fc.string(), fc.boolean(), fc.constant(null)), {

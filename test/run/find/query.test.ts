@@ -2,10 +2,9 @@ import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { toPath } from "../../../src/run/identifier.ts"
 import { pick, type Usable } from "../../../src/run/find/pick.ts"
-import { type Query, query, readFilter, runLine } from "../../../src/run/find/query.ts"
+import { parseSort, type Query, query, readFilter, runLine } from "../../../src/run/find/query.ts"
 import { entryOf } from "../../../src/run/find/RunEntry.ts"
 import { over } from "../../../src/run/RunReader.ts"
-import { parseSort } from "../../../src/run/find/sort.ts"
 import { memorySource } from "../read/memorySource.ts"
 
 const pathOf = (second: number, algorithm: string, seed = 1): string =>

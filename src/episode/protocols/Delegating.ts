@@ -17,7 +17,7 @@
  * The failure of a sub-agent is the result of the `delegate` call, which the parent can act upon. A sub-agent
  * that fails leaves no rollout, like any other episode that fails.
  */
-import { type Duration, Effect, Schema, type Scope } from "effect"
+import { type Duration, Effect, Schema } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
 import { decode } from "../../config/Config.ts"
 import { messageOf } from "../../config/text.ts"
@@ -28,6 +28,7 @@ import type { Episode, EpisodeFailure, Protocol } from "../Protocol.ts"
 import type { Rollout } from "../Rollout.ts"
 import * as SingleAgent from "./SingleAgent.ts"
 import type { CallSite, ToolHandler } from "./tools.ts"
+import { cloneOf } from "./turn.ts"
 
 /** An agent to which tasks can be delegated. The limits apply to each delegated episode. */
 export interface SubAgent extends SingleAgent.SingleAgentOptions {
@@ -95,6 +96,7 @@ const noAnswer = (name: string, { ending }: Rollout): string =>
 
 /** The error if a delegation is refused or fails. Its message becomes the result of the tool call. */
 class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
+const refused = (message: string): Refused => new Refused({ message })
 
 /** Plays an episode and its delegated episodes. The rollout of a parent comes before those of its children. */
 const family = Effect.fnUntraced(function* (
@@ -111,27 +113,24 @@ const family = Effect.fnUntraced(function* (
   let delegations = 0
 
   const delegated = Effect.fnUntraced(function* (text: string, from: CallSite) {
-    if (!mayDelegate)
-      return yield* new Refused({ message: `No more delegation: the maximum depth of ${maxDepth} is reached.` })
+    if (!mayDelegate) return yield* refused(`No more delegation: the maximum depth of ${maxDepth} is reached.`)
     const json = yield* Effect.try({
       try: (): unknown => JSON.parse(text),
-      catch: (error) => new Refused({ message: `The arguments of ${toolName} are not JSON (${messageOf(error)}).` }),
+      catch: (error) => refused(`The arguments of ${toolName} are not JSON (${messageOf(error)}).`),
     })
     const { agent: name, task } = yield* decode(Arguments, json, { source: toolName })
     if (!Object.hasOwn(agents, name)) {
-      return yield* new Refused({
-        message: `There is no agent "${name}"; there are ${Object.keys(agents).join(", ")}.`,
-      })
+      return yield* refused(`There is no agent "${name}"; there are ${Object.keys(agents).join(", ")}.`)
     }
     if (delegations === maxDelegations) {
-      return yield* new Refused({ message: `No more delegation: the limit of ${maxDelegations} is reached.` })
+      return yield* refused(`No more delegation: the limit of ${maxDelegations} is reached.`)
     }
     const number = delegations++
     const { agent: template, env = answering, result = lastAction, description: _, ...childLimits } = agents[name]
     const guarded = <A>(option: string, make: () => A): Effect.Effect<A, Refused> =>
       Effect.try({
         try: make,
-        catch: (error) => new Refused({ message: `${name} failed: its ${option} threw: ${messageOf(error)}` }),
+        catch: (error) => refused(`${name} failed: its ${option} threw: ${messageOf(error)}`),
       })
     const child: Episode = {
       id: `${episode.id}/sub/${number}`,
@@ -142,10 +141,9 @@ const family = Effect.fnUntraced(function* (
       parent: { rolloutId: from.rolloutId, stepId: from.stepId, depth: depth + 1 },
       ...(episode.onStep === undefined ? {} : { onStep: episode.onStep }),
     }
-    const worker = yield* template.cloneForEpisode({ training: template.training, shareMemory: true })
-    const rollouts = yield* Effect.mapError(
-      family(worker, child, childLimits, options),
-      ({ message }) => new Refused({ message: `${name} failed: ${message}` }),
+    const worker = yield* cloneOf(template)
+    const rollouts = yield* Effect.mapError(family(worker, child, childLimits, options), ({ message }) =>
+      refused(`${name} failed: ${message}`),
     )
     children[number] = rollouts
     const answer = yield* guarded("result", () => result(rollouts[0]))
@@ -165,11 +163,8 @@ const family = Effect.fnUntraced(function* (
 /** Makes the protocol. Clones of the agent and its sub-agents play each episode, so any number can run at a time. */
 export const make = (agent: Agent, options: DelegatingOptions): Protocol => ({
   name: "Delegating",
-  play: Effect.fnUntraced(function* (
-    episode: Episode,
-  ): Effect.fn.Return<ReadonlyArray<Rollout>, EpisodeFailure, Scope.Scope> {
+  play: Effect.fnUntraced(function* (episode) {
     const { agents: _agents, maxDepth: _depth, maxDelegations: _delegations, ...limits } = options
-    const lead = yield* agent.cloneForEpisode({ training: agent.training, shareMemory: true })
-    return yield* family(lead, episode, limits, options)
+    return yield* family(yield* cloneOf(agent), episode, limits, options)
   }),
 })

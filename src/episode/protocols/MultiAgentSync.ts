@@ -15,12 +15,11 @@
  * action. In a round, all players whose turn it is act; the round counts as one of the `maxSteps`. A player whose answer
  * cannot be parsed acts again in the next round, while the env waits.
  */
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
 import type { Feedback } from "../../task/Feedback.ts"
-import type { MultiTextEnv, MultiTextStep } from "../../task/MultiTextEnv.ts"
+import type { MultiTextEnv } from "../../task/MultiTextEnv.ts"
 import { CallContext } from "../../lm/Lm.ts"
-import { SamplingSeed } from "../../lm/middleware/seeded.ts"
 import { stream } from "../../rng/Rng.ts"
 import { type Pending, type Player, playerOf } from "./player.ts"
 import type { Episode, EpisodeFailure, Protocol } from "../Protocol.ts"
@@ -29,7 +28,7 @@ import { endingOf } from "./recording.ts"
 import { type Ending, notEnded, type Rollout } from "../Rollout.ts"
 import { limitOf } from "./SingleAgent.ts"
 import { externalTools, type ToolOptions } from "./tools.ts"
-import { turn } from "./turn.ts"
+import { cloneOf, turn } from "./turn.ts"
 
 export interface MultiAgentOptions extends ToolOptions {
   /** The maximum number of rounds; null sets no limit. The env's own limit applies as well. */
@@ -58,14 +57,6 @@ const seats = (
   return Effect.fail(new ProtocolError({ protocol, rollout: id, message }))
 }
 
-/** Gives a player its part of a step's result. */
-const receive = (player: Player, { observations, feedback, info }: MultiTextStep): void => {
-  const { name, received } = player
-  if (Object.hasOwn(observations, name)) received.observation = observations[name]
-  if (Object.hasOwn(feedback, name)) received.feedback.push(feedback[name])
-  if (info !== undefined) received.info = info
-}
-
 /**
  * Plays an episode by the given agents themselves (not by clones), each as one player. Agents in training write to
  * their memories.
@@ -84,9 +75,7 @@ export const play = Effect.fnUntraced(function* (
 
   const begun = yield* env.begin(stream(episode.envSeed, "env"))
   const { call } = begun
-  for (const { name, received } of players) {
-    if (Object.hasOwn(begun.observations, name)) received.observation = begun.observations[name]
-  }
+  for (const player of players) player.receive({ observations: begun.observations, feedback: {} })
   let toMove = players.filter(({ name }) => begun.toMove.includes(name))
   const specs = externalTools(env, options)
   for (const player of toMove) player.turnTo(specs)
@@ -103,7 +92,7 @@ export const play = Effect.fnUntraced(function* (
     const results = yield* Effect.forEach(
       acting,
       (player) =>
-        turn(player.agent, player.input, {
+        turn(player.agent, player.state.input, {
           recording: player.recording,
           tools: {
             protocol,
@@ -114,13 +103,14 @@ export const play = Effect.fnUntraced(function* (
           isLast,
           maxCalls: Infinity,
           context,
-        }).pipe(Effect.provideService(SamplingSeed, player.samplingSeed)),
+        }).pipe(player.seeded),
       // Players do not see each other's turns, so they can act at the same time, unless they call the env's tools.
       { concurrency: call === undefined || env.tools === undefined ? "unbounded" : 1 },
     )
     for (const [at, result] of results.entries()) {
-      if (result._tag === "Act") ready.set(acting[at], { ...result, observation: acting[at].observation() })
-      else ({ input: acting[at].input, ending } = result)
+      const { state } = acting[at]
+      if (result._tag === "Act") ready.set(acting[at], { ...result, observation: state.observation ?? "" })
+      else ({ input: state.input, ending } = result)
     }
     if (ready.size < toMove.length) continue
 
@@ -129,7 +119,7 @@ export const play = Effect.fnUntraced(function* (
     ending = endingOf(envStep, isLast)
     for (const [player, pending] of ready) player.acted(pending)
     ready.clear()
-    for (const player of players) receive(player, envStep)
+    for (const player of players) player.receive(envStep)
     if (ending.terminated || ending.truncated) break
     toMove = players.filter(({ name }) => envStep.toMove.includes(name))
     for (const player of toMove) {
@@ -142,8 +132,8 @@ export const play = Effect.fnUntraced(function* (
   for (const player of players) {
     const unused = ready.get(player)
     if (unused !== undefined) {
-      player.pending = unused
-      player.received.feedback.push(notDone)
+      player.state.pending = unused
+      player.state.feedback.push(notDone)
     }
     yield* player.finishStep(ending, context)
   }
@@ -163,13 +153,11 @@ const notDone: Feedback = {
  */
 export const make = (agents: Agents, options: MultiAgentOptions = {}): Protocol<MultiTextEnv> => ({
   name: protocol,
-  play: Effect.fnUntraced(function* (
-    episode: Episode<MultiTextEnv>,
-  ): Effect.fn.Return<ReadonlyArray<Rollout>, EpisodeFailure, Scope.Scope> {
+  play: Effect.fnUntraced(function* (episode) {
     const named = isOne(agents) ? Object.fromEntries(episode.env.players.map((name) => [name, agents])) : agents
     const clones: Record<string, Agent> = {}
     for (const [name, agent] of Object.entries(named)) {
-      clones[name] = yield* agent.cloneForEpisode({ training: agent.training, shareMemory: true })
+      clones[name] = yield* cloneOf(agent)
     }
     return yield* play(clones, episode, options)
   }),

@@ -12,7 +12,7 @@
  * A failed parse counts as one of the `maxSteps`, as an action does: the model gets feedback, and the env is not stepped.
  * Tool calls between two actions do not count.
  */
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
 import { CallContext } from "../../lm/Lm.ts"
 import { SamplingSeed } from "../../lm/middleware/seeded.ts"
@@ -22,7 +22,7 @@ import { ProtocolError } from "../ProtocolError.ts"
 import { endingOf, makeRecording } from "./recording.ts"
 import { type Ending, notEnded, type Rollout } from "../Rollout.ts"
 import { externalTools, firstInput, type ToolOptions } from "./tools.ts"
-import { reflect, type TurnResult, turn } from "./turn.ts"
+import { cloneOf, observe, reflect, turn, type TurnResult } from "./turn.ts"
 
 export interface SingleAgentOptions extends ToolOptions {
   /** The maximum number of steps; null sets no limit. The env's own limit applies as well. */
@@ -57,82 +57,58 @@ export const limitOf = (
 
 const protocol = "SingleAgent"
 
-const playEpisode = Effect.fnUntraced(function* (
-  agent: Agent,
-  episode: Episode,
-  options: SingleAgentOptions,
-): Effect.fn.Return<Rollout, EpisodeFailure> {
-  const { env } = episode
-  const { stopOnParseError = false } = options
-  const limit = yield* limitOf(protocol, episode.id, "maxSteps", options.maxSteps, env.maxSteps)
-  const maxCalls = yield* limitOf(protocol, episode.id, "maxCalls", options.maxCalls)
-  const callContext = yield* CallContext
-  const recording = makeRecording(episode)
-
-  yield* agent.reset
-  const begun = yield* env.begin(stream(episode.envSeed, "env"))
-  const tools = { protocol, options, env: env.tools === undefined ? null : begun }
-  let { observation } = begun
-  let input = firstInput(observation, externalTools(env, options))
-  let ending: Ending = notEnded
-  let step = 0
-  while (!ending.terminated && !ending.truncated) {
-    step++
-    const isLast = step >= limit
-    const context: CallContext = { ...callContext, purpose: "action", step }
-    const result: TurnResult = yield* turn(agent, input, {
-      recording,
-      tools,
-      stopOnParseError,
-      isLast,
-      maxCalls,
-      context,
-    })
-    if (result._tag === "Failed") {
-      ;({ input, ending } = result)
-      continue
-    }
-    const { action, reward, turnId, agentStepIds } = result
-    const envStep = yield* begun.step(action)
-    ending = endingOf(envStep, isLast || recording.calls() >= maxCalls)
-    const done = ending.terminated || ending.truncated
-    yield* Effect.provideService(
-      agent.observe({
-        action,
-        observation: envStep.observation,
-        feedback: agent.training ? envStep.feedback : null,
-        done,
-      }),
-      CallContext,
-      context,
-    )
-    yield* recording.envStep({ turnId, agentStepIds, observation, action, actionReward: reward, envStep, ending })
-    observation = envStep.observation ?? ""
-    input = { _tag: "Observation", text: observation }
-  }
-  yield* reflect(agent, recording, { ...callContext, step })
-  return recording.finish(agent, ending)
-})
-
 /**
  * Plays an episode by the given agent itself (not by a clone), whose short-term state is reset first. An agent in
  * training gets the feedback, and writes to its memory. Calls of the model have the current `CallContext`, with the
  * step in it.
  */
-export const play = (
+export const play: (
   agent: Agent,
   episode: Episode,
-  options: SingleAgentOptions = {},
-): Effect.Effect<Rollout, EpisodeFailure> =>
-  Effect.provideService(playEpisode(agent, episode, options), SamplingSeed, episode.samplingSeed)
+  options?: SingleAgentOptions,
+) => Effect.Effect<Rollout, EpisodeFailure> = Effect.fnUntraced(
+  function* (agent, episode, options = {}) {
+    const { env } = episode
+    const { stopOnParseError = false } = options
+    const limit = yield* limitOf(protocol, episode.id, "maxSteps", options.maxSteps, env.maxSteps)
+    const maxCalls = yield* limitOf(protocol, episode.id, "maxCalls", options.maxCalls)
+    const callContext = yield* CallContext
+    const recording = makeRecording(episode)
+
+    yield* agent.reset
+    const begun = yield* env.begin(stream(episode.envSeed, "env"))
+    const tools = { protocol, options, env: env.tools === undefined ? null : begun }
+    let { observation } = begun
+    let input = firstInput(observation, externalTools(env, options))
+    let ending: Ending = notEnded
+    let step = 0
+    while (!ending.terminated && !ending.truncated) {
+      step++
+      const isLast = step >= limit
+      const context: CallContext = { ...callContext, purpose: "action", step }
+      const limits = { stopOnParseError, isLast, maxCalls }
+      const result: TurnResult = yield* turn(agent, input, { recording, tools, context, ...limits })
+      if (result._tag === "Failed") {
+        ;({ input, ending } = result)
+        continue
+      }
+      const envStep = yield* begun.step(result.action)
+      ending = endingOf(envStep, isLast || recording.calls() >= maxCalls)
+      yield* observe(agent, result.action, envStep, ending, context)
+      yield* recording.envStep(result, observation, envStep, ending)
+      observation = envStep.observation ?? ""
+      input = { _tag: "Observation", text: observation }
+    }
+    yield* reflect(agent, recording, { ...callContext, step })
+    return recording.finish(agent, ending)
+  },
+  (effect, _agent, episode) => Effect.provideService(effect, SamplingSeed, episode.samplingSeed),
+)
 
 /** Makes the protocol. Clones of the agent, which share its memory, play each episode, so any number can run at a time. */
 export const make = (agent: Agent, options: SingleAgentOptions = {}): Protocol => ({
   name: protocol,
-  play: Effect.fnUntraced(function* (
-    episode: Episode,
-  ): Effect.fn.Return<ReadonlyArray<Rollout>, EpisodeFailure, Scope.Scope> {
-    const player = yield* agent.cloneForEpisode({ training: agent.training, shareMemory: true })
-    return [yield* play(player, episode, options)]
+  play: Effect.fnUntraced(function* (episode) {
+    return [yield* play(yield* cloneOf(agent), episode, options)]
   }),
 })

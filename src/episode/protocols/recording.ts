@@ -1,9 +1,10 @@
 /** Records the steps of a rollout while an episode is played. The protocols use it. */
 import { Effect } from "effect"
-import type { Agent, ModelCall, ToolResult } from "../../agent/Agent.ts"
+import type { Agent } from "../../agent/Agent.ts"
 import type { TextEnv, TextStep } from "../../task/TextEnv.ts"
 import type { Episode } from "../Protocol.ts"
-import { type AgentStep, type Ending, notEnded, type Rollout, type Step, terminated, truncatedBy } from "../Rollout.ts"
+import type { AgentStep, Ending, EnvironmentStep, Rollout, Step } from "../Rollout.ts"
+import { notEnded, terminated, truncatedBy } from "../Rollout.ts"
 
 /** Gives the ending of an env step; if the env reports both `terminated` and `truncated`, only `terminated` is true. */
 export const endingOf = (step: Pick<TextStep, "terminated" | "truncated">, isLast: boolean): Ending => {
@@ -12,38 +13,21 @@ export const endingOf = (step: Pick<TextStep, "terminated" | "truncated">, isLas
   return isLast ? truncatedBy("max_steps") : notEnded
 }
 
-/** Records the steps of a rollout, with their positions and ids, and reports them to the episode's `onStep`. */
-export interface Recording {
-  readonly id: string
-  /** Begins a turn, and gives its id. */
-  readonly beginTurn: () => string
-  readonly call: (step: {
-    readonly turnId: string
-    readonly call: ModelCall
-    readonly toolResults?: ReadonlyArray<ToolResult>
-    readonly reward?: number
-    readonly ending?: Ending
-  }) => Effect.Effect<AgentStep>
-  readonly envStep: (step: {
-    readonly turnId: string
-    readonly agentStepIds: ReadonlyArray<string>
-    readonly observation: string
-    readonly action: string
-    readonly actionReward: number
-    readonly envStep: TextStep
-    readonly ending: Ending
-  }) => Effect.Effect<void>
-  /** Gives the id of the next step. */
-  readonly nextId: () => string
-  /** Gives the number of calls of the model so far. */
-  readonly calls: () => number
-  readonly finish: (agent: Pick<Agent, "type" | "model">, ending: Ending, player?: string) => Rollout
+/** A call of the model; its tool results, reward and ending are left out if there are none. */
+type RecordedCall = Pick<AgentStep, "turnId" | "call"> &
+  Partial<Pick<AgentStep, "toolResults" | "reward">> & { readonly ending?: Ending }
+
+/** An action of an agent in its turn, for which the env's step is not recorded yet. */
+export interface TakenAction extends Pick<EnvironmentStep, "turnId" | "agentStepIds" | "action"> {
+  /** The reward of the agent's parser. */
+  readonly reward: number
 }
 
 /** The properties of an env that a rollout records. */
 export type NamedEnv = Pick<TextEnv, "id" | "type">
 
-export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.id): Recording => {
+/** Records the steps of a rollout, with their positions and ids, and reports them to the episode's `onStep`. */
+export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.id) => {
   const steps: Array<Step> = []
   const { onStep } = episode
   let turns = 0
@@ -57,10 +41,13 @@ export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.i
   const nextId = (): string => `${id}/${steps.length}`
   return {
     id,
+    /** Returns the id of the next step. */
     nextId,
+    /** Returns the number of calls of the model so far. */
     calls: () => steps.length - length,
+    /** Begins a turn, and returns its id. */
     beginTurn: () => `${id}/turn/${turns++}`,
-    call: ({ turnId, call, toolResults = [], reward = 0, ending = notEnded }) =>
+    call: ({ turnId, call, toolResults = [], reward = 0, ending = notEnded }: RecordedCall): Effect.Effect<AgentStep> =>
       add({
         _tag: "AgentStep",
         id: nextId(),
@@ -72,7 +59,12 @@ export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.i
         reward,
         ...ending,
       }),
-    envStep: ({ turnId, agentStepIds, observation, action, actionReward, envStep, ending }) => {
+    envStep: (
+      { turnId, agentStepIds, action, reward }: TakenAction,
+      observation: string,
+      envStep: TextStep,
+      ending: Ending,
+    ): Effect.Effect<EnvironmentStep> => {
       length++
       return add({
         _tag: "EnvironmentStep",
@@ -85,12 +77,16 @@ export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.i
         action,
         nextObservation: envStep.observation,
         feedback: envStep.feedback,
-        reward: envStep.feedback.score + actionReward,
+        reward: envStep.feedback.score + reward,
         ...ending,
         ...(envStep.info === undefined ? {} : { info: envStep.info }),
       })
     },
-    finish: ({ type, model }, ending, player) => ({
+    finish: (
+      { type, model }: Pick<Agent, "type" | "model">,
+      ending: Ending,
+      player: string | null = null,
+    ): Rollout => ({
       id,
       meta: {
         envId: episode.env.id,
@@ -102,7 +98,7 @@ export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.i
         groupId: episode.groupId ?? null,
         parentRolloutId: episode.parent?.rolloutId ?? null,
         depth: episode.parent?.depth ?? 0,
-        player: player ?? null,
+        player,
         tags: episode.tags ?? {},
       },
       steps,
@@ -112,3 +108,4 @@ export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.i
     }),
   }
 }
+export type Recording = ReturnType<typeof makeRecording>

@@ -4,20 +4,15 @@ import { type Agent, type AgentFailure, type ModelCall, type AgentInput } from "
 import { defaultPenalty } from "../../agent/Parser.ts"
 import type { EnvError } from "../../env/EnvError.ts"
 import { CallContext } from "../../lm/Lm.ts"
+import type { TextStep } from "../../task/TextEnv.ts"
 import { ProtocolError } from "../ProtocolError.ts"
-import type { Recording } from "./recording.ts"
+import type { Recording, TakenAction } from "./recording.ts"
 import { type Ending, notEnded, terminated, truncatedBy } from "../Rollout.ts"
 import { answers, noCallsLeft, refused, type Toolbox, toolDefaults, tooManyRounds } from "./tools.ts"
 
 /** The result of a turn: an action, or the next input of the agent after a failure. */
 export type TurnResult =
-  | {
-      readonly _tag: "Act"
-      readonly turnId: string
-      readonly agentStepIds: ReadonlyArray<string>
-      readonly action: string
-      readonly reward: number
-    }
+  | (TakenAction & { readonly _tag: "Act" })
   | { readonly _tag: "Failed"; readonly input: AgentInput; readonly ending: Ending }
 
 interface TurnOptions {
@@ -92,6 +87,22 @@ export const turn = Effect.fnUntraced(function* (
     return { _tag: "Act", turnId, agentStepIds, action: outcome.action, reward }
   }
 })
+
+/** Shows an agent the result of its action. Only an agent in training sees the feedback. */
+export const observe = (
+  agent: Agent,
+  action: string,
+  { observation, feedback }: TextStep,
+  { terminated, truncated }: Ending,
+  context: CallContext,
+): Effect.Effect<void, AgentFailure> =>
+  agent
+    .observe({ action, observation, feedback: agent.training ? feedback : null, done: terminated || truncated })
+    .pipe(Effect.provideService(CallContext, context))
+
+/** Makes the clone of an agent that plays one episode, with the agent's memory but its own short-term state. */
+export const cloneOf = (agent: Agent): Effect.Effect<Agent> =>
+  agent.cloneForEpisode({ training: agent.training, shareMemory: true })
 
 /** Ends the episode of an agent, which may reflect on it, and records its calls of the model. */
 export const reflect = Effect.fnUntraced(function* (agent: Agent, recording: Recording, context: CallContext) {

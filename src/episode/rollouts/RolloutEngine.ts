@@ -27,7 +27,7 @@ import { inOrder } from "./inOrder.ts"
 import { type JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
 import { type Failure, Outcome } from "./Outcome.ts"
 import * as outcomeFile from "./outcomeFile.ts"
-import type { EpisodeFailure, Protocol } from "../Protocol.ts"
+import type { Protocol } from "../Protocol.ts"
 import type { Rollout } from "../Rollout.ts"
 import type { RolloutRequest } from "./RolloutRequest.ts"
 import { utf8 } from "../../config/utf8.ts"
@@ -83,19 +83,14 @@ export interface BatchSummary {
   readonly resumed: number
 }
 
-const protocolOf = <Env>({ protocol }: RolloutBatch<Env>, request: RolloutRequest): Protocol<Env> =>
-  typeof protocol === "function" ? guarded(protocol, request) : protocol
-
 /**
  * Gives the protocol of a request. If the user's function throws, it gives a protocol whose episodes fail with that
  * error.
  */
-const guarded = <Env>(
-  protocolFor: (request: RolloutRequest) => Protocol<Env>,
-  request: RolloutRequest,
-): Protocol<Env> => {
+const protocolOf = <Env>({ protocol }: RolloutBatch<Env>, request: RolloutRequest): Protocol<Env> => {
+  if (typeof protocol !== "function") return protocol
   try {
-    return protocolFor(request)
+    return protocol(request)
   } catch (error) {
     const name = "unknown"
     const failure = new ProtocolError({
@@ -122,9 +117,8 @@ const playRequest = Effect.fnUntraced(function* <Env>(
   const { id, task, envSeed, samplingSeed, groupId, tags } = request
   const protocol = protocolOf(batch, request)
   const context: CallContext = { phase, purpose: "action", episode: index + 1, step: 0 }
-  const episode: Effect.Effect<ReadonlyArray<Rollout>, EpisodeFailure | DatasetError> = Effect.flatMap(
-    batch.tasks.at(task),
-    (env) => protocol.play({ id, env, envSeed, samplingSeed, groupId, tags }),
+  const episode = Effect.flatMap(batch.tasks.at(task), (env) =>
+    protocol.play({ id, env, envSeed, samplingSeed, groupId, tags }),
   ).pipe(Effect.scoped, Effect.provideService(CallContext, context))
 
   yield* onEvent({ _tag: "Started", index, id })

@@ -10,7 +10,7 @@
  * ```
  */
 import { Sha256 } from "../../config/sha256.ts"
-import { parseFailureOf, type Rollout, type TruncationReason } from "../Rollout.ts"
+import { type AgentStep, parseFailureOf, type Rollout, type TruncationReason } from "../Rollout.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 export type Filter = (rollout: Rollout) => boolean
@@ -54,9 +54,12 @@ export const truncated =
 /** Keeps rollouts that were not truncated. */
 export const notTruncated: Filter = ({ ending }) => !ending.truncated
 
+const countCalls = ({ steps }: Pick<Rollout, "steps">, counts: (step: AgentStep) => boolean): number =>
+  steps.reduce((sum, step) => sum + (step._tag === "AgentStep" && counts(step) ? 1 : 0), 0)
+
 /** Counts the completions that held no action. */
-export const parseFailures = ({ steps }: Pick<Rollout, "steps">): number =>
-  steps.reduce((sum, step) => sum + (step._tag === "AgentStep" && parseFailureOf(step) !== null ? 1 : 0), 0)
+export const parseFailures = (rollout: Pick<Rollout, "steps">): number =>
+  countCalls(rollout, (step) => parseFailureOf(step) !== null)
 
 /** Keeps rollouts with at most this many completions that held no action. */
 export const parseFailuresAtMost =
@@ -65,11 +68,8 @@ export const parseFailuresAtMost =
     parseFailures(rollout) <= most
 
 /** Counts the completions that were cut off at the model's limit of tokens, whether or not the agent acted upon them. */
-export const incompleteCompletions = ({ steps }: Pick<Rollout, "steps">): number =>
-  steps.reduce(
-    (sum, step) => sum + (step._tag === "AgentStep" && step.call.completion.finishReason === "length" ? 1 : 0),
-    0,
-  )
+export const incompleteCompletions = (rollout: Pick<Rollout, "steps">): number =>
+  countCalls(rollout, ({ call }) => call.completion.finishReason === "length")
 
 /** Keeps rollouts with at most this many completions that were cut off; with 0, rollouts with no such completion. */
 export const incompleteCompletionsAtMost =
@@ -83,14 +83,11 @@ export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): st
     meta.envType,
     meta.envId,
     meta.player,
-    ...steps.map((step) =>
-      step._tag === "AgentStep"
-        ? [
-            step.call.completion.content,
-            step.call.completion.toolCalls.map(({ name, arguments: args }) => [name, args]),
-          ]
-        : [step.observation, step.action, step.nextObservation],
-    ),
+    ...steps.map((step) => {
+      if (step._tag === "EnvironmentStep") return [step.observation, step.action, step.nextObservation]
+      const { content, toolCalls } = step.call.completion
+      return [content, toolCalls.map(({ name, arguments: args }) => [name, args])]
+    }),
   ])
 
 /**

@@ -49,14 +49,8 @@ export const forTasks = (
   again(function* () {
     for (let task = 0; task < size; task++) {
       const random = stream(seed, "rollout", task)
-      yield {
-        id: `${name}-${task}`,
-        task,
-        envSeed: seedOf(random),
-        samplingSeed: seedOf(random),
-        groupId: null,
-        tags,
-      }
+      const id = `${name}-${task}`
+      yield { id, task, envSeed: seedOf(random), samplingSeed: seedOf(random), groupId: null, tags }
     }
   })
 

@@ -3,14 +3,11 @@ import { Effect, FileSystem, Path, type PlatformError, Schema, type Scope, Semap
 import { type FileError, makeFolder } from "../../config/files.ts"
 import { oneLine } from "../../config/text.ts"
 import { JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
-import { line, type Outcome } from "./Outcome.ts"
-import { RolloutRequest, textOf } from "./RolloutRequest.ts"
+import { line, Outcome } from "./Outcome.ts"
+import { type RolloutRequest, textOf } from "./RolloutRequest.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/**
- * The number of characters after which collected lines are written to the file; they are also written at a regular
- * interval.
- */
+/** Collected lines are written to the file after this many characters, and at this interval. */
 const bufferLength = 256 * 1024
 const flushInterval = "100 millis"
 
@@ -27,9 +24,7 @@ export const nothingDone: Done = { outcomes: 0, rollouts: 0, failed: 0, dropped:
 
 /** The fields of a line that are needed to resume after it. */
 const Head = Schema.Struct({
-  request: RolloutRequest,
-  protocol: Schema.String,
-  tasks: Schema.String,
+  ...Outcome.fields,
   rollouts: Schema.Array(Schema.Unknown),
   failure: Schema.Unknown,
 })
@@ -66,10 +61,9 @@ export const resume = Effect.fnUntraced(function* (
       const head = yield* headOf(path, line)
       const wrong = (problem: string) =>
         new JsonLinesError({ path, line: line.number, message: `${path}:${line.number}: ${problem}` })
+      const otherBatch = "the file belongs to another batch"
       if (head.tasks !== tasks) {
-        return yield* wrong(
-          `expected an outcome of the tasks ${tasks}, found one of ${head.tasks}; the file belongs to another batch`,
-        )
+        return yield* wrong(`expected an outcome of the tasks ${tasks}, found one of ${head.tasks}; ${otherBatch}`)
       }
       let next = requests.next()
       const first = next
@@ -78,11 +72,8 @@ export const resume = Effect.fnUntraced(function* (
         next = requests.next()
       }
       if (next.done === true) {
-        const expected =
-          first.done === true ? "no more outcomes" : `the outcome of "${first.value.id}" or a later request`
-        return yield* wrong(
-          `expected ${expected}, found the outcome of "${head.request.id}"; the file belongs to another batch`,
-        )
+        const rest = first.done === true ? "no more outcomes" : `the outcome of "${first.value.id}" or a later request`
+        return yield* wrong(`expected ${rest}, found the outcome of "${head.request.id}"; ${otherBatch}`)
       }
       const [expected, found] = [textOf(next.value), textOf(head.request)]
       if (found !== expected) return yield* wrong(`expected an outcome of ${expected}, found one of ${found}`)

@@ -97,7 +97,9 @@ describe.each(entries)("an editor over %s", (_, from) => {
     assert.isAbove(keys.length, 2)
     for (const key of keys) {
       const shown = oneLine(await service.hover(file, text, text.indexOf(`  ${key}: `) + 2))
-      assert.include(shown, oneLine(members.get(key)?.meaning ?? "a comment"), key)
+      const { meaning = "a comment", byDefault } = members.get(key) ?? {}
+      assert.include(shown, oneLine(meaning), key)
+      assert.include(shown, byDefault === undefined ? "" : `@default* — ${byDefault}`, key)
     }
     for (const [path, meaning] of Object.entries(nested)) {
       const [block, key] = path.split(".")

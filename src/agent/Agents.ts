@@ -10,7 +10,7 @@
  */
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
 import { choiceHint } from "../config/closest.ts"
-import { ConfigError, display, isPlain, type Plain, toCamelCase } from "../config/Config.ts"
+import { ConfigError, display, isPlain, toCamelCase } from "../config/Config.ts"
 import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
 import * as HistoryAgent from "./HistoryAgent.ts"
@@ -23,9 +23,7 @@ import { MemoryConfig } from "./memory/Memories.ts"
 export type { AgentKind, DecodedAgent, From } from "./AgentKind.ts"
 
 const history = Schema.Struct({ ...fields(HistoryAgent.type), ...memoryFields })
-
 const memoryless = Schema.Struct(fields(MemorylessAgent.type))
-
 const reflexion = Schema.Struct({
   ...fields(ReflexionAgent.type),
   ...memoryFields,
@@ -81,21 +79,14 @@ export const builtIn: ReadonlyArray<AgentKind> = [
     memory: { _type: "reflections", maxLength: 200 },
     prompts: ["agentSystemPrompt", "reflectionSystemPrompt", "reflectionFewShotExamples"],
     fileNames: ["reflectionFewShotExamples"],
-    make: (config, { settings, memory, texts }) =>
-      Effect.flatMap(memory, (memory) =>
-        ReflexionAgent.make({
-          ...settings,
-          memory,
-          historyK: config.historyK,
-          enableReflection: config.enableReflection,
-          reflectOnFailureOnly: config.reflectOnFailureOnly,
-          failureThreshold: config.failureThreshold,
-          maxReflectionsInPrompt: config.maxReflectionsInPrompt,
-          agentSystemPrompt: texts["agentSystemPrompt"] ?? null,
-          reflectionSystemPrompt: texts["reflectionSystemPrompt"] ?? null,
-          reflectionFewShotExamples: texts["reflectionFewShotExamples"] ?? null,
-        }),
-      ),
+    make: (config, { settings, memory, texts }) => {
+      const { historyK, maxReflectionsInPrompt, enableReflection, reflectOnFailureOnly, failureThreshold } = config
+      const reflecting = { maxReflectionsInPrompt, enableReflection, reflectOnFailureOnly, failureThreshold }
+      return Effect.flatMap(memory, (memory) =>
+        // The texts hold the further prompts by the names of these settings.
+        ReflexionAgent.make({ ...texts, ...settings, ...reflecting, memory, historyK }),
+      )
+    },
   }),
   make({
     type: ToolAgent.type,
@@ -134,19 +125,14 @@ export const AgentConfig = Schema.Union([
   Schema.Struct({ ...react.fields, ...withMemory }),
 ])
 
-const checkedObject = (config: unknown, from: From): Effect.Effect<Plain, ConfigError> => {
-  const camel = toCamelCase(config)
-  if (isPlain(camel)) return Effect.succeed(camel)
-  return Effect.fail(ConfigError.at(from, "", `expected an agent, found ${display(config)}`))
-}
-
 /** Decodes a config strictly, with keys in snake_case or camelCase, and completes it with defaults and files. */
 export const decode = (
   config: unknown,
   from: From = { source: "agent" },
 ): Effect.Effect<DecodedAgent, ConfigError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
-    const plain = yield* checkedObject(config, from)
+    const plain = toCamelCase(config)
+    if (!isPlain(plain)) return yield* ConfigError.at(from, "", `expected an agent, found ${display(config)}`)
     const kinds = yield* Kinds
     const { type = kinds[0]?.type } = plain
     const kind = kinds.find((candidate) => candidate.type === type)

@@ -2,7 +2,7 @@
  * The conversation between an agent and its model. Messages are only appended, so each request begins with the one
  * before it and its answer. All agents that call a model use it; they differ in their messages, and in when they reset it.
  */
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import { display } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
 import { asMessage, type ChatMessage, type Completion, LmRequest, type ToolCall, type ToolSpec } from "../lm/Chat.ts"
@@ -10,7 +10,7 @@ import type { LmService } from "../lm/Lm.ts"
 import { withheld } from "../lm/LmError.ts"
 import type { AgentFailure, ModelCall, ToolResult, Turn } from "./Agent.ts"
 import { AgentError } from "./AgentError.ts"
-import { defaultPenalty, type Parser, ParseResult, whole } from "./Parser.ts"
+import { type Parser, ParseResult, refused, whole } from "./Parser.ts"
 import { failed, type Tool } from "./Tool.ts"
 
 /** The settings of an agent that calls a model. */
@@ -68,24 +68,12 @@ export interface Conversation {
   readonly answer: (results: ReadonlyArray<ToolResult>) => Effect.Effect<Turn, AgentFailure>
 }
 
+const requestSettings = ["model", "temperature", "topP", "maxOutputTokens", "stop", "seed", "traceTokens"] as const
+
 /** Makes the request of an agent, without messages. */
-export const requestOf = ({
-  model,
-  temperature = null,
-  topP = null,
-  maxOutputTokens = null,
-  stop = [],
-  seed = null,
-  traceTokens = false,
-}: AgentSettings): Omit<LmRequest, "messages"> => ({
+export const requestOf = (settings: AgentSettings): Omit<LmRequest, "messages"> => ({
   ...LmRequest.defaults,
-  model,
-  temperature,
-  topP,
-  maxOutputTokens,
-  stop,
-  seed,
-  traceTokens,
+  ...Struct.pick(settings, requestSettings),
 })
 
 /** Gives the first messages of a conversation: the system prompt, if there is one. */
@@ -97,8 +85,6 @@ const incompleteFeedback =
 
 export const isIncomplete = ({ finishReason }: Completion, settings: AgentSettings): boolean =>
   finishReason === "length" && settings.rejectIncompleteCompletions !== false
-
-const refusal = (feedback: string): ParseResult => ({ _tag: "Failed", feedback, reward: defaultPenalty })
 
 const asToolMessage = ({ toolCallId, toolName, content, isError }: ToolResult): ChatMessage => ({
   role: "tool",
@@ -197,7 +183,7 @@ export const make = (options: ConversationOptions): Conversation => {
       }
 
       const refuse = (feedback: string, callResult: string): Turn => {
-        const parsed = refusal(feedback)
+        const parsed = refused(feedback)
         // Servers refuse a conversation in which a call has no result.
         const toolResults = completion.toolCalls.map((call) => failed(call, callResult))
         record({ target: "env", parsed, toolResults }, nativeTools.resultMessages)
@@ -272,19 +258,13 @@ export const make = (options: ConversationOptions): Conversation => {
     answer: (results) =>
       Effect.suspend(() => {
         const expected = open.map(({ id }) => id)
-        const found = results.map(({ toolCallId }) => toolCallId)
-        if (expected.length === 0 || expected.toSorted().join("\n") !== found.toSorted().join("\n")) {
-          const message = `${agent}: expected the results of the calls [${expected.join(", ")}], found those of [${found.join(", ")}]`
+        const given = results.map(({ toolCallId }) => toolCallId)
+        if (expected.length === 0 || expected.toSorted().join("\n") !== given.toSorted().join("\n")) {
+          const message = `${agent}: expected the results of the calls [${expected.join(", ")}], found those of [${given.join(", ")}]`
           return Effect.fail(new AgentError({ agent, message }))
         }
-        // Sort the results in the order of the calls.
-        const left = [...results]
-        const inOrder = expected.flatMap((id) =>
-          left.splice(
-            left.findIndex(({ toolCallId }) => toolCallId === id),
-            1,
-          ),
-        )
+        // Bring the results into the order of the calls; several calls may have the same id.
+        const inOrder = results.toSorted((a, b) => expected.indexOf(a.toolCallId) - expected.indexOf(b.toolCallId))
         return turnAfter(() => {
           messages.push(...format.resultMessages(inOrder))
           open = []

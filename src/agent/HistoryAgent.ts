@@ -1,10 +1,10 @@
 import { Effect } from "effect"
 import type { ConfigError } from "../config/Config.ts"
-import { Lm } from "../lm/Lm.ts"
+import type { Lm } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"
 import type { AgentSettings } from "./Conversation.ts"
 import { checkCount } from "./internal/agents.ts"
-import { recallingAgent, type RecallingAgentOptions } from "./internal/recallingAgent.ts"
+import { recallingAgent } from "./internal/recallingAgent.ts"
 import * as HistoryList from "./memory/HistoryList.ts"
 import type { Memory } from "./memory/Memory.ts"
 
@@ -31,17 +31,17 @@ export const type = "history_agent"
  * })
  * ```
  */
-export const make = (config: HistoryAgentConfig): Effect.Effect<Agent, ConfigError, Lm> =>
-  Effect.gen(function* () {
-    const { historyK = null } = config
-    yield* checkCount(type, "history_k", historyK)
-    const options = {
+export const make = (config: HistoryAgentConfig): Effect.Effect<Agent, ConfigError, Lm> => {
+  const { historyK = null, memory } = config
+  const agent = recallingAgent(
+    {
       type,
-      lm: yield* Lm,
       settings: config,
       contentOf: ({ message }) => message,
       recall: ({ recollection }, observation) => recollection.history(observation, historyK),
       endEpisode: ({ recollection }) => Effect.as(recollection.end, []),
-    } satisfies RecallingAgentOptions
-    return recallingAgent(options, config.memory ?? HistoryList.make(), true)
-  })
+    },
+    memory ?? HistoryList.make(),
+  )
+  return Effect.andThen(checkCount(type, "history_k", historyK), agent)
+}

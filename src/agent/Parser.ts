@@ -49,11 +49,9 @@ export interface ParserOptions {
 export const parsed = (action: string, reward = 0): ParseResult => ({ _tag: "Parsed", action, reward })
 
 /** The result for an answer without an action, with the feedback for the model. */
-export const refused = (feedback: string, reward = defaultPenalty): ParseResult => ({
-  _tag: "Failed",
-  feedback,
-  reward,
-})
+export const refused = (feedback: string, reward = defaultPenalty): ParseResult => {
+  return { _tag: "Failed", feedback, reward }
+}
 
 const fails = ({ penalty = defaultPenalty, feedback }: ParserOptions, defaultFeedback: string): ParseResult =>
   refused(feedback ?? defaultFeedback, penalty)
@@ -123,12 +121,12 @@ export const json = <S extends Schema.Codec<unknown, unknown>>(
     let wrong: string | undefined
     // The last JSON that fits the Schema is the model's final answer.
     for (const candidate of jsonIn(text).toReversed()) {
-      const decoded = decode(candidate.value)
+      const decoded = decode(candidate)
       if (Result.isSuccess(decoded)) {
-        const done = action === undefined ? JSON.stringify(candidate.value) : action(decoded.success)
+        const done = action === undefined ? JSON.stringify(candidate) : action(decoded.success)
         return parsed(done, options.reward)
       }
-      wrong ??= `${oneLine(decoded.failure.message.replace(/\s*\n\s*at /g, " at "))}; found ${display(candidate.value)}`
+      wrong ??= `${oneLine(decoded.failure.message.replace(/\s*\n\s*at /g, " at "))}; found ${display(candidate)}`
     }
     return fails(
       options,
@@ -137,24 +135,20 @@ export const json = <S extends Schema.Codec<unknown, unknown>>(
   }
 }
 
-/** A JSON value, with its text, that was found within a longer text. */
-interface JsonValue {
-  readonly value: unknown
-}
-
-const read = (text: string): ReadonlyArray<JsonValue> => {
+/** Gives the value of a text of JSON as the only element; no element if the text is not JSON. */
+const read = (text: string): ReadonlyArray<unknown> => {
   try {
-    return [{ value: JSON.parse(text) }]
+    return [JSON.parse(text)]
   } catch {
     return []
   }
 }
 
 /** Gives the value of the text if the whole text is JSON, or else the objects and arrays within it, in their order. */
-const jsonIn = (text: string): ReadonlyArray<JsonValue> => {
+const jsonIn = (text: string): ReadonlyArray<unknown> => {
   const all = read(text)
   if (all.length > 0) return all
-  const values: Array<JsonValue> = []
+  const values: Array<unknown> = []
   // The search takes quadratic time for unclosed brackets, so it stops after this number of brackets.
   let left = 200
   for (let at = 0; at < text.length && left > 0; at++) {
@@ -195,16 +189,15 @@ const closing = (text: string, from: number): number | undefined => {
 export const orElse =
   (first: Parser, ...others: ReadonlyArray<Parser>): Parser =>
   (text) => {
-    let failed: ParseResult | undefined
+    const feedback: Array<string> = []
+    let penalty = Infinity
     for (const parser of [first, ...others]) {
       const result = parser(text)
       if (result._tag === "Parsed") return result
-      failed =
-        failed?._tag === "Failed"
-          ? refused(`${failed.feedback} Or: ${result.feedback}`, Math.min(failed.reward, result.reward))
-          : result
+      feedback.push(result.feedback)
+      penalty = Math.min(penalty, result.reward)
     }
-    return failed ?? refused("There is no form to answer in.")
+    return refused(feedback.join(" Or: "), penalty)
   }
 
 /** Changes the action of a parser; the function may also give a `ParseResult`, to refuse the action or reward it. */

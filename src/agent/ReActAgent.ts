@@ -1,28 +1,18 @@
-import { Effect } from "effect"
-import type { ConfigError } from "../config/Config.ts"
-import { isPlain } from "../config/Config.ts"
+import type { Effect } from "effect"
+import { type ConfigError, isPlain } from "../config/Config.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
-import { Lm } from "../lm/Lm.ts"
+import type { Lm } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"
-import { type AgentSettings, type ToolFormat, nativeTools } from "./Conversation.ts"
-import { checkCount, checkNames } from "./internal/agents.ts"
-import { conversationAgent } from "./internal/conversationAgent.ts"
-import * as KeyValueMemory from "./memory/KeyValueMemory.ts"
-import type { Memory } from "./memory/Memory.ts"
+import { type ToolFormat, nativeTools } from "./Conversation.ts"
+import { conversationAgent, type ConversationAgentConfig, notesTools } from "./internal/conversationAgent.ts"
 import { map, type Parser, parsed, type ParserOptions, refused } from "./Parser.ts"
 import type { Tool } from "./Tool.ts"
 
-export interface ReActAgentConfig extends Omit<AgentSettings, "parser"> {
+export interface ReActAgentConfig extends ConversationAgentConfig {
   /** The tools that the agent runs itself. The model calls them in an action line: `Action: add[{"a": 1, "b": 2}]`. */
   readonly tools?: ReadonlyArray<Tool>
-  /** The number of calls of the model for one action, 8 by default. */
-  readonly maxCalls?: number
   /** Parses the text after `Action:`; by default the action is that text, or the content of `finish[…]`. */
   readonly parser?: Parser
-  /** The memory of earlier episodes; by default the agent has none. */
-  readonly memory?: Memory | null
-  /** The number of memory entries in the first prompt of an episode; null stands for all entries, 0 for none. */
-  readonly historyK?: number | null
 }
 
 export const type = "react_agent"
@@ -123,26 +113,20 @@ const instructions = (tools: ReadonlyArray<ToolSpec>): string => {
  * const agent = yield* ReActAgent.make({ model: "vllm:small", tools: [lookup] })
  * ```
  */
-export const make = (config: ReActAgentConfig): Effect.Effect<Agent, ConfigError, Lm> =>
-  Effect.gen(function* () {
-    const { tools = [], maxCalls = 8, memory = null, historyK = null, parser } = config
-    yield* checkCount(type, "max_calls", maxCalls, 1)
-    yield* checkCount(type, "history_k", historyK)
-    yield* checkNames(type, tools)
-    // The tools by which the model reads and writes its notes are called in action lines, too.
-    const notes = memory?.type === KeyValueMemory.type ? KeyValueMemory.tools(memory, true) : []
-    const all = [...notes, ...tools].map(({ spec }) => spec)
-    const { systemPrompt = null } = config
-    const settings: AgentSettings = {
+export const make = (config: ReActAgentConfig): Effect.Effect<Agent, ConfigError, Lm> => {
+  const { tools = [], memory = null, systemPrompt, parser = finished } = config
+  // The tools by which the model reads and writes its notes are called in action lines, too.
+  const specs = [...notesTools(memory, true), ...tools].map(({ spec }) => spec)
+  return conversationAgent({
+    type,
+    config: {
       ...config,
-      systemPrompt:
-        systemPrompt === null || systemPrompt === "" ? instructions(all) : `${systemPrompt}\n\n${instructions(all)}`,
-      parser: map(action(), parser ?? finished),
+      systemPrompt: [...(systemPrompt ? [systemPrompt] : []), instructions(specs)].join("\n\n"),
+      parser: map(action(), parser),
       // Stop the model before it writes the observation itself.
       stop: [...new Set([...(config.stop ?? []), "\nObservation:"])],
-    }
-    const lm = yield* Lm
-    const conversation = { tools, maxCalls, format: formatOf(all) }
-    const present = (observation: string): string => `Observation: ${observation}`
-    return conversationAgent({ type, lm, settings, conversation, memory, historyK, present }, true)
+    },
+    format: formatOf(specs),
+    present: (observation) => `Observation: ${observation}`,
   })
+}

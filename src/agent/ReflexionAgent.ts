@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { ConfigError } from "../config/Config.ts"
 import type { ChatMessage } from "../lm/Chat.ts"
-import { CallContext, Lm, type LmService } from "../lm/Lm.ts"
+import { CallContext, type Lm } from "../lm/Lm.ts"
 import type { Agent, AgentFailure, ModelCall } from "./Agent.ts"
 import * as Conversation from "./Conversation.ts"
 import { checkCount } from "./internal/agents.ts"
@@ -54,17 +54,15 @@ export const make = (config: ReflexionAgentConfig): Effect.Effect<Agent, ConfigE
     const { enableReflection = true, reflectOnFailureOnly = false, failureThreshold = 1 } = config
     yield* checkCount(type, "history_k", historyK)
     yield* checkCount(type, "max_reflections_in_prompt", maxReflectionsInPrompt)
-    const lm = yield* Lm
 
     const mustReflect = ({ training, recollection }: Remembering): boolean => {
       if (!training || !enableReflection || recollection.trajectory().length === 0) return false
       return !reflectOnFailureOnly || recollection.score() < failureThreshold
     }
 
-    return recallingAgent(
+    return yield* recallingAgent(
       {
         type,
-        lm,
         settings: { ...config, systemPrompt: config.agentSystemPrompt ?? config.systemPrompt ?? null },
         contentOf: (feedback) => ({ ...feedback }),
         recall: ({ memory, recollection }, observation) =>
@@ -76,12 +74,11 @@ export const make = (config: ReflexionAgentConfig): Effect.Effect<Agent, ConfigE
         // The reset comes last: if the call of the model fails, nothing has changed, and `endEpisode` can be called again.
         endEpisode: (remembering) =>
           remembering.recollection.end.pipe(
-            Effect.andThen(Effect.suspend(() => (mustReflect(remembering) ? reflect(config, lm, remembering) : none))),
+            Effect.andThen(Effect.suspend(() => (mustReflect(remembering) ? reflect(config, remembering) : none))),
             Effect.tap(() => Effect.sync(remembering.recollection.reset)),
           ),
       },
       config.memory ?? Reflections.make(),
-      true,
     )
   })
 
@@ -90,17 +87,13 @@ const none = Effect.succeed<ReadonlyArray<ModelCall>>([])
 /** Asks the model for a reflection on the episode, and adds it to the memory unless it is empty or incomplete. */
 const reflect = (
   config: ReflexionAgentConfig,
-  lm: LmService,
-  { memory, recollection }: Remembering,
+  { lm, memory, recollection }: Remembering,
 ): Effect.Effect<ReadonlyArray<ModelCall>, AgentFailure> =>
   Effect.gen(function* () {
     const messages = reflectionMessages(config, recollection.trajectory(), recollection.score())
-    const context = yield* CallContext
-    const completion = yield* Effect.provideService(
-      lm.complete({ ...Conversation.requestOf(config), messages }),
-      CallContext,
-      { ...context, purpose: "reflection" },
-    )
+    const context = { ...(yield* CallContext), purpose: "reflection" } as const
+    const request = { ...Conversation.requestOf(config), messages }
+    const completion = yield* Effect.provideService(lm.complete(request), CallContext, context)
     const incomplete = Conversation.isIncomplete(completion, config)
     const reflection = completion.content.trim()
     const filtered = completion.finishReason === "content_filter"
@@ -110,17 +103,8 @@ const reflect = (
     } else {
       yield* memory.add(entry("Reflection", reflection))
     }
-    const call: ModelCall = {
-      purpose: "reflection",
-      target: "internal",
-      loopIndex: 0,
-      messages,
-      completion,
-      toolResults: [],
-      parsed: null,
-      incomplete,
-    }
-    return [call]
+    const kind = { purpose: "reflection", target: "internal", loopIndex: 0 } as const
+    return [{ ...kind, messages, completion, toolResults: [], parsed: null, incomplete }]
   })
 
 const reflectionMessages = (

@@ -1,24 +1,12 @@
-import { Effect } from "effect"
+import type { Effect } from "effect"
 import type { ConfigError } from "../config/Config.ts"
-import { Lm } from "../lm/Lm.ts"
+import type { Lm } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"
-import type { AgentSettings } from "./Conversation.ts"
-import { checkCount, checkNames } from "./internal/agents.ts"
-import { conversationAgent } from "./internal/conversationAgent.ts"
-import type { Memory } from "./memory/Memory.ts"
-import type { Tool } from "./Tool.ts"
+import { conversationAgent, type ConversationAgentConfig } from "./internal/conversationAgent.ts"
 
-export interface ToolAgentConfig extends AgentSettings {
-  /** The tools that the agent runs itself. The model continues with their results. */
-  readonly tools?: ReadonlyArray<Tool>
-  /** The number of calls of the model for one action, 8 by default. */
-  readonly maxCalls?: number
-  /** Whether the last of these calls forbids tools; true by default. */
+export interface ToolAgentConfig extends ConversationAgentConfig {
+  /** Whether the last of the `maxCalls` calls forbids tools; true by default. */
   readonly shotClock?: boolean
-  /** The memory of earlier episodes; by default the agent has none. */
-  readonly memory?: Memory | null
-  /** The number of memory entries in the first prompt of an episode; null stands for all entries, 0 for none. */
-  readonly historyK?: number | null
 }
 
 export const type = "tool_agent"
@@ -34,13 +22,4 @@ export const type = "tool_agent"
  * ```
  */
 export const make = (config: ToolAgentConfig): Effect.Effect<Agent, ConfigError, Lm> =>
-  Effect.gen(function* () {
-    const { tools = [], maxCalls = 8, shotClock = true, memory = null, historyK = null } = config
-    yield* checkCount(type, "max_calls", maxCalls, 1)
-    yield* checkCount(type, "history_k", historyK)
-    yield* checkNames(type, tools)
-    const conversation = { tools, maxCalls, shotClock }
-    const lm = yield* Lm
-    const present = (observation: string): string => observation
-    return conversationAgent({ type, lm, settings: config, conversation, memory, historyK, present }, true)
-  })
+  conversationAgent({ type, config, shotClock: config.shotClock ?? true })

@@ -6,6 +6,11 @@ import type { AgentError } from "../AgentError.ts"
 import { holding } from "../memory/entries.ts"
 import type { Memory, MemoryEntry } from "../memory/Memory.ts"
 
+/** Reflections are not history: they have their own place in a prompt. */
+const isHistory = (type: string): boolean => type !== "Reflection"
+
+export type Recollection = ReturnType<typeof makeRecollection>
+
 /**
  * Turns an episode into memory entries, and memory entries into the history of a prompt.
  *
@@ -13,33 +18,11 @@ import type { Memory, MemoryEntry } from "../memory/Memory.ts"
  * however often an answer to it could not be parsed. In training, entries go to the memory; in evaluation they stay here,
  * and prompts look the same.
  */
-export interface Recollection {
-  readonly reset: () => void
-  /** Begins a step with its observation. */
-  readonly begin: (observation: string) => void
-  /** Adds the entries of the step. */
-  readonly step: (result: StepResult) => Effect.Effect<void, AgentError>
-  /** Adds the last observation of the episode, which has no action. */
-  readonly end: Effect.Effect<void, AgentError>
-  /**
-   * Gives the last `limit` entries (null: all), or, with a memory that compares, the entries most similar to `query`
-   * and then the entries of this episode.
-   */
-  readonly history: (query: string, limit: number | null) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
-  /** Gives the entries of this episode. */
-  readonly trajectory: () => ReadonlyArray<MemoryEntry>
-  /** Gives the sum of the feedback scores in this episode. */
-  readonly score: () => number
-}
-
-/** Reflections are not history: they have their own place in a prompt. */
-const isHistory = (type: string): boolean => type !== "Reflection"
-
 export const makeRecollection = (
   memory: Memory,
   training: boolean,
   contentOf: (feedback: Feedback) => MemoryEntry["content"],
-): Recollection => {
+) => {
   let trajectory: Array<MemoryEntry> = []
   /** The observation of the current step, which becomes an entry when the step is over; "" if there is none. */
   let pending = ""
@@ -52,15 +35,17 @@ export const makeRecollection = (
     })
 
   return {
-    reset: () => {
+    reset: (): void => {
       trajectory = []
       pending = ""
       score = 0
     },
-    begin: (observation) => {
+    /** Begins a step with its observation. */
+    begin: (observation: string): void => {
       pending = observation
     },
-    step: ({ action, observation, feedback }) =>
+    /** Adds the entries of the step. */
+    step: ({ action, observation, feedback }: StepResult) =>
       Effect.gen(function* () {
         if (pending !== "") yield* add("Observation", pending)
         pending = observation ?? ""
@@ -69,22 +54,26 @@ export const makeRecollection = (
         score += feedback.score
         yield* add("Feedback", contentOf(feedback))
       }),
+    /** Adds the last observation of the episode, which has no action. */
     end: Effect.suspend(() => {
       if (pending === "") return Effect.void
       const last = pending
       pending = ""
       return add("Observation", last)
     }),
-    history: (query, limit) => {
+    /**
+     * Gives the last `limit` entries (null: all), or, with a memory that compares, the entries most similar to `query`
+     * and then the entries of this episode.
+     */
+    history: (query: string, limit: number | null): Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError> => {
       const about = { query, limit, where: isHistory }
       if (memory.recalls === "similar") {
         const past = memory.recall({ ...about, except: new Set(trajectory) })
         return limit === 0 ? past : Effect.map(past, (past) => [...past, ...trajectory])
       }
       const recalled = memory.recall(about)
-      if (trajectory.length === 0 || limit === 0) return recalled
       // In training, the memory already holds the entries of this episode.
-      if (training) return recalled
+      if (training || trajectory.length === 0 || limit === 0) return recalled
       // Apply the memory's limit as if it held the entries of this episode.
       const most = Math.min(limit ?? Infinity, memory.maxLength ?? Infinity)
       return Effect.map(recalled, (past) => {
@@ -92,7 +81,9 @@ export const makeRecollection = (
         return all.slice(Math.max(0, all.length - most))
       })
     },
-    trajectory: () => trajectory,
+    /** Gives the entries of this episode. */
+    trajectory: (): ReadonlyArray<MemoryEntry> => trajectory,
+    /** Gives the sum of the feedback scores in this episode. */
     score: () => score,
   }
 }

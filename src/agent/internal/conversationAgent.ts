@@ -1,44 +1,60 @@
 /** Makes the agents whose episode is one conversation: the tool and ReAct agents. */
 import { Effect } from "effect"
-import type { LmService } from "../../lm/Lm.ts"
+import { Lm, type LmService } from "../../lm/Lm.ts"
 import type { Agent, AgentFailure, AgentInput, Turn } from "../Agent.ts"
 import * as Conversation from "../Conversation.ts"
 import * as KeyValueMemory from "../memory/KeyValueMemory.ts"
 import type { Memory } from "../memory/Memory.ts"
-import { memoryFor } from "./agents.ts"
-import { makeRecollection, promptOf, type Recollection } from "./Recollection.ts"
+import type { Tool } from "../Tool.ts"
+import { checkCount, checkNames, memoryFor } from "./agents.ts"
+import { makeRecollection, promptOf } from "./Recollection.ts"
+
+/** The settings of an agent that may call the model several times for one action, and may remember earlier episodes. */
+export interface ConversationAgentConfig extends Conversation.AgentSettings {
+  /** The tools that the agent runs itself. The model continues with their results. */
+  readonly tools?: ReadonlyArray<Tool>
+  /** The number of calls of the model for one action, 8 by default. */
+  readonly maxCalls?: number
+  /** The memory of earlier episodes; by default the agent has none. */
+  readonly memory?: Memory | null
+  /** The number of memory entries in the first prompt of an episode; null stands for all entries, 0 for none. */
+  readonly historyK?: number | null
+}
 
 interface ConversationAgentOptions {
   readonly type: string
-  readonly lm: LmService
-  readonly settings: Conversation.AgentSettings
-  readonly conversation: Pick<Conversation.ConversationOptions, "tools" | "maxCalls" | "shotClock" | "format">
-  /** The memory of earlier episodes; null if the agent has none. */
-  readonly memory: Memory | null
-  readonly historyK: number | null
-  /** Converts an observation to the text that the model reads. */
-  readonly present: (observation: string) => string
+  readonly config: ConversationAgentConfig
+  readonly shotClock?: boolean
+  readonly format?: Conversation.ToolFormat
+  /** Converts an observation to the text that the model reads; by default it is that text. */
+  readonly present?: (observation: string) => string
 }
 
 /**
  * Makes an agent whose episode is one conversation: the first prompt holds the recalled entries of earlier episodes, and
  * later messages are appended. So each prompt of an episode begins with the one before it.
  */
-export const conversationAgent = (options: ConversationAgentOptions, training: boolean): Agent => {
-  const { type, lm, settings, memory, historyK, present } = options
+export const conversationAgent = Effect.fnUntraced(function* (options: ConversationAgentOptions) {
+  const { type, config } = options
+  yield* checkCount(type, "max_calls", config.maxCalls, 1)
+  yield* checkCount(type, "history_k", config.historyK)
+  yield* checkNames(type, config.tools ?? [])
+  return build(options, yield* Lm, config.memory ?? null, true)
+})
+
+const build = (options: ConversationAgentOptions, lm: LmService, memory: Memory | null, training: boolean): Agent => {
+  const { type, config, present = (observation) => observation, ...conversationOptions } = options
+  const { tools = [], maxCalls = 8, historyK = null } = config
   const own = memory === null || training ? memory : memory.readOnly
-  const { tools = [] } = options.conversation
-  // With this memory, the model reads and writes its notes itself, by calling tools.
-  const notes = own?.type === KeyValueMemory.type ? KeyValueMemory.tools(own, training) : []
   const conversation = Conversation.make({
     agent: type,
-    settings,
+    settings: config,
     lm,
-    ...options.conversation,
-    tools: [...notes, ...tools],
+    maxCalls,
+    tools: [...notesTools(own, training), ...tools],
+    ...conversationOptions,
   })
-  const recollection: Recollection | null =
-    own === null ? null : makeRecollection(own, training, ({ message }) => message)
+  const recollection = own === null ? null : makeRecollection(own, training, ({ message }) => message)
   /** Whether the next input comes from the env; if false, it is the feedback on a failed parse. */
   let isObservation = true
 
@@ -54,17 +70,13 @@ export const conversationAgent = (options: ConversationAgentOptions, training: b
     if (input._tag === "ToolResults") return conversation.answer(input.results)
     return Effect.suspend(() => promptFor(input.text)).pipe(
       Effect.flatMap((text) => conversation.say(text, input.tools)),
-      Effect.tap(() =>
-        Effect.sync(() => {
-          isObservation = false
-        }),
-      ),
+      Effect.tap(() => Effect.sync(() => (isObservation = false))),
     )
   }
 
   return {
     type,
-    model: settings.model,
+    model: config.model,
     training,
     memory: own,
     reset: Effect.sync(() => {
@@ -81,7 +93,11 @@ export const conversationAgent = (options: ConversationAgentOptions, training: b
     endEpisode: recollection === null ? Effect.succeed([]) : Effect.as(recollection.end, []),
     cloneForEpisode: (clone) =>
       memory === null
-        ? Effect.sync(() => conversationAgent(options, clone.training))
-        : Effect.map(memoryFor(memory, clone), (memory) => conversationAgent({ ...options, memory }, clone.training)),
+        ? Effect.sync(() => build(options, lm, null, clone.training))
+        : Effect.map(memoryFor(memory, clone), (memory) => build(options, lm, memory, clone.training)),
   }
 }
+
+/** Gives the tools by which the model itself reads and writes its notes, if the memory is one of notes. */
+export const notesTools = (memory: Memory | null, training: boolean): ReadonlyArray<Tool> =>
+  memory?.type === KeyValueMemory.type ? KeyValueMemory.tools(memory, training) : []

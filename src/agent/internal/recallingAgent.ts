@@ -1,6 +1,6 @@
 /** Makes the agents that begin a new conversation at every observation: the history and Reflexion agents. */
 import { Effect } from "effect"
-import type { LmService } from "../../lm/Lm.ts"
+import { Lm, type LmService } from "../../lm/Lm.ts"
 import type { Feedback } from "../../task/Feedback.ts"
 import type { Agent, AgentFailure, ModelCall } from "../Agent.ts"
 import * as Conversation from "../Conversation.ts"
@@ -8,16 +8,16 @@ import type { Memory, MemoryEntry } from "../memory/Memory.ts"
 import { memoryFor, withoutTools } from "./agents.ts"
 import { makeRecollection, promptOf, type Recollection } from "./Recollection.ts"
 
-/** The memory of an agent (read-only outside of training), and the recollection of its current episode. */
+/** The model and the memory of an agent (read-only outside of training), and the recollection of its current episode. */
 export interface Remembering {
+  readonly lm: LmService
   readonly memory: Memory
   readonly training: boolean
   readonly recollection: Recollection
 }
 
-export interface RecallingAgentOptions {
+interface RecallingAgentOptions {
   readonly type: string
-  readonly lm: LmService
   readonly settings: Conversation.AgentSettings
   /** Converts a feedback to the content of its memory entry. */
   readonly contentOf: (feedback: Feedback) => MemoryEntry["content"]
@@ -32,12 +32,15 @@ export interface RecallingAgentOptions {
 /**
  * Makes an agent that begins a new conversation at every observation, with a prompt that shows recalled memory entries.
  */
-export const recallingAgent = (options: RecallingAgentOptions, memory: Memory, training: boolean): Agent => {
-  const { type, lm, settings, contentOf, recall, endEpisode } = options
+export const recallingAgent = (options: RecallingAgentOptions, memory: Memory): Effect.Effect<Agent, never, Lm> =>
+  Effect.map(Lm, (lm) => build(options, lm, memory, true))
+
+const build = (options: RecallingAgentOptions, lm: LmService, memory: Memory, training: boolean): Agent => {
+  const { type, settings, contentOf, recall, endEpisode } = options
   const own = training ? memory : memory.readOnly
   const conversation = Conversation.make({ agent: type, settings, lm })
   const recollection = makeRecollection(own, training, contentOf)
-  const remembering = { memory: own, training, recollection }
+  const remembering = { lm, memory: own, training, recollection }
   return {
     type,
     model: settings.model,
@@ -60,6 +63,6 @@ export const recallingAgent = (options: RecallingAgentOptions, memory: Memory, t
       }),
     endEpisode: Effect.suspend(() => endEpisode(remembering)),
     cloneForEpisode: (clone) =>
-      Effect.map(memoryFor(memory, clone), (memory) => recallingAgent(options, memory, clone.training)),
+      Effect.map(memoryFor(memory, clone), (memory) => build(options, lm, memory, clone.training)),
   }
 }

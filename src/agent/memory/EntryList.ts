@@ -2,19 +2,10 @@
 import type { MemoryEntry } from "./Memory.ts"
 
 /**
- * A list of entries that forgets the oldest entry beyond `maxLength` (null: no limit). Forgotten entries are skipped,
- * and removed together from time to time, so adding an entry takes constant time on average.
+ * Makes a list of entries that forgets the oldest entry beyond `maxLength` (null: no limit). Forgotten entries are
+ * skipped, and removed together from time to time, so adding an entry takes constant time on average.
  */
-export interface EntryList {
-  readonly length: () => number
-  /** Adds an entry, and gives the entry that is forgotten because of it; undefined if none is. */
-  readonly add: (entry: MemoryEntry) => MemoryEntry | undefined
-  /** Gives the last `limit` entries (null: all) whose type passes the filter, as a new array. */
-  readonly last: (limit: number | null, where?: (type: string) => boolean) => ReadonlyArray<MemoryEntry>
-  readonly clear: () => void
-}
-
-export const entryList = (maxLength: number | null): EntryList => {
+export const entryList = (maxLength: number | null) => {
   let items: Array<MemoryEntry> = []
   let first = 0
 
@@ -30,11 +21,13 @@ export const entryList = (maxLength: number | null): EntryList => {
 
   return {
     length: () => items.length - first,
-    add: (entry) => {
+    /** Adds an entry, and gives the entry that is forgotten because of it; undefined if none is. */
+    add: (entry: MemoryEntry): MemoryEntry | undefined => {
       items.push(entry)
       return maxLength !== null && items.length - first > maxLength ? forgetFirst() : undefined
     },
-    last: (limit, where) => {
+    /** Gives the last `limit` entries (null: all) whose type passes the filter, as a new array. */
+    last: (limit: number | null, where?: (type: string) => boolean): ReadonlyArray<MemoryEntry> => {
       if (where === undefined) return items.slice(limit === null ? first : Math.max(first, items.length - limit))
       const latest: Array<MemoryEntry> = []
       for (let at = items.length - 1; at >= first && (limit === null || latest.length < limit); at--) {
@@ -42,7 +35,7 @@ export const entryList = (maxLength: number | null): EntryList => {
       }
       return latest.reverse()
     },
-    clear: () => {
+    clear: (): void => {
       items = []
       first = 0
     },

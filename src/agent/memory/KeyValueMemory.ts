@@ -46,11 +46,8 @@ const store = (maxLength: number | null): MemoryStore => {
       notes.delete(key)
       if (value === null) return
       notes.set(key, entry)
-      if (maxLength === null || notes.size <= maxLength) return
-      for (const oldest of notes.keys()) {
-        notes.delete(oldest)
-        break
-      }
+      const [oldest] = notes.keys()
+      if (maxLength !== null && notes.size > maxLength) notes.delete(oldest)
     },
     recall: ({ limit, where, except }) =>
       Effect.sync(() => {

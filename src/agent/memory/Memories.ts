@@ -16,6 +16,7 @@ import * as EmbeddingMemory from "./EmbeddingMemory.ts"
 import { Embeddings } from "./Embeddings.ts"
 import * as HistoryList from "./HistoryList.ts"
 import * as KeyValueMemory from "./KeyValueMemory.ts"
+import type { Memory } from "./Memory.ts"
 import { type DecodedMemory, make as makeKind, type MemoryKind } from "./MemoryKind.ts"
 import * as Reflections from "./Reflections.ts"
 
@@ -68,24 +69,18 @@ export const MemoryConfig = Schema.Union([
 ])
 export type MemoryConfig = typeof MemoryConfig.Type
 
+const plainKind = <S extends Schema.Codec<unknown, unknown>>(
+  type: string,
+  schema: S,
+  make: (config: S["Type"]) => Memory,
+): MemoryKind => makeKind({ type, schema, make: (config) => Effect.sync(() => make(config)) })
+
 /** The built-in kinds. */
 export const builtIn: ReadonlyArray<MemoryKind> = [
-  makeKind({
-    type: HistoryList.type,
-    schema: HistoryListConfig,
-    make: (config) => Effect.sync(() => HistoryList.make(config)),
-  }),
-  makeKind({
-    type: Reflections.type,
-    schema: ReflectionsConfig,
-    make: (config) => Effect.sync(() => Reflections.make(config)),
-  }),
-  makeKind({
-    type: KeyValueMemory.type,
-    schema: KeyValueConfig,
-    make: (config) => Effect.sync(() => KeyValueMemory.make(config)),
-  }),
-  makeKind({ type: Bm25Memory.type, schema: Bm25Config, make: (config) => Effect.sync(() => Bm25Memory.make(config)) }),
+  plainKind(HistoryList.type, HistoryListConfig, HistoryList.make),
+  plainKind(Reflections.type, ReflectionsConfig, Reflections.make),
+  plainKind(KeyValueMemory.type, KeyValueConfig, KeyValueMemory.make),
+  plainKind(Bm25Memory.type, Bm25Config, Bm25Memory.make),
   makeKind({
     type: EmbeddingMemory.type,
     schema: EmbeddingsConfig,
@@ -105,7 +100,6 @@ export const decode = (config: Plain, from: DecodeOptions): Effect.Effect<Decode
     const kind = kinds.find((candidate) => candidate.type === type)
     if (kind !== undefined) return kind.decode(config, from)
     const names = kinds.map(({ type }) => type)
-    return Effect.fail(
-      ConfigError.at(from, "_type", `unknown kind of memory ${display(type)}; ${choiceHint(type, names)}`),
-    )
+    const problem = `unknown kind of memory ${display(type)}; ${choiceHint(type, names)}`
+    return Effect.fail(ConfigError.at(from, "_type", problem))
   })

@@ -17,7 +17,7 @@ const { argMax, huber, mean, stopGradient, sub } = Graph
 
 // --- Config ---
 
-export interface DdqnOptions extends Learner.LearningOptions, Learner.ExplorationOptions, Model.NetworkOptions {
+export interface DdqnOptions extends Learner.LearningOptions, Learner.ExplorationOptions {
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"
   /** The learning rate of Adam. @default 0.001 */

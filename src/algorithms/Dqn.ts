@@ -8,12 +8,13 @@ import * as Model from "../model/Model.ts"
 
 const { abs, argMax, huber, mean, sub } = Graph
 
-// --- Config ---
-
 /**
  * Deep Q-learning with a replay buffer (Mnih et al. 2015), and improvements that Rainbow (Hessel et al. 2018,
  * arXiv:1710.02298) combines, each with a setting: double Q-learning, dueling networks, prioritised replay, n-step targets.
  */
+
+// --- Config ---
+
 export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOptions, Model.NetworkOptions {
   /** The number of transitions that the replay buffer holds. @default 100000 */
   readonly bufferSize?: number

@@ -13,12 +13,13 @@ import * as Model from "../model/Model.ts"
 
 const { clip, exp, mean, mul, neg, slice, state } = Graph
 
-// --- Config ---
-
 /**
  * Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): a squashed Gaussian policy whose entropy adds to its
  * return, two critics of which the smaller value counts, and a temperature that keeps the entropy at a target.
  */
+
+// --- Config ---
+
 export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions {
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"

@@ -12,12 +12,13 @@ import * as Model from "../model/Model.ts"
 
 const { add, clip, mean, mul, tanh } = Graph
 
-// --- Config ---
-
 /**
  * Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018, arXiv:1802.09477): two critics of which the
  * smaller value counts, noise on target actions, and an actor that learns less often than its critics.
  */
+
+// --- Config ---
+
 export interface Td3Options extends Learner.ReplayOptions, Model.NetworkOptions {
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"

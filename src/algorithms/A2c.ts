@@ -45,16 +45,11 @@ export type A2cConfig = typeof A2cConfig.Type
 
 const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
+  const { nsteps: steps, noiseRepeat, sequence } = config
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
-  const rollout = Learner.experience({
-    name: "a2c",
-    task,
-    actor: network,
-    steps: config.nsteps,
-    noiseRepeat: config.noiseRepeat,
-    returns: Learner.generalisedAdvantages(config),
-  })
-  return yield* Learner.rolloutLearner(Learner.withMemory(rollout, config.sequence), {
+  const returns = Learner.generalisedAdvantages(config)
+  const rollout = Learner.experience({ name: "a2c", task, actor: network, steps, noiseRepeat, returns })
+  return yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
     learningRate: Learner.learningRateOf(config),
     phases: [
       a2cPhase(config, ({ batch, weights, recall }) =>
@@ -104,8 +99,4 @@ export const a2cPhase = <C>(
  * Train.run({ env: CartPole.env, numEnvs: 16, algorithm: A2c.make({ nsteps: 8 }), totalSteps: 500_000 })
  * ```
  */
-export const make: (options?: A2cOptions) => Algorithm.Algorithm = Algorithm.define({
-  name: "a2c",
-  config: A2cConfig,
-  setup,
-}).make
+export const make: Algorithm.Make<A2cOptions> = Algorithm.define({ name: "a2c", config: A2cConfig, setup }).make

@@ -88,22 +88,17 @@ const curiosityModels = (config: CuriosityConfig, { observationSpace, actionSpac
 
 const setup = Effect.fnUntraced(function* (settings: CuriosityConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
+  const { nsteps: steps, noiseRepeat, sequence } = config
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const models = yield* Learner.build(() => curiosityModels(config, task))
-  const plain = Learner.experience({
-    name: "curiosity",
-    task,
-    actor: network,
-    steps: config.nsteps,
-    noiseRepeat: config.noiseRepeat,
-    returns: Learner.generalisedAdvantages(config),
-  })
+  const returns = Learner.generalisedAdvantages(config)
+  const plain = Learner.experience({ name: "curiosity", task, actor: network, steps, noiseRepeat, returns })
   const bonus: Learner.Bonus<Learner.BaseColumns & Learner.BonusColumns> = {
     parameters: models.parameters,
     surprise: (rows) => models.evaluate(rows).error,
     reward: { kind: "added", coefficient: config.curiosityCoefficient },
   }
-  return yield* Learner.rolloutLearner(Learner.withBonus(Learner.withMemory(plain, config.sequence), bonus), {
+  return yield* Learner.rolloutLearner(Learner.withBonus(Learner.withMemory(plain, sequence), bonus), {
     learningRate: Learner.learningRateOf(config),
     phases: [
       a2cPhase(config, (minibatch) => {
@@ -123,7 +118,7 @@ const setup = Effect.fnUntraced(function* (settings: CuriosityConfig, task: Algo
  * Train.run({ env: MountainCar.env, numEnvs: 16, algorithm: Curiosity.make(), totalSteps: 1_000_000 })
  * ```
  */
-export const make: (options?: CuriosityOptions) => Algorithm.Algorithm = Algorithm.define({
+export const make: Algorithm.Make<CuriosityOptions> = Algorithm.define({
   name: "curiosity",
   config: CuriosityConfig,
   setup,

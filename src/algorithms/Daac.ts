@@ -51,6 +51,7 @@ type Rows = Learner.Minibatch<Learner.ColumnsOf<Model.ActorCriticKept>>
 
 const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
+  const { nsteps: steps, noiseRepeat, sequence } = config
   const { actionSpace } = task
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config, separate: true }))
   const advantageHead = Layers.linear(
@@ -59,14 +60,9 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
     1,
     Initialisers.orthogonal(1),
   )
-  const rollout = Learner.experience({
-    name: "daac",
-    task,
-    actor: { ...network, parameters: { ...network.parameters, ...advantageHead.parameters } },
-    steps: config.nsteps,
-    noiseRepeat: config.noiseRepeat,
-    returns: Learner.generalisedAdvantages(config),
-  })
+  const actor = { ...network, parameters: { ...network.parameters, ...advantageHead.parameters } }
+  const returns = Learner.generalisedAdvantages(config)
+  const rollout = Learner.experience({ name: "daac", task, actor, steps, noiseRepeat, returns })
 
   /** The loss of the policy: L_clip − c_e H + c_a E[(Â(s, a) − A)²], where the policy's network predicts the advantage Â. */
   const policyLoss = ({ batch, weights, recall }: Rows): Learner.Loss => {
@@ -98,7 +94,7 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
     loss,
     optimiser: ({ size, learningRate }) => Optimisers.adam({ size, learningRate, epsilon: config.adamEpsilon }),
   })
-  return yield* Learner.rolloutLearner(Learner.withMemory(rollout, config.sequence), {
+  return yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
     learningRate: Learner.learningRateOf(config),
     phases: [phase("policy", config.epochs, policyLoss), phase("value", config.valueEpochs, criticLoss)],
   })
@@ -112,8 +108,4 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
  * Train.run({ env: CartPole.env, algorithm: Daac.make({ valueEpochs: 5 }), totalSteps: 200_000 })
  * ```
  */
-export const make: (options?: DaacOptions) => Algorithm.Algorithm = Algorithm.define({
-  name: "daac",
-  config: DaacConfig,
-  setup,
-}).make
+export const make: Algorithm.Make<DaacOptions> = Algorithm.define({ name: "daac", config: DaacConfig, setup }).make

@@ -114,8 +114,4 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
  * Train.run({ env: CartPole.env, numEnvs: 16, algorithm: Ddqn.make({ dueling: true }), totalSteps: 300_000 })
  * ```
  */
-export const make: (options?: DdqnOptions) => Algorithm.Algorithm = Algorithm.define({
-  name: "ddqn",
-  config: DdqnConfig,
-  setup,
-}).make
+export const make: Algorithm.Make<DdqnOptions> = Algorithm.define({ name: "ddqn", config: DdqnConfig, setup }).make

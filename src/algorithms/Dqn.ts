@@ -155,8 +155,4 @@ export const dqnLoss = (
  * Train.run({ env: Acrobot.env, numEnvs: 4, algorithm: rainbowish, totalSteps: 100_000 })
  * ```
  */
-export const make: (options?: DqnOptions) => Algorithm.Algorithm = Algorithm.define({
-  name: "dqn",
-  config: DqnConfig,
-  setup,
-}).make
+export const make: Algorithm.Make<DqnOptions> = Algorithm.define({ name: "dqn", config: DqnConfig, setup }).make

@@ -8,7 +8,7 @@ import { add, argMax, input, matmul, reshape, slice, state } from "../graph/ops.
 import { layout } from "../graph/Parameters.ts"
 import { sizeOf as elements, type Tensor } from "../graph/Tensor.ts"
 import { policies } from "../learner/acting.ts"
-import { type Algorithm, define, type Learner, type SetupError, type Task } from "../learner/Algorithm.ts"
+import { define, type Learner, type Make, type SetupError, type Task } from "../learner/Algorithm.ts"
 import { Averages } from "../learner/Averages.ts"
 import { build } from "../learner/build.ts"
 import { drive } from "../learner/drive.ts"
@@ -257,4 +257,4 @@ const setup = Effect.fnUntraced(function* (
  * Train.run({ env: CartPole.env, numEnvs: 64, algorithm: Es.make({ deviation: 0.2 }), totalSteps: 500_000 })
  * ```
  */
-export const make: (options?: EsOptions) => Algorithm = define({ name: "es", config: EsConfig, setup }).make
+export const make: Make<EsOptions> = define({ name: "es", config: EsConfig, setup }).make

@@ -82,16 +82,11 @@ export const ppoLearner = Effect.fnUntraced(function* (
   task: Algorithm.Task,
 ) {
   const config = Learner.resolved(settings)
+  const { nsteps: steps, noiseRepeat, sequence } = config
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
-  const rollout = Learner.experience({
-    name,
-    task,
-    actor: network,
-    steps: config.nsteps,
-    noiseRepeat: config.noiseRepeat,
-    returns: Learner.generalisedAdvantages(config),
-  })
-  return yield* Learner.rolloutLearner(Learner.withMemory(rollout, config.sequence), {
+  const returns = Learner.generalisedAdvantages(config)
+  const rollout = Learner.experience({ name, task, actor: network, steps, noiseRepeat, returns })
+  return yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
     learningRate: Learner.learningRateOf(config),
     phases: [
       ppoPhase(config, ({ batch, weights, recall }) =>
@@ -172,7 +167,7 @@ export const ppoPhase = <C>(
  * Train.run({ env: CartPole.env, algorithm: Ppo.make({ learningRate: 1e-3 }), totalSteps: 100_000 })
  * ```
  */
-export const make: (options?: PpoOptions) => Algorithm.Algorithm = Algorithm.define({
+export const make: Algorithm.Make<PpoOptions> = Algorithm.define({
   name: "ppo",
   config: PpoConfig,
   setup: (config, task) => ppoLearner("ppo", config, task),

@@ -48,7 +48,7 @@ const setup = Effect.fnUntraced(function* (settings: RandalConfig, task: Algorit
  * Train.run({ env: PixelMaze.env, numEnvs: 32, algorithm: Randal.make(), totalSteps: 1_000_000 })
  * ```
  */
-export const make: (options?: RandalOptions) => Algorithm.Algorithm = Algorithm.define({
+export const make: Algorithm.Make<RandalOptions> = Algorithm.define({
   name: "randal",
   config: RandalConfig,
   setup,

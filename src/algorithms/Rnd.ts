@@ -124,17 +124,12 @@ const rndBonus = (config: RndConfig, task: Algorithm.Task) => {
 
 /** Sets up everything up to the update. `returns` and `trainMode` must already be applied to `config`. */
 export const rndRollout = (name: string, config: RndConfig, task: Algorithm.Task) => {
+  const { nsteps: steps, noiseRepeat, sequence } = config
   const network = Model.actorCritic({ ...task, ...config, critics: ["bonusValues"] })
   const bonus = rndBonus(config, task)
-  const plain = Learner.experience({
-    name,
-    task,
-    actor: network,
-    steps: config.nsteps,
-    noiseRepeat: config.noiseRepeat,
-    returns: Learner.generalisedAdvantages(config),
-  })
-  return { network, bonus, rollout: Learner.withBonus(Learner.withMemory(plain, config.sequence), bonus) }
+  const returns = Learner.generalisedAdvantages(config)
+  const plain = Learner.experience({ name, task, actor: network, steps, noiseRepeat, returns })
+  return { network, bonus, rollout: Learner.withBonus(Learner.withMemory(plain, sequence), bonus) }
 }
 
 // --- Update ---
@@ -175,8 +170,4 @@ const setup = Effect.fnUntraced(function* (settings: RndConfig, task: Algorithm.
  * Train.run({ env: KeyDoor.env, numEnvs: 32, algorithm: Rnd.make({ intrinsicCoefficient: 0.5 }), totalSteps: 2_000_000 })
  * ```
  */
-export const make: (options?: RndOptions) => Algorithm.Algorithm = Algorithm.define({
-  name: "rnd",
-  config: RndConfig,
-  setup,
-}).make
+export const make: Algorithm.Make<RndOptions> = Algorithm.define({ name: "rnd", config: RndConfig, setup }).make

@@ -200,8 +200,4 @@ const update = (
  * Train.run({ env: Pendulum.env, numEnvs: 1, algorithm: Sac.make({ learningRate: 1e-3 }), totalSteps: 20_000 })
  * ```
  */
-export const make: (options?: SacOptions) => Algorithm.Algorithm = Algorithm.define({
-  name: "sac",
-  config: SacConfig,
-  setup,
-}).make
+export const make: Algorithm.Make<SacOptions> = Algorithm.define({ name: "sac", config: SacConfig, setup }).make

@@ -166,8 +166,4 @@ const update = (
  * Train.run({ env: Pendulum.env, numEnvs: 1, algorithm: Td3.make({ batchSize: 128 }), totalSteps: 20_000 })
  * ```
  */
-export const make: (options?: Td3Options) => Algorithm.Algorithm = Algorithm.define({
-  name: "td3",
-  config: Td3Config,
-  setup,
-}).make
+export const make: Algorithm.Make<Td3Options> = Algorithm.define({ name: "td3", config: Td3Config, setup }).make

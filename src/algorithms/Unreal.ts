@@ -32,18 +32,13 @@ export type UnrealConfig = typeof UnrealConfig.Type
 
 const setup = Effect.fnUntraced(function* (settings: UnrealConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
+  const { nsteps: steps, noiseRepeat, sequence } = config
   yield* checkTasks("unreal", config, task)
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const tasks = yield* Learner.build(() => auxiliaryTasks(config, network, task))
-  const plain = Learner.experience({
-    name: "unreal",
-    task,
-    actor: network,
-    steps: config.nsteps,
-    noiseRepeat: config.noiseRepeat,
-    returns: Learner.generalisedAdvantages(config),
-  })
-  return yield* Learner.rolloutLearner(Learner.withAuxiliary(Learner.withMemory(plain, config.sequence), tasks), {
+  const returns = Learner.generalisedAdvantages(config)
+  const plain = Learner.experience({ name: "unreal", task, actor: network, steps, noiseRepeat, returns })
+  return yield* Learner.rolloutLearner(Learner.withAuxiliary(Learner.withMemory(plain, sequence), tasks), {
     learningRate: Learner.learningRateOf(config),
     phases: [
       a2cPhase(config, (minibatch) => {
@@ -63,7 +58,7 @@ const setup = Effect.fnUntraced(function* (settings: UnrealConfig, task: Algorit
  * Train.run({ env: PixelMaze.env, numEnvs: 16, algorithm: Unreal.make({ lstm: 128 }), totalSteps: 500_000 })
  * ```
  */
-export const make: (options?: UnrealOptions) => Algorithm.Algorithm = Algorithm.define({
+export const make: Algorithm.Make<UnrealOptions> = Algorithm.define({
   name: "unreal",
   config: UnrealConfig,
   setup,

@@ -46,7 +46,7 @@ const noTrunk = { hidden: [], activation: "relu", convolutions: null } as const
  * Train.run({ env: GridWorld.env, numEnvs: 16, algorithm: Vin.make({ planning: { iterations: 20 } }), totalSteps: 500_000 })
  * ```
  */
-export const make: (options?: VinOptions) => Algorithm.Algorithm = Algorithm.define({
+export const make: Algorithm.Make<VinOptions> = Algorithm.define({
   name: "vin",
   config: VinConfig,
   setup: (config, task) => ppoLearner("vin", { ...config, ...noTrunk }, task),

@@ -128,6 +128,9 @@ export interface Algorithm {
   ) => Effect.Effect<ConfiguredAlgorithm, ConfigError>
 }
 
+/** Makes an algorithm from its settings; those that are left out have their defaults. */
+export type Make<Options> = (options?: Options) => Algorithm
+
 export interface ConfiguredAlgorithm {
   readonly name: string
   /** The config with every default filled in. */

@@ -47,7 +47,7 @@ export const actSpec = ({ name, task, actor, layout, hasTarget = false, explorat
     observations,
     noise,
     exploration: explorationInput,
-    ...(remembers ? { recall } : {}),
+    recall: remembers ? recall : undefined,
   })
   return {
     name: `${name}.act`,
@@ -85,11 +85,8 @@ const policySpec = (
   const memory = externalMemory ? input("memory", memoryShape) : state("memory", memoryShape)
   // This is always zero, because a policy starts with an empty memory and plays one episode.
   const fresh = constant(new Float32Array(numEnvs), [numEnvs])
-  const observing = {
-    weights,
-    observations: preprocess(observations),
-    ...(remembers ? { recall: { state: memory, fresh } } : {}),
-  }
+  const recall = remembers ? { state: memory, fresh } : undefined
+  const observing = { weights, observations: preprocess(observations), recall }
   const { actions, memory: next = memory } = draws
     ? actor.act({ ...observing, noise, exploration: constant(exploration?.(1) ?? 0), target: weights })
     : actor.greedy(observing)

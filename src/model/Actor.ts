@@ -21,14 +21,14 @@ export interface Actor<Kept extends string = never> {
   readonly keeps: ReadonlyArray<Kept>
   readonly act: (at: Acting) => Acted<Kept>
   /** Chooses the action that is best by the current weights. */
-  readonly greedy: (at: Observing) => { readonly actions: Tensor; readonly memory?: Tensor }
+  readonly greedy: (at: Observing) => { readonly actions: Tensor; readonly memory?: Tensor | undefined }
 }
 
 interface Observing {
   readonly weights: Weights
   readonly observations: Tensor
   /** The memory before the observations; undefined if the actor has no memory. */
-  readonly recall?: Recall
+  readonly recall?: Recall | undefined
 }
 
 interface Acting extends Observing {
@@ -44,5 +44,5 @@ interface Acted<Kept extends string = never> {
   /** The kept numbers by name, one per row. */
   readonly kept: Readonly<Record<Kept, Tensor>>
   /** The memory after the observations; undefined if the actor has no memory. */
-  readonly memory?: Tensor
+  readonly memory?: Tensor | undefined
 }

@@ -81,10 +81,8 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
   const outputs = outputsFor(actionSpace)
   const shares = isImage(observationSpace) && !separate
   if (options.planning && !shares) {
-    fail(
-      "planning",
-      `a planner is one trunk below both heads, over maps [planes, height, width], found ${separate ? "two trunks" : `[${observationSpace.shape.join(", ")}]`}`,
-    )
+    const actual = separate ? "two trunks" : `[${observationSpace.shape.join(", ")}]`
+    fail("planning", `a planner is one trunk below both heads, over maps [planes, height, width], found ${actual}`)
   }
   const body = shares ? sharedBody(options) : separateBodies(options)
   const actorHead = linear(body.actorHead, body.featureSize, outputs, orthogonal(0.01))
@@ -112,8 +110,9 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
     }
   }
   return {
+    // In the order in which they lie in the vector of weights.
     parameters: Object.assign(
-      body.around(actorHead.parameters, criticHead.parameters, logDeviation),
+      { ...body.actor, ...actorHead.parameters, ...body.critic, ...criticHead.parameters, ...logDeviation },
       ...critics.map(({ head }) => head.parameters),
     ),
     dense: options.lstm > 0 ? undefined : denseLayers("actor", observationSpace, options),
@@ -127,12 +126,11 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
       const { distribution, value, critics, memory } = evaluate(weights, observations, recall)
       const actions = distribution.sample(noise)
       const kept = { logProbs: distribution.logProbability(actions), ...critics, values: value }
-      return { actions, kept, ...(memory === undefined ? {} : { memory }) }
+      return { actions, kept, memory }
     },
     greedy: ({ weights, observations, recall }) => {
       const features = body.features(weights, observations, recall)
-      const actions = policyOf(weights, features).mode()
-      return { actions, ...(features.memory === undefined ? {} : { memory: features.memory }) }
+      return { actions: policyOf(weights, features).mode(), memory: features.memory }
     },
   }
 }
@@ -146,8 +144,9 @@ interface Body {
   /** The actor's trunk. */
   readonly trunk: Trunk
   readonly features: (weights: Weights, observations: Tensor, recall?: Recall) => Features
-  /** All parameters with those of the heads, in the order in which they lie in the vector of weights. */
-  readonly around: (actor: Declarations, critic: Declarations, logDeviation: Declarations) => Declarations
+  /** The parameters below each head; those that the heads share are the actor's. */
+  readonly actor: Declarations
+  readonly critic: Declarations
 }
 
 const separateBodies = (options: ActorCriticOptions<string>): Body => {
@@ -174,15 +173,8 @@ const separateBodies = (options: ActorCriticOptions<string>): Body => {
       })
       return { actor: first.features, critic: second.features, memory: concat([first.memory, second.memory], 1) }
     },
-    around: (actorHead, criticHead, logDeviation) => ({
-      ...actor.trunk.parameters,
-      ...actor.lstm?.parameters,
-      ...actorHead,
-      ...critic.trunk.parameters,
-      ...critic.lstm?.parameters,
-      ...criticHead,
-      ...logDeviation,
-    }),
+    actor: { ...actor.trunk.parameters, ...actor.lstm?.parameters },
+    critic: { ...critic.trunk.parameters, ...critic.lstm?.parameters },
   }
 }
 
@@ -203,12 +195,7 @@ const sharedBody = (options: ActorCriticOptions<string>): Body => {
       const { features, memory: after } = lstm.apply(weights, rows, recall)
       return { actor: features, critic: features, memory: after }
     },
-    around: (actorHead, criticHead, logDeviation) => ({
-      ...shared.parameters,
-      ...lstm?.parameters,
-      ...actorHead,
-      ...criticHead,
-      ...logDeviation,
-    }),
+    actor: { ...shared.parameters, ...lstm?.parameters },
+    critic: {},
   }
 }

@@ -13,11 +13,7 @@ export interface Critic {
 
 /** Makes a critic: observation and action are joined and pass through a trunk and one linear layer. */
 export const critic = (name: string, observationSpace: Box, actionSpace: Box, config: NetworkConfig): Critic => {
-  const infinities = Array.from({ length: sizeOf(observationSpace) + sizeOf(actionSpace) }, () => Infinity)
-  const joined = box(
-    infinities.map((bound) => -bound),
-    infinities,
-  )
+  const joined = box(-Infinity, Infinity, [sizeOf(observationSpace) + sizeOf(actionSpace)])
   const body = trunk(name, joined, config)
   const head = linear(`${name}.${body.depth}`, body.outputs, 1, orthogonal(1))
   return {

@@ -179,20 +179,21 @@ export const v128 = {
   bitselect: (a: V128, b: V128, mask: V128): V128 => ({ type: "v128", code: [a.code, b.code, mask.code, simd(82)] }),
 }
 
+/** Lanes are signed integers. */
 export const i32x4 = {
   splat: one<"i32", "v128">(simd(17), "v128"),
   eq: vectors2(55),
   ne: vectors2(56),
-  ltS: vectors2(57),
-  gtS: vectors2(59),
-  leS: vectors2(61),
-  geS: vectors2(63),
+  lt: vectors2(57),
+  gt: vectors2(59),
+  le: vectors2(61),
+  ge: vectors2(63),
   neg: vectors1(161),
   add: vectors2(174),
   sub: vectors2(177),
   mul: vectors2(181),
-  minS: vectors2(182),
-  maxS: vectors2(184),
+  min: vectors2(182),
+  max: vectors2(184),
   shl: (a: V128, bits: number): V128 => ({ type: "v128", code: [a.code, i32.const(bits).code, simd(171)] }),
   shrS: (a: V128, bits: number): V128 => ({ type: "v128", code: [a.code, i32.const(bits).code, simd(172)] }),
   truncSat: vectors1(248),

@@ -10,12 +10,12 @@
 import { GraphError } from "../GraphError.ts"
 import { indicesFeed, type ProgramSpec } from "../Program.ts"
 import { type DType, sizeOf, type Tensor } from "../Tensor.ts"
-import { emitGroup, gatherFunction } from "./emit.ts"
+import { emitGroup, gatherCall } from "./emit.ts"
 import { ModuleBuilder } from "../../formats/wasm/encode.ts"
 import { ConstantPool, FunctionBuilder, type Target } from "./function.ts"
 import { fuse, type Group } from "./fuse.ts"
-import { call, i32, type I32, loopWhile, memoryCopy, type Statement } from "../../formats/wasm/instructions.ts"
-import { bytesPer, type Node, type Phase } from "./ir.ts"
+import { i32, type I32, loopWhile, memoryCopy, type Statement } from "../../formats/wasm/instructions.ts"
+import type { Node, Phase } from "./ir.ts"
 import { lower, type Lowered } from "./lower.ts"
 import { scratchFor } from "./matmul.ts"
 import { bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
@@ -182,8 +182,8 @@ const emitRun = (
   const gathers = gathered.flatMap((name) => {
     const node = lowered.inputs.get(name)
     if (node === undefined) return []
-    const index = gatherFunction(target, rows, (sizeOf(node.shape) / batch) * bytesPer(node.dtype), batch)
-    return [call(index, [i32.const(extra(memory, wholeInput(name))), indices, i32.const(memory.addressOf(node))])]
+    const args = [i32.const(extra(memory, wholeInput(name))), indices, i32.const(memory.addressOf(node))]
+    return [gatherCall(target, args, rows, bytesOf(node) / batch, batch)]
   })
   const stacks = [...lowered.outputs].map(([name, node]) => {
     const bytes = i32.const(bytesOf(node))

@@ -2,7 +2,7 @@
  * Translates the maps of a group to vector code without branches. It finds the source of each input of each member, and
  * emits the code of each op.
  */
-import type { BinaryFn, CompareFn, UnaryFn } from "../Tensor.ts"
+import type { UnaryFn } from "../Tensor.ts"
 import { sizeOf } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
 import { type Group, nodesOf } from "./fuse.ts"
@@ -106,36 +106,15 @@ const unary: Readonly<Record<UnaryFn, (f: FunctionBuilder, x: Block) => Block>> 
   softplus,
 }
 
-type Op2 = (a: V128, b: V128) => V128
-
-const floats: Readonly<Record<Exclude<BinaryFn, "pow"> | CompareFn, Op2>> = {
-  add: f32x4.add,
-  sub: f32x4.sub,
-  mul: f32x4.mul,
-  div: f32x4.div,
-  min: f32x4.min,
-  max: f32x4.max,
-  less: f32x4.lt,
-  lessEqual: f32x4.le,
-  greater: f32x4.gt,
-  greaterEqual: f32x4.ge,
-  equal: f32x4.eq,
-  notEqual: f32x4.ne,
-}
-
-const integers: Readonly<Record<Exclude<BinaryFn, "pow" | "div"> | CompareFn, Op2>> = {
-  add: i32x4.add,
-  sub: i32x4.sub,
-  mul: i32x4.mul,
-  min: i32x4.minS,
-  max: i32x4.maxS,
-  less: i32x4.ltS,
-  lessEqual: i32x4.leS,
-  greater: i32x4.gtS,
-  greaterEqual: i32x4.geS,
-  equal: i32x4.eq,
-  notEqual: i32x4.ne,
-}
+/** The instructions of comparisons, by the names that they have in `f32x4` and `i32x4`. */
+const comparisons = {
+  less: "lt",
+  lessEqual: "le",
+  greater: "gt",
+  greaterEqual: "ge",
+  equal: "eq",
+  notEqual: "ne",
+} as const
 
 const has = <K extends string>(table: Readonly<Record<K, unknown>>, key: string): key is K => Object.hasOwn(table, key)
 
@@ -172,10 +151,9 @@ const compute = (f: FunctionBuilder, node: Node, inputs: ReadonlyArray<Block>): 
       return apply2(f, from === "f32" ? f32x4.ne : i32x4.ne, x, zero)
     }
   }
-  const table: Readonly<Record<string, Op2>> = from === "f32" ? floats : integers
-  const op = table[fn]
-  if (op === undefined) throw new Error(`expression: ${fn} of ${from} is not supported`)
-  return apply2(f, op, x, y)
+  if (fn === "div") return apply2(f, f32x4.div, x, y)
+  const lanes = from === "f32" ? f32x4 : i32x4
+  return apply2(f, lanes[has(comparisons, fn) ? comparisons[fn] : fn], x, y)
 }
 
 /** Estimates the number of instructions for each vector, which decides how far to unroll loops. */

@@ -50,6 +50,8 @@ export type Work =
       readonly accumulate: boolean
     }
 
+export type WorkOf<Kind extends Work["kind"]> = Extract<Work, { readonly kind: Kind }>
+
 export interface Node {
   readonly id: number
   readonly work: Work

@@ -34,64 +34,34 @@ const maxMembers = 48
 
 const squeezed = (shape: ReadonlyArray<number>): ReadonlyArray<number> => shape.filter((size) => size !== 1)
 
-/** Lists all nodes that results depend on, each with its users. */
-const usesOf = (lowered: Lowered): Map<Node, Array<Use>> => {
-  const uses = new Map<Node, Array<Use>>()
-  const pending = [...lowered.outputs.values(), ...lowered.nexts.values()]
-  if (lowered.continueWhile !== undefined) pending.push(lowered.continueWhile)
-  for (const node of pending) if (!uses.has(node)) uses.set(node, [])
-  const visited = new Set<Node>()
-  while (pending.length > 0) {
-    const user = pending.pop()
-    if (user === undefined || visited.has(user)) continue
-    visited.add(user)
+/** Finds the nodes that results depend on, and all uses of each. */
+const usesOf = ({ results }: Lowered) => {
+  const needed = new Set<Node>()
+  const uses: Array<Use> = []
+  const pending = [...results]
+  for (let user = pending.pop(); user !== undefined; user = pending.pop()) {
+    if (needed.has(user)) continue
+    needed.add(user)
     for (const ref of user.inputs) {
-      const list = uses.get(ref.node)
-      if (list === undefined) uses.set(ref.node, [{ user, ref }])
-      else list.push({ user, ref })
+      uses.push({ user, ref })
       pending.push(ref.node)
     }
   }
-  return uses
+  return { needed, uses: Map.groupBy(uses, ({ ref }) => ref.node) }
 }
 
-class Fuser {
-  private readonly uses: Map<Node, Array<Use>>
-  private readonly groupOf = new Map<Node, Group>()
-  private readonly required: Set<Node>
-  private readonly lowered: Lowered
-
-  constructor(lowered: Lowered) {
-    this.lowered = lowered
-    this.uses = usesOf(lowered)
-    this.required = new Set([...lowered.outputs.values(), ...lowered.nexts.values()])
-    if (lowered.continueWhile !== undefined) this.required.add(lowered.continueWhile)
+/** Divides a program into groups, in an order in which they can run. */
+export const fuse = (lowered: Lowered): ReadonlyArray<Group> => {
+  const { needed, uses } = usesOf(lowered)
+  const groups = new Map<Node, Group>()
+  const groupOf = (node: Node): Group => {
+    const group = groups.get(node)
+    if (group === undefined) throw new Error("fuse: a node is used before its group is known")
+    return group
   }
+  const usesIn = (node: Node) => Map.groupBy(uses.get(node) ?? [], ({ user }) => groupOf(user))
 
-  run(): ReadonlyArray<Group> {
-    for (let i = this.lowered.nodes.length - 1; i >= 0; i--) {
-      const node = this.lowered.nodes[i]
-      if (!this.uses.has(node) || node.work.kind === "leaf" || node.work.kind === "constant") continue
-      if (node.work.kind === "map") this.placeMap(node)
-      else if (node.work.kind === "matmul") this.placeMatmul(node)
-      else this.open(node)
-    }
-    return this.ordered()
-  }
-
-  private usesIn(node: Node): Map<Group, Array<Use>> {
-    const result = new Map<Group, Array<Use>>()
-    for (const use of this.uses.get(node) ?? []) {
-      const group = this.groupOf.get(use.user)
-      if (group === undefined) throw new Error("fuse: a user has no group")
-      const list = result.get(group)
-      if (list === undefined) result.set(group, [use])
-      else list.push(use)
-    }
-    return result
-  }
-
-  private open(node: Node): void {
+  const open = (node: Node): void => {
     const work = node.work
     const counted = work.kind === "reduce" ? node.inputs[0].shape : node.shape
     const kept = counted.map((_, axis) => axis).filter((axis) => work.kind === "matmul" || counted[axis] !== 1)
@@ -104,26 +74,26 @@ class Fuser {
       stored: new Set([node]),
       phase: node.phase,
     }
-    this.groupOf.set(node, group)
+    groups.set(node, group)
   }
 
-  private placeMap(node: Node): void {
-    const byGroup = this.usesIn(node)
-    for (const [group, uses] of byGroup) {
+  const placeMap = (node: Node): void => {
+    const byGroup = usesIn(node)
+    for (const [group, own] of byGroup) {
       if (group.phase !== node.phase || group.members.size >= maxMembers) continue
-      const pointwise = uses.every(
+      const pointwise = own.every(
         ({ user, ref }) => isWhole(ref) && (group.members.has(user) || user.work.kind === "reduce"),
       )
       if (!pointwise) continue
-      if ([...byGroup.keys()].some((other) => other !== group && this.reaches(other, group))) continue
-      if (!this.join(node, group)) continue
-      if (byGroup.size > 1 || this.required.has(node)) group.stored.add(node)
+      if ([...byGroup.keys()].some((other) => other !== group && reaches(other, group))) continue
+      if (!join(node, group)) continue
+      if (byGroup.size > 1 || lowered.results.has(node)) group.stored.add(node)
       return
     }
-    this.open(node)
+    open(node)
   }
 
-  private join(node: Node, group: Group): boolean {
+  const join = (node: Node, group: Group): boolean => {
     if (group.core?.work.kind === "matmul") {
       if (!node.inputs.every((ref) => restride(ref.shape, ref.strides, group.dims) !== undefined)) return false
     } else {
@@ -133,19 +103,19 @@ class Fuser {
       group.dims = dims
     }
     group.members.add(node)
-    this.groupOf.set(node, group)
+    groups.set(node, group)
     return true
   }
 
-  private placeMatmul(node: Node): void {
-    const byGroup = this.usesIn(node)
+  const placeMatmul = (node: Node): void => {
+    const byGroup = usesIn(node)
     const [entry] = byGroup
-    if (byGroup.size === 1 && entry !== undefined && !this.required.has(node)) {
-      const [group, uses] = entry
+    if (byGroup.size === 1 && entry !== undefined && !lowered.results.has(node)) {
+      const [group, own] = entry
       const fits =
         group.core === undefined &&
         group.phase === node.phase &&
-        uses.every(({ user, ref }) => isWhole(ref) && group.members.has(user)) &&
+        own.every(({ user, ref }) => isWhole(ref) && group.members.has(user)) &&
         [...group.members].every((member) =>
           member.inputs.every((ref) => restride(ref.shape, ref.strides, node.shape) !== undefined),
         )
@@ -153,15 +123,15 @@ class Fuser {
         group.core = node
         group.dims = node.shape
         group.reduced = node.shape.map(() => false)
-        this.groupOf.set(node, group)
+        groups.set(node, group)
         return
       }
     }
-    this.open(node)
+    open(node)
   }
 
   /** Whether `to` depends on something that `from` computes. */
-  private reaches(from: Group, to: Group): boolean {
+  const reaches = (from: Group, to: Group): boolean => {
     const seen = new Set<Group>()
     const pending = [from]
     for (let group = pending.pop(); group !== undefined; group = pending.pop()) {
@@ -169,8 +139,8 @@ class Fuser {
       if (seen.has(group)) continue
       seen.add(group)
       for (const node of group.stored) {
-        for (const { user } of this.uses.get(node) ?? []) {
-          const next = this.groupOf.get(user)
+        for (const { user } of uses.get(node) ?? []) {
+          const next = groups.get(user)
           if (next !== undefined && next !== group) pending.push(next)
         }
       }
@@ -178,28 +148,31 @@ class Fuser {
     return false
   }
 
-  /** Sorts groups so that each follows the groups that it depends on; otherwise keeps the order of the graph. */
-  private ordered(): ReadonlyArray<Group> {
-    const result: Array<Group> = []
-    const done = new Set<Group>()
-    const visit = (group: Group): void => {
-      if (done.has(group)) return
-      done.add(group)
-      for (const node of nodesOf(group)) {
-        for (const ref of node.inputs) {
-          const needed = this.groupOf.get(ref.node)
-          if (needed !== undefined) visit(needed)
-        }
-      }
-      result.push(group)
-    }
-    const nodes = [...this.groupOf.keys()].sort((a, b) => a.id - b.id)
-    for (const node of nodes) {
-      const group = this.groupOf.get(node)
-      if (group !== undefined && group.stored.has(node)) visit(group)
-    }
-    return result
+  for (const node of lowered.nodes.toReversed()) {
+    if (!needed.has(node) || node.work.kind === "leaf" || node.work.kind === "constant") continue
+    if (node.work.kind === "map") placeMap(node)
+    else if (node.work.kind === "matmul") placeMatmul(node)
+    else open(node)
   }
+
+  return inOrder(groups)
+}
+
+/** Sorts groups so that each follows the groups that it depends on; otherwise keeps the order of the graph. */
+const inOrder = (groups: ReadonlyMap<Node, Group>): ReadonlyArray<Group> => {
+  const result: Array<Group> = []
+  const visited = new Set<Group>()
+  const visit = (group: Group): void => {
+    if (visited.has(group)) return
+    visited.add(group)
+    for (const { node } of nodesOf(group).flatMap(({ inputs }) => inputs)) {
+      const earlier = groups.get(node)
+      if (earlier !== undefined) visit(earlier)
+    }
+    result.push(group)
+  }
+  for (const [node, group] of [...groups].sort(([a], [b]) => a.id - b.id)) if (group.stored.has(node)) visit(group)
+  return result
 }
 
 const refineFlags = (
@@ -224,6 +197,3 @@ export const nodesOf = (group: Group): ReadonlyArray<Node> => {
   if (group.core !== undefined) nodes.push(group.core)
   return nodes.sort((a, b) => a.id - b.id)
 }
-
-/** Divides a program into groups, in an order in which they can run. */
-export const fuse = (lowered: Lowered): ReadonlyArray<Group> => new Fuser(lowered).run()

@@ -17,6 +17,8 @@ export interface Lowered {
   readonly outputs: ReadonlyMap<string, Node>
   readonly nexts: ReadonlyMap<string, Node>
   readonly continueWhile: Node | undefined
+  /** The nodes of the outputs, the next states and the condition, which must be stored. */
+  readonly results: ReadonlySet<Node>
 }
 
 const castFn = (from: DType, to: DType): MapFn => {
@@ -216,10 +218,12 @@ export const lower = (spec: ProgramSpec): Lowered => {
     claimed.add(node)
     return node
   }
-  const sunkNexts = new Map(nexts.map(([name, next]) => [name, sink(next)]))
+  const nextNodes = new Map(nexts.map(([name, next]) => [name, sink(next)]))
   const outputs = new Map(Object.entries(spec.outputs).map(([name, tensor]) => [name, sink(tensor)]))
   const continueWhile = minibatches?.continueWhile === undefined ? undefined : sink(minibatches.continueWhile)
-  return { nodes: build.nodes, inputs, states, outputs, nexts: sunkNexts, continueWhile }
+  const results = new Set([...outputs.values(), ...nextNodes.values()])
+  if (continueWhile !== undefined) results.add(continueWhile)
+  return { nodes: build.nodes, inputs, states, outputs, nexts: nextNodes, continueWhile, results }
 }
 
 const refOf = (refs: ReadonlyMap<Tensor, Ref>, tensor: Tensor): Ref => {

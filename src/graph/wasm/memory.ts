@@ -50,7 +50,7 @@ class Shared {
 }
 
 /** Finds the nodes that are computed inside of a concatenation, and their offsets in it. */
-const placements = (lowered: Lowered, groups: ReadonlyArray<Group>, pinned: ReadonlySet<Node>) => {
+const placements = (lowered: Lowered, groups: ReadonlyArray<Group>) => {
   const stored = new Set(groups.flatMap((group) => [...group.stored]))
   const placed = new Map<Node, { readonly parent: Node; readonly offset: number }>()
   for (let i = lowered.nodes.length - 1; i >= 0; i--) {
@@ -61,7 +61,7 @@ const placements = (lowered: Lowered, groups: ReadonlyArray<Group>, pinned: Read
       const { offset, strides } = work.pieces[p]
       const fits =
         stored.has(ref.node) &&
-        !pinned.has(ref.node) &&
+        !lowered.results.has(ref.node) &&
         !placed.has(ref.node) &&
         isWhole(ref) &&
         ref.node.phase === parent.phase &&
@@ -86,9 +86,7 @@ export const planMemory = (
   start: number,
   extras: ReadonlyMap<string, number>,
 ): MemoryPlan => {
-  const pinned = new Set([...lowered.nexts.values(), ...lowered.outputs.values()])
-  if (lowered.continueWhile !== undefined) pinned.add(lowered.continueWhile)
-  const placed = placements(lowered, groups, pinned)
+  const placed = placements(lowered, groups)
   const rootOf = (node: Node): Node => {
     const place = placed.get(node)
     return place === undefined ? node : rootOf(place.parent)

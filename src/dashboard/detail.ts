@@ -1,11 +1,11 @@
 /** Collects the data of a run's page from the run's files. */
 import { Effect } from "effect"
 import { type EvaluationReport, evaluationReport } from "./evaluationReport.ts"
-import type { Validation } from "./curve.ts"
+import type { Validation } from "./curves/scoreCurves.ts"
 import type { Results } from "./results-node.ts"
 import { fields, finite, parsed } from "./json.ts"
 import type { RunSummary } from "./RunSummary.ts"
-import { type SystemCurves, systemCurves } from "./systemCurves.ts"
+import { type SystemCurves, systemCurves } from "./curves/systemCurves.ts"
 import { treeOf } from "../run/read/tree.ts"
 import * as Layout from "../run/Layout.ts"
 import { deviationOf, meanOf } from "../statistics/resampling.ts"

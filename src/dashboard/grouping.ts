@@ -1,22 +1,15 @@
-/** Groups runs. The page groups runs itself; the static export needs all groups beforehand. */
+/** Groups runs: the page those that it shows, and the static export all of them beforehand. */
 import type { RunSummary } from "./RunSummary.ts"
 
-/** The properties by which the page groups runs, in addition to each population variable. By default it groups runs that differ only in the seed. */
-export const plainGroupings = ["config", "name", "env", "algorithm", "commit", "time"] as const
+/** The properties by which runs can be grouped, in addition to each population variable. */
+const properties = ["name", "env", "algorithm", "commit", "time"] as const
 
 export const groupKey = (run: RunSummary, by: string): string => {
-  switch (by) {
-    case "config":
-      return [run.name, ...Object.entries(run.population).map(([variable, value]) => `${variable}=${value}`)].join(" ")
-    case "name":
-    case "env":
-    case "algorithm":
-    case "commit":
-    case "time":
-      return run[by]
-    default:
-      return run.population[by] ?? ""
+  if (by === "config") {
+    return [run.name, ...Object.entries(run.population).map(([variable, value]) => `${variable}=${value}`)].join(" ")
   }
+  const property = properties.find((one) => one === by)
+  return property === undefined ? (run.population[by] ?? "") : run[property]
 }
 
 export const variablesOf = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<string> =>
@@ -25,7 +18,7 @@ export const variablesOf = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<stri
 /** Returns every group of runs that the page can show without a filter, each once, as sorted paths. */
 export const allGroups = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<ReadonlyArray<string>> => {
   const found = new Map<string, ReadonlyArray<string>>()
-  for (const by of [...plainGroupings, ...variablesOf(runs)]) {
+  for (const by of ["config", ...properties, ...variablesOf(runs)]) {
     for (const members of Map.groupBy(runs, (run) => groupKey(run, by)).values()) {
       const paths = members.map(({ path }) => path).sort()
       found.set(paths.join("\n"), paths)

@@ -1,12 +1,12 @@
 /**
  * Returns the files of the web page: the files in `page/`, the chart library `uplot`, and the modules of this package
- * that the page imports. The server serves these files as they are, and an exported site has copies of them.
+ * that the page imports. The server serves these files, and an exported site has copies of them.
  */
 import * as module from "node:module"
 import { posix } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Effect, FileSystem, type PlatformError } from "effect"
+import { Effect, FileSystem } from "effect"
 import { framePolicy, pagePolicy } from "./guard.ts"
 import { utf8 } from "../config/utf8.ts"
 
@@ -19,8 +19,6 @@ interface PageFile {
   readonly bytes: Uint8Array
 }
 
-const folder = fileURLToPath(new URL("./page/", import.meta.url))
-
 const types: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
@@ -28,15 +26,13 @@ const types: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 }
 
-/** The page imports these modules of `src/` from `lib/`. The modules that they import are served too. */
-const sharedModules = [
-  "dashboard/bands",
-  "dashboard/transcripts/Episode",
-  "run/find/diff",
-  "run/find/filter",
-  "run/find/keys",
-  "statistics/resampling",
-]
+/** The page's folder, relative to `src/`. */
+const folder = "dashboard/page/"
+
+/** The sources are TypeScript, whose types are removed here; a built package has scripts. */
+const isSource = posix.extname(import.meta.url) === ".ts"
+
+const fileOf = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url))
 
 const pageFile = (name: string, bytes: Uint8Array): PageFile => ({
   name,
@@ -48,48 +44,55 @@ const pageFile = (name: string, bytes: Uint8Array): PageFile => ({
 /** Reads all files of the page. They are part of this package, so a missing one is a defect. */
 export const pageFiles: Effect.Effect<ReadonlyArray<PageFile>> = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
-  const names = (yield* fs.readDirectory(folder, { recursive: true }))
-    .map((name) => name.replaceAll("\\", "/"))
-    .filter((name) => posix.extname(name) in types)
+  const names = (yield* fs.readDirectory(fileOf(folder), { recursive: true })).map((name) => name.replaceAll("\\", "/"))
+  const others = names.filter((name) => posix.extname(name) in types && !name.endsWith(".js"))
   const own = yield* Effect.forEach(
-    names,
-    (name) => Effect.map(fs.readFile(folder + name), (bytes) => pageFile(name, bytes)),
+    others,
+    (name) => Effect.map(fs.readFile(fileOf(folder + name)), (bytes) => pageFile(name, bytes)),
     { concurrency: "unbounded" },
   )
   const uplot = yield* uplotFiles
   // One style sheet is loaded faster than two. The page's own style comes last, so that it can change uPlot's colours.
   const styled = own.map((file) =>
-    file.name === "style.css"
-      ? { ...file, bytes: utf8.encode(uplot.style + new TextDecoder().decode(file.bytes)) }
-      : file,
+    file.name === "style.css" ? { ...file, bytes: Buffer.concat([uplot.style, file.bytes]) } : file,
   )
-  return [...styled, ...(yield* sharedFiles), uplot.script]
+  const scripts = names.filter((name) => name.endsWith(".js")).map((name) => folder + name.slice(0, -".js".length))
+  return [...styled, ...(yield* modulesFrom(scripts)), uplot.script]
 }).pipe(Effect.orDie, Effect.provide(NodeFileSystem.layer))
 
-/** Reads the shared modules and all modules that they import, each once. */
-const sharedFiles = Effect.gen(function* () {
+/** Reads modules and all modules that they import, each once. A module is named by its path below `src/`, without extension. */
+const modulesFrom = Effect.fnUntraced(function* (modules: ReadonlyArray<string>) {
   const files = new Map<string, PageFile>()
-  const open = [...sharedModules]
+  const open = [...modules]
   for (let name = open.pop(); name !== undefined; name = open.pop()) {
     if (files.has(name)) continue
-    const text = yield* script(name)
-    files.set(name, pageFile(`lib/${name}.js`, utf8.encode(text)))
-    for (const [, target] of text.matchAll(/ from "(\.[^"]+)\.js"/g)) {
-      open.push(posix.join(posix.dirname(name), target))
-    }
+    const { text, imports } = yield* script(name)
+    files.set(name, pageFile(servedName(name), utf8.encode(text)))
+    open.push(...imports)
   }
   return [...files.values()]
 })
 
-/** Reads a module as a script. A built package has scripts; the repository has TypeScript, whose types are removed. */
-const script = (name: string): Effect.Effect<string, PlatformError.PlatformError, FileSystem.FileSystem> => {
-  const isSource = posix.extname(import.meta.url) === ".ts"
-  const file = fileURLToPath(new URL(`../${name}${isSource ? ".ts" : ".js"}`, import.meta.url))
-  return Effect.map(
-    Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(file)),
-    (text) => (isSource ? withoutTypes(text).replace(/(from "\.[^"]*)\.ts"/g, '$1.js"') : text),
+/** Returns the name under which a module is served: the page's own modules at the root, others below `lib/`. */
+const servedName = (name: string): string =>
+  name.startsWith(folder) ? `${name.slice(folder.length)}.js` : `lib/${name}.js`
+
+/** Reads a module as a script, whose imports name the served files. */
+const script = Effect.fnUntraced(function* (name: string) {
+  const isTyped = isSource && !name.startsWith(folder)
+  const fs = yield* FileSystem.FileSystem
+  const code = yield* fs.readFileString(fileOf(name + (isTyped ? ".ts" : ".js")))
+  const imports: Array<string> = []
+  const text = (isTyped ? withoutTypes(code) : code).replaceAll(
+    /(?<=(?:from |import\()")(\.[^"]+)\.[jt]s(?=")/g,
+    (_, target: string) => {
+      const imported = posix.join(posix.dirname(name), target)
+      imports.push(imported)
+      return `./${posix.relative(posix.dirname(servedName(name)), servedName(imported))}`
+    },
   )
-}
+  return { text, imports }
+})
 
 /** Removes types without Node's warning that the function is experimental: users can't act on it, and tests run this. */
 const withoutTypes = (text: string): string => {
@@ -112,5 +115,8 @@ const uplotFiles = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const code = yield* fs.readFileString(resolve("uplot/dist/uPlot.iife.min.js"))
   const style = yield* fs.readFileString(resolve("uplot/dist/uPlot.min.css"))
-  return { script: pageFile("lib/uplot.js", utf8.encode(`${code}\nexport default uPlot\n`)), style: `${style}\n` }
+  return {
+    script: pageFile("lib/uplot.js", utf8.encode(`${code}\nexport default uPlot\n`)),
+    style: utf8.encode(`${style}\n`),
+  }
 })

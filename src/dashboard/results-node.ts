@@ -1,9 +1,9 @@
 /** Opens a results folder for the server and the static export. It only reads files. */
 import { Effect, Schema } from "effect"
 import { type Confined, confinedByName, confinedTo } from "../run/read/confined-node.ts"
-import { type Curves, makeCurves } from "./curves.ts"
+import { type Curves, makeCurves } from "./curves/curves.ts"
 import { isRunFolder, makeIndex, type RunIndex } from "./runIndex.ts"
-import { makeMetrics, type MetricsReader } from "./runMetrics.ts"
+import { makeMetrics, type MetricsReader } from "./curves/runMetrics.ts"
 import { makeSettings, type SettingsReader } from "./runSettings.ts"
 import { makeTranscripts, type Transcripts } from "./transcripts/transcripts.ts"
 

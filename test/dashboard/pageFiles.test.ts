@@ -3,7 +3,7 @@ import { dirname, join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { bandOf } from "../../src/dashboard/bands.ts"
+import { bandOf } from "../../src/dashboard/curves/bands.ts"
 import { pageFiles } from "../../src/dashboard/page-node.ts"
 import { withFolder } from "./folder.ts"
 
@@ -20,7 +20,7 @@ describe("what the page is given", () => {
         mkdirSync(dirname(join(folder, name)), { recursive: true })
         writeFileSync(join(folder, name), bytes)
       }
-      const page = await import(/* @vite-ignore */ pathToFileURL(join(folder, "lib/dashboard/bands.js")).href)
+      const page = await import(/* @vite-ignore */ pathToFileURL(join(folder, "lib/dashboard/curves/bands.js")).href)
       const curves = [1, 3, 4, 8].map(curve)
       assert.deepStrictEqual(page.bandOf(curves, "time"), bandOf(curves, "time"))
     }))

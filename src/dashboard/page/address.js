@@ -53,7 +53,8 @@ export const firstTranscripts = () => ({
   order: "oldest",
 })
 
-const segments = (path) => path.split("/").map(encodeURIComponent).join("/")
+/** Writes a path as a part of an address. */
+export const segments = (path) => path.split("/").map(encodeURIComponent).join("/")
 
 const viewParts = ({ centre, axis, smoothing, logX, logY, singles, metrics, metric }) => [
   ...(axis === firstView.axis ? [] : [["x", axis]]),

@@ -3,13 +3,17 @@
  * at the same addresses. Only bands differ: the server computes any band, but an export has only the bands of whole
  * groups.
  */
-const segments = (path) => path.split("/").map(encodeURIComponent).join("/")
+import { thinned } from "../../statistics/resampling.ts"
+import { bandOf, mostRunsInABand } from "../curves/bands.ts"
+import { chosen, pageOf, says } from "../transcripts/Episode.ts"
+import { segments } from "./address.js"
 
 const get = async (address) => {
   const response = await fetch(address)
   if (response.ok) return response.json()
-  const said = response.status === 401 ? await response.text() : `${address}: ${response.status} ${response.statusText}`
-  throw Object.assign(new Error(said), { status: response.status })
+  const message =
+    response.status === 401 ? await response.text() : `${address}: ${response.status} ${response.statusText}`
+  throw Object.assign(new Error(message), { status: response.status })
 }
 
 export const fetchRuns = () => get("data/runs.json")
@@ -20,17 +24,8 @@ export const fetchMetrics = (path) => get(`data/run/${segments(path)}/metrics.js
 export const fetchTranscript = (path, key) => get(`data/run/${segments(path)}/episodes/${encodeURIComponent(key)}.json`)
 export const fileAddress = (run, file) => `files/${segments(run)}/${segments(file)}`
 
-/** Imports a module of this package. In the sources the module lies in another folder, so its address is computed. */
-export const lib = (name) => import(new URL(`lib/${name}.js`, import.meta.url).href)
-
-/** Returns the largest number of runs from which a group's band is computed. */
-export const mostInABand = async () => (await lib("dashboard/bands")).mostRunsInABand
-
 /** Returns the runs from which a group's band is computed: all of them, or a sample of a large group. */
-const sampleOf = async (paths) => {
-  const [{ mostRunsInABand }, { thinned }] = await Promise.all([lib("dashboard/bands"), lib("statistics/resampling")])
-  return thinned(paths.toSorted(), mostRunsInABand)
-}
+const sampleOf = (paths) => thinned(paths.toSorted(), mostRunsInABand)
 
 let exported
 
@@ -43,7 +38,7 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
     const response = await fetch("data/bands", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ runs: paths.length > 1000 ? await sampleOf(paths) : paths, measure, axis }),
+      body: JSON.stringify({ runs: paths.length > 1000 ? sampleOf(paths) : paths, measure, axis }),
     })
     if (!response.ok) throw new Error(`bands: ${response.status}`)
     return response.json()
@@ -56,8 +51,7 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
   const file = (await exported)[key]
   if (file !== undefined) return get(`data/bands/${file}-${measure}-${axis}.json`)
   // The export has no band of a filtered group.
-  const [{ bandOf }, some] = await Promise.all([lib("dashboard/bands"), sampleOf(paths)])
-  const curves = await Promise.all(some.map(fetchCurves))
+  const curves = await Promise.all(sampleOf(paths).map(fetchCurves))
   return bandOf(
     curves.map((one) => one[measure]),
     axis,
@@ -71,10 +65,7 @@ export const fetchEpisodes = async (path, asked, live) => {
     value === "" || value === false || value === undefined ? [] : [[name, value === true ? "1" : String(value)]],
   )
   if (live) return get(`${address}?${new URLSearchParams(parts)}`)
-  const [list, { chosen, says }] = await Promise.all([
-    get(address),
-    import(new URL("lib/dashboard/transcripts/Episode.js", import.meta.url).href),
-  ])
+  const list = await get(address)
   const bound = (text) => (text === "" ? null : Number(text))
   let matching = chosen(list.episodes, { ...asked, least: bound(asked.least), most: bound(asked.most) })
   if (asked.text !== "") {
@@ -87,10 +78,7 @@ export const fetchEpisodes = async (path, asked, live) => {
     await Promise.all(Array.from({ length: 8 }, reader))
     matching = matching.filter(({ key }) => holds.get(key))
   }
-  const { count } = asked
-  const place = matching.findIndex(({ key }) => key === asked.at)
-  const from = place < 0 ? asked.from : Math.floor(place / count) * count
-  return { ...list, matching: matching.length, from, episodes: matching.slice(from, from + count) }
+  return { ...list, ...pageOf(matching, asked) }
 }
 
 /** Listens to the server's events. It calls `status` with true when the connection opens, and with false when it breaks. */

@@ -65,6 +65,16 @@ export const chosen = <One extends Episode>(
   return found.toSorted((a, b) => (order === "highest" ? b.return - a.return : a.return - b.return))
 }
 
+/** Returns the part of the selected episodes that a request asks for; `at` is the key of an episode that it must contain. */
+export const pageOf = <One extends Episode>(
+  matching: ReadonlyArray<One>,
+  { from, count, at }: { readonly from: number; readonly count: number; readonly at?: string | null },
+) => {
+  const place = matching.findIndex(({ key }) => key === at)
+  const first = place < 0 ? from : Math.floor(place / count) * count
+  return { matching: matching.length, from: first, episodes: matching.slice(first, first + count) }
+}
+
 /** Tells whether any string in a value contains the wanted text. The names of fields are not searched. */
 export const says = (value: unknown, wanted: string): boolean => {
   // This is a loop instead of a recursion, because a file may nest lists more deeply than the stack allows.

@@ -16,7 +16,7 @@ import type { FileSource } from "../../run/read/FileSource.ts"
 import * as RunReader from "../../run/RunReader.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { parsed } from "../json.ts"
-import { type Asked, chosen, type Episode, says } from "./Episode.ts"
+import { type Asked, chosen, type Episode, pageOf, says } from "./Episode.ts"
 import {
   type FileIndex,
   type Group,
@@ -190,8 +190,6 @@ export const makeTranscripts = (files: FileSource): Transcripts => {
       const all = episodesOf(run)
       const keys = asked.text === "" ? undefined : yield* search(run, all, asked.text)
       const matching = chosen(all, asked).filter(({ key }) => keys?.has(key) ?? true)
-      const place = asked.at === null ? -1 : matching.findIndex(({ key }) => key === asked.at)
-      const from = place < 0 ? asked.from : Math.floor(place / asked.count) * asked.count
       const groups = Array.from(
         Map.groupBy(all, ({ group }) => group),
         ([name, episodes]) => ({
@@ -201,13 +199,8 @@ export const makeTranscripts = (files: FileSource): Transcripts => {
           episodes: episodes.length,
         }),
       )
-      return {
-        total: all.length,
-        matching: matching.length,
-        groups,
-        from,
-        episodes: matching.slice(from, from + asked.count).map(shown),
-      }
+      const page = pageOf(matching, asked)
+      return { total: all.length, groups, ...page, episodes: page.episodes.map(shown) }
     }),
     one: Effect.fnUntraced(function* (path, key) {
       const run = yield* readInTurn(path)

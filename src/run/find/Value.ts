@@ -20,7 +20,8 @@ export const valueOfText = (text: string): Value => numberOf(text) ?? text
  * objects and lists become their JSON.
  */
 export const valueOfData = (data: unknown): Value | undefined => {
-  if (data === undefined || data === null) return data
+  if (data === undefined) return undefined
+  if (data === null) return null
   if (typeof data === "string" || typeof data === "number" || typeof data === "boolean") return data
   if (isPlain(data)) {
     const name = data["name"] ?? data["_tag"] ?? data["type"]

@@ -1,6 +1,6 @@
 /** Compares two runs: their results, the settings that differ, and their curves and metrics in common charts. */
 import { overviewAddress, runAddress } from "../address.js"
-import { lib } from "../data.js"
+import { diff, leaves } from "../../../run/find/diff.ts"
 import { makeMetrics } from "../metrics/metrics.js"
 import { makeMetricsSource } from "../metrics/source.js"
 import { card, el, seriesColor } from "../parts/dom.js"
@@ -53,10 +53,9 @@ export const makeComparePage = (state, seen, paths) => {
   const drawSettings = async () => {
     if (runs().length < 2) return
     try {
-      const [{ diff, leaves }] = await Promise.all([lib("run/find/diff"), readSettings()])
+      await readSettings()
       const configs = runs().map((run) => valuesOf(run).config)
-      if (!isClosed && configs.length === 2)
-        settings.replaceChildren(...settingsTable(runs(), configs, { diff, leaves }))
+      if (!isClosed && configs.length === 2) settings.replaceChildren(...settingsTable(runs(), configs))
     } catch (error) {
       failed(error)
     }
@@ -145,7 +144,7 @@ const resultsTable = (runs) =>
     facts.map(([name, of]) => rowOf(name, runs.map(of))), // prettier-ignore
   )
 
-const settingsTable = (runs, [left, right], { diff, leaves }) => {
+const settingsTable = (runs, [left, right]) => {
   const differences = diff(left, right)
   const same = [...leaves(left).keys()].filter((key) => leaves(right).has(key)).length
   const alike = same - differences.filter((one) => "left" in one && "right" in one).length

@@ -70,10 +70,3 @@ export const bytes = (size) => {
   while (Number(value.toPrecision(3)) >= 1000 && unit < names.length - 1) [value, unit] = [value / 1000, unit + 1]
   return `${unit === 0 ? value : Number(value.toPrecision(3))} ${names[unit]}`
 }
-
-export const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length
-
-export const deviation = (values) => {
-  const centre = mean(values)
-  return Math.sqrt(mean(values.map((value) => (value - centre) ** 2)))
-}

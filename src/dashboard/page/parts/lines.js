@@ -1,5 +1,5 @@
 /** Makes the lines of charts from columns of numbers, and smooths them. */
-import { mean } from "./format.js"
+import { meanOf } from "../../../statistics/resampling.ts"
 
 /** Keeps the points that have a value on the x axis, and smooths the columns. */
 export const lineOf = (x, columns, smoothing) => {
@@ -42,7 +42,7 @@ export const meanLine = (lines) => {
       if (at === xs.length - 1) return [ys[at]]
       return [ys[at] + ((ys[at + 1] - ys[at]) * (place - xs[at])) / (xs[at + 1] - xs[at])]
     })
-    return mean(values)
+    return meanOf(values)
   })
   return { x, y }
 }

@@ -4,7 +4,7 @@
  */
 import { makeChart } from "../parts/chart.js"
 import { el, together } from "../parts/dom.js"
-import { fetchBand, fetchCurves, mostInABand } from "../data.js"
+import { fetchBand, fetchCurves } from "../data.js"
 import { lineOf } from "../parts/lines.js"
 import { bandLabel } from "./groups.js"
 
@@ -109,7 +109,7 @@ const fetchItem = async ({ runs }, axis, { live, order }, wantsSingles) => {
     measures.map(([measure]) => fetchBand(runs, measure, axis, live, order)),
   )
   const curves = wantsSingles ? await Promise.all(runs.slice(0, mostSingles).map(fetchCurves)) : []
-  return { bands: { validation, train }, curves, mostInABand: await mostInABand() }
+  return { bands: { validation, train }, curves }
 }
 
 /** Says why a drawn row has no line. */
@@ -137,7 +137,7 @@ const seriesOf = (item, data, measure, view) => {
   const { centre } = view
   const columns = { y: band[centre], low: band[`${centre}Low`], high: band[`${centre}High`] }
   const { runs, of, shared } = band
-  const banded = bandLabel(label, item.runs.length, data.mostInABand)
+  const banded = bandLabel(label, item.runs.length)
   const line = { ...lineOf(band.x, columns, view.smoothing), label: banded, color, runs, of, shared }
   const lines = line.x.length === 0 && band.of > 0 ? noLine(item, view.axis) : [line]
   return view.singles ? [...singles, ...lines] : lines

@@ -3,14 +3,9 @@
  * `algorithm.learning_rate<1e-3`, and words that must be somewhere in the run's name, variables, env, algorithm, time or
  * state.
  */
-import { lib } from "../data.js"
+import { parseSearch, passes } from "../../../run/find/filter.ts"
+import { isKnownKey, knownKeys, placesOf, unknownKey, valueIn } from "../../../run/find/keys.ts"
 import { hasSettings, readSettings, settingsAreStale, valuesOf } from "./settings.js"
-
-let language
-const load = async () => {
-  const [filter, keys] = await Promise.all([lib("run/find/filter"), lib("run/find/keys")])
-  language = { ...filter, ...keys }
-}
 
 const states = ["running", "finished", "stopped", "failed"]
 
@@ -20,21 +15,15 @@ const states = ["running", "finished", "stopped", "failed"]
  */
 export const filtered = (runs, text, again, failed) => {
   if (text.trim() === "") return { runs, problems: [], isWaiting: false }
-  if (language === undefined) {
-    load().then(again, failed)
-    return { runs, problems: [], isWaiting: true }
-  }
-  const { words, filters, problems } = language.parseSearch(text)
+  const { words, filters, problems } = parseSearch(text)
   const withWords = runs.filter((run) => words.every((word) => textOf(run).includes(plain(word))))
   const own = filters.map((filter) => ({ ...filter, key: keyIn(runs, filter.key) }))
   const isWaiting = own.some(({ key }) => needsSettings(withWords, key)) && (!hasSettings() || settingsAreStale())
   if (isWaiting) readSettings().then(again, failed)
   if (isWaiting && !hasSettings()) return { runs: withWords, problems, isWaiting }
-  const passing = withWords.filter((run) => own.every((filter) => passes(run, filter)))
+  const passing = withWords.filter((run) => own.every((filter) => passes(filter, valueIn(valuesOf(run), filter.key))))
   return { runs: passing, problems: [...problems, ...own.flatMap((filter) => problemOf(filter, runs))], isWaiting }
 }
-
-const passes = (run, filter) => language.passes(filter, language.valueIn(valuesOf(run), filter.key))
 
 /**
  * Returns the key as the runs write it. The user may write dashes for underscores in variables, as in the names of
@@ -45,7 +34,7 @@ const keyIn = (runs, key) =>
 
 /** Tells whether only the files of the run, not its summary, can contain a key. */
 const needsSettings = (runs, key) => {
-  const [first] = language.placesOf(key)
+  const [first] = placesOf(key)
   if (first.in === "facts") return false
   return runs.some(({ population }) => first.in !== "population" || !Object.hasOwn(population, first.variable))
 }
@@ -55,9 +44,9 @@ const problemOf = ({ key, operator, value }, runs) => {
     return [`“${value}” is no state; the states are ${states.join(", ")}.`]
   }
   const entries = runs.map(({ population }) => ({ population }))
-  if (runs.length === 0 || language.isKnownKey(key, entries)) return []
-  if (runs.some((run) => language.valueIn(valuesOf(run), key) !== undefined)) return []
-  return [language.unknownKey(key, language.knownKeys(runs.map(valuesOf)))]
+  if (runs.length === 0 || isKnownKey(key, entries)) return []
+  if (runs.some((run) => valueIn(valuesOf(run), key) !== undefined)) return []
+  return [unknownKey(key, knownKeys(runs.map(valuesOf)))]
 }
 
 /**

@@ -1,11 +1,11 @@
 /** Groups, sorts and labels runs. */
-import { deviation, mean, number } from "../parts/format.js"
+import { deviationOf, meanOf } from "../../../statistics/resampling.ts"
+import { mostRunsInABand } from "../../curves/bands.ts"
+import { groupKey } from "../../grouping.ts"
+import { number } from "../parts/format.js"
 import { columnOf } from "./columns.js"
 
-/**
- * The groupings that every results folder offers. They must be equal to those of `grouping.ts`, by which an export
- * computes its bands.
- */
+/** The groupings that every results folder offers; `grouping.ts` has their keys. By default runs that differ only in the seed are together. */
 export const plainGroupings = [
   ["config", "config (seeds together)"],
   ["none", "nothing"],
@@ -15,14 +15,6 @@ export const plainGroupings = [
   ["commit", "commit"],
   ["time", "start"],
 ]
-
-const groupKey = (run, by) => {
-  if (by === "config")
-    return [run.name, ...Object.entries(run.population).map(([variable, value]) => `${variable}=${value}`)].join(" ")
-  return ["name", "env", "algorithm", "commit", "time"].includes(by) ? run[by] : (run.population[by] ?? "")
-}
-
-export const variablesOf = (runs) => [...new Set(runs.flatMap((run) => Object.keys(run.population)))].sort()
 
 /**
  * Makes the shortest labels that distinguish these runs and groups: the parts of name, variables and seed that differ.
@@ -45,8 +37,10 @@ export const shortLabels = (items) => {
 }
 
 /** Returns the label of a band, with a note if the band is computed from a sample of the runs. */
-export const bandLabel = (label, runs, most) =>
-  runs <= most ? label : `${label} (band from a sample of ${number(most)} of ${number(runs)} runs)`
+export const bandLabel = (label, runs) =>
+  runs <= mostRunsInABand
+    ? label
+    : `${label} (band from a sample of ${number(mostRunsInABand)} of ${number(runs)} runs)`
 
 const compare = (a, b) => {
   if (a === b) return 0
@@ -81,8 +75,8 @@ export const groupRuns = (runs, by, sort) => {
       // Runs with equal names and variables can still have different configs.
       configsDiffer: by === "config" && members.some((run) => run.configDigest !== members[0].configDigest),
       state: ["running", "failed", "stopped", "finished"].find((state) => members.some((run) => run.state === state)),
-      score: scores.length === 0 ? null : mean(scores),
-      scoreStd: scores.length < 2 ? null : deviation(scores),
+      score: scores.length === 0 ? null : meanOf(scores),
+      scoreStd: scores.length < 2 ? null : deviationOf(scores),
       best: most("best"),
       steps: most("steps"),
       episodes: most("episodes"),

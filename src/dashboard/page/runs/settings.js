@@ -2,9 +2,9 @@
  * Holds the settings and results of runs, by the keys of `effect runs --where`: `algorithm.learning_rate`,
  * `validation`. They are read when a filter, a column or a comparison first needs them.
  */
-import { fetchSettings, lib } from "../data.js"
+import { knownKeys, ownKeys, valueIn } from "../../../run/find/keys.ts"
+import { fetchSettings } from "../data.js"
 
-let keys
 let table
 let rows = new WeakMap()
 let reading
@@ -13,10 +13,9 @@ let isStale = false
 /** Reads the settings of all runs, unless they are already read and up to date. */
 export const readSettings = () => {
   if (table !== undefined && !isStale) return Promise.resolve()
-  reading ??= Promise.all([fetchSettings(), lib("run/find/keys")])
-    .then(([fetched, module]) => {
+  reading ??= fetchSettings()
+    .then((fetched) => {
       table = fetched
-      keys = module
       rows = new WeakMap()
       isStale = false
     })
@@ -56,14 +55,13 @@ export const valuesOf = (run) => {
   return values
 }
 
-/** Returns the value of a setting in a run; undefined if the run doesn't have it or the settings have not been read. */
-export const settingOf = (run, key) => keys?.valueIn(valuesOf(run), key)
+/** Returns the value of a setting in a run; undefined if the run doesn't have it, or if it has not been read. */
+export const settingOf = (run, key) => valueIn(valuesOf(run), key)
 
 /** Returns all keys of these runs: first the keys whose values differ, and then all others. */
 export const settingKeys = (runs) => {
   if (table === undefined) return []
-  const own = new Set(keys.ownKeys)
-  const all = keys.knownKeys(runs.map(valuesOf)).filter((key) => !own.has(key))
+  const all = knownKeys(runs.map(valuesOf)).filter((key) => !ownKeys.some((own) => own === key))
   const differs = (key) => new Set(runs.map((run) => JSON.stringify(settingOf(run, key)))).size > 1
   const [some, others] = [[], []]
   for (const key of all) (differs(key) ? some : others).push(key)

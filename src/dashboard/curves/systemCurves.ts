@@ -1,5 +1,5 @@
 /** Reads the resources that a run used from its `system.jsonl`. */
-import { fields, finite, parsed } from "./json.ts"
+import { fields, finite, parsed } from "../json.ts"
 
 /** Resource use over time. All arrays have the length of `seconds`; a value is null if the line in the file lacks it. */
 export interface SystemCurves {

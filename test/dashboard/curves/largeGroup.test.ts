@@ -1,10 +1,10 @@
 /** The band of a group of more runs than anybody reads the files of. */
 import { Effect } from "effect"
 import { assert, it } from "vitest"
-import { mostRunsInABand } from "../../src/dashboard/bands.ts"
-import type { FileSource } from "../../src/run/read/FileSource.ts"
-import { makeCurves } from "../../src/dashboard/curves.ts"
-import { scoreLine } from "./folder.ts"
+import { mostRunsInABand } from "../../../src/dashboard/curves/bands.ts"
+import type { FileSource } from "../../../src/run/read/FileSource.ts"
+import { makeCurves } from "../../../src/dashboard/curves/curves.ts"
+import { scoreLine } from "../folder.ts"
 
 it("a group of 5,000 runs has the band of 2,000 of them, evenly spread", async () => {
   const read = new Set<string>()

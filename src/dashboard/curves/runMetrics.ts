@@ -1,11 +1,11 @@
 /** Reads the metrics of runs from their event files. When a file has grown, only the new part is read. */
 import { Effect, Semaphore } from "effect"
-import { decode } from "../formats/tfevents.ts"
-import { unplacedEntry } from "../run/find/RunEntry.ts"
-import * as Layout from "../run/Layout.ts"
-import type { FileSource } from "../run/read/FileSource.ts"
-import { type Position, readOn, start } from "../run/read/readOn.ts"
-import * as RunReader from "../run/RunReader.ts"
+import { decode } from "../../formats/tfevents.ts"
+import { unplacedEntry } from "../../run/find/RunEntry.ts"
+import * as Layout from "../../run/Layout.ts"
+import type { FileSource } from "../../run/read/FileSource.ts"
+import { type Position, readOn, start } from "../../run/read/readOn.ts"
+import * as RunReader from "../../run/RunReader.ts"
 import { addEvents, emptyMetrics, metricsOf, type MetricsTable, type RunMetrics } from "./metrics.ts"
 
 /** Returns the metrics of a run by the run's path. A run without an event file has no metrics. */

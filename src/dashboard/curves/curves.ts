@@ -1,33 +1,29 @@
 /** Reads the learning curves of runs and keeps them in memory. When a file has grown, only the new part is read. */
 import { Effect, Semaphore } from "effect"
-import { utf8 } from "../config/utf8.ts"
-import { unplacedEntry } from "../run/find/RunEntry.ts"
-import * as Layout from "../run/Layout.ts"
-import type { FileSource } from "../run/read/FileSource.ts"
-import { type Position, readOn, start, wholeLines } from "../run/read/readOn.ts"
-import * as RunReader from "../run/RunReader.ts"
-import { thinned } from "../statistics/resampling.ts"
+import { utf8 } from "../../config/utf8.ts"
+import { unplacedEntry } from "../../run/find/RunEntry.ts"
+import * as Layout from "../../run/Layout.ts"
+import type { FileSource } from "../../run/read/FileSource.ts"
+import { type Position, readOn, start, wholeLines } from "../../run/read/readOn.ts"
+import * as RunReader from "../../run/RunReader.ts"
+import { thinned } from "../../statistics/resampling.ts"
 import { type Band, bandOf, mostRunsInABand } from "./bands.ts"
+import type { Axis, Curve, Measure } from "./Curve.ts"
 import {
   addScores,
-  type Axis,
-  type Curve,
   downsample,
   emptyPoints,
   type Points,
   type Validation,
   validationCurve,
   validationsOf,
-} from "./curve.ts"
-import { fields, finite, parsed } from "./json.ts"
+} from "./scoreCurves.ts"
+import { fields, finite, parsed } from "../json.ts"
 
 interface RunCurves {
   readonly validation: Curve
   readonly train: Curve
 }
-
-export const measures = ["validation", "train"] as const
-type Measure = (typeof measures)[number]
 
 export interface Curves {
   readonly of: (run: string) => Effect.Effect<RunCurves>

@@ -3,9 +3,8 @@
  *
  * The page of an exported site computes the band of a filtered group with this file.
  */
-import { bootstrap, interquartileMean, meanOf } from "../statistics/resampling.ts"
-import type { Axis, Curve } from "./curve.ts"
-import { rounded } from "./rounded.ts"
+import { bootstrap, interquartileMean, meanOf } from "../../statistics/resampling.ts"
+import { type Axis, type Curve, rounded } from "./Curve.ts"
 
 /** A combined curve. All arrays have the length of `x` and hold one value per place on the x axis. */
 export interface Band {

@@ -9,8 +9,8 @@
  * metricsOf(table).metrics.map(({ name }) => name) // ["losses/entropy", "losses/policy_loss"]
  * ```
  */
-import type { DecodedEvent } from "../formats/tfevents.ts"
-import { rounded } from "./rounded.ts"
+import type { DecodedEvent } from "../../formats/tfevents.ts"
+import { rounded } from "./Curve.ts"
 
 /** A chart has room for this many points. Up to twice as many points are kept, so that points are merged rarely. */
 const mostPoints = 400

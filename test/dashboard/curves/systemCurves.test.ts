@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { systemCurves } from "../../src/dashboard/systemCurves.ts"
+import { systemCurves } from "../../../src/dashboard/curves/systemCurves.ts"
 
 const line = (seconds: number, speed = 1): string =>
   `${JSON.stringify({ seconds, steps_per_second: speed, rss: 10, heap: 5, buffers: 1, cpu: 0.5 })}\n`

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { bandOf } from "../../src/dashboard/bands.ts"
+import { bandOf } from "../../../src/dashboard/curves/bands.ts"
 import {
   addScores,
   downsample,
@@ -7,9 +7,9 @@ import {
   type Points,
   validationCurve,
   validationsOf,
-} from "../../src/dashboard/curve.ts"
-import { interquartileMean } from "../../src/statistics/resampling.ts"
-import { scoreLine } from "./folder.ts"
+} from "../../../src/dashboard/curves/scoreCurves.ts"
+import { interquartileMean } from "../../../src/statistics/resampling.ts"
+import { scoreLine } from "../folder.ts"
 
 const pointsOf = (values: ReadonlyArray<number>): Points => ({
   steps: values.map((_, index) => index * 10),

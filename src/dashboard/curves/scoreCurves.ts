@@ -8,13 +8,9 @@
  * downsample(points, 300) // { steps: [9], time: [0], episodes: [1], mean: [9], min: [9], max: [9] }
  * ```
  */
-import { episodesOf, scoreLine } from "../run/record/scoreLine.ts"
-import { rounded } from "./rounded.ts"
-import { meanOf } from "../statistics/resampling.ts"
-
-/** The quantities that the x axis can show. */
-export const axes = ["steps", "time", "episodes"] as const
-export type Axis = (typeof axes)[number]
+import { episodesOf, scoreLine } from "../../run/record/scoreLine.ts"
+import { meanOf } from "../../statistics/resampling.ts"
+import { type Curve, rounded } from "./Curve.ts"
 
 /** Columns of equal length, with one value per training episode in the order of the file. */
 export interface Points {
@@ -23,17 +19,6 @@ export interface Points {
   readonly time: Array<number>
   readonly episodes: Array<number>
   readonly value: Array<number>
-}
-
-export interface Curve {
-  readonly steps: ReadonlyArray<number>
-  /** The times in seconds since the run's start. */
-  readonly time: ReadonlyArray<number>
-  readonly episodes: ReadonlyArray<number>
-  readonly mean: ReadonlyArray<number>
-  /** The lowest return (`min`) and the highest return (`max`) of the episodes that each point combines. */
-  readonly min: ReadonlyArray<number>
-  readonly max: ReadonlyArray<number>
 }
 
 export const emptyPoints = (): Points => ({ steps: [], time: [], episodes: [], value: [] })

@@ -4,11 +4,10 @@
  * `#/run/{PATH}?x=steps&episode=train-12&turn=3` and `#/compare?run={PATH}&run={PATH}`. The address leaves out
  * defaults.
  */
+import { axes } from "../curves/Curve.ts"
+import { orders } from "../transcripts/Episode.ts"
+import { segments } from "./parts/format.js"
 import { firstColumns, isSetting } from "./runs/columns.js"
-
-const axes = ["steps", "time", "episodes"]
-const middles = ["iqm", "mean"]
-const orders = ["oldest", "newest", "highest", "lowest"]
 
 /**
  * The defaults of the charts. `metrics` tells whether the overview shows all metrics; `metric` is the text by which
@@ -38,10 +37,7 @@ export const firstSight = () => ({
   columns: firstColumns,
 })
 
-/**
- * Returns the defaults of a run's transcripts: the list's conditions and order, the open episode, and its selected
- * turn.
- */
+/** Returns the defaults of a run's transcripts: the open episode, its selected turn, and the list's conditions and order. */
 export const firstTranscripts = () => ({
   episode: undefined,
   turn: undefined,
@@ -53,113 +49,107 @@ export const firstTranscripts = () => ({
   order: "oldest",
 })
 
-/** Writes a path as a part of an address. */
-export const segments = (path) => path.split("/").map(encodeURIComponent).join("/")
+/** Returns the parameters of an address for those values that are not the defaults. */
+const parametersOf = (values, defaults) =>
+  Object.entries(values).flatMap(([name, value]) =>
+    value === defaults[name] ? [] : [[name, value === true ? "1" : String(value)]],
+  )
 
-const viewParts = ({ centre, axis, smoothing, logX, logY, singles, metrics, metric }) => [
-  ...(axis === firstView.axis ? [] : [["x", axis]]),
-  ...(smoothing === 0 ? [] : [["smooth", String(smoothing)]]),
-  ...(logX || logY ? [["log", (logX ? "x" : "") + (logY ? "y" : "")]] : []),
-  ...(centre === firstView.centre ? [] : [["middle", centre]]),
-  ...(singles ? [["singles", "1"]] : []),
-  ...(metrics ? [["metrics", "1"]] : []),
-  ...(metric === "" ? [] : [["metric", metric]]),
-]
+const viewValues = ({ centre, axis, smoothing, logX, logY, singles, metrics, metric }) => {
+  const log = (logX ? "x" : "") + (logY ? "y" : "")
+  return { x: axis, smooth: smoothing, log, middle: centre, singles, metrics, metric }
+}
+const viewParameters = (view) => parametersOf(viewValues(view), viewValues(firstView))
 
-export const overviewAddress = ({ filter, by, sort, chosen, open, columns, view }) => {
-  const first = firstSight()
-  const drawn =
-    chosen?.size === 0 ? [["draw", ""]] : [...(chosen ?? [])].map(([key, place]) => ["draw", `${place},${key}`])
-  const parts = [
-    ...(filter === "" ? [] : [["filter", filter]]),
-    ...(by === first.by ? [] : [["by", by]]),
-    ...(sort.by === first.sort.by && sort.descending === first.sort.descending
-      ? []
-      : [["sort", (sort.descending ? "-" : "") + sort.by]]),
-    ...(columns.join() === firstColumns.join() ? [] : [["columns", columns.join()]]),
-    ...drawn,
-    ...[...open].map((key) => ["open", key]),
-    ...viewParts(view),
-  ]
-  return parts.length === 0 ? "#/" : `#/?${new URLSearchParams(parts)}`
+const sightValues = ({ filter, by, sort, columns }) => {
+  return { filter, by, sort: (sort.descending ? "-" : "") + sort.by, columns: columns.join() }
 }
 
-const transcriptParts = (transcripts) => {
-  const first = firstTranscripts()
-  return Object.entries(transcripts).flatMap(([name, value]) =>
-    value === first[name] || value === undefined ? [] : [[name, value === true ? "1" : String(value)]],
-  )
+export const overviewAddress = (state) => {
+  const { chosen, open, view } = state
+  const drawn = [...(chosen ?? [])].map(([key, place]) => ["draw", `${place},${key}`])
+  const parameters = [
+    ...parametersOf(sightValues(state), sightValues(firstSight())),
+    ...(chosen?.size === 0 ? [["draw", ""]] : drawn),
+    ...[...open].map((key) => ["open", key]),
+    ...viewParameters(view),
+  ]
+  return parameters.length === 0 ? "#/" : `#/?${new URLSearchParams(parameters)}`
 }
 
 /** Returns the address of a run's page. If a link names no view, the page keeps its current view. */
 export const runAddress = (path, view, transcripts = firstTranscripts()) => {
   if (view === undefined) return `#/run/${segments(path)}`
-  const parts = [...viewParts(view), ...transcriptParts(transcripts)]
-  return `#/run/${segments(path)}?${new URLSearchParams(parts.length === 0 ? [["x", view.axis]] : parts)}`
+  const parameters = [...viewParameters(view), ...parametersOf(transcripts, firstTranscripts())]
+  return `#/run/${segments(path)}?${new URLSearchParams(parameters.length === 0 ? [["x", view.axis]] : parameters)}`
 }
 
 /** Returns the address of the page that compares two runs. */
 export const compareAddress = (paths, view) =>
-  `#/compare?${new URLSearchParams([...paths.map((path) => ["run", path]), ...viewParts(view)])}`
+  `#/compare?${new URLSearchParams([...paths.map((path) => ["run", path]), ...viewParameters(view)])}`
 
 /** Reads an address. Values that no control of the page could have written are replaced by the defaults. */
 export const readAddress = (hash) => {
   const [, place, query] = /^#?([^?]*)\??(.*)$/s.exec(hash) ?? []
-  const said = new URLSearchParams(query)
+  const parameters = new URLSearchParams(query)
+  const view = viewIn(parameters)
+  const compare = parameters.getAll("run")
+  if (place === "/compare" && compare.length === 2) return { compare, view }
   const run = /^\/run\/(.+)$/.exec(place)?.[1]
-  const log = said.get("log") ?? ""
-  const smoothing = Number(said.get("smooth"))
-  const view = {
-    centre: oneOf(middles, said.get("middle"), firstView.centre),
-    axis: oneOf(axes, said.get("x"), firstView.axis),
+  if (run === undefined) return { view, sight: sightIn(parameters) }
+  return { run: decoded(run), view: query === "" ? undefined : view, transcripts: transcriptsIn(parameters) }
+}
+
+const viewIn = (parameters) => {
+  const log = parameters.get("log") ?? ""
+  const smoothing = Number(parameters.get("smooth"))
+  return {
+    centre: oneOf(["iqm", "mean"], parameters.get("middle")),
+    axis: oneOf(axes, parameters.get("x")),
     smoothing: smoothing > 0 && smoothing <= 0.98 ? smoothing : 0,
     logX: log.includes("x"),
     logY: log.includes("y"),
-    singles: said.has("singles"),
-    metrics: said.has("metrics"),
-    metric: said.get("metric") ?? "",
-  }
-  if (place === "/compare" && said.getAll("run").length === 2) return { compare: said.getAll("run"), view }
-  if (run !== undefined) {
-    return { run: decoded(run), view: query === "" ? undefined : view, transcripts: transcriptsOf(said) }
-  }
-  const first = firstSight()
-  const [, minus, column] = /^(-?)(.*)$/s.exec(said.get("sort") ?? "") ?? []
-  const drawn = new Map()
-  for (const text of said.getAll("draw")) {
-    const [, place, key] = /^([0-7]),(.+)$/s.exec(text) ?? []
-    if (key !== undefined) drawn.set(key, Number(place))
-  }
-  const columns = said.has("columns") ? [...new Set((said.get("columns") ?? "").split(",").filter(Boolean))] : firstColumns // prettier-ignore
-  return {
-    view,
-    sight: {
-      filter: said.get("filter") ?? "",
-      by: said.get("by") ?? first.by,
-      sort: !isSetting(column) || columns.includes(column) ? { by: column, descending: minus === "-" } : first.sort,
-      columns,
-      chosen: said.has("draw") ? drawn : undefined,
-      open: new Set(said.getAll("open")),
-    },
+    singles: parameters.has("singles"),
+    metrics: parameters.has("metrics"),
+    metric: parameters.get("metric") ?? "",
   }
 }
 
-const transcriptsOf = (said) => {
-  const turn = Number(said.get("turn"))
-  const bound = (name) => (Number.isFinite(Number(said.get(name))) ? (said.get(name) ?? "").trim() : "")
+const sightIn = (parameters) => {
+  const first = firstSight()
+  const [, minus, column] = /^(-?)(.*)$/s.exec(parameters.get("sort") ?? "") ?? []
+  const drawn = parameters.getAll("draw").flatMap((text) => {
+    const [, place, key] = /^([0-7]),(.+)$/s.exec(text) ?? []
+    return key === undefined ? [] : [[key, Number(place)]]
+  })
+  const columns = parameters.get("columns")?.split(",").filter(Boolean) ?? firstColumns
   return {
-    episode: said.get("episode") ?? undefined,
+    filter: parameters.get("filter") ?? "",
+    by: parameters.get("by") ?? first.by,
+    sort: !isSetting(column) || columns.includes(column) ? { by: column, descending: minus === "-" } : first.sort,
+    columns: [...new Set(columns)],
+    chosen: parameters.has("draw") ? new Map(drawn) : undefined,
+    open: new Set(parameters.getAll("open")),
+  }
+}
+
+const transcriptsIn = (parameters) => {
+  const turn = Number(parameters.get("turn"))
+  const bound = (name) => (Number.isFinite(Number(parameters.get(name))) ? (parameters.get(name) ?? "").trim() : "")
+  return {
+    episode: parameters.get("episode") ?? undefined,
     turn: Number.isInteger(turn) && turn > 0 ? turn : undefined,
-    text: said.get("text") ?? "",
-    phase: said.get("phase") ?? "",
+    text: parameters.get("text") ?? "",
+    phase: parameters.get("phase") ?? "",
     least: bound("least"),
     most: bound("most"),
-    failed: said.has("failed"),
-    order: oneOf(orders, said.get("order"), "oldest"),
+    failed: parameters.has("failed"),
+    order: oneOf(orders, parameters.get("order")),
   }
 }
 
-const oneOf = (known, given, otherwise) => (known.includes(given) ? given : otherwise)
+/** Returns the value if it is one of the options, or else the first option, which is the default. */
+const oneOf = (options, value) => (options.includes(value) ? value : options[0])
 
 const decoded = (path) => {
   try {

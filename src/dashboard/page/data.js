@@ -6,7 +6,7 @@
 import { thinned } from "../../statistics/resampling.ts"
 import { bandOf, mostRunsInABand } from "../curves/bands.ts"
 import { chosen, pageOf, says } from "../transcripts/Episode.ts"
-import { segments } from "./address.js"
+import { segments } from "./parts/format.js"
 
 const get = async (address) => {
   const response = await fetch(address)

@@ -71,8 +71,8 @@ const route = async () => {
   shown = next
   const made = await makePage(address)
   // The address may have changed while modules were loaded.
-  if (String(shown) !== String(next)) return made.close()
-  page?.close()
+  if (String(shown) !== String(next)) return made.close?.()
+  page?.close?.()
   page = made
   const nameOf = (path) => state.runs.get(path)?.name ?? path
   document.title = `${compare?.map(nameOf).join(" and ") ?? (run === undefined ? state.title : nameOf(run))} · effect-rl`
@@ -115,6 +115,8 @@ try {
     await route().catch(failed)
     if (String(before) !== String(shown)) main.focus()
   })
+  // The charts draw the colours of the theme, light or dark.
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.restore())
   if (state.live) {
     let first = true
     follow({

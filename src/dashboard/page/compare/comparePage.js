@@ -2,8 +2,7 @@
 import { overviewAddress, runAddress } from "../address.js"
 import { diff, leaves } from "../../../run/find/diff.ts"
 import { makeMetrics } from "../metrics/metrics.js"
-import { makeMetricsSource } from "../metrics/source.js"
-import { card, el, seriesColor } from "../parts/dom.js"
+import { card, el, seriesColor, swatch, tableOf } from "../parts/dom.js"
 import { counted, duration, number, time } from "../parts/format.js"
 import { badge, variables } from "../parts/runTexts.js"
 import { viewControls } from "../parts/viewControls.js"
@@ -16,14 +15,13 @@ export const makeComparePage = (state, seen, paths) => {
   const back = el("a", { class: "back" }, "← all runs")
   const problem = el("p", { class: "problem", role: "alert" })
   const controls = el("div")
-  const curves = makeCurves(state.view)
-  const metrics = makeMetrics(state.view, seen)
+  const curves = makeCurves(state)
+  const failed = (error) => (problem.textContent = error.message)
+  const metrics = makeMetrics(state.view, seen, failed)
   const results = el("div")
   const settings = el("div", {}, el("p", { class: "quiet" }, "reading …"))
-  const body = el("div", {}, card("Results", results), card("Settings that differ", settings), controls, curves.element, card("Metrics", metrics.element)) // prettier-ignore
+  const body = el("div", {}, card("Results", {}, results), card("Settings that differ", {}, settings), controls, curves.element, card("Metrics", {}, metrics.element)) // prettier-ignore
   const element = el("article", { class: "compare" }, back, el("h1", {}, "Two runs side by side"), problem, body)
-  const failed = (error) => (problem.textContent = error.message)
-  const source = makeMetricsSource(() => drawMetrics(), failed)
   let isClosed = false
 
   const runs = () => paths.flatMap((path) => state.runs.get(path) ?? [])
@@ -37,8 +35,6 @@ export const makeComparePage = (state, seen, paths) => {
     })
   }
 
-  const drawMetrics = () => metrics.show(items().map((item) => ({ ...item, runs: [source.of(item.runs[0])] })))
-
   const draw = () => {
     back.setAttribute("href", overviewAddress(state))
     const missing = paths.filter((path) => !state.runs.has(path))
@@ -46,8 +42,8 @@ export const makeComparePage = (state, seen, paths) => {
     problem.textContent = missing.map((path) => `There is no run “${path}” here.`).join(" ")
     if (missing.length > 0) return
     results.replaceChildren(resultsTable(runs()))
-    curves.show(items(), state, "nothing measured so far")
-    drawMetrics()
+    curves.show(items(), "nothing measured so far")
+    metrics.show(items())
   }
 
   const drawSettings = async () => {
@@ -70,15 +66,11 @@ export const makeComparePage = (state, seen, paths) => {
     draw()
   }
 
-  const dark = matchMedia("(prefers-color-scheme: dark)")
-  dark.addEventListener("change", draw)
-
   return {
     element,
     restore,
     update: () => {
       restore()
-      if (runs().length === 2) source.want(paths)
       void drawSettings()
     },
     changed: (changedPaths) => {
@@ -86,14 +78,10 @@ export const makeComparePage = (state, seen, paths) => {
       changeSettings(runs())
       draw()
       curves.stale(changedPaths)
-      source.want(paths)
-      source.stale(changedPaths)
+      metrics.stale(changedPaths)
       void drawSettings()
     },
-    close: () => {
-      isClosed = true
-      dark.removeEventListener("change", draw)
-    },
+    close: () => void (isClosed = true),
   }
 }
 
@@ -119,30 +107,23 @@ const headOf = (runs) =>
       {},
       el("td"),
       runs.map((run, place) => {
-        const swatch = el("span", { class: "swatch" })
-        swatch.style.background = seriesColor(place)
         const name = [run.name, variables(run), run.seed === null ? "" : `seed ${run.seed}`].filter(Boolean).join(" ")
-        return el("th", { scope: "col" }, swatch, " ", el("a", { href: runAddress(run.path) }, name))
+        return el(
+          "th",
+          { scope: "col" },
+          swatch(seriesColor(place)),
+          " ",
+          el("a", { href: runAddress(run.path) }, name),
+        )
       }),
     ),
-  )
-
-const tableOf = (caption, runs, rows) =>
-  el(
-    "div",
-    { class: "table plain", tabindex: "0", role: "group", "aria-label": caption },
-    el("table", {}, headOf(runs), el("tbody", {}, rows)),
   )
 
 const rowOf = (name, cells) =>
   el("tr", {}, el("th", { scope: "row" }, name), cells.map((cell) => el("td", { class: "wrap" }, cell))) // prettier-ignore
 
 const resultsTable = (runs) =>
-  tableOf(
-    "Results",
-    runs,
-    facts.map(([name, of]) => rowOf(name, runs.map(of))), // prettier-ignore
-  )
+  tableOf("Results", headOf(runs), el("tbody", {}, facts.map(([name, of]) => rowOf(name, runs.map(of))))) // prettier-ignore
 
 const settingsTable = (runs, [left, right]) => {
   const differences = diff(left, right)
@@ -151,7 +132,7 @@ const settingsTable = (runs, [left, right]) => {
   const note = el("p", { class: "quiet" }, `${counted(alike, "setting")} ${alike === 1 ? "is" : "are"} the same.`)
   if (differences.length === 0) return [note]
   const rows = differences.map((one) => rowOf(one.key, [textOf(one, "left"), textOf(one, "right")]))
-  return [tableOf("Settings that differ", runs, rows), note]
+  return [tableOf("Settings that differ", headOf(runs), el("tbody", {}, rows)), note]
 }
 
 /** Writes the value of one run as YAML on one line. A run may not have the setting at all. */

@@ -2,17 +2,21 @@
  * Shows every metric of one or more runs as a small chart. The charts are grouped by the part of the name before the
  * slash, and can be searched.
  */
+import { fetchMetrics } from "../data.js"
 import { makeChart } from "../parts/chart.js"
 import { el } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 import { lineOf, meanLine } from "../parts/lines.js"
+import { makeSource } from "../parts/source.js"
 
 /**
  * Makes the section. `view` has the axis, smoothing and logarithms of all charts, and in `metric` the text by which
- * metrics are searched. `changed` is called after the user has changed that text.
+ * metrics are searched. It calls `changed` after the user has changed that text, and `failed` with the error if metrics
+ * can't be read.
  */
-export const makeMetrics = (view, changed) => {
+export const makeMetrics = (view, changed, failed) => {
   const charts = new Map()
+  const source = makeSource(fetchMetrics, () => draw(), failed)
   const search = el("input", {
     type: "search",
     class: "findMetric",
@@ -28,16 +32,18 @@ export const makeMetrics = (view, changed) => {
   const groups = el("div", { class: "metricGroups" })
   const controls = el("div", { class: "controls", role: "search" }, el("label", { class: "field grow" }, el("span", {}, "find a metric"), search), count) // prettier-ignore
   const element = el("div", { class: "metrics" }, controls, groups)
-  let items = []
+  /** The items that are shown; undefined until the first ones are known. */
+  let shown
   let layout = ""
 
   const draw = () => {
     if (search.value !== view.metric) search.value = view.metric
+    const items = (shown ?? []).map((item) => ({ ...item, runs: item.runs.map(source.of) }))
     const runs = items.flatMap((item) => item.runs)
     const names = [...new Set(runs.flatMap((run) => run?.metrics.map(({ name }) => name) ?? []))].sort()
     const words = view.metric.toLowerCase().split(/\s+/)
     const matching = names.filter((name) => words.every((word) => name.toLowerCase().includes(word)))
-    const waiting = runs.includes(undefined)
+    const waiting = shown === undefined || runs.includes(undefined)
     const leftOut = Math.max(0, ...runs.map((run) => run?.leftOut ?? 0))
     count.textContent = countText(names.length, matching.length, waiting, leftOut)
     arrange(matching)
@@ -71,13 +77,16 @@ export const makeMetrics = (view, changed) => {
     element,
     draw,
     /**
-     * Shows items `{ label, color, runs }`, where `runs` holds the metrics of each run, undefined until they are read.
-     * An item of several runs is drawn as their mean, with thin lines for the single runs.
+     * Shows items `{ label, color, runs }`, where `runs` are paths. An item of several runs is drawn as their mean, with
+     * thin lines for the single runs.
      */
-    show: (next) => {
-      items = next
+    show: (items) => {
+      shown = items
+      source.want(items.flatMap(({ runs }) => runs))
       draw()
     },
+    /** Reads the metrics of these runs again, as far as they are shown. */
+    stale: source.stale,
   }
 }
 

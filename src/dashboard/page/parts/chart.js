@@ -9,7 +9,7 @@
  * Dragging across the plot zooms in, a double click shows everything again. With the keyboard, arrow keys move the cursor,
  * + and - zoom around it and 0 shows everything.
  */
-import { el, onceAFrame } from "./dom.js"
+import { colorOf, el, onceAFrame, swatch } from "./dom.js"
 import { duration, number, tickTexts } from "./format.js"
 
 /** @type {typeof import("uplot") | undefined} */
@@ -89,10 +89,9 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
   /** @type {(table: any, width: number, height: number) => import("uplot").Options} */
   const optionsOf = ({ columns, bands }, width, height) => {
     const style = getComputedStyle(plot)
-    const color = (name) => () => getComputedStyle(plot).getPropertyValue(name)
     const [xDistr, yDistr] = distributions(lines(), shown)
     const axis = (distribution) => ({
-      stroke: color("--quiet"),
+      stroke: () => colorOf("--quiet"),
       font: `12px ${style.fontFamily}`,
       ticks: { show: false },
       ...(distribution === linear ? {} : { splits: logTicks, filter: (_, splits) => splits }),
@@ -109,7 +108,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
       },
       axes: [
         { ...axis(xDistr), size: 26, gap: 8, space: 85, grid: { show: false }, values: textsBy(xTicks), ...(shown.xName === "time" ? { incrs: timeSteps } : {}) }, // prettier-ignore
-        { ...axis(yDistr), size: widthOf, gap: 7, space: small ? 32 : 50, grid: { stroke: color("--line"), width: 1 }, values: textsBy(ticks) }, // prettier-ignore
+        { ...axis(yDistr), size: widthOf, gap: 7, space: small ? 32 : 50, grid: { stroke: () => colorOf("--line"), width: 1 }, values: textsBy(ticks) }, // prettier-ignore
       ],
       series: [{}, ...columns.map(({ style }) => style)],
       bands,
@@ -171,7 +170,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
     const named = lines().filter(({ faint }) => faint !== true)
     const noted = shown.series.filter(({ note }) => note !== undefined)
     const row = (one, ...rest) =>
-      el("span", { class: "value" }, swatchOf(one), el("span", { class: "label", title: one.label }, `${one.label}: `), ...rest) // prettier-ignore
+      el("span", { class: "value" }, swatch(one.color), el("span", { class: "label", title: one.label }, `${one.label}: `), ...rest) // prettier-ignore
     const rows = [
       ...named.slice(0, mostNames).map((one) => {
         const index = cursor === undefined ? lastShared(one) : indexAt(one, cursor)
@@ -236,12 +235,6 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
       draw()
     },
   }
-}
-
-const swatchOf = ({ color }) => {
-  const swatch = el("span", { class: "swatch" })
-  swatch.style.background = color
-  return swatch
 }
 
 /**

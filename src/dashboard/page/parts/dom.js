@@ -7,6 +7,8 @@ export const el = (tag, props = {}, ...children) => {
     if (value === undefined || value === null || value === false) continue
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value)
     else if (name === "class") element.className = value
+    // The page's policy forbids styles as texts.
+    else if (name === "style") Object.assign(element.style, value)
     else if (name === "value" || name === "checked") element[name] = value
     else element.setAttribute(name, value === true ? "" : value)
   }
@@ -25,24 +27,35 @@ export const choice = (label, options, value, change) => {
   return el("label", { class: "field" }, el("span", {}, label), select)
 }
 
-export const toggle = (label, checked, change) => {
-  const box = el("input", { type: "checkbox", checked, onchange: () => change(box.checked) })
-  return el("label", { class: "field row" }, box, label)
-}
-
-/** Makes a checkbox with a label for a list of choices. The id of its element is derived from `id`. */
-export const choiceOf = (label, checked, change, id) => {
-  const box = el("input", { type: "checkbox", checked, id: `choice-${id}`, onchange: () => change(box.checked) })
+/** Makes a checkbox with a label. */
+export const toggle = (label, checked, change, id) => {
+  const box = el("input", { type: "checkbox", checked, id, onchange: () => change(box.checked) })
   return el("label", { class: "field row" }, box, el("span", {}, label))
 }
 
-export const card = (title, ...children) => el("section", { class: "card" }, el("h2", {}, title), ...children)
+/** Makes a section with a title; `props` are those of its element. */
+export const card = (title, { class: sort = "", ...props }, ...children) =>
+  el("section", { class: `card ${sort}`.trim(), ...props }, el("h2", {}, title), ...children)
 
-/** Returns the colour of a line by the line's index, 0 to 7. Light and dark themes have different colours. */
-export const seriesColor = (place) =>
-  getComputedStyle(document.documentElement)
-    .getPropertyValue(`--series-${place + 1}`)
-    .trim()
+/** Makes a list of facts, which are pairs of a term and a value. */
+export const factList = (facts) =>
+  el("dl", { class: "facts" }, facts.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value || "–")))) // prettier-ignore
+
+/** Makes a table in a frame that scrolls. */
+export const tableOf = (label, ...children) =>
+  el("div", { class: "table plain", tabindex: "0", role: "group", "aria-label": label }, el("table", {}, ...children))
+
+/** Makes the small square that shows the colour of a line. */
+export const swatch = (color) => el("span", { class: "swatch", style: { background: color } })
+
+/** Returns a colour of the style sheet, such as `--line`, in the current theme as `#rrggbb`. */
+export const colorOf = (name) => {
+  const [light, dark] = getComputedStyle(document.documentElement).getPropertyValue(name).match(/#\w+/g)
+  return matchMedia("(prefers-color-scheme: dark)").matches ? dark : light
+}
+
+/** Returns the colour of a line by the line's index, 0 to 7. */
+export const seriesColor = (place) => colorOf(`--series-${place + 1}`)
 
 /**
  * Makes a function that runs the action soon after a call, once for all calls of that time: charts of many runs are

@@ -70,3 +70,6 @@ export const bytes = (size) => {
   while (Number(value.toPrecision(3)) >= 1000 && unit < names.length - 1) [value, unit] = [value / 1000, unit + 1]
   return `${unit === 0 ? value : Number(value.toPrecision(3))} ${names[unit]}`
 }
+
+/** Writes a path as a part of an address. */
+export const segments = (path) => path.split("/").map(encodeURIComponent).join("/")

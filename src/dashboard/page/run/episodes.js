@@ -7,9 +7,7 @@ import { makePlayer } from "../player/player.js"
 export const makeEpisodes = (run) => {
   const stage = el("div")
   const controls = el("div", { class: "controls" })
-  const element = card("Episodes", controls, stage)
-  element.classList.add("episodes")
-  element.hidden = true
+  const element = card("Episodes", { class: "episodes", hidden: true }, controls, stage)
   let known = ""
   let player
   let step

@@ -32,7 +32,7 @@ export const makeFiles = (run) => {
   }
 
   return {
-    element: card("Files and checkpoints", body, note),
+    element: card("Files and checkpoints", {}, body, note),
     show: ({ files, leftOut = 0 }) => {
       note.hidden = leftOut === 0
       note.textContent = `This export has no checkpoints (${counted(leftOut, "file")}); “--checkpoints” adds them.`

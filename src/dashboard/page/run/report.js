@@ -1,5 +1,5 @@
 /** Makes the section of an evaluation's page with its report: scores, costs and comparisons of the agents. */
-import { card, el } from "../parts/dom.js"
+import { card, el, tableOf } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 
 const figure = (value) => {
@@ -15,17 +15,12 @@ const triesText = {
 }
 
 /** Makes a table. A heading that begins with `#` marks a column of numbers; the `#` is not shown. */
-const tableOf = (caption, headings, bodies) =>
-  el(
-    "div",
-    { class: "table plain", tabindex: "0", role: "group", "aria-label": caption },
-    el(
-      "table",
-      {},
-      el("caption", { class: "quiet" }, caption),
-      el("thead", {}, el("tr", {}, headings.map((heading) => el("th", { scope: "col", class: heading.startsWith("#") ? "number" : "" }, heading.replace("#", ""))))), // prettier-ignore
-      bodies,
-    ),
+const reportTable = (caption, headings, bodies) =>
+  tableOf(
+    caption,
+    el("caption", { class: "quiet" }, caption),
+    el("thead", {}, el("tr", {}, headings.map((heading) => el("th", { scope: "col", class: heading.startsWith("#") ? "number" : "" }, heading.replace("#", ""))))), // prettier-ignore
+    bodies,
   )
 const cells = (texts, numbers) => [
   ...texts.map((text) => el("td", {}, text)),
@@ -75,18 +70,16 @@ const tablesOf = ({ agents, comparisons, confidence }) => {
   const taken = ["agent", "#episodes", "#failed", "#calls", "#input tokens", "#output tokens", "#cost"]
   const compared = ["compared", "score", "#difference", percent, "#better", "#worse", "#tasks", "#p", "by"]
   return [
-    tableOf("How well they did", ["agent", "score", "#mean", percent, "#tasks"], agents.map(scoresOf)),
+    reportTable("How well they did", ["agent", "score", "#mean", percent, "#tasks"], agents.map(scoresOf)),
     comparisons.length > 0 &&
-      tableOf("Task by task", compared, el("tbody", {}, comparisons.map(comparisonOf))), // prettier-ignore
-    tableOf("What it took", taken, el("tbody", {}, agents.map(takenOf))),
+      reportTable("Task by task", compared, el("tbody", {}, comparisons.map(comparisonOf))), // prettier-ignore
+    reportTable("What it took", taken, el("tbody", {}, agents.map(takenOf))),
   ].filter(Boolean)
 }
 
 export const makeReport = () => {
   const place = el("div")
-  const element = card("Report", place)
-  element.classList.add("report")
-  element.hidden = true
+  const element = card("Report", { class: "report", hidden: true }, place)
   let known
   return {
     element,

@@ -1,29 +1,27 @@
 /** Makes the page of a run. Each of its sections is a module whose function makes `{ element, show(detail) }`. */
+import { measures } from "../../curves/Curve.ts"
 import { overviewAddress } from "../address.js"
-import { makeChart } from "../parts/chart.js"
-import { lineOf } from "../parts/lines.js"
-import { viewControls } from "../parts/viewControls.js"
-import { makeMetricsSource } from "../metrics/source.js"
-import { makeMetrics } from "../metrics/metrics.js"
 import { fetchCurves, fetchRun } from "../data.js"
-import { card, el, seriesColor } from "../parts/dom.js"
+import { makeMetrics } from "../metrics/metrics.js"
+import { makeChart } from "../parts/chart.js"
+import { card, el, factList, seriesColor } from "../parts/dom.js"
 import { duration, number, time } from "../parts/format.js"
+import { lineOf } from "../parts/lines.js"
+import { badge, variables } from "../parts/runTexts.js"
+import { makeSource } from "../parts/source.js"
+import { viewControls } from "../parts/viewControls.js"
+import { makeTranscripts } from "../transcripts/transcripts.js"
 import { makeEpisodes } from "./episodes.js"
 import { makeFiles } from "./files.js"
 import { makeReport } from "./report.js"
 import { makeSystem } from "./system.js"
 import { makeConfig, makeLog } from "./texts.js"
-import { makeTranscripts } from "../transcripts/transcripts.js"
 import { makeValidations } from "./validations.js"
-import { badge, variables } from "../parts/runTexts.js"
 
-const measures = [
-  ["validation", "Validation return, lowest to highest"],
-  ["train", "Training return, lowest to highest"],
-]
+const titles = { validation: "Validation return, lowest to highest", train: "Training return, lowest to highest" }
 
 export const makeRunPage = (state, seen, path) => {
-  const charts = new Map(measures.map(([measure, title]) => [measure, makeChart(title)]))
+  const charts = measures.map((measure) => makeChart(titles[measure]))
   const back = el("a", { class: "back" }, "← all runs")
   const heading = el("div")
   const problem = el("p", { class: "problem", role: "alert" })
@@ -34,14 +32,9 @@ export const makeRunPage = (state, seen, path) => {
   const system = makeSystem()
   const [validations, log, config, files] = [makeValidations(), makeLog(), makeConfig(), makeFiles(path)]
   const sections = [report, episodes, transcripts, system, validations, log, config, files]
-  const drawings = el("div", { class: "charts" }, [...charts.values()].map((chart) => chart.element)) // prettier-ignore
-  const metrics = makeMetrics(state.view, seen)
-  const metricsCard = card("Metrics", metrics.element)
-  const source = makeMetricsSource(
-    () => drawMetrics(),
-    (error) => (problem.textContent = error.message),
-  )
-  const drawMetrics = () => metrics.show([{ label: "mean", color: seriesColor(0), runs: [source.of(path)] }])
+  const drawings = el("div", { class: "charts" }, charts.map((chart) => chart.element)) // prettier-ignore
+  const metrics = makeMetrics(state.view, seen, (error) => (problem.textContent = error.message))
+  const metricsCard = card("Metrics", {}, metrics.element)
   const body = el(
     "div",
     {},
@@ -56,77 +49,45 @@ export const makeRunPage = (state, seen, path) => {
     el("div", { class: "halves" }, config.element, files.element),
   )
   const element = el("article", { class: "run" }, back, heading, problem, body)
-  let curves
-  let closed = false
-  let loading = false
-  let again = false
 
   const draw = () => {
-    const { view } = state
     back.setAttribute("href", overviewAddress(state))
-    for (const [place, [measure]] of measures.entries()) {
-      const found = curves?.[measure]
-      const columns = found === undefined ? undefined : { y: found.mean, low: found.min, high: found.max }
-      const series =
-        found === undefined
-          ? []
-          : [{ ...lineOf(found[view.axis], columns, view.smoothing), label: "mean", color: seriesColor(place) }]
-      const waiting = found === undefined
-      charts
-        .get(measure)
-        .show({ series, xName: view.axis, logX: view.logX, logY: view.logY, waiting, nothing: "none so far" })
+    const { axis: xName, smoothing, logX, logY } = state.view
+    const curves = source.of(path)?.curves
+    for (const [place, chart] of charts.entries()) {
+      const curve = curves?.[measures[place]]
+      const columns = { y: curve?.mean, low: curve?.min, high: curve?.max }
+      const line = curve && { ...lineOf(curve[xName], columns, smoothing), label: "mean", color: seriesColor(place) }
+      chart.show({ series: line ? [line] : [], xName, logX, logY, waiting: !line, nothing: "none so far" })
     }
+    metrics.draw()
   }
-  const redraw = () => {
-    draw()
-    drawMetrics()
-    system.redraw()
-  }
-  const dark = matchMedia("(prefers-color-scheme: dark)")
-  dark.addEventListener("change", redraw)
 
   const restore = () => {
     const changed = (control) => {
       draw()
-      drawMetrics()
       seen(control)
     }
     controls.replaceChildren(viewControls(state.view, changed, { several: false }))
     draw()
-    drawMetrics()
+    system.redraw()
     transcripts.restore()
   }
-  restore()
 
-  const update = async () => {
-    if (loading) return void (again = true)
-    loading = true
-    try {
-      const requests = [fetchRun(path), fetchCurves(path)]
-      // A problem is shown when both requests have ended.
-      await Promise.allSettled(requests)
-      const [detail, found] = await Promise.all(requests)
-      if (closed) return
-      problem.textContent = ""
-      curves = found
-      draw()
-      show(detail)
-      if (detail.summary.kind === "run") {
-        if (source.of(path) === undefined) source.want([path])
-        else source.stale(new Set([path]))
-      }
-    } catch (error) {
-      if (closed) return
-      problem.textContent = error.status === 404 ? `There is no run “${path}” here.` : error.message
-      // If the data of the run was read before, it stays visible.
-      body.hidden = curves === undefined
-    }
-    loading = false
-    if (again) {
-      again = false
-      void update()
-    }
+  const read = async () => {
+    const requests = [fetchRun(path), fetchCurves(path)]
+    // A problem is shown when both requests have ended.
+    await Promise.allSettled(requests)
+    const [detail, curves] = await Promise.all(requests)
+    return { detail, curves }
   }
+  const failed = (error) => {
+    problem.textContent = error.status === 404 ? `There is no run “${path}” here.` : error.message
+    // If the data of the run was read before, it stays visible.
+    body.hidden = source.of(path) === undefined
+  }
+  const source = makeSource(read, () => show(source.of(path).detail), failed)
+  restore()
 
   const show = (detail) => {
     const { summary: run } = detail
@@ -143,24 +104,29 @@ export const makeRunPage = (state, seen, path) => {
       el("p", { class: "quiet variables" }, variables(run)),
       el("p", { class: "path quiet" }, path),
       progressOf(run),
-      el("dl", { class: "facts" }, (run.kind === "rollouts" ? [] : factsOf(detail)).map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value || "–")))), // prettier-ignore
+      factList(run.kind === "rollouts" ? [] : factsOf(detail)),
     )
+    problem.textContent = ""
     body.hidden = false
+    draw()
     for (const section of sections) section.show(detail)
     // Evaluations and folders of rollouts have no curves over steps.
     const isTrained = run.kind === "run"
+    if (isTrained) metrics.show([{ label: "mean", color: seriesColor(0), runs: [path] }])
     for (const one of [controls, drawings, metricsCard, validations.element]) one.hidden = !isTrained
     for (const one of [log.element, config.element]) one.hidden = run.kind === "rollouts"
   }
 
   return {
     element,
-    update,
+    update: () => source.want([path]),
     restore,
-    changed: (paths) => void (paths.has(path) && update()),
+    changed: (paths) => {
+      source.stale(paths)
+      metrics.stale(paths)
+    },
     close: () => {
-      closed = true
-      dark.removeEventListener("change", redraw)
+      source.want([])
       episodes.close()
       transcripts.close()
     },

@@ -20,9 +20,7 @@ const figures = [
 
 export const makeSystem = () => {
   const charts = figures.map(({ title, text, ticks }) => makeChart(title, { small: true, fromZero: true, text, ticks }))
-  const element = card("System", el("div", { class: "charts small" }, charts.map((chart) => chart.element))) // prettier-ignore
-  element.classList.add("system")
-  element.hidden = true
+  const element = card("System", { class: "system", hidden: true }, el("div", { class: "charts small" }, charts.map((chart) => chart.element))) // prettier-ignore
   let system
   let isRunning = false
   const draw = () => {

@@ -4,7 +4,7 @@ import { card, el } from "../parts/dom.js"
 export const makeLog = () => {
   const lines = el("pre", { class: "log", tabindex: "0", "aria-label": "The log's last lines, times in UTC" })
   return {
-    element: card("Log", lines),
+    element: card("Log", {}, lines),
     show: ({ log }) => {
       const text = log.map((line) => line.replace(/^\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)\.\d+Z/, "$1")).join("\n")
       if (text === lines.textContent) return
@@ -19,7 +19,7 @@ export const makeLog = () => {
 export const makeConfig = () => {
   const text = el("pre", { class: "config", tabindex: "0", "aria-label": "The effective config" })
   return {
-    element: card("Config", text),
+    element: card("Config", {}, text),
     show: ({ config }) => {
       if (text.textContent !== config) text.textContent = config ?? "There is none."
     },

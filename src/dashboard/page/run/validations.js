@@ -21,7 +21,7 @@ export const makeValidations = () => {
   const scroll = el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Validations" }, table)
   const nothing = el("p", { class: "quiet" })
   return {
-    element: card("Validations", scroll, nothing),
+    element: card("Validations", {}, scroll, nothing),
     show: ({ summary, validations }) => {
       scroll.hidden = validations.length === 0
       nothing.hidden = validations.length > 0

@@ -1,5 +1,5 @@
 /** Defines the columns of the table of runs: the built-in columns, and any setting or result as a column of its own. */
-import { choiceOf, el } from "../parts/dom.js"
+import { el, toggle } from "../parts/dom.js"
 import { duration, number, time } from "../parts/format.js"
 import { badge } from "../parts/runTexts.js"
 import { readSettings, settingKeys, settingOf } from "./settings.js"
@@ -101,7 +101,7 @@ export const makeColumnChooser = (state, runs, changed) => {
     const matching = all.filter((key) => words.every((word) => `${key} ${columnOf(key).text}`.toLowerCase().includes(word))) // prettier-ignore
     const shown = matching.slice(0, mostChoices)
     list.replaceChildren(
-      ...shown.map((key) => choiceOf(columnOf(key).text, state.columns.includes(key), choose(key), key)),
+      ...shown.map((key) => toggle(columnOf(key).text, state.columns.includes(key), choose(key), `choice-${key}`)),
     )
     note.textContent =
       shown.length < matching.length ? `${number(matching.length - shown.length)} more can be found by name.` : ""

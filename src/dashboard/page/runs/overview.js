@@ -1,7 +1,6 @@
 /** Makes the first page: controls, learning curves, all metrics, the filter and the table of runs. */
 import { compareAddress } from "../address.js"
 import { makeMetrics } from "../metrics/metrics.js"
-import { makeMetricsSource } from "../metrics/source.js"
 import { makeCurves } from "./curves.js"
 import { viewControls } from "../parts/viewControls.js"
 import { choice, el, seriesColor } from "../parts/dom.js"
@@ -21,7 +20,7 @@ const mostMembers = 10
 
 /** Makes the page. It calls `seen` after the user has changed what is shown. */
 export const makeOverview = (state, seen) => {
-  const curves = makeCurves(state.view)
+  const curves = makeCurves(state)
   let items = []
   let refused = false
 
@@ -38,8 +37,8 @@ export const makeOverview = (state, seen) => {
   })
   const grouping = el("div", { class: "slot" })
   const controls = el("div")
-  const metrics = makeMetrics(state.view, seen)
   const metricsNote = el("p", { class: "problem", role: "alert" })
+  const metrics = makeMetrics(state.view, seen, (error) => (metricsNote.textContent = error.message))
   const allMetrics = el(
     "details",
     {
@@ -54,16 +53,7 @@ export const makeOverview = (state, seen) => {
     metricsNote,
     metrics.element,
   )
-  const source = makeMetricsSource(
-    () => showMetrics(),
-    (error) => (metricsNote.textContent = error.message),
-  )
   let selection = []
-  const membersOf = ({ runs }) => runs.slice(0, mostMembers)
-  const showMetrics = () => {
-    const trained = selection.filter(({ kind }) => kind === "run")
-    metrics.show(trained.map((item) => ({ ...item, runs: membersOf(item).map(source.of) })))
-  }
   const problem = el("p", { class: "problem", id: "filter-problem", role: "alert", hidden: true })
   const count = el("p", { class: "quiet count", role: "status" })
   const compare = el("a", { class: "button compareLink", hidden: true }, "compare the two")
@@ -177,14 +167,14 @@ export const makeOverview = (state, seen) => {
           ? "tick rows below to draw them"
           : "what is here has no curves"
     selection = selected.map((one, index) => ({ ...one, label: labels[index] }))
-    curves.show(selection, state, empty)
+    curves.show(selection, empty)
     const pair = selection.map((item) => item.runs)
     compare.hidden = pair.length !== 2 || pair.some(({ length }) => length !== 1)
     compare.setAttribute("href", compareAddress(pair.flat(), state.view))
     allMetrics.open = state.view.metrics
     if (state.view.metrics) {
-      source.want(selection.filter(({ kind }) => kind === "run").flatMap(membersOf))
-      showMetrics()
+      const trained = selection.filter(({ kind }) => kind === "run")
+      metrics.show(trained.map((item) => ({ ...item, runs: item.runs.slice(0, mostMembers) })))
     }
   }
 
@@ -222,8 +212,6 @@ export const makeOverview = (state, seen) => {
     el("p", { class: "quiet" }, "Or this is another folder than the one that your runs are in."),
   )
 
-  const dark = matchMedia("(prefers-color-scheme: dark)")
-  dark.addEventListener("change", update)
   const element = el(
     "div",
     { class: "overview" },
@@ -245,8 +233,7 @@ export const makeOverview = (state, seen) => {
       changeSettings([...paths].flatMap((path) => state.runs.get(path) ?? []))
       update()
       curves.stale(paths)
-      source.stale(paths)
+      metrics.stale(paths)
     },
-    close: () => dark.removeEventListener("change", update),
   }
 }

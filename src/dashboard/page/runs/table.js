@@ -32,12 +32,10 @@ export const makeTable = ({ sortBy, select, expand }) => {
       id: `box-${key}`,
       checked: color !== undefined,
       "aria-label": `Draw ${label}`,
+      style: color && { accentColor: color },
       onchange: () => select(key, input.checked),
     })
-    const cell = el("td", { class: "box" }, input)
-    if (color !== undefined) input.style.accentColor = color
-    if (color !== undefined) cell.style.boxShadow = `inset 4px 0 ${color}`
-    return cell
+    return el("td", { class: "box", style: color && { boxShadow: `inset 4px 0 ${color}` } }, input)
   }
 
   const cells = (item) =>

@@ -2,7 +2,7 @@
  * Shows one episode: its turns with observations, prompts, answers, calls and rewards. Everything is inserted as text, so
  * that nothing that a model wrote can run.
  */
-import { el } from "../parts/dom.js"
+import { el, factList } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 import { endingText } from "./list.js"
 import { haveWords, makeLegend, tokensOf } from "./tokens.js"
@@ -212,7 +212,7 @@ const headOf = (transcript) => {
     ...(seeds === null ? [] : [["seeds", `env ${seeds.env}, sampling ${seeds.sampling}`]]),
     ...Object.entries(tags),
   ]
-  return el("dl", { class: "facts" }, facts.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value || "–")))) // prettier-ignore
+  return factList(facts)
 }
 
 export const makeTranscript = ({ address, step }) => {

@@ -29,13 +29,12 @@ export const makeTranscripts = (state, seen, run) => {
   const transcript = makeTranscript({ address, step: (by) => stepEpisode(by) })
   const element = card(
     "Transcripts",
+    { class: "talk", hidden: true },
     controls,
     status,
     problem,
     el("div", { class: "transcripts" }, list.element, transcript.element),
   )
-  element.classList.add("talk")
-  element.hidden = true
 
   let files = ""
   let page

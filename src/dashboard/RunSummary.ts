@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { sha256 } from "../config/sha256.ts"
 import { utf8 } from "../config/utf8.ts"
 import { valueOf } from "../run/find/lookup.ts"
-import type { RunReader, RunState } from "../run/RunReader.ts"
+import type { RunReader } from "../run/RunReader.ts"
 import { finite } from "./json.ts"
 
 /**
@@ -12,30 +12,7 @@ import { finite } from "./json.ts"
  */
 export type RunKind = "run" | "evaluation" | "rollouts"
 
-export interface RunSummary {
-  /** The run's folder, relative to the results folder. Requests identify the run by this path. */
-  readonly path: string
-  readonly kind: RunKind
-  /** A digest of the config without its seed; runs of one config have the same digest. */
-  readonly configDigest: string
-  readonly time: string
-  readonly commit: string
-  readonly name: string
-  readonly population: Readonly<Record<string, string>>
-  readonly seed: number | null
-  readonly env: string
-  readonly algorithm: string
-  readonly state: RunState
-  readonly steps: number | null
-  readonly totalSteps: number | null
-  readonly episodes: number | null
-  /** The mean return of the last validation; without validations, of the last training episodes. */
-  readonly score: number | null
-  readonly scoreStd: number | null
-  /** The mean return of the best validation. */
-  readonly best: number | null
-  readonly seconds: number | null
-}
+export type RunSummary = Effect.Success<ReturnType<typeof summaryOf>>
 
 const textOf = (value: unknown): string => (value === undefined || value === null ? "" : String(value))
 
@@ -43,16 +20,19 @@ const textOf = (value: unknown): string => (value === undefined || value === nul
 export const summaryOf = Effect.fnUntraced(function* (
   run: RunReader,
   { hasOnlyRollouts }: { readonly hasOnlyRollouts: boolean },
-): Effect.fn.Return<RunSummary> {
+) {
   const { path, time = "", commit = "", population } = run.entry
   const metrics = (yield* run.metrics) ?? {}
   const curve = yield* run.curve
   const isEvaluation = (yield* run.kind) === "evaluation"
+  const kind: RunKind = hasOnlyRollouts ? "rollouts" : isEvaluation ? "evaluation" : "run"
   // An evaluation has one point per agent; the first is the baseline of the comparison.
   const last = isEvaluation ? curve[0] : curve.at(-1)
   return {
+    /** The run's folder, relative to the results folder. Requests identify the run by this path. */
     path,
-    kind: hasOnlyRollouts ? "rollouts" : isEvaluation ? "evaluation" : "run",
+    kind,
+    /** A digest of the config without its seed; runs of one config have the same digest. */
     configDigest: yield* digestOf((yield* run.configText) ?? ""),
     time,
     commit,
@@ -65,8 +45,10 @@ export const summaryOf = Effect.fnUntraced(function* (
     steps: (yield* run.steps) ?? null,
     totalSteps: finite(yield* run.configAt(["total_steps"])),
     episodes: (yield* run.episodes) ?? null,
+    /** The mean return of the last validation; without validations, of the last training episodes. */
     score: last?.mean ?? finite(metrics.mean_return),
     scoreStd: finite(last?.std),
+    /** The mean return of the best validation. */
     best: (yield* run.bestValidation) ?? null,
     seconds: finite(metrics.wall_seconds),
   }

@@ -1,50 +1,24 @@
 /** Collects the data of a run's page from the run's files. */
 import { Effect } from "effect"
-import { type EvaluationReport, evaluationReport } from "./evaluationReport.ts"
+import { evaluationReport } from "./evaluationReport.ts"
 import type { Validation } from "./curves/scoreCurves.ts"
 import type { Results } from "./results-node.ts"
 import { fields, finite, parsed } from "./json.ts"
 import type { RunSummary } from "./RunSummary.ts"
-import { type SystemCurves, systemCurves } from "./curves/systemCurves.ts"
+import { systemCurves } from "./curves/systemCurves.ts"
 import { treeOf } from "../run/read/tree.ts"
 import * as Layout from "../run/Layout.ts"
 import { deviationOf, meanOf } from "../statistics/resampling.ts"
 
-/** The data of a run's page. */
-export interface RunDetail {
-  readonly summary: RunSummary
-  readonly config: string | null
-  readonly metrics: unknown
-  readonly validations: ReadonlyArray<ValidationLine>
-  /** The report of a finished evaluation. */
-  readonly report: EvaluationReport | null
-  /** The resources that the run used; null if no file contains them. */
-  readonly system: SystemCurves | null
-  /** The last lines of `run.log`. */
-  readonly log: ReadonlyArray<string>
-  /** All files of the run with their sizes in bytes. */
-  readonly files: ReadonlyArray<{ readonly path: string; readonly size: number }>
+const logLines = 200
+const mostFiles = 5000
+
+export interface RunDetail extends Effect.Success<ReturnType<typeof detailOf>> {
   /** In an export: the number of checkpoint files that were left out. */
   readonly leftOut?: number
 }
 
-interface ValidationLine {
-  readonly step: number
-  readonly mean: number
-  readonly std: number | null
-  readonly episodes: number
-  readonly length: number | null
-  readonly terminated: number | null
-}
-
-const logLines = 200
-const mostFiles = 5000
-
-/** Reads the details of a run. */
-export const detailOf = Effect.fnUntraced(function* (
-  { files, index, curves }: Results,
-  summary: RunSummary,
-): Effect.fn.Return<RunDetail> {
+export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: Results, summary: RunSummary) {
   const { path } = summary
   const run = index.read(path)
   const metrics = yield* run.metrics
@@ -59,14 +33,17 @@ export const detailOf = Effect.fnUntraced(function* (
     metrics: Array.isArray(episodes) ? figures : (metrics ?? null),
     // An unfinished run has no return.json yet, and the return.json of agents that talk counts in episodes.
     validations: returns === undefined || isTalk ? fromScores(yield* curves.validations(path)) : fromReturns(returns),
+    /** The report of a finished evaluation. */
     report: summary.kind === "evaluation" ? evaluationReport(metrics) : null,
     system: system === undefined ? null : systemCurves(system),
+    /** The last lines of `run.log`. */
     log: (yield* run.log(64 * 1024)).slice(-logLines),
+    /** All files of the run with their sizes in bytes. */
     files: (yield* treeOf(files, path, mostFiles)).map((file) => ({ path: file.path, size: file.bytes })),
   }
 })
 
-const fromReturns = (returns: string): ReadonlyArray<ValidationLine> => {
+const fromReturns = (returns: string) => {
   const records = parsed(returns)
   if (!Array.isArray(records)) return []
   return records.flatMap((value: unknown) => {
@@ -84,7 +61,7 @@ const fromReturns = (returns: string): ReadonlyArray<ValidationLine> => {
   })
 }
 
-const fromScores = (validations: ReadonlyArray<Validation>): ReadonlyArray<ValidationLine> =>
+const fromScores = (validations: ReadonlyArray<Validation>) =>
   validations.map(({ step, returns, lengths, terminated }) => ({
     step,
     mean: meanOf(returns),

@@ -1,11 +1,11 @@
 /** Opens a results folder for the server and the static export. It only reads files. */
 import { Effect, Schema } from "effect"
-import { type Confined, confinedByName, confinedTo } from "../run/read/confined-node.ts"
-import { type Curves, makeCurves } from "./curves/curves.ts"
-import { isRunFolder, makeIndex, type RunIndex } from "./runIndex.ts"
-import { makeMetrics, type MetricsReader } from "./curves/runMetrics.ts"
-import { makeSettings, type SettingsReader } from "./runSettings.ts"
-import { makeTranscripts, type Transcripts } from "./transcripts/transcripts.ts"
+import { confinedByName, confinedTo } from "../run/read/confined-node.ts"
+import { makeCurves } from "./curves/curves.ts"
+import { isRunFolder, makeIndex } from "./runIndex.ts"
+import { makeMetrics } from "./curves/runMetrics.ts"
+import { makeSettings } from "./runSettings.ts"
+import { makeTranscripts } from "./transcripts/transcripts.ts"
 
 /** Reports that the page cannot be served or written. */
 export class DashboardError extends Schema.TaggedError<DashboardError>()("DashboardError", {
@@ -13,14 +13,7 @@ export class DashboardError extends Schema.TaggedError<DashboardError>()("Dashbo
 }) {}
 
 /** A results folder in the form that the server and the static export read. */
-export interface Results {
-  readonly files: Confined
-  readonly index: RunIndex
-  readonly curves: Curves
-  readonly transcripts: Transcripts
-  readonly metrics: MetricsReader
-  readonly settings: SettingsReader
-}
+export type Results = Effect.Success<ReturnType<typeof openResults>>
 
 /**
  * Opens a results folder or a single run. A single run is named by its folder, and no files outside of that folder can
@@ -31,7 +24,7 @@ export const openResults = Effect.fn("openResults")(
     const folder = yield* confinedTo(directory)
     const files = isRunFolder(yield* folder.entries("")) ? yield* confinedByName(folder) : folder
     const index = makeIndex(files)
-    const results: Results = {
+    return {
       files,
       index,
       curves: makeCurves(files),
@@ -39,7 +32,6 @@ export const openResults = Effect.fn("openResults")(
       metrics: makeMetrics(files),
       settings: makeSettings(index),
     }
-    return results
   },
   (opened, directory) =>
     Effect.mapError(

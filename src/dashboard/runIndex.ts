@@ -7,20 +7,7 @@ import type { Entries } from "../run/read/FileSource.ts"
 import * as RunReader from "../run/RunReader.ts"
 import { type RunSummary, summaryOf } from "./RunSummary.ts"
 
-export interface RunIndex {
-  readonly runs: () => ReadonlyArray<RunSummary>
-  readonly has: (path: string) => boolean
-  /** Opens one of the runs, for facts that its summary doesn't have. */
-  readonly read: (path: string) => RunReader.RunReader
-  /** Checks all runs again and returns the changes since the last check. */
-  readonly refresh: Effect.Effect<Changes>
-}
-
-export interface Changes {
-  /** New runs, and runs whose files have changed. The summary of a changed run may still be the same. */
-  readonly changed: ReadonlyArray<RunSummary>
-  readonly gone: ReadonlyArray<string>
-}
+export type RunIndex = ReturnType<typeof makeIndex>
 
 interface Known {
   readonly summary: RunSummary
@@ -53,7 +40,7 @@ const growing: ReadonlyArray<string> = [
   Layout.samples,
 ]
 
-export const makeIndex = (files: Confined): RunIndex => {
+export const makeIndex = (files: Confined) => {
   let known = new Map<string, Known>()
   const readEntry = RunReader.over(files)
   const read = (path: string, listed?: RunReader.Listed): RunReader.RunReader =>
@@ -96,6 +83,10 @@ export const makeIndex = (files: Confined): RunIndex => {
     return `${stamps.join(" ")} ${isAlive}`
   })
 
+  /**
+   * Checks all runs again, and returns new runs, runs whose files have changed (their summaries may still be the same), and
+   * the paths of runs that are gone.
+   */
   const refresh = Effect.gen(function* () {
     const now = new Map<string, Known>()
     let level: ReadonlyArray<string> = [files.only]
@@ -111,9 +102,10 @@ export const makeIndex = (files: Confined): RunIndex => {
   })
 
   return {
-    runs: () => [...known.values()].map(({ summary }) => summary),
-    has: (path) => known.has(path),
-    read,
+    runs: (): ReadonlyArray<RunSummary> => [...known.values()].map(({ summary }) => summary),
+    has: (path: string) => known.has(path),
+    /** Opens one of the runs, for facts that its summary doesn't have. */
+    read: (path: string) => read(path),
     refresh,
   }
 }

@@ -3,9 +3,7 @@ import { Effect } from "effect"
 import { isPlain } from "../config/plain.ts"
 import type { RunIndex } from "./runIndex.ts"
 import type { RunSummary } from "./RunSummary.ts"
-import { type RunTrees, type SettingsTable, settingsTable } from "./settings.ts"
-
-export type SettingsReader = (runs: ReadonlyArray<RunSummary>) => Effect.Effect<SettingsTable>
+import { type RunTrees, settingsTable } from "./settings.ts"
 
 /** The files of at most this many runs are open at once. */
 const concurrency = 32
@@ -14,7 +12,7 @@ const concurrency = 32
  * Makes a reader of settings. It keeps the settings of a run in memory for as long as the run's summary is the same
  * object.
  */
-export const makeSettings = ({ read }: Pick<RunIndex, "read">): SettingsReader => {
+export const makeSettings = ({ read }: Pick<RunIndex, "read">) => {
   const kept = new WeakMap<RunSummary, RunTrees>()
 
   const treesOf = Effect.fnUntraced(function* (summary: RunSummary): Effect.fn.Return<RunTrees> {
@@ -27,7 +25,7 @@ export const makeSettings = ({ read }: Pick<RunIndex, "read">): SettingsReader =
     return trees
   })
 
-  return (runs) =>
+  return (runs: ReadonlyArray<RunSummary>) =>
     Effect.map(
       Effect.forEach(runs, (run) => Effect.map(treesOf(run), (trees) => [run.path, trees] as const), { concurrency }),
       settingsTable,

@@ -6,29 +6,7 @@
 import { bootstrap, interquartileMean, meanOf } from "../../statistics/resampling.ts"
 import { type Axis, type Curve, rounded } from "./Curve.ts"
 
-/** A combined curve. All arrays have the length of `x` and hold one value per place on the x axis. */
-export interface Band {
-  readonly x: ReadonlyArray<number>
-  /**
-   * The number of runs with any measurement. If `x` is empty, there is no place at which half of these runs were
-   * measured.
-   */
-  readonly of: number
-  /**
-   * The number of points, from the first, that at least half of the runs reach. Only the longest runs reach the points
-   * after these.
-   */
-  readonly shared: number
-  /** The number of runs that reach each place. */
-  readonly runs: ReadonlyArray<number>
-  readonly mean: ReadonlyArray<number>
-  /** The bounds of 95 % intervals, computed by resampling the runs. */
-  readonly meanLow: ReadonlyArray<number>
-  readonly meanHigh: ReadonlyArray<number>
-  readonly iqm: ReadonlyArray<number>
-  readonly iqmLow: ReadonlyArray<number>
-  readonly iqmHigh: ReadonlyArray<number>
-}
+export type Band = ReturnType<typeof bandOf>
 
 /** A band has at most this many places, since a chart can't show more. */
 const mostPlaces = 200
@@ -51,7 +29,7 @@ export const mostRunsInABand = 2000
  *
  * One run of 100,000 steps and two of 30,000, all measured every 10,000, have places at 10,000 … 100,000 and `shared` 3.
  */
-export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis): Band => {
+export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis) => {
   const curves = all.filter((curve) => curve[axis].length > 0 && curve[axis].every(Number.isFinite))
   const atPlaces = placesOf(curves.map((curve) => curve[axis])).map((x) => ({
     x,
@@ -66,10 +44,16 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis): Band => {
     points.map((point) => rounded(point[name]))
   return {
     x: column("x"),
+    /**
+     * The number of runs with any measurement. If `x` is empty, there is no place at which half of these runs were
+     * measured.
+     */
     of: curves.length,
     shared: shared.length,
+    /** The number of runs that reach each place. */
     runs: column("runs"),
     mean: column("mean"),
+    /** The bounds of 95 % intervals, computed by resampling the runs. */
     meanLow: column("meanLow"),
     meanHigh: column("meanHigh"),
     iqm: column("iqm"),

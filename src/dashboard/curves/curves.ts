@@ -25,12 +25,7 @@ interface RunCurves {
   readonly train: Curve
 }
 
-export interface Curves {
-  readonly of: (run: string) => Effect.Effect<RunCurves>
-  /** The validations in the score files, in the order of their steps. */
-  readonly validations: (run: string) => Effect.Effect<ReadonlyArray<Validation>>
-  readonly band: (runs: ReadonlyArray<string>, measure: Measure, axis: Axis) => Effect.Effect<Band>
-}
+export type Curves = ReturnType<typeof makeCurves>
 
 /** A curve has at most this many points, since a chart cannot show more. */
 const mostPoints = 400
@@ -49,7 +44,7 @@ interface Kept {
     | undefined
 }
 
-export const makeCurves = (files: FileSource): Curves => {
+export const makeCurves = (files: FileSource) => {
   // The map is in the order of use: the run that was used least recently is dropped first.
   const kept = new Map<string, Kept>()
   const bands = new Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Band }>()
@@ -124,8 +119,9 @@ export const makeCurves = (files: FileSource): Curves => {
 
   return {
     of,
-    validations: (run) => Effect.map(readInTurn(run), ({ validations }) => validations),
-    band: Effect.fnUntraced(function* (unsorted, measure, axis) {
+    /** Returns the validations in the score files, in the order of their steps. */
+    validations: (run: string) => Effect.map(readInTurn(run), ({ validations }) => validations),
+    band: Effect.fnUntraced(function* (unsorted: ReadonlyArray<string>, measure: Measure, axis: Axis) {
       // Resampling depends on the order of the runs, and the user can sort the table, so the runs are sorted by path
       // here.
       const runs = thinned(unsorted.toSorted(), mostRunsInABand)

@@ -8,9 +8,6 @@ import { type Position, readOn, start } from "../../run/read/readOn.ts"
 import * as RunReader from "../../run/RunReader.ts"
 import { addEvents, emptyMetrics, metricsOf, type MetricsTable, type RunMetrics } from "./metrics.ts"
 
-/** Returns the metrics of a run by the run's path. A run without an event file has no metrics. */
-export type MetricsReader = (run: string) => Effect.Effect<RunMetrics>
-
 interface Reading {
   table: MetricsTable
   position: Position
@@ -19,7 +16,8 @@ interface Reading {
 /** The metrics of at most this many runs stay in memory. */
 const mostKept = 64
 
-export const makeMetrics = (files: FileSource): MetricsReader => {
+/** Makes a reader of metrics by the path of a run. A run without an event file has no metrics. */
+export const makeMetrics = (files: FileSource) => {
   const kept = new Map<string, Reading>()
   // Two simultaneous readers of one run would add the same events twice.
   const turn = Semaphore.makeUnsafe(1)
@@ -42,5 +40,5 @@ export const makeMetrics = (files: FileSource): MetricsReader => {
     return metricsOf(reading.table)
   })
 
-  return (run) => turn.withPermits(1)(read(run))
+  return (run: string) => turn.withPermits(1)(read(run))
 }

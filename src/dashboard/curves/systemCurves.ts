@@ -1,22 +1,11 @@
 /** Reads the resources that a run used from its `system.jsonl`. */
 import { fields, finite, parsed } from "../json.ts"
 
-/** Resource use over time. All arrays have the length of `seconds`; a value is null if the line in the file lacks it. */
-export interface SystemCurves {
-  /** The time since the run's start in seconds, without the time during which the run was interrupted. */
-  readonly seconds: ReadonlyArray<number>
-  readonly stepsPerSecond: ReadonlyArray<number | null>
-  readonly rss: ReadonlyArray<number | null>
-  readonly heap: ReadonlyArray<number | null>
-  readonly buffers: ReadonlyArray<number | null>
-  /** The CPU use as a number of cores. */
-  readonly cpu: ReadonlyArray<number | null>
-}
-
 /** A curve has at most this many points, since a small chart shows no more. */
 const mostPoints = 500
 
-export const systemCurves = (text: string): SystemCurves => {
+/** Returns columns of equal length; a value is null if the line in the file lacks it. */
+export const systemCurves = (text: string) => {
   // A line that is still being written is ignored.
   const lines = text
     .split("\n")
@@ -37,11 +26,13 @@ export const systemCurves = (text: string): SystemCurves => {
     values.filter((_, index) => (values.length - 1 - index) % every === 0)
   const column = (name: string): ReadonlyArray<number | null> => shown(lines.map((line) => finite(line[name])))
   return {
+    /** The time since the run's start in seconds, without the time during which the run was interrupted. */
     seconds: shown(seconds),
     stepsPerSecond: column("steps_per_second"),
     rss: column("rss"),
     heap: column("heap"),
     buffers: column("buffers"),
+    /** The CPU use as a number of cores. */
     cpu: column("cpu"),
   }
 }

@@ -33,19 +33,6 @@ import { forEachLine } from "./wholeLines.ts"
 import type { Transcript } from "./Transcript.ts"
 import * as Layout from "../../run/Layout.ts"
 
-/** A page of the list of episodes. */
-interface EpisodePage {
-  readonly total: number
-  /** The number of selected episodes. */
-  readonly matching: number
-  readonly groups: ReadonlyArray<
-    Pick<Episode, "seen" | "contestant"> & { readonly name: string; readonly episodes: number }
-  >
-  /** The index of this page's first episode among the selected episodes. */
-  readonly from: number
-  readonly episodes: ReadonlyArray<Episode>
-}
-
 export interface PageAsked extends Asked {
   /** Selects the episodes whose transcripts contain this text. */
   readonly text: string
@@ -53,12 +40,6 @@ export interface PageAsked extends Asked {
   readonly count: number
   /** The key of an episode. If it is selected, the page that contains it is returned. */
   readonly at: string | null
-}
-
-export interface Transcripts {
-  readonly page: (run: string, asked: PageAsked) => Effect.Effect<EpisodePage>
-  /** Returns the transcript of an episode; undefined if there is no such episode. */
-  readonly one: (run: string, key: string) => Effect.Effect<Transcript | undefined>
 }
 
 interface Kept<Index> {
@@ -88,7 +69,7 @@ const mostRuns = 8
 /** This many bytes of the last line are compared. */
 const compared = 1024
 
-export const makeTranscripts = (files: FileSource): Transcripts => {
+export const makeTranscripts = (files: FileSource) => {
   const runs = new Map<string, Run>()
   // Two simultaneous readers of a run would add the same lines twice.
   const turn = Semaphore.makeUnsafe(1)
@@ -185,7 +166,8 @@ export const makeTranscripts = (files: FileSource): Transcripts => {
   })
 
   return {
-    page: Effect.fnUntraced(function* (path, asked) {
+    /** Returns a part of the list of a run's episodes. */
+    page: Effect.fnUntraced(function* (path: string, asked: PageAsked) {
       const run = yield* readInTurn(path)
       const all = episodesOf(run)
       const keys = asked.text === "" ? undefined : yield* search(run, all, asked.text)
@@ -202,7 +184,8 @@ export const makeTranscripts = (files: FileSource): Transcripts => {
       const page = pageOf(matching, asked)
       return { total: all.length, groups, ...page, episodes: page.episodes.map(shown) }
     }),
-    one: Effect.fnUntraced(function* (path, key) {
+    /** Returns the transcript of an episode; undefined if there is no such episode. */
+    one: Effect.fnUntraced(function* (path: string, key: string) {
       const run = yield* readInTurn(path)
       const episode = episodesOf(run).find((one) => one.key === key)
       return episode === undefined ? undefined : yield* transcriptOf(files, path, episode, samplesIn(run))

@@ -14,9 +14,9 @@
 import type { Stream } from "../rng/Rng.ts"
 import type { AutoReset, BatchArrays, BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
-import { EnvError } from "./EnvError.ts"
+import { EnvError, invalid } from "./EnvError.ts"
 import { oneLine } from "../config/text.ts"
-import { batchOf, copyFrom, errorAt, type Columns, type Kernel } from "./internal/episodes.ts"
+import { batchOf, errorAt, type Columns, type Kernel, streamsOf } from "./internal/episodes.ts"
 import { fromText, NotPlain, toText } from "./internal/plainData.ts"
 import { sizeOf, type Space } from "./Space.ts"
 import { utf8 } from "../config/utf8.ts"
@@ -57,10 +57,7 @@ const complete = (env: Env, { autoReset = "same-step", firstIndex = 0, arrays }:
 
 const checkedCount = (env: Env, numEnvs: number): number => {
   if (Number.isInteger(numEnvs) && numEnvs >= 1) return numEnvs
-  throw new EnvError({
-    env: env.id,
-    message: `${env.id}: numEnvs: expected a whole number from 1, found ${numEnvs}`,
-  })
+  throw invalid(env.id, `numEnvs: expected a whole number from 1, found ${numEnvs}`)
 }
 
 /**
@@ -74,7 +71,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   const { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed } = columns
   const size = sizeOf(env.observationSpace)
   const states: Array<unknown> = []
-  const streams: Array<Stream> = []
+  const { streams, ...positions } = streamsOf(env.id, numEnvs)
 
   const fail = (index: number, step: number, message: string, userStack?: string): EnvError =>
     errorAt(env.id, index, episodes[index], step, message, userStack)
@@ -124,10 +121,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   }
 
   const take = (index: number, transition: Transition<unknown>): void => {
-    if (typeof transition !== "object" || transition === null) {
-      throw fail(index, elapsed[index] + 1, `step returned ${display(transition)}, not { state, reward, terminated }`)
-    }
-    if (transition instanceof Promise) {
+    if (typeof transition !== "object" || transition === null || transition instanceof Promise) {
       const found = `${display(transition)}${unlessAsync(transition)}`
       throw fail(index, elapsed[index] + 1, `step returned ${found}, not { state, reward, terminated }`)
     }
@@ -162,13 +156,11 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   }
 
   const save = (): Snapshot => {
-    const positions = Float64Array.from(streams, (random) => random.position)
     try {
-      return { states: utf8.encode(toText(states)), positions }
+      return { states: utf8.encode(toText(states)), ...positions.save() }
     } catch (error) {
       if (!(error instanceof NotPlain)) throw error
-      const message = `${env.id}: a snapshot needs a state of plain data, but ${error.path} is ${error.kind}`
-      throw new EnvError({ env: env.id, message })
+      throw invalid(env.id, `a snapshot needs a state of plain data, but ${error.path} is ${error.kind}`)
     }
   }
 
@@ -176,26 +168,13 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
     const text = saved["states"]
     const decoded = text instanceof Uint8Array ? fromText(utf8.decode(text)) : undefined
     if (!Array.isArray(decoded) || decoded.length !== numEnvs) {
-      throw new EnvError({ env: env.id, message: `${env.id}: the snapshot doesn't fit: it has no ${numEnvs} states` })
+      throw invalid(env.id, `the snapshot doesn't fit: it has no ${numEnvs} states`)
     }
-    const positions = new Float64Array(numEnvs)
-    copyFrom(env.id, saved, "positions", positions)
-    for (let index = 0; index < numEnvs; index++) {
-      states[index] = decoded[index]
-      streams[index] = streamOf(index)
-      streams[index].position = positions[index]
-    }
+    positions.load(saved, streamOf)
+    for (let index = 0; index < numEnvs; index++) states[index] = decoded[index]
   }
 
-  const { renderText, renderSvg } = env
-  return {
-    start,
-    advance,
-    save,
-    load,
-    ...(renderText === undefined ? {} : { renderText: (index: number) => renderText.call(env, states[index]) }),
-    ...(renderSvg === undefined ? {} : { renderSvg: (index: number) => renderSvg.call(env, states[index]) }),
-  }
+  return { start, advance, stateAt: (index) => states[index], save, load }
 }
 
 /** Returns a new array for each action of a box, since an env may keep it in its state. */

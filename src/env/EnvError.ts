@@ -17,3 +17,12 @@ export class EnvError extends Schema.TaggedError<EnvError>()("EnvError", {
   /** The stack of the error that the env's own code threw. */
   userStack: Schema.optionalKey(Schema.String),
 }) {}
+
+/** Makes an error about an env as a whole, such as `CartPole-v1: step before reset`. */
+export const invalid = (env: string, problem: string): EnvError => new EnvError({ env, message: `${env}: ${problem}` })
+
+/** Throws an `EnvError` unless a value is a whole number of at least `least`; the message begins with `described`. */
+export const checkWhole = (env: string, value: number, least: number, described: string): void => {
+  if (Number.isInteger(value) && value >= least) return
+  throw new EnvError({ env, message: `${described}; it must be a whole number of at least ${least}` })
+}

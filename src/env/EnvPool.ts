@@ -14,7 +14,7 @@
 import { Context, Effect, type Scope } from "effect"
 import type { AutoReset, BatchEnv } from "./BatchEnv.ts"
 import type { Env } from "./Env.ts"
-import { EnvError } from "./EnvError.ts"
+import { type EnvError, invalid } from "./EnvError.ts"
 import { envConfigOf } from "./Envs.ts"
 import type { EnvConfig } from "./recipe.ts"
 
@@ -63,10 +63,10 @@ export const EnvPool = Context.Reference<EnvPoolService>("effect-rl/env/EnvPool"
   defaultValue: () => ({
     make: (env, _numEnvs, { workers }) =>
       Effect.fail(
-        new EnvError({
-          env: env.id,
-          message: `${env.id}: ${workers} workers need threads, which this platform doesn't have; provide the Layers of effect-rl/node`,
-        }),
+        invalid(
+          env.id,
+          `${workers} workers need threads, which this platform doesn't have; provide the Layers of effect-rl/node`,
+        ),
       ),
   }),
 })

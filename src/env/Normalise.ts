@@ -16,7 +16,7 @@
 import { clip as clipped, constant, mul, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { BatchEnv } from "./BatchEnv.ts"
-import { EnvError } from "./EnvError.ts"
+import { invalid } from "./EnvError.ts"
 import { markResets, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 import { make, type RunningMoments } from "./RunningMoments.ts"
 
@@ -45,8 +45,7 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
   const size = batch.observationSize
   const moments = options.moments ?? make(size)
   if (moments.size !== size) {
-    const message = `${batch.id}: Normalise.observations: moments of ${moments.size} numbers for observations of ${size}`
-    throw new EnvError({ env: batch.id, message })
+    throw invalid(batch.id, `Normalise.observations: moments of ${moments.size} numbers for observations of ${size}`)
   }
   const normalised = new Float32Array(batch.observations.length)
   const finals = new Float32Array(batch.observations.length)

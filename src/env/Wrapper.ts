@@ -12,15 +12,14 @@
  * ```
  */
 import type { Stream } from "../rng/Rng.ts"
+import type { BatchEnv } from "./BatchEnv.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
-import { EnvError } from "./EnvError.ts"
+import { checkWhole, invalid } from "./EnvError.ts"
 import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts"
 import { envConfigOf } from "./Envs.ts"
 import { wrapRecipe } from "./recipe.ts"
 import { box, type Box, contains, display, type Space } from "./Space.ts"
 import { adapted } from "./ui/module.ts"
-
-const invalid = (env: Env, message: string): EnvError => new EnvError({ env: env.id, message: `${env.id}: ${message}` })
 
 /** Records the config of a wrapped env, if the inner env has a config. */
 const again = <E extends Env>(env: Env, wrapped: E, name: string, options: object): E =>
@@ -28,8 +27,7 @@ const again = <E extends Env>(env: Env, wrapped: E, name: string, options: objec
 
 /** Truncates episodes after `steps` steps, or at the env's own limit if that is lower. */
 export const timeLimit = <State, A extends Space>(env: Env<State, A>, steps: number): Env<State, A> => {
-  if (!Number.isInteger(steps) || steps < 1)
-    throw invalid(env, `timeLimit: ${steps} steps; it must be a whole number of at least 1`)
+  checkWhole(env.id, steps, 1, `${env.id}: timeLimit: ${steps} steps`)
   return again(env, { ...env, maxSteps: Math.min(steps, env.maxSteps ?? steps) }, "TimeLimit", { steps })
 }
 
@@ -48,8 +46,8 @@ export const clipAction = <State>(env: Env<State, Box>): Env<State, Box> => {
 export const rescaleAction = <State>(env: Env<State, Box>, low = -1, high = 1): Env<State, Box> => {
   const inner = env.actionSpace
   if (![...inner.low, ...inner.high].every(Number.isFinite))
-    throw invalid(env, "rescaleAction: the action space has no finite bounds")
-  if (!(low < high)) throw invalid(env, `rescaleAction: low ${low} is not below high ${high}`)
+    throw invalid(env.id, "rescaleAction: the action space has no finite bounds")
+  if (!(low < high)) throw invalid(env.id, `rescaleAction: low ${low} is not below high ${high}`)
   const stretched = withAction(
     env,
     box(low, high, inner.shape),
@@ -71,6 +69,14 @@ const stretchedUi = (
   return { ui: adapted(ui, { action }) }
 }
 
+/** Returns the `batch` of a wrapped env, which wraps the env's own batch if it has one. */
+const batchOf =
+  (env: Env, wrap: (inner: BatchEnv) => BatchEnv): NonNullable<Env["batch"]> =>
+  (numEnvs, options) => {
+    const inner = env.batch?.(numEnvs, options)
+    return inner && wrap(inner)
+  }
+
 /** Wraps an env so that its actions are mapped and then rounded to float32, as a batch does. */
 const withAction = <State>(
   env: Env<State, Box>,
@@ -85,22 +91,19 @@ const withAction = <State>(
       Array.from(action, (value, element) => Math.fround(map(Math.fround(value), element))),
       random,
     ),
-  batch: (numEnvs, options) => {
-    const inner = env.batch?.(numEnvs, options)
-    return inner === undefined ? undefined : mapActions(inner, space, map)
-  },
+  batch: batchOf(env, (inner) => mapActions(inner, space, map)),
 })
 
 /** Clips rewards to `low` … `high`. */
 export const clipReward = <State, A extends Space>(env: Env<State, A>, low = -1, high = 1): Env<State, A> => {
-  if (!(low <= high)) throw invalid(env, `clipReward: low ${low} is above high ${high}`)
+  if (!(low <= high)) throw invalid(env.id, `clipReward: low ${low} is above high ${high}`)
   const clipped = withReward(env, (reward) => Math.min(Math.max(reward, low), high))
   return again(env, clipped, "ClipReward", { low, high })
 }
 
 /** Multiplies rewards by a factor. */
 export const scaleReward = <State, A extends Space>(env: Env<State, A>, factor: number): Env<State, A> => {
-  if (!Number.isFinite(factor)) throw invalid(env, `scaleReward: the factor is ${factor}`)
+  if (!Number.isFinite(factor)) throw invalid(env.id, `scaleReward: the factor is ${factor}`)
   return again(
     env,
     withReward(env, (reward) => reward * factor),
@@ -116,10 +119,7 @@ const withReward = <State, A extends Space>(env: Env<State, A>, map: (reward: nu
     const transition = env.step(state, action, random)
     return { ...transition, reward: map(Math.fround(transition.reward)) }
   },
-  batch: (numEnvs, options) => {
-    const inner = env.batch?.(numEnvs, options)
-    return inner === undefined ? undefined : mapRewards(inner, map)
-  },
+  batch: batchOf(env, (inner) => mapRewards(inner, map)),
 })
 
 /**
@@ -133,7 +133,7 @@ export const keepObservations = <State, A extends Space>(
   const { low, high } = env.observationSpace
   const wrong = elements.find((element) => !(element in low))
   if (wrong !== undefined || elements.length === 0)
-    throw invalid(env, `keepObservations: an observation has the elements 0 … ${low.length - 1}, not ${wrong}`)
+    throw invalid(env.id, `keepObservations: an observation has the elements 0 … ${low.length - 1}, not ${wrong}`)
   const pick = (all: ArrayLike<number>): ReadonlyArray<number> => elements.map((element) => all[element])
   const space = box(pick(low), pick(high))
   const partly: Env<State, A> = {
@@ -142,10 +142,7 @@ export const keepObservations = <State, A extends Space>(
     id: `${env.id}[${elements.join(",")}]`,
     observationSpace: space,
     observe: (state) => pick(env.observe(state)),
-    batch: (numEnvs, options) => {
-      const inner = env.batch?.(numEnvs, options)
-      return inner === undefined ? undefined : selectObservations(inner, space, elements)
-    },
+    batch: batchOf(env, (inner) => selectObservations(inner, space, elements)),
   }
   return again(env, partly, "KeepObservations", { elements })
 }
@@ -178,8 +175,7 @@ export interface Stacked<State> extends Around<State> {
 
 /** Observes the last `size` observations, oldest first. At the start of an episode, the first one is repeated. */
 export const frameStack = <State, A extends Space>(env: Env<State, A>, size: number): Env<Stacked<State>, A> => {
-  if (!Number.isInteger(size) || size < 1)
-    throw invalid(env, `frameStack: ${size} frames; it must be a whole number of at least 1`)
+  checkWhole(env.id, size, 1, `${env.id}: frameStack: ${size} frames`)
   const { low, high, shape } = env.observationSpace
   const repeat = (bounds: ReadonlyArray<number>) => Array.from({ length: size }, () => bounds).flat()
   const see = (state: State): ReadonlyArray<number> => Array.from(env.observe(state))
@@ -209,7 +205,7 @@ export const stickyActions = <State, A extends Space>(
   probability = 0.25,
 ): Env<Sticky<State, A>, A> => {
   if (!(probability >= 0 && probability < 1))
-    throw invalid(env, `stickyActions: probability ${probability} is not in [0, 1)`)
+    throw invalid(env.id, `stickyActions: probability ${probability} is not in [0, 1)`)
   const sticky = around<State, Sticky<State, A>, A>(env, {
     reset: (random) => ({ inner: env.reset(random), last: null }),
     observe: ({ inner }) => env.observe(inner),
@@ -226,10 +222,9 @@ export const stickyActions = <State, A extends Space>(
  * Begins each episode with 1 to `most` no-op steps. If the episode ends during these, it is reset and they continue.
  */
 export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: ActionOf<A>, most = 30): Env<State, A> => {
-  if (!Number.isInteger(most) || most < 1)
-    throw invalid(env, `noopStarts: ${most} steps; it must be a whole number of at least 1`)
+  checkWhole(env.id, most, 1, `${env.id}: noopStarts: ${most} steps`)
   if (!contains(env.actionSpace, noop))
-    throw invalid(env, `noopStarts: ${JSON.stringify(noop)} is no action of ${display(env.actionSpace)}`)
+    throw invalid(env.id, `noopStarts: ${JSON.stringify(noop)} is no action of ${display(env.actionSpace)}`)
   const idle = (state: State, random: Stream): State => {
     const { state: next, terminated, truncated }: Transition<State> = env.step(state, noop, random)
     return terminated || truncated === true ? env.reset(random) : next

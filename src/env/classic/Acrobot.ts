@@ -13,6 +13,7 @@ import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/
 import { type Motion, motionEnv, type Moved } from "../internal/motion.ts"
 import { box, discrete, type Discrete } from "../Space.ts"
 import { acrobot } from "../ui/acrobot.ts"
+import { scene } from "../ui/scene.ts"
 
 // Both links have length 1, mass 1, their centre of mass at 0.5, and moment of inertia 1.
 const gravity = 9.8
@@ -142,7 +143,7 @@ const motion = motionEnv({
       caption(`angles ${short(state[0])}, ${short(state[1])}`),
     ])
   },
-  ui: acrobot("Acrobot-v1"),
+  ui: scene("Acrobot-v1", acrobot),
 })
 
 /** Computes one step of the two links, without a time limit. */

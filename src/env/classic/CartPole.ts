@@ -11,6 +11,7 @@ import { canvas, caption, disc, palette, short, slab, stroke, svg } from "../int
 import { type Motion, motionEnv, type Moved } from "../internal/motion.ts"
 import { box, discrete, type Discrete } from "../Space.ts"
 import { cartPole } from "../ui/cartPole.ts"
+import { scene } from "../ui/scene.ts"
 
 const gravity = 9.8
 const poleMass = 0.1
@@ -85,7 +86,7 @@ const motion = motionEnv({
       caption(`x ${short(x)} m, angle ${short((angle * 180) / Math.PI)}°`),
     ])
   },
-  ui: cartPole("CartPole-v1", { farthest, steepest }),
+  ui: scene("CartPole-v1", cartPole, { farthest, steepest }),
 })
 
 /** Computes one step of the cart and the pole, without a time limit. */

@@ -11,6 +11,7 @@ import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/
 import { type Motion, motionEnv, type Moved } from "../internal/motion.ts"
 import { box, type Box } from "../Space.ts"
 import { pendulum } from "../ui/pendulum.ts"
+import { scene } from "../ui/scene.ts"
 
 const fastest = 8
 const strongest = 2
@@ -84,7 +85,7 @@ const motion = motionEnv({
       caption(`angle ${short(wrapped(angle))}, velocity ${short(velocity)}`),
     ])
   },
-  ui: pendulum("Pendulum-v1", { strongest }),
+  ui: scene("Pendulum-v1", pendulum, { strongest }),
 })
 
 /** Computes one step of the pendulum, without a time limit. */

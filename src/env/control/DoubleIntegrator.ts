@@ -10,6 +10,7 @@ import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/
 import type { Moved } from "../internal/motion.ts"
 import { box, type Box } from "../Space.ts"
 import { doubleIntegrator } from "../ui/doubleIntegrator.ts"
+import { scene } from "../ui/scene.ts"
 
 const tau = 0.1
 const farthest = 5
@@ -78,5 +79,5 @@ export const env: Env<ReadonlyArray<number>, Box> = make({
       disc({ x: 200 + 38 * position, y: 66 }, 12, palette.body),
       caption(`position ${short(position)}, velocity ${short(velocity)}`),
     ]),
-  ui: doubleIntegrator("DoubleIntegrator-v0", { farthest, fastest, strongest }),
+  ui: scene("DoubleIntegrator-v0", doubleIntegrator, { farthest, fastest, strongest }),
 })

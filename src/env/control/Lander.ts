@@ -17,6 +17,7 @@ import { canvas, caption, palette, type Point, short, stroke, svg } from "../int
 import type { Moved } from "../internal/motion.ts"
 import { box, discrete, type Box, type Discrete } from "../Space.ts"
 import { lander } from "../ui/lander.ts"
+import { scene } from "../ui/scene.ts"
 
 const tau = 0.05
 const gravity = 0.4
@@ -123,7 +124,7 @@ export const env: Env<State, Discrete> = make({
   id: "Lander-v0",
   actionSpace: discrete(4),
   step: (state, action) => dynamics(state, action),
-  ui: lander("Lander-v0", { ...limits, continuous: false }),
+  ui: scene("Lander-v0", lander, { ...limits, continuous: false }),
 })
 
 /** The env with continuous actions: `Batch.make(Lander.continuous, 16)`. */
@@ -132,5 +133,5 @@ export const continuous: Env<State, Box> = make({
   id: "LanderContinuous-v0",
   actionSpace: box([-1, -1], [1, 1]),
   step: (state, action) => dynamicsContinuous(state, action),
-  ui: lander("LanderContinuous-v0", { ...limits, continuous: true }),
+  ui: scene("LanderContinuous-v0", lander, { ...limits, continuous: true }),
 })

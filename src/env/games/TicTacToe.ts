@@ -14,6 +14,7 @@ import type { Stream } from "../../rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type BoardGame, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
+import { board } from "../ui/board.ts"
 import { ticTacToe } from "../ui/boards.ts"
 import { display } from "../../config/Config.ts"
 
@@ -155,10 +156,9 @@ const game = (id: string, rules: Rules, recipe?: BoardGame["recipe"]): BoardEnv 
       { name: "mine", letter: "×", colour: palette.body },
       { name: "theirs", letter: "○", colour: palette.pole },
     ],
-    height: 3,
-    width: 3,
+    size: 3,
     actions: places,
-    ui: ticTacToe(id, rules === bothSides),
+    ui: board(id, 3, ticTacToe(rules === bothSides)),
     rules,
   })
 

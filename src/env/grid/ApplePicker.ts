@@ -10,9 +10,10 @@
 import { Schema } from "effect"
 import { intBetween } from "../../config/fields.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
-import { EnvError } from "../EnvError.ts"
-import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
+import { checkWhole, EnvError } from "../EnvError.ts"
+import { boardEnv, type BoardEnv, columnStep, rowStep, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
+import { board } from "../ui/board.ts"
 import { applePicker } from "../ui/boards.ts"
 
 export const Options = Schema.Struct({
@@ -31,9 +32,6 @@ const over = 0
 const agent = 1
 const left = 2
 const apples = 3
-
-const rowStep = [-1, 1, 0, 0]
-const columnStep = [0, 0, -1, 1]
 
 /** There is a hedge every six rows, with a gap of two places every twelve columns. */
 const isHedge = (row: number, column: number): boolean => row % 6 === 3 && column % 12 !== 5 && column % 12 !== 6
@@ -84,9 +82,7 @@ const rulesFor = (size: number, count: number, layoutSeed: number | undefined): 
 export const make = (options: Options = {}): BoardEnv => {
   const { size = 84, layoutSeed } = options
   const { apples: count = layoutSeed === undefined ? 100 : 20, id = "ApplePicker-v0" } = options
-  if (!Number.isInteger(size) || size < 8) {
-    throw new EnvError({ env: id, message: `ApplePicker: size ${size}; it must be a whole number of at least 8` })
-  }
+  checkWhole(id, size, 8, `ApplePicker: size ${size}`)
   const room = Math.floor((size * size) / 4)
   if (!Number.isInteger(count) || count < 1 || count > room) {
     throw new EnvError({ env: id, message: `ApplePicker: ${count} apples; there is room for 1 to ${room}` })
@@ -99,10 +95,9 @@ export const make = (options: Options = {}): BoardEnv => {
       { name: "apple", letter: "●", colour: palette.pole },
       { name: "hedge", letter: "▒", colour: palette.goal },
     ],
-    height: size,
-    width: size,
+    size,
     actions: rowStep.length,
-    ui: applePicker(id, size),
+    ui: board(id, size, applePicker),
     maxSteps: 5000,
     rules: rulesFor(size, count, layoutSeed),
   })

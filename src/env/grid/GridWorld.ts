@@ -8,9 +8,10 @@
 import { Schema } from "effect"
 import { fraction, intBetween, positiveInt } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
-import { EnvError } from "../EnvError.ts"
+import { checkWhole, EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
+import { board } from "../ui/board.ts"
 import { gridWorld } from "../ui/boards.ts"
 
 export const Options = Schema.Struct({
@@ -124,9 +125,7 @@ const rulesFor = (size: number, density: number): Rules => {
 export const make = (options: Options = {}): BoardEnv => {
   const { size = 8, density = 0.25, maxSteps = 4 * size } = options
   const id = `GridWorld-${size}x${size}-v0`
-  if (!Number.isInteger(size) || size < 5) {
-    throw new EnvError({ env: id, message: `GridWorld: size ${size}; it must be a whole number of at least 5` })
-  }
+  checkWhole(id, size, 5, `GridWorld: size ${size}`)
   if (!(density >= 0 && density <= 0.6)) {
     throw new EnvError({ env: id, message: `GridWorld: density ${density}; it must be from 0 to 0.6` })
   }
@@ -138,10 +137,9 @@ export const make = (options: Options = {}): BoardEnv => {
       { name: "goal", letter: "★", colour: palette.goal },
       { name: "agent", letter: "☻", colour: palette.body },
     ],
-    height: size,
-    width: size,
+    size,
     actions: rowStep.length,
-    ui: gridWorld(id, size),
+    ui: board(id, size, gridWorld),
     maxSteps,
     rules: rulesFor(size, density),
   })

@@ -8,12 +8,12 @@
  */
 import { Schema } from "effect"
 import { intBetween, positiveInt } from "../../config/fields.ts"
-import { stream } from "../../rng/Rng.ts"
-import type { Stream } from "../../rng/Rng.ts"
-import { boardEnv, type BoardEnv, mark, type Rules } from "../internal/board.ts"
+import { stream, type Stream } from "../../rng/Rng.ts"
+import { boardEnv, type BoardEnv, columnStep, mark, rowStep, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
+import { board } from "../ui/board.ts"
 import { keyDoor } from "../ui/boards.ts"
-import { EnvError } from "../EnvError.ts"
+import { checkWhole, EnvError } from "../EnvError.ts"
 
 export const Options = Schema.Struct({
   /** Width and height, including the walls around the field. Default: 8. */
@@ -35,9 +35,6 @@ const agent = 1
 const goal = 2
 const held = 3
 const walls = 4
-
-const rowStep = [-1, 1, 0, 0]
-const columnStep = [0, 0, -1, 1]
 
 /** Places are numbered row by row. A wall is a column of the field. */
 const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): Rules => {
@@ -115,7 +112,7 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
     show: (state, at, into, to) => {
       for (let row = 0; row < size; row++) {
         for (let column = 0; column < size; column++) {
-          if (isWall(state, at, row, column)) mark(into, to, 0, size, size, row, column)
+          if (isWall(state, at, row, column)) mark(into, to, 0, size, row, column)
         }
       }
       const put = (plane: number, where: number): void => {
@@ -138,9 +135,7 @@ export const make = (options: Options = {}): BoardEnv => {
   const named = rooms === 2 ? `${size}x${size}` : `${size}x${size}-${rooms}rooms`
   const { id = `KeyDoor-${named}-v0`, maxSteps = 4 * size * size } = options
   const least = 2 * rooms + 1
-  if (!Number.isInteger(rooms) || rooms < 2) {
-    throw new EnvError({ env: id, message: `KeyDoor: ${rooms} rooms; it must be a whole number of at least 2` })
-  }
+  checkWhole(id, rooms, 2, `KeyDoor: ${rooms} rooms`)
   if (!Number.isInteger(size) || size < least) {
     const message = `KeyDoor: size ${size}; for ${rooms} rooms it must be a whole number of at least ${least}`
     throw new EnvError({ env: id, message })
@@ -155,10 +150,9 @@ export const make = (options: Options = {}): BoardEnv => {
       { name: "key", letter: "⚷", colour: palette.joint },
       { name: "agent", letter: "☻", colour: palette.body },
     ],
-    height: size,
-    width: size,
+    size,
     actions: 4,
-    ui: keyDoor(id, size),
+    ui: board(id, size, keyDoor),
     maxSteps,
     rules: rulesFor(size, rooms, layoutSeed),
   })

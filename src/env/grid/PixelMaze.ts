@@ -10,6 +10,7 @@ import { intBetween, positiveInt } from "../../config/fields.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
+import { board } from "../ui/board.ts"
 import { pixelMaze } from "../ui/boards.ts"
 
 const side = 10
@@ -133,10 +134,9 @@ export const make = (options: Options = {}): BoardEnv => {
       { name: "green", letter: "●", colour: "#2a9d8f" },
       { name: "blue", letter: "█", colour: "#3d5a80" },
     ],
-    height: width,
-    width,
+    size: width,
     actions: step4.length,
-    ui: pixelMaze(id),
+    ui: board(id, side, pixelMaze),
     maxSteps,
     rules: rulesFor(apples, layoutSeed),
   })

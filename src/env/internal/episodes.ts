@@ -1,8 +1,7 @@
-import type { Stream } from "../../rng/Rng.ts"
-import { stream } from "../../rng/Rng.ts"
+import { type Stream, stream } from "../../rng/Rng.ts"
 import type { BatchArrays, BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
-import { EnvError } from "../EnvError.ts"
+import { EnvError, invalid } from "../EnvError.ts"
 import { sizeOf } from "../Space.ts"
 import { utf8 } from "../../config/utf8.ts"
 
@@ -36,12 +35,9 @@ export interface Kernel {
   /** Saves the states as typed arrays; `load` copies them back and receives the stream of each env's episode. */
   readonly save: () => Snapshot
   readonly load: (snapshot: Snapshot, streamOf: (index: number) => Stream) => void
-  readonly renderText?: (index: number) => string
-  readonly renderSvg?: (index: number) => string
+  /** Returns the state of one env, to draw it. */
+  readonly stateAt: (index: number) => unknown
 }
-
-/** The fields that a batch takes from its env. */
-type Description = Pick<Env, "id" | "observationSpace" | "actionSpace">
 
 /** The number of batch steps in this thread so far; a caller uses it to tell a slow env from one that hangs. */
 export const stepsTaken = new Float64Array(1)
@@ -49,7 +45,7 @@ export const stepsTaken = new Float64Array(1)
 const noLimit = 0x7fffffff
 
 export const batchOf = (
-  env: Description,
+  env: Env,
   numEnvs: number,
   options: BatchOptions,
   kernelOf: (columns: Columns) => Kernel,
@@ -96,8 +92,7 @@ export const batchOf = (
 
   const checkActions = (actions: Float32Array | Int32Array): void => {
     if (actions.length !== numEnvs * actionSize) {
-      const message = `${env.id}: step: expected ${numEnvs * actionSize} numbers as actions (${numEnvs} envs × ${actionSize}), found ${actions.length}`
-      throw new EnvError({ env: env.id, message })
+      throw wrongLength(env.id, numEnvs, actionSize, actions)
     }
     if (choices !== undefined) {
       for (let index = 0; index < numEnvs; index++) {
@@ -131,7 +126,7 @@ export const batchOf = (
   }
 
   const step = (actions: Float32Array | Int32Array): void => {
-    if (seed === undefined) throw new EnvError({ env: env.id, message: `${env.id}: step before reset` })
+    if (seed === undefined) throw invalid(env.id, "step before reset")
     if (autoReset === "disabled") {
       const ended = waiting.indexOf(1)
       if (ended >= 0) throw fail(ended, "its episode has ended and auto-reset is disabled: restart it first")
@@ -171,13 +166,8 @@ export const batchOf = (
   }
 
   const restart = (mask: Uint8Array): void => {
-    if (seed === undefined) throw new EnvError({ env: env.id, message: `${env.id}: restart before reset` })
-    if (mask.length !== numEnvs) {
-      throw new EnvError({
-        env: env.id,
-        message: `${env.id}: restart got a mask of ${mask.length} for ${numEnvs} envs`,
-      })
-    }
+    if (seed === undefined) throw invalid(env.id, "restart before reset")
+    if (mask.length !== numEnvs) throw invalid(env.id, `restart got a mask of ${mask.length} for ${numEnvs} envs`)
     for (let index = 0; index < numEnvs; index++) {
       if (mask[index] === 0) continue
       clear(index)
@@ -219,8 +209,8 @@ export const batchOf = (
     reset,
     restart,
     step,
-    ...(kernel.renderText === undefined ? {} : { renderText: kernel.renderText }),
-    ...(kernel.renderSvg === undefined ? {} : { renderSvg: kernel.renderSvg }),
+    ...(env.renderText && { renderText: (index: number) => env.renderText?.(kernel.stateAt(index)) ?? "" }),
+    ...(env.renderSvg && { renderSvg: (index: number) => env.renderSvg?.(kernel.stateAt(index)) ?? "" }),
     snapshot,
     restore,
   }
@@ -240,6 +230,17 @@ const arraysFor = (numEnvs: number, size: number, arrays: BatchArrays | undefine
         terminated: new Uint8Array(numEnvs),
         truncated: new Uint8Array(numEnvs),
       }
+
+export const wrongLength = (
+  env: string,
+  numEnvs: number,
+  actionSize: number,
+  { length }: ArrayLike<number>,
+): EnvError =>
+  invalid(
+    env,
+    `step: expected ${numEnvs * actionSize} numbers as actions (${numEnvs} envs × ${actionSize}), found ${length}`,
+  )
 
 /** Makes an error whose message begins with env, episode and step. Step 0 is the reset. */
 export const errorAt = (
@@ -269,10 +270,27 @@ export const copyFrom = (
   const column = saved[key]
   if (column === undefined || column.length !== into.length || column.constructor !== into.constructor) {
     const found = column === undefined ? "nothing" : `${column.length} × ${column.constructor.name}`
-    const message = `${env}: the snapshot doesn't fit: "${key}" should be ${into.length} × ${into.constructor.name}, found ${found}`
-    throw new EnvError({ env, message })
+    const expected = `${into.length} × ${into.constructor.name}`
+    throw invalid(env, `the snapshot doesn't fit: "${key}" should be ${expected}, found ${found}`)
   }
   into.set(column)
+}
+
+/** The random streams of a batch's envs, whose positions a snapshot holds. */
+export const streamsOf = (env: string, numEnvs: number) => {
+  const streams: Array<Stream> = []
+  return {
+    streams,
+    save: () => ({ positions: Float64Array.from(streams, ({ position }) => position) }),
+    load: (saved: Snapshot, streamOf: (index: number) => Stream): void => {
+      const positions = new Float64Array(numEnvs)
+      copyFrom(env, saved, "positions", positions)
+      for (let index = 0; index < numEnvs; index++) {
+        streams[index] = streamOf(index)
+        streams[index].position = positions[index]
+      }
+    },
+  }
 }
 
 interface Origin {
@@ -292,7 +310,7 @@ const originOf = (env: string, saved: Snapshot): Origin => {
   ) {
     return { seed: typeof origin.seed === "number" ? origin.seed : undefined, path: origin.path }
   }
-  throw new EnvError({ env, message: `${env}: the snapshot doesn't fit: "origin" is missing or unreadable` })
+  throw invalid(env, 'the snapshot doesn\'t fit: "origin" is missing or unreadable')
 }
 
 const parse = (text: string): unknown => {

@@ -1,6 +1,7 @@
 import { cos, sin } from "../../rng/Elementary.ts"
 import { box, type Space } from "../Space.ts"
 import { mountainCar } from "../ui/mountainCar.ts"
+import { scene } from "../ui/scene.ts"
 import { canvas, caption, disc, palette, path, short, stroke, svg } from "./draw.ts"
 import { type Motion, motionEnv } from "./motion.ts"
 
@@ -41,7 +42,7 @@ export const hillEnv = <A extends Space>({ goal, ...rules }: Hill<A>) =>
     },
     renderText: ([position, velocity]) => hillText(position, velocity, goal),
     renderSvg: ([position, velocity]) => hillSvg(rules.id, position, velocity, goal),
-    ui: mountainCar(rules.id, { lowest, highest, goal, continuous: rules.actionSpace._tag === "Box" }),
+    ui: scene(rules.id, mountainCar, { lowest, highest, goal, continuous: rules.actionSpace._tag === "Box" }),
   })
 
 const height = (position: number): number => sin(3 * position) * 0.45 + 0.55

@@ -85,6 +85,7 @@ export const motionEnv = <A extends Space>(motion: Motion<A>) => {
         observe(states, index * width, observations, index * size)
       },
       advance: (actions, waiting) => advance(states, results, actions, waiting),
+      stateAt: (index) => stateAt(states, index),
       save: () =>
         Object.fromEntries(names.map((name, at) => [name, states.filter((_, index) => index % width === at)])),
       load: (saved) => {
@@ -94,8 +95,6 @@ export const motionEnv = <A extends Space>(motion: Motion<A>) => {
           for (let index = 0; index < numEnvs; index++) states[index * width + at] = column[index]
         }
       },
-      renderText: (index) => motion.renderText?.(stateAt(states, index)) ?? "",
-      renderSvg: (index) => motion.renderSvg?.(stateAt(states, index)) ?? "",
     }
   }
 

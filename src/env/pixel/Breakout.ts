@@ -10,6 +10,7 @@ import { Schema } from "effect"
 import { fraction } from "../../config/fields.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
+import { board } from "../ui/board.ts"
 import { breakout } from "../ui/boards.ts"
 
 const side = 10
@@ -103,9 +104,9 @@ const rulesWith = (stickiness: number): Rules => ({
     return reward
   },
   show: (state, at, into, to) => {
-    mark(into, to, 0, side, side, side - 1, state[at + paddle])
-    mark(into, to, 1, side, side, state[at + ballY], state[at + ballX])
-    mark(into, to, 2, side, side, state[at + lastY], state[at + lastX])
+    mark(into, to, 0, side, side - 1, state[at + paddle])
+    mark(into, to, 1, side, state[at + ballY], state[at + ballX])
+    mark(into, to, 2, side, state[at + lastY], state[at + lastX])
     const wall = to + (3 * side + firstBrickRow) * side
     for (let brick = 0; brick < brickRows * side; brick++) into[wall + brick] = state[at + bricks + brick]
   },
@@ -133,10 +134,9 @@ export const make = (options: Options = {}): BoardEnv =>
       { name: "trail", letter: "∘", colour: palette.faint },
       { name: "brick", letter: "▓", colour: palette.goal },
     ],
-    height: side,
-    width: side,
+    size: side,
     actions: 3,
-    ui: breakout("MinAtar/Breakout-v1"),
+    ui: board("MinAtar/Breakout-v1", side, breakout),
     rules: rulesWith(options.stickiness ?? 0.1),
   })
 

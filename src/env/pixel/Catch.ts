@@ -11,6 +11,7 @@ import { fraction } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
+import { board } from "../ui/board.ts"
 import { catching } from "../ui/boards.ts"
 
 const side = 10
@@ -66,9 +67,9 @@ const rulesWith = (stickiness: number, ramps: boolean): Rules => {
     show: (state, at, into, to) => {
       for (let row = 0; row < side; row++) {
         const column = state[at + balls + row]
-        if (column !== 0) mark(into, to, 0, side, side, row, column - 1)
+        if (column !== 0) mark(into, to, 0, side, row, column - 1)
       }
-      mark(into, to, 1, side, side, side - 1, state[at + paddle])
+      mark(into, to, 1, side, side - 1, state[at + paddle])
     },
   }
 }
@@ -90,10 +91,9 @@ export const make = (options: Options = {}): BoardEnv =>
       { name: "ball", letter: "●", colour: palette.pole },
       { name: "paddle", letter: "▬", colour: palette.body },
     ],
-    height: side,
-    width: side,
+    size: side,
     actions: 3,
-    ui: catching("Catch-v0"),
+    ui: board("Catch-v0", side, catching),
     maxSteps: 1000,
     rules: rulesWith(options.stickiness ?? 0.1, options.ramps ?? true),
   })

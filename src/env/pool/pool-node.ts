@@ -2,8 +2,9 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "
 import { Effect, Layer, type Scope } from "effect"
 import type { BatchEnv, Snapshot } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
-import { EnvError } from "../EnvError.ts"
-import { EnvPool, type Place, placeOf, type PoolOptions } from "../EnvPool.ts"
+import { EnvError, invalid } from "../EnvError.ts"
+import { EnvPool, placeOf, type PoolOptions } from "../EnvPool.ts"
+import { wrongLength } from "../internal/episodes.ts"
 import { sizeOf } from "../Space.ts"
 import { bytesFor, command, condition, control, type Reply, type Request, type Start, viewsOf } from "./shared.ts"
 import { merge, part } from "./snapshots.ts"
@@ -79,25 +80,22 @@ const receive = ({ port, sent }: Thread): Reply => {
 const snapshotOf = (env: Env, thread: Thread): Snapshot => {
   const { snapshot } = receive(thread)
   if (snapshot !== undefined) return snapshot
-  throw new EnvError({ env: env.id, message: `${env.id}: ${describeThread(thread)} gave no snapshot` })
+  throw invalid(env.id, `${describeThread(thread)} gave no snapshot`)
 }
 
 /** Replaces the index of the env within the thread by its index in the whole batch. */
 const failureOf = (env: Env, { first }: Thread, { failure }: Reply): EnvError => {
-  if (failure === undefined) return new EnvError({ env: env.id, message: `${env.id}: a worker failed` })
+  if (failure === undefined) return invalid(env.id, "a worker failed")
   if (failure.index === undefined) return new EnvError(failure)
   const index = failure.index + first
   return new EnvError({ ...failure, index, message: failure.message.replace(`env ${failure.index},`, `env ${index},`) })
 }
 
-const startThread = (place: Place, start: Start) =>
+const startThread = (start: Start) =>
   Effect.acquireRelease(
     Effect.sync((): Thread => {
       const { port1, port2 } = new MessageChannel()
-      const worker = new Worker(entry, {
-        workerData: { start: { ...start, place }, port: port2 },
-        transferList: [port2],
-      })
+      const worker = new Worker(entry, { workerData: { start, port: port2 }, transferList: [port2] })
       port1.unref()
       const words = new Int32Array(start.control)
       // The first command is to make the envs.
@@ -128,14 +126,14 @@ const make = Effect.fnUntraced(function* (
   const { autoReset = "same-step", firstIndex = 0, timeoutSeconds = 60 } = options
   const place = placeOf(env)
   if (place === undefined) {
-    const message = `${env.id}: workers can't find it; export it from its module as EnvPool.located(env, import.meta.url)`
-    return yield* new EnvError({ env: env.id, message })
+    const problem = "workers can't find it; export it from its module as EnvPool.located(env, import.meta.url)"
+    return yield* invalid(env.id, problem)
   }
   const workers = Math.min(Math.max(1, options.workers), numEnvs)
   const memory = new SharedArrayBuffer(bytesFor(env, numEnvs))
   const bounds = Array.from({ length: workers + 1 }, (_, index) => Math.floor((index * numEnvs) / workers))
   const threads = yield* Effect.forEach(bounds.slice(1), (end, index) =>
-    startThread(place, {
+    startThread({
       place,
       total: numEnvs,
       first: bounds[index],
@@ -198,8 +196,7 @@ const batchOver = (env: Env, numEnvs: number, { autoReset, timeoutSeconds, memor
     restart: (mask) => ask(({ first, count }) => ({ kind: "restart", mask: mask.slice(first, first + count) })),
     step: (batchActions) => {
       if (batchActions.length !== actions.length) {
-        const message = `${env.id}: step: expected ${actions.length} numbers as actions (${numEnvs} envs × ${actionSize}), found ${batchActions.length}`
-        throw new EnvError({ env: env.id, message })
+        throw wrongLength(env.id, numEnvs, actionSize, batchActions)
       }
       actions.set(batchActions)
       all(command.step)

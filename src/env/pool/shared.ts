@@ -1,16 +1,12 @@
 import { sizeOf } from "../Space.ts"
-import type { AutoReset, Snapshot } from "../BatchEnv.ts"
+import type { AutoReset, BatchArrays, Snapshot } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
+import type { EnvError } from "../EnvError.ts"
 import type { Place } from "../EnvPool.ts"
 
 /** The shared memory of a pool's threads, and the messages between them. */
 
-export interface Arrays {
-  readonly observations: Float32Array
-  readonly finalObservations: Float32Array
-  readonly rewards: Float32Array
-  readonly terminated: Uint8Array
-  readonly truncated: Uint8Array
+export interface Arrays extends BatchArrays {
   readonly actions: Float32Array | Int32Array
 }
 
@@ -73,21 +69,11 @@ export type Request =
   | { readonly kind: "snapshot" }
   | { readonly kind: "restore"; readonly snapshot: Snapshot }
 
-/** An `EnvError` in a form that can be sent between threads. */
-export interface Failure {
-  readonly env: string
-  readonly message: string
-  readonly index?: number
-  readonly episode?: number
-  readonly step?: number
-  readonly userStack?: string
-}
-
 export interface Reply {
   /**
    * The number of the command that this reply answers, so that a late reply is not taken for the answer to another command.
    */
   readonly command: number
   readonly snapshot?: Snapshot
-  readonly failure?: Failure
+  readonly failure?: typeof EnvError.Encoded
 }

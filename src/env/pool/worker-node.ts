@@ -1,22 +1,12 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import * as Batch from "../Batch.ts"
 import type { BatchEnv } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
-import { EnvError } from "../EnvError.ts"
+import { EnvError, invalid } from "../EnvError.ts"
 import { type Place, placeOf } from "../EnvPool.ts"
 import { fromConfig } from "../fromConfig.ts"
-import {
-  type Arrays,
-  command,
-  condition,
-  control,
-  type Failure,
-  type Reply,
-  type Request,
-  type Start,
-  viewsOf,
-} from "./shared.ts"
+import { type Arrays, command, condition, control, type Reply, type Request, type Start, viewsOf } from "./shared.ts"
 
 /** The code of a thread of a pool. It makes its envs, then waits for commands in shared memory, and never returns. */
 
@@ -49,25 +39,19 @@ const find = async ({ id, module, config }: Place): Promise<Env> => {
     )
     .find((value) => isEnv(value) && value.id === id && placeOf(value) !== undefined)
   if (isEnv(env)) return env
-  const message = `${id}: ${module} exports no env of that id that was made by EnvPool.located(…, import.meta.url)`
-  throw new EnvError({ env: id, message })
+  throw invalid(id, `${module} exports no env of that id that was made by EnvPool.located(…, import.meta.url)`)
 }
 
-const failureOf = (error: unknown): Failure => {
-  if (!(error instanceof EnvError)) {
-    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-    const stack = error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}
-    return { env: start.place.id, message: `${start.place.id}: ${text}`, ...stack }
-  }
-  const { env, message, index, episode, step, userStack } = error
-  return {
-    env,
-    message,
-    ...(index === undefined ? {} : { index }),
-    ...(episode === undefined ? {} : { episode }),
-    ...(step === undefined ? {} : { step }),
-    ...(userStack === undefined ? {} : { userStack }),
-  }
+const failureOf = (error: unknown): EnvError => {
+  if (error instanceof EnvError) return error
+  const { id } = start.place
+  if (!(error instanceof Error)) return invalid(id, String(error))
+  const { name, message, stack } = error
+  return new EnvError({
+    env: id,
+    message: `${id}: ${name}: ${message}`,
+    ...(stack !== undefined && { userStack: stack }),
+  })
 }
 
 /** Replies to the current command. */
@@ -77,17 +61,15 @@ const reply = (content: Omit<Reply, "command">): void => {
 }
 
 const fail = (error: unknown): void => {
-  reply({ failure: failureOf(error) })
+  reply({ failure: Schema.encodeSync(EnvError)(failureOf(error)) })
   answer(condition.failed)
 }
 
+const results = ["observations", "finalObservations", "rewards", "terminated", "truncated"] as const
+
 /** Copies results to shared memory if the batch could not write them there, because a wrapper has its own arrays. */
 const publish = (batch: BatchEnv, arrays: Arrays): void => {
-  if (batch.observations !== arrays.observations) arrays.observations.set(batch.observations)
-  if (batch.finalObservations !== arrays.finalObservations) arrays.finalObservations.set(batch.finalObservations)
-  if (batch.rewards !== arrays.rewards) arrays.rewards.set(batch.rewards)
-  if (batch.terminated !== arrays.terminated) arrays.terminated.set(batch.terminated)
-  if (batch.truncated !== arrays.truncated) arrays.truncated.set(batch.truncated)
+  for (const key of results) if (batch[key] !== arrays[key]) arrays[key].set(batch[key])
 }
 
 const obey = (batch: BatchEnv, arrays: Arrays): void => {

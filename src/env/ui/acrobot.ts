@@ -1,9 +1,5 @@
-import { scene } from "./scene.ts"
-
 /** Draws two links, the line that the free end must cross, and the torque at the joint. */
-export const acrobot = (id: string): string => scene(id, drawing)
-
-const drawing = String.raw`
+export const acrobot = String.raw`
 const width = 480
 const height = 480
 const long = 88

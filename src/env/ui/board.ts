@@ -1,34 +1,33 @@
-import { constants, scene } from "./scene.ts"
+import { scene } from "./scene.ts"
 
-/**
- * Draws all games on a board: the pieces of a state, each drawn by its kind, and the keys below.
- *
- * `look` is the text of a function from a state to `{ pieces: [[kind, row, column, detail?], …], note, floor? }`. Later
- * pieces are drawn on top. The kinds are those of `pieces` below.
- */
-interface Board {
-  readonly id: string
-  readonly rows: number
-  readonly columns: number
-  readonly look: string
+/** How a game on a board is drawn: its pieces, each by its kind, and the keys below. */
+export interface Drawing {
   /**
-   * For each action, the place and direction of its key: [right, down]. Without this, an action is a place on the
-   * board.
+   * The text of a function `look` from a state to `{ pieces: [[kind, row, column, detail?], …], note }`. Later pieces are drawn
+   * on top. The kinds are those of `pieces` below; `piece(kind, place)` makes a piece from the number of its place.
    */
-  readonly moves?: ReadonlyArray<readonly [number, number]>
+  readonly look: string
+  /** The direction of each action's key, such as `↑↓←→`; `·` stays. Without this, an action is a place on the board. */
+  readonly moves?: string
 }
 
-export const board = ({ id, rows, columns, moves = [], look }: Board): string =>
-  scene(id, constants({ rows, columns, moves }) + look + drawing)
+const arrows = "↖↑↗←·→↙↓↘"
 
-export const cross4: NonNullable<Board["moves"]> = [
-  [0, -1],
-  [0, 1],
-  [-1, 0],
-  [1, 0],
-]
+/** Returns the direction of an arrow as [right, down]. */
+const directionOf = (arrow: string): readonly [number, number] => {
+  const at = arrows.indexOf(arrow)
+  return [(at % 3) - 1, Math.floor(at / 3) - 1]
+}
+
+/** Returns the module that draws a game on a board of `size` rows and columns. */
+export const board = (id: string, size: number, { look, moves = "" }: Drawing): string =>
+  scene(id, look + drawing, { rows: size, columns: size, moves: Array.from(moves, directionOf) })
 
 const drawing = String.raw`
+function piece(kind, place) {
+  return [kind, Math.floor(place / columns), place % columns]
+}
+
 const width = 440
 const height = 520
 const cell = 408 / Math.max(rows, columns)

@@ -2,22 +2,11 @@
  * Finds the pieces on each board in the numbers of a state. Their offsets are those in the env's file; a test compares
  * the pieces with the env's observation.
  */
-import { board, cross4 } from "./board.ts"
+import type { Drawing } from "./board.ts"
 
-const row3: ReadonlyArray<readonly [number, number]> = [
-  [-1, 0],
-  [0, 0],
-  [1, 0],
-]
-
-export const breakout = (id: string): string =>
-  board({
-    id,
-    rows: 10,
-    columns: 10,
-    // Action 0 does nothing, so the middle key comes first.
-    moves: [row3[1], row3[0], row3[2]],
-    look: String.raw`
+export const breakout: Drawing = {
+  moves: "·←→",
+  look: String.raw`
 function look([, paddle, ballX, ballY, , lastX, lastY, , , ...bricks]) {
   const standing = bricks.flatMap((cell, place) =>
     cell === 1 ? [["brick", 1 + Math.floor(place / columns), place % columns, Math.floor(place / columns)]] : [],
@@ -28,57 +17,34 @@ function look([, paddle, ballX, ballY, , lastX, lastY, , , ...bricks]) {
   }
 }
 `,
-  })
+}
 
-export const catching = (id: string): string =>
-  board({
-    id,
-    rows: 10,
-    columns: 10,
-    moves: row3,
-    look: String.raw`
+export const catching: Drawing = {
+  moves: "←·→",
+  look: String.raw`
 function look([, paddle, , caught, , , ...balls]) {
   const falling = balls.flatMap((column, row) => (column === 0 ? [] : [["ball", row, column - 1]]))
   return { pieces: [["paddle", rows - 1, paddle], ...falling], note: "caught " + caught }
 }
 `,
-  })
+}
 
-export const gridWorld = (id: string, size: number): string =>
-  board({
-    id,
-    rows: size,
-    columns: size,
-    moves: [
-      [0, -1],
-      [1, -1],
-      [1, 0],
-      [1, 1],
-      [0, 1],
-      [-1, 1],
-      [-1, 0],
-      [-1, -1],
-    ],
-    look: String.raw`
+export const gridWorld: Drawing = {
+  moves: "↑↗→↘↓↙←↖",
+  look: String.raw`
 function look([, agent, goal, ...cells]) {
-  const at = (kind, place) => [kind, Math.floor(place / columns), place % columns]
-  const walls = cells.flatMap((cell, place) => (cell === 0 ? [] : [at("wall", place)]))
-  return { pieces: [...walls, at("goal", goal), at("agent", agent)], note: agent === goal ? "there" : "" }
+  const walls = cells.flatMap((cell, place) => (cell === 0 ? [] : [piece("wall", place)]))
+  return { pieces: [...walls, piece("goal", goal), piece("agent", agent)], note: agent === goal ? "there" : "" }
 }
 `,
-  })
+}
 
-export const keyDoor = (id: string, size: number): string =>
-  board({
-    id,
-    rows: size,
-    columns: size,
-    moves: cross4,
-    look: String.raw`
+export const keyDoor: Drawing = {
+  moves: "↑↓←→",
+  look: String.raw`
 function look([, agent, goal, held, ...rest]) {
   const count = rest.length / 4
   const [walls, doors, keys, openings] = [0, 1, 2, 3].map((part) => rest.slice(part * count, (part + 1) * count))
-  const at = (kind, place) => [kind, Math.floor(place / columns), place % columns]
   const stones = Array.from({ length: rows * columns }, (_, place) => place).filter((place) => {
     const [row, column] = [Math.floor(place / columns), place % columns]
     const edge = row === 0 || column === 0 || row === rows - 1 || column === columns - 1
@@ -86,65 +52,51 @@ function look([, agent, goal, held, ...rest]) {
   })
   return {
     pieces: [
-      ...stones.map((place) => at("wall", place)),
-      ...openings.map((place, index) => at(doors[index] === 0 ? "opening" : "door", place)),
-      ...keys.filter((place) => place !== 0).map((place) => at("key", place)),
-      at("goal", goal),
-      at("agent", agent),
+      ...stones.map((place) => piece("wall", place)),
+      ...openings.map((place, index) => piece(doors[index] === 0 ? "opening" : "door", place)),
+      ...keys.filter((place) => place !== 0).map((place) => piece("key", place)),
+      piece("goal", goal),
+      piece("agent", agent),
     ],
     note: held === 0 ? "no key" : held === 1 ? "a key" : held + " keys",
   }
 }
 `,
-  })
+}
 
-export const pixelMaze = (id: string): string =>
-  board({
-    id,
-    rows: 10,
-    columns: 10,
-    moves: cross4,
-    look: String.raw`
+export const pixelMaze: Drawing = {
+  moves: "↑↓←→",
+  look: String.raw`
 function look([, agent, ...cells]) {
-  const at = (kind, place) => [kind, Math.floor(place / columns), place % columns]
   const kinds = [undefined, "wall", "apple", "goal"]
-  const things = cells.flatMap((what, place) => (what === 0 ? [] : [at(kinds[what], place)]))
+  const things = cells.flatMap((what, place) => (what === 0 ? [] : [piece(kinds[what], place)]))
   return {
-    pieces: [...things, at("agent", agent)],
+    pieces: [...things, piece("agent", agent)],
     note: "apples " + cells.filter((what) => what === 2).length,
   }
 }
 `,
-  })
+}
 
-export const applePicker = (id: string, size: number): string =>
-  board({
-    id,
-    rows: size,
-    columns: size,
-    moves: cross4,
-    look: String.raw`
-const hedges = Array.from({ length: rows * columns }, (_, place) => ["hedge", Math.floor(place / columns), place % columns])
+export const applePicker: Drawing = {
+  moves: "↑↓←→",
+  look: String.raw`
+const hedges = Array.from({ length: rows * columns }, (_, place) => piece("hedge", place))
   .filter(([, row, column]) => row % 6 === 3 && column % 12 !== 5 && column % 12 !== 6)
 
 function look([, agent, left, ...cells]) {
-  const at = (kind, place) => [kind, Math.floor(place / columns), place % columns]
-  const apples = cells.flatMap((cell, place) => (cell === 0 ? [] : [at("apple", place)]))
-  return { pieces: [...hedges, ...apples, at("agent", agent)], note: "apples " + left }
+  const apples = cells.flatMap((cell, place) => (cell === 0 ? [] : [piece("apple", place)]))
+  return { pieces: [...hedges, ...apples, piece("agent", agent)], note: "apples " + left }
 }
 `,
-  })
+}
 
 /**
  * Draws tic-tac-toe. In self-play (`turns`) the board is turned after every move, so the stones are counted to find the
  * player to move.
  */
-export const ticTacToe = (id: string, turns: boolean): string =>
-  board({
-    id,
-    rows: 3,
-    columns: 3,
-    look: String.raw`
+export const ticTacToe = (turns: boolean): Drawing => ({
+  look: String.raw`
 const turns = ${turns}
 const rowsOfThree = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]]
 
@@ -155,7 +107,7 @@ function look([over, ...cells]) {
   const refused = over === 1 && row === undefined && count(0) > 0
   const crossNext = !turns || (count(1) === count(2)) !== refused
   const kinds = crossNext ? ["cross", "nought"] : ["nought", "cross"]
-  const stones = cells.flatMap((who, place) => (who === 0 ? [] : [[kinds[who - 1], Math.floor(place / 3), place % 3]]))
+  const stones = cells.flatMap((who, place) => (who === 0 ? [] : [piece(kinds[who - 1], place)]))
   const won = row === undefined ? "" : kinds[cells[row[0]] - 1] + " wins"
   return {
     pieces: stones,
@@ -165,4 +117,4 @@ function look([over, ...cells]) {
   }
 }
 `,
-  })
+})

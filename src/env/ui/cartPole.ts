@@ -1,20 +1,8 @@
-import { constants, scene } from "./scene.ts"
-
 /**
- * Returns the JavaScript, as text, with which the page draws the env `id`: a cart on a track with its pole, and faint lines
- * at the limits of the pole's angle.
+ * Draws a cart on a track with its pole, and faint lines at the limits of the pole's angle. The env gives the largest distance
+ * from the middle in metres (`farthest`) and the largest angle in radians (`steepest`).
  */
-export const cartPole = (
-  id: string,
-  limits: {
-    /** The largest distance from the middle, in metres. */
-    readonly farthest: number
-    /** The largest angle, in radians. */
-    readonly steepest: number
-  },
-): string => scene(id, constants(limits) + drawing)
-
-const drawing = String.raw`
+export const cartPole = String.raw`
 const width = 600
 const height = 400
 const floor = 290

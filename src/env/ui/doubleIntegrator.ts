@@ -1,12 +1,8 @@
-import { constants, scene } from "./scene.ts"
-
-/** Draws a mass on its line, and below it the same state as a point in the plane of position and speed. */
-export const doubleIntegrator = (
-  id: string,
-  limits: { readonly farthest: number; readonly fastest: number; readonly strongest: number },
-): string => scene(id, constants(limits) + drawing)
-
-const drawing = String.raw`
+/**
+ * Draws a mass on its line, and below it the same state as a point in the plane of position and speed. The env gives the
+ * limits `farthest`, `fastest` and `strongest`.
+ */
+export const doubleIntegrator = String.raw`
 const width = 480
 const height = 500
 const half = 190

@@ -1,20 +1,8 @@
-import { constants, scene } from "./scene.ts"
-
-/** Draws a craft above its pad with its flames and its path, and shows whether it could land at its speed. */
-export const lander = (
-  id: string,
-  limits: {
-    readonly padHalf: number
-    readonly fieldHalf: number
-    readonly slowDown: number
-    readonly slowAcross: number
-    readonly upright: number
-    /** Whether actions are powers of the engines, or the index of one engine. */
-    readonly continuous: boolean
-  },
-): string => scene(id, constants(limits) + drawing)
-
-const drawing = String.raw`
+/**
+ * Draws a craft above its pad with its flames and its path, and shows whether it could land at its speed. The env gives the
+ * limits of a landing, and whether actions are the powers of the engines (`continuous`) or the index of one engine.
+ */
+export const lander = String.raw`
 const width = 440
 const height = 460
 const ground = 372

@@ -1,18 +1,8 @@
-import { constants, scene } from "./scene.ts"
-
-/** Draws a car in its valley, and the flag. */
-export const mountainCar = (
-  id: string,
-  places: {
-    readonly lowest: number
-    readonly highest: number
-    readonly goal: number
-    /** Whether actions are forces from −1 to 1, or the indices of left, none and right. */
-    readonly continuous: boolean
-  },
-): string => scene(id, constants(places) + drawing)
-
-const drawing = String.raw`
+/**
+ * Draws a car in its valley, and the flag. The env gives the places `lowest`, `highest` and `goal`, and whether actions are
+ * forces from −1 to 1 (`continuous`) or the indices of left, none and right.
+ */
+export const mountainCar = String.raw`
 const width = 600
 const height = 420
 const unit = 290

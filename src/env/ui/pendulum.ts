@@ -1,10 +1,5 @@
-import { constants, scene } from "./scene.ts"
-
-/** Draws a pendulum in its circle, with the torque around its hinge. */
-export const pendulum = (id: string, limits: { readonly strongest: number }): string =>
-  scene(id, constants(limits) + drawing)
-
-const drawing = String.raw`
+/** Draws a pendulum in its circle, with the torque around its hinge as a share of the `strongest`. */
+export const pendulum = String.raw`
 const width = 480
 const height = 480
 const long = 148

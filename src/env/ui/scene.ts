@@ -26,24 +26,20 @@ const colours = {
 } satisfies Record<string, Record<string, string>>
 
 /**
- * Returns the text of an ES module that draws an env. `drawing` defines `width`, `height` and `draw(stage, state,
- * action)`.
+ * Returns the text of an ES module that draws an env. `drawing` defines `width`, `height` and `draw(stage, state, action)`;
+ * `constants` are values of the env that it uses by name.
  */
-export const scene = (id: string, drawing: string): string =>
+export const scene = (id: string, drawing: string, constants: Readonly<Record<string, unknown>> = {}): string =>
   [
     `// Draws a moment of ${id}: init(canvas, options) once, then render(ui_state, parameters, state, action).`,
     "// Options: devicePixelRatio, and theme: light or dark, where it is not to follow the browser's.",
     `const palettes = ${JSON.stringify(colours, undefined, 2)}`,
     shared.trim(),
-    drawing.trim(),
+    [...Object.entries(constants).map(([name, value]) => `const ${name} = ${JSON.stringify(value)}`), drawing]
+      .join("\n")
+      .trim(),
     "",
   ].join("\n")
-
-/** Writes the constants that a drawing takes from its env: `const name = value` for each. */
-export const constants = (values: Readonly<Record<string, unknown>>): string =>
-  Object.entries(values)
-    .map(([name, value]) => `const ${name} = ${JSON.stringify(value)}\n`)
-    .join("")
 
 const shared = String.raw`
 const turn = 2 * Math.PI

@@ -47,7 +47,7 @@ const files: ReadonlyArray<File> = [
     name: "score",
     title: "A line of scores/train/scores.jsonl and of scores/val/ of a language-model agent",
     schema: StepScoreRecord,
-    from: ["src/run/record/stepScores.ts", "shortFields", "StepScoreRecord"],
+    from: ["src/run/record/stepScores.ts", "StepScoreRecord"],
   },
   {
     name: "memory",

@@ -31,7 +31,7 @@ import { encodeReturnFile, type Evaluation } from "./evaluation.ts"
 import { encodeMetrics, finishedResult } from "./finishedResult.ts"
 import * as Layout from "./Layout.ts"
 import { withLogs } from "./record/logging.ts"
-import { Recorder, type Recording } from "./record/Recorder.ts"
+import { Recorder, type Recording, silent } from "./record/Recorder.ts"
 import type { RunEnded, RunEvent } from "./record/RunEvent.ts"
 import { type RunSpec, startedOf } from "./RunSpec.ts"
 import { Appended } from "./store/appended.ts"
@@ -184,8 +184,7 @@ export const inspect = Effect.fnUntraced(function* <S, A, B, E extends { readonl
   const files = yield* openFiles(program)
   const saved = yield* restore(program, program.saving, files, checkpoint)
   const { state } = yield* program.open(files, saved)
-  const recording: Recording = { emit: () => Effect.void, flush: Effect.void }
-  const current = currentRun(program, state, files, recording)
+  const current = currentRun(program, state, files, silent)
   return yield* Effect.provideService(use(state), CurrentRun, current)
 })
 

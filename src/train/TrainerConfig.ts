@@ -92,7 +92,7 @@ export const expand = Effect.fnUntraced(function* (
   config: Plain,
   options: { readonly source: string; readonly sources: ReadonlyMap<string, string> },
   known: Algorithm | undefined,
-): Effect.fn.Return<Expanded, ConfigError> {
+) {
   const { trainer: given, ...rest } = config
   if (given === undefined) return { value: config, sources: options.sources }
   const trainer = yield* decode(TrainerConfig, given, { ...options, prefix: ["trainer"] })
@@ -101,7 +101,10 @@ export const expand = Effect.fnUntraced(function* (
   const foreign = known === undefined ? [] : written.filter((key) => !keysOf(known.schema).includes(key))
   // The value 0 means that there is no target network, so an algorithm without one can ignore it.
   const refused = foreign.find((key) => !(key === "updateTargetFreq" && trainer[key] === 0))
-  if (known !== undefined && refused !== undefined) return yield* notOf(known, refused, options)
+  if (known !== undefined && refused !== undefined) {
+    const problem = `the algorithm "${known.name}" has no such setting; leave it out`
+    return yield* ConfigError.at({ ...options, prefix: ["trainer"] }, refused, problem)
+  }
   const algorithm = Object.fromEntries(
     written.filter((key) => !foreign.includes(key)).map((key) => [key, trainer[key]]),
   )
@@ -128,18 +131,3 @@ export const expand = Effect.fnUntraced(function* (
   }
   return { value, sources }
 })
-
-/** Makes the error for a key of the block that the algorithm does not have. */
-const notOf = (
-  algorithm: Algorithm,
-  key: string,
-  options: { readonly source: string; readonly sources: ReadonlyMap<string, string> },
-): ConfigError => {
-  const problem = `the algorithm "${algorithm.name}" has no such setting; leave it out`
-  return ConfigError.at({ ...options, prefix: ["trainer"] }, key, problem)
-}
-
-interface Expanded {
-  readonly value: Plain
-  readonly sources: ReadonlyMap<string, string>
-}

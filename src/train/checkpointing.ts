@@ -1,5 +1,5 @@
 /** Saves and restores the checkpoints of a reinforcement-learning training: weights, optimiser state and envs. */
-import { Effect } from "effect"
+import { Effect, Record } from "effect"
 import { ConfigError, isPlain, type Plain } from "../config/Config.ts"
 import { tidyFolder } from "../config/files.ts"
 import { messageOf } from "../config/text.ts"
@@ -88,11 +88,11 @@ const contentsOf = (arrays: safetensors.Tensors): NewCheckpoint["files"][string]
 
 /** Converts an env's arrays to one-dimensional tensors, because only the env knows their shapes. */
 const flat = (snapshot: Snapshot): safetensors.Tensors =>
-  Object.fromEntries(Object.entries(snapshot).map(([key, data]) => [key, { shape: [data.length], data }]))
+  Record.map(snapshot, (data) => ({ shape: [data.length], data }))
 
-/** Reads the `config.yaml` that the run was last started with; an empty object if it cannot be read. */
+/** Reads the `config.yaml` that the run was last started with; empty if it cannot be read, and undefined if there is none. */
 const savedConfig = Effect.fnUntraced(function* (run: RunFiles) {
-  if (!(yield* run.exists(Layout.config))) return {}
+  if (!(yield* run.exists(Layout.config))) return undefined
   const parsed = parseYaml(yield* run.readText(Layout.config))
   return "value" in parsed && isPlain(parsed.value) ? parsed.value : {}
 })
@@ -105,9 +105,9 @@ export const checkCheckpointFolder = Effect.fnUntraced(function* (
   { settings, from }: Plan,
   run: RunFiles,
 ): Effect.fn.Return<void, ConfigError | RunStoreError> {
-  if (!(yield* run.exists(Layout.config))) return
-  const { checkpoint } = yield* savedConfig(run)
-  const { dir = Layout.checkpoints } = isPlain(checkpoint) ? checkpoint : {}
+  const saved = yield* savedConfig(run)
+  if (saved === undefined) return
+  const { dir = Layout.checkpoints } = isPlain(saved.checkpoint) ? saved.checkpoint : {}
   if (typeof dir === "string" && tidyFolder(dir) === settings.checkpoint.dir) return
   const problem = `the run keeps its checkpoints in ${String(dir)}, not in ${settings.checkpoint.dir}`
   return yield* ConfigError.at(from, "checkpoint.dir", problem)
@@ -133,8 +133,7 @@ export const restore = Effect.fnUntraced(function* (
   yield* Effect.catchTag(learner.restore(floats(weights), learnerState), "LearningError", (error) =>
     Effect.fail(damaged(run, path, error.message)),
   )
-  const snapshot = Object.fromEntries(Object.entries(savedEnvs).map(([key, { data }]) => [key, data]))
-  yield* attempt(() => envs.restore(snapshot), EnvError)
+  yield* attempt(() => envs.restore(Record.map(savedEnvs, ({ data }) => data)), EnvError)
 })
 
 /** Fails if a resumed training has already done more steps than its new total. */
@@ -145,7 +144,7 @@ export const checkTotalSteps = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, ConfigError | RunStoreError> {
   if (step <= totalSteps) return
   const before = yield* savedConfig(run)
-  if (typeof before.total_steps !== "number" || totalSteps >= before.total_steps) return
+  if (typeof before?.total_steps !== "number" || totalSteps >= before.total_steps) return
   const problem = `${run.directory} has done ${step} steps already; expected at least as many, found ${totalSteps}`
   return yield* ConfigError.at(from, "total_steps", problem)
 })

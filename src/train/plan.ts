@@ -1,7 +1,7 @@
 /**
  * Checks the config of a training, applies overrides, and resolves env and algorithm. Nothing is compiled or written here.
  */
-import { Effect, Equal, Option, Schema, Struct } from "effect"
+import { Effect, Equal, Option, Predicate, Schema, Struct } from "effect"
 import type { Algorithm, ConfiguredAlgorithm } from "../learner/Algorithm.ts"
 import { byName as algorithmByName, find } from "../algorithms/registry.ts"
 import {
@@ -52,14 +52,6 @@ const looksLike = (one: Env, other: Env): boolean =>
   one.observationSpace.shape.join() === other.observationSpace.shape.join() &&
   JSON.stringify(one.actionSpace) === JSON.stringify(other.actionSpace)
 
-/** Fails if there are fewer validation episodes than validation envs. */
-const checkShares = ({ validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
-  const { everySteps, episodes, envs } = validation
-  if (everySteps === 0 || episodes >= envs.length) return Effect.void
-  const problem = `expected at least one episode for each of the ${envs.length} validation envs, found ${episodes}`
-  return Effect.fail(ConfigError.at({ source }, "validation.episodes", problem))
-}
-
 /** The envs and the algorithm that code passed as values. The config has only their names. */
 interface Values {
   readonly env?: Env
@@ -78,10 +70,7 @@ export const plan = Effect.fnUntraced(function* (
   const unfit = [values.env, ...(values.validationEnvs ?? [])].map(problemOf).find((problem) => problem !== undefined)
   const unknown = values.algorithm === undefined ? undefined : noAlgorithm(values.algorithm)
   const { source } = options
-  yield* checkAll([
-    unfit === undefined ? Effect.void : wrongValue(source, "env", unfit),
-    unknown === undefined ? Effect.void : wrongValue(source, "algorithm", unknown),
-  ])
+  yield* checkAll([refuse(source, "env", unfit), refuse(source, "algorithm", unknown)])
   const written = yield* overridden({ name: options.name, ...config }, options.overrides, values)
   const overlaid = { source: options.source, sources: overLines(lines, written.sources) }
   const algorithmName = isPlain(written.value.algorithm) ? written.value.algorithm.name : written.value.algorithm
@@ -95,7 +84,7 @@ export const plan = Effect.fnUntraced(function* (
   yield* checkAll([
     reading,
     ...(algorithmValue === undefined ? [] : [algorithmValue.configure(algorithmSettings, within)]),
-    ...(nameless === undefined ? [] : [wrongValue(sourceOf(from, "algorithm"), "algorithm", nameless)]),
+    refuse(sourceOf(from, "algorithm"), "algorithm", nameless),
   ])
   const decoded = yield* reading
   const { checkpoint } = decoded
@@ -128,9 +117,8 @@ export const plan = Effect.fnUntraced(function* (
     const problem = `${other.id} has other observations or actions than the training env ${env.id}; choose envs of the same spaces`
     return yield* ConfigError.at(from, "validation.envs", problem)
   }
-  yield* checkShares(settings, sourceOf(from, "validation.episodes"))
-  yield* checkRendering(settings, sourceOf(from, "render.every_steps"))
-  yield* checkGoal(settings, sourceOf(from, "stop_at_return"))
+  const conflict = conflictIn(settings)
+  if (conflict !== undefined) return yield* ConfigError.at(from, conflict.key, conflict.problem)
 
   const { name, ...algorithmConfig } = settings.algorithm
   const named =
@@ -138,13 +126,17 @@ export const plan = Effect.fnUntraced(function* (
       ? values.algorithm
       : yield* algorithmByName(String(name), sourceOf(from, "algorithm.name"))
   const algorithm = yield* named.configure(algorithmConfig, from)
+  const drawn = others[0] ?? env
+  const isUndrawn = settings.render.everySteps > 0 && drawn.renderSvg === undefined
   return {
     settings,
     env,
     validationEnvs: others.length === 0 ? [env] : others,
     algorithm,
     notes: switched(config, settings, written.sources),
-    warnings: undrawn(settings, others[0] ?? env),
+    warnings: isUndrawn
+      ? [`${drawn.id} cannot be drawn (it has no renderSvg), so only trajectories of its episodes are saved`]
+      : [],
     effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } },
     from,
   }
@@ -156,22 +148,32 @@ const wholeOf = (algorithm: Algorithm | undefined): Schema.Top =>
 
 /** Describes why a value that code passed is not a usable env; undefined if it is usable. */
 const problemOf = (env: Env | undefined): string | undefined => {
-  const given: unknown = env
-  if (given === undefined) return undefined
-  const has = (key: string): boolean => typeof given === "object" && given !== null && key in given
-  if (has("reset") && has("observe") && has("step")) return env === undefined ? undefined : impostor(env)
-  const hint = has("env") ? "; did you mean its .env?" : ""
-  return `expected an env, as Env.make gives, or the id of one, found ${has("env") ? "a module" : display(given)}${hint}`
+  if (env === undefined) return undefined
+  // A JavaScript program without types may pass anything.
+  const value: unknown = env
+  if (
+    Predicate.hasProperty(value, "reset") &&
+    Predicate.hasProperty(value, "observe") &&
+    Predicate.hasProperty(value, "step")
+  ) {
+    // The id of a changed copy would name the original env in a config.
+    return envConfigOf(env) === undefined && builtIn.some(({ id }) => id === env.id)
+      ? `${env.id} is the id of a built-in env, and this is a changed copy of it; give the copy its own id`
+      : undefined
+  }
+  const isModule = Predicate.hasProperty(value, "env")
+  const hint = isModule ? "; did you mean its .env?" : ""
+  return `expected an env, as Env.make gives, or the id of one, found ${isModule ? "a module" : display(value)}${hint}`
 }
 
-const wrongValue = (source: string, key: string, problem: string): Effect.Effect<never, ConfigError> =>
-  Effect.fail(ConfigError.at({ source }, key, problem))
+/** Fails if there is a problem. */
+const refuse = (source: string, key: string, problem: string | undefined): Effect.Effect<void, ConfigError> =>
+  problem === undefined ? Effect.void : Effect.fail(ConfigError.at({ source }, key, problem))
 
 /** Describes why a value that code passed is not an algorithm; undefined if it is one. */
 const noAlgorithm = (algorithm: unknown): string | undefined => {
-  const has = (key: string): boolean => typeof algorithm === "object" && algorithm !== null && key in algorithm
-  if (has("name") && has("configure")) return undefined
-  const found = has("make") ? "a module; did you mean its .make()?" : display(algorithm)
+  if (Predicate.hasProperty(algorithm, "name") && Predicate.hasProperty(algorithm, "configure")) return undefined
+  const found = Predicate.hasProperty(algorithm, "make") ? "a module; did you mean its .make()?" : display(algorithm)
   return `expected an algorithm, as Ppo.make() gives, or the name of one, found ${found}`
 }
 
@@ -181,12 +183,6 @@ const namelessAlgorithm = (algorithm: unknown): string | undefined => {
   if (algorithm === undefined || typeof name === "string") return undefined
   return `expected an algorithm's name, or its name with settings, found ${display(name)}`
 }
-
-/** Describes the problem with a changed copy of a built-in env: its id in a config would name the original env. */
-const impostor = (env: Env): string | undefined =>
-  envConfigOf(env) === undefined && builtIn.some(({ id }) => id === env.id)
-    ? `${env.id} is the id of a built-in env, and this is a changed copy of it; give the copy its own id`
-    : undefined
 
 /** Returns notes where a settings file (for example of a resumed run) names another env or algorithm than the code. */
 const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, string>): ReadonlyArray<string> => {
@@ -198,11 +194,6 @@ const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, 
     return was === is || source.startsWith("--") ? [] : [`${key} is ${is}, from ${source}; the code says ${was}`]
   })
 }
-
-const undrawn = ({ render }: Settings, env: Env): ReadonlyArray<string> =>
-  render.everySteps > 0 && env.renderSvg === undefined
-    ? [`${env.id} cannot be drawn (it has no renderSvg), so only trajectories of its episodes are saved`]
-    : []
 
 /**
  * Applies the overrides in order. An override that changes the algorithm or the env drops the settings of the previous one;
@@ -247,19 +238,23 @@ const withTrees = (config: Plain): Plain => ({
   ...(config.algorithm === undefined || isPlain(config.algorithm) ? {} : { algorithm: { name: config.algorithm } }),
 })
 
-/** Fails if a rendering is due at a step without a validation, because rendered episodes are validation episodes. */
-const checkRendering = ({ render, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
-  const { everySteps } = render
-  if (everySteps === 0 || (validation.everySteps > 0 && everySteps % validation.everySteps === 0)) return Effect.void
-  const problem = `expected a multiple of validation.every_steps, ${validation.everySteps}, found ${everySteps}`
-  return Effect.fail(ConfigError.at({ source }, "render.every_steps", problem))
-}
-
-/** Fails if `stopAtReturn` is set without validations, because only validations measure that return. */
-const checkGoal = ({ stopAtReturn, validation }: Settings, source: string): Effect.Effect<void, ConfigError> => {
-  if (stopAtReturn === null || validation.everySteps > 0) return Effect.void
-  const problem = `only validations measure whether ${stopAtReturn} is reached; set validation.every_steps`
-  return Effect.fail(ConfigError.at({ source }, "stop_at_return", problem))
+/** Finds a setting that contradicts another one. */
+const conflictIn = ({ validation, render, stopAtReturn }: Settings) => {
+  const { everySteps, episodes, envs } = validation
+  if (everySteps > 0 && episodes < envs.length) {
+    const problem = `expected at least one episode for each of the ${envs.length} validation envs, found ${episodes}`
+    return { key: "validation.episodes", problem }
+  }
+  // Rendered episodes are validation episodes.
+  if (render.everySteps > 0 && (everySteps === 0 || render.everySteps % everySteps !== 0)) {
+    const problem = `expected a multiple of validation.every_steps, ${everySteps}, found ${render.everySteps}`
+    return { key: "render.every_steps", problem }
+  }
+  if (stopAtReturn !== null && everySteps === 0) {
+    const problem = `only validations measure whether ${stopAtReturn} is reached; set validation.every_steps`
+    return { key: "stop_at_return", problem }
+  }
+  return undefined
 }
 
 /** Describes an env for the config: a built-in env by all its options, any other env by its id. */

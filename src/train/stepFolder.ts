@@ -1,4 +1,4 @@
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import type { Learner, LearnerError } from "../learner/Algorithm.ts"
 import * as safetensors from "../formats/safetensors.ts"
 import type { Env } from "../env/Env.ts"
@@ -33,11 +33,11 @@ export type WriteStepFolder = (
 export const makeStepFolder = Effect.fnUntraced(function* (
   { plan, learner, envs }: { readonly plan: Plan; readonly learner: Learner; readonly envs: TrainingEnvs },
   policyFor: NonNullable<Learner["policy"]>,
-): Effect.fn.Return<WriteStepFolder, Effect.Error<ReturnType<NonNullable<Learner["policy"]>>>, Scope.Scope> {
+) {
   const { render, validation, seed } = plan.settings
   const [env] = plan.validationEnvs
   const play = yield* makePlayer(env, policyFor, envs.observationMoments, validation)
-  return Effect.fnUntraced(function* (state, evaluation = state.evaluationHere) {
+  const write: WriteStepFolder = Effect.fnUntraced(function* (state, evaluation = state.evaluationHere) {
     const { files: run } = yield* CurrentRun
     const folder = Layout.stepFolder(state.step)
     const episodes = yield* Effect.forEach(
@@ -67,6 +67,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
     })
     return folder
   })
+  return write
 })
 
 /** Writes the drawing code of the env, once for all step folders. */

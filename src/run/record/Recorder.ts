@@ -24,11 +24,11 @@ export interface Recording {
   readonly flush: Effect.Effect<void, RunStoreError>
 }
 
-/** The facts about a run that a sink receives when it is opened. */
-type RunStartedInfo = RunStarted
-
 /** A destination for events. It is opened for a run, and flushed when the run's scope closes. */
-export type Sink = (run: RunFiles, about: RunStartedInfo) => Effect.Effect<Recording, RunStoreError, Scope.Scope>
+export type Sink = (run: RunFiles, about: RunStarted) => Effect.Effect<Recording, RunStoreError, Scope.Scope>
+
+/** The recording of a sink that writes nothing. */
+export const silent: Recording = { emit: () => Effect.void, flush: Effect.void }
 
 /** Runs all effects, even if some of them fail, and then fails with the first error. */
 const each = (effects: ReadonlyArray<Effect.Effect<void, RunStoreError>>): Effect.Effect<void, RunStoreError> =>

@@ -1,7 +1,8 @@
 /** Buffers appends to a growing file. The sinks for scores, logs and metrics write through it. */
-import { Clock, Effect, type Scope } from "effect"
+import { Clock, Effect } from "effect"
 import type { RunFiles } from "../store/RunFiles.ts"
-import type { RunStoreError } from "../store/RunStoreError.ts"
+import type { Sink } from "./Recorder.ts"
+import type { RunEvent, RunStarted } from "./RunEvent.ts"
 import { ByteWriter } from "../../formats/ByteWriter.ts"
 
 /**
@@ -11,20 +12,11 @@ import { ByteWriter } from "../../formats/ByteWriter.ts"
 const fullAt = 256 * 1024
 const dueAfterMillis = 250
 
-/** Appends to a file in large pieces: when the buffer is full, after a quarter of a second, or on flush. */
-interface Appender {
-  /** The buffer for the bytes to append. */
-  readonly buffer: ByteWriter
-  /** Writes the buffer if it is full or if a quarter of a second has passed since the last write. */
-  readonly settle: (nowMillis: number) => Effect.Effect<void, RunStoreError>
-  readonly flush: Effect.Effect<void, RunStoreError>
-}
-
-/** Opens a file for buffered appends. The time until the first write counts from this call; the scope closes the file. */
-export const appender = Effect.fnUntraced(function* (
-  run: RunFiles,
-  path: string,
-): Effect.fn.Return<Appender, never, Scope.Scope> {
+/**
+ * Opens a file to append to it in large pieces: when the buffer is full, after a quarter of a second, or on flush. The time
+ * until the first write counts from this call; the scope closes the file.
+ */
+export const appender = Effect.fnUntraced(function* (run: RunFiles, path: string) {
   const append = yield* run.appending(path)
   const buffer = new ByteWriter(fullAt + 64 * 1024)
   let writtenAt = yield* Clock.currentTimeMillis
@@ -35,18 +27,15 @@ export const appender = Effect.fnUntraced(function* (
   }).pipe(
     // A failed append may leave an incomplete line. Write nothing after it, so that it stays the last line, which readers
     // ignore.
-    Effect.onError(() =>
-      Effect.sync(() => {
-        broken = true
-      }),
-    ),
+    Effect.onError(() => Effect.sync(() => void (broken = true))),
     Effect.ensuring(Effect.sync(() => buffer.clear())),
     // An interruption between writing and clearing the buffer would write the bytes twice.
     Effect.uninterruptible,
   )
   return {
     buffer,
-    settle: (nowMillis) => {
+    /** Writes the buffer if it is full or if a quarter of a second has passed since the last write. */
+    settle: (nowMillis: number) => {
       if (buffer.length < fullAt && nowMillis - writtenAt < dueAfterMillis) return Effect.void
       writtenAt = nowMillis
       return flush
@@ -54,3 +43,29 @@ export const appender = Effect.fnUntraced(function* (
     flush,
   }
 })
+
+interface Opened {
+  readonly buffer: ByteWriter
+  /** Whether the file does not exist yet. */
+  readonly isNew: boolean
+  readonly startedAtMillis: number
+  readonly about: RunStarted
+}
+
+/** Makes a sink that appends to one file. `open` returns the function that writes a batch of events into the buffer. */
+export const fileSink =
+  (path: string, open: (opened: Opened) => (events: ReadonlyArray<RunEvent>, nowMillis: number) => void): Sink =>
+  (run, about) =>
+    Effect.gen(function* () {
+      const { buffer, settle, flush } = yield* appender(run, path)
+      const isNew = !(yield* run.exists(path))
+      const write = open({ buffer, isNew, startedAtMillis: yield* Clock.currentTimeMillis, about })
+      return {
+        emit: (events) =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) => {
+            write(events, now)
+            return settle(now)
+          }),
+        flush,
+      }
+    })

@@ -82,10 +82,8 @@ export const callFiles = (run: RunFiles): CallSink => {
     counts.delete(step)
     counts.set(step, count + 1)
     if (counts.size > rememberedSteps) {
-      for (const oldest of counts.keys()) {
-        counts.delete(oldest)
-        break
-      }
+      const [oldest] = counts.keys()
+      counts.delete(oldest)
     }
     return count
   }

@@ -1,5 +1,4 @@
-import { Clock, Effect } from "effect"
-import { appender } from "./appender.ts"
+import { fileSink } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
 import { scalarsOf } from "./scalars.ts"
 import * as Layout from "../Layout.ts"
@@ -14,23 +13,12 @@ import * as Layout from "../Layout.ts"
  * Node.recorder(csv)
  * ```
  */
-export const csv: Sink = (run) =>
-  Effect.gen(function* () {
-    const path = Layout.progressCsv
-    const log = yield* appender(run, path)
-    if (!(yield* run.exists(path))) log.buffer.text("step,name,value\n")
-    return {
-      emit: (events) =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          for (const event of events) {
-            const scalars = scalarsOf(event)
-            if (scalars === undefined) continue
-            for (const [name, value] of Object.entries(scalars.values)) {
-              log.buffer.text(`${scalars.step},${name},${value}\n`)
-            }
-          }
-          return log.settle(now)
-        }),
-      flush: log.flush,
+export const csv: Sink = fileSink(Layout.progressCsv, ({ buffer, isNew }) => {
+  if (isNew) buffer.text("step,name,value\n")
+  return (events) => {
+    for (const event of events) {
+      const { step, values = {} } = scalarsOf(event) ?? {}
+      for (const [name, value] of Object.entries(values)) buffer.text(`${step},${name},${value}\n`)
     }
-  })
+  }
+})

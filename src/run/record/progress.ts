@@ -1,8 +1,8 @@
 import { Clock, Effect } from "effect"
 import { includes } from "./logLevel.ts"
-import type { Sink } from "./Recorder.ts"
+import { silent, type Sink } from "./Recorder.ts"
 import { levelOf, lineOfWarning } from "./runLog.ts"
-import type { RunEnded, RunEvent } from "./RunEvent.ts"
+import type { RunEnded, RunEvent, RunStarted } from "./RunEvent.ts"
 import { meanOf } from "../../statistics/resampling.ts"
 
 interface ProgressOptions {
@@ -25,9 +25,9 @@ const leastFirst = ["left", "speed", "return", "validation", "name"] as const
 type Field = (typeof leastFirst)[number] | "steps"
 
 /** Joins as many whole fields as fit into the line. The field with the progress is dropped last. */
-const fitting = (fields: ReadonlyArray<readonly [field: Field, text: string]>, room: number): string => {
+const fitting = (fields: ReadonlyArray<readonly [Field, string | undefined]>, room: number): string => {
   const joined = (some: typeof fields): string => some.map(([, text]) => text).join("  ")
-  let shown = fields
+  let shown = fields.filter(([, text]) => text !== undefined)
   for (const least of leastFirst) if (joined(shown).length > room) shown = shown.filter(([field]) => field !== least)
   return joined(shown).slice(0, Math.max(0, room))
 }
@@ -36,16 +36,11 @@ const fitting = (fields: ReadonlyArray<readonly [field: Field, text: string]>, r
  * The sink for the terminal: steps, speed, mean return of the last 100 episodes, the last validation and the time left.
  * Warnings stay visible.
  */
-export const progress = (options: ProgressOptions): Sink => {
-  const drawn = drawing(options)
-  return (run, about) =>
-    about.quiet === true ? Effect.succeed({ emit: () => Effect.void, flush: Effect.void }) : drawn(run, about)
-}
-
-const drawing =
+export const progress =
   ({ write, isTerminal, columns }: ProgressOptions): Sink =>
-  (_, about) =>
-    Effect.gen(function* () {
+  (_, about) => {
+    if (about.quiet === true) return Effect.succeed(silent)
+    return Effect.gen(function* () {
       const firstStep = about.resumedFromStep ?? 0
       const { logLevel = "INFO" } = about
       const startedAt = yield* Clock.currentTimeMillis
@@ -89,8 +84,7 @@ const drawing =
 
       const line = (now: number, room: number): string => {
         const speed = speedAt(now)
-        const known = returns.subarray(0, Math.min(episodes, recentEpisodes))
-        const meanReturn = meanOf(known)
+        const recent = returns.subarray(0, Math.min(episodes, recentEpisodes))
         const end =
           ended !== undefined
             ? `${ended} after ${duration((now - startedAt) / 1000)}`
@@ -99,19 +93,13 @@ const drawing =
               : undefined
         const fields: ReadonlyArray<readonly [Field, string | undefined]> = [
           ["name", `${about.algorithm} on ${about.env}`],
-          [
-            "steps",
-            `${thousands(step)} of ${thousands(about.totalSteps)} ${about.unit ?? "steps"} (${percent(step, about.totalSteps)} %)`,
-          ],
+          ["steps", stepsText(step, about)],
           ["speed", `${thousands(Math.round(speed))}/s`],
-          ["return", known.length > 0 ? `return ${meanReturn.toFixed(1)}` : undefined],
+          ["return", recent.length > 0 ? `return ${meanOf(recent).toFixed(1)}` : undefined],
           ["validation", validation === undefined ? undefined : `validation ${validation.toFixed(1)}`],
           ["left", end],
         ]
-        return fitting(
-          fields.flatMap(([field, text]) => (text === undefined ? [] : [[field, text] as const])),
-          room,
-        )
+        return fitting(fields, room)
       }
 
       const clear = Effect.suspend(() => {
@@ -145,6 +133,10 @@ const drawing =
         flush: Effect.void,
       }
     })
+  }
+
+const stepsText = (step: number, { totalSteps, unit = "steps" }: RunStarted): string =>
+  `${thousands(step)} of ${thousands(totalSteps)} ${unit} (${percent(step, totalSteps)} %)`
 
 const percent = (part: number, whole: number): number =>
   whole > 0 ? Math.min(100, Math.floor((100 * part) / whole)) : 100

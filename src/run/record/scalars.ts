@@ -1,21 +1,16 @@
-import type { RunEvent, ValidationEnded } from "./RunEvent.ts"
+import type { RunEvent } from "./RunEvent.ts"
 import { meanOf } from "../../statistics/resampling.ts"
 
 /** Returns the numbers of an event by their names in TensorBoard; undefined for events without numbers. */
 export const scalarsOf = (
   event: RunEvent,
-): { readonly step: number; readonly values: Readonly<Record<string, number>> } | undefined =>
-  event._tag === "UpdateApplied"
-    ? { step: event.step, values: event.metrics }
-    : event._tag === "ValidationEnded"
-      ? { step: event.step, values: validationScalars(event) }
-      : undefined
-
-const validationScalars = ({ meanReturn, stdReturn, episodes }: ValidationEnded): Record<string, number> => {
-  const length = meanOf(episodes.map((episode) => episode.length))
-  return {
-    "validation/score": meanReturn,
-    "validation/score_std": stdReturn,
-    "validation/episodic_length": length,
+): { readonly step: number; readonly values: Readonly<Record<string, number>> } | undefined => {
+  if (event._tag === "UpdateApplied") return { step: event.step, values: event.metrics }
+  if (event._tag !== "ValidationEnded") return undefined
+  const values = {
+    "validation/score": event.meanReturn,
+    "validation/score_std": event.stdReturn,
+    "validation/episodic_length": meanOf(event.episodes.map(({ length }) => length)),
   }
+  return { step: event.step, values }
 }

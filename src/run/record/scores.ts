@@ -27,24 +27,18 @@ const episodeScores: Sink = (run, about) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           const validations: Array<ValidationEnded> = []
           for (const event of events) {
-            if (event._tag === "EpisodeEnded") write.episode(train.buffer, now, event)
+            if (event._tag === "EpisodeEnded") write(train.buffer, now, event)
             else if (event._tag === "ValidationEnded") validations.push(event)
           }
           const rest = train.settle(now)
-          return validations.length === 0
-            ? rest
-            : Effect.andThen(
-                Effect.forEach(validations, (event) => writeValidation(now, event)),
-                rest,
-              )
+          if (validations.length === 0) return rest
+          // Two validations during one long episode share a file; each one appends its lines.
+          const lines = Effect.forEach(validations, (event) =>
+            run.append(Layout.validationScores(event.seenEpisodes), validationLines(now, event, about)),
+          )
+          return Effect.andThen(lines, rest)
         }),
       flush: train.flush,
-    }
-
-    // Two validations during one long episode share a file; each one appends its lines.
-    function writeValidation(now: number, event: ValidationEnded) {
-      const path = Layout.validationScores(event.seenEpisodes)
-      return run.append(path, validationLines(now, event, about))
     }
   })
 
@@ -87,25 +81,23 @@ const lineWriter = (about: RunStarted) => {
   let startedAt = NaN
   let start: Uint8Array = new Uint8Array(0)
 
-  return {
-    episode: (to: ByteWriter, now: number, event: EpisodeEnded): void => {
-      if (now !== startedAt) {
-        startedAt = now
-        start = encode(`{"timestamp":"${timestamp(now)}","mode":"train","episode_index":`)
-      }
-      to.piece(start)
-      to.json(event.episode)
-      to.piece(step)
-      to.json(event.step)
-      to.piece(score)
-      to.json(event.return)
-      to.piece(total)
-      to.json(event.return)
-      to.piece(env)
-      to.json(event.env)
-      to.piece(length)
-      to.json(event.length)
-      to.piece(endOf(event))
-    },
+  return (to: ByteWriter, now: number, event: EpisodeEnded): void => {
+    if (now !== startedAt) {
+      startedAt = now
+      start = encode(`{"timestamp":"${timestamp(now)}","mode":"train","episode_index":`)
+    }
+    to.piece(start)
+    to.json(event.episode)
+    to.piece(step)
+    to.json(event.step)
+    to.piece(score)
+    to.json(event.return)
+    to.piece(total)
+    to.json(event.return)
+    to.piece(env)
+    to.json(event.env)
+    to.piece(length)
+    to.json(event.length)
+    to.piece(endOf(event))
   }
 }

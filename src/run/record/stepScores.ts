@@ -6,8 +6,11 @@ import type { RunEvent, StepScored } from "./RunEvent.ts"
 import { timestamp } from "./timestamp.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** The fields that every line of scores has. */
-const shortFields = {
+/**
+ * A line of `scores.jsonl` of a language-model agent; the fields from `observation` on are written if scores are
+ * verbose.
+ */
+export const StepScoreRecord = Schema.Struct({
   timestamp: Schema.String,
   mode: Schema.Literals(["train", "val"]),
   episode_index: Schema.Int,
@@ -17,14 +20,6 @@ const shortFields = {
   episode_cum_score: Schema.Finite,
   env_id: Schema.String,
   env_type: Schema.String,
-}
-
-/**
- * A line of `scores.jsonl` of a language-model agent; the fields from `observation` on are written if scores are
- * verbose.
- */
-export const StepScoreRecord = Schema.Struct({
-  ...shortFields,
   observation: Schema.optionalKey(Schema.String),
   action: Schema.optionalKey(Schema.NullOr(Schema.String)),
   feedback: Schema.optionalKey(Schema.NullOr(Schema.Unknown)),

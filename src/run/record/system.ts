@@ -9,8 +9,8 @@
  * const recorder = Recorder.layer(scores, system(() => ({ rss: 1e8, heap: 5e7, buffers: 1e7, cpuSeconds: 1.5 })))
  * ```
  */
-import { Clock, Effect, Schema } from "effect"
-import { appender } from "./appender.ts"
+import { Schema } from "effect"
+import { fileSink } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
 import * as Layout from "../Layout.ts"
 
@@ -48,44 +48,33 @@ const leastMillis = 250
 /** The time between samples as a share of the run's time. */
 const shareOfTime = 1 / 100
 
-export const system =
-  (figuresNow: () => SystemFigures): Sink =>
-  (run, about) =>
-    Effect.gen(function* () {
-      const log = yield* appender(run, Layout.system)
-      const startedAt = yield* Clock.currentTimeMillis
-      let step = about.resumedFromStep ?? 0
-      let last = { at: startedAt, step, cpuSeconds: figuresNow().cpuSeconds }
-
-      const sample = (now: number): void => {
-        const { rss, heap, buffers, cpuSeconds } = figuresNow()
-        const seconds = (now - last.at) / 1000
-        const line: typeof SystemRecord.Encoded = {
-          timestamp: new Date(now).toISOString(),
-          step_index: step,
-          seconds: (now - startedAt) / 1000,
-          steps_per_second: rounded((step - last.step) / seconds),
-          rss,
-          heap,
-          buffers,
-          cpu: rounded((cpuSeconds - last.cpuSeconds) / seconds),
-        }
-        log.buffer.text(`${JSON.stringify(line)}\n`)
-        last = { at: now, step, cpuSeconds }
+export const system = (figuresNow: () => SystemFigures): Sink =>
+  fileSink(Layout.system, ({ buffer, startedAtMillis, about }) => {
+    let step = about.resumedFromStep ?? 0
+    let last = { at: startedAtMillis, step, cpuSeconds: figuresNow().cpuSeconds }
+    const sample = (now: number): void => {
+      const { rss, heap, buffers, cpuSeconds } = figuresNow()
+      const seconds = (now - last.at) / 1000
+      const line: typeof SystemRecord.Encoded = {
+        timestamp: new Date(now).toISOString(),
+        step_index: step,
+        seconds: (now - startedAtMillis) / 1000,
+        steps_per_second: rounded((step - last.step) / seconds),
+        rss,
+        heap,
+        buffers,
+        cpu: rounded((cpuSeconds - last.cpuSeconds) / seconds),
       }
-
-      return {
-        emit: (events) =>
-          Effect.flatMap(Clock.currentTimeMillis, (now) => {
-            const newest = events.findLast((event) => "step" in event)
-            if (newest !== undefined) step = newest.step
-            const ended = events.at(-1)?._tag === "RunEnded"
-            const due = Math.max(leastMillis, (now - startedAt) * shareOfTime)
-            if (now - last.at >= due || (ended && now > last.at)) sample(now)
-            return log.settle(now)
-          }),
-        flush: log.flush,
-      }
-    })
+      buffer.text(`${JSON.stringify(line)}\n`)
+      last = { at: now, step, cpuSeconds }
+    }
+    return (events, now) => {
+      const newest = events.findLast((event) => "step" in event)
+      if (newest !== undefined) step = newest.step
+      const ended = events.at(-1)?._tag === "RunEnded"
+      const due = Math.max(leastMillis, (now - startedAtMillis) * shareOfTime)
+      if (now - last.at >= due || (ended && now > last.at)) sample(now)
+    }
+  })
 
 const rounded = (value: number): number => Number(value.toPrecision(4))

@@ -1,6 +1,6 @@
-import { Clock, Effect } from "effect"
-import { appender } from "./appender.ts"
-import type { Sink } from "./Recorder.ts"
+import { Effect } from "effect"
+import { fileSink } from "./appender.ts"
+import { silent, type Sink } from "./Recorder.ts"
 import { scalarsOf } from "./scalars.ts"
 import { settingsOf, writeEnd, writeStart } from "./hparams.ts"
 import { writeHeader, writeScalars } from "../../formats/tfevents.ts"
@@ -11,28 +11,21 @@ import * as Layout from "../Layout.ts"
  * the HParams page the run's settings and whether it finished.
  */
 export const tensorBoard: Sink = (run, about) =>
-  Effect.gen(function* () {
-    if (about.config.logScalars === false) return { emit: () => Effect.void, flush: Effect.void }
-    const path = Layout.tensorBoard
-    const log = yield* appender(run, path)
-    if (!(yield* run.exists(path))) {
-      const now = (yield* Clock.currentTimeMillis) / 1000
-      writeHeader(log.buffer, now)
-      writeStart(log.buffer, now, settingsOf(about.config))
+  about.config.logScalars === false ? Effect.succeed(silent) : scalarLog(run, about)
+
+const scalarLog = fileSink(Layout.tensorBoard, ({ buffer, isNew, startedAtMillis, about }) => {
+  if (isNew) {
+    writeHeader(buffer, startedAtMillis / 1000)
+    writeStart(buffer, startedAtMillis / 1000, settingsOf(about.config))
+  }
+  return (events, now) => {
+    for (const event of events) {
+      const scalars = scalarsOf(event)
+      if (scalars !== undefined) writeScalars(buffer, now / 1000, scalars.step, scalars.values)
+      if (event._tag !== "RunEnded") continue
+      // Write no end for an interrupted run, because it may be resumed.
+      if (event.reason === "finished") writeEnd(buffer, now / 1000, "success")
+      if (event.reason === "failed") writeEnd(buffer, now / 1000, "failure")
     }
-    return {
-      emit: (events) =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          for (const event of events) {
-            const scalars = scalarsOf(event)
-            if (scalars !== undefined) writeScalars(log.buffer, now / 1000, scalars.step, scalars.values)
-            if (event._tag !== "RunEnded") continue
-            // Write no end for an interrupted run, because it may be resumed.
-            if (event.reason === "finished") writeEnd(log.buffer, now / 1000, "success")
-            if (event.reason === "failed") writeEnd(log.buffer, now / 1000, "failure")
-          }
-          return log.settle(now)
-        }),
-      flush: log.flush,
-    }
-  })
+  }
+})

@@ -1,4 +1,4 @@
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import type { Learner, LearnerError, Policy } from "../../learner/Algorithm.ts"
 import { drive } from "../../learner/drive.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
@@ -16,14 +16,14 @@ export interface Validator {
   readonly validate: (seed: number, index: number) => Effect.Effect<ValidationOutcome, LearnerError>
 }
 
-/** Some episodes that are played together in one env's batch: `count` episodes, with numbers from `first` on. */
-interface Share {
-  readonly first: number
-  readonly count: number
-}
-
-/** Divides episodes among envs as evenly as possible. The larger shares come last: 7 episodes for 3 envs are 2, 2 and 3. */
-export const shares = (episodes: number, envs: number): ReadonlyArray<Share> => {
+/**
+ * Divides episodes among envs as evenly as possible: the number of each env's first episode, and how many there are. The
+ * larger shares come last: 7 episodes for 3 envs are 2, 2 and 3.
+ */
+export const shares = (
+  episodes: number,
+  envs: number,
+): ReadonlyArray<{ readonly first: number; readonly count: number }> => {
   const each = Math.floor(episodes / envs)
   const extra = episodes % envs
   return Array.from({ length: envs }, (_, index) => {
@@ -37,14 +37,13 @@ interface ValidatorOptions {
   readonly sampled: boolean
 }
 
-/** A batch of envs, one for each episode, and the learner's policy compiled for that batch size. */
+/** A batch of envs, one for each episode, whose first one has the number `first`. */
 interface Lanes {
   readonly envs: BatchEnv
-  readonly policy: Policy
   readonly first: number
 }
 
-const playAll = ({ envs, policy, first }: Lanes, { maxSteps }: ValidatorOptions) =>
+const playAll = ({ envs, first }: Lanes, policy: Policy, { maxSteps }: ValidatorOptions) =>
   Effect.fnUntraced(function* (seed: number, index: number) {
     yield* policy.refresh
     const { numEnvs } = envs
@@ -95,21 +94,20 @@ const playAll = ({ envs, policy, first }: Lanes, { maxSteps }: ValidatorOptions)
 
 /** Makes a validator that plays its batches concurrently, each in a fiber with its own compiled policy. */
 export const makeValidator = Effect.fnUntraced(function* (
-  batches: ReadonlyArray<{ readonly envs: BatchEnv; readonly first: number }>,
+  batches: ReadonlyArray<Lanes>,
   policyFor: NonNullable<Learner["policy"]>,
   options: ValidatorOptions,
-): Effect.fn.Return<Validator, PolicyError, Scope.Scope> {
-  const players = yield* Effect.forEach(batches, ({ envs, first }) =>
-    Effect.map(policyFor(envs.numEnvs, { sampled: options.sampled }), (policy) =>
-      playAll({ envs, policy, first }, options),
+) {
+  const players = yield* Effect.forEach(batches, (lanes) =>
+    Effect.map(policyFor(lanes.envs.numEnvs, { sampled: options.sampled }), (policy) =>
+      playAll(lanes, policy, options),
     ),
   )
-  return {
+  const validator: Validator = {
     validate: (seed, index) =>
       Effect.forEach(players, (play) => play(seed, index), { concurrency: "unbounded" }).pipe(
         Effect.map((played) => outcomeOf(played.flat())),
       ),
   }
+  return validator
 })
-
-type PolicyError = Effect.Error<ReturnType<NonNullable<Learner["policy"]>>>

@@ -1,31 +1,12 @@
-import { Effect, type Scope } from "effect"
-import type { Learner, LearnerError } from "../../learner/Algorithm.ts"
+import { Effect } from "effect"
+import type { Learner } from "../../learner/Algorithm.ts"
 import { drive } from "../../learner/drive.ts"
 import * as Batch from "../../env/Batch.ts"
 import type { Env } from "../../env/Env.ts"
+import type { Step } from "../../env/ui/Ui.ts"
 import * as Normalise from "../../env/Normalise.ts"
 import type { RunningMoments } from "../../env/RunningMoments.ts"
 import { stream } from "../../rng/Rng.ts"
-
-interface PlayOptions {
-  readonly maxSteps: number
-  readonly sampled: boolean
-}
-
-type Step = {
-  readonly state: unknown
-  readonly observation: ReadonlyArray<number>
-  readonly action: ReadonlyArray<number>
-  readonly reward: number
-  readonly terminated: boolean
-  readonly truncated: boolean
-}
-
-/** A validation episode to watch: its steps, and a picture of each step if the env can draw. */
-export interface Played {
-  readonly steps: ReadonlyArray<Step>
-  readonly frames: ReadonlyArray<string>
-}
 
 /**
  * The largest number of pictures in an animation, which keeps it small enough for browsers. A longer episode shows every
@@ -38,16 +19,16 @@ export const makePlayer = Effect.fnUntraced(function* (
   env: Env,
   policyFor: NonNullable<Learner["policy"]>,
   moments: RunningMoments | undefined,
-  { maxSteps, sampled }: PlayOptions,
-): Effect.fn.Return<Player, PolicyError, Scope.Scope> {
+  { maxSteps, sampled }: { readonly maxSteps: number; readonly sampled: boolean },
+) {
   const policy = yield* policyFor(1, { sampled })
-  return Effect.fnUntraced(function* (seed, index, episode) {
+  return Effect.fnUntraced(function* (seed: number, index: number, episode: number) {
     yield* policy.refresh
     const watched = watch(env)
     const plain = Batch.make(watched.env, 1, { firstIndex: episode })
     const seen = moments === undefined ? plain : Normalise.observations(plain, { moments, frozen: true })
     const draws = stream(seed, "validation", index, episode, "actions")
-    const steps: Array<Step> = []
+    const steps: Array<Step & { readonly observation: ReadonlyArray<number> }> = []
     const frames: Array<string> = []
     yield* drive(function* () {
       seen.reset(seed, "validation", index)
@@ -87,10 +68,6 @@ const watch = (env: Env): { readonly env: Env; readonly state: () => unknown } =
     },
   }
 }
-
-export type Player = (seed: number, index: number, episode: number) => Effect.Effect<Played, LearnerError>
-
-type PolicyError = Effect.Error<ReturnType<NonNullable<Learner["policy"]>>>
 
 /** Makes an SVG animation of pictures that repeats without end. */
 export const animate = (pictures: ReadonlyArray<string>, speed: number): string => {

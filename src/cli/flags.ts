@@ -70,9 +70,14 @@ export const lookupDir = resultsDirFlag(
 export const nameOf = ({ name, file }: { readonly name: Option.Option<string>; readonly file: string }): string =>
   Option.getOrElse(name, () => derivedName(basename(file, extname(file))))
 
-/** Returns a flag and its value as words of a command line; no words if the flag has no value. */
-export const flagWords = (name: string, value: Option.Option<unknown>): ReadonlyArray<string> =>
-  Option.isNone(value) ? [] : [`--${name}`, String(value.value)]
+/** Returns flags as words of a command line: those of a list once for each item, and none without a value. */
+export const flagWords = (flags: Readonly<Record<string, unknown>>): ReadonlyArray<string> =>
+  Object.entries(flags).flatMap(([name, given]) => {
+    const value = Option.isOption(given) ? Option.getOrUndefined(given) : given
+    if (value === undefined || value === false) return []
+    if (value === true) return [`--${name}`]
+    return (Array.isArray(value) ? value : [value]).flatMap((one) => [`--${name}`, String(one)])
+  })
 
 /** Quotes words so that they can be pasted into a shell. */
 export const quoted = (words: ReadonlyArray<string>): string =>

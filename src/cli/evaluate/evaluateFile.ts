@@ -12,7 +12,7 @@ import { silentSource } from "../../run/read/disk-node.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { logsDir } from "../../runtime/logsDir.ts"
 import { evaluations, printRun, runToResumeAt } from "../findRun.ts"
-import { defaultResultsDir, nameOf, quoted } from "../flags.ts"
+import { defaultResultsDir, flagWords, nameOf, quoted } from "../flags.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { readMetrics, runToEnd } from "../run/finished.ts"
 import { parseSetting } from "../run/overrides.ts"
@@ -66,18 +66,15 @@ export const evaluateFile = Effect.fnUntraced(function* (given: EvalFlags) {
   )
 })
 
-const summary = (result: EvaluationResult): Effect.Effect<string> =>
-  Effect.map(
-    Effect.promise(() => import("../../evaluate/Report.ts")),
-    ({ text }) => `${text(result.report, result)}\n${result.runDir}\n`,
-  )
+const summary = Effect.fnUntraced(function* (result: EvaluationResult) {
+  const { text } = yield* Effect.promise(() => import("../../evaluate/Report.ts"))
+  return `${text(result.report, result)}\n${result.runDir}\n`
+})
 
 /** Returns the command that resumes the evaluation, with all flags except those that change only what is printed. */
 const resumeCommand = ({ target, set, name, resultsDir }: EvalFlags, directory: string): string => {
-  const words = [target, "--resume", directory, ...set.flatMap((setting) => ["--set", setting])]
-  if (Option.isSome(name)) words.push("--name", name.value)
-  if (resultsDir !== defaultResultsDir) words.push("--results-dir", resultsDir)
-  return `npx effect eval ${quoted(words)}`
+  const place = resultsDir === defaultResultsDir ? undefined : resultsDir
+  return `npx effect eval ${quoted([target, ...flagWords({ resume: directory, set, name, "results-dir": place })])}`
 }
 
 /** Returns the folder of the evaluation that `--resume` names; undefined without that flag. */

@@ -1,14 +1,12 @@
 import { Effect } from "effect"
 import { shortened } from "../../config/text.ts"
-import { type UsageError, usageError } from "../output/output.ts"
+import { usageError } from "../output/output.ts"
 
 /** `--seeds` accepts at most this many seeds, since each seed starts a separate training. */
 const mostSeeds = 10_000
 
 /** Parses the seeds of `--seeds`: `1..10`, `1,2,5`, or a mixture of both. */
-export const parseSeeds = Effect.fnUntraced(function* (
-  text: string,
-): Effect.fn.Return<ReadonlyArray<number>, UsageError> {
+export const parseSeeds = Effect.fnUntraced(function* (text: string) {
   const wrong = (problem: string) => usageError(`--seeds ${shortened(text)}: ${problem}`)
   const ranges = text.split(",").map((part) => {
     const [, from, to = from] = /^(\d+)(?:\.\.(\d+))?$/.exec(part.trim()) ?? []

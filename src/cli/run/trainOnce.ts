@@ -81,49 +81,47 @@ export const trainOnce = Effect.fnUntraced(function* (given: RunFlags) {
   )
 })
 
-const howToTrainFurther = (run: string) =>
-  readYaml(join(run, Layout.config)).pipe(
-    Effect.orElseSucceed(() => undefined),
-    Effect.map((config) => {
-      const flag = kindOf(config) === "agents" ? "--set runtime.max_envs_to_visit=N" : "--total-steps"
-      return `train it further with a larger ${flag}`
-    }),
-  )
+const howToTrainFurther = Effect.fnUntraced(function* (run: string) {
+  const config = yield* Effect.orElseSucceed(readYaml(join(run, Layout.config)), () => undefined)
+  const flag = kindOf(config) === "agents" ? "--set runtime.max_envs_to_visit=N" : "--total-steps"
+  return `train it further with a larger ${flag}`
+})
 
 /** Loads the OpenTelemetry exporter, which is large, only when it is needed. */
 const otlpLayer = (baseUrl: string) =>
-  Layer.unwrap(
-    Effect.map(
-      Effect.promise(() => import("./otlp.ts")),
-      ({ layer }) => layer(baseUrl),
-    ),
-  )
+  Layer.unwrap(Effect.promise(() => import("./otlp.ts").then(({ layer }) => layer(baseUrl))))
 
 /** Returns the command that resumes a run. It names the backend, because another backend may not compute the same bits. */
 const resumeCommand = (given: RunFlags, directory: string, remedy?: string): string => {
-  const { file, backend: name, resultsDir } = given
-  const words = [file, "--resume", directory, ...flagWords("name", given.name), ...flagWords("config", given.config)]
+  const { file, name, config, backend, resultsDir } = given
   // Without these settings, `refuseOtherFile` would refuse the file as that of another training.
-  for (const setting of given.set) if (/^(env|algorithm)(\.name)?=/.test(setting)) words.push("--set", setting)
-  if (remedy !== undefined) words.push("--set", `agent.lm_config.${remedy}`)
-  if (name !== "auto") words.push("--backend", name)
-  if (resultsDir !== defaultResultsDir) words.push("--results-dir", resultsDir)
-  return `npx effect run ${quoted(words)}`
+  const naming = given.set.filter((setting) => /^(env|algorithm)(\.name)?=/.test(setting))
+  const words = flagWords({
+    resume: directory,
+    name,
+    config,
+    set: [...naming, ...(remedy === undefined ? [] : [`agent.lm_config.${remedy}`])],
+    backend: backend === "auto" ? undefined : backend,
+    "results-dir": resultsDir === defaultResultsDir ? undefined : resultsDir,
+  })
+  return `npx effect run ${quoted([file, ...words])}`
 }
 
 const summary = (result: RunResult): string => {
-  const { validation, meanReturn } = result
-  const score =
-    validation === null
-      ? meanReturn === null
-        ? "no episode ended"
-        : `mean return ${meanReturn.toFixed(1)} over the last episodes`
-      : `validation ${validation.meanReturn.toFixed(1)} ± ${validation.stdReturn.toFixed(1)} over ${validation.episodes} episodes`
+  const seconds = `${result.wallSeconds.toFixed(1)} s (${Math.round(result.stepsPerSecond)} steps/s)`
   return [
-    `${result.steps} steps, ${result.episodes} episodes in ${result.wallSeconds.toFixed(1)} s (${Math.round(result.stepsPerSecond)} steps/s)`,
-    score,
+    `${result.steps} steps, ${result.episodes} episodes in ${seconds}`,
+    scoreOf(result),
     `digest ${result.digest.slice(0, 16)}`,
     result.runDir,
     "",
   ].join("\n")
+}
+
+const scoreOf = ({ validation, meanReturn }: RunResult): string => {
+  if (validation === null) {
+    return meanReturn === null ? "no episode ended" : `mean return ${meanReturn.toFixed(1)} over the last episodes`
+  }
+  const { meanReturn: mean, stdReturn, episodes } = validation
+  return `validation ${mean.toFixed(1)} ± ${stdReturn.toFixed(1)} over ${episodes} episodes`
 }

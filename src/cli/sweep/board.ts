@@ -13,18 +13,6 @@ export type RowState =
   | { readonly _tag: "Done"; readonly score: string; readonly about: string }
   | { readonly _tag: "Failed"; readonly problem: string }
 
-export interface Row {
-  readonly label: string
-  readonly state: RowState
-}
-
-/** Shows the state of a sweep's runs on the terminal. */
-export interface Board {
-  readonly update: (index: number, state: RowState) => void
-  /** Draws all rows a last time, and leaves them on the terminal. */
-  readonly close: Effect.Effect<void>
-}
-
 interface BoardOptions {
   readonly labels: ReadonlyArray<string>
   readonly write: (text: string) => void
@@ -44,31 +32,29 @@ const redrawMillis = 100
 
 const unpainted = (text: string): string => text
 
-export const makeBoard = (options: BoardOptions): Board => {
+/** Shows the state of a sweep's runs on the terminal. */
+export const makeBoard = (options: BoardOptions) => {
   const { labels, write, isTerminal, columns, rows, now = Date.now, paint = unpainted } = options
   const states: Array<RowState> = labels.map(() => ({ _tag: "Waiting" }))
   let drawnAt = -Infinity
   let drawnLines = 0
   const draw = (height: number): void => {
-    const lines = table(
-      labels.map((label, index) => ({ label, state: states[index] })),
-      columns,
-      height,
-      paint,
-    )
+    const progress = labels.map((label, index) => ({ label, state: states[index] }))
+    const lines = table(progress, columns, height, paint)
     const back = drawnLines === 0 ? "" : `\u001b[${drawnLines}A`
     write(`${back}\r\u001b[J${lines.join("\n")}\n`)
     drawnLines = lines.length
     drawnAt = now()
   }
   return {
-    update: (index, state) => {
+    update: (index: number, state: RowState): void => {
       states[index] = state
       if (isTerminal) {
         if (state._tag !== "Running" || now() - drawnAt >= redrawMillis) draw(rows - 1)
       } else if (state._tag === "Done") write(`${labels[index]}: ${state.score} ${state.about}\n`)
       else if (state._tag === "Failed") write(`${labels[index]}: failed: ${state.problem}\n`)
     },
+    /** Draws all rows a last time, and leaves them on the terminal. */
     close: Effect.sync(() => void (isTerminal && draw(Infinity))),
   }
 }
@@ -78,7 +64,7 @@ const urgency: Readonly<Record<RowState["_tag"], number>> = { Running: 0, Failed
 
 /** Formats one line per run, as many as fit, and a last line with the number of runs in each state. */
 export const table = (
-  rows: ReadonlyArray<Row>,
+  rows: ReadonlyArray<{ readonly label: string; readonly state: RowState }>,
   width: number,
   height: number,
   paint: (state: string) => string = unpainted,

@@ -2,10 +2,10 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { stripVTControlCharacters } from "node:util"
-import { Context, Effect, type FileSystem, Schema } from "effect"
+import { Context, Effect, Schema } from "effect"
 import { messageOf } from "../../config/text.ts"
 import { RunResult } from "../../run/RunResult.ts"
-import { type Finished, readFinished, withCurve } from "../run/finished.ts"
+import { readFinished, withCurve } from "../run/finished.ts"
 import { stepSignal } from "../run/stepSignal.ts"
 import { isProgress, type Part, type Progress, stop, withPart } from "./part.ts"
 
@@ -19,17 +19,15 @@ export interface Child {
   readonly onProgress: (progress: Progress) => void
 }
 
-type FinishedRun = Effect.Effect<Finished, RunFailed, FileSystem.FileSystem>
-
 /** Trains one run of a sweep, in a process of its own unless another `RunCommand` is provided. */
-export const trainInChild = (child: Child): FinishedRun =>
+export const trainInChild = (child: Child) =>
   Effect.gen(function* () {
     const line = (yield* (yield* RunCommand)(child)).trim().split("\n").at(-1) ?? ""
     return yield* withCurve(yield* Schema.decodeUnknownEffect(Schema.fromJsonString(RunResult))(line))
   }).pipe(orFailed)
 
 /** Reads a run that an earlier sweep has finished. */
-export const finishedEarlier = (directory: string): FinishedRun => orFailed(readFinished(directory))
+export const finishedEarlier = (directory: string) => orFailed(readFinished(directory))
 
 const orFailed = Effect.mapError((error: Error) => new RunFailed({ message: messageOf(error) }))
 
@@ -38,9 +36,7 @@ const bin = fileURLToPath(new URL("../../../bin/effect.js", import.meta.url))
 const children = new Set<ChildProcess>()
 
 /** Passes the step signal on to every run, so that each run writes the folder of its current step. */
-const passOnStepSignal = (): void => {
-  for (const child of children) child.kill(stepSignal)
-}
+const passOnStepSignal = (): void => children.forEach((child) => void child.kill(stepSignal))
 
 /**
  * Runs `effect run` in a process and returns its stdout. An interruption also stops that process, and waits until it has
@@ -62,20 +58,19 @@ const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, Ru
     child.stdout?.setEncoding("utf8").on("data", (text: string) => (stdout += text))
     child.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr += text))
     child.on("message", (message) => void (isProgress(message) && onProgress(message)))
+    const { promise: closed, resolve } = Promise.withResolvers<void>()
     const fail = (message: string): void => resume(Effect.fail(new RunFailed({ message })))
-    const closed = new Promise<void>((resolve) => {
-      child.once("error", (error) => {
-        fail(error.message)
-        resolve()
-      })
-      child.once("close", (code, signal) => {
-        const reason = stripVTControlCharacters(stderr)
-          .trim()
-          .replace(/^effect: /m, "")
-        if (code === 0) resume(Effect.succeed(stdout))
-        else fail(reason || (signal === null ? `exit code ${code}` : `ended by ${signal}`))
-        resolve()
-      })
+    child.once("error", (error) => {
+      fail(error.message)
+      resolve()
+    })
+    child.once("close", (code, signal) => {
+      const reason = stripVTControlCharacters(stderr)
+        .trim()
+        .replace(/^effect: /m, "")
+      if (code === 0) resume(Effect.succeed(stdout))
+      else fail(reason || (signal === null ? `exit code ${code}` : `ended by ${signal}`))
+      resolve()
     })
     // Closing the channel would stop the process too, but then Node doesn't report when the process has ended.
     return Effect.sync(() => void (child.connected && child.send(stop, () => {}))).pipe(

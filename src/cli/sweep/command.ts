@@ -1,4 +1,3 @@
-import { Option } from "effect"
 import { flagWords, quoted } from "../flags.ts"
 import type { RunFlags } from "../run/flags.ts"
 import { isNaming } from "../run/overrides.ts"
@@ -10,21 +9,24 @@ export const argumentsOf = (
   run: PlannedRun,
   resultsDir: string,
   resume: string | undefined,
-): ReadonlyArray<string> => [
-  given.file,
-  ...flagWords("config", given.config),
-  ...settings(run, given).flatMap((setting) => ["--set", setting]),
-  ...flagWords("total-steps", resume === undefined ? given.totalSteps : totalOf(run)),
-  ...flagWords("backend", Option.some(given.backend)),
-  ...flagWords("results-dir", Option.some(resultsDir)),
-  ...flagWords("name", given.name),
-  ...flagWords("seed", Option.some(run.identity.seed)),
-  ...flagWords("resume", Option.fromUndefinedOr(resume)),
-  ...(given.csv ? ["--csv"] : []),
-]
-
-/** Returns the total number of steps to pass on. Without it, a resumed run would keep the total of its saved config. */
-const totalOf = ({ effective: { totalSteps } }: PlannedRun): Option.Option<unknown> => Option.some(totalSteps)
+): ReadonlyArray<string> => {
+  const { config, backend, name, csv } = given
+  return [
+    given.file,
+    ...flagWords({
+      config,
+      set: settings(run, given),
+      // Without the total, a resumed run would keep the total of its saved config.
+      "total-steps": resume === undefined ? given.totalSteps : run.effective.totalSteps,
+      backend,
+      "results-dir": resultsDir,
+      name,
+      seed: run.identity.seed,
+      resume,
+      csv,
+    }),
+  ]
+}
 
 /** Returns the settings in the order in which they override each other, as in `overridesOf`. */
 const settings = ({ choices }: PlannedRun, { set }: RunFlags): ReadonlyArray<string> => [
@@ -36,19 +38,20 @@ const settings = ({ choices }: PlannedRun, { set }: RunFlags): ReadonlyArray<str
 export const settingOf = ({ path, text }: { readonly path: string; readonly text: string }): string => `${path}=${text}`
 
 /** Returns the command that resumes a sweep in its folder. */
-export const resumeCommand = (given: RunFlags, place: string): string =>
-  `npx effect run ${quoted([
-    given.file,
-    ...[...given.population, ...given.more].flatMap((spec) => ["--population", spec]),
-    ...flagWords("seeds", given.seeds),
-    ...flagWords("seed", given.seed),
-    ...flagWords("jobs", given.jobs),
-    ...flagWords("config", given.config),
-    ...given.set.flatMap((setting) => ["--set", setting]),
-    ...flagWords("total-steps", given.totalSteps),
-    ...(given.backend === "auto" ? [] : ["--backend", given.backend]),
-    ...flagWords("name", given.name),
-    ...(given.csv ? ["--csv"] : []),
-    "--resume",
-    place,
-  ])}`
+export const resumeCommand = (given: RunFlags, place: string): string => {
+  const { seeds, seed, jobs, config, set, totalSteps, name, csv } = given
+  const words = flagWords({
+    population: [...given.population, ...given.more],
+    seeds,
+    seed,
+    jobs,
+    config,
+    set,
+    "total-steps": totalSteps,
+    backend: given.backend === "auto" ? undefined : given.backend,
+    name,
+    csv,
+    resume: place,
+  })
+  return `npx effect run ${quoted([given.file, ...words])}`
+}

@@ -5,8 +5,10 @@ import { display, isPlain, toSnakeCase } from "../../config/Config.ts"
 import { exists, makeFolder, namesIn, systemMessage } from "../../config/files.ts"
 import { asSaved } from "../../config/yaml.ts"
 import { diff } from "../../run/find/diff.ts"
+import { findRuns } from "../../run/find/find-node.ts"
 import { dateOf, fromPath, timeOf } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
+import { silentSource } from "../../run/read/disk-node.ts"
 import { RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
 import { readRunIn } from "../findRun.ts"
 import { usageError } from "../output/output.ts"
@@ -104,16 +106,13 @@ const look = Effect.fnUntraced(function* (resultsDir: string, time: string, plan
   const indexes = new Map(planned.map(({ identity }, index) => [keyOf(identity), index]))
   const runs: Array<StartedRun | undefined> = planned.map(() => undefined)
   let others = 0
-  for (const heading of yield* namesIn(join(resultsDir, time)))
-    for (const config of yield* namesIn(join(resultsDir, time, heading)))
-      for (const seed of yield* namesIn(join(resultsDir, time, heading, config))) {
-        const directory = join(resultsDir, time, heading, config, seed)
-        const identity = fromPath(directory)
-        if (identity === undefined) continue
-        const index = indexes.get(keyOf(identity))
-        if (index === undefined) others++
-        else runs[index] = further(runs[index], { directory, state: yield* stateOf(directory) })
-      }
+  for (const { path: directory } of yield* findRuns(join(resultsDir, time), silentSource)) {
+    const identity = fromPath(directory)
+    if (identity === undefined) continue
+    const index = indexes.get(keyOf(identity))
+    if (index === undefined) others++
+    else runs[index] = further(runs[index], { directory, state: yield* stateOf(directory) })
+  }
   return { resultsDir, time, runs, others }
 })
 

@@ -25,14 +25,8 @@ export const summarise = (ended: ReadonlyArray<Ended>) => {
     seeds: ended.map(({ run, outcome, directory }) => {
       const { seed } = run.identity
       if (!("result" in outcome)) return { seed, failed: outcome.problem, directory }
-      const { result } = outcome
-      return {
-        seed,
-        score: scoreOf(result),
-        steps: result.steps,
-        wallSeconds: result.wallSeconds,
-        digest: result.digest,
-      }
+      const { steps, wallSeconds, digest } = outcome.result
+      return { seed, score: scoreOf(outcome.result), steps, wallSeconds, digest }
     }),
     score: scores.length === 0 ? null : aggregate(scores),
     curve: curves.length === 0 ? [] : aggregateCurves(curves),

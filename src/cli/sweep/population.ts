@@ -1,17 +1,9 @@
 import { Effect } from "effect"
 import { camelCase, snakeCase } from "../../config/Config.ts"
 import { isNaming, settingValue } from "../run/overrides.ts"
-import { type UsageError, usageError } from "../output/output.ts"
+import { usageError } from "../output/output.ts"
 
-/**
- * A setting that a sweep varies.
- *
- * @example
- * ```ts
- * yield* parsePopulation(["algorithm=ppo,a2c", "algorithm.learning_rate=1e-3,1e-4"])
- * // two variables, whose values have four combinations
- * ```
- */
+/** A setting that a sweep varies. */
 interface Variable {
   /** The path of the setting in snake_case, such as `algorithm.learning_rate`. */
   readonly path: string
@@ -35,18 +27,19 @@ export interface Choice extends Value {
  * Parses the arguments of `--population`, `key=v1,v2,…`. Values are YAML, so a comma in quotes or brackets belongs to
  * its value.
  */
-export const parsePopulation = Effect.fnUntraced(function* (
-  specs: ReadonlyArray<string>,
-): Effect.fn.Return<ReadonlyArray<Variable>, UsageError> {
+export const parsePopulation = Effect.fnUntraced(function* (specs: ReadonlyArray<string>) {
   const variables = yield* Effect.forEach(specs, parseVariable)
-  const twice = variables.find(({ path }, index) => variables.findIndex((other) => other.path === path) < index)
-  if (twice !== undefined)
-    return yield* usageError(`--population ${twice.path}: this setting is listed twice; list each setting once`)
-  return variables
+  const twice = repeated(variables, ({ path }) => path)
+  if (twice === undefined) return variables
+  return yield* usageError(`--population ${twice.path}: this setting is listed twice; list each setting once`)
 })
 
-const parseVariable = Effect.fnUntraced(function* (spec: string): Effect.fn.Return<Variable, UsageError> {
-  const wrong = (text: string): UsageError => usageError(`--population ${spec}: ${text}`)
+/** Returns the first item that has the same key as an earlier one. */
+const repeated = <A>(items: ReadonlyArray<A>, keyOf: (item: A) => string): A | undefined =>
+  items.find((item, index) => items.findIndex((other) => keyOf(other) === keyOf(item)) < index)
+
+const parseVariable = Effect.fnUntraced(function* (spec: string) {
+  const wrong = (text: string) => usageError(`--population ${spec}: ${text}`)
   const [, key, list] = /^([A-Za-z_]\w*(?:\.\w+)*)=([^]*)$/.exec(spec) ?? []
   if (key === undefined) return yield* wrong("expected key=value,value,…")
   const path = key
@@ -58,16 +51,11 @@ const parseVariable = Effect.fnUntraced(function* (spec: string): Effect.fn.Retu
   if (texts === undefined) return yield* wrong("a quote or a bracket is not closed")
   if (texts.includes(""))
     return yield* wrong('expected a value on both sides of every comma; write "" for an empty text')
-  const values = yield* Effect.forEach(texts, (text) =>
-    Effect.try({
-      try: (): Value => {
-        const value = settingValue(text)
-        return { text, value, shown: shownAs(value) }
-      },
-      catch: () => wrong(`${text} is not valid YAML`),
-    }),
-  )
-  const twice = values.find(({ shown }, index) => values.findIndex((other) => other.shown === shown) < index)
+  const values = yield* Effect.forEach(texts, (text) => {
+    const value = Effect.try({ try: () => settingValue(text), catch: () => wrong(`${text} is not valid YAML`) })
+    return Effect.map(value, (value): Value => ({ text, value, shown: shownAs(value) }))
+  })
+  const twice = repeated(values, ({ shown }) => shown)
   if (twice !== undefined) return yield* wrong(`${twice.text} is listed twice`)
   return { path, values }
 })
@@ -132,12 +120,9 @@ export const populationOf = (
   choices: ReadonlyArray<Choice>,
 ): Readonly<Record<string, string>> => {
   const names = shortNames(variables)
-  const inName = new Set(
-    variables
-      .filter((variable) => isNaming(variable) && variable.values.every(({ value }) => typeof value === "string"))
-      .map(({ path }) => path),
-  )
-  return Object.fromEntries(
-    choices.filter(({ path }) => !inName.has(path)).map(({ path, shown }) => [names.get(path) ?? path, shown]),
-  )
+  const isInName = (variable: Variable): boolean =>
+    isNaming(variable) && variable.values.every(({ value }) => typeof value === "string")
+  const inName = new Set(variables.filter(isInName).map(({ path }) => path))
+  const others = choices.filter(({ path }) => !inName.has(path))
+  return Object.fromEntries(others.map(({ path, shown }) => [names.get(path) ?? path, shown]))
 }

@@ -1,16 +1,13 @@
 import { basename } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import { Effect, type FileSystem } from "effect"
+import { Effect } from "effect"
 import { exists } from "../../config/files.ts"
 import { shownError } from "../../config/text.ts"
-import { type UsageError, usageError } from "../output/output.ts"
+import { usageError } from "../output/output.ts"
 import { placeIn, shownThrown, UserProcess } from "./userCode.ts"
 
 /** Imports a module of the user and returns its default export; undefined if the module has none. */
-export const loadModule = Effect.fnUntraced(function* (
-  file: string,
-  path: string,
-): Effect.fn.Return<unknown, UsageError, FileSystem.FileSystem> {
+export const loadModule = Effect.fnUntraced(function* (file: string, path: string) {
   const { importing, watch } = yield* UserProcess
   const { href } = pathToFileURL(path)
   const load = Effect.tryPromise({ try: () => importing(() => import(href)), catch: (error) => error }).pipe(
@@ -48,24 +45,19 @@ const defaultExport = (loaded: unknown): unknown => {
 }
 
 /** Returns one line with the error, the place in the user's own files where it was thrown, and what to do. */
-const messageFor = (error: unknown): Effect.Effect<string, never, FileSystem.FileSystem> => {
-  if (!(error instanceof Error)) return Effect.succeed(shownThrown(error))
+const messageFor = Effect.fnUntraced(function* (error: unknown) {
+  if (!(error instanceof Error)) return shownThrown(error)
   const place = placeIn(error.stack)
-  const what = `${shownError(error)}${place === undefined ? "" : ` (${place})`}`
-  return Effect.map(hintFor(error), (hint) => `${what}${hint}`)
-}
+  return `${shownError(error)}${place === undefined ? "" : ` (${place})`}${yield* hintFor(error)}`
+})
 
-const hintFor = (error: Error): Effect.Effect<string, never, FileSystem.FileSystem> => {
+const hintFor = Effect.fnUntraced(function* (error: Error) {
   if (codeOf(error) === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX") {
-    return Effect.succeed('; install a compiler for this syntax: "npm install tsx"')
+    return '; install a compiler for this syntax: "npm install tsx"'
   }
-  if (error.message.includes("outside a module")) {
-    return Effect.succeed('; set "type": "module" in the nearest package.json')
-  }
-  if (codeOf(error) !== "ERR_MODULE_NOT_FOUND" || !("url" in error) || typeof error.url !== "string") {
-    return Effect.succeed("")
-  }
+  if (error.message.includes("outside a module")) return '; set "type": "module" in the nearest package.json'
+  if (codeOf(error) !== "ERR_MODULE_NOT_FOUND" || !("url" in error) || typeof error.url !== "string") return ""
   // Node requires the extension in the name of an imported file.
   const path = fileURLToPath(error.url).replace(/\.js$/, "")
-  return Effect.map(exists(`${path}.ts`), (isThere) => (isThere ? `; did you mean ${basename(path)}.ts?` : ""))
-}
+  return (yield* exists(`${path}.ts`)) ? `; did you mean ${basename(path)}.ts?` : ""
+})

@@ -21,10 +21,7 @@ export type Training = Effect.Effect<RunResult, TrainError | Runtime.RuntimeErro
 type Needs = Effect.Services<Run> | Effect.Services<ReturnType<typeof Runtime.fromConfig>>
 
 /** Loads the training that made a run: from the program that the user names, or else from the run's saved config. */
-export const loadTrainingOf = (
-  run: string,
-  program: Option.Option<string>,
-): Effect.Effect<Training, UsageError, FileSystem.FileSystem> =>
+export const loadTrainingOf = (run: string, program: Option.Option<string>) =>
   loadTraining(
     Option.getOrElse(program, () => join(run, Layout.config)),
     { text: "if your own program defines it, name that program: --file FILE.ts", ofRun: true },
@@ -60,36 +57,27 @@ export const loadTraining = Effect.fnUntraced(function* (
   return withStepsHint(Effect.map(guarded(file, exported), toRunResult))
 })
 
-const fromYaml = Effect.fnUntraced(function* (
-  file: string,
-  path: string,
-  programHint: ProgramHint,
-): Effect.fn.Return<Training, UsageError, FileSystem.FileSystem> {
+const fromYaml = Effect.fnUntraced(function* (file: string, path: string, programHint: ProgramHint) {
   const { value: config, lines } = yield* readLocatedYaml(file)
   if (!isPlain(config)) return yield* notKeys(file, config)
   const kind = kindOf(config)
   if (kind === "evaluation") {
     return yield* usageError(`${file}: this is an evaluation; run it with effect eval ${file}`)
   }
-  const training =
-    kind === "agents"
-      ? yield* trainingOfAgents(config, { baseDir: dirname(path), lines })
-      : yield* trainingOfPolicy(config, lines)
-  return training.pipe(withProgramHint(programHint), withFragmentHint(config, file))
+  const training = kind === "agents" ? ofAgents(config, { baseDir: dirname(path), lines }) : ofPolicy(config, lines)
+  return (yield* training).pipe(withProgramHint(programHint), withFragmentHint(config, file))
 })
 
 // Both modules are loaded only when a training needs them, so that help and the other commands start fast.
-const trainingOfAgents = (config: unknown, where: Parameters<typeof Runtime.fromConfig>[1]): Effect.Effect<Training> =>
-  Effect.map(
-    Effect.promise(() => import("../../runtime/Runtime.ts")),
-    ({ fromConfig }) => withStepsHint(Effect.map(fromConfig(config, where), toRunResult)),
-  )
+const ofAgents = Effect.fnUntraced(function* (config: unknown, where: Parameters<typeof Runtime.fromConfig>[1]) {
+  const { fromConfig } = yield* Effect.promise(() => import("../../runtime/Runtime.ts"))
+  return withStepsHint(Effect.map(fromConfig(config, where), toRunResult))
+})
 
-const trainingOfPolicy = (config: unknown, lines: ReadonlyMap<string, string>): Effect.Effect<Training> =>
-  Effect.map(
-    Effect.promise(() => import("../../train/Train.ts")),
-    ({ fromConfig }) => fromConfig(config, { lines }),
-  )
+const ofPolicy = Effect.fnUntraced(function* (config: unknown, lines: ReadonlyMap<string, string>) {
+  const { fromConfig } = yield* Effect.promise(() => import("../../train/Train.ts"))
+  return fromConfig(config, { lines }) satisfies Training
+})
 
 /** Agents that ask a language model train for a number of tasks, so `--total-steps` is an unknown key to them. */
 const withStepsHint = (training: Training): Training =>
@@ -108,17 +96,11 @@ const isTraining = (
   value: unknown,
 ): value is Effect.Effect<RunResult | Runtime.RuntimeResult, Effect.Error<Training>, Needs> => Effect.isEffect(value)
 
-/** The results folder and the name of the run that a file and its overrides set. */
-export interface OwnPlace {
-  readonly resultsDir?: string
-  readonly name?: string
-}
-
 /** Reads the results folder and the name of the run from a config in YAML; a program has neither before it runs. */
 export const ownPlace = Effect.fnUntraced(function* (
   file: string,
   overrides: ReadonlyArray<Override> = [],
-): Effect.fn.Return<OwnPlace, UsageError, FileSystem.FileSystem> {
+): Effect.fn.Return<{ readonly resultsDir?: string; readonly name?: string }, UsageError, FileSystem.FileSystem> {
   const config = isYaml(file) ? toCamelCase(yield* readYaml(file)) : {}
   const { name, output } = applyOverrides(isPlain(config) ? config : {}, overrides).value
   const resultsDir = isPlain(output) ? output.resultsDir : undefined

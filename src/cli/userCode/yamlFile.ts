@@ -1,26 +1,17 @@
-import { Effect, type FileSystem } from "effect"
+import { Effect } from "effect"
 import { camelCase, display, isPlain, type Override } from "../../config/Config.ts"
 import { mostBytes, readText, shownPath } from "../../config/files.ts"
-import { readYamlText, type YamlDocument } from "../../config/yaml.ts"
+import { readYamlText } from "../../config/yaml.ts"
 import { type UsageError, usageError } from "../output/output.ts"
 
 /** Tells whether a path ends like the name of a YAML file. */
 export const isYaml = (file: string): boolean => /\.ya?ml$/.test(file)
 
 /** Reads a YAML file as plain data. */
-export const readYaml = (file: string): Effect.Effect<unknown, UsageError, FileSystem.FileSystem> =>
-  Effect.map(parseFile(file), ({ value }) => value)
+export const readYaml = (file: string) => Effect.map(parseFile(file), ({ value }) => value)
 
-/** The data of a YAML file with the place of each of its keys: `agent.historyK` is at `conf.yaml:7`. */
-interface LocatedYaml {
-  readonly value: unknown
-  readonly lines: ReadonlyMap<string, string>
-}
-
-/** Reads a YAML file as plain data, with the place of each of its keys. */
-export const readLocatedYaml = Effect.fnUntraced(function* (
-  file: string,
-): Effect.fn.Return<LocatedYaml, UsageError, FileSystem.FileSystem> {
+/** Reads a YAML file as plain data, with the place of each of its keys: `agent.historyK` is at `conf.yaml:7`. */
+export const readLocatedYaml = Effect.fnUntraced(function* (file: string) {
   const { value, keyLineOf } = yield* parseFile(file)
   const lines = new Map<string, string>()
   const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
@@ -37,9 +28,7 @@ export const readLocatedYaml = Effect.fnUntraced(function* (
 })
 
 /** Reads the values of a YAML file as overrides, each with its line as the source. */
-export const yamlOverrides = Effect.fnUntraced(function* (
-  file: string,
-): Effect.fn.Return<ReadonlyArray<Override>, UsageError, FileSystem.FileSystem> {
+export const yamlOverrides = Effect.fnUntraced(function* (file: string) {
   const { value, lineOf } = yield* parseFile(file)
   if (!isPlain(value)) return yield* notKeys(file, value)
   const overrides: Array<Override> = []
@@ -62,8 +51,9 @@ export const notKeys = (file: string, value: unknown): UsageError => {
   return usageError(`${file}: expected keys and values ("key: value"), found ${what}`)
 }
 
-const parseFile = (file: string): Effect.Effect<YamlDocument, UsageError, FileSystem.FileSystem> =>
-  readText(file, mostBytes.config).pipe(
-    Effect.mapError(({ message }) => usageError(`${shownPath(file)}: ${message}`)),
-    Effect.flatMap((text) => Effect.mapError(readYamlText(text, file), ({ message }) => usageError(message))),
+const parseFile = Effect.fnUntraced(function* (file: string) {
+  const text = yield* Effect.mapError(readText(file, mostBytes.config), ({ message }) =>
+    usageError(`${shownPath(file)}: ${message}`),
   )
+  return yield* Effect.mapError(readYamlText(text, file), ({ message }) => usageError(message))
+})

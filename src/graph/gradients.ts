@@ -94,8 +94,7 @@ const joined = (parts: ReadonlyArray<Tensor>): Tensor | undefined => {
   const pieces: Array<Tensor> = []
   let end = 0
   const fillTo = (start: number): void => {
-    const gap = shape.map((size, index) => (index === axis ? start - end : size))
-    if (start > end) pieces.push(constant(0, gap))
+    if (start > end) pieces.push(constant(0, shape.with(axis, start - end)))
   }
   for (const stretch of stretches) {
     if (stretch.axis !== axis || stretch.start < end) return undefined

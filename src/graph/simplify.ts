@@ -1,3 +1,4 @@
+import { Record } from "effect"
 import { evaluate } from "./evaluate.ts"
 import { constant } from "./ops.ts"
 import { make, sameShape } from "./ops/core.ts"
@@ -119,14 +120,12 @@ const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
   if (roots.every((root) => imageOf(root) === root)) return spec
 
   const { minibatches } = spec
-  const entries = <A, B>(record: Readonly<Record<string, A>>, f: (value: A) => B): Readonly<Record<string, B>> =>
-    Object.fromEntries(Object.entries(record).map(([name, value]) => [name, f(value)]))
   return {
     ...spec,
-    state: entries(spec.state, ({ tensor, next }) =>
+    state: Record.map(spec.state, ({ tensor, next }) =>
       next === undefined ? { tensor } : { tensor, next: imageOf(next) },
     ),
-    outputs: entries(spec.outputs, imageOf),
+    outputs: Record.map(spec.outputs, imageOf),
     ...(minibatches?.continueWhile === undefined
       ? {}
       : { minibatches: { ...minibatches, continueWhile: imageOf(minibatches.continueWhile) } }),

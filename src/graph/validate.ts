@@ -1,4 +1,5 @@
 /** Checks programs before a backend compiles them, and computes the shapes of their feeds and results. */
+import { Record } from "effect"
 import { GraphError } from "./GraphError.ts"
 import { sameShape } from "./ops/core.ts"
 import { indicesFeed, type ProgramSpec } from "./Program.ts"
@@ -56,29 +57,21 @@ export const validate = (spec: ProgramSpec): void => {
   }
 }
 
+type Outlines = Readonly<Record<string, Pick<Tensor, "shape" | "dtype">>>
+
 /** Returns the shapes of a program's feeds. The feed of a gathered input contains all rows, not only one minibatch. */
-export const feedShapes = (
-  spec: ProgramSpec,
-): Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly dtype: Tensor["dtype"] }>> => {
-  const { minibatches } = spec
-  const feeds = Object.entries(spec.inputs).map(([name, { shape, dtype }]) => {
-    const whole = minibatches?.gathered.includes(name) === true ? [minibatches.rows, ...shape.slice(1)] : shape
-    return [name, { shape: whole, dtype }] as const
-  })
-  const indices =
-    minibatches === undefined
-      ? []
-      : [[indicesFeed, { shape: [minibatches.count, minibatches.batch], dtype: "i32" }] as const]
-  return Object.fromEntries([...feeds, ...indices])
+export const feedShapes = ({ inputs, minibatches }: ProgramSpec): Outlines => {
+  if (minibatches === undefined) return inputs
+  const { gathered, rows, count, batch } = minibatches
+  const feeds = Record.map(inputs, ({ shape, dtype }, name) => ({
+    shape: gathered.includes(name) ? [rows, ...shape.slice(1)] : shape,
+    dtype,
+  }))
+  return { ...feeds, [indicesFeed]: { shape: [count, batch], dtype: "i32" } }
 }
 
 /** Returns the shapes of a program's results. With minibatches, the first axis of each result is the iteration. */
-export const resultShapes = (
-  spec: ProgramSpec,
-): Readonly<Record<string, { readonly shape: ReadonlyArray<number>; readonly dtype: Tensor["dtype"] }>> =>
-  Object.fromEntries(
-    Object.entries(spec.outputs).map(([name, { shape, dtype }]) => [
-      name,
-      { shape: spec.minibatches === undefined ? shape : [spec.minibatches.count, ...shape], dtype },
-    ]),
-  )
+export const resultShapes = ({ outputs, minibatches }: ProgramSpec): Outlines =>
+  minibatches === undefined
+    ? outputs
+    : Record.map(outputs, ({ shape, dtype }) => ({ shape: [minibatches.count, ...shape], dtype }))

@@ -69,26 +69,22 @@ const cosCore = (x: number): number => {
   return head + (1 - head - half + tail)
 }
 
-/** Computes the sine of x. It is fastest for |x| ≤ π/4, where the argument needs no reduction. */
-export const sin = (x: number): number => {
-  if (x >= -quarterPi && x <= quarterPi) return sinCore(x)
+/** Computes sin(x + shift · π/2). It reduces x to |y| ≤ π/4 by whole quarter turns. */
+const sinShifted = (x: number, shift: 0 | 1): number => {
   // The remainder is exact for the double nearest to 2π; the error of that double matters less than the rounding of x.
   const near = x >= -reach && x <= reach ? x : x % tau
   const n = Math.floor(near * twoOverPi + 0.5)
   const y = near - n * halfPi1 - n * halfPi2 - n * halfPi3
-  const value = (n & 1) === 0 ? sinCore(y) : cosCore(y)
-  return (n & 2) === 0 ? value : -value
+  const quadrant = n + shift
+  const value = (quadrant & 1) === 0 ? sinCore(y) : cosCore(y)
+  return (quadrant & 2) === 0 ? value : -value
 }
 
+/** Computes the sine of x. It is fastest for |x| ≤ π/4, where the argument needs no reduction. */
+export const sin = (x: number): number => (x >= -quarterPi && x <= quarterPi ? sinCore(x) : sinShifted(x, 0))
+
 /** Computes the cosine of x. It is fastest for |x| ≤ π/4, where the argument needs no reduction. */
-export const cos = (x: number): number => {
-  if (x >= -quarterPi && x <= quarterPi) return cosCore(x)
-  const near = x >= -reach && x <= reach ? x : x % tau
-  const n = Math.floor(near * twoOverPi + 0.5)
-  const y = near - n * halfPi1 - n * halfPi2 - n * halfPi3
-  const value = (n & 1) === 0 ? cosCore(y) : sinCore(y)
-  return ((n + 1) & 2) === 0 ? value : -value
-}
+export const cos = (x: number): number => (x >= -quarterPi && x <= quarterPi ? cosCore(x) : sinShifted(x, 1))
 
 /** The sine of n quarter turns, for n from 0 to 4. */
 const sinOfQuarters = Float64Array.of(0, 1, 0, -1, 0)

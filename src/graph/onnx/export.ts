@@ -1,3 +1,4 @@
+import { Record } from "effect"
 import { constant } from "../ops.ts"
 import { fail, make } from "../ops/core.ts"
 import type { ProgramSpec } from "../Program.ts"
@@ -58,6 +59,5 @@ const withWeights = (spec: ProgramSpec, weights: ExportOptions["weightsAsInitial
     } else if (inputs.some((input) => imageOf(input) !== input))
       images.set(tensor, make(op, inputs.map(imageOf), shape, dtype))
   }
-  const outputs = Object.fromEntries(Object.entries(spec.outputs).map(([name, tensor]) => [name, imageOf(tensor)]))
-  return { name: spec.name, inputs: spec.inputs, state: {}, outputs }
+  return { name: spec.name, inputs: spec.inputs, state: {}, outputs: Record.map(spec.outputs, imageOf) }
 }

@@ -1,5 +1,6 @@
 import { String } from "effect"
 import { arrayTypes, type Conv2dAttributes, type OpOf, sizeOf, type Tensor } from "../Tensor.ts"
+import { lastTwoSwapped } from "../ops/core.ts"
 import { absorbedBy, biasedProduct, type Once, siblingSlices, sumOfSquares } from "./fusions.ts"
 import { type Attribute, elementType, Graph, type Initializer } from "./model.ts"
 
@@ -282,9 +283,7 @@ const gemm = (scope: Scope, product: Tensor, bias: ReadonlyArray<string>): strin
 const batchedProduct = (scope: Scope, op: OpOf<"matmul">, inputs: ReadonlyArray<Tensor>): string => {
   const side = (tensor: Tensor, transposed: boolean): string => {
     if (!transposed) return nameOf(scope, tensor)
-    const rank = tensor.shape.length
-    const perm = [...Array.from({ length: rank - 2 }, (_, axis) => axis), rank - 1, rank - 2]
-    return node(scope, "Transpose", [nameOf(scope, tensor)], { perm })
+    return node(scope, "Transpose", [nameOf(scope, tensor)], { perm: lastTwoSwapped(tensor.shape.length) })
   }
   return node(scope, "MatMul", [side(inputs[0], op.transposeA), side(inputs[1], op.transposeB)])
 }

@@ -65,21 +65,28 @@ export const expectDType = (op: string, dtypes: ReadonlyArray<DType>, ...tensors
   }
 }
 
-/** Computes the shape of a broadcast as NumPy does: shapes are aligned at the right, and sizes of 1 are stretched. */
-export const broadcastShapes = (op: string, ...tensors: ReadonlyArray<Tensor>): Shape => {
-  const rank = Math.max(...tensors.map((tensor) => tensor.shape.length))
-  return Array.from({ length: rank }, (_, axis) => {
-    let size = 1
-    for (const tensor of tensors) {
-      const at = axis - rank + tensor.shape.length
-      const own = at < 0 ? 1 : tensor.shape[at]
-      if (own === 1 || own === size) continue
-      if (size !== 1) fail(op, "shapes do not broadcast", ...tensors)
-      size = own
-    }
-    return size
-  })
+/**
+ * Computes the shape of a broadcast as NumPy does: shapes are aligned at the right, and sizes of 1 are stretched. It is
+ * undefined if sizes differ.
+ */
+export const commonShape = (...shapes: ReadonlyArray<Shape>): Shape | undefined => {
+  const rank = Math.max(...shapes.map((shape) => shape.length))
+  const common: Array<number> = []
+  for (let axis = 0; axis < rank; axis++) {
+    const sizes = shapes.map((shape) => shape[axis - rank + shape.length] ?? 1)
+    const size = sizes.find((own) => own !== 1) ?? 1
+    if (sizes.some((own) => own !== 1 && own !== size)) return undefined
+    common.push(size)
+  }
+  return common
 }
+
+export const broadcastShapes = (op: string, ...tensors: ReadonlyArray<Tensor>): Shape =>
+  commonShape(...tensors.map(({ shape }) => shape)) ?? fail(op, "shapes do not broadcast", ...tensors)
+
+/** Returns the permutation that exchanges the last two axes. */
+export const lastTwoSwapped = (rank: number): ReadonlyArray<number> =>
+  Array.from({ length: rank }, (_, axis) => (axis < rank - 2 ? axis : 2 * rank - 3 - axis))
 
 /** Converts a negative axis, of which −1 is the last, to one counted from the front. */
 export const normalAxis = (op: string, tensor: Tensor, axis: number): number => {

@@ -1,5 +1,5 @@
 import type { Tensor } from "../Tensor.ts"
-import { expectDType, fail, isSize, make } from "./core.ts"
+import { commonShape, expectDType, fail, isSize, make } from "./core.ts"
 
 /** Makes the ops for matrix products and convolutions. */
 
@@ -19,24 +19,14 @@ export const matmul = (a: Tensor, b: Tensor, options: MatmulOptions = {}): Tenso
   const [m, k] = lastTwo(a, transposeA)
   const [k2, n] = lastTwo(b, transposeB)
   if (k !== k2) fail("matmul", `inner sizes ${k} and ${k2} differ`, a, b)
-  return make({ kind: "matmul", transposeA, transposeB }, [a, b], [...leading(a, b), m, n], "f32")
+  const leading = commonShape(a.shape.slice(0, -2), b.shape.slice(0, -2))
+  if (leading === undefined) return fail("matmul", "leading axes do not broadcast", a, b)
+  return make({ kind: "matmul", transposeA, transposeB }, [a, b], [...leading, m, n], "f32")
 }
 
 const lastTwo = ({ shape }: Tensor, transposed: boolean): readonly [number, number] => {
   const [rows, columns] = [shape[shape.length - 2], shape[shape.length - 1]]
   return transposed ? [columns, rows] : [rows, columns]
-}
-
-const leading = (a: Tensor, b: Tensor): ReadonlyArray<number> => {
-  const left = a.shape.slice(0, -2)
-  const right = b.shape.slice(0, -2)
-  const rank = Math.max(left.length, right.length)
-  return Array.from({ length: rank }, (_, axis) => {
-    const x = left[axis - rank + left.length] ?? 1
-    const y = right[axis - rank + right.length] ?? 1
-    if (x !== y && x !== 1 && y !== 1) fail("matmul", "leading axes do not broadcast", a, b)
-    return Math.max(x, y)
-  })
 }
 
 export interface Conv2dOptions {
@@ -59,21 +49,25 @@ export const conv2d = (x: Tensor, w: Tensor, options: Conv2dOptions = {}): Tenso
   const strides = typeof strideOption === "number" ? ([strideOption, strideOption] as const) : strideOption
   if (!strides.every((stride) => isSize(stride) && stride > 0))
     fail("conv2d", `expected strides that are integers from 1 on, found ${strides.join(" and ")}`, x, w)
-  const same = (size: number, kernel: number, stride: number): readonly [number, number] => {
-    const total = Math.max(0, (Math.ceil(size / stride) - 1) * stride + kernel - size)
-    return [Math.floor(total / 2), Math.ceil(total / 2)]
-  }
-  const [top, bottom] = padding === "same" ? same(height, kernelHeight, strides[0]) : [0, 0]
-  const [left, right] = padding === "same" ? same(width, kernelWidth, strides[1]) : [0, 0]
-  const sides =
-    padding === "same"
-      ? ([top, left, bottom, right] as const)
-      : typeof padding === "number"
-        ? ([padding, padding, padding, padding] as const)
-        : padding
+  const sides = paddingSides(padding, [height, width], [kernelHeight, kernelWidth], strides)
   if (!sides.every(isSize)) fail("conv2d", `expected padding by integers from 0 on, found ${sides.join(", ")}`, x, w)
   const outHeight = Math.floor((height + sides[0] + sides[2] - kernelHeight) / strides[0]) + 1
   const outWidth = Math.floor((width + sides[1] + sides[3] - kernelWidth) / strides[1]) + 1
   if (outHeight < 1 || outWidth < 1) fail("conv2d", "the kernel is larger than the padded image", x, w)
   return make({ kind: "conv2d", strides, padding: sides }, [x, w], [batch, outputs, outHeight, outWidth], "f32")
+}
+
+/** Returns the padding at the top, left, bottom and right. */
+const paddingSides = (
+  padding: NonNullable<Conv2dOptions["padding"]>,
+  sizes: readonly [number, number],
+  kernel: readonly [number, number],
+  strides: readonly [number, number],
+): readonly [number, number, number, number] => {
+  if (typeof padding === "number") return [padding, padding, padding, padding]
+  if (padding !== "same") return padding
+  const total = (axis: 0 | 1): number =>
+    Math.max(0, (Math.ceil(sizes[axis] / strides[axis]) - 1) * strides[axis] + kernel[axis] - sizes[axis])
+  const [rows, columns] = [total(0), total(1)]
+  return [Math.floor(rows / 2), Math.floor(columns / 2), Math.ceil(rows / 2), Math.ceil(columns / 2)]
 }

@@ -1,5 +1,5 @@
 import { type Shape, sizeOf, type Tensor } from "../Tensor.ts"
-import { expectDType, fail, isSize, make, normalAxis, sameShape, shapeText } from "./core.ts"
+import { expectDType, fail, isSize, lastTwoSwapped, make, normalAxis, sameShape, shapeText } from "./core.ts"
 
 /** Makes the ops that move elements without changing their values, such as reshape and slice. */
 
@@ -19,16 +19,12 @@ export const flatten = (x: Tensor): Tensor => reshape(x, [-1])
 /** Reorders axes; without a permutation it exchanges the last two. */
 export const transpose = (x: Tensor, permutation?: ReadonlyArray<number>): Tensor => {
   const rank = x.shape.length
-  const order = permutation ?? [...Array.from({ length: rank - 2 }, (_, axis) => axis), rank - 1, rank - 2]
+  const order = permutation ?? lastTwoSwapped(rank)
   const isPermutation = order.length === rank && [...order].sort((a, b) => a - b).every((axis, index) => axis === index)
   if (!isPermutation) fail("transpose", `expected an order of all axes, found ${shapeText(order)}`, x)
   if (order.every((axis, index) => axis === index)) return x
-  return make(
-    { kind: "transpose", permutation: order },
-    [x],
-    order.map((axis) => x.shape[axis]),
-    x.dtype,
-  )
+  const shape = order.map((axis) => x.shape[axis])
+  return make({ kind: "transpose", permutation: order }, [x], shape, x.dtype)
 }
 
 export const broadcastTo = (x: Tensor, shape: Shape): Tensor => {
@@ -57,11 +53,7 @@ export const split = (x: Tensor, sizes: ReadonlyArray<number>, axis = 0): Readon
   return sizes.map((size) => {
     const starts = x.shape.map((_, index) => (index === at ? start : 0))
     start += size
-    return slice(
-      x,
-      starts,
-      x.shape.map((own, index) => (index === at ? size : own)),
-    )
+    return slice(x, starts, x.shape.with(at, size))
   })
 }
 
@@ -78,12 +70,7 @@ export const concat = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor => {
   )
   if (!fits) fail("concat", `expected shapes that are equal except along axis ${axis}`, ...tensors)
   const total = tensors.reduce((sum, { shape }) => sum + shape[at], 0)
-  return make(
-    { kind: "concat", axis: at },
-    tensors,
-    first.shape.map((size, index) => (index === at ? total : size)),
-    first.dtype,
-  )
+  return make({ kind: "concat", axis: at }, tensors, first.shape.with(at, total), first.dtype)
 }
 
 export const expandDims = (x: Tensor, axis: number): Tensor => {
@@ -99,34 +86,25 @@ export const squeeze = (x: Tensor, axes?: ReadonlyArray<number>): Tensor => {
   const drop =
     axes?.map((axis) => normalAxis("squeeze", x, axis)) ?? x.shape.flatMap((size, axis) => (size === 1 ? [axis] : []))
   if (drop.some((axis) => x.shape[axis] !== 1)) fail("squeeze", `expected axes of size 1 at ${shapeText(drop)}`, x)
-  return reshape(
-    x,
-    x.shape.filter((_, axis) => !drop.includes(axis)),
-  )
+  const kept = x.shape.filter((_, axis) => !drop.includes(axis))
+  return reshape(x, kept)
 }
 
-export const stack = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor =>
-  concat(
-    tensors.map((tensor) => expandDims(tensor, axis)),
-    axis,
-  )
+export const stack = (tensors: ReadonlyArray<Tensor>, axis = 0): Tensor => {
+  const expanded = tensors.map((tensor) => expandDims(tensor, axis))
+  return concat(expanded, axis)
+}
 
 export const pad = (x: Tensor, before: ReadonlyArray<number>, after: ReadonlyArray<number>, value = 0): Tensor => {
   const rank = x.shape.length
   const whole = (sizes: ReadonlyArray<number>) => sizes.length === rank && sizes.every(isSize)
-  if (!whole(before) || !whole(after))
-    fail(
-      "pad",
-      `expected integers from 0 on for each axis, found ${shapeText(before)} before and ${shapeText(after)} after`,
-      x,
-    )
+  if (!whole(before) || !whole(after)) {
+    const found = `${shapeText(before)} before and ${shapeText(after)} after`
+    fail("pad", `expected integers from 0 on for each axis, found ${found}`, x)
+  }
   if ([...before, ...after].every((size) => size === 0)) return x
-  return make(
-    { kind: "pad", before, after, value },
-    [x],
-    x.shape.map((size, axis) => size + before[axis] + after[axis]),
-    x.dtype,
-  )
+  const shape = x.shape.map((size, axis) => size + before[axis] + after[axis])
+  return make({ kind: "pad", before, after, value }, [x], shape, x.dtype)
 }
 
 /** Selects rows of `data` by index: data [rows, ...rest] and i32 indices [...] → [...indices.shape, ...rest]. */

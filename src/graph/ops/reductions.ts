@@ -29,12 +29,7 @@ export const min = reduce("min")
 export const argMax = (x: Tensor, axis = -1): Tensor => {
   expectDType("argMax", ["f32"], x)
   const at = normalAxis("argMax", x, axis)
-  return make(
-    { kind: "argMax", axis: at },
-    [x],
-    x.shape.filter((_, index) => index !== at),
-    "i32",
-  )
+  return make({ kind: "argMax", axis: at }, [x], x.shape.toSpliced(at, 1), "i32")
 }
 
 const overLast =

@@ -1,5 +1,5 @@
 import { concat, reshape, slice, transpose } from "../ops.ts"
-import { broadcastShapes, make, sameShape } from "../ops/core.ts"
+import { broadcastShapes, lastTwoSwapped, make, sameShape } from "../ops/core.ts"
 import { isElementwise, type Shape, sizeOf, type Tensor } from "../Tensor.ts"
 import { likeShape, onInputs, type Rule, scalarLike, uniformValue } from "./rule.ts"
 
@@ -65,10 +65,8 @@ export const transposes: Rule = (tensor) => {
   if (op.kind === "transpose") {
     if (x.op.kind === "transpose") {
       const { permutation } = x.op
-      return transpose(
-        x.inputs[0],
-        op.permutation.map((axis) => permutation[axis]),
-      )
+      const both = op.permutation.map((axis) => permutation[axis])
+      return transpose(x.inputs[0], both)
     }
     const moved = op.permutation.filter((axis) => x.shape[axis] !== 1)
     return moved.every((axis, index) => index === 0 || moved[index - 1] < axis) ? reshape(x, tensor.shape) : undefined
@@ -84,10 +82,7 @@ export const transposes: Rule = (tensor) => {
 /** Returns the input of a transpose that exchanges only the last two axes. */
 const swapOfLastTwo = ({ op, inputs }: Tensor): Tensor | undefined => {
   if (op.kind !== "transpose") return undefined
-  const rank = op.permutation.length
-  return op.permutation.every((axis, index) => axis === (index < rank - 2 ? index : 2 * rank - 3 - index))
-    ? inputs[0]
-    : undefined
+  return sameShape(op.permutation, lastTwoSwapped(op.permutation.length)) ? inputs[0] : undefined
 }
 
 export const slices: Rule = (tensor) => {
@@ -112,11 +107,7 @@ export const slices: Rule = (tensor) => {
       for (const part of x.inputs) {
         const offset = op.starts[axis] - begin
         if (offset >= 0 && offset + shape[axis] <= part.shape[axis]) {
-          return slice(
-            part,
-            op.starts.map((start, index) => (index === axis ? offset : start)),
-            shape,
-          )
+          return slice(part, op.starts.with(axis, offset), shape)
         }
         begin += part.shape[axis]
       }
@@ -154,9 +145,5 @@ const union = (first: Tensor, second: Tensor, axis: number): Tensor | undefined 
   const [from, to] = [first.op.starts, second.op.starts]
   const adjacent = to.every((start, index) => start === from[index] + (index === axis ? first.shape[axis] : 0))
   if (!adjacent) return undefined
-  return slice(
-    first.inputs[0],
-    from,
-    first.shape.map((size, index) => (index === axis ? size + second.shape[axis] : size)),
-  )
+  return slice(first.inputs[0], from, first.shape.with(axis, first.shape[axis] + second.shape[axis]))
 }

@@ -2,6 +2,7 @@
  * Makes the compiler's nodes, and refs that view data in another order or shape without copying it.
  */
 import { type DType, type Shape, sizeOf, type TensorData } from "../Tensor.ts"
+import { commonShape, lastTwoSwapped } from "../ops/core.ts"
 import { isContiguous, type MapFn, type Node, type Phase, type Ref, restride, wholeOf, type Work } from "./ir.ts"
 
 /** Makes nodes and lists them in topological order. */
@@ -18,22 +19,13 @@ export class Builder {
   }
 
   map(fn: MapFn, inputs: ReadonlyArray<Ref>, shape: Shape, dtype: DType): Ref {
-    return this.node(
-      { kind: "map", fn },
-      inputs.map((input) => broadcast(input, shape)),
-      shape,
-      dtype,
-    )
+    const stretched = inputs.map((input) => broadcast(input, shape))
+    return this.node({ kind: "map", fn }, stretched, shape, dtype)
   }
 
   reduce(fn: "sum" | "max" | "min", input: Ref, axes: ReadonlyArray<number>): Ref {
-    if (axes.every((axis) => input.shape[axis] === 1)) {
-      return this.reshape(
-        input,
-        input.shape.filter((_, axis) => !axes.includes(axis)),
-      )
-    }
     const kept = input.shape.filter((_, axis) => !axes.includes(axis))
+    if (axes.every((axis) => input.shape[axis] === 1)) return this.reshape(input, kept)
     return this.node({ kind: "reduce", fn, axes }, [input], kept, input.node.dtype)
   }
 
@@ -44,13 +36,9 @@ export class Builder {
     const right = packB ? (along === "inner" ? swapLast(this.copy(swapLast(b))) : this.copy(b)) : b
     const [m, k] = a.shape.slice(-2)
     const n = b.shape[b.shape.length - 1]
-    const batch = broadcastShapes(a.shape.slice(0, -2), b.shape.slice(0, -2))
-    return this.node(
-      { kind: "matmul", along },
-      [broadcast(left, [...batch, m, k]), broadcast(right, [...batch, k, n])],
-      [...batch, m, n],
-      "f32",
-    )
+    const batch = commonShape(a.shape.slice(0, -2), b.shape.slice(0, -2)) ?? []
+    const sides = [broadcast(left, [...batch, m, k]), broadcast(right, [...batch, k, n])]
+    return this.node({ kind: "matmul", along }, sides, [...batch, m, n], "f32")
   }
 
   constant(data: TensorData, shape: Shape, dtype: DType): Ref {
@@ -126,28 +114,13 @@ const planMatmul = (
   return ranked.reduce((best, entry) => (entry.cost < best.cost ? entry : best)).plan
 }
 
-const broadcastShapes = (a: Shape, b: Shape): Shape => {
-  const rank = Math.max(a.length, b.length)
-  return Array.from({ length: rank }, (_, axis) => {
-    const x = a[axis - rank + a.length] ?? 1
-    const y = b[axis - rank + b.length] ?? 1
-    return x === 1 ? y : x
-  })
-}
-
 export const transpose = (ref: Ref, permutation: ReadonlyArray<number>): Ref => ({
   ...ref,
   shape: permutation.map((axis) => ref.shape[axis]),
   strides: permutation.map((axis) => ref.strides[axis]),
 })
 
-export const swapLast = (ref: Ref): Ref => {
-  const rank = ref.shape.length
-  return transpose(
-    ref,
-    ref.shape.map((_, axis) => (axis === rank - 1 ? rank - 2 : axis === rank - 2 ? rank - 1 : axis)),
-  )
-}
+export const swapLast = (ref: Ref): Ref => transpose(ref, lastTwoSwapped(ref.shape.length))
 
 export const slice = (ref: Ref, starts: ReadonlyArray<number>, shape: Shape): Ref => ({
   ...ref,

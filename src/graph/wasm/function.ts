@@ -62,7 +62,7 @@ export class FunctionBuilder {
   readonly target: Target
   readonly type: FunctionType
   private readonly locals: Array<ValueType> = []
-  private readonly free = new Map<ValueType, Array<number>>()
+  private readonly free: Readonly<Record<ValueType, Array<number>>> = { i32: [], i64: [], f32: [], f64: [], v128: [] }
   private scope: Array<{ readonly type: ValueType; readonly index: number }> = []
   private statements: Array<Statement> = []
 
@@ -76,13 +76,7 @@ export class FunctionBuilder {
   }
 
   local<T extends ValueType>(type: T): Local<T> {
-    const reused = this.free.get(type)?.pop()
-    if (reused !== undefined) {
-      this.scope.push({ type, index: reused })
-      return local(type, reused)
-    }
-    const index = this.type.params.length + this.locals.length
-    this.locals.push(type)
+    const index = this.free[type].pop() ?? this.type.params.length + this.locals.push(type) - 1
     this.scope.push({ type, index })
     return local(type, index)
   }
@@ -103,11 +97,7 @@ export class FunctionBuilder {
     const outer = this.scope
     this.scope = []
     write()
-    for (const entry of this.scope) {
-      const list = this.free.get(entry.type)
-      if (list === undefined) this.free.set(entry.type, [entry.index])
-      else list.push(entry.index)
-    }
+    for (const { type, index } of this.scope) this.free[type].push(index)
     this.scope = outer
   }
 

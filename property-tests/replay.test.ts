@@ -1,6 +1,6 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { Frames } from "../src/learner/replay/Frames.ts"
+import { Frames } from "../src/learner/replay/storage.ts"
 import { makePriorities } from "../src/learner/replay/Priorities.ts"
 import { makeReplay, type ReplayOptions } from "../src/learner/replay/Replay.ts"
 import * as Batch from "../src/env/Batch.ts"

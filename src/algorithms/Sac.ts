@@ -77,7 +77,6 @@ const networks = (config: SacConfig, { observationSpace }: Algorithm.Task, actio
       return Distributions.squashedGaussian(mean.apply(weights, features), clipped)
     },
     critics: Model.twinCritics(observationSpace, actionSpace, config),
-    /** Converts between the networks' actions, from −1 to 1, and the env's actions, within its bounds. */
     scale: Model.scaledActions(actionSpace),
   }
 }

@@ -65,7 +65,6 @@ const networks = (config: Td3Config, { observationSpace }: Algorithm.Task, actio
     policy: (weights: Model.Weights, observations: Graph.Tensor): Graph.Tensor =>
       tanh(head.apply(weights, body.apply(weights, observations))),
     critics: Model.twinCritics(observationSpace, actionSpace, config),
-    /** Converts between the networks' actions, from −1 to 1, and the env's actions, within its bounds. */
     scale: Model.scaledActions(actionSpace),
   }
 }

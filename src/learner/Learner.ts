@@ -40,29 +40,15 @@
  */
 export { Averages } from "./Averages.ts"
 export * from "./Batch.ts"
-export { build } from "./build.ts"
-export * from "./descent.ts"
-export * from "./exploration.ts"
+export * from "./graphs.ts"
+export { epsilonGreedy, epsilonSchedule, explorationFields, type ExplorationOptions } from "./exploration.ts"
 export { needsBoundedBox, needsChoices, needsImagesAndChoices } from "./requirements.ts"
 export * from "./replay/fields.ts"
-export {
-  type ReplayColumns,
-  type ReplayExperience,
-  replayExperience,
-  withPriorities,
-  withTargets,
-} from "./replay/ReplayExperience.ts"
+export type { ReplayColumns, ReplayExperience } from "./replay/ReplayExperience.ts"
+export { replayExperience, withPriorities, withTargets } from "./replay/ReplayExperience.ts"
 export { type Learning, replayLearner, type Update } from "./replay/ReplayLearner.ts"
 export { adamStep, everyNth, polyak } from "./replay/steps.ts"
-export {
-  type ColumnsOf,
-  type Experience,
-  experience,
-  type ExperienceOptions,
-  type Feature,
-  type FeatureHooks,
-  generalisedAdvantages,
-} from "./rollout/Experience.ts"
+export * from "./rollout/Experience.ts"
 export * from "./rollout/fields.ts"
 export type { BaseColumns, Rollout } from "./rollout/Rollout.ts"
 export { rolloutLearner, type RolloutUpdate } from "./rollout/RolloutLearner.ts"

@@ -10,8 +10,7 @@ import { sizeOf as elements } from "../graph/Tensor.ts"
 import { toEnvAction } from "../model/actions.ts"
 import type { Actor } from "../model/Actor.ts"
 import type { Learner, Policy, PolicyOptions, Task } from "./Algorithm.ts"
-import { build } from "./build.ts"
-import { netOf } from "./descent.ts"
+import { build, netOf } from "./graphs.ts"
 import { floatsOf, numbersOf } from "./learnerState.ts"
 
 /** Describes how a learner acts: `actSpec` is its program in play, and `policies` are for validation and export. */

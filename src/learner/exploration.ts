@@ -1,7 +1,9 @@
 import { fraction, withDefault } from "../config/fields.ts"
+import type { Space } from "../env/Space.ts"
 import { argMax, cast, less, minimum, mul, reshape, slice, where } from "../graph/ops.ts"
 import { linear, type Schedule, within } from "../graph/schedules.ts"
 import type { Tensor } from "../graph/Tensor.ts"
+import type { Stream } from "../rng/Rng.ts"
 
 /** The settings of ε-greedy exploration. */
 export interface ExplorationOptions {
@@ -47,4 +49,18 @@ export const epsilonGreedy = (values: Tensor, noise: Tensor, epsilon: Tensor): T
   const column = (index: number): Tensor => reshape(slice(noise, [0, index], [rows, 1]), [rows])
   const any = minimum(cast(mul(column(1), n), "i32"), n - 1)
   return where(less(column(0), epsilon), any, argMax(values))
+}
+
+/** Fills a batch's actions with uniform draws from a space, or with standard normal ones where it has no bounds. */
+export const randomActions = (space: Space, random: Stream, out: Float32Array | Int32Array): void => {
+  if (space._tag === "Discrete") {
+    for (let at = 0; at < out.length; at++) out[at] = random.integer(space.n)
+    return
+  }
+  const { low, high } = space
+  for (let at = 0, element = 0; at < out.length; at++) {
+    const bounded = Number.isFinite(low[element]) && Number.isFinite(high[element])
+    out[at] = bounded ? random.between(low[element], high[element]) : random.normal()
+    element = element + 1 === low.length ? 0 : element + 1
+  }
 }

@@ -5,7 +5,7 @@ import { EnvError } from "../env/EnvError.ts"
 import type { Layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { LearningError, type LearnerState, type NamedArrays, type NamedTensors } from "./Algorithm.ts"
-import { build } from "./build.ts"
+import { build } from "./graphs.ts"
 
 /** Saves and restores the state of a learner. */
 

@@ -1,5 +1,5 @@
-import { sizeOf, type Space } from "../env/Space.ts"
-import { constant, maximum, minimum, oneHot } from "../graph/ops.ts"
+import { type Box, sizeOf, type Space } from "../env/Space.ts"
+import { add, constant, maximum, minimum, mul, oneHot, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 
 /**
@@ -49,4 +49,21 @@ const atLeast = (bound: number): number => {
   bits.setFloat32(0, nearest)
   bits.setInt32(0, bits.getInt32(0) + (nearest < 0 ? -1 : 1))
   return bits.getFloat32(0)
+}
+
+/** Converts between actions from −1 to 1, which networks output, and actions within an env's finite bounds. */
+interface ScaledActions {
+  readonly toEnv: (actions: Tensor) => Tensor
+  /** Converts the env's actions to the network's; where a bound's width is 0, the network's action is 0. */
+  readonly fromEnv: (actions: Tensor) => Tensor
+}
+
+export const scaledActions = ({ low, high }: Box): ScaledActions => {
+  const centre = low.map((bound, index) => (bound + high[index]) / 2)
+  const half = low.map((bound, index) => (high[index] - bound) / 2)
+  return {
+    toEnv: (actions) => add(mul(actions, constant(half)), constant(centre)),
+    fromEnv: (actions) =>
+      mul(sub(actions, constant(centre)), constant(half.map((width) => (width > 0 ? 1 / width : 0)))),
+  }
 }

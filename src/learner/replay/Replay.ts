@@ -3,9 +3,8 @@ import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import type { Arrays } from "../Batch.ts"
 import { copyInto, Misfit, namedVector } from "../learnerState.ts"
-import { Frames } from "./Frames.ts"
 import type { ReplayColumns } from "./ReplayExperience.ts"
-import { type Filled, filledPart, restoreFilled } from "./storage.ts"
+import { type Filled, filledPart, Frames, restoreFilled } from "./storage.ts"
 
 /** The arrays of a batch, row after row. */
 type Transitions = Arrays<Omit<ReplayColumns, "importance" | "noise">>

@@ -2,7 +2,7 @@ import { Record } from "effect"
 import { add, equal, mul, state, sub, where } from "../../graph/ops.ts"
 import { adam } from "../../graph/optimisers.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
-import { descend, type Net } from "../descent.ts"
+import { descend, type Net } from "../graphs.ts"
 
 /** A network in an update, with the name of the program state that holds its weights. */
 export interface NamedNet extends Net {

@@ -44,14 +44,13 @@ export interface Experience<C extends Columns> {
   readonly features: ReadonlyArray<Feature<C>>
 }
 
-export interface ExperienceOptions<Names extends string> {
-  readonly name: string
-  readonly task: Task
+export interface ExperienceOptions<Names extends string> extends Pick<
+  Experience<BaseColumns>,
+  "name" | "task" | "steps" | "returns"
+> {
   readonly actor: Actor<Names>
-  readonly steps: number
   /** The number of steps for which actions are drawn with the same noise; 1 by default. */
   readonly noiseRepeat?: number
-  readonly returns: (rollout: Rollout<BaseColumns>) => void
   readonly exploration?: Schedule
 }
 

@@ -8,7 +8,7 @@ import { actSpec, policies } from "../acting.ts"
 import type { Learner, LearnerError, LearnerState, Position, SetupError } from "../Algorithm.ts"
 import { Averages } from "../Averages.ts"
 import type { Arrays, Columns } from "../Batch.ts"
-import { build } from "../build.ts"
+import { build } from "../graphs.ts"
 import { drive, type Steps } from "../drive.ts"
 import { savedState } from "../learnerState.ts"
 import type { Experience, FeatureHooks } from "./Experience.ts"
@@ -28,24 +28,13 @@ export interface RolloutUpdate<C> {
  * @example
  * ```ts
  * const returns = Learner.generalisedAdvantages({ gamma: 0.99, lambda: 1 })
- * const plain = Learner.experience({ name: "reinforce", task, actor: network, steps: 100, returns })
- * rolloutLearner(plain, {
- *   learningRate: Schedules.linear(7e-4),
- *   phases: [
- *     {
- *       name: "update",
- *       epochs: 1,
- *       minibatches: 1,
- *       maxGradNorm: 0.5,
- *       optimiser: Optimisers.adam,
- *       loss: ({ batch, weights }) => {
- *         const { distribution } = network.evaluate(weights, batch.observations)
- *         const logProbability_t = distribution.logProbability(batch.actions)
- *         return { loss: Losses.policyGradient({ logProbability_t, advantage_t: batch.advantages }), metrics: {} }
- *       },
- *     },
- *   ],
- * })
+ * const plain = Learner.experience({ name: "critic", task, actor: network, steps: 100, returns })
+ * const loss = ({ batch, weights }: Learner.Minibatch<Learner.BaseColumns>): Learner.Loss => {
+ *   const { value } = network.evaluate(weights, batch.observations)
+ *   return { loss: Losses.valueLoss({ v_t: value, target_t: batch.targets }), metrics: {} }
+ * }
+ * const phase = { name: "update", epochs: 1, minibatches: 1, maxGradNorm: 0.5, optimiser: Optimisers.adam }
+ * rolloutLearner(plain, { learningRate: Schedules.linear(7e-4), phases: [{ ...phase, loss }] })
  * ```
  */
 export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(

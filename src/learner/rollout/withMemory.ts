@@ -2,8 +2,7 @@ import { Effect } from "effect"
 import type { Columns } from "../Batch.ts"
 import { namedVector } from "../learnerState.ts"
 import type { Experience, Feature } from "./Experience.ts"
-import { GrowingRows } from "./GrowingRows.ts"
-import { copy } from "./Rollout.ts"
+import { copy, GrowingRows } from "./Rollout.ts"
 
 /**
  * Carries the memory of a recurrent actor (an LSTM) from step to step and from rollout to rollout, and empties it when an

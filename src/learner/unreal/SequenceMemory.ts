@@ -2,8 +2,7 @@ import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import { type Arrays, f32, i32, perUpdate } from "../Batch.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
-import { type Filled, filledPart, restoreFilled } from "../replay/storage.ts"
-import { Frames } from "../replay/Frames.ts"
+import { type Filled, filledPart, Frames, restoreFilled } from "../replay/storage.ts"
 import type { BaseColumns, Rollout } from "../rollout/Rollout.ts"
 
 /** The parts of a rollout that the memory stores. */

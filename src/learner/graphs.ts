@@ -1,9 +1,23 @@
+import type { Effect } from "effect"
+import { attempt } from "../config/attempt.ts"
+import { GraphError } from "../graph/GraphError.ts"
 import { gradients } from "../graph/gradients.ts"
 import { add, state } from "../graph/ops.ts"
 import { clipGlobalNorm, type Optimiser, type Updated } from "../graph/optimisers.ts"
 import type { Layout } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { Weights } from "../model/trunk.ts"
+
+/**
+ * Runs code that builds a graph; a GraphError that the code throws becomes a failure of the Effect.
+ *
+ * @example
+ * ```ts
+ * const network = build(() => Model.trunk("trunk", CartPole.env.observationSpace, networkConfig))
+ * // Effect<Model.Trunk, GraphError>
+ * ```
+ */
+export const build = <A>(body: () => A): Effect.Effect<A, GraphError> => attempt(body, GraphError)
 
 /** A network in a program: its flat vector of parameters, and a tensor for each parameter by its name. */
 export interface Net {

@@ -61,17 +61,17 @@ type Outlines = Readonly<Record<string, Pick<Tensor, "shape" | "dtype">>>
 
 /** Returns the shapes of a program's feeds. The feed of a gathered input contains all rows, not only one minibatch. */
 export const feedShapes = ({ inputs, minibatches }: ProgramSpec): Outlines => {
-  if (minibatches === undefined) return inputs
-  const { gathered, rows, count, batch } = minibatches
-  const feeds = Record.map(inputs, ({ shape, dtype }, name) => ({
-    shape: gathered.includes(name) ? [rows, ...shape.slice(1)] : shape,
-    dtype,
-  }))
-  return { ...feeds, [indicesFeed]: { shape: [count, batch], dtype: "i32" } }
+  const feeds = Record.map(inputs, ({ shape, dtype }, name) => {
+    const isGathered = minibatches?.gathered.includes(name) === true
+    return { shape: isGathered ? [minibatches.rows, ...shape.slice(1)] : shape, dtype }
+  })
+  if (minibatches === undefined) return feeds
+  return { ...feeds, [indicesFeed]: { shape: [minibatches.count, minibatches.batch], dtype: "i32" } }
 }
 
 /** Returns the shapes of a program's results. With minibatches, the first axis of each result is the iteration. */
 export const resultShapes = ({ outputs, minibatches }: ProgramSpec): Outlines =>
-  minibatches === undefined
-    ? outputs
-    : Record.map(outputs, ({ shape, dtype }) => ({ shape: [minibatches.count, ...shape], dtype }))
+  Record.map(outputs, ({ shape, dtype }) => ({
+    shape: minibatches === undefined ? shape : [minibatches.count, ...shape],
+    dtype,
+  }))

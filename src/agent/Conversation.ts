@@ -101,6 +101,7 @@ export const nativeTools: ToolFormat = {
   resultMessages: (results) => results.map(asToolMessage),
 }
 
+const expectedOfParsers = "expected an action, or a failure with feedback"
 const isParseResult = Schema.is(ParseResult)
 
 /** Converts the parser's result to the outcome of the turn. */
@@ -125,6 +126,9 @@ export const make = (options: ConversationOptions): Conversation => {
   /** The number of calls of the model since the last observation. */
   let callCount = 0
 
+  const wrong = (problem: string, more: { readonly userStack?: string } = {}): AgentError =>
+    new AgentError({ agent, message: `${agent}: ${problem}`, ...more })
+
   const isExternal = ({ name }: ToolCall): boolean => external.some((spec) => spec.name === name)
 
   const run = (call: ToolCall): Effect.Effect<ToolResult> => {
@@ -138,16 +142,12 @@ export const make = (options: ConversationOptions): Conversation => {
     Effect.try({
       try: () => parser(text),
       catch: (error) =>
-        new AgentError({
-          agent,
-          message: `${agent}: the parser threw: ${messageOf(error)}; expected an action, or a failure with feedback`,
-          ...(error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}),
-        }),
+        wrong(
+          `the parser threw: ${messageOf(error)}; ${expectedOfParsers}`,
+          error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {},
+        ),
     }).pipe(
-      Effect.filterOrFail(isParseResult, (result) => {
-        const message = `${agent}: the parser gave ${display(result)}; expected an action, or a failure with feedback`
-        return new AgentError({ agent, message })
-      }),
+      Effect.filterOrFail(isParseResult, (result) => wrong(`the parser gave ${display(result)}; ${expectedOfParsers}`)),
     )
 
   const turn = Effect.gen(function* () {
@@ -243,8 +243,7 @@ export const make = (options: ConversationOptions): Conversation => {
       Effect.suspend(() => {
         if (open.length > 0) {
           const names = open.map(({ id, name }) => `${name} (${id})`).join(", ")
-          const message = `${agent}: expected the results of its calls ${names}, found an observation`
-          return Effect.fail(new AgentError({ agent, message }))
+          return Effect.fail(wrong(`expected the results of its calls ${names}, found an observation`))
         }
         return turnAfter(() => {
           callCount = 0
@@ -260,8 +259,10 @@ export const make = (options: ConversationOptions): Conversation => {
         const expected = open.map(({ id }) => id)
         const given = results.map(({ toolCallId }) => toolCallId)
         if (expected.length === 0 || expected.toSorted().join("\n") !== given.toSorted().join("\n")) {
-          const message = `${agent}: expected the results of the calls [${expected.join(", ")}], found those of [${given.join(", ")}]`
-          return Effect.fail(new AgentError({ agent, message }))
+          const those = given.join(", ")
+          return Effect.fail(
+            wrong(`expected the results of the calls [${expected.join(", ")}], found those of [${those}]`),
+          )
         }
         // Bring the results into the order of the calls; several calls may have the same id.
         const inOrder = results.toSorted((a, b) => expected.indexOf(a.toolCallId) - expected.indexOf(b.toolCallId))

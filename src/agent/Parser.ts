@@ -10,7 +10,7 @@
  * parse("b2") // { _tag: "Failed", feedback: "Answer with <move>…</move>. Or: …", reward: -0.1 }
  * ```
  */
-import { Result, Schema } from "effect"
+import { Array as Arr, Record as Records, Result, Schema } from "effect"
 import { display } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
 import { boxed as lastBox } from "../task/answers/text.ts"
@@ -128,10 +128,8 @@ export const json = <S extends Schema.Codec<unknown, unknown>>(
       }
       wrong ??= `${oneLine(decoded.failure.message.replace(/\s*\n\s*at /g, " at "))}; found ${display(candidate)}`
     }
-    return fails(
-      options,
-      wrong === undefined ? "Answer with JSON; there was none in your answer." : `Your JSON is invalid: ${wrong}.`,
-    )
+    const none = "Answer with JSON; there was none in your answer."
+    return fails(options, wrong === undefined ? none : `Your JSON is invalid: ${wrong}.`)
   }
 }
 
@@ -230,25 +228,15 @@ export const all =
     action: (parts: Readonly<Record<Name, string>>) => string,
   ): Parser =>
   (text) => {
-    const parts = new Map<string, string>()
-    const feedback: Array<string> = []
-    let reward = 0
-    let penalty = 0
-    for (const name in parsers) {
-      const result = parsers[name](text)
-      if (result._tag === "Parsed") {
-        parts.set(name, result.action)
-        reward += result.reward
-      } else {
-        feedback.push(result.feedback)
-        penalty += result.reward
-      }
-    }
-    const made: object = Object.fromEntries(parts)
-    const isWhole = (some: object): some is Readonly<Record<Name, string>> =>
-      Object.keys(parsers).every((name) => name in some)
-    return isWhole(made) ? parsed(action(made), reward) : refused(feedback.join(" "), penalty)
+    const results = Records.map(parsers, (parser) => parser(text))
+    const all = Object.values<ParseResult>(results)
+    const failures = all.filter((result) => result._tag === "Failed")
+    if (failures.length > 0) return refused(failures.map(({ feedback }) => feedback).join(" "), sumOf(failures))
+    const actions = Records.map(results, (result) => (result._tag === "Parsed" ? result.action : ""))
+    return parsed(action(actions), sumOf(all))
   }
+
+const sumOf = (results: ReadonlyArray<ParseResult>): number => results.reduce((sum, { reward }) => sum + reward, 0)
 
 const One = Schema.Union([
   Schema.Literals(["whole", "boxed"]),
@@ -269,8 +257,6 @@ const one = (config: typeof One.Type): Parser => {
   return json(Schema.Struct({ [key]: Value }), { action: (value) => String(value[key]) })
 }
 
-const isList = (config: ParserConfig): config is Extract<ParserConfig, ReadonlyArray<unknown>> => Array.isArray(config)
-
 /**
  * Makes the parser of a config.
  *
@@ -280,7 +266,6 @@ const isList = (config: ParserConfig): config is Extract<ParserConfig, ReadonlyA
  * ```
  */
 export const fromConfig = (config: ParserConfig): Parser => {
-  if (!isList(config)) return one(config)
-  const [first, ...others] = config
+  const [first, ...others] = Arr.ensure<typeof One.Type>(config)
   return orElse(one(first), ...others.map(one))
 }

@@ -6,7 +6,7 @@
  * next 256 ids are the bytes of UTF-8. The remaining ids are words: first each word, then each word with a space before
  * it.
  */
-import type { ChatMessage, ToolSpec } from "./Chat.ts"
+import type { ChatMessage, LmRequest } from "./Chat.ts"
 import { utf8 } from "../config/utf8.ts"
 
 export interface Tokenizer {
@@ -24,15 +24,7 @@ export const firstWord = firstByte + 256
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
-/**
- * Makes a tokenizer that has an id for each of these words, and encodes all other text as bytes.
- *
- * @example
- * ```ts
- * const tokenizer = words(["yes", "no"])
- * tokenizer.decode(tokenizer.encode("yes or no")) // "yes or no"
- * ```
- */
+/** Makes a tokenizer that has an id for each of these words, and encodes all other text as bytes. */
 export const words = (vocabulary: ReadonlyArray<string>): Tokenizer => {
   const ids = new Map<string, number>()
   const texts: Array<Uint8Array> = []
@@ -76,7 +68,7 @@ const textOf = (message: ChatMessage): string =>
 /** Encodes the prompt of a request, up to the id that begins the assistant's answer. */
 export const promptIds = (
   tokenizer: Tokenizer,
-  { messages, tools }: { readonly messages: ReadonlyArray<ChatMessage>; readonly tools: ReadonlyArray<ToolSpec> },
+  { messages, tools }: Pick<LmRequest, "messages" | "tools">,
 ): ReadonlyArray<number> => {
   const ids: Array<number> = []
   const add = (role: keyof typeof roles, text: string): void => {

@@ -2,7 +2,7 @@
  * The service that calls a language model, whichever provider answers. Retries, limits, budgets, the cache and the log
  * of calls are middleware: functions from one such service to another, which compose in any order.
  */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import type { Completion, LmRequest } from "./Chat.ts"
 import type { LmError } from "./LmError.ts"
 
@@ -32,16 +32,18 @@ export class Lm extends Context.Service<Lm, LmService>()("effect-rl/lm/Lm") {
  * Identifies a call for the log: the phase of the run, the episode and the step, and the purpose of the call. The code
  * that plays an episode provides it by `Effect.provideService(CallContext, { … })`.
  */
-export interface CallContext {
-  readonly phase:
-    | { readonly _tag: "train" }
-    | { readonly _tag: "validation"; readonly seenEpisodes: number }
-    | { readonly _tag: "default" }
-  readonly purpose: "action" | "reflection" | "judgement"
+export const CallPlace = Schema.Struct({
+  phase: Schema.Union([
+    Schema.TaggedStruct("train", {}),
+    Schema.TaggedStruct("validation", { seenEpisodes: Schema.Int }),
+    Schema.TaggedStruct("default", {}),
+  ]),
+  purpose: Schema.Literals(["action", "reflection", "judgement"]),
   /** The number of the episode, counted from 1; 0 for a call outside of episodes. */
-  readonly episode: number
-  readonly step: number
-}
+  episode: Schema.Int,
+  step: Schema.Int,
+})
+export type CallContext = typeof CallPlace.Type
 
 export const CallContext = Context.Reference<CallContext>("effect-rl/lm/CallContext", {
   defaultValue: () => ({ phase: { _tag: "default" }, purpose: "action", episode: 0, step: 0 }),

@@ -4,14 +4,7 @@ import { decode } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
 import type { ToolCall } from "./Chat.ts"
 
-/**
- * Decodes the arguments of a call by a Schema. Fails with a text that tells the model what is wrong with them.
- *
- * @example
- * ```ts
- * yield* toolArguments(Schema.Struct({ a: Schema.Int }), { id: "1", name: "add", arguments: '{"a": 1}' }) // { a: 1 }
- * ```
- */
+/** Decodes the arguments of a call by a Schema. Fails with a text that tells the model what is wrong with them. */
 export const toolArguments = Effect.fnUntraced(function* <Parameters extends Schema.Codec<unknown, unknown>>(
   parameters: Parameters,
   { name, arguments: text }: ToolCall,

@@ -10,23 +10,14 @@
  */
 import { Cause, Clock, Context, Effect, Exit, Option, Schema } from "effect"
 import { Completion, LmRequest } from "../Chat.ts"
-import { type Middleware, CallContext } from "../Lm.ts"
+import { CallContext, CallPlace, type Middleware } from "../Lm.ts"
 import type { LmError } from "../LmError.ts"
 
 /** Describes a call at its beginning, or at its end with either a response or an error. */
 export const CallRecord = Schema.Struct({
   /** The name of the model that the request asks for. */
   model: Schema.String,
-  context: Schema.Struct({
-    phase: Schema.Union([
-      Schema.TaggedStruct("train", {}),
-      Schema.TaggedStruct("validation", { seenEpisodes: Schema.Int }),
-      Schema.TaggedStruct("default", {}),
-    ]),
-    purpose: Schema.Literals(["action", "reflection", "judgement"]),
-    episode: Schema.Int,
-    step: Schema.Int,
-  }),
+  context: CallPlace,
   request: LmRequest,
   /** The completion, with its token usage and its number of attempts; null if there is none. */
   response: Schema.NullOr(Completion),
@@ -67,12 +58,9 @@ const errorOf = (cause: Cause.Cause<LmError>): NonNullable<CallRecord["error"]> 
   if (failure !== undefined) {
     return { reason: failure.reason, message: failure.message, attempts: failure.attempts }
   }
-  const interrupted = Cause.hasInterruptsOnly(cause)
-  return {
-    reason: interrupted ? "interrupted" : "defect",
-    message: interrupted ? "the call was interrupted" : "the call ended in a defect",
-    attempts: 0,
-  }
+  return Cause.hasInterruptsOnly(cause)
+    ? { reason: "interrupted", message: "the call was interrupted", attempts: 0 }
+    : { reason: "defect", message: "the call ended in a defect", attempts: 0 }
 }
 
 /** Reports every call to the `CallSink`, with its `CallContext`. */

@@ -23,15 +23,7 @@ export interface Provider {
   readonly stream?: (request: LmRequest) => Stream.Stream<Response.StreamPartEncoded, LmError>
 }
 
-/**
- * Provides Effect's `LanguageModel` by a provider.
- *
- * @example
- * ```ts
- * const model = languageModel({ model: "echo", complete: (request) => Effect.succeed(answerTo(request)) })
- * LanguageModel.generateText({ prompt: "Hello" }).pipe(Effect.provide(model))
- * ```
- */
+/** Provides Effect's `LanguageModel` by a provider. */
 export const languageModel = (provider: Provider): Layer.Layer<LanguageModel.LanguageModel> =>
   Layer.effect(LanguageModel.LanguageModel, make(provider))
 
@@ -65,31 +57,24 @@ const unsupported = (part: string): AiError.AiError =>
     reason: new AiError.InvalidUserInputError({ description: `prompt: expected text only, found ${part}` }),
   })
 
-const textOf = (
-  parts: ReadonlyArray<Prompt.UserMessagePart | Prompt.AssistantMessagePart>,
-): Effect.Effect<string, AiError.AiError> => {
-  const file = parts.find((part) => part.type === "file")
-  if (file !== undefined) return Effect.fail(unsupported(`a file of type ${file.mediaType}`))
-  return Effect.succeed(parts.map((part) => (part.type === "text" ? part.text : "")).join(""))
-}
+const textOf = (parts: ReadonlyArray<Prompt.UserMessagePart | Prompt.AssistantMessagePart>): string =>
+  parts.map((part) => (part.type === "text" ? part.text : "")).join("")
 
-const messagesOf = (message: Prompt.Message): Effect.Effect<ReadonlyArray<ChatMessage>, AiError.AiError> => {
+const messagesOf = (message: Prompt.Message): ReadonlyArray<ChatMessage> => {
   switch (message.role) {
     case "system":
-      return Effect.succeed([{ role: "system", content: message.content }])
+      return [{ role: "system", content: message.content }]
     case "user":
-      return Effect.map(textOf(message.content), (content) => [{ role: "user", content }])
-    case "assistant":
-      return Effect.map(textOf(message.content), (content) => {
-        const toolCalls = message.content.flatMap((part) =>
-          part.type === "tool-call"
-            ? [{ id: part.id, name: part.name, arguments: argumentsOf(part, part.options[ours]) }]
-            : [],
-        )
-        return [toolCalls.length === 0 ? { role: "assistant", content } : { role: "assistant", content, toolCalls }]
-      })
+      return [{ role: "user", content: textOf(message.content) }]
+    case "assistant": {
+      const toolCalls = message.content
+        .filter((part) => part.type === "tool-call")
+        .map((part) => ({ id: part.id, name: part.name, arguments: argumentsOf(part, part.options[ours]) }))
+      const content = textOf(message.content)
+      return [toolCalls.length === 0 ? { role: "assistant", content } : { role: "assistant", content, toolCalls }]
+    }
     case "tool":
-      return Effect.succeed(message.content.flatMap((part) => (part.type === "tool-result" ? [toolMessage(part)] : [])))
+      return message.content.filter((part) => part.type === "tool-result").map(toolMessage)
   }
 }
 
@@ -116,9 +101,13 @@ const choiceOf = (choice: LanguageModel.ToolChoice<string>): LmRequest["toolChoi
 
 const requestOf = Effect.fnUntraced(function* (model: string, options: LanguageModel.ProviderOptions) {
   const settings = yield* CallSettings
-  const messages: Array<ChatMessage> = []
-  for (const message of options.prompt.content) messages.push(...(yield* messagesOf(message)))
-  const { toolChoice } = options
+  const { prompt, toolChoice } = options
+  for (const { content } of prompt.content) {
+    for (const part of typeof content === "string" ? [] : content) {
+      if (part.type === "file") return yield* unsupported(`a file of type ${part.mediaType}`)
+    }
+  }
+  const messages = prompt.content.flatMap(messagesOf)
   const only = typeof toolChoice === "object" && "tool" in toolChoice ? toolChoice.tool : undefined
   const tools = toolsOf(only === undefined ? options.tools : options.tools.filter((tool) => tool.name === only))
   const choice: LmRequest["toolChoice"] = tools.length === 0 ? "auto" : choiceOf(toolChoice)

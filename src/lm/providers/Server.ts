@@ -64,23 +64,14 @@ export const baseUrlOf = (model: string, address: string): Effect.Effect<URL, Lm
   return Effect.succeed(url)
 }
 
-/**
- * Resolves the address and the key of a server.
- *
- * @example
- * ```ts
- * const own = { at: "http://127.0.0.1:8000", variableOf: () => null, keyHeader: "authorization", headers: {} } as const
- * const server = yield* serverOf({ model: "qwen3" }, own)
- * server.baseUrl.href // "http://127.0.0.1:8000/v1"
- * ```
- */
+/** Resolves the address and the key of a server. */
 export const serverOf = Effect.fnUntraced(function* (
   { model, baseUrl: address, apiKey, keyVariable, timeoutS = 900, maxAnswerMb = 64 }: ServerOptions,
   { at, variableOf, keyHeader, headers }: Protocol,
 ) {
   const baseUrl = yield* baseUrlOf(model, address ?? at)
   const variable = keyVariable === undefined ? variableOf(baseUrl) : keyVariable
-  const key = yield* keyOf({ model, apiKey, variable })
+  const key = yield* keyOf(model, apiKey, variable)
   const client = yield* HttpClient.HttpClient
   return {
     model,

@@ -12,22 +12,15 @@ export interface Key {
   readonly from: string
 }
 
-interface KeyOptions {
-  readonly model: string
-  readonly apiKey?: Redacted.Redacted | null | undefined
-  /** The environment variable that is read if `apiKey` is not set. If it is null, no key is sent. */
-  readonly variable: string | null
-}
-
 /**
- * Finds the key for a server; null if it needs none.
- *
- * @example
- * ```ts
- * const key = yield* keyOf({ model: "gpt-4.1", apiKey: Redacted.make("${MY_KEY}"), variable: "OPENAI_API_KEY" })
- * ```
+ * Finds the key for a server; null if it needs none. If `apiKey` is not set, the key is read from the environment
+ * variable.
  */
-export const keyOf = Effect.fnUntraced(function* ({ model, apiKey, variable }: KeyOptions) {
+export const keyOf = Effect.fnUntraced(function* (
+  model: string,
+  apiKey: Redacted.Redacted | null | undefined,
+  variable: string | null,
+) {
   const setting = apiKey === null || apiKey === undefined ? "" : Redacted.value(apiKey).trim()
   const named = variableIn(setting)
   if (named === undefined && setting !== "" && setting !== shownKey) return yield* checked(model, setting, "api_key")

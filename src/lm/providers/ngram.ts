@@ -191,9 +191,8 @@ export class Ngram {
       ids.push(allowed[chosen])
       logprobs.push(log(chances[chosen]))
       reader.read(allowed[chosen])
-      if (allowed[chosen] === end) finishReason = "stop"
-      else if (this.cutAtStop(ids, stop)) finishReason = "stop"
-      else continue
+      if (allowed[chosen] !== end && !this.cutAtStop(ids, stop)) continue
+      finishReason = "stop"
       break
     }
     const content = this.tokenizer.decode(ids)
@@ -291,11 +290,8 @@ class Reader {
 
 /** Gives the features of a text: its last paragraph as a whole, and each word in that paragraph. */
 const featuresOf = (text: string): ReadonlyArray<string> => {
-  const last =
-    text
-      .trim()
-      .split(/\n\s*\n/)
-      .at(-1) ?? ""
+  const paragraphs = text.trim().split(/\n\s*\n/)
+  const last = paragraphs[paragraphs.length - 1]
   const parts = last.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
   return [`"${last}"`, ...new Set(parts)]
 }

@@ -31,17 +31,18 @@ export const type = "history_agent"
  * })
  * ```
  */
-export const make = (config: HistoryAgentConfig): Effect.Effect<Agent, ConfigError, Lm> => {
-  const { historyK = null, memory } = config
-  const agent = recallingAgent(
-    {
-      type,
-      settings: config,
-      contentOf: ({ message }) => message,
-      recall: ({ recollection }, observation) => recollection.history(observation, historyK),
-      endEpisode: ({ recollection }) => Effect.as(recollection.end, []),
-    },
-    memory ?? HistoryList.make(),
-  )
-  return Effect.andThen(checkCount(type, "history_k", historyK), agent)
-}
+export const make = (config: HistoryAgentConfig): Effect.Effect<Agent, ConfigError, Lm> =>
+  Effect.gen(function* () {
+    const { historyK = null } = config
+    yield* checkCount(type, "history_k", historyK)
+    return yield* recallingAgent(
+      {
+        type,
+        settings: config,
+        contentOf: ({ message }) => message,
+        recall: ({ recollection }, observation) => recollection.history(observation, historyK),
+        endEpisode: ({ recollection }) => Effect.as(recollection.end, []),
+      },
+      config.memory ?? HistoryList.make(),
+    )
+  })

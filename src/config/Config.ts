@@ -255,15 +255,18 @@ export const display = (value: unknown): string => {
   return shortened(jsonOf(value, (key, item) => (isSecret(key) ? shownSecret : item)) ?? String(value))
 }
 
+/** Returns the properties of a struct, or of all members of a union. */
+const propertiesOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.PropertySignature> => {
+  if (SchemaAST.isUnion(ast)) return ast.types.flatMap(propertiesOf)
+  if (SchemaAST.isSuspend(ast)) return propertiesOf(ast.thunk())
+  return SchemaAST.isObjects(ast) ? ast.propertySignatures : []
+}
+
 const knownKeys = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArray<string> => {
-  if (SchemaAST.isUnion(ast)) return ast.types.flatMap((member) => knownKeys(member, path))
-  if (SchemaAST.isSuspend(ast)) return knownKeys(ast.thunk(), path)
-  if (!SchemaAST.isObjects(ast)) return []
   const [key, ...rest] = path
-  if (key === undefined) return [...new Set(ast.propertySignatures.map((property) => String(property.name)))]
-  return ast.propertySignatures
-    .filter((property) => property.name === key)
-    .flatMap((property) => knownKeys(property.type, rest))
+  const properties = propertiesOf(ast)
+  if (key === undefined) return properties.map(({ name }) => String(name))
+  return properties.filter(({ name }) => name === key).flatMap(({ type }) => knownKeys(type, rest))
 }
 
 /** Returns the nearest sections in which a key is valid, for the hint `it belongs below agent.lm_config`. */
@@ -295,10 +298,7 @@ const pathsTo = (
   path: ReadonlyArray<string>,
 ): ReadonlyArray<ReadonlyArray<string>> => {
   if (path.length > deepest) return []
-  if (SchemaAST.isUnion(ast)) return ast.types.flatMap((member) => pathsTo(member, key, path))
-  if (SchemaAST.isSuspend(ast)) return pathsTo(ast.thunk(), key, path)
-  if (!SchemaAST.isObjects(ast)) return []
-  return ast.propertySignatures.flatMap(({ name, type }) => [
+  return propertiesOf(ast).flatMap(({ name, type }) => [
     ...(name === key ? [path] : []),
     ...pathsTo(type, key, [...path, String(name)]),
   ])

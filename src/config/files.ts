@@ -95,10 +95,7 @@ const failed = (path: string) => (error: PlatformError.PlatformError) => {
 }
 
 /** Checks that a path names a regular file of at most `most` bytes, and returns its size. */
-export const checkFile = Effect.fnUntraced(function* (
-  path: string,
-  most: number,
-): Effect.fn.Return<number, FileError, FileSystem.FileSystem> {
+export const checkFile = Effect.fnUntraced(function* (path: string, most: number) {
   const fs = yield* FileSystem.FileSystem
   const { type, size } = yield* Effect.mapError(fs.stat(path), failed(path))
   const message = refusal(type, Number(size), most)
@@ -110,11 +107,7 @@ export const checkFile = Effect.fnUntraced(function* (
 const atOnce = 2 ** 30
 
 /** Reads a regular file of at most `most` bytes. */
-export const readBytes = Effect.fnUntraced(function* (
-  path: string,
-  most: number,
-  part = atOnce,
-): Effect.fn.Return<Uint8Array, FileError, FileSystem.FileSystem> {
+export const readBytes = Effect.fnUntraced(function* (path: string, most: number, part = atOnce) {
   const fs = yield* FileSystem.FileSystem
   const size = yield* checkFile(path, most)
   return yield* Effect.mapError(size > part ? inParts(path, size, part) : fs.readFile(path), failed(path))
@@ -209,9 +202,7 @@ export const namesIn = (folder: string): Effect.Effect<ReadonlyArray<string>, ne
  * Makes a folder and its parents, one by one: Node's recursive `mkdir` never returns if a folder cannot be made
  * although its parent exists, such as below `/proc`.
  */
-export const makeFolder = Effect.fnUntraced(function* (
-  folder: string,
-): Effect.fn.Return<void, FileError, FileSystem.FileSystem | Path.Path> {
+export const makeFolder = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const failing = (path: string) =>
@@ -228,10 +219,7 @@ export const makeFolder = Effect.fnUntraced(function* (
   for (const one of missing.toReversed()) {
     yield* fs.makeDirectory(one).pipe(
       // Another process may have made the folder at the same time. If the path isn't a folder, writing to it will fail.
-      Effect.catchIf(
-        (error) => error.reason._tag === "AlreadyExists",
-        () => Effect.void,
-      ),
+      Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.void),
       failing(one),
     )
   }

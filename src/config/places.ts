@@ -2,28 +2,18 @@
  * Finds the files that a config names and makes their paths absolute. It looks whether files exist, and changes nothing. It
  * is used wherever a config is read, a data set or a model is opened, or a prompt is taken from a file.
  */
-import { Effect, FileSystem, Path } from "effect"
+import { Effect, type FileSystem, Path } from "effect"
 import { isPlain, type Plain } from "./Config.ts"
+import { exists } from "./files.ts"
 
-interface FilePlace {
-  /** The path of the file; if the file doesn't exist, its path in the config's folder. */
-  readonly path: string
-  readonly isThere: boolean
-  /** All paths that were tried, for messages. */
-  readonly tried: ReadonlyArray<string>
-}
-
-/** Looks for a file that a config names: first in the config's folder, then in the working directory. */
-export const locate = Effect.fnUntraced(function* (
-  file: string,
-  baseDir: string,
-): Effect.fn.Return<FilePlace, never, FileSystem.FileSystem | Path.Path> {
-  const fs = yield* FileSystem.FileSystem
+/**
+ * Looks for a file that a config names: first in the config's folder, then in the working directory. If it is in neither,
+ * `path` is in the config's folder; `tried` has all paths, for messages.
+ */
+export const locate = Effect.fnUntraced(function* (file: string, baseDir: string) {
   const paths = yield* Path.Path
   const tried = [...new Set([paths.resolve(baseDir, file), paths.resolve(file)])]
-  for (const path of tried) {
-    if (yield* Effect.orElseSucceed(fs.exists(path), () => false)) return { path, isThere: true, tried }
-  }
+  for (const path of tried) if (yield* exists(path)) return { path, isThere: true, tried }
   return { path: tried[0], isThere: false, tried }
 })
 
@@ -32,32 +22,24 @@ export const withPlaces = Effect.fnUntraced(function* (
   config: Plain,
   baseDir: string,
 ): Effect.fn.Return<Plain, never, FileSystem.FileSystem | Path.Path> {
-  const paths = yield* Path.Path
-  const placed = Effect.fnUntraced(function* (
-    key: string,
-    value: unknown,
-  ): Effect.fn.Return<unknown, never, FileSystem.FileSystem | Path.Path> {
-    if (typeof value === "string") {
-      if (fileKeys.has(key)) return (yield* locate(value, baseDir)).path
-      const [, model] = key === "model" ? (/^builtin:(.*\.json)$/s.exec(value) ?? []) : []
-      if (model !== undefined) {
-        const { path, isThere } = yield* locate(model, baseDir)
-        return isThere ? `builtin:${path}` : value
-      }
-      // The program creates this folder, so the folder need not exist.
-      return folderKeys.has(key) ? paths.resolve(baseDir, value) : value
-    }
+  const placed: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(config)) {
     // `items` holds the records of a data set, not settings.
-    return key !== "items" && isPlain(value) ? yield* placedAll(value) : value
-  })
-  const placedAll = Effect.fnUntraced(function* (
-    tree: Plain,
-  ): Effect.fn.Return<Plain, never, FileSystem.FileSystem | Path.Path> {
-    const all: Record<string, unknown> = {}
-    for (const [key, value] of Object.entries(tree)) all[key] = yield* placed(key, value)
-    return all
-  })
-  return yield* placedAll(config)
+    if (key !== "items" && isPlain(value)) placed[key] = yield* withPlaces(value, baseDir)
+    else placed[key] = typeof value === "string" ? yield* withPlace(key, value, baseDir) : value
+  }
+  return placed
+})
+
+const withPlace = Effect.fnUntraced(function* (key: string, value: string, baseDir: string) {
+  if (fileKeys.has(key)) return (yield* locate(value, baseDir)).path
+  const [, model] = key === "model" ? (/^builtin:(.*\.json)$/s.exec(value) ?? []) : []
+  if (model !== undefined) {
+    const { path, isThere } = yield* locate(model, baseDir)
+    return isThere ? `builtin:${path}` : value
+  }
+  // The program creates this folder, so the folder need not exist.
+  return folderKeys.has(key) ? (yield* Path.Path).resolve(baseDir, value) : value
 })
 
 /**

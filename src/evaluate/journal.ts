@@ -3,7 +3,7 @@
  * resumes from it without repeating a call. A line is written as soon as an episode has its scores, and ends with its own
  * digest, so that a changed line is noticed.
  */
-import { Effect, Schema, type Scope, Semaphore, Stream } from "effect"
+import { Effect, Schema, Semaphore, Stream } from "effect"
 import { Sha256 } from "../config/sha256.ts"
 import { JsonLinesError, type Line, lines, valueOf } from "../formats/jsonLines.ts"
 import type { Part } from "../run/store/FileTree.ts"
@@ -94,9 +94,7 @@ const wasChanged = (path: string, { number }: Line): JsonLinesError =>
   })
 
 /** Reads the episodes that an earlier process played, and removes an incomplete last line from the file. */
-export const readEarlier = Effect.fnUntraced(function* (
-  run: RunFiles,
-): Effect.fn.Return<Earlier, RunStoreError | JsonLinesError> {
+export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
   if (!(yield* run.exists(files.journal))) return nothing
   const path = `${run.directory}/${files.journal}`
   let { evaluation, spent, seconds } = nothing
@@ -148,10 +146,8 @@ export const begin = (run: RunFiles, evaluation: Head["evaluation"]): Effect.Eff
   run.append(files.journal, `${sealed({ evaluation })}\n`)
 
 /** Opens a journal to append episodes to it. An interruption waits until the current line is complete. */
-export const journal = Effect.fnUntraced(function* (
-  run: RunFiles,
-): Effect.fn.Return<(entry: Entry) => Effect.Effect<void, RunStoreError>, never, Scope.Scope> {
+export const journal = Effect.fnUntraced(function* (run: RunFiles) {
   const append = yield* run.appending(files.journal)
   const one = Semaphore.makeUnsafe(1)
-  return (entry) => Effect.uninterruptible(one.withPermit(append(`${sealed(entry)}\n`)))
+  return (entry: Entry) => Effect.uninterruptible(one.withPermit(append(`${sealed(entry)}\n`)))
 })

@@ -1,7 +1,6 @@
 import { Effect, Schema } from "effect"
 import { isPlain } from "../config/Config.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
-import type { RunStoreError } from "./store/RunStoreError.ts"
 import { trainScores } from "./Layout.ts"
 import { RunResult, ValidationSummary } from "./RunResult.ts"
 import { LmUsage } from "../lm/Chat.ts"
@@ -64,9 +63,7 @@ export const toRunResult = (result: RunResult | RuntimeResult): RunResult => {
 const repeatable = 8_000_000
 
 /** Reads the training episodes from the run's scores. */
-export const episodesOf = Effect.fnUntraced(function* (
-  run: RunFiles,
-): Effect.fn.Return<RuntimeResult["episodes"], RunStoreError> {
+export const episodesOf = Effect.fnUntraced(function* (run: RunFiles) {
   if (!(yield* run.exists(trainScores))) return []
   if ((yield* run.size(trainScores)) > repeatable) return null
   const episodes = new Map<number, Array<Moment>>()

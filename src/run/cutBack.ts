@@ -8,7 +8,7 @@ import * as Layout from "./Layout.ts"
 import { CheckpointError } from "./Checkpoint.ts"
 import { Checkpoints } from "./Checkpoints.ts"
 import { Appended } from "./store/appended.ts"
-import type { Changed, RunFiles } from "./store/RunFiles.ts"
+import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 
 /** A checkpoint, with the sizes and digests that the run's growing files had when it was saved. */
@@ -26,10 +26,7 @@ const logs: Readonly<Record<string, (bytes: Uint8Array) => number>> = {
 }
 
 /** Fails if scores, rollouts or memories of the run were changed since the checkpoint was saved. */
-export const refuseChanged = Effect.fnUntraced(function* (
-  run: RunFiles,
-  target: Target,
-): Effect.fn.Return<ReadonlyArray<Changed>, CheckpointError | RunStoreError> {
+export const refuseChanged = Effect.fnUntraced(function* (run: RunFiles, target: Target) {
   const changed = yield* run.changedSince(target.appended)
   const [first] = changed.filter(({ file }) => !Object.hasOwn(logs, file))
   if (first === undefined) return changed
@@ -42,10 +39,7 @@ export const refuseChanged = Effect.fnUntraced(function* (
  * Cuts the growing files back to their sizes at a checkpoint. A log that was changed since then is cut to its readable part;
  * the result has a warning for each of these.
  */
-export const cutBack = Effect.fnUntraced(function* (
-  run: RunFiles,
-  target: Target,
-): Effect.fn.Return<ReadonlyArray<string>, CheckpointError | RunStoreError> {
+export const cutBack = Effect.fnUntraced(function* (run: RunFiles, target: Target) {
   const changed = yield* refuseChanged(run, target)
   yield* run.cutBack(target.appended)
   return yield* Effect.forEach(changed, ({ file, problem }) =>

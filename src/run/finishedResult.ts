@@ -3,7 +3,6 @@ import { Effect, Schema } from "effect"
 import { isPlain, snakeCase, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
-import type { RunStoreError } from "./store/RunStoreError.ts"
 import * as Layout from "./Layout.ts"
 
 /** The error for a text that is not a `metrics.json`. Its message is one line. */
@@ -18,10 +17,7 @@ export const parseMetrics = <A>(text: string, schema: Schema.Codec<A, unknown>):
   )
 
 /** Reads the result of a finished run; undefined if the run is not finished, or its files are damaged. */
-export const finishedResult = Effect.fnUntraced(function* <A>(
-  run: RunFiles,
-  schema: Schema.Codec<A, unknown>,
-): Effect.fn.Return<A | undefined, RunStoreError> {
+export const finishedResult = Effect.fnUntraced(function* <A>(run: RunFiles, schema: Schema.Codec<A, unknown>) {
   if (!(yield* run.exists(Layout.returns)) || !(yield* run.exists(Layout.metrics))) return undefined
   return yield* Effect.orElseSucceed(parseMetrics(yield* run.readText(Layout.metrics), schema), () => undefined)
 })

@@ -85,7 +85,7 @@ export interface CheckpointFiles {
 }
 
 /** Restores the agent's memory from its file in a checkpoint. */
-const restoreMemory = Effect.fnUntraced(function* (
+export const restoreMemory = Effect.fnUntraced(function* (
   { agent: { memory } }: AgentTraining,
   { path, files }: CheckpointFiles,
   file: string,
@@ -100,14 +100,6 @@ const restoreMemory = Effect.fnUntraced(function* (
   }
   yield* memory.restore(utf8.decode(files[file]), `${path}/${file}`)
 })
-
-/** Restores the agent's memory from a checkpoint of this run. */
-export const restore = (
-  training: AgentTraining,
-  checkpoint: CheckpointFiles,
-  { seen }: RuntimeState,
-): Effect.Effect<void, CheckpointError | AgentError> =>
-  restoreMemory(training, checkpoint, Layout.inCheckpoint.memory(seen))
 
 /**
  * Restores the memory and the state from a checkpoint of another run, which may be of another program. Fails if it does not

@@ -28,7 +28,7 @@ import { ValidationRequest } from "../run/ValidationRequest.ts"
 import type { DatasetError } from "../task/TaskSet.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import { type AgentTraining, totalEpisodesOf } from "./AgentTraining.ts"
-import { restore, restoreOther } from "./checkpointing.ts"
+import { restoreMemory, restoreOther } from "./checkpointing.ts"
 import { isSaved, loop, owesValidation, saveBoundary } from "./loop.ts"
 import { logsDir } from "./logsDir.ts"
 import { checkpointAt } from "./resumeFrom.ts"
@@ -77,7 +77,8 @@ export const execute = Effect.fnUntraced(function* (
       // If this run continued another one but saved nothing itself, it starts from the other run again.
       const begun = saved ?? other ?? (yield* otherRun(training, shared))
       if (saved !== undefined) {
-        yield* restore(training, { ...saved, path: `${files.directory}/${Layout.checkpoint(saved.name)}` }, saved.state)
+        const checkpoint = { ...saved, path: `${files.directory}/${Layout.checkpoint(saved.name)}` }
+        yield* restoreMemory(training, checkpoint, Layout.inCheckpoint.memory(saved.state.seen))
       }
       const state = begun?.state ?? RuntimeState.after(runtime.startEpisodeIndex)
       if (saved === undefined) state.beginFolder()

@@ -9,8 +9,7 @@ import { stream } from "../rng/Rng.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import * as Layout from "../run/Layout.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
-import type { RunError } from "../run/Run.ts"
-import { type AgentTraining, type LoopError, totalEpisodesOf } from "./AgentTraining.ts"
+import { type AgentTraining, totalEpisodesOf } from "./AgentTraining.ts"
 import { saveCheckpoint } from "./checkpointing.ts"
 import type { RuntimeSettings } from "./RuntimeConfig.ts"
 import type { RuntimeState } from "./RuntimeState.ts"
@@ -21,10 +20,7 @@ import { validate } from "./validate.ts"
  * memory can be put back to the last boundary between two episodes, and a checkpoint of that resumes as if it had not been
  * stopped.
  */
-export const loop = Effect.fnUntraced(function* (
-  training: AgentTraining,
-  state: RuntimeState,
-): Effect.fn.Return<void, LoopError, CurrentRun> {
+export const loop = Effect.fnUntraced(function* (training: AgentTraining, state: RuntimeState) {
   const { runtime, output } = training.settings
   const totalEpisodes = totalEpisodesOf(training)
   const checkpointEvery = runtime.checkpointEveryEpisodes ?? Math.ceil(totalEpisodes / 10)
@@ -165,10 +161,7 @@ export const isSaved = (training: AgentTraining, state: RuntimeState): boolean =
 }
 
 /** Undoes an episode or a validation that has not ended, and saves a checkpoint of the state before it. */
-export const saveBoundary = Effect.fnUntraced(function* (
-  training: AgentTraining,
-  state: RuntimeState,
-): Effect.fn.Return<void, RunError, CurrentRun> {
+export const saveBoundary = Effect.fnUntraced(function* (training: AgentTraining, state: RuntimeState) {
   yield* undo(training, state)
   yield* saveCheckpoint(training, state)
 })

@@ -2,17 +2,14 @@ import { Effect, FileSystem, Path } from "effect"
 import * as Checkpoint from "../run/Checkpoint.ts"
 import { onDisk } from "../run/store/FileTree.ts"
 import { makeRunFiles } from "../run/store/RunFiles.ts"
-import { type RunStoreError, runStoreError } from "../run/store/RunStoreError.ts"
-import type { CheckpointFiles } from "./checkpointing.ts"
+import { runStoreError } from "../run/store/RunStoreError.ts"
 import * as Layout from "../run/Layout.ts"
 
 /**
  * Reads the checkpoint that a path names: its own folder, `latest`, or the folder that contains these. Checkpoints of other
  * programs have no digests, so they are read unchecked, with a warning.
  */
-export const checkpointAt = Effect.fnUntraced(function* (
-  path: string,
-): Effect.fn.Return<CheckpointFiles, Checkpoint.CheckpointError | RunStoreError, FileSystem.FileSystem | Path.Path> {
+export const checkpointAt = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const has = (...parts: ReadonlyArray<string>) =>
@@ -21,9 +18,6 @@ export const checkpointAt = Effect.fnUntraced(function* (
   const isOne = yield* has(Layout.inCheckpoint.runtime)
   const isPointer = paths.basename(path) === Layout.latest && !isOne
   const folder = isPointer || isOne ? paths.dirname(paths.resolve(path)) : paths.resolve(path)
-  const target = isOne
-    ? paths.basename(yield* Effect.mapError(fs.realPath(path), (error) => runStoreError("find", path, error)))
-    : "latest"
   if (!isOne && !isPointer && !(yield* has(Layout.latest)) && !(yield* has(Layout.latestPointer))) {
     const message = `resume_from: expected a checkpoint or a folder of checkpoints, found neither runtime.json nor latest in ${path}`
     return yield* new Checkpoint.CheckpointError({ path, message })
@@ -34,7 +28,13 @@ export const checkpointAt = Effect.fnUntraced(function* (
   const run = makeRunFiles({ ...tree, repair: () => Effect.void }, nobody, true).placed(
     Layout.places({ checkpoints: "." }),
   )
-  const name = target === "latest" ? yield* latestIn(run) : target
+  const name = isOne
+    ? paths.basename(yield* Effect.mapError(fs.realPath(path), (error) => runStoreError("find", path, error)))
+    : yield* Checkpoint.latestName(run)
+  if (name === undefined) {
+    const message = `resume_from: the checkpoint that latest names is missing in ${run.directory}; name another checkpoint`
+    return yield* new Checkpoint.CheckpointError({ path: run.directory, message })
+  }
   const at = paths.join(folder, name)
   if (yield* run.exists(Layout.checkpointFile(name, Layout.inCheckpoint.manifest))) {
     const { files } = yield* Checkpoint.load(run, name)
@@ -46,15 +46,3 @@ export const checkpointAt = Effect.fnUntraced(function* (
   }
   return { path: at, files, warnings: [`${at} has no manifest.json, so it cannot be checked for damage`] }
 })
-
-const latestIn = (run: ReturnType<typeof makeRunFiles>) =>
-  Effect.flatMap(Checkpoint.latestName(run), (name) =>
-    name === undefined
-      ? Effect.fail(
-          new Checkpoint.CheckpointError({
-            path: run.directory,
-            message: `resume_from: the checkpoint that latest names is missing in ${run.directory}; name another checkpoint`,
-          }),
-        )
-      : Effect.succeed(name),
-  )

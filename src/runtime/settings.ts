@@ -1,11 +1,13 @@
 /** Checks the settings of a training of agents against each other and against existing folders. */
-import { Effect, FileSystem, Path } from "effect"
+import { Effect, Path } from "effect"
 import { ConfigError, type DecodeOptions } from "../config/Config.ts"
+import { namesIn } from "../config/files.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import * as Layout from "../run/Layout.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
 
-const names = { scoresPath: "runtime.scores_path", checkpointDir: "runtime.checkpoint_dir" } as const
+/** The settings that place files, which could be the files of another run. */
+const places = ["scoresPath", "checkpointDir"] as const
 
 /** Checks settings for conflicts with each other. Returns warnings about settings that have no effect. */
 export const checked = Effect.fnUntraced(function* (
@@ -13,53 +15,40 @@ export const checked = Effect.fnUntraced(function* (
   train: TaskSet | null,
   validation: TaskSet | null,
   from: DecodeOptions,
-): Effect.fn.Return<ReadonlyArray<string>, ConfigError> {
+) {
+  const refuse = (key: string, problem: string) => ConfigError.at(from, key, problem)
   const validates = (runtime.validationFreq ?? 0) > 0 || runtime.runValidationAtStart
   if (runtime.checkpointStrategy === "top_k_val" && (validation === null || !validates)) {
     const missing = validation === null ? "a validation_dataset" : "a validation_freq or run_validation_at_start"
-    return yield* ConfigError.at(
-      from,
-      "runtime.checkpoint_strategy",
-      `top_k_val keeps the best by their validations, so it needs ${missing}`,
-    )
+    const problem = `top_k_val keeps the best by their validations, so it needs ${missing}`
+    return yield* refuse("runtime.checkpoint_strategy", problem)
   }
-  for (const key of ["scoresPath", "checkpointDir"] as const) {
+  for (const key of places) {
     const path = runtime[key]
     if (path === null || !path.split("/").includes("..")) continue
-    return yield* ConfigError.at(
-      from,
-      names[key],
-      `expected an absolute path, or a relative one without .., found ${path}`,
-    )
+    return yield* refuse(`runtime.${key}`, `expected an absolute path, or a relative one without .., found ${path}`)
   }
   const size = train?.size ?? 0
   if (runtime.startEpisodeIndex > size) {
     const problem = `expected at most ${size}, the size of the training data set, found ${runtime.startEpisodeIndex}`
-    return yield* ConfigError.at(from, "runtime.start_episode_index", problem)
+    return yield* refuse("runtime.start_episode_index", problem)
   }
   if (train === null && (validation === null || !validates)) {
-    return yield* ConfigError.at(from, "train_dataset", "expected training tasks or a validation, found neither")
+    return yield* refuse("train_dataset", "expected training tasks or a validation, found neither")
   }
   return validates && validation === null ? ["validation_freq has no effect: there is no validation_dataset"] : []
 })
 
 /** Fails if a folder outside of the run's folder already has files: two runs would write into each other's files. */
-export const refuseTaken = Effect.fnUntraced(function* (
-  { runtime }: RunSettings,
-  from: DecodeOptions,
-): Effect.fn.Return<void, ConfigError, FileSystem.FileSystem | Path.Path> {
-  const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
-  const namesIn = (folder: string) => Effect.orElseSucceed(fs.readDirectory(folder), () => [])
-  const within = {
+export const refuseTaken = Effect.fnUntraced(function* ({ runtime }: RunSettings, from: DecodeOptions) {
+  const paths = yield* Path.Path
+  const folders = {
     scoresPath: paths.dirname(paths.join(Layout.scoresRoot(runtime.scoresPath), Layout.trainScores)),
     checkpointDir: runtime.checkpointDir ?? ".",
   }
-  for (const key of ["scoresPath", "checkpointDir"] as const) {
-    if (!paths.isAbsolute(within[key]) || (yield* namesIn(within[key])).length === 0) continue
-    return yield* ConfigError.at(
-      from,
-      names[key],
-      `expected an empty folder, found files of another run in ${runtime[key]}`,
-    )
+  for (const key of places) {
+    if (!paths.isAbsolute(folders[key]) || (yield* namesIn(folders[key])).length === 0) continue
+    const problem = `expected an empty folder, found files of another run in ${runtime[key]}`
+    return yield* ConfigError.at(from, `runtime.${key}`, problem)
   }
 })

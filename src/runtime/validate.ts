@@ -9,7 +9,7 @@ import type { RunEvent } from "../run/record/RunEvent.ts"
 import * as Layout from "../run/Layout.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import { outcomeOf, type ValidationOutcome } from "../run/evaluation.ts"
-import type { AgentTraining, LoopError } from "./AgentTraining.ts"
+import type { AgentTraining } from "./AgentTraining.ts"
 import type { RuntimeState } from "./RuntimeState.ts"
 
 /** A validation fails if this many first episodes (or more, with more workers) get no answer from the model. */
@@ -63,10 +63,7 @@ export const playAll = Effect.fnUntraced(function* <E>(
  * Validates a run. The score is the mean of the episodes' total scores, so long episodes count no more than short ones.
  * Failed episodes are recorded as such and left out of the mean.
  */
-export const validate = Effect.fn("effect-rl.validate")(function* (
-  training: AgentTraining,
-  state: RuntimeState,
-): Effect.fn.Return<void, LoopError, CurrentRun> {
+export const validate = Effect.fn("effect-rl.validate")(function* (training: AgentTraining, state: RuntimeState) {
   const { settings, agent, validation } = training
   if (validation === null) return
   const { files, recording } = yield* CurrentRun

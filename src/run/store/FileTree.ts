@@ -255,10 +255,7 @@ export const onDisk = Effect.fnUntraced(function* (
         }).pipe(
           // Some systems do not support links (some file systems, Windows without the privilege); readers use `latest.json`
           // then.
-          Effect.catchIf(
-            (error) => error.reason._tag === "PermissionDenied",
-            () => Effect.void,
-          ),
+          Effect.catchReason("PlatformError", "PermissionDenied", () => Effect.void),
         ),
       ),
     target: (relative) =>

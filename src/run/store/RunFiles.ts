@@ -45,9 +45,6 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
     return files
   })
 
-  const sizeNow = (file: string) =>
-    Effect.flatMap(tree.exists(file), (exists) => (exists ? tree.size(file) : Effect.succeed(0)))
-
   const hash = Effect.fnUntraced(function* (file: string, size: number) {
     const before = hashed.get(file)
     if (before?.size === size) return before
@@ -56,12 +53,16 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
     return prefix
   })
 
-  const forget = (path: string): void => {
-    for (const file of hashed.keys()) if (file === path || file.startsWith(`${path}/`)) hashed.delete(file)
-  }
+  /** Drops the hashes of a file, or of the files in a folder, if they cover more than `size` bytes. */
+  const forget = (path: string, size = -1) =>
+    Effect.sync(() => {
+      for (const [file, prefix] of hashed) {
+        if ((file === path || file.startsWith(`${path}/`)) && prefix.size > size) hashed.delete(file)
+      }
+    })
 
   const problemOf = Effect.fnUntraced(function* (file: string, size: number, digest: string | undefined) {
-    const now = yield* sizeNow(file)
+    const now = (yield* tree.exists(file)) ? yield* tree.size(file) : 0
     if (now < size) return `expected at least ${size} bytes, found ${now}`
     if (digest === undefined) return "the checkpoint has no digest of it"
     if (digest === (yield* hash(file, size)).digest) return undefined
@@ -70,22 +71,9 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
 
   return {
     ...tree,
-    write: (path, contents, how) =>
-      Effect.suspend(() => {
-        forget(path)
-        return tree.write(path, contents, how)
-      }),
-    truncate: (path, size) =>
-      Effect.suspend(() => {
-        const before = hashed.get(path)
-        if (before !== undefined && before.size > size) forget(path)
-        return tree.truncate(path, size)
-      }),
-    remove: (path) =>
-      Effect.suspend(() => {
-        forget(path)
-        return tree.remove(path)
-      }),
+    write: (path, contents, how) => Effect.andThen(forget(path), tree.write(path, contents, how)),
+    truncate: (path, size) => Effect.andThen(forget(path, size), tree.truncate(path, size)),
+    remove: (path) => Effect.andThen(forget(path), tree.remove(path)),
     placed: (places) => makeRunFiles(relocated(tree, places), identity, resumed),
     directory: tree.root,
     identity,

@@ -62,17 +62,6 @@ export interface Code extends Provenance {
   readonly diff?: string | undefined
 }
 
-export interface MemoryOptions {
-  readonly resume?: string
-  /** The files of an earlier store; none if left out. */
-  readonly files?: Map<string, Uint8Array>
-}
-
-export interface MemoryStore {
-  readonly layer: Layer.Layer<RunStore>
-  readonly files: Map<string, Uint8Array>
-}
-
 const notARun = (directory: string): RunStoreError =>
   new RunStoreError({
     path: directory,
@@ -110,17 +99,14 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
       yield* Effect.provideContext(makeFolder(path.dirname(directory)), context).pipe(failing)
       const isNew = yield* fs.makeDirectory(directory).pipe(
         Effect.as(true),
-        Effect.catchIf(
-          (error) => error.reason._tag === "AlreadyExists",
-          () => Effect.succeed(false),
-        ),
+        Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.succeed(false)),
         failing,
       )
       if (isNew) return directory
     }
   })
 
-  const known = Effect.fnUntraced(function* (directory: string) {
+  const existing = Effect.fnUntraced(function* (directory: string) {
     const isRun = fs.exists(path.join(directory, Layout.config))
     if (yield* Effect.mapError(isRun, (error) => runStoreError("resume", directory, error))) return directory
     return yield* notARun(directory)
@@ -132,7 +118,7 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
         ? unlessPlaced
         : { ...unlessPlaced, ...place, layout: "flat" }
     const { resume, owner, onOpen, readOnly = false } = options
-    const directory = yield* resume === undefined ? claim(identity, options) : known(resume)
+    const directory = yield* resume === undefined ? claim(identity, options) : existing(resume)
     // Update the index even if the run fails. A failure to update it does not fail the run.
     if (options.indexed === true) yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory, owner)))
     if (readOnly) {
@@ -203,9 +189,12 @@ export class RunStore extends Context.Service<
    * Keeps runs in memory, for tests and for programs that keep nothing. Returns the Layer, and all files by their paths. With
    * `resume`, the run of that path in `files` is resumed.
    */
-  static readonly memory = ({ files = new Map(), ...options }: MemoryOptions = {}): MemoryStore => ({
+  static readonly memory = ({
+    files = new Map<string, Uint8Array>(),
+    resume,
+  }: { readonly files?: Map<string, Uint8Array>; readonly resume?: string } = {}) => ({
     files,
-    layer: RunStore.layer(inMemory(files), { ...options, time: new Date(0) }),
+    layer: RunStore.layer(inMemory(files), { ...(resume === undefined ? {} : { resume }), time: new Date(0) }),
   })
 
   static readonly layerMemory: Layer.Layer<RunStore> = Layer.suspend(() => RunStore.memory().layer)

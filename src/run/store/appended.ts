@@ -2,7 +2,6 @@
 import { Effect, Schema, Stream } from "effect"
 import { sha256 } from "../../config/sha256.ts"
 import type { FileTree } from "./FileTree.ts"
-import type { RunStoreError } from "./RunStoreError.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /** The sizes of a run's growing files at some moment, and the digests of their content up to these sizes, both by path. */
@@ -32,7 +31,7 @@ export const hashPrefix = Effect.fnUntraced(function* (
   file: string,
   size: number,
   before: Prefix = nothing,
-): Effect.fn.Return<Prefix, RunStoreError> {
+) {
   const blocks = before.blocks.slice(0, Math.floor(size / blockSize))
   const offset = blocks.length * blockSize
   const block = new Uint8Array(Math.min(blockSize, size - offset))

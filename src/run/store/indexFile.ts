@@ -134,10 +134,6 @@ const namesIn = (fs: FileSystem.FileSystem, folder: string): Effect.Effect<Reado
 const kindOf = (fs: FileSystem.FileSystem, file: string): Effect.Effect<string | undefined> =>
   fs.readLink(file).pipe(
     Effect.as(undefined),
-    Effect.catch(() =>
-      fs.stat(file).pipe(
-        Effect.map(({ type }): string | undefined => type),
-        Effect.orElseSucceed(() => undefined),
-      ),
-    ),
+    Effect.catch(() => Effect.map(fs.stat(file), ({ type }): string | undefined => type)),
+    Effect.orElseSucceed(() => undefined),
   )

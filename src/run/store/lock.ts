@@ -1,4 +1,4 @@
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import type { FileSystem } from "effect"
 import { mostBytes, readTextFrom } from "../../config/files.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
@@ -12,11 +12,7 @@ export interface Owner {
 }
 
 /** Holds a run's lock until the scope closes, so that two processes never write one run at once. */
-export const holdLock = Effect.fnUntraced(function* (
-  fs: FileSystem.FileSystem,
-  file: string,
-  owner: Owner,
-): Effect.fn.Return<void, RunStoreError, Scope.Scope> {
+export const holdLock = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, file: string, owner: Owner) {
   const claim = fs.writeFileString(file, owner.name, { flag: "wx" })
   const readOwner = readTextFrom(fs, file, mostBytes.config)
   const takeOver = Effect.gen(function* () {
@@ -29,10 +25,7 @@ export const holdLock = Effect.fnUntraced(function* (
   })
   const acquire = claim.pipe(
     Effect.as(undefined),
-    Effect.catchIf(
-      ({ reason }) => reason._tag === "AlreadyExists",
-      () => takeOver,
-    ),
+    Effect.catchReason("PlatformError", "AlreadyExists", () => takeOver),
     Effect.mapError((error) => runStoreError("lock", file, error)),
     Effect.tap((holder) => {
       if (holder === undefined) return Effect.void

@@ -12,7 +12,7 @@
  */
 import { Array as Arr, Record as Records, Result, Schema } from "effect"
 import { display } from "../config/Config.ts"
-import { oneLine } from "../config/text.ts"
+import { oneLine, parsedJson } from "../config/text.ts"
 import { boxed as lastBox } from "../task/answers/text.ts"
 
 export const ParseResult = Schema.Union([
@@ -133,19 +133,10 @@ export const json = <S extends Schema.Codec<unknown, unknown>>(
   }
 }
 
-/** Gives the value of a text of JSON as the only element; no element if the text is not JSON. */
-const read = (text: string): ReadonlyArray<unknown> => {
-  try {
-    return [JSON.parse(text)]
-  } catch {
-    return []
-  }
-}
-
 /** Gives the value of the text if the whole text is JSON, or else the objects and arrays within it, in their order. */
 const jsonIn = (text: string): ReadonlyArray<unknown> => {
-  const all = read(text)
-  if (all.length > 0) return all
+  const all = parsedJson(text)
+  if (all !== undefined) return [all]
   const values: Array<unknown> = []
   // The search takes quadratic time for unclosed brackets, so it stops after this number of brackets.
   let left = 200
@@ -156,9 +147,9 @@ const jsonIn = (text: string): ReadonlyArray<unknown> => {
       left--
       continue
     }
-    const value = read(text.slice(at, end + 1))
-    if (value.length === 0) continue
-    values.push(...value)
+    const value = parsedJson(text.slice(at, end + 1))
+    if (value === undefined) continue
+    values.push(value)
     at = end
   }
   return values

@@ -1,7 +1,7 @@
 /** Makes memory entries, and encodes them as lines of JSON. */
 import { Effect, Schema } from "effect"
-import { display } from "../../config/Config.ts"
-import { messageOf } from "../../config/text.ts"
+import { display, isPlain } from "../../config/Config.ts"
+import { messageOf, parsedJson } from "../../config/text.ts"
 import { AgentError } from "../AgentError.ts"
 import { MemoryEntry } from "./Memory.ts"
 
@@ -16,16 +16,13 @@ const frozen = (value: unknown): unknown => {
   return value
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 /**
  * Makes an entry. An object is copied through JSON, so that a memory and its snapshot are always equal. Throws on content
  * that JSON cannot hold, such as a cycle or a bigint.
  */
 export const entry = (type: string, content: MemoryEntry["content"]): MemoryEntry => {
   const copied: unknown = typeof content === "string" ? content : frozen(JSON.parse(JSON.stringify(content)))
-  const frozenEntry = Object.freeze({ type, content: typeof copied === "string" || isRecord(copied) ? copied : {} })
+  const frozenEntry = Object.freeze({ type, content: typeof copied === "string" || isPlain(copied) ? copied : {} })
   made.add(frozenEntry)
   return frozenEntry
 }
@@ -36,11 +33,10 @@ export const entry = (type: string, content: MemoryEntry["content"]): MemoryEntr
 export const holding = (memory: string, value: MemoryEntry): Effect.Effect<MemoryEntry, AgentError> =>
   Effect.try({
     try: () => (made.has(value) ? value : entry(value.type, value.content)),
-    catch: (error) =>
-      new AgentError({
-        agent: memory,
-        message: `memory "${memory}": cannot keep a ${value.type}: ${messageOf(error)}; expected content that JSON can hold`,
-      }),
+    catch: (error) => {
+      const problem = `cannot keep a ${value.type}: ${messageOf(error)}; expected content that JSON can hold`
+      return new AgentError({ agent: memory, message: `memory "${memory}": ${problem}` })
+    },
   })
 
 /** Encodes entries as lines of JSON. */
@@ -61,21 +57,13 @@ export const fromLines = (
   if (lines.at(-1) === "") lines.pop()
   const entries: Array<MemoryEntry> = []
   for (const [index, line] of lines.entries()) {
-    const parsed = parse(line)
-    if (!isEntry(parsed.value)) {
-      const found = parsed.isJson ? display(parsed.value) : display(line)
-      const message = `${source}:${index + 1}: ${parsed.isJson ? expected : `${expected} as JSON`}, found ${found}`
-      return Effect.fail(new AgentError({ agent: memory, message }))
+    const value = parsedJson(line)
+    if (!isEntry(value)) {
+      const problem =
+        value === undefined ? `${expected} as JSON, found ${display(line)}` : `${expected}, found ${display(value)}`
+      return Effect.fail(new AgentError({ agent: memory, message: `${source}:${index + 1}: ${problem}` }))
     }
-    entries.push(entry(parsed.value.type, parsed.value.content))
+    entries.push(entry(value.type, value.content))
   }
   return Effect.succeed(entries)
-}
-
-const parse = (line: string): { readonly isJson: boolean; readonly value: unknown } => {
-  try {
-    return { isJson: true, value: JSON.parse(line) }
-  } catch {
-    return { isJson: false, value: undefined }
-  }
 }

@@ -34,7 +34,12 @@ const models = `  lm_config:
     # limits: { concurrency: 8, requests_per_minute: 300 }
     # budget: { calls: 5000 }                  # the run stops cleanly there, and can be resumed`
 
-const experiment = `# An experiment: an agent asks a language model, learns from feedback into its memory, and is validated on other tasks.
+const experiment: InitFile = {
+  file: "experiment.yaml",
+  about: "an agent with a memory that learns from feedback",
+  command: "run",
+  schema: "experiment.schema.json",
+  text: `# An experiment: an agent asks a language model, learns from feedback into its memory, and is validated on other tasks.
 #   npx effect run FILE_NAME
 
 name: codebook
@@ -88,9 +93,15 @@ output:
   save_memory_every: 20
   # Save every call with its tokens, as training data.
   save_rollouts: false
-`
+`,
+}
 
-const questions = `# Your own questions, asked one after another. The agent is told the right answers, and remembers them.
+const questions: InitFile = {
+  file: "questions.yaml",
+  about: "an agent on your own questions",
+  command: "run",
+  schema: "experiment.schema.json",
+  text: `# Your own questions, asked one after another. The agent is told the right answers, and remembers them.
 #   npx effect run FILE_NAME
 
 name: questions
@@ -135,12 +146,18 @@ runtime:
 
 output:
   results_dir: null
-`
+`,
+}
 
 /** The settings of a model, indented as part of the settings of one agent. */
 const modelsBelow = models.replace(/^/gm, "  ")
 
-const evaluation = `# An evaluation: agents play the same tasks, are scored, and are compared. They learn nothing.
+const evaluation: InitFile = {
+  file: "evaluation.yaml",
+  about: "agents compared on the same tasks",
+  command: "eval",
+  schema: "evaluation.schema.json",
+  text: `# An evaluation: agents play the same tasks, are scored, and are compared. They learn nothing.
 #   npx effect eval FILE_NAME
 
 name: capitals
@@ -185,9 +202,15 @@ compare_to: null                               # the folder of a finished evalua
 output:
   # Runs are saved in {results_dir}/{YYYYMMDD_HHMMSS}; null: in results/, where effect runs and effect ui look.
   results_dir: null
-`
+`,
+}
 
-const training = `# A training: reinforcement learning in an env. All settings are in docs/settings.md
+const training: InitFile = {
+  file: "training.yaml",
+  about: "reinforcement learning in an env",
+  command: "run",
+  schema: "config.schema.json",
+  text: `# A training: reinforcement learning in an env. All settings are in docs/settings.md
 #   npx effect run FILE_NAME
 
 name: cartpole
@@ -207,9 +230,15 @@ validation:
 
 checkpoint:
   every_steps: 10000
-`
+`,
+}
 
-const program = `// A training as a program: each part of it can be your own.
+const program: InitFile = {
+  file: "training.ts",
+  about: "reinforcement learning in an env, as a program",
+  command: "run",
+  schema: null,
+  text: `// A training as a program: each part of it can be your own.
 //   npx effect run FILE_NAME
 import { CartPole, Ppo, Train } from "effect-rl"
 
@@ -222,42 +251,7 @@ export default Train.run({
   validation: { everySteps: 10_000, episodes: 20 },
   seed: 1,
 })
-`
-
-export const files: Readonly<Record<Kind, InitFile>> = {
-  experiment: {
-    file: "experiment.yaml",
-    about: "an agent with a memory that learns from feedback",
-    command: "run",
-    schema: "experiment.schema.json",
-    text: experiment,
-  },
-  questions: {
-    file: "questions.yaml",
-    about: "an agent on your own questions",
-    command: "run",
-    schema: "experiment.schema.json",
-    text: questions,
-  },
-  evaluation: {
-    file: "evaluation.yaml",
-    about: "agents compared on the same tasks",
-    command: "eval",
-    schema: "evaluation.schema.json",
-    text: evaluation,
-  },
-  training: {
-    file: "training.yaml",
-    about: "reinforcement learning in an env",
-    command: "run",
-    schema: "config.schema.json",
-    text: training,
-  },
-  program: {
-    file: "training.ts",
-    about: "reinforcement learning in an env, as a program",
-    command: "run",
-    schema: null,
-    text: program,
-  },
+`,
 }
+
+export const files: Readonly<Record<Kind, InitFile>> = { experiment, questions, evaluation, training, program }

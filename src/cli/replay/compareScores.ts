@@ -1,3 +1,4 @@
+import { parsedJson } from "../../config/text.ts"
 import { trainScores } from "../../run/Layout.ts"
 
 /** The first value that differs between the score files of two runs. */
@@ -81,12 +82,7 @@ const differenceIn = (
 }
 
 /** Parses a line; undefined if it is missing or not a JSON object. */
-const recordIn = (line: string | undefined): Readonly<Record<string, unknown>> | undefined => {
-  if (line === undefined) return undefined
-  try {
-    const value: unknown = JSON.parse(line)
-    return typeof value === "object" && value !== null ? { ...value } : undefined
-  } catch {
-    return undefined
-  }
+const recordIn = (line = ""): Readonly<Record<string, unknown>> | undefined => {
+  const value = parsedJson(line)
+  return typeof value === "object" && value !== null ? { ...value } : undefined
 }

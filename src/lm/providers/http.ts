@@ -14,7 +14,7 @@ import {
 } from "effect/http"
 import { joined } from "../../config/bytes.ts"
 import { isPlain } from "../../config/Config.ts"
-import { oneLine } from "../../config/text.ts"
+import { oneLine, parsedJson } from "../../config/text.ts"
 import type { Completion } from "../Chat.ts"
 import { withoutKey } from "./keys.ts"
 import { LmError, lmError } from "../LmError.ts"
@@ -56,19 +56,15 @@ const messageIn = (body: unknown, depth = 0): string | undefined => {
   return undefined
 }
 
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text.replace(/<(style|script)\b[\s\S]*?<\/\1>|<[^>]*>/gi, " ").replace(/[^\S\n]+/g, " ")
-  }
-}
+const withoutTags = (text: string): string =>
+  text.replace(/<(style|script)\b[\s\S]*?<\/\1>|<[^>]*>/gi, " ").replace(/[^\S\n]+/g, " ")
 
 const codeOf = (body: unknown): unknown => (isPlain(body) && isPlain(body.error) ? body.error.code : undefined)
 
 /** Gives the error for a response whose status is not 2xx. */
 const refusal = (server: Server, status: number, text: string, retryAfter?: number, url = server.baseUrl): LmError => {
-  const body = parsed(text)
+  const json = parsedJson(text)
+  const body = json === undefined ? withoutTags(text) : json
   const message = clip(server, (messageIn(body) ?? "").trim())
   const problem = `${shown(url)} answered ${status}${message === "" ? "" : `: ${message}`}`
   if (status === 401 || status === 403) {

@@ -11,6 +11,7 @@
  * envs.episodes.clear()
  * ```
  */
+import { Struct } from "effect"
 import type { BatchEnv, Snapshot } from "./BatchEnv.ts"
 import { markResets, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 
@@ -61,8 +62,14 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
       running[index] += batch.rewards[index]
       lengths[index]++
       if ((batch.terminated[index] | batch.truncated[index]) === 0) continue
-      const { terminated, truncated } = batch
-      log.add(index, numbers[index], running[index], lengths[index], steps[0], terminated[index], truncated[index])
+      const at = log.next()
+      log.envs[at] = index
+      log.episodes[at] = numbers[index]
+      log.returns[at] = running[index]
+      log.lengths[at] = lengths[index]
+      log.steps[at] = steps[0]
+      log.terminated[at] = batch.terminated[index]
+      log.truncated[at] = batch.truncated[index]
       numbers[index]++
       forget(index)
     }
@@ -96,78 +103,32 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
   }
 }
 
+const columnsOf = (capacity: number) => ({
+  envs: new Int32Array(capacity),
+  episodes: new Int32Array(capacity),
+  returns: new Float64Array(capacity),
+  lengths: new Int32Array(capacity),
+  steps: new Float64Array(capacity),
+  terminated: new Uint8Array(capacity),
+  truncated: new Uint8Array(capacity),
+})
+
 const makeLog = (initial: number) => {
-  let capacity = Math.max(initial, 16)
-  let length = 0
-  let envs = new Int32Array(capacity)
-  let episodes = new Int32Array(capacity)
-  let returns = new Float64Array(capacity)
-  let lengths = new Int32Array(capacity)
-  let steps = new Float64Array(capacity)
-  let terminated = new Uint8Array(capacity)
-  let truncated = new Uint8Array(capacity)
-
-  const grow = (): void => {
-    capacity *= 2
-    const longer = <A extends Int32Array | Float64Array | Uint8Array>(array: A, into: A): A => {
-      into.set(array)
-      return into
-    }
-    envs = longer(envs, new Int32Array(capacity))
-    episodes = longer(episodes, new Int32Array(capacity))
-    returns = longer(returns, new Float64Array(capacity))
-    lengths = longer(lengths, new Int32Array(capacity))
-    steps = longer(steps, new Float64Array(capacity))
-    terminated = longer(terminated, new Uint8Array(capacity))
-    truncated = longer(truncated, new Uint8Array(capacity))
-  }
-
-  return {
-    get length() {
-      return length
-    },
-    get envs() {
-      return envs
-    },
-    get episodes() {
-      return episodes
-    },
-    get returns() {
-      return returns
-    },
-    get lengths() {
-      return lengths
-    },
-    get steps() {
-      return steps
-    },
-    get terminated() {
-      return terminated
-    },
-    get truncated() {
-      return truncated
-    },
-    add: (
-      env: number,
-      episode: number,
-      total: number,
-      stepsTaken: number,
-      step: number,
-      isTerminated: number,
-      isTruncated: number,
-    ): void => {
-      if (length === capacity) grow()
-      envs[length] = env
-      episodes[length] = episode
-      returns[length] = total
-      lengths[length] = stepsTaken
-      steps[length] = step
-      terminated[length] = isTerminated
-      truncated[length] = isTruncated
-      length++
+  const log = {
+    length: 0,
+    ...columnsOf(Math.max(initial, 16)),
+    /** Returns the place of a new episode, for which there is room. */
+    next: (): number => {
+      if (log.length === log.envs.length) {
+        const longer = columnsOf(2 * log.length)
+        for (const key of Struct.keys(longer)) longer[key].set(log[key])
+        Object.assign(log, longer)
+      }
+      return log.length++
     },
     clear: (): void => {
-      length = 0
+      log.length = 0
     },
   }
+  return log
 }

@@ -99,8 +99,7 @@ const playOne = (
 
   for (let step = 1; step <= Math.min(steps, env.maxSteps ?? Infinity); step++) {
     const where = `step ${step} of episode ${episode}`
-    const action =
-      env.actionSpace._tag === "Discrete" ? sample(env.actionSpace, actions) : sample(env.actionSpace, actions)
+    const action = sample(env.actionSpace, actions)
     const random = () => chance().child("step", step)
     const before = saved(state, where)
     const next = env.step(state, action, random())

@@ -52,10 +52,8 @@ const isContinuous = (env: Env): env is Env<unknown, Box> => env.actionSpace._ta
 
 const continuous = (env: Env): Env<unknown, Box> => {
   if (isContinuous(env)) return env
-  throw new EnvError({
-    env: env.id,
-    message: `expected an env with continuous actions; those of ${env.id} are discrete`,
-  })
+  const message = `expected an env with continuous actions; those of ${env.id} are discrete`
+  throw new EnvError({ env: env.id, message })
 }
 
 const makers: Readonly<Record<string, Maker>> = {

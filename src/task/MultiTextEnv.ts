@@ -27,12 +27,12 @@
  * ```
  */
 import { Effect } from "effect"
-import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
+import type { ToolCall } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
-import { guardOf, noTool, type OrEffect, notJson } from "./guard.ts"
+import { guardOf, lifeOf, notJson, type OrEffect } from "./guard.ts"
 import type { Feedback } from "./Feedback.ts"
-import type { CallResult } from "./TextEnv.ts"
+import type { CallResult, TextEnv, TextStep } from "./TextEnv.ts"
 
 /** A value for each of some players, by the player's name. */
 export type ByPlayer<A> = Readonly<Record<string, A>>
@@ -48,14 +48,9 @@ export interface Scene {
   readonly observations: ByPlayer<string | null>
 }
 
-export interface MultiTextStep extends Scene {
+export interface MultiTextStep extends Scene, Omit<TextStep, "observation" | "feedback"> {
   /** The feedback for the players that acted, and for other players whose score changed in this step. */
   readonly feedback: ByPlayer<Feedback>
-  /** Whether the task has ended, for all players. */
-  readonly terminated: boolean
-  /** Whether the env itself cut the episode off, for all players; false by default. */
-  readonly truncated?: boolean
-  readonly info?: Readonly<Record<string, unknown>>
 }
 
 /** An episode in progress. */
@@ -66,28 +61,16 @@ export interface MultiTextEpisode extends Scene {
   readonly call?: (player: string, call: ToolCall) => Effect.Effect<CallResult, EnvError>
 }
 
-/** A task for several players. */
-export interface MultiTextEnv {
-  readonly id: string
-  readonly type: string
-  readonly metadata: Readonly<Record<string, unknown>>
+/** A task for several players. Its end is the end for all of them. */
+export interface MultiTextEnv extends Omit<TextEnv, "begin"> {
   /** The names of the players, in order. */
   readonly players: ReadonlyArray<string>
-  /** Truncates episodes at this many steps, unless a lower limit is set from outside. */
-  readonly maxSteps?: number
-  /** The tools that players can call between steps; none by default. */
-  readonly tools?: ReadonlyArray<ToolSpec>
   /** Begins an episode. The stream is its only source of chance: the same stream and actions give the same episode. */
   readonly begin: (random: Stream) => Effect.Effect<MultiTextEpisode, EnvError>
 }
 
-export interface MultiTextRules<State> {
-  readonly id: string
-  readonly type: string
-  readonly metadata?: Readonly<Record<string, unknown>>
-  readonly players: ReadonlyArray<string>
-  readonly maxSteps?: number
-  readonly tools?: ReadonlyArray<ToolSpec>
+export interface MultiTextRules<State>
+  extends Omit<MultiTextEnv, "metadata" | "begin">, Partial<Pick<MultiTextEnv, "metadata">> {
   readonly begin: (random: Stream) => OrEffect<Scene & { readonly state: State }>
   /** Takes one action of each player to move. `random` is the random stream of this step. */
   readonly step: (
@@ -109,7 +92,7 @@ const quoted = (names: ReadonlyArray<string>): string =>
 
 /** Makes an env from its rules. An exception in them, or an inconsistent step, is an `EnvError`. */
 export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
-  const { id, type, metadata = {}, players, maxSteps, tools = [] } = rules
+  const { id, type, metadata = {}, players, maxSteps, tools = [], call: answer } = rules
   const guard = guardOf(id)
 
   /** Checks a step; returns a description of the problem, or undefined if there is none. */
@@ -128,60 +111,38 @@ export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
   }
 
   const episode = (first: Scene & { readonly state: State }, random: Stream): MultiTextEpisode => {
-    let { state, toMove } = first
-    let steps = 0
-    let calls = 0
-    let over = false
+    const life = lifeOf(guard, tools, first.state, random)
+    let { toMove } = first
     return {
       toMove,
       observations: first.observations,
       step: (actions) =>
-        Effect.suspend(() => {
-          if (over) return Effect.fail(guard.wrong(steps, "was stepped after its episode was over"))
-          const acting = Object.keys(actions)
-          if (acting.length !== toMove.length || toMove.some((name) => !Object.hasOwn(actions, name))) {
-            const message = `expected actions of ${quoted(toMove)}, found those of ${quoted(acting)}`
-            return Effect.fail(guard.wrong(steps, message))
-          }
-          const number = steps + 1
-          const stepped = guard.run(number, `step ${number}`, () =>
-            rules.step(state, actions, random.child("step", number)),
-          )
-          return Effect.flatMap(stepped, (result) => {
-            const ends = result.terminated || result.truncated === true
-            const informed = Object.keys(result.feedback)
-            const odd = informed.find((name) => !Number.isFinite(result.feedback[name].score))
-            const wrong =
+        life.step(
+          (state, chance, steps) => {
+            const acting = Object.keys(actions)
+            return acting.length === toMove.length && toMove.every((name) => Object.hasOwn(actions, name))
+              ? rules.step(state, actions, chance)
+              : Effect.fail(
+                  guard.wrong(steps, `expected actions of ${quoted(toMove)}, found those of ${quoted(acting)}`),
+                )
+          },
+          (result, number) => {
+            const { feedback } = result
+            const informed = Object.keys(feedback)
+            const odd = informed.find((name) => !Number.isFinite(feedback[name].score))
+            const inconsistent =
               odd === undefined
-                ? problem(result, informed, ends)
-                : `gave "${odd}" the score ${result.feedback[odd].score}; expected a finite number`
-            if (wrong !== undefined) return Effect.fail(guard.wrong(number, `at step ${number} ${wrong}`))
-            const unfit = notJson([result.info, informed.map((name) => result.feedback[name].extra)])
-            if (unfit !== undefined) {
-              return Effect.fail(guard.wrong(number, `gave an info or extra feedback at step ${number}: ${unfit}`))
-            }
-            ;({ state, toMove } = result)
-            steps = number
-            over = ends
+                ? problem(result, informed, result.terminated || result.truncated === true)
+                : `gave "${odd}" the score ${feedback[odd].score}; expected a finite number`
+            const extras = informed.map((name) => feedback[name].extra)
+            const wrong =
+              inconsistent === undefined ? notJson([result.info, extras], number) : `at step ${number} ${inconsistent}`
+            if (wrong !== undefined) return Effect.fail(guard.wrong(number, wrong))
+            ;({ toMove } = result)
             return Effect.succeed(result)
-          })
-        }),
-      call: (player, call) =>
-        Effect.suspend(() => {
-          if (over) return Effect.fail(guard.wrong(steps, "was called after its episode was over"))
-          const { call: answer } = rules
-          if (answer === undefined || !tools.some(({ name }) => name === call.name)) {
-            return Effect.succeed(noTool(tools, call.name))
-          }
-          const number = ++calls
-          const called = guard.run(steps, `call ${number} (of ${call.name})`, () =>
-            answer(state, player, call, random.child("call", number)),
-          )
-          return Effect.map(called, ({ state: after, ...result }) => {
-            state = after
-            return result
-          })
-        }),
+          },
+        ),
+      call: (player, call) => life.call(call, answer && ((state, chance) => answer(state, player, call, chance))),
     }
   }
 

@@ -24,7 +24,7 @@ import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import { type Feedback, type FeedbackInput, readFeedback } from "./Feedback.ts"
-import { guardOf, noTool, type OrEffect, notJson } from "./guard.ts"
+import { guardOf, lifeOf, notJson, type OrEffect } from "./guard.ts"
 
 /** The result of a step. */
 export interface TextStep {
@@ -72,12 +72,7 @@ export interface StepInput extends Omit<TextStep, "feedback"> {
   readonly feedback: FeedbackInput
 }
 
-export interface TextRules<State> {
-  readonly id: string
-  readonly type: string
-  readonly metadata?: Readonly<Record<string, unknown>>
-  readonly maxSteps?: number
-  readonly tools?: ReadonlyArray<ToolSpec>
+export interface TextRules<State> extends Omit<TextEnv, "metadata" | "begin">, Partial<Pick<TextEnv, "metadata">> {
   readonly begin: (random: Stream) => OrEffect<{ readonly state: State; readonly observation: string }>
   /** Takes an action. `random` is the random stream of this step. */
   readonly step: (state: State, action: string, random: Stream) => OrEffect<StepInput & { readonly state: State }>
@@ -90,56 +85,28 @@ export interface TextRules<State> {
  * `EnvError`.
  */
 export const make = <State>(rules: TextRules<State>): TextEnv => {
-  const { id, type, metadata = {}, maxSteps, tools = [] } = rules
-  const { wrong, run: guarded } = guardOf(id)
+  const { id, type, metadata = {}, maxSteps, tools = [], call: answer } = rules
+  const guard = guardOf(id)
 
   const episode = (first: State, observation: string, random: Stream): TextEpisode => {
-    let state = first
-    let steps = 0
-    let calls = 0
-    let over = false
+    const life = lifeOf(guard, tools, first, random)
     return {
       observation,
       step: (action) =>
-        Effect.suspend(() => {
-          if (over) return Effect.fail(wrong(steps, "was stepped after its episode was over"))
-          const number = steps + 1
-          const stepped = guarded(number, `step ${number}`, () =>
-            rules.step(state, action, random.child("step", number)),
-          )
-          return Effect.flatMap(stepped, ({ state: next, feedback: raw, ...result }) =>
-            Effect.flatMap(readFeedback(type, raw), (feedback) => {
-              const { score } = feedback
-              if (!Number.isFinite(score)) {
-                return Effect.fail(wrong(number, `gave the score ${score} at step ${number}; expected a finite number`))
-              }
-              const unfit = notJson([result.info, feedback.extra])
-              if (unfit !== undefined) {
-                return Effect.fail(wrong(number, `gave an info or extra feedback at step ${number}: ${unfit}`))
-              }
-              state = next
-              steps = number
-              over = result.terminated || result.truncated === true
-              return Effect.succeed({ ...result, feedback })
+        life.step(
+          (state, chance) => rules.step(state, action, chance),
+          (result, number) =>
+            Effect.flatMap(readFeedback(type, result.feedback), (feedback) => {
+              const { score, extra } = feedback
+              const wrong = Number.isFinite(score)
+                ? notJson([result.info, extra], number)
+                : `gave the score ${score} at step ${number}; expected a finite number`
+              if (wrong !== undefined) return Effect.fail(guard.wrong(number, wrong))
+              const { state: _, ...step } = result
+              return Effect.succeed({ ...step, feedback })
             }),
-          )
-        }),
-      call: (call) =>
-        Effect.suspend(() => {
-          if (over) return Effect.fail(wrong(steps, "was called after its episode was over"))
-          const { call: answer } = rules
-          if (answer === undefined || !tools.some(({ name }) => name === call.name)) {
-            return Effect.succeed(noTool(tools, call.name))
-          }
-          const number = ++calls
-          const called = guarded(steps, `call ${number} (of ${call.name})`, () =>
-            answer(state, call, random.child("call", number)),
-          )
-          return Effect.map(called, ({ state: next, ...result }) => {
-            state = next
-            return result
-          })
-        }),
+        ),
+      call: (call) => life.call(call, answer && ((state, chance) => answer(state, call, chance))),
     }
   }
 
@@ -151,7 +118,7 @@ export const make = <State>(rules: TextRules<State>): TextEnv => {
     ...(tools.length === 0 ? {} : { tools }),
     begin: (random) =>
       Effect.map(
-        guarded(0, "its beginning", () => rules.begin(random.child("begin"))),
+        guard.run(0, "its beginning", () => rules.begin(random.child("begin"))),
         ({ state, observation }) => episode(state, observation, random),
       ),
   }

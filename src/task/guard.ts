@@ -1,8 +1,10 @@
-/** Checks the functions that the author of an env writes. `TextEnv` and `MultiTextEnv` use it. */
+/** Runs and checks the functions that the author of an env writes. `TextEnv` and `MultiTextEnv` use it. */
 import { Effect } from "effect"
 import { messageOf } from "../config/text.ts"
-import type { ToolSpec } from "../lm/Chat.ts"
+import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
+import type { Stream } from "../rng/Rng.ts"
 import { EnvError } from "../env/EnvError.ts"
+import type { CallResult, TextStep } from "./TextEnv.ts"
 
 /** The result of a function that the author of an env writes: a value, or an Effect of it. */
 export type OrEffect<A> = A | Effect.Effect<A, EnvError>
@@ -17,21 +19,16 @@ interface Guard {
   readonly run: <A>(step: number, where: string, run: () => OrEffect<A>) => Effect.Effect<A, EnvError>
 }
 
-/** Returns the result for the call of a tool that does not exist. */
-export const noTool = (tools: ReadonlyArray<ToolSpec>, called: string) => {
-  const available = tools.length === 0 ? "" : `; there are ${tools.map(({ name }) => name).join(", ")}`
-  return { content: `There is no tool "${called}"${available}.`, isError: true }
-}
-
 /**
- * Returns the reason why a value cannot be saved as JSON, such as a bigint or a cycle; undefined if it can be saved.
+ * Returns the problem with a step whose info or extra feedback cannot be saved as JSON, such as a bigint or a cycle;
+ * undefined if it can be saved.
  */
-export const notJson = (value: unknown): string | undefined => {
+export const notJson = (value: unknown, step: number): string | undefined => {
   try {
     JSON.stringify(value)
     return undefined
   } catch (error) {
-    return `${messageOf(error)}; expected values that JSON can hold`
+    return `gave an info or extra feedback at step ${step}: ${messageOf(error)}; expected values that JSON can hold`
   }
 }
 
@@ -59,5 +56,52 @@ export const guardOf = (id: string): Guard => {
         }
       })
     },
+  }
+}
+
+/** Keeps the state of an episode, counts its steps and calls, and refuses both after its end. */
+export const lifeOf = <State>({ wrong, run }: Guard, tools: ReadonlyArray<ToolSpec>, first: State, random: Stream) => {
+  let state = first
+  let steps = 0
+  let calls = 0
+  let over = false
+  return {
+    /** Takes a step by the author's rule. The step counts if `check`, which gets its result and its number, succeeds. */
+    step: <Result extends Pick<TextStep, "terminated" | "truncated"> & { readonly state: State }, A>(
+      rule: (state: State, random: Stream, steps: number) => OrEffect<Result>,
+      check: (result: Result, number: number) => Effect.Effect<A, EnvError>,
+    ): Effect.Effect<A, EnvError> =>
+      Effect.suspend(() => {
+        if (over) return Effect.fail(wrong(steps, "was stepped after its episode was over"))
+        const number = steps + 1
+        const stepped = run(number, `step ${number}`, () => rule(state, random.child("step", number), steps))
+        return Effect.flatMap(stepped, (result) =>
+          Effect.map(check(result, number), (checked) => {
+            state = result.state
+            steps = number
+            over = result.terminated || result.truncated === true
+            return checked
+          }),
+        )
+      }),
+    /** Answers the call of a tool by the author's rule. The call of a tool that doesn't exist gives an error result. */
+    call: (
+      { name: called }: ToolCall,
+      answer: ((state: State, random: Stream) => OrEffect<CallResult & { readonly state: State }>) | undefined,
+    ): Effect.Effect<CallResult, EnvError> =>
+      Effect.suspend(() => {
+        if (over) return Effect.fail(wrong(steps, "was called after its episode was over"))
+        const names = tools.map(({ name }) => name)
+        if (answer === undefined || !names.includes(called)) {
+          const available = names.length === 0 ? "" : `; there are ${names.join(", ")}`
+          return Effect.succeed({ content: `There is no tool "${called}"${available}.`, isError: true })
+        }
+        const number = ++calls
+        const answered = run(steps, `call ${number} (of ${called})`, () => answer(state, random.child("call", number)))
+        return Effect.map(answered, ({ state: next, ...result }) => {
+          state = next
+          return result
+        })
+      }),
   }
 }

@@ -52,9 +52,12 @@ const encodeObject = (value: object, path: string, above: Set<object>): Json => 
 
 const encodeInside = (value: object, path: string, above: Set<object>): Json => {
   if (Array.isArray(value)) return Array.from(value, (item, index) => encode(item, `${path}[${index}]`, above))
-  const kind = kindOf(value)
-  if (kind !== undefined) {
-    return { [mark]: kind, value: Array.from(typedArrays[kind].read(value), (item) => encode(item, path, above)) }
+  if (ArrayBuffer.isView(value)) {
+    const kind = value.constructor.name
+    const constructor = typedArrays[kind]
+    if (constructor !== undefined && value instanceof constructor) {
+      return { [mark]: kind, value: Array.from(value, (item) => encode(item, path, above)) }
+    }
   }
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype !== Object.prototype && prototype !== null) throw new NotPlain(path, instanceName(value))
@@ -79,36 +82,20 @@ const decodeMarked = (tag: string, value: unknown): unknown => {
   const items: ReadonlyArray<unknown> = Array.isArray(value) ? value : []
   if (tag === "object")
     return Object.fromEntries(items.map((entry) => (Array.isArray(entry) ? [entry[0], decode(entry[1])] : [])))
-  if (isKind(tag)) return typedArrays[tag].write(items.map(decode).map(Number))
-  return Number(tag)
+  const constructor = typedArrays[tag]
+  return constructor === undefined ? Number(tag) : new constructor(items.map(decode).map(Number))
 }
 
-const typed = <A extends Iterable<number>>(constructor: { new (items: ReadonlyArray<number>): A }) => ({
-  is: (value: object): boolean => value instanceof constructor,
-  read: (value: object): Iterable<number> => (value instanceof constructor ? value : []),
-  write: (items: ReadonlyArray<number>): A => new constructor(items),
-})
-
-const typedArrays = {
-  Float64Array: typed(Float64Array),
-  Float32Array: typed(Float32Array),
-  Int32Array: typed(Int32Array),
-  Uint32Array: typed(Uint32Array),
-  Int16Array: typed(Int16Array),
-  Uint16Array: typed(Uint16Array),
-  Int8Array: typed(Int8Array),
-  Uint8Array: typed(Uint8Array),
-  Uint8ClampedArray: typed(Uint8ClampedArray),
-}
-
-type Kind = keyof typeof typedArrays
-
-const isKind = (tag: string): tag is Kind => Object.hasOwn(typedArrays, tag)
-
-const kindOf = (value: object): Kind | undefined => {
-  if (!ArrayBuffer.isView(value)) return undefined
-  const name = value.constructor.name
-  return isKind(name) && typedArrays[name].is(value) ? name : undefined
+const typedArrays: Readonly<Record<string, (new (numbers: ReadonlyArray<number>) => Iterable<number>) | undefined>> = {
+  Float64Array,
+  Float32Array,
+  Int32Array,
+  Uint32Array,
+  Int16Array,
+  Uint16Array,
+  Int8Array,
+  Uint8Array,
+  Uint8ClampedArray,
 }
 
 const instanceName = (value: object): string => {

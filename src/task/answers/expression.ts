@@ -14,11 +14,6 @@ import { bare } from "./number.ts"
 type Variables = ReadonlyMap<string, number>
 type Expression = (variables: Variables) => number
 
-interface Parsed {
-  readonly names: ReadonlySet<string>
-  readonly value: Expression
-}
-
 /** The largest number of characters in an expression. Longer texts are not parsed, so that parsing is always fast. */
 const mostCharacters = 2000
 const mostDepth = 100
@@ -42,6 +37,16 @@ const functions: Readonly<Record<string, (value: number) => number>> = {
   ceil: Math.ceil,
 }
 const constants: Readonly<Record<string, number>> = { pi: Math.PI, e: Math.E }
+const operators: Readonly<Record<string, (left: number, right: number) => number>> = {
+  "+": (left, right) => left + right,
+  "-": (left, right) => left - right,
+  "*": (left, right) => left * right,
+  "/": (left, right) => left / right,
+}
+const applied = (sign: string, left: Expression, right: Expression): Expression => {
+  const operator = operators[sign]
+  return (at) => operator(left(at), right(at))
+}
 const greek = "alpha|beta|gamma|delta|epsilon|theta|lambda|mu|phi|psi|omega|rho|sigma|tau"
 const words = new RegExp(`^(?:${[...Object.keys(functions), "frac", "pi", greek].join("|")})`)
 
@@ -112,23 +117,21 @@ class Reader {
   }
 
   #take(wanted: string): boolean {
-    if (this.#peek() !== wanted) return false
-    this.#at++
-    return true
+    return this.#takeOf(wanted) !== undefined
+  }
+
+  /** Takes the next token if it is one of the signs. */
+  #takeOf(...signs: ReadonlyArray<string>): string | undefined {
+    const sign = signs.find((candidate) => candidate === this.#peek())
+    if (sign !== undefined) this.#at++
+    return sign
   }
 
   #sum(): Expression {
     if (++this.#depth > mostDepth) throw new Unreadable()
     let value = this.#product()
-    for (;;) {
-      const left = value
-      if (this.#take("+")) {
-        const right = this.#product()
-        value = (at) => left(at) + right(at)
-      } else if (this.#take("-")) {
-        const right = this.#product()
-        value = (at) => left(at) - right(at)
-      } else break
+    for (let sign = this.#takeOf("+", "-"); sign !== undefined; sign = this.#takeOf("+", "-")) {
+      value = applied(sign, value, this.#product())
     }
     this.#depth--
     return value
@@ -137,17 +140,10 @@ class Reader {
   #product(): Expression {
     let value = this.#signed()
     for (;;) {
-      const left = value
-      if (this.#take("*")) {
-        const right = this.#signed()
-        value = (at) => left(at) * right(at)
-      } else if (this.#take("/")) {
-        const right = this.#signed()
-        value = (at) => left(at) / right(at)
-      } else if (this.#begins()) {
-        const right = this.#power()
-        value = (at) => left(at) * right(at)
-      } else return value
+      const sign = this.#takeOf("*", "/")
+      if (sign !== undefined) value = applied(sign, value, this.#signed())
+      else if (this.#begins()) value = applied("*", value, this.#power())
+      else return value
     }
   }
 
@@ -195,16 +191,9 @@ class Reader {
       return () => number
     }
     if (!/^[A-Za-z]/.test(next)) throw new Unreadable()
-    if (next === "frac") {
-      const above = this.#atom()
-      const below = this.#atom()
-      return (at) => above(at) / below(at)
-    }
+    if (next === "frac") return applied("/", this.#atom(), this.#atom())
     if (Object.hasOwn(functions, next)) return this.#applied(next)
-    if (Object.hasOwn(constants, next)) {
-      const constant = constants[next]
-      return () => constant
-    }
+    if (Object.hasOwn(constants, next)) return () => constants[next]
     const name = this.#take("_") ? `${next}_${this.#subscript()}` : next
     this.names.add(name)
     return (at) => at.get(name) ?? Number.NaN
@@ -240,7 +229,7 @@ class Reader {
 /** Returns the right side of an equation: the part after `y =` or `f(x) =`. */
 const rightSide = (text: string): string => text.replace(/^\s*\\?[A-Za-z]+\s*(?:\([A-Za-z, ]*\))?\s*=(?!=)/, "")
 
-const parse = (text: string): Parsed | undefined => {
+const parse = (text: string): { readonly names: ReadonlySet<string>; readonly value: Expression } | undefined => {
   if (text.length > mostCharacters) return undefined
   const tokens = tokensOf(rightSide(text))
   if (tokens === undefined || tokens.length === 0) return undefined

@@ -54,25 +54,22 @@ const within = (text: string, open: string): string | undefined => {
   return undefined
 }
 
-const all = (texts: ReadonlyArray<string> | undefined): ReadonlyArray<Value> | undefined => {
-  const values = texts?.map(valueOf)
-  const complete = values?.filter((value) => value !== undefined)
-  return complete !== undefined && complete.length === values?.length ? complete : undefined
+/** Returns the items if none is missing. */
+const complete = <A>(items: ReadonlyArray<A | undefined> = [undefined]): ReadonlyArray<A> | undefined => {
+  const present = items.filter((item) => item !== undefined)
+  return present.length === items.length ? present : undefined
 }
 
-const number = (value: number): Value => ({ _tag: "Number", value })
+const all = (texts: ReadonlyArray<string> | undefined): ReadonlyArray<Value> | undefined =>
+  complete(texts?.map(valueOf))
 
 /** Parses LaTeX's matrix environments. */
 const latexMatrix = (text: string): Value | undefined => {
   const inner = /^\\begin\{([pbvB]?matrix|array)\}(?:\{[clr| ]*\})?([\s\S]*)\\end\{\1\}$/.exec(text)?.[2]
   if (inner === undefined) return undefined
-  const rows = inner
-    .replace(/\\\\\s*$/, "")
-    .split(/\\\\(?:\[[^\]]*\])?/)
-    .map((row) => all(row.split("&")))
-  const complete = rows.filter((row) => row !== undefined)
-  if (complete.length < rows.length) return undefined
-  return { _tag: "Tuple", items: complete.map((items) => ({ _tag: "Tuple", items })) }
+  const rows = inner.replace(/\\\\\s*$/, "").split(/\\\\(?:\[[^\]]*\])?/)
+  const items = complete(rows.map((row) => all(row.split("&"))))
+  return items && { _tag: "Tuple", items: items.map((row) => ({ _tag: "Tuple", items: row })) }
 }
 
 /**
@@ -115,7 +112,7 @@ const valueOf = (source: string): Value | undefined => {
   }
   if (/^\\(?:emptyset|varnothing)$|^∅$/.test(text)) return { _tag: "Set", items: [] }
   const value = numberOf(text) ?? constantOf(text)
-  return value === undefined ? undefined : number(value)
+  return value === undefined ? undefined : { _tag: "Number", value }
 }
 
 const isMatrix = (value: Value): boolean =>
@@ -165,7 +162,7 @@ const lastGroup = (text: string): string | undefined => {
 }
 
 /** Reads a value of one kind. A tuple or a set may be written without brackets. */
-const read = (text: string, kind: "Number" | "Tuple" | "Set" | "Matrix"): Value | undefined => {
+const read = (text: string, kind: Kind): Value | undefined => {
   const value = valueOf(text.replace(/^\s*\\?[A-Za-z]\s*=/, ""))
   if (kind === "Matrix") return value !== undefined && isMatrix(value) ? value : undefined
   if (kind === "Number") return value?._tag === "Number" ? value : undefined
@@ -185,8 +182,7 @@ export interface MathOptions {
   readonly expectBoxed: boolean
 }
 
-const what = { Number: "number", Tuple: "tuple", Set: "set", Matrix: "matrix" } as const
-type Kind = keyof typeof what
+type Kind = Value["_tag"] | "Matrix"
 
 /** Determines the kind of a target from its form. */
 const kindOf = (target: string): Kind | undefined => {
@@ -210,7 +206,7 @@ const valueIn = (answer: string, kind: Kind, expectBoxed: boolean): Value | unde
   if (whole !== undefined || expectBoxed) return whole
   if (kind === "Number") {
     const last = lastNumber(bare(proper))
-    return last === undefined ? undefined : number(last)
+    return last === undefined ? undefined : { _tag: "Number", value: last }
   }
   const group = lastGroup(proper)
   return group === undefined ? undefined : read(group, kind)
@@ -226,7 +222,7 @@ const against = (answer: string, target: string, { mode, tolerance, expectBoxed 
   if (kind === undefined) return exact(answer, { targets: [target] }).score === 1
   const [a, b] = [valueIn(answer, kind, expectBoxed), read(wanted, kind)]
   if (b === undefined) return false
-  return a === undefined ? `there is no ${what[kind]} in it` : same(a, b, tolerance)
+  return a === undefined ? `there is no ${kind.toLowerCase()} in it` : same(a, b, tolerance)
 }
 
 /** Makes a scorer of mathematical answers; `auto` takes the kind from the target. */

@@ -6,7 +6,7 @@ import { sha256 } from "../../config/sha256.ts"
 import { type OpenContext, type Opening, orderFields, orderOf, placeOf } from "../DatasetKind.ts"
 import { DatasetError, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
-import { template, type FieldNames, type Template } from "./question.ts"
+import { template, type Template } from "./question.ts"
 import { ofFile, ofItems } from "./Records.ts"
 import { utf8 } from "../../config/utf8.ts"
 
@@ -50,19 +50,7 @@ export const recordFields = (defaults: {
   ...orderFields,
 })
 
-interface RecordConfig extends FieldNames {
-  readonly type: string
-  readonly datasetPath: string | null
-  readonly items: ReadonlyArray<Plain> | null
-  readonly hfDataset: string | null
-  readonly hfSubset: string | null
-  readonly split: string
-  readonly instructionTemplate: string | null
-  readonly maxSamples: number | null
-  readonly shuffle: boolean
-  readonly seed: number
-  readonly verbose: boolean
-}
+type RecordConfig = Schema.Struct<ReturnType<typeof recordFields>>["Type"] & { readonly type: string }
 
 /**
  * Makes the task of a record, or returns a description of the problem. While a data set is opened, it is called once
@@ -72,8 +60,7 @@ type TaskOf = (fields: Plain, index: number) => TextEnv | string
 
 /** Returns the template of a config; by default, the question itself. */
 export const templateOf = (config: RecordConfig, { from }: OpenContext) => {
-  const made =
-    config.instructionTemplate === null ? (question: string) => question : template(config.instructionTemplate)
+  const made = template(config.instructionTemplate ?? "{question}")
   return typeof made === "function"
     ? Effect.succeed<Template>(made)
     : Effect.fail(ConfigError.at(from, "instructionTemplate", made.problem))
@@ -105,8 +92,9 @@ export const open = (
       return typeof made === "string" ? made : undefined
     }
     if (datasetPath === null && items === null) {
-      if (hfDataset === null)
+      if (hfDataset === null) {
         return yield* ConfigError.at(from, "datasetPath", "expected a file, or items, found neither")
+      }
       const name = [hfDataset, config.hfSubset, config.split].filter((part) => part !== null).join("-")
       const file = `${name.replace(/[^\w.-]+/g, "-")}.jsonl`
       const fields = `"${config.inputField}" and "${config.targetField}"`

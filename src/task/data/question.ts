@@ -1,4 +1,5 @@
 /** Reads a question from the fields of a record. */
+import { Schema } from "effect"
 import { camelCase, display, isPlain, type Plain, snakeCase } from "../../config/Config.ts"
 import { closest } from "../../config/closest.ts"
 import type { Key } from "../answers/score.ts"
@@ -31,39 +32,33 @@ const missing = (fields: Plain, name: string, setting: string): string => {
   return `expected a field "${name}", found ${names.map((key) => `"${key}"`).join(", ") || "none"}${hint} (set ${setting} to choose another)`
 }
 
+const isMessages = Schema.is(Schema.Array(Schema.Struct({ role: Schema.String, content: Schema.String })))
+
 /**
  * Returns the text of a conversation up to its last question, without later answers. If there are several messages,
  * each begins with its role.
  */
-const textOfMessages = (messages: ReadonlyArray<unknown>): string | undefined => {
-  const turns = messages.map((message) =>
-    isPlain(message) && typeof message["role"] === "string" && typeof message["content"] === "string"
-      ? { role: message["role"], content: message["content"] }
-      : undefined,
-  )
-  const complete = turns.filter((turn) => turn !== undefined)
-  const shown = complete.slice(0, complete.findLastIndex(({ role }) => role === "user") + 1)
-  if (shown.length === 0 || complete.length < turns.length) return undefined
+const textOfMessages = (messages: unknown): string | undefined => {
+  if (!isMessages(messages)) return undefined
+  const shown = messages.slice(0, messages.findLastIndex(({ role }) => role === "user") + 1)
+  if (shown.length === 0) return undefined
   return shown.length === 1 ? shown[0].content : shown.map(({ role, content }) => `${role}: ${content}`).join("\n\n")
 }
 
 const questionOf = (value: unknown): string | undefined => {
   if (typeof value === "string") return value
   if (typeof value === "number") return String(value)
-  return Array.isArray(value) ? textOfMessages(value) : undefined
+  return textOfMessages(value)
 }
 
 const scalar = (value: unknown): string | undefined =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : undefined
 
-/** Reads the right answer of a record, or a list of right answers. */
-const targetsOf = (value: unknown): ReadonlyArray<string> | undefined => {
-  if (!Array.isArray(value)) {
-    const target = scalar(value)
-    return target === undefined ? undefined : [target]
-  }
-  const all = value.map(scalar).filter((target) => target !== undefined)
-  return all.length > 0 && all.length === value.length ? all : undefined
+/** Returns the items of a list as texts; undefined if it is no list, or one of them is neither text, number nor boolean. */
+const scalars = (value: unknown): ReadonlyArray<string> | undefined => {
+  if (!Array.isArray(value)) return undefined
+  const all = value.map(scalar).filter((item) => item !== undefined)
+  return all.length === value.length ? all : undefined
 }
 
 /**
@@ -80,9 +75,7 @@ const choicesOf = (value: unknown): ReadonlyArray<string> | undefined => {
     }
   }
   if (isPlain(value)) return choicesOf(value["text"] ?? Object.values(value))
-  if (!Array.isArray(value)) return undefined
-  const all = value.map(scalar).filter((choice) => choice !== undefined)
-  return all.length === value.length ? all : undefined
+  return scalars(value)
 }
 
 /** Reads the question of a record; returns a description of the problem if it cannot. */
@@ -97,8 +90,9 @@ export const readQuestion = (fields: Plain, names: FieldNames): AskedQuestion | 
 
   const target = fieldOf(fields, names.targetField)
   if (target === undefined) return missing(fields, names.targetField, "target_field")
-  const targets = targetsOf(target)
-  if (targets === undefined) {
+  // One right answer, or a list of them.
+  const targets = scalars(Array.isArray(target) ? target : [target])
+  if (targets === undefined || targets.length === 0) {
     return `"${names.targetField}": expected text, a number or a list of such, found ${display(target)}`
   }
 

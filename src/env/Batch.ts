@@ -60,10 +60,7 @@ const checkedCount = (env: Env, numEnvs: number): number => {
   throw invalid(env.id, `numEnvs: expected a whole number from 1, found ${numEnvs}`)
 }
 
-/**
- * Explains a Promise that an env returned: a batch runs thousands of steps between two turns of the event loop, so a step
- * cannot wait.
- */
+/** Explains a returned Promise: a batch runs thousands of steps in a turn of the event loop, so none can wait. */
 const unlessAsync = (value: unknown): string => (value instanceof Promise ? " (it must not be async)" : "")
 
 /** Holds states and streams in plain arrays, and checks every value that the env's code returns. */

@@ -19,9 +19,7 @@ export interface BatchOptions {
   readonly firstIndex: number
   /** Truncates episodes at this many steps. Default: no limit. */
   readonly maxSteps?: number | undefined
-  /**
-   * The arrays to write results to, if their lengths match. A caller can use these to share the results with other threads.
-   */
+  /** The arrays to write results to, if their lengths match, such as arrays that other threads share. */
   readonly arrays?: BatchArrays | undefined
 }
 
@@ -52,14 +50,9 @@ export interface BatchEnv {
   readonly rewards: Float32Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
-  /**
-   * The last observation of each env whose episode ended in this step, before any reset; unspecified for the others.
-   */
+  /** The last observation of each env whose episode ended in this step, before any reset; else unspecified. */
   readonly finalObservations: Float32Array
-  /**
-   * Starts episode 0 of every env. Episode k of env i draws from the stream (seed, ...path, firstIndex + i, "episode",
-   * k).
-   */
+  /** Starts episode 0 of all envs. Episode k of env i has the stream (seed, ...path, firstIndex + i, "episode", k). */
   readonly reset: (seed: number, ...path: ReadonlyArray<string | number>) => void
   /** Starts the next episode of each env whose mask is not 0, even if its current episode has not ended. */
   readonly restart: (mask: Uint8Array) => void

@@ -52,9 +52,7 @@ export const placeOf = (env: Env): Place | undefined => {
 }
 
 export interface EnvPoolService {
-  /**
-   * Makes a batch that is stepped by threads, which end with the scope. Results equal those of `Batch.make` to the bit.
-   */
+  /** Makes a batch that is stepped by threads, which end with the scope. Its results equal those of `Batch.make`. */
   readonly make: (env: Env, numEnvs: number, options: PoolOptions) => Effect.Effect<BatchEnv, EnvError, Scope.Scope>
 }
 

@@ -7,10 +7,7 @@ export interface RunningMoments {
   readonly mean: Float64Array
   /** The population variance of each column, which divides by the count. */
   readonly variance: Float64Array
-  /**
-   * The number of rows so far, as an array of one element. It starts slightly above 0, with mean 0 and variance 1, as in
-   * Gymnasium.
-   */
+  /** The number of rows so far, in an array of one element. It starts slightly above 0, as in Gymnasium. */
   readonly count: Float64Array
   /** Adds rows of `size` numbers; with a mask, only the rows whose entry is not 0. */
   readonly update: (rows: Float32Array | Float64Array, mask?: Uint8Array) => void

@@ -77,7 +77,7 @@ export const sizeOf = (space: Space): number => (space._tag === "Discrete" ? 1 :
 
 /** Tells whether a value is a member. All elements of a box must be finite and within bounds. */
 export const contains = (space: Space, value: unknown): boolean => {
-  if (space._tag === "Discrete") return isChoice(space, value)
+  if (space._tag === "Discrete") return Number.isInteger(value) && Number(value) >= 0 && Number(value) < space.n
   if (!isArrayLike(value) || value.length !== space.low.length) return false
   for (let index = 0; index < space.low.length; index++) {
     const element: unknown = value[index]
@@ -88,9 +88,6 @@ export const contains = (space: Space, value: unknown): boolean => {
   }
   return true
 }
-
-const isChoice = (space: Discrete, value: unknown): boolean =>
-  typeof value === "number" && Number.isInteger(value) && value >= 0 && value < space.n
 
 const isArrayLike = (value: unknown): value is ArrayLike<unknown> =>
   Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))

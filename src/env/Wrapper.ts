@@ -31,10 +31,7 @@ export const timeLimit = <State, A extends Space>(env: Env<State, A>, steps: num
   return again(env, { ...env, maxSteps: Math.min(steps, env.maxSteps ?? steps) }, "TimeLimit", { steps })
 }
 
-/**
- * Clips actions to the bounds of the env's action space; the wrapped env takes any finite numbers. Use it with a
- * Gaussian policy.
- */
+/** Clips actions to the bounds of the env's action space, so that a Gaussian policy can act with any finite numbers. */
 export const clipAction = <State>(env: Env<State, Box>): Env<State, Box> => {
   const { low, high, shape } = env.actionSpace
   const space = box(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, shape)
@@ -218,9 +215,7 @@ export const stickyActions = <State, A extends Space>(
   return again(env, sticky, "StickyActions", { probability })
 }
 
-/**
- * Begins each episode with 1 to `most` no-op steps. If the episode ends during these, it is reset and they continue.
- */
+/** Begins each episode with 1 to `most` no-op steps. If the episode ends during these, they go on in the next one. */
 export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: ActionOf<A>, most = 30): Env<State, A> => {
   checkWhole(env.id, most, 1, `${env.id}: noopStarts: ${most} steps`)
   if (!contains(env.actionSpace, noop))

@@ -162,24 +162,17 @@ const strays: ReadonlyArray<readonly [name: string, owner: object, key: string]>
 const watchChance = (report: (name: string) => void, body: () => void): void => {
   const putBack = strays.map(([name, owner, key]) => {
     const own = Object.getOwnPropertyDescriptor(owner, key)
-    const original: unknown = Reflect.get(owner, key)
-    Object.defineProperty(owner, key, {
-      configurable: true,
-      writable: true,
-      value:
-        typeof original === "function"
-          ? new Proxy(original, {
-              apply: (target, _self, args) => {
-                report(name)
-                return Reflect.apply(target, owner, args)
-              },
-              construct: (target, args, newTarget) => {
-                if (args.length === 0) report(name)
-                return Reflect.construct(target, args, newTarget)
-              },
-            })
-          : undefined,
+    const value = new Proxy<() => unknown>(Reflect.get(owner, key), {
+      apply: (target, _self, args) => {
+        report(name)
+        return Reflect.apply(target, owner, args)
+      },
+      construct: (target, args, newTarget) => {
+        if (args.length === 0) report(name)
+        return Reflect.construct(target, args, newTarget)
+      },
     })
+    Object.defineProperty(owner, key, { configurable: true, writable: true, value })
     return () => (own === undefined ? Reflect.deleteProperty(owner, key) : Object.defineProperty(owner, key, own))
   })
   try {

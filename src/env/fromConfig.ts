@@ -17,7 +17,7 @@ import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
 import * as Breakout from "./pixel/Breakout.ts"
 import * as Catch from "./pixel/Catch.ts"
-import { recipeOf, type EnvConfig } from "./recipe.ts"
+import { recipeOf } from "./recipe.ts"
 import type { Box } from "./Space.ts"
 import * as Wrapper from "./Wrapper.ts"
 
@@ -100,12 +100,8 @@ export const fromConfig = (config: unknown, from: DecodeOptions): Effect.Effect<
 }
 
 /** Returns the name and options of a built-in env, so that single options can be overridden. */
-export const expandedConfig = (config: unknown): unknown =>
-  typeof config === "string"
-    ? (recipeOfBuiltIn(config) ?? (Object.hasOwn(makers, config) ? { name: config } : config))
-    : config
-
-const recipeOfBuiltIn = (id: string): EnvConfig | undefined => {
-  const env = builtIn.find((candidate) => candidate.id === id)
-  return env === undefined ? undefined : recipeOf(env)
+export const expandedConfig = (config: unknown): unknown => {
+  if (typeof config !== "string") return config
+  const env = builtIn.find(({ id }) => id === config)
+  return (env && recipeOf(env)) ?? (Object.hasOwn(makers, config) ? { name: config } : config)
 }

@@ -20,15 +20,11 @@ import { make as makeText, type TextEnv } from "./TextEnv.ts"
 /** A player that acts by itself, from its observation and a random stream of its own. */
 export type Policy = (observation: string, random: Stream) => string
 
-export interface Seat {
-  readonly id: string
-  readonly type: string
-  readonly metadata?: Readonly<Record<string, unknown>>
+export interface Seat extends Pick<TextEnv, "id" | "type" | "maxSteps">, Partial<Pick<TextEnv, "metadata">> {
   /** The player that the agent plays. */
   readonly player: string
   /** Plays all other players. */
   readonly others: Policy
-  readonly maxSteps?: number
 }
 
 /** The number of moves that the other players may make in a row; with more moves, the step fails with an `EnvError`. */

@@ -67,12 +67,10 @@ export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
     Effect.flatMap(decode(kind.schema, input, context.from), (config) => kind.open(config, context)),
 })
 
-const fullKey = (from: DecodeOptions, key: string): string => [...(from.prefix ?? []), key].map(snakeCase).join(".")
-
 /** Returns the position of a key for error messages, e.g. `conf.yaml: train_dataset.items`. */
 export const placeOf = (from: DecodeOptions, key: string): string => {
-  const full = fullKey(from, key)
-  return `${sourceOf(from, full)}: ${full}`
+  const fullKey = [...(from.prefix ?? []), key].map(snakeCase).join(".")
+  return `${sourceOf(from, fullKey)}: ${fullKey}`
 }
 
 /** The keys of every kind of data set. */

@@ -15,6 +15,7 @@ import {
   display,
   isPlain,
   type Plain,
+  snakeCase,
   toCamelCase,
   toSnakeCase,
 } from "../config/Config.ts"
@@ -79,20 +80,14 @@ const normalised = (input: unknown, from: DecodeOptions) =>
     for (const [alias, name] of Object.entries(aliases)) {
       if (config[alias] === undefined) continue
       if (config[name] !== undefined && config[name] !== config[alias]) {
-        const other = name === "inputField" ? "input_field" : "target_field"
-        return Effect.fail(
-          ConfigError.at(
-            from,
-            alias,
-            `expected one of it and ${other}, which are the same, found ${display(config[alias])} and ${display(config[name])}`,
-          ),
-        )
+        const values = `${display(config[alias])} and ${display(config[name])}`
+        const problem = `expected one of it and ${snakeCase(name)}, which are the same, found ${values}`
+        return Effect.fail(ConfigError.at(from, alias, problem))
       }
       config[name] = config[alias]
       delete config[alias]
     }
-    const inferred = config["evalMode"] === undefined ? "qa" : "omega_math"
-    config["type"] ??= inferred
+    config["type"] ??= config["evalMode"] === undefined ? "qa" : "omega_math"
     return Effect.succeed(config)
   })
 
@@ -105,10 +100,11 @@ const kindOf = (type: unknown, from: DecodeOptions) =>
       const problem = `"alfworld" needs a simulator that isn't included; provide your own kind of that name with Datasets.Kinds`
       return Effect.fail(ConfigError.at(from, "type", problem))
     }
-    const names = kinds.map((one) => one.type)
-    return Effect.fail(
-      ConfigError.at(from, "type", `unknown kind of data set ${display(type)}; ${choiceHint(type, names)}`),
+    const hint = choiceHint(
+      type,
+      kinds.map((one) => one.type),
     )
+    return Effect.fail(ConfigError.at(from, "type", `unknown kind of data set ${display(type)}; ${hint}`))
   })
 
 const inFile = (encoded: Plain): Plain => {

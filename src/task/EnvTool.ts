@@ -20,10 +20,7 @@ import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { toolArguments } from "../lm/toolArguments.ts"
 import type { CallResult, TextRules } from "./TextEnv.ts"
 
-/**
- * The result of a call with the new state, or the problem with the call. Content that is not a text is converted to
- * JSON.
- */
+/** The new state and the content of a result, or the problem with the call. Other content than text becomes JSON. */
 export type Done<State> = { readonly state: State; readonly content: Schema.Json } | { readonly problem: string }
 
 export interface EnvTool<State> {

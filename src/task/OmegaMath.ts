@@ -64,10 +64,7 @@ const subsetOf = (fields: Plain): string => {
   return named.find((value): value is string => typeof value === "string" && value.trim() !== "") ?? "default"
 }
 
-/**
- * Limits subsets: `tell` records the subset of each record as it is read, `pick` selects records in the order of the
- * tasks.
- */
+/** Limits subsets: `tell` records the subset of each record read, `pick` selects records in the order of the tasks. */
 const subsets = ({ numSubsets, samplesPerSubset }: Config) => {
   const numbers = new Map<string, number>()
   const ofRecord: Array<number> = []
@@ -146,9 +143,7 @@ const describe = (answer: string, { question = "", targets, fields = {} }: Key):
   ].join("\n\n")
 }
 
-/**
- * Replaces the solution by a text that a model writes. If the model fails, the solution stays, and `extra` says why.
- */
+/** Replaces the solution by a model's text. If the model fails, the solution stays, and `extra` says why. */
 const byModel =
   (score: Scorer, lm: LmService, config: LmConfig): AnyScorer =>
   (answer, key) => {
@@ -191,10 +186,7 @@ const scorerOf = (config: Config, { from, openLm }: OpenContext) =>
     return byModel(score, yield* openLm(feedbackLmConfig), feedbackLmConfig)
   })
 
-/**
- * Replaces the config's field names by those that such data sets usually have, if a record has no fields with the
- * config's names.
- */
+/** Uses the field names that such data sets usually have, if a record has none of the config's names. */
 const namesFor = (config: Config, fields: Plain): Config =>
   fieldOf(fields, config.inputField) === undefined &&
   fieldOf(fields, config.targetField) === undefined &&

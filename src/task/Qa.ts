@@ -21,9 +21,7 @@ import { ConfigError } from "../config/Config.ts"
 
 export type { AnyScorer as Scorer } from "./Question.ts"
 
-/**
- * The user's own scorers by name. A config selects one by `task_type: custom`, with the scorer's name as `env_class`.
- */
+/** The user's own scorers. A config selects one by `task_type: custom`, with the scorer's name as `env_class`. */
 export const Scorers = Context.Reference<Readonly<Record<string, AnyScorer>>>("effect-rl/task/Scorers", {
   defaultValue: () => ({}),
 })

@@ -11,10 +11,7 @@ import { Effect, Schema } from "effect"
 import { stream } from "../rng/Rng.ts"
 import type { TextEnv } from "./TextEnv.ts"
 
-/**
- * The error for a data set that cannot be read or has invalid contents. The message names the file, the line, and what
- * was expected.
- */
+/** The error for a data set that can't be read or is invalid. It names the file, the line, and what was expected. */
 export class DatasetError extends Schema.TaggedError<DatasetError>()("DatasetError", {
   path: Schema.String,
   message: Schema.String,

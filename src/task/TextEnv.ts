@@ -48,9 +48,7 @@ export interface CallResult {
 export interface TextEpisode {
   readonly observation: string
   readonly step: (action: string) => Effect.Effect<TextStep, EnvError>
-  /**
-   * Calls one of the env's tools. A call is not a step and isn't scored. Calling an unknown tool gives an error result.
-   */
+  /** Calls one of the env's tools, which is not a step and isn't scored. An unknown tool gives an error result. */
   readonly call: (call: ToolCall) => Effect.Effect<CallResult, EnvError>
 }
 
@@ -80,10 +78,7 @@ export interface TextRules<State> extends Omit<TextEnv, "metadata" | "begin">, P
   readonly call?: (state: State, call: ToolCall, random: Stream) => OrEffect<CallResult & { readonly state: State }>
 }
 
-/**
- * Makes an env from its rules: functions from state to state, or to Effects of it. An exception in them is an
- * `EnvError`.
- */
+/** Makes an env from its rules, functions from state to state. An exception in them is an `EnvError`. */
 export const make = <State>(rules: TextRules<State>): TextEnv => {
   const { id, type, metadata = {}, maxSteps, tools = [], call: answer } = rules
   const guard = guardOf(id)

@@ -9,16 +9,6 @@ import type { CallResult, TextStep } from "./TextEnv.ts"
 /** The result of a function that the author of an env writes: a value, or an Effect of it. */
 export type OrEffect<A> = A | Effect.Effect<A, EnvError>
 
-/** Runs the functions of an env's author, and makes an `EnvError` if they break the rules. */
-interface Guard {
-  readonly wrong: (step: number, message: string, stack?: string) => EnvError
-  /**
-   * Runs a function of the env's author. An exception in it or in its Effect becomes an `EnvError` that names the place
-   * `where`.
-   */
-  readonly run: <A>(step: number, where: string, run: () => OrEffect<A>) => Effect.Effect<A, EnvError>
-}
-
 /**
  * Returns the problem with a step whose info or extra feedback cannot be saved as JSON, such as a bigint or a cycle;
  * undefined if it can be saved.
@@ -32,35 +22,40 @@ export const notJson = (value: unknown, step: number): string | undefined => {
   }
 }
 
-export const guardOf = (id: string): Guard => {
-  const wrong: Guard["wrong"] = (step, message, stack) =>
+/** Makes an `EnvError` if the functions of an env's author break the rules. */
+export const guardOf = (id: string) => {
+  const wrong = (step: number, message: string, stack?: string): EnvError =>
     new EnvError({
       env: id,
       step,
       message: `env "${id}" ${message}`,
       ...(stack === undefined ? {} : { userStack: stack }),
     })
-  return {
-    wrong,
-    run: (step, where, run) => {
-      const thrown = (error: unknown) =>
-        Effect.fail(
-          wrong(step, `threw at ${where}: ${messageOf(error)}`, error instanceof Error ? error.stack : undefined),
-        )
-      return Effect.suspend(() => {
-        try {
-          const made = run()
-          return Effect.isEffect(made) ? Effect.catchDefect(made, thrown) : Effect.succeed(made)
-        } catch (error) {
-          return thrown(error)
-        }
-      })
-    },
+  /** Runs a function of the env's author. An exception in it or its Effect becomes an `EnvError` that names `where`. */
+  const run = <A>(step: number, where: string, body: () => OrEffect<A>): Effect.Effect<A, EnvError> => {
+    const thrown = (error: unknown) =>
+      Effect.fail(
+        wrong(step, `threw at ${where}: ${messageOf(error)}`, error instanceof Error ? error.stack : undefined),
+      )
+    return Effect.suspend(() => {
+      try {
+        const made = body()
+        return Effect.isEffect(made) ? Effect.catchDefect(made, thrown) : Effect.succeed(made)
+      } catch (error) {
+        return thrown(error)
+      }
+    })
   }
+  return { wrong, run }
 }
 
 /** Keeps the state of an episode, counts its steps and calls, and refuses both after its end. */
-export const lifeOf = <State>({ wrong, run }: Guard, tools: ReadonlyArray<ToolSpec>, first: State, random: Stream) => {
+export const lifeOf = <State>(
+  { wrong, run }: ReturnType<typeof guardOf>,
+  tools: ReadonlyArray<ToolSpec>,
+  first: State,
+  random: Stream,
+) => {
   let state = first
   let steps = 0
   let calls = 0

@@ -29,10 +29,7 @@ export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): M
   return { state: next, observation: next.map(Math.fround), reward: -cost * tau, terminated: false }
 }
 
-/**
- * Returns the gains of the best linear policy, u = −k · state, if the force isn't clipped: the fixed point of the
- * discrete Riccati equation.
- */
+/** Returns the gains k of the best linear policy without clipping, u = −k · state, by the discrete Riccati equation. */
 export const gains = (): readonly [number, number] => {
   // The dynamics are x' = x + τ v', v' = v + τ u.
   const [a12, b1, b2] = [tau, tau * tau, tau]

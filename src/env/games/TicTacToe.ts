@@ -168,9 +168,7 @@ export const Options = Schema.Struct({
   id: Schema.optionalKey(Schema.NonEmptyString),
 })
 export type Options = Omit<typeof Options.Type, "opponent"> & {
-  /**
-   * A function receives a board of nine numbers (0 is free, 1 its own stone, 2 the other player's), and returns a free place.
-   */
+  /** A function gets a board of nine numbers (0 is free, 1 its own stone, 2 the other's), and returns a free place. */
   readonly opponent?: Opponent
 }
 

@@ -1,3 +1,4 @@
+import { Schema } from "effect"
 import { type Stream, stream } from "../../rng/Rng.ts"
 import type { BatchArrays, BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
@@ -69,10 +70,7 @@ export const batchOf = (
 
   let seed: number | undefined
   let path: ReadonlyArray<string | number> = []
-  /**
-   * The stream (seed, ...path, firstIndex + i, "episode") of each env i, whose children are the streams of its
-   * episodes.
-   */
+  /** The stream (seed, ...path, firstIndex + i, "episode") of each env i: the parent of its episodes' streams. */
   let parents: ReadonlyArray<Stream> = []
 
   const address = (from: number, under: ReadonlyArray<string | number>): void => {
@@ -188,7 +186,7 @@ export const batchOf = (
     const origin = originOf(env.id, saved)
     for (const [key, column] of Object.entries(columns)) copyFrom(env.id, saved, key, column)
     seed = undefined
-    if (origin.seed === undefined) return
+    if (origin.seed === null) return
     address(origin.seed, origin.path)
     kernel.load(saved, (index) => parents[index].child(episodes[index]))
   }
@@ -216,10 +214,7 @@ export const batchOf = (
   }
 }
 
-/**
- * Uses the caller's arrays if their lengths match, otherwise makes new ones. (If the lengths differ, the arrays are for a
- * wrapper's results.)
- */
+/** Returns the caller's arrays, or new ones if the lengths differ because the caller's are for a wrapper's results. */
 const arraysFor = (numEnvs: number, size: number, arrays: BatchArrays | undefined): BatchArrays =>
   arrays !== undefined && arrays.observations.length === numEnvs * size && arrays.rewards.length === numEnvs
     ? arrays
@@ -293,30 +288,17 @@ export const streamsOf = (env: string, numEnvs: number) => {
   }
 }
 
-interface Origin {
-  readonly seed: number | undefined
-  readonly path: ReadonlyArray<string | number>
-}
+const readOrigin = Schema.decodeUnknownOption(
+  Schema.fromJsonString(
+    Schema.Struct({
+      seed: Schema.NullOr(Schema.Number),
+      path: Schema.Array(Schema.Union([Schema.String, Schema.Number])),
+    }),
+  ),
+)
 
-const originOf = (env: string, saved: Snapshot): Origin => {
-  const bytes = saved["origin"]
-  const origin: unknown = bytes instanceof Uint8Array ? parse(utf8.decode(bytes)) : undefined
-  if (
-    typeof origin === "object" &&
-    origin !== null &&
-    "seed" in origin &&
-    "path" in origin &&
-    Array.isArray(origin.path)
-  ) {
-    return { seed: typeof origin.seed === "number" ? origin.seed : undefined, path: origin.path }
-  }
+const originOf = (env: string, { origin }: Snapshot) => {
+  const decoded = readOrigin(origin instanceof Uint8Array ? utf8.decode(origin) : undefined)
+  if (decoded._tag === "Some") return decoded.value
   throw invalid(env, 'the snapshot doesn\'t fit: "origin" is missing or unreadable')
-}
-
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -6,10 +6,7 @@ type Columns = Readonly<Record<string, Float64Array | Float32Array | Int32Array 
 
 const prefix = "inner."
 
-/**
- * Saves the wrapper's columns under their names and the inner snapshot under `inner.`, so that wrappers nest to any
- * depth.
- */
+/** Saves the wrapper's columns under their names and the inner snapshot under `inner.`, so that wrappers can nest. */
 export const nestedSnapshot = (batch: BatchEnv, own: Columns): Snapshot => ({
   ...Object.fromEntries(Object.entries(own).map(([key, column]) => [key, column.slice()])),
   ...Object.fromEntries(Object.entries(batch.snapshot()).map(([key, column]) => [prefix + key, column])),

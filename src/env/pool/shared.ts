@@ -70,9 +70,7 @@ export type Request =
   | { readonly kind: "restore"; readonly snapshot: Snapshot }
 
 export interface Reply {
-  /**
-   * The number of the command that this reply answers, so that a late reply is not taken for the answer to another command.
-   */
+  /** The number of the command that this reply answers, which tells a late reply from the current one. */
   readonly command: number
   readonly snapshot?: Snapshot
   readonly failure?: typeof EnvError.Encoded

@@ -73,24 +73,12 @@ const publish = (batch: BatchEnv, arrays: Arrays): void => {
 }
 
 const obey = (batch: BatchEnv, arrays: Arrays): void => {
-  if (Atomics.load(words, control.command) === command.step) {
-    batch.step(arrays.actions)
-    return
-  }
+  if (Atomics.load(words, control.command) === command.step) return batch.step(arrays.actions)
   const request: Request = receiveMessageOnPort(port)?.message
-  switch (request.kind) {
-    case "reset":
-      batch.reset(request.seed, ...request.path)
-      return
-    case "restart":
-      batch.restart(request.mask)
-      return
-    case "restore":
-      batch.restore(request.snapshot)
-      return
-    case "snapshot":
-      reply({ snapshot: batch.snapshot() })
-  }
+  if (request.kind === "reset") batch.reset(request.seed, ...request.path)
+  else if (request.kind === "restart") batch.restart(request.mask)
+  else if (request.kind === "restore") batch.restore(request.snapshot)
+  else reply({ snapshot: batch.snapshot() })
 }
 
 const serve = (batch: BatchEnv, arrays: Arrays): never => {

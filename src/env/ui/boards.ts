@@ -91,10 +91,7 @@ function look([, agent, left, ...cells]) {
 `,
 }
 
-/**
- * Draws tic-tac-toe. In self-play (`turns`) the board is turned after every move, so the stones are counted to find the
- * player to move.
- */
+/** Draws tic-tac-toe. In self-play (`turns`) the board turns after every move: the number of stones tells who moves. */
 export const ticTacToe = (turns: boolean): Drawing => ({
   look: String.raw`
 const turns = ${turns}

@@ -72,9 +72,7 @@ const latexMatrix = (text: string): Value | undefined => {
   return items && { _tag: "Tuple", items: items.map((row) => ({ _tag: "Tuple", items: row })) }
 }
 
-/**
- * Converts LaTeX's brackets to plain ones, and removes math delimiters, spacing commands and a full stop at the end.
- */
+/** Converts LaTeX's brackets to plain ones, and removes math delimiters, spacing commands and a final full stop. */
 const plainly = (text: string): string =>
   text
     // A backslash after another one is a line end in LaTeX.
@@ -144,9 +142,7 @@ const same = (a: Value, b: Value, tolerance: number): boolean => {
   return false
 }
 
-/**
- * Finds the last matrix in a text or, without one, the last group in brackets. Other words may precede or follow it.
- */
+/** Finds the last matrix in a text or, without one, the last group in brackets, among other words. */
 const lastGroup = (text: string): string | undefined => {
   const plain = plainly(text)
   const matrix = [...plain.matchAll(/\\begin\{(\w+)\}[\s\S]*?\\end\{\1\}/g)].at(-1)

@@ -33,10 +33,7 @@ const fraction = new RegExp(
 )
 const quotient = new RegExp(String.raw`^(${number})\s*/\s*(${number})$`)
 
-/**
- * Returns the number that the whole text is: `1,234.5`, `$3$`, `-\frac{1}{2}`, `2/3`, `1.5 \times 10^3`; undefined for
- * other texts.
- */
+/** Returns the number that the whole text is, e.g. `1,234.5`, `$3$`, `-\frac{1}{2}`, `2/3`, `1.5 \times 10^3`. */
 export const numberOf = (text: string): number | undefined => {
   const plain = bare(unboxed(text))
   if (whole.test(plain)) return read(plain)

@@ -108,10 +108,7 @@ const indexOfLetter = (letter: string, count: number): number | undefined => {
   return letter.length === 1 && index >= 0 && index < count ? index : undefined
 }
 
-/**
- * Returns the index of the choice that a text names by its own text or its letter: `Paris`, `b`, `(B)`, `B.`, `B)
- * Paris`.
- */
+/** Returns the index of the choice that a text names by its own text or its letter: `Paris`, `b`, `(B)`, `B) Paris`. */
 const named = (text: string, choices: ReadonlyArray<string>): number | undefined => {
   const plain = normalise(text)
   const byText = choices.findIndex((choice) => normalise(choice) === plain)
@@ -123,9 +120,7 @@ const named = (text: string, choices: ReadonlyArray<string>): number | undefined
   return index !== undefined && (marked[2] === "" || marked[2] === normalise(choices[index])) ? index : undefined
 }
 
-/**
- * Returns the index of the choice that a target names. A number that is not the text of a choice is itself the index.
- */
+/** Returns the index of the choice that a target names. A number that is no choice's text is itself the index. */
 export const choiceOf = (target: string, choices: ReadonlyArray<string>): number | undefined => {
   const index = named(target, choices)
   if (index !== undefined) return index

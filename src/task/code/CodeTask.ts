@@ -111,20 +111,9 @@ export const Config = Schema.Struct({
 })
 export type Config = typeof Config.Type
 
-const decodeTests = Schema.decodeUnknownOption(Schema.NonEmptyArray(CodeTest))
-
+const Tests = Schema.NonEmptyArray(CodeTest)
 /** Reads a list of tests; in CSV, it is JSON. */
-const testsOf = (value: unknown): ReadonlyArray<CodeTest> | undefined => {
-  if (typeof value === "string") {
-    try {
-      const parsed: unknown = JSON.parse(value)
-      return typeof parsed === "string" ? undefined : testsOf(parsed)
-    } catch {
-      return undefined
-    }
-  }
-  return Option.getOrUndefined(decodeTests(value))
-}
+const readTests = Schema.decodeUnknownOption(Schema.Union([Tests, Schema.fromJsonString(Tests)]))
 
 export const kind: DatasetKind = makeKind({
   type: "code",
@@ -143,15 +132,15 @@ export const kind: DatasetKind = makeKind({
         if (typeof prompt !== "string" || prompt.trim() === "") {
           return `"${inputField}": expected text, found ${display(prompt)}`
         }
-        const tests = testsOf(fieldOf(fields, targetField))
-        if (tests === undefined) {
+        const tests = readTests(fieldOf(fields, targetField))
+        if (Option.isNone(tests)) {
           return `"${targetField}": expected a list of { run, expected }, found ${display(fieldOf(fields, targetField))}`
         }
         const id = idField === null ? undefined : fieldOf(fields, idField)
         return make({
           id: typeof id === "string" || typeof id === "number" ? String(id) : `code-${index + 1}`,
           prompt: put(prompt),
-          tests,
+          tests: tests.value,
           runner,
           attempts,
           partial,

@@ -14,10 +14,7 @@ export const guest = (lock: () => void): void => {
   const input = process.stdin
   const chunks: Array<Uint8Array> = []
 
-  /**
-   * Runs in each realm before the program. Converts a value to text with functions saved before the program could
-   * replace them.
-   */
+  /** Runs in each realm before the program, and keeps functions that it needs before the program can replace them. */
   const inRealm = () => {
     const { stringify } = JSON
     const toText = String

@@ -11,10 +11,7 @@ import { Answer, CodeRunner, CodeRunnerError, judge, type Outcome, type Work } f
 import { guest, lockDown } from "./guest-node.ts"
 
 interface Options {
-  /**
-   * The time limit for all tests of a program together, in milliseconds, from when its process is ready; 5000 by
-   * default.
-   */
+  /** The time limit in milliseconds for all tests of a program, from when its process is ready; 5000 by default. */
   readonly timeoutMs?: number
   /** The memory of a program in MiB, in addition to the memory that Node itself needs; 128 by default. */
   readonly memoryMb?: number
@@ -39,10 +36,7 @@ export const flags = (memoryMb: number, text = guestText): ReadonlyArray<string>
   text,
 ]
 
-/**
- * The memory that Node takes itself, in MiB: resident memory, and data, of which a large part is reserved but never
- * used.
- */
+/** The memory of Node itself in MiB: resident, and reserved data, most of which is never used. */
 const residentOfNode = 96
 const dataOfNode = 1024
 

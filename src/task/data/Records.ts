@@ -28,14 +28,13 @@ interface Records {
 /** Checks a record; returns a description of the problem, or undefined if there is none. */
 type Check = (fields: Plain, index: number) => string | undefined
 
-type Form = { readonly _tag: "Jsonl" } | { readonly _tag: "Csv"; readonly separator: string }
-
-const formOf = (path: string): Form | undefined => {
-  const extension = path.toLowerCase().replace(/^.*\./s, ".")
-  if ([".jsonl", ".ndjson", ".json"].includes(extension)) return { _tag: "Jsonl" }
-  if (extension === ".csv") return { _tag: "Csv", separator: "," }
-  if (extension === ".tsv") return { _tag: "Csv", separator: "\t" }
-  return undefined
+/** The separator of the fields in a file of each extension; files of JSON objects have none. */
+const separators: Readonly<Record<string, string | null>> = {
+  ".jsonl": null,
+  ".ndjson": null,
+  ".json": null,
+  ".csv": ",",
+  ".tsv": "\t",
 }
 
 type Parsed = { readonly fields: Plain } | { readonly line: number; readonly problem: string }
@@ -118,8 +117,8 @@ export const ofFile = (
     const fs = yield* FileSystem.FileSystem
     const { path, tried } = yield* locate(name, baseDir)
     const failed = (problem: string): DatasetError => new DatasetError({ path, message: `${name}${problem}` })
-    const form = formOf(path)
-    if (form === undefined) {
+    const separator = separators[path.toLowerCase().replace(/^.*\./s, ".")]
+    if (separator === undefined) {
       return yield* failed(": expected a file named .jsonl (one JSON object per line), .csv or .tsv")
     }
 
@@ -129,13 +128,13 @@ export const ofFile = (
     let skipped = 0
 
     const parse = (text: string, line: number): Parsed =>
-      form._tag === "Jsonl" ? fromJson(text, line) : fromCsv(text, line, form.separator, names ?? [])
+      separator === null ? fromJson(text, line) : fromCsv(text, line, separator, names ?? [])
 
-    const scanner = new RecordScanner(form._tag === "Csv", (bytes, offset, line) => {
+    const scanner = new RecordScanner(separator !== null, (bytes, offset, line) => {
       const text = textOf(bytes)
       if (text === undefined) return `:${line}: expected UTF-8, found other bytes`
-      if (form._tag === "Csv" && names === undefined) {
-        const header = fieldsOf(text, form.separator, line)
+      if (separator !== null && names === undefined) {
+        const header = fieldsOf(text, separator, line)
         const problem = "problem" in header ? header.problem : headerProblem(header)
         if (problem !== undefined) return `:${line}: ${problem}`
         if (!("problem" in header)) names = header
@@ -149,20 +148,14 @@ export const ofFile = (
       return undefined
     })
 
-    const unreadable = (error: PlatformError.PlatformError): DatasetError =>
-      failed(
-        error.reason._tag === "NotFound"
-          ? `: there is no such file; expected ${tried.join(" or ")}`
-          : `: can't be read: ${error.message.split("\n")[0]}`,
-      )
+    const unreadable = (isMissing: boolean, message: string): DatasetError =>
+      failed(isMissing ? `: there is no such file; expected ${tried.join(" or ")}` : `: can't be read: ${message}`)
+    const unread = ({ reason, message }: PlatformError.PlatformError): DatasetError =>
+      unreadable(reason._tag === "NotFound", message.split("\n")[0])
 
-    yield* Effect.mapError(checkFile(path, Infinity), (error) =>
-      failed(
-        error.missing ? `: there is no such file; expected ${tried.join(" or ")}` : `: can't be read: ${error.message}`,
-      ),
-    )
+    yield* Effect.mapError(checkFile(path, Infinity), ({ missing, message }) => unreadable(missing, message))
     yield* fs.stream(path, { chunkSize: 256 * 1024 }).pipe(
-      Stream.mapError(unreadable),
+      Stream.mapError(unread),
       Stream.runForEach((chunk) => {
         const atStart = hash.size === 0
         hash.update(chunk)
@@ -187,7 +180,7 @@ export const ofFile = (
         Effect.suspend(() => {
           if (!(index >= 0 && index < size)) return Effect.fail(failed(`: there is no record ${index} of ${size}`))
           const end = index + 1 < size ? offsets[index + 1] : fileBytes
-          return Effect.flatMap(Effect.mapError(range(offsets[index], end), unreadable), (bytes) => {
+          return Effect.flatMap(Effect.mapError(range(offsets[index], end), unread), (bytes) => {
             const place = `${name}:${lines[index]}`
             const text = bytes.length === end - offsets[index] ? textOf(bytes) : undefined
             const parsed = text === undefined ? undefined : parse(withoutLineEnds(text), lines[index])

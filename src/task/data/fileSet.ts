@@ -66,15 +66,10 @@ export const templateOf = (config: RecordConfig, { from }: OpenContext) => {
     : Effect.fail(ConfigError.at(from, "instructionTemplate", made.problem))
 }
 
-/**
- * Names a data set after its file, without folder and extension, so that the name doesn't depend on where it is read.
- */
+/** Names a data set after its file, without folder and extension, wherever it is read. */
 const nameOf = (path: string): string => path.replace(/^.*[\\/]/s, "").replace(/(?<=.)\.[^.]*$/s, "")
 
-/**
- * Opens the data set of a config. `pick` selects among its records, by their index in the file, after all have been
- * read.
- */
+/** Opens the data set of a config. `pick` selects records by their index in the file, after all have been read. */
 export const open = (
   config: RecordConfig,
   context: OpenContext,

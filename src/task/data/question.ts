@@ -61,10 +61,7 @@ const scalars = (value: unknown): ReadonlyArray<string> | undefined => {
   return all.length === value.length ? all : undefined
 }
 
-/**
- * Reads choices: a list, an object by letters, an object with texts and labels, either as JSON (in CSV), or texts
- * separated by `|`.
- */
+/** Reads choices: a list, an object by letters or with texts and labels (as JSON, too), or texts separated by `|`. */
 const choicesOf = (value: unknown): ReadonlyArray<string> | undefined => {
   if (typeof value === "string") {
     if (!/^\s*[[{]/.test(value)) return value.split("|").map((choice) => choice.trim())
@@ -116,10 +113,7 @@ export const readQuestion = (fields: Plain, names: FieldNames): AskedQuestion | 
   }
 }
 
-/**
- * A function that puts a question into a text in place of `{question}`; `{{` and `}}` in the text stand for single
- * braces.
- */
+/** Puts a question into a text in place of `{question}`; `{{` and `}}` in the text stand for single braces. */
 export type Template = (question: string) => string
 
 /** Makes a template from its text; returns the problem if the text is not valid. */

@@ -13,7 +13,7 @@ import type { Stream } from "../../rng/Rng.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"
-import { neighbour, type Direction, directionOf, directions, listed, opposite } from "./directions.ts"
+import { neighbour, type Direction, directionOf, directions, listed, opposite, pathBetween } from "./directions.ts"
 import { levelFields, levels, oneOf, shuffled } from "./levels.ts"
 import { ConfigError } from "../../config/Config.ts"
 
@@ -182,29 +182,20 @@ export const make = ({ id, house, metadata = {} }: Task): TextEnv => {
   })
 }
 
-/**
- * Returns actions that solve the house: to every key in the order of the doors, through every door, to the treasure.
- */
+/** Returns actions that solve the house: to the keys in the order of the doors, through the doors, to the treasure. */
 export const solution = ({ rooms, keys, treasure }: House): ReadonlyArray<string> => {
-  const path = (from: number, to: number): ReadonlyArray<readonly [Direction, Way]> => {
-    const search = (room: number, came: number): ReadonlyArray<readonly [Direction, Way]> | undefined => {
-      if (room === to) return []
-      for (const direction of directions) {
-        const way = rooms[room].ways[direction]
-        if (way === undefined || way.to === came) continue
-        const rest = search(way.to, room)
-        if (rest !== undefined) return [[direction, way], ...rest]
-      }
-      return undefined
-    }
-    return search(from, -1) ?? []
-  }
+  const waysOf = (room: number) =>
+    directions.flatMap((direction) => {
+      const way = rooms[room].ways[direction]
+      return way === undefined ? [] : [[direction, way.to] as const]
+    })
   const actions: Array<string> = []
   const held = new Set<string>()
   const opened = new Set<string>()
   let here = 0
   const walk = (to: number): void => {
-    for (const [direction, { lock, to: next }] of path(here, to)) {
+    for (const [direction, next] of pathBetween(here, to, waysOf)) {
+      const lock = rooms[here].ways[direction]?.lock ?? null
       if (lock !== null && !opened.has(lock)) {
         if (!held.has(lock)) {
           // Walk from the door to its key, and continue from there.

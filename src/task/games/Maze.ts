@@ -13,7 +13,7 @@ import type { Stream } from "../../rng/Rng.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"
-import { neighbour, type Direction, directionOf, directions, listed, opposite } from "./directions.ts"
+import { neighbour, type Direction, directionOf, directions, listed, opposite, pathBetween } from "./directions.ts"
 import { levelFields, levels, shuffled } from "./levels.ts"
 
 /** A maze with exactly one path between any two places. */
@@ -56,19 +56,10 @@ export const drawn = (size: number, random: Stream): Maze => {
 }
 
 /** Returns the directions of the shortest path from a place to the exit. */
-export const wayOut = ({ size, ways, exit }: Maze, from: number): ReadonlyArray<Direction> => {
-  const search = (place: number, came: Direction | null): ReadonlyArray<Direction> | undefined => {
-    if (place === exit) return []
-    for (const direction of ways[place]) {
-      const target = neighbour(place, direction, size, size)
-      if (direction === came || target === undefined) continue
-      const rest = search(target, opposite[direction])
-      if (rest !== undefined) return [direction, ...rest]
-    }
-    return undefined
-  }
-  return search(from, null) ?? []
-}
+export const wayOut = ({ size, ways, exit }: Maze, from: number): ReadonlyArray<Direction> =>
+  pathBetween(from, exit, (place) =>
+    ways[place].map((direction) => [direction, neighbour(place, direction, size, size) ?? place] as const),
+  ).map(([direction]) => direction)
 
 export interface Task {
   readonly id: string

@@ -7,35 +7,38 @@
  * train_dataset: { type: twenty_questions, num_tasks: 1000, seed: 1, questions: 20 }
  * ```
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { positiveInt, withDefault } from "../../config/fields.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"
 import { levelFields, levels, oneOf } from "./levels.ts"
 
+/** The attributes that questions can be about, and other words for them: "Does it fly?" is about "flies". */
+const wordsFor = {
+  alive: ["living"],
+  animal: ["animals"],
+  plant: ["plants"],
+  flies: ["fly"],
+  swims: ["swim"],
+  legs: ["leg"],
+  fur: ["furry"],
+  eaten: ["eat"],
+  wood: ["wooden"],
+  metal: [],
+  wheels: ["wheel"],
+  electric: ["electricity"],
+  heavy: [],
+  round: [],
+  music: ["musical"],
+  pet: [],
+  red: [],
+  yellow: [],
+} satisfies Record<string, ReadonlyArray<string>>
+export type Attribute = keyof typeof wordsFor
+
 /** The attributes that questions can be about. */
-export const attributes = [
-  "alive",
-  "animal",
-  "plant",
-  "flies",
-  "swims",
-  "legs",
-  "fur",
-  "eaten",
-  "wood",
-  "metal",
-  "wheels",
-  "electric",
-  "heavy",
-  "round",
-  "music",
-  "pet",
-  "red",
-  "yellow",
-] as const
-export type Attribute = (typeof attributes)[number]
+export const attributes: ReadonlyArray<Attribute> = Struct.keys(wordsFor)
 
 /** Maps each thing to its attributes; no two things have the same attributes. */
 export const things: Readonly<Record<string, ReadonlyArray<Attribute>>> = {
@@ -84,22 +87,10 @@ const names = Object.keys(things)
 const wordsOf = (action: string): ReadonlyArray<string> =>
   Array.from(action.toLowerCase().matchAll(/\p{L}+/gu), ([word]) => word)
 
-/** Maps the words of questions to attributes: "Does it fly?" is about "flies". */
-const forms: Readonly<Record<string, Attribute>> = {
-  ...Object.fromEntries(attributes.map((attribute) => [attribute, attribute])),
-  living: "alive",
-  animals: "animal",
-  plants: "plant",
-  fly: "flies",
-  swim: "swims",
-  leg: "legs",
-  furry: "fur",
-  eat: "eaten",
-  wooden: "wood",
-  wheel: "wheels",
-  electricity: "electric",
-  musical: "music",
-}
+/** Maps the words of questions to attributes. */
+const forms = new Map(
+  attributes.flatMap((attribute) => [attribute, ...wordsFor[attribute]].map((word) => [word, attribute] as const)),
+)
 
 const only = <A>(items: ReadonlyArray<A>): A | undefined => (new Set(items).size === 1 ? items[0] : undefined)
 
@@ -143,7 +134,7 @@ export const make = ({ id, thing, questions = 20, metadata = {} }: Task): TextEn
       const named = only(words.filter((word) => Object.hasOwn(things, word)))
       if (named === thing) return ends(state, { score: 1, target: thing, message: `Yes, it is: ${thing}.` })
       if (named !== undefined) return spent(state, `No, it is not: ${named}.`)
-      const about = only(words.filter((word) => Object.hasOwn(forms, word)).map((word) => forms[word]))
+      const about = only(words.map((word) => forms.get(word)).filter((attribute) => attribute !== undefined))
       if (about === undefined) return continues(state, `${howTo} ${left(state)}`)
       return spent(state, `${about}: ${things[thing].includes(about) ? "yes" : "no"}.`)
     },

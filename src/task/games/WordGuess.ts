@@ -27,10 +27,7 @@ export const marksOf = (guess: string, word: string): string => {
   }).join("")
 }
 
-/**
- * Returns the word that an action guesses: the whole action, or the only word of five letters in it; undefined without
- * one.
- */
+/** Returns the word that an action guesses: the whole action, or the only word of five letters in it. */
 const guessOf = (action: string): string | undefined => {
   const words = Array.from(action.toLowerCase().matchAll(/\p{L}+/gu), ([word]) => word)
   const fitting = words.filter((word) => /^[a-z]{5}$/.test(word))

@@ -2,36 +2,43 @@
 export const directions = ["north", "east", "south", "west"] as const
 export type Direction = (typeof directions)[number]
 
-const short: Readonly<Record<string, Direction>> = { n: "north", e: "east", s: "south", w: "west" }
-
 /** Returns the direction that an action names: `north`, `go north`, `Move north.`, `n`. */
 export const directionOf = (action: string): Direction | undefined => {
   const plain = action.trim().toLowerCase().replace(/[.!]$/, "")
   const named = /^(?:(?:go|walk|move|head)\s+(?:to\s+the\s+)?)?(north|east|south|west|[nesw])$/.exec(plain)?.[1]
-  return named === undefined ? undefined : (short[named] ?? directions.find((direction) => direction === named))
+  return directions.find((direction) => direction[0] === named?.[0])
 }
+
+const steps = { north: [-1, 0], east: [0, 1], south: [1, 0], west: [0, -1] } as const
 
 /** Returns the number of the neighbouring place in a direction; undefined if it lies outside the field. */
 export const neighbour = (place: number, direction: Direction, width: number, height: number): number | undefined => {
-  const column = place % width
-  const row = Math.floor(place / width)
-  switch (direction) {
-    case "north":
-      return row === 0 ? undefined : place - width
-    case "south":
-      return row === height - 1 ? undefined : place + width
-    case "east":
-      return column === width - 1 ? undefined : place + 1
-    case "west":
-      return column === 0 ? undefined : place - 1
-  }
+  const [down, right] = steps[direction]
+  const row = Math.floor(place / width) + down
+  const column = (place % width) + right
+  return row < 0 || row >= height || column < 0 || column >= width ? undefined : row * width + column
 }
 
-export const opposite: Readonly<Record<Direction, Direction>> = {
-  north: "south",
-  south: "north",
-  east: "west",
-  west: "east",
+export const opposite = { north: "south", south: "north", east: "west", west: "east" } as const
+
+/**
+ * Returns the directions on the only path from one place to another. `waysOf` lists the directions in which a place has a way,
+ * and where each leads.
+ */
+export const pathBetween = (
+  from: number,
+  to: number,
+  waysOf: (place: number) => ReadonlyArray<readonly [Direction, number]>,
+): ReadonlyArray<readonly [Direction, number]> => {
+  const search = (place: number, came: number): ReadonlyArray<readonly [Direction, number]> | undefined => {
+    if (place === to) return []
+    for (const way of waysOf(place)) {
+      const rest = way[1] === came ? undefined : search(way[1], place)
+      if (rest !== undefined) return [way, ...rest]
+    }
+    return undefined
+  }
+  return search(from, -1) ?? []
 }
 
 /** Joins names with commas and "and": "a", "a and b", "a, b and c". */

@@ -6,10 +6,7 @@ import { valueOf } from "../run/find/lookup.ts"
 import type { RunReader } from "../run/RunReader.ts"
 import { finite } from "./json.ts"
 
-/**
- * `run` is a training, by an algorithm or of agents; `evaluation` is an evaluation of agents; `rollouts` is a folder that
- * has only rollouts, written by another program.
- */
+/** `run` is a training, `evaluation` one of agents, and `rollouts` a folder of only rollouts by another program. */
 export type RunKind = "run" | "evaluation" | "rollouts"
 
 export type RunSummary = Effect.Success<ReturnType<typeof summaryOf>>

@@ -3,10 +3,7 @@ import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import { mostBytes, readTextFrom } from "../config/files.ts"
 import { fields, finite, parsed } from "./json.ts"
 
-/**
- * The number of files that were removed, and the number of files that were kept because they changed after they were
- * copied.
- */
+/** The number of files that were removed, and of those that were kept because they have changed. */
 interface Removed {
   readonly removed: number
   readonly kept: number

@@ -39,10 +39,7 @@ export const exportSite = Effect.fn("exportSite")(function* (
   return yield* exportResults(yield* openResults(directory), out, options)
 })
 
-/**
- * Exports results that are already open. A file that vanishes while it is copied is skipped, because runs may be in
- * progress.
- */
+/** Exports open results. It skips a file that vanishes while it is copied, because runs may be in progress. */
 export const exportResults = (
   results: Results,
   out: string,
@@ -125,10 +122,7 @@ interface Target {
   readonly checkpoints: boolean
 }
 
-/**
- * Returns the run's files that belong to checkpoints. They serve to resume the run or to load a policy, and nothing on
- * the page reads them.
- */
+/** Tells which files of a run belong to checkpoints. Nothing on the page reads them. */
 const checkpointsOf = Effect.fnUntraced(function* (
   { files, index }: Results,
   run: string,
@@ -188,10 +182,7 @@ const copyUnlessGone = Effect.fnUntraced(function* (
   )
 })
 
-/**
- * Writes the bands of every group that the page can show. A file is named by the indices of the group's runs in the
- * list of runs.
- */
+/** Writes the bands of all groups of the page, each under the indices of its runs in the list of runs. */
 const exportBands = Effect.fnUntraced(function* (
   { curves }: Results,
   runs: ReadonlyArray<RunSummary>,

@@ -34,18 +34,12 @@ export const sameToken = (given: string | undefined, wanted: string): boolean =>
   return difference === 0
 }
 
-/**
- * The Content-Security-Policy of the page itself: its own scripts and styles, nothing from other servers, and no
- * framing.
- */
+/** The Content-Security-Policy of the page: its own scripts and styles, no other servers, and no framing. */
 export const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/**
- * The Content-Security-Policy of the frame that runs a run's drawing code: its own origin, no network, no storage, no
- * navigation.
- */
+/** The Content-Security-Policy of the frame that draws episodes: its own origin, no network, storage or navigation. */
 export const framePolicy =
   "default-src 'none'; script-src 'self' blob:; style-src 'self'; img-src data: blob:; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts"
@@ -53,10 +47,7 @@ export const framePolicy =
 /** The Content-Security-Policy of a run's files, which are not trusted: opening one executes nothing. */
 export const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
-/**
- * Returns the content type of a file: a type that browsers show, or a download. Code in a run is served as text, so
- * that no page loads it as a script.
- */
+/** Returns a type that browsers show, or a download. Code in a run is text, so that no page loads it as a script. */
 export const contentType = (path: string): string => {
   const extension = /\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ""
   return types.get(extension) ?? "application/octet-stream"

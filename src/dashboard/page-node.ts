@@ -107,10 +107,7 @@ const withoutTypes = (text: string): string => {
 
 const { resolve } = module.createRequire(import.meta.url)
 
-/**
- * Reads uPlot. Its package has the minified build only as a classic script, which defines `uPlot`; an added `export`
- * makes it a module.
- */
+/** Reads uPlot. Its minified build is a classic script that defines `uPlot`; an added `export` makes it a module. */
 const uplotFiles = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const code = yield* fs.readFileString(resolve("uplot/dist/uPlot.iife.min.js"))

@@ -15,10 +15,7 @@ export class DashboardError extends Schema.TaggedError<DashboardError>()("Dashbo
 /** A results folder in the form that the server and the static export read. */
 export type Results = Effect.Success<ReturnType<typeof openResults>>
 
-/**
- * Opens a results folder or a single run. A single run is named by its folder, and no files outside of that folder can
- * be read.
- */
+/** Opens a results folder, or a single run, which is named by its folder. Nothing outside of it can be read. */
 export const openResults = Effect.fn("openResults")(
   function* (directory: string) {
     const folder = yield* confinedTo(directory)

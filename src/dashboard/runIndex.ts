@@ -64,10 +64,7 @@ export const makeIndex = (files: Confined) => {
     return { summary, places, signature: yield* signatureOf({ summary, places }) }
   })
 
-  /**
-   * Makes a text that changes whenever the run changes. For a finished run, only the modification time of its folder is
-   * used.
-   */
+  /** Makes a text that changes whenever the run changes. A finished run changes only with its folder's time. */
   const signatureOf = Effect.fnUntraced(function* ({
     summary: { path, state },
     places,
@@ -83,10 +80,7 @@ export const makeIndex = (files: Confined) => {
     return `${stamps.join(" ")} ${isAlive}`
   })
 
-  /**
-   * Checks all runs again, and returns new runs, runs whose files have changed (their summaries may still be the same), and
-   * the paths of runs that are gone.
-   */
+  /** Checks all runs again. Returns new runs, runs with changed files, and the paths of runs that are gone. */
   const refresh = Effect.gen(function* () {
     const now = new Map<string, Known>()
     let level: ReadonlyArray<string> = [files.only]

@@ -8,10 +8,7 @@ import { type RunTrees, settingsTable } from "./settings.ts"
 /** The files of at most this many runs are open at once. */
 const concurrency = 32
 
-/**
- * Makes a reader of settings. It keeps the settings of a run in memory for as long as the run's summary is the same
- * object.
- */
+/** Makes a reader that keeps the settings of a run in memory while the run's summary is the same object. */
 export const makeSettings = ({ read }: Pick<RunIndex, "read">) => {
   const kept = new WeakMap<RunSummary, RunTrees>()
 

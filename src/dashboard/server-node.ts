@@ -139,10 +139,7 @@ const document = (value: unknown): HttpServerResponse.HttpServerResponse =>
     headers: { "cache-control": "no-store", "cross-origin-resource-policy": "same-origin" },
   })
 
-/**
- * Returns the path and the query of an address, decoded and without the leading slash; undefined if it cannot be
- * decoded.
- */
+/** Returns the decoded path (without the leading slash) and the query; undefined if they cannot be decoded. */
 const placeOf = (url: string): { readonly path: string; readonly query: URLSearchParams } | undefined => {
   try {
     const { pathname, searchParams } = new URL(url, "http://localhost")

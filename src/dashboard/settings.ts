@@ -7,10 +7,7 @@
 export interface SettingsTable {
   /** The values of top-level keys; equal values are listed once. */
   readonly parts: ReadonlyArray<unknown>
-  /**
-   * For each run by its path, and for each top-level key of its config.yaml and metrics.json: the index of the value in
-   * `parts`.
-   */
+  /** For each run's path and each top-level key of its config.yaml and metrics.json: the value's index in `parts`. */
   readonly runs: Readonly<Record<string, RunParts>>
 }
 
@@ -25,10 +22,7 @@ export interface RunTrees {
   readonly metrics: Readonly<Record<string, unknown>>
 }
 
-/**
- * A part whose JSON has more characters than this, such as the episodes of an evaluation, is no setting and is left
- * out.
- */
+/** A part with a longer JSON, such as the episodes of an evaluation, is no setting and is left out. */
 const mostText = 4000
 
 export const settingsTable = (runs: Iterable<readonly [path: string, trees: RunTrees]>): SettingsTable => {

@@ -11,10 +11,7 @@ export type Band = ReturnType<typeof bandOf>
 /** A band has at most this many places, since a chart can't show more. */
 const mostPlaces = 200
 
-/**
- * The band of a group with more runs than this is computed from this many of its runs, evenly spaced: it looks the
- * same, and reading the files of each run takes time.
- */
+/** A larger group has the band of this many of its runs, evenly spaced: reading the files of each run takes time. */
 export const mostRunsInABand = 2000
 
 /**
@@ -44,10 +41,7 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis) => {
     points.map((point) => rounded(point[name]))
   return {
     x: column("x"),
-    /**
-     * The number of runs with any measurement. If `x` is empty, there is no place at which half of these runs were
-     * measured.
-     */
+    /** The number of runs with any measurement. `x` is empty if no place was measured in half of them. */
     of: curves.length,
     shared: shared.length,
     /** The number of runs that reach each place. */
@@ -82,10 +76,7 @@ const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<
   return [...new Set([start, ...shared, ...evenPlaces(sharedEnd, end, rest)])]
 }
 
-/**
- * Returns `count` places between the two ends, without the first end and with the last. The last place is exactly the
- * end of a run, so that the run counts there.
- */
+/** Returns `count` places, without the first end; the last one is exactly the end of a run, so that the run counts. */
 const evenPlaces = (from: number, to: number, count: number): ReadonlyArray<number> =>
   Array.from({ length: count }, (_, index) => (index === count - 1 ? to : from + ((to - from) * (index + 1)) / count))
 

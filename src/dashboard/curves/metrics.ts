@@ -36,10 +36,7 @@ export interface Metric {
   /** The index of the metric's entry in `places`. */
   readonly at: number
   readonly mean: ReadonlyArray<number>
-  /**
-   * The lowest value (`low`) and the highest value (`high`) that each point combines; absent if each point is one
-   * value.
-   */
+  /** The lowest and the highest value that each point combines; absent if each point is one value. */
   readonly low?: ReadonlyArray<number>
   readonly high?: ReadonlyArray<number>
 }
@@ -65,10 +62,7 @@ export interface MetricsTable {
 
 export const emptyMetrics = (): MetricsTable => ({ series: new Map(), leftOut: new Set(), start: undefined })
 
-/**
- * Adds the scalars of events, in the order of the file. Values that are not finite are skipped, since a chart can't
- * show them.
- */
+/** Adds the scalars of events in their order. It skips values that are not finite: a chart can't show them. */
 export const addEvents = (table: MetricsTable, events: ReadonlyArray<DecodedEvent>): void => {
   for (const { step, wallSeconds, scalars } of events) {
     table.start ??= wallSeconds

@@ -9,10 +9,7 @@ import { orders } from "../transcripts/Episode.ts"
 import { segments } from "./parts/format.js"
 import { firstColumns, isSetting } from "./runs/columns.js"
 
-/**
- * The defaults of the charts. `metrics` tells whether the overview shows all metrics; `metric` is the text by which
- * they are searched.
- */
+/** The defaults of the charts. `metrics` tells whether all metrics are shown; `metric` is the text that finds some. */
 export const firstView = {
   centre: "iqm",
   axis: "steps",
@@ -24,10 +21,7 @@ export const firstView = {
   metric: "",
 }
 
-/**
- * The defaults of the overview. `chosen` maps the key of each drawn row to its colour's index; it is undefined until the
- * user ticks a row.
- */
+/** The defaults of the overview. `chosen` maps the keys of drawn rows to colours, once the user has ticked a row. */
 export const firstSight = () => ({
   filter: "",
   by: "config",

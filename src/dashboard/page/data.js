@@ -29,10 +29,7 @@ const sampleOf = (paths) => thinned(paths.toSorted(), mostRunsInABand)
 
 let exported
 
-/**
- * Reads the band of a measure over an axis. In an export, the page computes the bands of filtered groups as the server
- * would.
- */
+/** Reads the band of a measure. In an export, the page computes the bands of filtered groups as the server would. */
 export const fetchBand = async (paths, measure, axis, live, order) => {
   if (live) {
     const response = await fetch("data/bands", {

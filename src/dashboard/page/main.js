@@ -31,10 +31,7 @@ let page
 /** The page that is shown: the path of a run, the paths of two runs, or undefined for the overview. */
 let shown
 
-/**
- * Writes the address after the user has changed what is shown. `control` names the slider or field if the user used
- * one.
- */
+/** Writes the address after the user has changed the view; `control` names the slider or field that was used. */
 const seen = (control) =>
   remember(
     shown === undefined
@@ -93,11 +90,11 @@ const load = async () => {
 const failed = (error) =>
   main.replaceChildren(
     el(
-      "div",
-      { class: "card failure", role: "alert" },
-      el("h1", {}, "The runs can't be read"),
-      el("p", { class: "problem" }, error.message),
-      el("button", { class: "button", onclick: () => location.reload() }, "Try again"),
+      "div.card.failure",
+      { role: "alert" },
+      el("h1", "The runs can't be read"),
+      el("p.problem", error.message),
+      el("button.button", { onclick: () => location.reload() }, "Try again"),
     ),
   )
 

@@ -3,16 +3,10 @@
 export interface Episode {
   /** The key by which requests name the episode, such as `train-12`, `val50-3` or `rollouts-1`. */
   readonly key: string
-  /**
-   * The name of a group of episodes that were played together, such as `train`, `val50` or `rollouts`. The key begins
-   * with it.
-   */
+  /** The name of the episodes that were played together, such as `train` or `val50`. The key begins with it. */
   readonly group: string
   readonly phase: "train" | "validation" | "batch"
-  /**
-   * The number of training episodes before this validation, or the index of the agent in an evaluation; null for other
-   * episodes.
-   */
+  /** The number of training episodes before this validation, or the index of an evaluated agent; null for others. */
   readonly seen: number | null
   /** The name of the agent in an evaluation; null for other episodes. */
   readonly contestant: string | null

@@ -31,10 +31,7 @@ export interface Call {
   readonly messages: ReadonlyArray<ChatMessage>
   readonly said: string
   readonly tools: ReadonlyArray<ToolUse>
-  /**
-   * The feedback that the model got because its answer could not be parsed, and the penalty; null if the answer was
-   * parsed.
-   */
+  /** The feedback and the penalty for an answer that could not be parsed; null if it was parsed. */
   readonly refused: { readonly feedback: string; readonly reward: number } | null
   readonly incomplete: boolean
   readonly finish: string

@@ -53,10 +53,7 @@ const begun = (file: string, { name, phase, seen, contestant }: Group, number: n
   spans: [{ from: span.from, to: span.to }],
 })
 
-/**
- * Adds a line to the parts of an episode. Lines of simultaneous episodes are interleaved, and one line may hold two
- * rollouts of an episode.
- */
+/** Adds a line to the parts of an episode. Lines of simultaneous episodes alternate; one may hold two rollouts. */
 const addSpan = (spans: Array<Span>, { from, to }: Span): void => {
   const last = spans.at(-1)
   if (last?.from === from) return
@@ -69,10 +66,7 @@ export const rolloutsIndex = (file: string, group: Group): FileIndex => {
   const byId = new Map<string, Making>()
   const keys = new Set<string>()
 
-  /**
-   * Returns the number of an episode. The ids of this library's rollouts end with it; rollouts of other programs are
-   * counted.
-   */
+  /** Returns the number of an episode: our ids end with it, and rollouts of other programs are counted. */
   const numberOf = (id: string): number => {
     const said = group.phase === "train" ? Number(/-(\d+)$/.exec(id)?.[1]) : NaN
     return Number.isSafeInteger(said) && !keys.has(`${group.name}-${said}`) ? said : episodes.length + 1

@@ -117,10 +117,7 @@ export const fromRollouts = (
   }
 }
 
-/**
- * Collects a rollout and all rollouts that it delegated, directly or through others. Each is collected once, even if
- * parents form a cycle.
- */
+/** Collects a rollout and all rollouts below it, each once, even if parents form a cycle. */
 const familyOf = (given: Rollout, rollouts: ReadonlyArray<Rollout>): ReadonlyArray<Rollout> => {
   // The copy has no parent, so that it cannot be its own descendant.
   const first: Rollout = { ...given, meta: { ...given.meta, parentRolloutId: null } }

@@ -11,10 +11,7 @@ interface Texts {
   readonly words: number
 }
 
-/**
- * Returns the text of each token: as the server sent it, or decoded from bytes if every token is a byte; undefined
- * otherwise.
- */
+/** Returns the tokens' texts: as the server sent them, or decoded if every token is a byte; undefined otherwise. */
 const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | undefined => {
   const { texts, completionIds: traced = [] } = completion.tokens ?? {}
   if (texts !== undefined && ids.every((id, at) => id === traced[at])) {
@@ -31,10 +28,7 @@ const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | un
   return { of, words }
 }
 
-/**
- * Returns the tokens of each call of a sample, by the ids of steps. If a sample was cut off, its last calls have fewer
- * tokens or none.
- */
+/** Returns the tokens of each call by the ids of steps. The last calls of a sample that was cut off have fewer or none. */
 export const tokensOf = (
   sample: Sample,
   steps: ReadonlyMap<string, AgentStep>,

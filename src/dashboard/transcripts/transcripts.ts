@@ -55,10 +55,7 @@ interface Kept<Index> {
 
 interface Run {
   readonly files: Map<string, Kept<FileIndex>>
-  /**
-   * The indices of the files of samples. They are built when a transcript is requested, because these files are the
-   * largest.
-   */
+  /** The indices of the files of samples, which are the largest, so they are read when a transcript is requested. */
   readonly samples: Map<string, Kept<SamplesIndex>>
   /** The result of the last search. */
   found: { readonly text: string; readonly read: string; readonly keys: ReadonlySet<string> } | undefined
@@ -245,10 +242,7 @@ const filesOf = Effect.fnUntraced(function* (files: FileSource, run: string): Ef
   return all.filter((_, at) => sizes[at] !== undefined)
 })
 
-/**
- * Returns the episodes in the order of their groups. If there are rollouts, scores only add failed and unfinished
- * episodes.
- */
+/** Returns the episodes by group. If there are rollouts, scores only add failed and unfinished episodes. */
 const episodesOf = (run: Run): ReadonlyArray<Indexed> => {
   const indices = Array.from(run.files.values(), ({ index }) => index.episodes)
   const groups = Map.groupBy(indices.flat(), ({ group }) => group)
@@ -262,10 +256,7 @@ const episodesOf = (run: Run): ReadonlyArray<Indexed> => {
   })
 }
 
-/**
- * Combines the rollouts and the scores of a group. The rollouts of a validation belong to its episodes that didn't
- * fail, in order.
- */
+/** Combines a group's rollouts and scores. Rollouts of a validation belong to its unfailed episodes, in order. */
 const merged = (rollouts: ReadonlyArray<Indexed>, scores: ReadonlyArray<Indexed>): ReadonlyArray<Indexed> => {
   if (rollouts[0].phase === "batch") return [...rollouts, ...scores].toSorted((a, b) => a.number - b.number)
   if (rollouts[0].phase === "train") {

@@ -18,10 +18,7 @@ export const longest = 64 << 20
 
 const lineFeed = 10
 
-/**
- * Passes each whole line of a part of a file to `take`, which can stop by returning `"stop"`. Only one block of the
- * file is in memory at a time.
- */
+/** Passes each whole line of a part of a file to `take`, until that returns `"stop"`. It holds one block in memory. */
 export const forEachLine = Effect.fnUntraced(function* (
   files: Pick<FileSource, "part">,
   path: string,

@@ -2,7 +2,7 @@
 import { overviewAddress, runAddress } from "../address.js"
 import { diff, leaves } from "../../../run/find/diff.ts"
 import { makeMetrics } from "../metrics/metrics.js"
-import { card, el, seriesColor, swatch, tableOf } from "../parts/dom.js"
+import { el, seriesColor, swatch, tableOf } from "../parts/dom.js"
 import { counted, duration, number, time } from "../parts/format.js"
 import { badge, variables } from "../parts/runTexts.js"
 import { viewControls } from "../parts/viewControls.js"
@@ -12,16 +12,16 @@ import { changeSettings, readSettings, valuesOf } from "../runs/settings.js"
 
 /** Makes the page of the two runs with these paths. It calls `seen` after the user has changed what is shown. */
 export const makeComparePage = (state, seen, paths) => {
-  const back = el("a", { class: "back" }, "← all runs")
-  const problem = el("p", { class: "problem", role: "alert" })
+  const back = el("a.back", "← all runs")
+  const problem = el("p.problem", { role: "alert" })
   const controls = el("div")
   const curves = makeCurves(state)
   const failed = (error) => (problem.textContent = error.message)
   const metrics = makeMetrics(state.view, seen, failed)
   const results = el("div")
-  const settings = el("div", {}, el("p", { class: "quiet" }, "reading …"))
-  const body = el("div", {}, card("Results", {}, results), card("Settings that differ", {}, settings), controls, curves.element, card("Metrics", {}, metrics.element)) // prettier-ignore
-  const element = el("article", { class: "compare" }, back, el("h1", {}, "Two runs side by side"), problem, body)
+  const settings = el("div", el("p.quiet", "reading …"))
+  const body = el("div", el("section.card", el("h2", "Results"), results), el("section.card", el("h2", "Settings that differ"), settings), controls, curves.element, el("section.card", el("h2", "Metrics"), metrics.element)) // prettier-ignore
+  const element = el("article.compare", back, el("h1", "Two runs side by side"), problem, body)
   let isClosed = false
 
   const runs = () => paths.flatMap((path) => state.runs.get(path) ?? [])
@@ -101,10 +101,8 @@ const facts = [
 const headOf = (runs) =>
   el(
     "thead",
-    {},
     el(
       "tr",
-      {},
       el("td"),
       runs.map((run, place) => {
         const name = [run.name, variables(run), run.seed === null ? "" : `seed ${run.seed}`].filter(Boolean).join(" ")
@@ -120,24 +118,24 @@ const headOf = (runs) =>
   )
 
 const rowOf = (name, cells) =>
-  el("tr", {}, el("th", { scope: "row" }, name), cells.map((cell) => el("td", { class: "wrap" }, cell))) // prettier-ignore
+  el("tr", el("th", { scope: "row" }, name), cells.map((cell) => el("td.wrap", cell))) // prettier-ignore
 
 const resultsTable = (runs) =>
-  tableOf("Results", headOf(runs), el("tbody", {}, facts.map(([name, of]) => rowOf(name, runs.map(of))))) // prettier-ignore
+  tableOf("Results", headOf(runs), el("tbody", facts.map(([name, of]) => rowOf(name, runs.map(of))))) // prettier-ignore
 
 const settingsTable = (runs, [left, right]) => {
   const differences = diff(left, right)
   const same = [...leaves(left).keys()].filter((key) => leaves(right).has(key)).length
   const alike = same - differences.filter((one) => "left" in one && "right" in one).length
-  const note = el("p", { class: "quiet" }, `${counted(alike, "setting")} ${alike === 1 ? "is" : "are"} the same.`)
+  const note = el("p.quiet", `${counted(alike, "setting")} ${alike === 1 ? "is" : "are"} the same.`)
   if (differences.length === 0) return [note]
   const rows = differences.map((one) => rowOf(one.key, [textOf(one, "left"), textOf(one, "right")]))
-  return [tableOf("Settings that differ", headOf(runs), el("tbody", {}, rows)), note]
+  return [tableOf("Settings that differ", headOf(runs), el("tbody", rows)), note]
 }
 
 /** Writes the value of one run as YAML on one line. A run may not have the setting at all. */
 const textOf = (difference, side) => {
-  if (!(side in difference)) return el("span", { class: "quiet" }, "not set")
+  if (!(side in difference)) return el("span.quiet", "not set")
   const value = difference[side]
   return typeof value === "string" ? value : JSON.stringify(value)
 }

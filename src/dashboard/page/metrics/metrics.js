@@ -1,7 +1,4 @@
-/**
- * Shows every metric of one or more runs as a small chart. The charts are grouped by the part of the name before the
- * slash, and can be searched.
- */
+/** Shows every metric of one or more runs as a small chart, grouped by the part of its name before the slash. */
 import { fetchMetrics } from "../data.js"
 import { makeChart } from "../parts/chart.js"
 import { el } from "../parts/dom.js"
@@ -28,10 +25,10 @@ export const makeMetrics = (view, changed, failed) => {
       changed("metric")
     },
   })
-  const count = el("p", { class: "quiet metricCount", role: "status" })
-  const groups = el("div", { class: "metricGroups" })
-  const controls = el("div", { class: "controls", role: "search" }, el("label", { class: "field grow" }, el("span", {}, "find a metric"), search), count) // prettier-ignore
-  const element = el("div", { class: "metrics" }, controls, groups)
+  const count = el("p.quiet.metricCount", { role: "status" })
+  const groups = el("div.metricGroups")
+  const controls = el("div.controls", { role: "search" }, el("label.field.grow", el("span", "find a metric"), search), count) // prettier-ignore
+  const element = el("div.metrics", controls, groups)
   /** The items that are shown; undefined until the first ones are known. */
   let shown
   let layout = ""
@@ -66,8 +63,8 @@ export const makeMetrics = (view, changed, failed) => {
         return el(
           "details",
           { id, open: !closed.has(id) },
-          el("summary", {}, prefix, el("span", { class: "quiet" }, ` ${counted(members.length, "metric")}`)),
-          el("div", { class: "charts small" }, members.map((name) => charts.get(name).element)), // prettier-ignore
+          el("summary", prefix, el("span.quiet", ` ${counted(members.length, "metric")}`)),
+          el("div.charts.small", members.map((name) => charts.get(name).element)), // prettier-ignore
         )
       }),
     )
@@ -76,10 +73,7 @@ export const makeMetrics = (view, changed, failed) => {
   return {
     element,
     draw,
-    /**
-     * Shows items `{ label, color, runs }`, where `runs` are paths. An item of several runs is drawn as their mean, with
-     * thin lines for the single runs.
-     */
+    /** Shows items `{ label, color, runs }` of paths. Several runs are drawn as their mean, with thin lines for each. */
     show: (items) => {
       shown = items
       source.want(items.flatMap(({ runs }) => runs))

@@ -31,17 +31,17 @@ const mostNames = 8
  * chart is drawn when it is first visible, so that a page can have many.
  */
 export const makeChart = (title, { small = false, fromZero = false, text = number, ticks = tickTexts } = {}) => {
-  const plot = el("div", { class: "plot", tabindex: "0", role: "img" })
-  const empty = el("p", { class: "empty quiet" }, "nothing to show yet")
-  const readout = el("div", { class: "readout", role: "status" })
-  const over = el("span", { class: "quiet" })
-  const reset = el("button", { class: "reset", hidden: true, onclick: () => zoomTo(undefined) }, "show all")
+  const plot = el("div.plot", { tabindex: "0", role: "img" })
+  const empty = el("p.empty.quiet", "nothing to show yet")
+  const readout = el("div.readout", { role: "status" })
+  const over = el("span.quiet")
+  const reset = el("button.reset", { hidden: true, onclick: () => zoomTo(undefined) }, "show all")
   const element = el(
     "figure",
     { class: small ? "chart small" : "chart" },
-    el("figcaption", {}, title, over),
+    el("figcaption", title, over),
     reset,
-    el("div", { class: "frame" }, plot, empty),
+    el("div.frame", plot, empty),
     readout,
   )
   let shown = { series: [], xName: "steps", logX: false, logY: false }
@@ -149,10 +149,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
     if (cursor !== undefined) chart?.setCursor({ left: chart.valToPos(cursor, "x"), top: 0 })
   }
 
-  /**
-   * Returns the row of uPlot's table with the point of a series that is nearest to the cursor; null if the line doesn't
-   * reach the cursor.
-   */
+  /** Returns the row of uPlot's table with the series' point nearest to the cursor; null beyond the ends of the line. */
   const pointAt = (column) => {
     const hovered = chart.cursor.idx
     if (column?.series === undefined || hovered === null || hovered === undefined) return null
@@ -161,29 +158,26 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
     return index === undefined ? null : nearest(xs, column.series.x[index])
   }
 
-  /**
-   * Writes the values below the chart. The rows are the same with and without a cursor, each one line high, so that
-   * nothing below the chart moves.
-   */
+  /** Writes the values below the chart, in the same rows with and without a cursor, so that nothing below moves. */
   const showReadout = () => {
     over.textContent = cursor === undefined ? ` over ${shown.xName}` : ` at ${placeText(cursor, shown.xName)}`
     const named = lines().filter(({ faint }) => faint !== true)
     const noted = shown.series.filter(({ note }) => note !== undefined)
     const row = (one, ...rest) =>
-      el("span", { class: "value" }, swatch(one.color), el("span", { class: "label", title: one.label }, `${one.label}: `), ...rest) // prettier-ignore
+      el("span.value", swatch(one.color), el("span.label", { title: one.label }, `${one.label}: `), ...rest)
     const rows = [
       ...named.slice(0, mostNames).map((one) => {
         const index = cursor === undefined ? lastShared(one) : indexAt(one, cursor)
-        if (index === undefined) return row(one, el("span", { class: "quiet" }, "–"))
+        if (index === undefined) return row(one, el("span.quiet", "–"))
         const hasBand = cursor !== undefined && one.low !== undefined
         const isPart = cursor !== undefined && one.runs !== undefined && one.runs[index] !== one.of
         const band = hasBand ? ` (${text(one.low[index])} to ${text(one.high[index])})` : ""
         const part = isPart ? ` ${one.runs[index]} of ${one.of} runs` : ""
-        return row(one, el("b", {}, text(one.y[index])), el("span", { class: "quiet" }, band, part))
+        return row(one, el("b", text(one.y[index])), el("span.quiet", band, part))
       }),
-      ...noted.slice(0, mostNames).map((one) => row(one, el("span", { class: "quiet" }, one.note))),
+      ...noted.slice(0, mostNames).map((one) => row(one, el("span.quiet", one.note))),
     ]
-    const at = cursor === undefined ? "" : el("span", { class: "hidden" }, `${shown.xName} ${xText(cursor, shown.xName)}`) // prettier-ignore
+    const at = cursor === undefined ? "" : el("span.hidden", `${shown.xName} ${xText(cursor, shown.xName)}`)
     readout.replaceChildren(at, ...rows)
   }
 
@@ -237,10 +231,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
   }
 }
 
-/**
- * The numbers of uPlot's linear, logarithmic and inverse hyperbolic sine scales. The last scale is logarithmic and
- * includes zero.
- */
+/** The numbers of uPlot's linear, logarithmic and inverse hyperbolic sine scales; the last one includes zero. */
 const [linear, logarithmic, arsinh] = [1, 3, 4]
 
 const distributions = (series, { logX, logY }) => {
@@ -292,6 +283,14 @@ const xRange = (_, low, high) => {
   return [low - room, low + room]
 }
 
+const same = (value) => value
+/** For each scale the function from a value to its place, and back. */
+const scales = {
+  [linear]: [same, same],
+  [logarithmic]: [Math.log10, (value) => 10 ** value],
+  [arsinh]: [Math.asinh, Math.sinh],
+}
+
 /**
  * Leaves room above and below the lines, as much as it looks on the axis's own scale.
  *
@@ -301,37 +300,21 @@ const yRange = (distribution, fromZero) => (_, least, most) => {
   if (least === null) return [null, null]
   const low = fromZero ? Math.min(0, least) : least
   const high = fromZero ? Math.max(0, most) : most
-  const [to, from] =
-    distribution === linear
-      ? [(value) => value, (value) => value]
-      : distribution === logarithmic
-        ? [Math.log10, (value) => 10 ** value]
-        : [Math.asinh, Math.sinh]
+  const [to, from] = scales[distribution]
   const room = (to(high) - to(low)) * 0.05 || Math.abs(to(high)) * 0.1 || 1
   return [from(to(low) - room), from(to(high) + room)]
 }
 
-const [minute, hour, day] = [60, 3600, 86_400]
-
 /** Distances between ticks in seconds. In minutes and hours other numbers are round than on an axis of steps. */
 const timeSteps = [
-  ...[1e-3, 1e-2, 0.1].flatMap((power) => [1, 2, 2.5, 5].map((one) => one * power)),
-  1,
-  2,
-  2.5,
-  5,
-  10,
-  15,
-  30,
-  ...[1, 2, 5, 10, 15, 30].map((count) => count * minute),
-  ...[1, 2, 3, 6, 12].map((count) => count * hour),
-  ...[1, 2, 5, 10, 20, 50, 100].map((count) => count * day),
-]
+  ...[1e-3, 1e-2, 0.1].map((unit) => [unit, 1, 2, 2.5, 5]),
+  [1, 1, 2, 2.5, 5, 10, 15, 30],
+  [60, 1, 2, 5, 10, 15, 30],
+  [3600, 1, 2, 3, 6, 12],
+  [86_400, 1, 2, 5, 10, 20, 50, 100],
+].flatMap(([unit, ...counts]) => counts.map((count) => count * unit))
 
-/**
- * Returns the ticks of a logarithmic axis. uPlot's own ticks begin at the end of the axis, which is round only if the
- * axis is extended to whole powers of ten.
- */
+/** Returns the ticks of a logarithmic axis. uPlot's own ticks are only round on an axis of whole powers of ten. */
 const logTicks = ({ height, width }, axis, least, most) => {
   const room = axis === 0 ? width / 85 : height / 50
   const sizes = Array.from({ length: 40 }, (_, index) => 10 ** (index - 20))
@@ -362,20 +345,14 @@ const textsBy = (format) => (_, splits) => {
   return splits.map((value) => (value === null ? "" : texts.shift()))
 }
 
-/**
- * Returns the width of the y axis: that of its widest text, but at least the width in most other charts, so that the
- * charts align.
- */
+/** Returns the width of the y axis for its widest text, but at least that of most other charts, so that they align. */
 const widthOf = ({ ctx, axes }, values) => {
   ctx.font = axes[1].font[0]
   const widest = Math.max(0, ...(values ?? []).map((text) => ctx.measureText(text).width))
   return Math.max(52, Math.ceil(widest / devicePixelRatio) + 12)
 }
 
-/**
- * Returns a part of the x axis that is `factor` times as long as now, around the cursor or else the middle; undefined
- * for the whole axis.
- */
+/** Returns a part of the x axis, `factor` times as long as now, around the cursor or the middle; undefined for all. */
 const zoomed = (chart, factor, cursor) => {
   const [low, high] = [0, chart.over.clientWidth]
   const centre = cursor === undefined ? (low + high) / 2 : chart.valToPos(cursor, "x")
@@ -385,10 +362,7 @@ const zoomed = (chart, factor, cursor) => {
   return (min <= xs[0] && max >= xs.at(-1)) || !(min < max) ? undefined : { min, max }
 }
 
-/**
- * Returns the index of a series' point nearest to a place; undefined before the first and after the last point of the
- * line.
- */
+/** Returns the index of a series' point nearest to a place; undefined beyond the ends of the line. */
 const indexAt = ({ x }, place) => (place < x[0] || place > x.at(-1) ? undefined : nearest(x, place))
 
 /** Returns the index of the last point that at least half of the runs reach. */

@@ -1,18 +1,22 @@
 /**
- * Makes an element: `el("button", { class: "quiet", onclick: press }, "Press")`. Strings become text and never markup.
+ * Makes an element: `el("button.quiet", { onclick: press }, "Press")`. Classes follow the tag, and the properties can be
+ * left out. Strings become text and never markup.
  */
-export const el = (tag, props = {}, ...children) => {
+export const el = (name, ...rest) => {
+  const [tag, ...classes] = name.split(".")
   const element = document.createElement(tag)
-  for (const [name, value] of Object.entries(props)) {
+  if (classes.length > 0) element.className = classes.join(" ")
+  const hasProps = Object.prototype.toString.call(rest[0]) === "[object Object]"
+  for (const [key, value] of Object.entries(hasProps ? rest.shift() : {})) {
     if (value === undefined || value === null || value === false) continue
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value)
-    else if (name === "class") element.className = value
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value)
+    else if (key === "class") element.className = value
     // The page's policy forbids styles as texts.
-    else if (name === "style") Object.assign(element.style, value)
-    else if (name === "value" || name === "checked") element[name] = value
-    else element.setAttribute(name, value === true ? "" : value)
+    else if (key === "style") Object.assign(element.style, value)
+    else if (key === "value" || key === "checked") element[key] = value
+    else element.setAttribute(key, value === true ? "" : value)
   }
-  element.append(...children.flat().filter((child) => child !== undefined && child !== null && child !== false))
+  element.append(...rest.flat().filter((child) => child !== undefined && child !== null && child !== false))
   return element
 }
 
@@ -24,29 +28,25 @@ export const choice = (label, options, value, change) => {
     options.map(([option, text]) => el("option", { value: option }, text)),
   )
   select.value = value
-  return el("label", { class: "field" }, el("span", {}, label), select)
+  return el("label.field", el("span", label), select)
 }
 
 /** Makes a checkbox with a label. */
 export const toggle = (label, checked, change, id) => {
   const box = el("input", { type: "checkbox", checked, id, onchange: () => change(box.checked) })
-  return el("label", { class: "field row" }, box, el("span", {}, label))
+  return el("label.field.row", box, el("span", label))
 }
-
-/** Makes a section with a title; `props` are those of its element. */
-export const card = (title, { class: sort = "", ...props }, ...children) =>
-  el("section", { class: `card ${sort}`.trim(), ...props }, el("h2", {}, title), ...children)
 
 /** Makes a list of facts, which are pairs of a term and a value. */
 export const factList = (facts) =>
-  el("dl", { class: "facts" }, facts.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value || "–")))) // prettier-ignore
+  el("dl.facts", facts.map(([term, value]) => el("div", el("dt", term), el("dd", value || "–")))) // prettier-ignore
 
 /** Makes a table in a frame that scrolls. */
 export const tableOf = (label, ...children) =>
-  el("div", { class: "table plain", tabindex: "0", role: "group", "aria-label": label }, el("table", {}, ...children))
+  el("div.table.plain", { tabindex: "0", role: "group", "aria-label": label }, el("table", ...children))
 
 /** Makes the small square that shows the colour of a line. */
-export const swatch = (color) => el("span", { class: "swatch", style: { background: color } })
+export const swatch = (color) => el("span.swatch", { style: { background: color } })
 
 /** Returns a colour of the style sheet, such as `--line`, in the current theme as `#rrggbb`. */
 export const colorOf = (name) => {

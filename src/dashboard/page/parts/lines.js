@@ -26,10 +26,7 @@ export const smooth = (values, weight) => {
   })
 }
 
-/**
- * Returns the mean of several lines at the x values of the line with the most points. A line counts between its first
- * and its last point, by linear interpolation.
- */
+/** Returns the mean of lines at the places of the longest; a line counts between its ends, by linear interpolation. */
 export const meanLine = (lines) => {
   const { x } = lines.reduce((most, line) => (line.x.length > most.x.length ? line : most))
   const cursors = lines.map(() => 0)

@@ -7,9 +7,6 @@ export const variables = (run) =>
     .map(([variable, value]) => `${variable}=${value}`)
     .join(" ")
 
-/**
- * Makes the badge with the state of a run or a group. A folder that only holds rollouts has no state, as no file says
- * whether it is complete.
- */
+/** Makes the badge of a run's or a group's state. A folder of rollouts has none, as no file says if it is complete. */
 export const badge = ({ kind, state }) =>
-  kind === "rollouts" ? el("span", { class: "quiet" }, "–") : el("span", { class: `badge ${state}` }, state)
+  kind === "rollouts" ? el("span.quiet", "–") : el("span", { class: `badge ${state}` }, state)

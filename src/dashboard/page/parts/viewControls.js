@@ -1,10 +1,7 @@
 /** Makes the controls for all charts: the axis, smoothing and logarithms, and how groups of runs are drawn. */
 import { choice, el, toggle } from "./dom.js"
 
-/**
- * Makes the controls, which change `view` and then call `changed`. With `several`, there are also the controls for
- * groups of runs.
- */
+/** Makes the controls, which change `view` and call `changed`; with `several`, also those for groups of runs. */
 export const viewControls = (view, changed, { several }) => {
   const set = (name, control) => (value) => {
     view[name] = value
@@ -19,15 +16,14 @@ export const viewControls = (view, changed, { several }) => {
     oninput: () => set("smoothing", "smoothing")(Number(smoothing.value)),
   })
   return el(
-    "div",
-    { class: "controls", role: "group", "aria-label": "How the curves are drawn" },
+    "div.controls",
+    { role: "group", "aria-label": "How the curves are drawn" },
     several &&
       choice("middle", [["iqm", "IQM, 95 % interval"], ["mean", "mean, 95 % interval"]], view.centre, set("centre")), // prettier-ignore
     choice("over", [["steps", "steps"], ["time", "time"], ["episodes", "episodes"]], view.axis, set("axis")), // prettier-ignore
-    el("label", { class: "field" }, el("span", {}, "smoothing"), smoothing),
+    el("label.field", el("span", "smoothing"), smoothing),
     el(
-      "div",
-      { class: "field boxes" },
+      "div.field.boxes",
       toggle("log x", view.logX, set("logX")),
       toggle("log y", view.logY, set("logY")),
       several && toggle("single runs", view.singles, set("singles")),

@@ -22,7 +22,7 @@ const readTrajectories = async (address) => {
 }
 
 export const makePlayer = () => {
-  const stage = el("div", { class: "stage" })
+  const stage = el("div.stage")
   const scrub = el("input", {
     type: "range",
     min: "0",
@@ -30,31 +30,20 @@ export const makePlayer = () => {
     "aria-label": "Step",
     oninput: () => goTo(Number(scrub.value)),
   })
-  const play = el("button", { class: "button play", onclick: () => setPlaying(!playing) }, "Play")
-  const where = el("span", { class: "where quiet", role: "status" })
-  const episodes = el("div", { class: "slot" })
-  const problem = el("p", { class: "problem", role: "alert" })
+  const play = el("button.button.play", { onclick: () => setPlaying(!playing) }, "Play")
+  const where = el("span.where.quiet", { role: "status" })
+  const episodes = el("div.slot")
+  const problem = el("p.problem", { role: "alert" })
   const speeds = ["0.1", "0.25", "0.5", "1", "2", "4", "8"].map((value) => [value, `${value}×`])
   const speedChoice = choice("speed", speeds, "1", (value) => (speed = Number(value)))
   const element = el(
-    "div",
-    { class: "player", tabindex: "-1", role: "group", "aria-label": "Episode player" },
+    "div.player",
+    { tabindex: "-1", role: "group", "aria-label": "Episode player" },
     stage,
-    el(
-      "div",
-      { class: "controls" },
-      play,
-      el("label", { class: "field scrub" }, el("span", {}, "step"), scrub),
-      speedChoice,
-      episodes,
-    ),
-    el("p", { class: "line" }, where),
+    el("div.controls", play, el("label.field.scrub", el("span", "step"), scrub), speedChoice, episodes),
+    el("p.line", where),
     problem,
-    el(
-      "p",
-      { class: "line hint quiet" },
-      "Keys: space plays and pauses, ← → step, Home and End, + and − for the speed.",
-    ),
+    el("p.line.hint.quiet", "Keys: space plays and pauses, ← → step, Home and End, + and − for the speed."),
   )
   let trajectories = []
   let episode = 0
@@ -146,7 +135,7 @@ export const makePlayer = () => {
   })
 
   const numbers = () => {
-    const text = el("pre", { class: "numbers" })
+    const text = el("pre.numbers")
     stage.replaceChildren(text)
     show = ({ state, action }) => {
       const list = (values) =>

@@ -1,13 +1,13 @@
 /** Makes the section of a run's page with the episodes of its `steps/` folders, as animated pictures or in the player. */
 import { fileAddress } from "../data.js"
-import { card, choice, el } from "../parts/dom.js"
+import { choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 import { makePlayer } from "../player/player.js"
 
 export const makeEpisodes = (run) => {
   const stage = el("div")
-  const controls = el("div", { class: "controls" })
-  const element = card("Episodes", { class: "episodes", hidden: true }, controls, stage)
+  const controls = el("div.controls")
+  const element = el("section.card.episodes", { hidden: true }, el("h2", "Episodes"), controls, stage)
   let known = ""
   let player
   let step
@@ -27,13 +27,13 @@ export const makeEpisodes = (run) => {
     player = undefined
     if (way === "picture") {
       const alt = `A validation episode at step ${Number(step)}`
-      return stage.replaceChildren(el("div", { class: "stage" }, el("img", { src: fileAddress(run, found.svg), alt })))
+      return stage.replaceChildren(el("div.stage", el("img", { src: fileAddress(run, found.svg), alt })))
     }
     player = makePlayer()
     stage.replaceChildren(player.element)
     player
       .load(fileAddress(run, found.trajectories), ui === undefined ? undefined : fileAddress(run, ui))
-      .catch((error) => stage.replaceChildren(el("p", { class: "problem" }, error.message)))
+      .catch((error) => stage.replaceChildren(el("p.problem", error.message)))
   }
 
   return {

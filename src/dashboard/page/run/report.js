@@ -1,5 +1,5 @@
 /** Makes the section of an evaluation's page with its report: scores, costs and comparisons of the agents. */
-import { card, el, tableOf } from "../parts/dom.js"
+import { el, tableOf } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 
 const figure = (value) => {
@@ -18,13 +18,13 @@ const triesText = {
 const reportTable = (caption, headings, bodies) =>
   tableOf(
     caption,
-    el("caption", { class: "quiet" }, caption),
-    el("thead", {}, el("tr", {}, headings.map((heading) => el("th", { scope: "col", class: heading.startsWith("#") ? "number" : "" }, heading.replace("#", ""))))), // prettier-ignore
+    el("caption.quiet", caption),
+    el("thead", el("tr", headings.map((heading) => el("th", { scope: "col", class: heading.startsWith("#") ? "number" : "" }, heading.replace("#", ""))))), // prettier-ignore
     bodies,
   )
 const cells = (texts, numbers) => [
-  ...texts.map((text) => el("td", {}, text)),
-  ...numbers.map((text) => el("td", { class: "number" }, text)),
+  ...texts.map((text) => el("td", text)),
+  ...numbers.map((text) => el("td.number", text)),
 ]
 
 const scoresOf = ({ agent, scores, tries, by }) => {
@@ -34,16 +34,15 @@ const scoresOf = ({ agent, scores, tries, by }) => {
     ...by.map((one) => [`${one.key}=${one.value}`, one]),
   ]
   const name = el("th", { scope: "rowgroup", rowspan: String(Math.max(1, lines.length)) }, agent)
-  if (lines.length === 0) return el("tbody", {}, el("tr", {}, name, el("td", { colspan: "4" }, "nothing was scored")))
+  if (lines.length === 0) return el("tbody", el("tr", name, el("td", { colspan: "4" }, "nothing was scored")))
   const row = ([score, one], place) =>
-    el("tr", {}, place === 0 && name, cells([score], [figure(one.mean), between(one), number(one.tasks)]))
-  return el("tbody", {}, lines.map(row))
+    el("tr", place === 0 && name, cells([score], [figure(one.mean), between(one), number(one.tasks)]))
+  return el("tbody", lines.map(row))
 }
 
 const takenOf = ({ agent, episodes, failed, calls, inputTokens, outputTokens, cost }) =>
   el(
     "tr",
-    {},
     el("th", { scope: "row" }, agent),
     cells([], [episodes, failed, calls, inputTokens, outputTokens, cost].map(number)),
   )
@@ -51,7 +50,6 @@ const takenOf = ({ agent, episodes, failed, calls, inputTokens, outputTokens, co
 const comparisonOf = (one) =>
   el(
     "tr",
-    {},
     el("th", { scope: "row" }, `${one.right} − ${one.left}`),
     cells(
       [one.scorer],
@@ -62,7 +60,7 @@ const comparisonOf = (one) =>
         one.p < 0.0001 ? "<0.0001" : String(Number(one.p.toPrecision(3))),
       ],
     ),
-    el("td", {}, one.test === "mcnemar" ? "McNemar" : "permutation"),
+    el("td", one.test === "mcnemar" ? "McNemar" : "permutation"),
   )
 
 const tablesOf = ({ agents, comparisons, confidence }) => {
@@ -71,15 +69,14 @@ const tablesOf = ({ agents, comparisons, confidence }) => {
   const compared = ["compared", "score", "#difference", percent, "#better", "#worse", "#tasks", "#p", "by"]
   return [
     reportTable("How well they did", ["agent", "score", "#mean", percent, "#tasks"], agents.map(scoresOf)),
-    comparisons.length > 0 &&
-      reportTable("Task by task", compared, el("tbody", {}, comparisons.map(comparisonOf))), // prettier-ignore
-    reportTable("What it took", taken, el("tbody", {}, agents.map(takenOf))),
+    comparisons.length > 0 && reportTable("Task by task", compared, el("tbody", comparisons.map(comparisonOf))),
+    reportTable("What it took", taken, el("tbody", agents.map(takenOf))),
   ].filter(Boolean)
 }
 
 export const makeReport = () => {
   const place = el("div")
-  const element = card("Report", { class: "report", hidden: true }, place)
+  const element = el("section.card.report", { hidden: true }, el("h2", "Report"), place)
   let known
   return {
     element,
@@ -89,7 +86,7 @@ export const makeReport = () => {
       if (element.hidden || now === known) return
       known = now
       const nothing = summary.state === "finished" ? "There is none." : "It comes when all episodes are played."
-      place.replaceChildren(...(report === null ? [el("p", { class: "quiet" }, nothing)] : tablesOf(report)))
+      place.replaceChildren(...(report === null ? [el("p.quiet", nothing)] : tablesOf(report)))
     },
   }
 }

@@ -4,7 +4,7 @@ import { overviewAddress } from "../address.js"
 import { fetchCurves, fetchRun } from "../data.js"
 import { makeMetrics } from "../metrics/metrics.js"
 import { makeChart } from "../parts/chart.js"
-import { card, el, factList, seriesColor } from "../parts/dom.js"
+import { el, factList, seriesColor } from "../parts/dom.js"
 import { duration, number, time } from "../parts/format.js"
 import { lineOf } from "../parts/lines.js"
 import { badge, variables } from "../parts/runTexts.js"
@@ -22,9 +22,9 @@ const titles = { validation: "Validation return, lowest to highest", train: "Tra
 
 export const makeRunPage = (state, seen, path) => {
   const charts = measures.map((measure) => makeChart(titles[measure]))
-  const back = el("a", { class: "back" }, "← all runs")
+  const back = el("a.back", "← all runs")
   const heading = el("div")
-  const problem = el("p", { class: "problem", role: "alert" })
+  const problem = el("p.problem", { role: "alert" })
   const controls = el("div")
   const episodes = makeEpisodes(path)
   const transcripts = makeTranscripts(state, seen, path)
@@ -32,23 +32,22 @@ export const makeRunPage = (state, seen, path) => {
   const system = makeSystem()
   const [validations, log, config, files] = [makeValidations(), makeLog(), makeConfig(), makeFiles(path)]
   const sections = [report, episodes, transcripts, system, validations, log, config, files]
-  const drawings = el("div", { class: "charts" }, charts.map((chart) => chart.element)) // prettier-ignore
+  const drawings = el("div.charts", charts.map((chart) => chart.element)) // prettier-ignore
   const metrics = makeMetrics(state.view, seen, (error) => (problem.textContent = error.message))
-  const metricsCard = card("Metrics", {}, metrics.element)
+  const metricsCard = el("section.card", el("h2", "Metrics"), metrics.element)
   const body = el(
     "div",
-    {},
     report.element,
     controls,
     drawings,
     metricsCard,
     episodes.element,
     transcripts.element,
-    el("div", { class: "halves" }, validations.element, log.element),
+    el("div.halves", validations.element, log.element),
     system.element,
-    el("div", { class: "halves" }, config.element, files.element),
+    el("div.halves", config.element, files.element),
   )
-  const element = el("article", { class: "run" }, back, heading, problem, body)
+  const element = el("article.run", back, heading, problem, body)
 
   const draw = () => {
     back.setAttribute("href", overviewAddress(state))
@@ -94,15 +93,9 @@ export const makeRunPage = (state, seen, path) => {
     const name = [run.name, variables(run)].filter(Boolean).join(" ")
     document.title = `${name} seed ${run.seed} · effect-rl`
     heading.replaceChildren(
-      el(
-        "h1",
-        {},
-        run.name,
-        run.seed === null ? "" : ` · seed ${run.seed} `,
-        run.kind === "rollouts" ? "" : badge(run),
-      ),
-      el("p", { class: "quiet variables" }, variables(run)),
-      el("p", { class: "path quiet" }, path),
+      el("h1", run.name, run.seed === null ? "" : ` · seed ${run.seed} `, run.kind === "rollouts" ? "" : badge(run)),
+      el("p.quiet.variables", variables(run)),
+      el("p.path.quiet", path),
       progressOf(run),
       factList(run.kind === "rollouts" ? [] : factsOf(detail)),
     )

@@ -1,6 +1,6 @@
 /** Makes the section of a run's page with its speed, CPU use and memory over time. */
 import { makeChart } from "../parts/chart.js"
-import { card, el, seriesColor } from "../parts/dom.js"
+import { el, seriesColor } from "../parts/dom.js"
 import { bytes, number } from "../parts/format.js"
 
 const figures = [
@@ -20,7 +20,7 @@ const figures = [
 
 export const makeSystem = () => {
   const charts = figures.map(({ title, text, ticks }) => makeChart(title, { small: true, fromZero: true, text, ticks }))
-  const element = card("System", { class: "system", hidden: true }, el("div", { class: "charts small" }, charts.map((chart) => chart.element))) // prettier-ignore
+  const element = el("section.card.system", { hidden: true }, el("h2", "System"), el("div.charts.small", charts.map((chart) => chart.element))) // prettier-ignore
   let system
   let isRunning = false
   const draw = () => {
@@ -46,8 +46,5 @@ export const makeSystem = () => {
   }
 }
 
-/**
- * Returns the index of the last sample in which env steps were done. At its end a run only writes files, which says
- * nothing about its speed.
- */
+/** Returns the index of the last sample with env steps: at its end a run only writes files. */
 const lastWorking = (speeds) => speeds.findLastIndex((speed) => speed !== null && speed > 0)

@@ -1,10 +1,10 @@
 /** Makes the sections of a run's page with its log and its config. */
-import { card, el } from "../parts/dom.js"
+import { el } from "../parts/dom.js"
 
 export const makeLog = () => {
-  const lines = el("pre", { class: "log", tabindex: "0", "aria-label": "The log's last lines, times in UTC" })
+  const lines = el("pre.log", { tabindex: "0", "aria-label": "The log's last lines, times in UTC" })
   return {
-    element: card("Log", {}, lines),
+    element: el("section.card", el("h2", "Log"), lines),
     show: ({ log }) => {
       const text = log.map((line) => line.replace(/^\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)\.\d+Z/, "$1")).join("\n")
       if (text === lines.textContent) return
@@ -17,9 +17,9 @@ export const makeLog = () => {
 }
 
 export const makeConfig = () => {
-  const text = el("pre", { class: "config", tabindex: "0", "aria-label": "The effective config" })
+  const text = el("pre.config", { tabindex: "0", "aria-label": "The effective config" })
   return {
-    element: card("Config", {}, text),
+    element: el("section.card", el("h2", "Config"), text),
     show: ({ config }) => {
       if (text.textContent !== config) text.textContent = config ?? "There is none."
     },

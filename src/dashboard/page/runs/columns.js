@@ -6,7 +6,7 @@ import { readSettings, settingKeys, settingOf } from "./settings.js"
 
 const score = (item) => [
   number(item.score),
-  item.scoreStd === null ? "" : el("span", { class: "quiet" }, ` ± ${number(item.scoreStd)}`),
+  item.scoreStd === null ? "" : el("span.quiet", ` ± ${number(item.scoreStd)}`),
 ]
 
 /**
@@ -46,7 +46,7 @@ const settingColumn = (key) => ({
   cell: (item) => {
     const value = valueOf(item, key)
     if (value === undefined) return "–"
-    if (value === several && item.runs !== undefined) return el("span", { class: "quiet" }, several)
+    if (value === several && item.runs !== undefined) return el("span.quiet", several)
     return Number.isInteger(value) ? number(value) : String(value)
   },
 })
@@ -69,7 +69,7 @@ const mostChoices = 60
 
 /** Makes the control that chooses columns. It changes `state.columns`; `runs` returns the runs in the table. */
 export const makeColumnChooser = (state, runs, changed) => {
-  const list = el("div", { class: "choices", role: "group", "aria-label": "Columns" })
+  const list = el("div.choices", { role: "group", "aria-label": "Columns" })
   const search = el("input", {
     type: "search",
     class: "findColumn",
@@ -78,12 +78,12 @@ export const makeColumnChooser = (state, runs, changed) => {
     spellcheck: "false",
     oninput: () => fill(),
   })
-  const note = el("p", { class: "quiet hint" })
+  const note = el("p.quiet.hint")
   const element = el(
-    "details",
-    { class: "chooser", ontoggle: () => void (element.open && open()) },
-    el("summary", { class: "button" }, "columns"),
-    el("div", { class: "card popover" }, search, list, note),
+    "details.chooser",
+    { ontoggle: () => void (element.open && open()) },
+    el("summary.button", "columns"),
+    el("div.card.popover", search, list, note),
   )
   const open = () => {
     note.textContent = "reading the settings …"

@@ -1,7 +1,4 @@
-/**
- * Draws the learning curves of the selected rows: a line for each run, and for each group its mean with an interval as
- * a band.
- */
+/** Draws the learning curves of the selected rows: a line for each run, and for each group its mean with a band. */
 import { measures } from "../../curves/Curve.ts"
 import { fetchBand, fetchCurves } from "../data.js"
 import { makeChart } from "../parts/chart.js"
@@ -21,7 +18,7 @@ const isGroup = ({ runs }) => runs.length > 1
 export const makeCurves = (state) => {
   const { view } = state
   const charts = measures.map((measure) => ({ measure, chart: makeChart(titles[measure]) }))
-  const note = el("p", { class: "quiet", role: "status" })
+  const note = el("p.quiet", { role: "status" })
   let items = []
   let nothing = ""
 
@@ -69,9 +66,9 @@ export const makeCurves = (state) => {
 
   return {
     element: el(
-      "section",
-      { class: "curves", "aria-label": "Learning curves" },
-      el("div", { class: "charts" }, charts.map(({ chart }) => chart.element)), // prettier-ignore
+      "section.curves",
+      { "aria-label": "Learning curves" },
+      el("div.charts", charts.map(({ chart }) => chart.element)), // prettier-ignore
       note,
     ),
     /** Shows items; `empty` is the text for a chart without curves. */

@@ -9,10 +9,7 @@ import { hasSettings, readSettings, settingsAreStale, valuesOf } from "./setting
 
 const states = ["running", "finished", "stopped", "failed"]
 
-/**
- * Returns the runs that pass a filter, and the problems of its text. If `isWaiting` is true, more data is needed;
- * `again` is called when it has been read.
- */
+/** Returns the runs that pass a filter, and its problems. If `isWaiting`, it calls `again` when more data is read. */
 export const filtered = (runs, text, again, failed) => {
   if (text.trim() === "") return { runs, problems: [], isWaiting: false }
   const { words, filters, problems } = parseSearch(text)
@@ -25,10 +22,7 @@ export const filtered = (runs, text, again, failed) => {
   return { runs: passing, problems: [...problems, ...own.flatMap((filter) => problemOf(filter, runs))], isWaiting }
 }
 
-/**
- * Returns the key as the runs write it. The user may write dashes for underscores in variables, as in the names of
- * runs.
- */
+/** Returns the key as the runs write it. In variables the user may write dashes for underscores. */
 const keyIn = (runs, key) =>
   runs.flatMap(({ population }) => Object.keys(population)).find((variable) => plain(variable) === plain(key)) ?? key
 
@@ -49,10 +43,7 @@ const problemOf = ({ key, operator, value }, runs) => {
   return [unknownKey(key, knownKeys(runs.map(valuesOf)))]
 }
 
-/**
- * Writes a text in lower case and with dashes instead of underscores. Names that are derived from others have dashes
- * for underscores, so a word of the filter matches either.
- */
+/** Writes a text in lower case and with dashes for underscores, so that a word matches derived names, too. */
 const plain = (text) => text.toLowerCase().replaceAll("_", "-")
 
 const texts = new WeakMap()

@@ -16,10 +16,7 @@ export const plainGroupings = [
   ["time", "start"],
 ]
 
-/**
- * Makes the shortest labels that distinguish these runs and groups: the parts of name, variables and seed that differ.
- * A single item is labelled by its name.
- */
+/** Makes the shortest labels that distinguish these items: the parts of name, variables and seed that differ. */
 export const shortLabels = (items) => {
   const parts = items.map(({ name, population, seed }) => {
     const seeds = seed === null || seed === undefined ? [] : [["seed", `seed ${seed}`]]

@@ -35,29 +35,28 @@ export const makeOverview = (state, seen) => {
       changed("filter")
     },
   })
-  const grouping = el("div", { class: "slot" })
+  const grouping = el("div.slot")
   const controls = el("div")
-  const metricsNote = el("p", { class: "problem", role: "alert" })
+  const metricsNote = el("p.problem", { role: "alert" })
   const metrics = makeMetrics(state.view, seen, (error) => (metricsNote.textContent = error.message))
   const allMetrics = el(
-    "details",
+    "details.card.allMetrics",
     {
-      class: "card allMetrics",
       ontoggle: () => {
         if (state.view.metrics === allMetrics.open) return
         state.view.metrics = allMetrics.open
         changed()
       },
     },
-    el("summary", {}, "All metrics of the runs that are drawn"),
+    el("summary", "All metrics of the runs that are drawn"),
     metricsNote,
     metrics.element,
   )
   let selection = []
-  const problem = el("p", { class: "problem", id: "filter-problem", role: "alert", hidden: true })
-  const count = el("p", { class: "quiet count", role: "status" })
-  const compare = el("a", { class: "button compareLink", hidden: true }, "compare the two")
-  const full = el("p", { class: "quiet", role: "status" })
+  const problem = el("p.problem", { id: "filter-problem", role: "alert", hidden: true })
+  const count = el("p.quiet.count", { role: "status" })
+  const compare = el("a.button.compareLink", { hidden: true }, "compare the two")
+  const full = el("p.quiet", { role: "status" })
 
   const table = makeTable({
     sortBy: (column) => {
@@ -192,9 +191,9 @@ export const makeOverview = (state, seen) => {
   }
 
   const search = el(
-    "div",
-    { class: "controls", role: "search" },
-    el("label", { class: "field grow" }, el("span", {}, "filter"), filter),
+    "div.controls",
+    { role: "search" },
+    el("label.field.grow", el("span", "filter"), filter),
     grouping,
     makeColumnChooser(
       state,
@@ -205,17 +204,16 @@ export const makeOverview = (state, seen) => {
     count,
   )
   const welcome = el(
-    "div",
-    { class: "card welcome", role: "status", hidden: true },
-    el("h2", {}, "No runs yet"),
-    el("p", {}, el("code", {}, "npx effect run FILE"), " makes one, and it appears here while it trains."),
-    el("p", { class: "quiet" }, "Or this is another folder than the one that your runs are in."),
+    "div.card.welcome",
+    { role: "status", hidden: true },
+    el("h2", "No runs yet"),
+    el("p", el("code", "npx effect run FILE"), " makes one, and it appears here while it trains."),
+    el("p.quiet", "Or this is another folder than the one that your runs are in."),
   )
 
   const element = el(
-    "div",
-    { class: "overview" },
-    el("h1", { class: "hidden" }, "Runs"),
+    "div.overview",
+    el("h1.hidden", "Runs"),
     controls,
     curves.element,
     allMetrics,

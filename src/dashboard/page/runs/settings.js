@@ -36,10 +36,7 @@ export const settingsAreStale = () => isStale
 const treeOf = (parts) =>
   Object.fromEntries(Object.entries(parts ?? {}).map(([key, index]) => [key, table.parts[index]]))
 
-/**
- * Returns a run in the form in which `run/find/keys.ts` looks up keys. Without the settings, only the keys of the
- * summary can be looked up.
- */
+/** Returns a run in the form in which `run/find/keys.ts` looks up keys; without the settings, only its summary. */
 export const valuesOf = (run) => {
   const before = rows.get(run)
   if (before !== undefined) return before

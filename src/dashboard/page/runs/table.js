@@ -11,9 +11,9 @@ const mostRows = 200
 export const makeTable = ({ sortBy, select, expand }) => {
   const body = el("tbody")
   const head = el("tr")
-  const table = el("table", { class: "runs", "aria-label": "Runs" }, el("thead", {}, head), body)
-  const more = el("button", { class: "more", hidden: true, onclick: () => ((all = true), show(last)) }) // prettier-ignore
-  const element = el("div", { class: "table" }, table, more)
+  const table = el("table.runs", { "aria-label": "Runs" }, el("thead", head), body)
+  const more = el("button.button.more", { hidden: true, onclick: () => ((all = true), show(last)) })
+  const element = el("div.table", table, more)
   let all = false
   let last
   let kept = new Map()
@@ -35,7 +35,7 @@ export const makeTable = ({ sortBy, select, expand }) => {
       style: color && { accentColor: color },
       onchange: () => select(key, input.checked),
     })
-    return el("td", { class: "box", style: color && { boxShadow: `inset 4px 0 ${color}` } }, input)
+    return el("td.box", { style: color && { boxShadow: `inset 4px 0 ${color}` } }, input)
   }
 
   const cells = (item) =>
@@ -50,34 +50,27 @@ export const makeTable = ({ sortBy, select, expand }) => {
       { class: inGroup ? "member" : "" },
       box(run.path, `${run.name} ${variables(run)} seed ${run.seed}`, color),
       el(
-        "td",
-        { class: "name" },
+        "td.name",
         el("a", { href: runAddress(run.path), id: `run-${run.path}` }, inGroup ? `seed ${run.seed ?? "–"}` : run.name),
-        el("span", { class: "quiet" }, inGroup ? "" : ` ${variables(run)}`),
+        el("span.quiet", inGroup ? "" : ` ${variables(run)}`),
       ),
       ...cells(run),
     )
 
   const groupRow = (group, color, open) =>
     el(
-      "tr",
-      { class: "group" },
+      "tr.group",
       box(group.key, group.label, color),
       el(
-        "td",
-        { class: "name" },
+        "td.name",
         el(
-          "button",
-          { class: "open", id: `open-${group.key}`, "aria-expanded": String(open), onclick: () => expand(group.key) },
+          "button.open",
+          { id: `open-${group.key}`, "aria-expanded": String(open), onclick: () => expand(group.key) },
           el("span", { "aria-hidden": "true" }, open ? "▾ " : "▸ "),
-          el("b", {}, group.name || group.label),
-          el("span", { class: "quiet" }, group.name ? ` ${variables(group)}` : ""),
+          el("b", group.name || group.label),
+          el("span.quiet", group.name ? ` ${variables(group)}` : ""),
         ),
-        el(
-          "span",
-          { class: "quiet" },
-          ` ${counted(group.runs.length, "run")}${group.configsDiffer ? ", configs differ" : ""}`,
-        ),
+        el("span.quiet", ` ${counted(group.runs.length, "run")}${group.configsDiffer ? ", configs differ" : ""}`),
       ),
       ...cells(group),
     )
@@ -88,7 +81,7 @@ export const makeTable = ({ sortBy, select, expand }) => {
     const settings = columns.filter(isSetting)
     const focused = document.activeElement?.id
     head.replaceChildren(
-      el("th", { scope: "col", class: "box" }, el("span", { class: "hidden" }, "drawn")),
+      el("th", { scope: "col", class: "box" }, el("span.hidden", "drawn")),
       ...["name", ...columns].map((column) => heading(sort, column, columnOf(column).text, columnOf(column).kind)),
     )
     const rows = items.flatMap((item) => {
@@ -113,8 +106,7 @@ export const makeTable = ({ sortBy, select, expand }) => {
     }
     kept = now
     body.replaceChildren(...[...now.values()].map(({ row }) => row))
-    if (shown.length === 0)
-      body.append(el("tr", {}, el("td", { class: "quiet", colspan: String(columns.length + 2) }, next.nothing)))
+    if (shown.length === 0) body.append(el("tr", el("td.quiet", { colspan: String(columns.length + 2) }, next.nothing)))
     more.hidden = shown.length === rows.length
     more.textContent = `Show all ${number(rows.length)} rows`
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true })

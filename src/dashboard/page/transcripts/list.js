@@ -11,11 +11,11 @@ const nameOf = ({ phase, seen, contestant, id, number: place }) => {
 }
 
 export const makeEpisodeList = ({ address, more }) => {
-  const rows = el("ol", { class: "episodeList" })
-  const button = (text, way) => el("button", { class: "more", onclick: () => more(way) }, text)
+  const rows = el("ol.episodeList")
+  const button = (text, way) => el("button.button.more", { onclick: () => more(way) }, text)
   const [earlier, later] = [button("Earlier ones", -1), button("More", 1)]
-  const nothing = el("p", { class: "quiet" }, "None of the episodes is like that.")
-  const element = el("nav", { class: "episodeNav", "aria-label": "Episodes" }, earlier, rows, later, nothing)
+  const nothing = el("p.quiet", "None of the episodes is like that.")
+  const element = el("nav.episodeNav", { "aria-label": "Episodes" }, earlier, rows, later, nothing)
   let kept = new Map()
   let marked
 
@@ -26,13 +26,12 @@ export const makeEpisodeList = ({ address, more }) => {
     const below = delegated === 0 ? "" : `, ${delegated} delegated`
     return el(
       "li",
-      {},
       el(
         "a",
         { href: address({ episode: key }), "data-key": key, class: failed ? "failed" : "" },
-        el("span", { class: "what" }, el("b", {}, name), env !== name && ` ${env}`, player !== null && ` · ${player}`),
-        el("span", { class: "total", title: "return" }, number(total)),
-        el("span", { class: "quiet how" }, `${steps}, ${endingText(episode)}${below}`),
+        el("span.what", el("b", name), env !== name && ` ${env}`, player !== null && ` · ${player}`),
+        el("span.total", { title: "return" }, number(total)),
+        el("span.quiet.how", `${steps}, ${endingText(episode)}${below}`),
       ),
     )
   }

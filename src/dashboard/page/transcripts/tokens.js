@@ -10,10 +10,7 @@ const levels = 4
 /** An answer with more parts than this is shown as one text. */
 const mostParts = 4000
 
-/**
- * Returns the class of a token, such as `up3`, `down1` or `none`, by the sign of its advantage and its size relative to
- * the largest.
- */
+/** Returns the class of a token, such as `up3` or `none`, by its advantage relative to the largest. */
 const levelOf = (advantage, largest) => {
   if (advantage === 0 || largest === 0) return "none"
   const level = Math.max(1, Math.ceil((Math.abs(advantage) / largest) * levels))
@@ -38,7 +35,7 @@ const partOf = (run, largest) => {
 export const tokensOf = (runs, largest) => {
   const parts = runs.slice(0, mostParts).map((run) => partOf(run, largest))
   const left = runs.length - parts.length
-  return left > 0 ? [...parts, el("span", { class: "quiet" }, ` and ${counted(left, "more part")}`)] : parts
+  return left > 0 ? [...parts, el("span.quiet", ` and ${counted(left, "more part")}`)] : parts
 }
 
 /** Tells whether the text of every token is known. */
@@ -51,13 +48,8 @@ export const makeLegend = (largest, from) => {
   }
   const steps = largest === 0 ? [0] : [-4, -2, 0, 2, 4]
   return el(
-    "p",
-    { class: "legend" },
-    el(
-      "span",
-      { class: "quiet" },
-      from === "tokens" ? "tokens by advantage " : "tokens by advantage (credit × weight) ",
-    ),
+    "p.legend",
+    el("span.quiet", from === "tokens" ? "tokens by advantage " : "tokens by advantage (credit × weight) "),
     steps.map(step),
   )
 }

@@ -15,9 +15,9 @@ const json = (value) => (typeof value === "string" ? value : JSON.stringify(valu
 
 /** Shows a text; the end of a long one is hidden until a button is pressed. */
 const words = (text) => {
-  if (text.length <= longest) return el("div", { class: "words" }, text)
-  const rest = el("button", { class: "fold" }, `Show all ${number(text.length)} letters`)
-  const body = el("div", { class: "words", tabindex: "-1" }, `${text.slice(0, longest)} … `, rest)
+  if (text.length <= longest) return el("div.words", text)
+  const rest = el("button.fold", `Show all ${number(text.length)} letters`)
+  const body = el("div.words", { tabindex: "-1" }, `${text.slice(0, longest)} … `, rest)
   rest.addEventListener("click", () => {
     body.replaceChildren(text)
     // The button that had the focus has been removed, so the text gets the focus.
@@ -27,11 +27,11 @@ const words = (text) => {
 }
 
 const part = (name, sort, ...children) =>
-  el("div", { class: `part ${sort}` }, el("div", { class: "label" }, name), el("div", { class: "value" }, ...children))
+  el("div", { class: `part ${sort}` }, el("div.label", name), el("div.value", ...children))
 
 /** Makes a part that is built when it is first opened, because prompts are long and rarely read. */
 const folded = (key, title, draw) => {
-  const details = el("details", { "data-fold": key }, el("summary", {}, title))
+  const details = el("details", { "data-fold": key }, el("summary", title))
   details.addEventListener("toggle", () => {
     if (details.open && details.children.length === 1) details.append(draw())
   })
@@ -46,7 +46,7 @@ const messageText = (message) => {
 const messageOf = (message) =>
   part(message.role === "tool" ? `tool ${message.toolName}` : message.role, "message", words(messageText(message)))
 
-const fact = (name, value) => el("span", { class: "fact" }, el("span", { class: "quiet" }, `${name} `), value)
+const fact = (name, value) => el("span.fact", el("span.quiet", `${name} `), value)
 
 const usageText = ({ inputTokens, outputTokens, reasoningTokens }) =>
   `${number(inputTokens)} in, ${number(outputTokens)} out${reasoningTokens > 0 ? `, ${number(reasoningTokens)} thought` : ""}`
@@ -57,29 +57,29 @@ const drawing = ({ transcript, address }) => {
 
   const toolOf = ({ name, arguments: given, result, by }) =>
     part(
-      el("span", {}, "calls ", by !== null && el("span", { class: "quiet" }, by === "internal" ? "own" : "external")),
+      el("span", "calls ", by !== null && el("span.quiet", by === "internal" ? "own" : "external")),
       "tool",
-      el("code", { class: "words" }, `${name}(${given})`),
+      el("code.words", `${name}(${given})`),
       result === null
-        ? el("p", { class: "quiet line" }, "not answered")
+        ? el("p.quiet.line", "not answered")
         : el(
             "div",
             { class: `result ${result.isError ? "bad" : ""}` },
-            el("span", { class: "quiet" }, result.isError ? "failed: " : "gave: "),
+            el("span.quiet", result.isError ? "failed: " : "gave: "),
             words(result.content),
           ),
     )
 
   const saidOf = (call) => {
     const { said, tokens } = call
-    if (tokens !== null && haveWords(tokens)) return el("div", { class: "words" }, tokensOf(tokens, largest))
-    if (said === "" && tokens === null) return el("span", { class: "quiet" }, "no words")
+    if (tokens !== null && haveWords(tokens)) return el("div.words", tokensOf(tokens, largest))
+    if (said === "" && tokens === null) return el("span.quiet", "no words")
     const count = tokens?.reduce((sum, { ids }) => sum + ids.length, 0)
     return [
       words(said),
       tokens !== null &&
         folded(`${call.id} tokens`, `${number(count)} tokens, by their numbers`, () =>
-          el("div", { class: "words" }, tokensOf(tokens, largest)),
+          el("div.words", tokensOf(tokens, largest)),
         ),
     ]
   }
@@ -87,7 +87,7 @@ const drawing = ({ transcript, address }) => {
   const callOf = (call, prompt) => {
     const { id, purpose, messages, tools, refused, incomplete, finish, usage, attempts, failed, children } = call
     const all = counted(prompt.length, "message")
-    const title = ["prompt ", el("span", { class: "quiet" }, messages.length === prompt.length ? all : `${all}, ${messages.length} new`)] // prettier-ignore
+    const title = ["prompt ", el("span.quiet", messages.length === prompt.length ? all : `${all}, ${messages.length} new`)] // prettier-ignore
     const notes = [
       purpose === "reflection" && "looks back",
       attempts > 1 && `${attempts} tries`,
@@ -97,24 +97,19 @@ const drawing = ({ transcript, address }) => {
     return el(
       "div",
       { class: `call ${purpose}` },
-      folded(`${id} prompt`, title, () => el("div", { class: "prompt" }, prompt.map(messageOf))),
+      folded(`${id} prompt`, title, () => el("div.prompt", prompt.map(messageOf))),
       failed !== null
         ? part("failed", "problem", words(failed))
         : part(
-            el(
-              "span",
-              {},
-              purpose === "reflection" ? "reflects " : "says ",
-              el("span", { class: "quiet" }, call.model),
-            ),
+            el("span", purpose === "reflection" ? "reflects " : "says ", el("span.quiet", call.model)),
             "said",
             saidOf(call),
           ),
       tools.map(toolOf),
       children.map((child) => playedOf(child, false)),
       refused !== null &&
-        part("not understood", "refused", words(refused.feedback), el("span", { class: "quiet" }, ` ${signed(refused.reward)}`)), // prettier-ignore
-      el("p", { class: "quiet line foot" }, [...notes, `${usageText(usage)} tokens`].join(" · ")),
+        part("not understood", "refused", words(refused.feedback), el("span.quiet", ` ${signed(refused.reward)}`)),
+      el("p.quiet.line.foot", [...notes, `${usageText(usage)} tokens`].join(" · ")),
     )
   }
 
@@ -123,13 +118,8 @@ const drawing = ({ transcript, address }) => {
       "feedback",
       "feedback",
       message !== "" && words(message),
-      el(
-        "p",
-        { class: "line" },
-        fact("score", signed(score)),
-        target !== null && fact("target", el("span", { class: "words" }, target)),
-      ),
-      extra !== null && extra !== undefined && el("pre", {}, json(extra)),
+      el("p.line", fact("score", signed(score)), target !== null && fact("target", el("span.words", target))),
+      extra !== null && extra !== undefined && el("pre", json(extra)),
     )
 
   const turnOf = (turn, place, isFirst, prompts) => {
@@ -137,13 +127,12 @@ const drawing = ({ transcript, address }) => {
     const name = calls.length > 0 && calls.every(({ purpose }) => purpose === "reflection") ? "Looking back" : `Turn ${place}` // prettier-ignore
     const heading = isFirst ? el("a", { href: address({ turn: place }), class: "turnLink" }, name) : name
     return el(
-      "section",
-      { class: "turn", "data-turn": isFirst ? String(place) : null, tabindex: isFirst ? "-1" : null },
+      "section.turn",
+      { "data-turn": isFirst ? String(place) : null, tabindex: isFirst ? "-1" : null },
       el(
         "header",
-        {},
-        el("h4", {}, heading),
-        el("span", { class: "facts-line" }, fact("reward", signed(reward)), fact("so far", number(cumulative)), turn.credit !== null && fact("credit", signed(turn.credit)), turn.weight !== null && turn.weight !== 1 && fact("weight", number(turn.weight))), // prettier-ignore
+        el("h4", heading),
+        el("span.facts-line", fact("reward", signed(reward)), fact("so far", number(cumulative)), turn.credit !== null && fact("credit", signed(turn.credit)), turn.weight !== null && turn.weight !== 1 && fact("weight", number(turn.weight))), // prettier-ignore
       ),
       observation !== null && part("sees", "observation", words(observation)),
       calls.map((call) => {
@@ -156,8 +145,8 @@ const drawing = ({ transcript, address }) => {
       feedback !== null && feedbackOf(feedback),
       failed !== null && part("failed", "problem", words(failed)),
       seen !== null && part("sees then", "observation", words(seen)),
-      info !== null && folded(`${place} info`, "info", () => el("pre", {}, json(info))),
-      ending !== null && el("p", { class: "line ending" }, `The episode was ${endingText({ ending, reason })}.`),
+      info !== null && folded(`${place} info`, "info", () => el("pre", json(info))),
+      ending !== null && el("p.line.ending", `The episode was ${endingText({ ending, reason })}.`),
     )
   }
 
@@ -167,13 +156,12 @@ const drawing = ({ transcript, address }) => {
     if (isFirst) return turns
     const { credits } = played
     return el(
-      "details",
-      { class: "child", open: true, "data-fold": played.id },
+      "details.child",
+      { open: true, "data-fold": played.id },
       el(
         "summary",
-        {},
-        el("b", {}, played.name),
-        el("span", { class: "quiet" }, ` ${played.id}, ${counted(played.length, "step")}, ${endingText(played)} `), // prettier-ignore
+        el("b", played.name),
+        el("span.quiet", ` ${played.id}, ${counted(played.length, "step")}, ${endingText(played)} `),
         creditFacts(credits),
       ),
       turns,
@@ -182,8 +170,7 @@ const drawing = ({ transcript, address }) => {
 
   const creditFacts = ({ own, parents, mixed, sampled }) =>
     el(
-      "span",
-      { class: "facts-line" },
+      "span.facts-line",
       fact("credit: own", signed(own)),
       fact("parent's", signed(parents)),
       fact("half and half", signed(mixed)),
@@ -194,7 +181,7 @@ const drawing = ({ transcript, address }) => {
   const isTree = played.turns.some(({ calls }) => calls.some(({ children }) => children.length > 0))
   return {
     turns: playedOf(played, true),
-    credits: isTree ? el("p", { class: "line" }, creditFacts(played.credits)) : "",
+    credits: isTree ? el("p.line", creditFacts(played.credits)) : "",
   }
 }
 
@@ -216,7 +203,7 @@ const headOf = (transcript) => {
 }
 
 export const makeTranscript = ({ address, step }) => {
-  const element = el("div", { class: "transcript", tabindex: "-1", role: "region", "aria-label": "Transcript" })
+  const element = el("div.transcript", { tabindex: "-1", role: "region", "aria-label": "Transcript" })
   const invite = "Choose an episode. Keys: j and k for the turns, J and K for the episodes, / to find."
   let told
   let drawn = ""
@@ -224,7 +211,7 @@ export const makeTranscript = ({ address, step }) => {
   const say = (text) => {
     drawn = ""
     turn = undefined
-    element.replaceChildren(el("p", { class: "quiet" }, text))
+    element.replaceChildren(el("p.quiet", text))
   }
   const sections = () => [...element.querySelectorAll("[data-turn]")]
 
@@ -238,7 +225,7 @@ export const makeTranscript = ({ address, step }) => {
     section.focus({ preventScroll: true })
   }
 
-  const steps = (name, by) => el("button", { class: "button", onclick: () => step(by) }, name)
+  const steps = (name, by) => el("button.button", { onclick: () => step(by) }, name)
 
   return {
     element,
@@ -261,17 +248,16 @@ export const makeTranscript = ({ address, step }) => {
       const { episode, hint, largest, advantages } = transcript
       element.replaceChildren(
         el(
-          "div",
-          { class: "transcriptHead" },
-          el("h3", {}, `${episode.id ?? episode.env}`),
-          el("div", { class: "stepper" }, steps("Previous", -1), steps("Next", 1)),
+          "div.transcriptHead",
+          el("h3", `${episode.id ?? episode.env}`),
+          el("div.stepper", steps("Previous", -1), steps("Next", 1)),
         ),
         headOf(transcript),
         credits,
         largest === null ? "" : makeLegend(largest, advantages),
-        hint === null ? "" : el("p", { class: "quiet line" }, hint),
+        hint === null ? "" : el("p.quiet.line", hint),
         ...turns,
-        episode.failed === null ? "" : el("p", { class: "problem" }, episode.failed),
+        episode.failed === null ? "" : el("p.problem", episode.failed),
       )
       for (const [name, isOpen] of open) {
         const details = element.querySelector(`[data-fold="${CSS.escape(name)}"]`)

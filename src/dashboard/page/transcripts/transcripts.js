@@ -4,7 +4,7 @@
  */
 import { runAddress } from "../address.js"
 import { fetchEpisodes, fetchTranscript } from "../data.js"
-import { card, choice, el, toggle } from "../parts/dom.js"
+import { choice, el, toggle } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 import { makeTranscript } from "./transcript.js"
 import { makeEpisodeList } from "./list.js"
@@ -21,19 +21,20 @@ const orders = [
 const relevant = /^(?:rollouts|outcomes|samples)\.jsonl$|(?:^|\/)(?:rollouts|scores)\/.+\.jsonl$/
 
 export const makeTranscripts = (state, seen, run) => {
-  const controls = el("div", { class: "controls" })
-  const status = el("p", { class: "quiet line count", role: "status" })
-  const problem = el("p", { class: "problem", role: "alert" })
+  const controls = el("div.controls")
+  const status = el("p.quiet.line.count", { role: "status" })
+  const problem = el("p.problem", { role: "alert" })
   const address = (change) => runAddress(run, state.view, { ...state.transcripts, turn: undefined, ...change })
   const list = makeEpisodeList({ address, more: (way) => extend(way) })
   const transcript = makeTranscript({ address, step: (by) => stepEpisode(by) })
-  const element = card(
-    "Transcripts",
-    { class: "talk", hidden: true },
+  const element = el(
+    "section.card.talk",
+    { hidden: true },
+    el("h2", "Transcripts"),
     controls,
     status,
     problem,
-    el("div", { class: "transcripts" }, list.element, transcript.element),
+    el("div.transcripts", list.element, transcript.element),
   )
 
   let files = ""
@@ -64,10 +65,7 @@ export const makeTranscripts = (state, seen, run) => {
     return turn
   }
 
-  /**
-   * Reads the list by the current conditions. With `again`, it reads the part that is shown again, because the run may
-   * have more episodes now.
-   */
+  /** Reads the list by the current conditions; with `again`, also if it is already shown, as there may be more. */
   const load = (again) =>
     inTurn(async () => {
       const wanted = JSON.stringify(filters())
@@ -149,10 +147,7 @@ export const makeTranscripts = (state, seen, run) => {
     transcript.stepTurn(1)
   }
 
-  /**
-   * Reads the chosen episode. With `again`, it reads an episode that is already shown, because the episode may have
-   * grown.
-   */
+  /** Reads the chosen episode; with `again`, also if it is already shown, as it may have grown. */
   const open = async (again) => {
     const { episode, turn } = state.transcripts
     if (episode === undefined) {
@@ -192,14 +187,14 @@ export const makeTranscripts = (state, seen, run) => {
       class: "bound",
       oninput: () => field.validity.valid && changed({ [name]: field.value }, name),
     })
-    return [name, field, el("label", { class: "field" }, el("span", {}, label), field)]
+    return [name, field, el("label.field", el("span", label), field)]
   }
   const bounds = [bound("least", "return from"), bound("most", "to")]
-  const phases = el("div", { class: "slot" })
-  const order = el("div", { class: "slot" })
-  const failed = el("div", { class: "slot" })
+  const phases = el("div.slot")
+  const order = el("div.slot")
+  const failed = el("div.slot")
   controls.append(
-    el("label", { class: "field grow" }, el("span", {}, "find in what was said and seen"), search),
+    el("label.field.grow", el("span", "find in what was said and seen"), search),
     phases,
     ...bounds.map(([, , field]) => field),
     order,

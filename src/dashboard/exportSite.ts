@@ -9,7 +9,7 @@ import { allGroups } from "./grouping.ts"
 import { pageFiles } from "./page-node.ts"
 import { DashboardError, openResults, type Results } from "./results-node.ts"
 import type { RunSummary } from "./RunSummary.ts"
-import type { PageAsked } from "./transcripts/transcripts.ts"
+import { everything } from "./transcripts/pageAsked.ts"
 
 export interface ExportOptions {
   /** Copies checkpoints too, which take most of the bytes of a results folder. */
@@ -101,18 +101,6 @@ const refuseUnfit = Effect.fnUntraced(function* (root: string, out: string): Eff
     return yield* new DashboardError({ message: "the folder has other files; name a new or an empty one" })
   }
 })
-
-const everything: PageAsked = {
-  text: "",
-  phase: "",
-  least: null,
-  most: null,
-  failed: false,
-  order: "oldest",
-  from: 0,
-  count: Infinity,
-  at: null,
-}
 
 type Write = (path: string, contents: string | Uint8Array) => Effect.Effect<void, Failure, FileSystem.FileSystem>
 

@@ -4,7 +4,7 @@ import { confinedByName, confinedTo } from "../run/read/confined-node.ts"
 import { makeCurves } from "./curves/curves.ts"
 import { isRunFolder, makeIndex } from "./runIndex.ts"
 import { makeMetrics } from "./curves/runMetrics.ts"
-import { makeSettings } from "./runSettings.ts"
+import { makeSettings } from "./settings.ts"
 import { makeTranscripts } from "./transcripts/transcripts.ts"
 
 /** Reports that the page cannot be served or written. */

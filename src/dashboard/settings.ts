@@ -1,53 +1,63 @@
 /**
- * Encodes the configs and results of many runs in a form that is small to send: runs of one sweep share most parts of
- * their configs, so each part is sent once, and a run lists the indices of its parts.
+ * Reads the settings of all runs of a results folder, when the page first requests them. Runs of one sweep share most parts
+ * of their configs, so each part is sent once, and a run lists the indices of its parts.
  */
+import { Effect } from "effect"
+import { isPlain } from "../config/plain.ts"
+import type { RunIndex } from "./runIndex.ts"
+import type { RunSummary } from "./RunSummary.ts"
 
-/** The settings by which the page filters, sorts and compares runs. */
-export interface SettingsTable {
-  /** The values of top-level keys; equal values are listed once. */
-  readonly parts: ReadonlyArray<unknown>
-  /** For each run's path and each top-level key of its config.yaml and metrics.json: the value's index in `parts`. */
-  readonly runs: Readonly<Record<string, RunParts>>
+type Tree = Readonly<Record<string, unknown>>
+
+/** The contents of a run's config.yaml and metrics.json. */
+interface Trees {
+  readonly config: Tree
+  readonly metrics: Tree
 }
 
-interface RunParts {
-  readonly config: Readonly<Record<string, number>>
-  readonly metrics: Readonly<Record<string, number>>
-}
-
-/** The contents of a run's config.yaml and metrics.json as trees. */
-export interface RunTrees {
-  readonly config: Readonly<Record<string, unknown>>
-  readonly metrics: Readonly<Record<string, unknown>>
-}
+/** The files of at most this many runs are open at once. */
+const concurrency = 32
 
 /** A part with a longer JSON, such as the episodes of an evaluation, is no setting and is left out. */
 const mostText = 4000
 
-export const settingsTable = (runs: Iterable<readonly [path: string, trees: RunTrees]>): SettingsTable => {
-  const indices = new Map<string, number>()
-  const parts: Array<unknown> = []
-  const indexOf = (value: unknown): number | undefined => {
-    const text = JSON.stringify(value)
-    if (text === undefined || text.length > mostText) return undefined
-    const index = indices.get(text) ?? parts.length
-    if (index === parts.length) {
-      indices.set(text, index)
-      parts.push(value)
-    }
-    return index
-  }
-  const numbered = (tree: Readonly<Record<string, unknown>>): Record<string, number> =>
+/** Makes a reader that keeps the settings of a run in memory while the run's summary is the same object. */
+export const makeSettings = ({ read }: Pick<RunIndex, "read">) => {
+  const kept = new WeakMap<RunSummary, Trees>()
+
+  const treesOf = Effect.fnUntraced(function* (summary: RunSummary): Effect.fn.Return<Trees> {
+    const before = kept.get(summary)
+    if (before !== undefined) return before
+    const run = read(summary.path)
+    const config = yield* run.config
+    const trees = { config: isPlain(config) ? config : {}, metrics: (yield* run.metrics) ?? {} }
+    kept.set(summary, trees)
+    return trees
+  })
+
+  return (runs: ReadonlyArray<RunSummary>) =>
+    Effect.map(
+      Effect.forEach(runs, (run) => Effect.map(treesOf(run), (trees) => [run.path, trees] as const), { concurrency }),
+      settingsTable,
+    )
+}
+
+/** Returns the values of all top-level keys, and for each run's path and key the index of the value. */
+const settingsTable = (runs: ReadonlyArray<readonly [path: string, trees: Trees]>) => {
+  const parts = new Map<string, { readonly index: number; readonly value: unknown }>()
+  const numbered = (tree: Tree): Record<string, number> =>
     Object.fromEntries(
       Object.entries(tree).flatMap(([key, value]) => {
-        const index = indexOf(value)
-        return index === undefined ? [] : [[key, index]]
+        const text = JSON.stringify(value)
+        if (text === undefined || text.length > mostText) return []
+        const part = parts.get(text) ?? { index: parts.size, value }
+        parts.set(text, part)
+        return [[key, part.index]]
       }),
     )
-  const rows = [...runs].map(([path, { config, metrics }]) => [
+  const rows = runs.map(([path, { config, metrics }]) => [
     path,
     { config: numbered(config), metrics: numbered(metrics) },
   ])
-  return { parts, runs: Object.fromEntries(rows) }
+  return { parts: Array.from(parts.values(), ({ value }) => value), runs: Object.fromEntries(rows) }
 }

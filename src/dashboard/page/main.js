@@ -32,31 +32,21 @@ let page
 let shown
 
 /** Writes the address after the user has changed the view; `control` names the slider or field that was used. */
-const seen = (control) =>
-  remember(
-    shown === undefined
-      ? overviewAddress(state)
-      : Array.isArray(shown)
-        ? compareAddress(shown, state.view)
-        : runAddress(shown, state.view, state.transcripts),
-    control,
-  )
+const seen = (control) => {
+  if (shown === undefined) remember(overviewAddress(state), control)
+  else if (Array.isArray(shown)) remember(compareAddress(shown, state.view), control)
+  else remember(runAddress(shown, state.view, state.transcripts), control)
+}
 
-/**
- * Makes the page of an address. The modules of the overview are loaded at once, the modules of other pages only when
- * needed.
- *
- * @param {{ run?: string; compare?: string[] }} address
- */
-const makePage = async ({ run, compare }) => {
+/** Makes the page of an address. Only the modules of the overview are loaded at once. */
+const makePage = async (run, compare) => {
   if (compare !== undefined) return (await import("./compare/comparePage.js")).makeComparePage(state, seen, compare)
   if (run !== undefined) return (await import("./run/runPage.js")).makeRunPage(state, seen, run)
   return makeOverview(state, seen)
 }
 
 const route = async () => {
-  const address = readAddress(location.hash)
-  const { run, compare, view, sight, transcripts } = address
+  const { run, compare, view, sight, transcripts } = readAddress(location.hash)
   moved()
   Object.assign(state.view, view)
   Object.assign(state, sight)
@@ -66,7 +56,7 @@ const route = async () => {
   // If only the view of the page changes, the page itself is kept.
   if (page !== undefined && String(next) === String(shown)) return page.restore()
   shown = next
-  const made = await makePage(address)
+  const made = await makePage(run, compare)
   // The address may have changed while modules were loaded.
   if (String(shown) !== String(next)) return made.close?.()
   page?.close?.()

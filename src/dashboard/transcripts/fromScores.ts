@@ -3,7 +3,7 @@ import type { CallFile } from "../../run/record/callFiles.ts"
 import type { StepScoreRecord } from "../../run/record/stepScores.ts"
 import type { ChatMessage } from "../../lm/Chat.ts"
 import type { Episode } from "./Episode.ts"
-import { addUsage, keptOf, nothingUsed } from "./fromRollouts.ts"
+import { addUsage, endingOf, keptOf, nothingUsed } from "./fromRollouts.ts"
 import type { Call, ToolUse, Transcript, Turn } from "./Transcript.ts"
 
 /** Makes the transcript. The files of the calls must be in the order in which the calls were made. */
@@ -26,7 +26,7 @@ export const fromScores = (
     const calls = callsOf(({ purpose, step_index }) => purpose === "action" && step_index === line.step_index)
     const reward = line.reward ?? line.score ?? 0
     byParser += reward - (line.score ?? 0)
-    return { ...turnOf(line, calls, at === lines.length - 1), reward, cumulative: line.episode_cum_score + byParser }
+    return { ...turnOf(line, at === lines.length - 1), calls, reward, cumulative: line.episode_cum_score + byParser }
   })
   const cumulative = turns.at(-1)?.cumulative ?? 0
   const after = callsOf(({ purpose, step_index }) => purpose === "reflection" || !steps.has(step_index))
@@ -77,22 +77,16 @@ const nothingDone = {
   weight: null,
 }
 
-const turnOf = (
-  line: StepScoreRecord,
-  calls: ReadonlyArray<Call>,
-  isLast: boolean,
-): Omit<Turn, "reward" | "cumulative"> => ({
+const turnOf = (line: StepScoreRecord, isLast: boolean) => ({
+  ...nothingDone,
   observation: line.observation ?? null,
-  calls,
   action: line.action ?? null,
   feedback: feedbackOf(line.feedback),
   seen: isLast ? (line.next_observation ?? null) : null,
-  ending: line.terminated === true ? "terminated" : line.truncated === true ? "truncated" : null,
+  ending: endingOf({ terminated: line.terminated === true, truncated: line.truncated === true }),
   reason: line.truncation_reason ?? null,
   info: line.info !== undefined && Object.keys(line.info).length > 0 ? line.info : null,
   failed: line.error ?? null,
-  credit: null,
-  weight: null,
 })
 
 const feedbackOf = (given: unknown): Turn["feedback"] => {

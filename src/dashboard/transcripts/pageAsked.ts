@@ -23,10 +23,21 @@ const Query = Schema.Struct({
 
 const decode = Schema.decodeUnknownOption(Query)
 
+/** Asks for all episodes. */
+export const everything: PageAsked = {
+  text: "",
+  phase: "",
+  least: null,
+  most: null,
+  failed: false,
+  order: "oldest",
+  from: 0,
+  count: Infinity,
+  at: null,
+}
+
 /** Reads the query of an address; undefined if it is invalid. Empty values are ignored. */
 export const pageAsked = (query: URLSearchParams): PageAsked | undefined => {
   const asked = Option.getOrUndefined(decode(Object.fromEntries([...query].filter(([, value]) => value.trim() !== ""))))
-  if (asked === undefined) return undefined
-  const { text = "", phase = "", least = null, most = null, order = "oldest", from = 0, count = 100, at = null } = asked
-  return { text, phase, least, most, failed: asked.failed !== undefined, order, from, count, at }
+  return asked && { ...everything, count: 100, ...asked, failed: asked.failed !== undefined }
 }

@@ -12,7 +12,7 @@ import { define, type Learner, type Make, type SetupError, type Task } from "../
 import { Averages } from "../learner/Averages.ts"
 import { build } from "../learner/graphs.ts"
 import { drive } from "../learner/drive.ts"
-import { copyInto, namedVector, numbersOf, savedState } from "../learner/learnerState.ts"
+import { numbersOf, savedState, vectorsOf } from "../learner/learnerState.ts"
 import { outputsFor, toEnvAction } from "../model/actions.ts"
 import type { Actor } from "../model/Actor.ts"
 import { stream } from "../rng/Rng.ts"
@@ -142,6 +142,7 @@ const setup = Effect.fnUntraced(function* (
   const first = new Float64Array(size)
   const second = new Float64Array(size)
   const updates = new Float64Array(1)
+  const optimizer = vectorsOf({ first, second, updates })
   const noise = new Float32Array((numEnvs / 2) * size)
   const population = new Float32Array(numEnvs * size)
   const returns = new Float64Array(numEnvs)
@@ -234,17 +235,11 @@ const setup = Effect.fnUntraced(function* (
       Effect.sync(() => theta),
     ),
     weights: Effect.sync(() => parameters.toNamed(theta)),
-    state: Effect.sync(() => ({
-      optimizer: { first: namedVector(first), second: namedVector(second), updates: namedVector(updates) },
-    })),
+    state: Effect.sync(() => ({ optimizer: optimizer.state() })),
     restore: Effect.fnUntraced(function* (weights, saved) {
       const files = savedState(saved)
       theta.set(yield* files.weights(parameters, weights))
-      yield* files.use("optimizer", (arrays) => {
-        copyInto(arrays, "first", first)
-        copyInto(arrays, "second", second)
-        copyInto(arrays, "updates", updates)
-      })
+      yield* files.use("optimizer", optimizer.restore)
     }),
   }
 })

@@ -5,6 +5,7 @@ import type { BatchEnv } from "../env/BatchEnv.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import type { Box, Space } from "../env/Space.ts"
 import type { GraphError } from "../graph/GraphError.ts"
+import type { NamedArray } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "../model/DensePolicy.ts"
 
@@ -27,16 +28,11 @@ export type SetupError = LearningError | ConfigError | GraphError | BackendUnava
 export type Metrics = Readonly<Record<string, number>>
 
 /** Weights by the names of their parameters, each with its shape. */
-export type NamedTensors = Readonly<
-  Record<string, { readonly shape: ReadonlyArray<number>; readonly data: Float32Array }>
->
+export type NamedTensors = Readonly<Record<string, NamedArray>>
 
 /** Arrays by name, of every kind that a checkpoint can hold. */
 export type NamedArrays = Readonly<
-  Record<
-    string,
-    { readonly shape: ReadonlyArray<number>; readonly data: Float32Array | Float64Array | Int32Array | Uint8Array }
-  >
+  Record<string, Pick<NamedArray, "shape"> & { readonly data: Float32Array | Float64Array | Int32Array | Uint8Array }>
 >
 
 /** All that a resumed learner needs except the weights, as files of a checkpoint: `optimizer`, `replay`, and so on. */

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Record } from "effect"
 import type { Program } from "../backend/Backend.ts"
 import { attempt } from "../config/attempt.ts"
 import { EnvError } from "../env/EnvError.ts"
@@ -14,6 +14,14 @@ type NamedVector = NamedArrays[string]
 export const namedVector = <A extends NamedArrays[string]["data"]>(
   data: A,
 ): { readonly shape: ReadonlyArray<number>; readonly data: A } => ({ shape: [data.length], data })
+
+/** Returns functions that save and restore vectors under their names. */
+export const vectorsOf = (vectors: Readonly<Record<string, NamedVector["data"]>>) => ({
+  state: (): NamedArrays => Record.map(vectors, namedVector),
+  restore: (arrays: NamedArrays): void => {
+    for (const [name, into] of Object.entries(vectors)) copyInto(arrays, name, into)
+  },
+})
 
 /** Returns the array of this name; throws unless it holds real numbers. */
 export const floatsOf = (columns: Readonly<Record<string, unknown>>, name: string): Float32Array => {

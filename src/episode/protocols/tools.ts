@@ -54,6 +54,8 @@ const resultOf = (call: ToolCall, { content, isError = false }: CallResult): Too
   isError,
 })
 
+const errorOf = (content: string): Effect.Effect<CallResult> => Effect.succeed({ content, isError: true })
+
 /** Makes results that tell the model why its calls are refused. */
 export const refused = (calls: ReadonlyArray<ToolCall>, reason: string): ReadonlyArray<ToolResult> =>
   calls.map((call) => resultOf(call, { content: `Not called: ${reason}`, isError: true }))
@@ -65,9 +67,9 @@ export const noCallsLeft = "the model may be asked no more, so nobody would see 
 
 /** Gives the descriptions of all external tools: the env's tools, and the tools with handlers. */
 export const externalTools = (
-  { tools: own = [] }: { readonly tools?: ReadonlyArray<ToolSpec> },
+  env: Pick<ToolOptions, "tools">,
   { tools = [] }: ToolOptions,
-): ReadonlyArray<ToolSpec> => [...own, ...tools]
+): ReadonlyArray<ToolSpec> => [...(env.tools ?? []), ...tools]
 
 /** Makes the first input of an agent: the observation and the external tools. */
 export const firstInput = (text: string, tools: ReadonlyArray<ToolSpec>): AgentInput =>
@@ -83,44 +85,40 @@ export const answers = (
   const names = Object.keys(handlers)
   const answer = (call: ToolCall): Effect.Effect<CallResult, EnvError | ProtocolError> => {
     const handler = Object.hasOwn(handlers, call.name) ? handlers[call.name] : undefined
-    if (handler !== undefined) {
-      const broken = (problem: string, stack?: string) =>
+    const wrong = (problem: string, stack?: string) =>
+      Effect.fail(
         new ProtocolError({
           protocol,
           rollout: from.rolloutId,
-          message: `${from.turnId}: the handler of the tool "${call.name}" ${problem}; expected a result, or a failure with a message`,
+          message: `${from.turnId}: ${problem}`,
           ...(stack === undefined ? {} : { userStack: stack }),
-        })
+        }),
+      )
+    if (handler !== undefined) {
+      const broken = (problem: string, stack?: string) => {
+        const expected = "expected a result, or a failure with a message"
+        return wrong(`the handler of the tool "${call.name}" ${problem}; ${expected}`, stack)
+      }
       return Effect.suspend(() => handler(call, from)).pipe(
-        Effect.catch(({ message }) => Effect.succeed({ content: message, isError: true })),
+        Effect.catch(({ message }) => errorOf(message)),
         Effect.catchDefect((defect) =>
-          Effect.fail(broken(`threw: ${messageOf(defect)}`, defect instanceof Error ? defect.stack : undefined)),
+          broken(`threw: ${messageOf(defect)}`, defect instanceof Error ? defect.stack : undefined),
         ),
         // This happens if the handler interrupts itself. If the episode is interrupted, the call is, too.
-        Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(broken("was interrupted"))),
+        Effect.catchCauseIf(Cause.hasInterruptsOnly, () => broken("was interrupted")),
       )
     }
     if (env !== null) return env.call(call)
-    if (names.length === 0) {
-      const message = `${from.turnId}: nothing answers the call of the tool "${call.name}": the env has no tools, and there are no handlers`
-      return Effect.fail(new ProtocolError({ protocol, rollout: from.rolloutId, message }))
-    }
-    return Effect.succeed({
-      content: `There is no tool "${call.name}"; there are ${names.join(", ")}.`,
-      isError: true,
-    })
+    return names.length === 0
+      ? wrong(`nothing answers the call of the tool "${call.name}": the env has no tools, and there are no handlers`)
+      : errorOf(`There is no tool "${call.name}"; there are ${names.join(", ")}.`)
   }
-  const late = (name: string): CallResult => ({
-    content: `The tool "${name}" gave no answer within ${Duration.format(Duration.fromInputUnsafe(toolTimeout))}.`,
-    isError: true,
-  })
-  return Effect.forEach(
-    calls,
-    (call) =>
-      answer(call).pipe(
-        Effect.timeoutOrElse({ duration: toolTimeout, orElse: () => Effect.succeed(late(call.name)) }),
-        Effect.map((result) => resultOf(call, result)),
-      ),
-    { concurrency: toolConcurrency },
-  )
+  const limit = Duration.format(Duration.fromInputUnsafe(toolTimeout))
+  const answerInTime = (call: ToolCall) => {
+    const orElse = () => errorOf(`The tool "${call.name}" gave no answer within ${limit}.`)
+    return Effect.map(Effect.timeoutOrElse(answer(call), { duration: toolTimeout, orElse }), (result) =>
+      resultOf(call, result),
+    )
+  }
+  return Effect.forEach(calls, answerInTime, { concurrency: toolConcurrency })
 }

@@ -83,10 +83,7 @@ export interface BatchSummary {
   readonly resumed: number
 }
 
-/**
- * Gives the protocol of a request. If the user's function throws, it gives a protocol whose episodes fail with that
- * error.
- */
+/** Gives the protocol of a request. If the user's function throws, the episodes of that protocol fail with the error. */
 const protocolOf = <Env>({ protocol }: RolloutBatch<Env>, request: RolloutRequest): Protocol<Env> => {
   if (typeof protocol !== "function") return protocol
   try {
@@ -207,17 +204,12 @@ export const write = <Env>(
   Effect.gen(function* () {
     const tasks = yield* shortDigest(batch.tasks)
     const requests = batch.requests[Symbol.iterator]()
-    const done = yield* outcomeFile.resume(path, {
-      requests,
-      tasks,
-      protocolOf: (request) => protocolOf(batch, request).name,
-      gaps: batch.onFailure === "drop",
-    })
+    const nameOf = (request: RolloutRequest): string => protocolOf(batch, request).name
+    const done = yield* outcomeFile.resume(path, requests, tasks, nameOf, batch.onFailure === "drop")
     const file = yield* outcomeFile.appending(path)
     const rest = { [Symbol.iterator]: () => requests }
-    const summary = yield* playRest(batch, tasks, rest, done, file.add).pipe(
-      Effect.onError(() => Effect.ignore(file.flush)),
-    )
+    const playing = playRest(batch, tasks, rest, done, file.add)
+    const summary = yield* Effect.onError(playing, () => Effect.ignore(file.flush))
     yield* file.flush
     return summary
   }).pipe(Effect.scoped)

@@ -1,5 +1,5 @@
 /** The file of a batch, with a line for each completed request in their order, from which a batch can resume. */
-import { Effect, FileSystem, Path, type PlatformError, Schema, type Scope, Semaphore, Stream } from "effect"
+import { Effect, FileSystem, Path, type PlatformError, Schema, Semaphore, Stream } from "effect"
 import { type FileError, makeFolder } from "../../config/files.ts"
 import { oneLine } from "../../config/text.ts"
 import { JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
@@ -30,22 +30,19 @@ const Head = Schema.Struct({
 })
 const headOf = valueOf(Head)
 
-interface ExpectedBatch {
-  /** The requests of the batch. `resume` takes those that the file already has from the iterator. */
-  readonly requests: Iterator<RolloutRequest>
-  readonly protocolOf: (request: RolloutRequest) => string
-  readonly tasks: string
-  /** Whether requests may be missing in the file, because failed ones were dropped. */
-  readonly gaps: boolean
-}
-
 const failedTo = (operation: string, path: string, error: PlatformError.PlatformError | FileError): JsonLinesError =>
   new JsonLinesError({ path, line: null, message: `${path}: cannot ${operation}: ${oneLine(error.message)}` })
 
-/** Compares the lines of a file with the requests of a batch, and cuts off an incomplete last line. */
+/**
+ * Compares the lines of a file with the requests of a batch, and cuts off an incomplete last line. The requests that the file
+ * already has are taken from the iterator; with `gaps`, some may be missing, because failed ones were dropped.
+ */
 export const resume = Effect.fnUntraced(function* (
   path: string,
-  { requests, protocolOf, tasks, gaps }: ExpectedBatch,
+  requests: Iterator<RolloutRequest>,
+  tasks: string,
+  protocolOf: (request: RolloutRequest) => string,
+  gaps: boolean,
 ): Effect.fn.Return<Done, JsonLinesError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   const exists = yield* Effect.mapError(fs.exists(path), (error) => failedTo("check whether it exists", path, error))
@@ -91,16 +88,8 @@ export const resume = Effect.fnUntraced(function* (
   return { outcomes, rollouts, failed, dropped }
 })
 
-interface OutcomeFile {
-  /** Adds an outcome. It is written to the file later, at the latest by `flush`. */
-  readonly add: (outcome: Outcome) => Effect.Effect<void, JsonLinesError>
-  readonly flush: Effect.Effect<void, JsonLinesError>
-}
-
 /** Opens a file to append outcomes, and creates it if it does not exist. Many small lines are written together. */
-export const appending = Effect.fnUntraced(function* (
-  path: string,
-): Effect.fn.Return<OutcomeFile, JsonLinesError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+export const appending = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const { dirname } = yield* Path.Path
   const file = yield* makeFolder(dirname(path)).pipe(
@@ -112,7 +101,7 @@ export const appending = Effect.fnUntraced(function* (
   let size = 0
   let broken: JsonLinesError | undefined
   // A failed write may have left half a line. Write nothing after it, so that `resume` can cut it off.
-  const write = Effect.suspend(() => {
+  const write = Effect.suspend((): Effect.Effect<void, JsonLinesError> => {
     if (broken !== undefined) return Effect.fail(broken)
     if (size === 0) return Effect.void
     const bytes = utf8.encode(texts.join(""))
@@ -124,7 +113,8 @@ export const appending = Effect.fnUntraced(function* (
   // A killed process loses at most the outcomes of this interval. If a write fails here, the next `add` fails.
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(flushInterval), Effect.ignore(flush))))
   return {
-    add: (outcome) =>
+    /** Adds an outcome. It is written to the file later, at the latest by `flush`. */
+    add: (outcome: Outcome): Effect.Effect<void, JsonLinesError> =>
       Effect.suspend(() => {
         const text = line(outcome)
         texts.push(text)

@@ -1,4 +1,4 @@
-import { Effect, Record } from "effect"
+import { Effect } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import { make as makeMoments, type RunningMoments } from "../../env/RunningMoments.ts"
@@ -11,7 +11,7 @@ import type { Task } from "../Algorithm.ts"
 import { type Arrays, type Batch, type Columns, type F32, f32 } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
 import { build, netOf } from "../graphs.ts"
-import { copyInto, floatsOf, namedVector } from "../learnerState.ts"
+import { floatsOf, vectorsOf } from "../learnerState.ts"
 import { randomActions } from "../exploration.ts"
 import type { Experience, Feature } from "./Experience.ts"
 import { type BaseColumns, copy, type Rollout } from "./Rollout.ts"
@@ -154,7 +154,7 @@ const bonusFeature =
       /** The discounted sum of each env's bonuses so far, and the moments of those sums over all rollouts. */
       const returns = new Float64Array(numEnvs)
       const returnMoments = makeMoments(1)
-      const saved = {
+      const saved = vectorsOf({
         "bonus.returns": returns,
         "bonus.mean": observationMoments.mean,
         "bonus.variance": observationMoments.variance,
@@ -162,7 +162,7 @@ const bonusFeature =
         "bonus.return.mean": returnMoments.mean,
         "bonus.return.variance": returnMoments.variance,
         "bonus.return.count": returnMoments.count,
-      }
+      })
       const intrinsicAdvantages = new Float32Array(rows)
       let mean = 0
 
@@ -227,11 +227,8 @@ const bonusFeature =
           }
         },
         metrics: () => ({ "charts/intrinsic_reward": mean }),
-        state: Effect.sync(() => ({ learner: Record.map(saved, namedVector) })),
-        restore: (files) =>
-          files.use("learner", (arrays) => {
-            for (const [name, into] of Object.entries(saved)) copyInto(arrays, name, into)
-          }),
+        state: Effect.sync(() => ({ learner: saved.state() })),
+        restore: (files) => files.use("learner", saved.restore),
       }
     })
 

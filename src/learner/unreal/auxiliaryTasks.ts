@@ -111,18 +111,15 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
   /** Computes how much each cell changes from one observation to the next, of shape [sequences, steps, cells]. */
   const changes = (observations: Tensor): Tensor => {
     const frames = reshape(observations, [sequences, (steps + 1) * size])
-    const changed = abs(
-      sub(slice(frames, [0, size], [sequences, steps * size]), slice(frames, [0, 0], [sequences, steps * size])),
-    )
+    const [before, after] = [0, size].map((from) => slice(frames, [0, from], [sequences, steps * size]))
+    const changed = abs(sub(after, before))
     const images = reshape(changed, [sequences * steps * channels, height, width])
     const covered = slice(images, [0, 0, 0], [sequences * steps * channels, high * cell, wide * cell])
     const grid = reshape(covered, [sequences * steps, channels, high, cell, wide, cell])
     return reshape(mean(grid, [1, 3, 5]), [sequences, steps, cells])
   }
 
-  /**
-   * Computes n-step returns of shape [sequences, steps, size], which bootstrap from `last` and stop where an episode ends.
-   */
+  /** Computes n-step returns of shape [sequences, steps, size], which bootstrap from `last` until an episode ends. */
   const returnsOf = (rewards: Tensor, continues: Tensor, last: Tensor, gamma: number): Tensor => {
     const [, size] = last.shape
     const at = (tensor: Tensor, step: number): Tensor => {
@@ -142,16 +139,14 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
   const split = (rows: Tensor): readonly [Tensor, Tensor] => {
     const columns = rows.shape.slice(1).reduce((product, length) => product * length, 1)
     const each = reshape(rows, [sequences, steps + 1, columns])
-    return [
-      slice(each, [0, 0, 0], [sequences, steps, columns]),
-      reshape(slice(each, [0, steps, 0], [sequences, 1, columns]), [sequences, columns]),
-    ]
+    const [before, last] = Graph.split(each, [steps, 1], 1)
+    return [before, reshape(last, [sequences, columns])]
   }
 
   const loss: AuxiliaryTasks["loss"] = ({ weights, batch }) => {
     const { replayRewards, replayContinues, replayKnown, replayFresh } = batch
-    const memory = constant(new Float32Array(sequences * Math.max(1, memorySize)), [sequences, Math.max(1, memorySize)])
-    const recall = memorySize > 0 ? { state: memory, fresh: replayFresh } : undefined
+    const memory = () => constant(new Float32Array(sequences * memorySize), [sequences, memorySize])
+    const recall = memorySize > 0 ? { state: memory(), fresh: replayFresh } : undefined
     const { value, actor } = network.evaluate(weights, batch.replayObservations, recall)
     const knownRows = maximum(sum(replayKnown), 1)
     const meanOfKnown = (errors: Tensor): Tensor =>
@@ -171,13 +166,8 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     // Where an episode ends, the next observation belongs to another episode, so the change is no reward.
     const cellRewards = mul(changes(batch.replayObservations), replayContinues)
     const controlTargets = returnsOf(cellRewards, replayContinues, stopGradient(best), config.pixelControlGamma)
-    const chosen = sum(
-      mul(
-        reshape(controls, [sequences * steps, actions, cells]),
-        reshape(oneHot(batch.replayActions, actions), [sequences * steps, actions, 1]),
-      ),
-      1,
-    )
+    const taken = reshape(oneHot(batch.replayActions, actions), [sequences * steps, actions, 1])
+    const chosen = sum(mul(reshape(controls, [sequences * steps, actions, cells]), taken), 1)
     const pixelControlLoss = meanOfKnown(square(sub(reshape(chosen, [sequences, steps, cells]), controlTargets)))
 
     // This is reward prediction: the cross-entropy of the sign of the reward that follows a history.
@@ -185,10 +175,9 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     const predicted = categorical(rewardHead.apply(weights, histories))
     const rewardPredictionLoss = neg(mean(predicted.logProbability(batch.replayClasses)))
 
-    const weighted = add(
-      add(mul(valueReplayLoss, config.valueReplayCoefficient), mul(pixelControlLoss, config.pixelControlCoefficient)),
-      mul(rewardPredictionLoss, config.rewardPredictionCoefficient),
-    )
+    const { valueReplayCoefficient, pixelControlCoefficient, rewardPredictionCoefficient } = config
+    const replayed = add(mul(valueReplayLoss, valueReplayCoefficient), mul(pixelControlLoss, pixelControlCoefficient))
+    const weighted = add(replayed, mul(rewardPredictionLoss, rewardPredictionCoefficient))
     return {
       loss: mul(weighted, batch.replayReady),
       metrics: {
@@ -204,13 +193,8 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     columns,
     loss,
     start: ({ task: { seed }, rollout }) => {
-      const memory = Memory.makeSequenceMemory({
-        numEnvs,
-        observationSize: size,
-        capacity: config.replaySize,
-        sequences,
-        steps,
-      })
+      const capacity = config.replaySize
+      const memory = Memory.makeSequenceMemory({ numEnvs, observationSize: size, capacity, sequences, steps })
       return {
         remember: () => memory.remember(rollout),
         prepare: (iteration, programFeeds) => {

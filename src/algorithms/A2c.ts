@@ -11,8 +11,7 @@ const { add, mean, mul, sub } = Graph
 
 /**
  * Advantage actor-critic (Mnih et al. 2016, arXiv:1602.01783), synchronous: one gradient step on each short rollout, with
- * RMSProp. With λ = 1 the advantage is the n-step return minus the value, as in the paper; with `lstm` the network has a
- * memory.
+ * RMSProp. With λ = 1 the advantage is the n-step return minus the value, as in the paper; with `lstm` it has a memory.
  */
 
 // --- Config ---

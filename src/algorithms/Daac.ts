@@ -3,12 +3,11 @@ import * as Fields from "../config/fields.ts"
 import * as Initialisers from "../graph/initialisers.ts"
 import * as Layers from "../graph/layers.ts"
 import * as Graph from "../graph/ops.ts"
-import * as Optimisers from "../graph/optimisers.ts"
 import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import * as Losses from "../losses/Losses.ts"
 import * as Model from "../model/Model.ts"
-import { type ClippingOptions, ppoFields, ppoPolicyLoss } from "./Ppo.ts"
+import { type ClippingOptions, ppoFields, ppoPhase, ppoPolicyLoss } from "./Ppo.ts"
 
 const { concat, mul, reshape } = Graph
 
@@ -82,21 +81,12 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
     const loss = Losses.valueLoss({ v_t: value, target_t: batch.targets })
     return { loss, metrics: { "losses/value_loss": loss } }
   }
-  const phase = (
-    name: string,
-    epochs: number,
-    loss: (rows: Rows) => Learner.Loss,
-  ): Learner.Phase<Learner.ColumnsOf<Model.ActorCriticKept>> => ({
-    name,
-    epochs,
-    minibatches: config.minibatches,
-    maxGradNorm: config.maxGradNorm,
-    loss,
-    optimiser: ({ size, learningRate }) => Optimisers.adam({ size, learningRate, epsilon: config.adamEpsilon }),
-  })
   return yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
     learningRate: Learner.learningRateOf(config),
-    phases: [phase("policy", config.epochs, policyLoss), phase("value", config.valueEpochs, criticLoss)],
+    phases: [
+      { ...ppoPhase(config, policyLoss), name: "policy" },
+      { ...ppoPhase(config, criticLoss), name: "value", epochs: config.valueEpochs },
+    ],
   })
 })
 

@@ -53,10 +53,7 @@ export type EsConfig = typeof EsConfig.Type
 
 // --- Network ---
 
-/**
- * Computes a forward pass in which each row has its own weights: the population has shape [members, size] and the
- * observations have shape [members, width].
- */
+/** Computes a forward pass in which each row has its own weights, for a population of shape [members, size]. */
 const forward = (
   population: Tensor,
   shapes: ReadonlyArray<ReadonlyArray<number>>,
@@ -86,10 +83,7 @@ const actionOf = (space: Space, outputs: Tensor): Tensor => (space._tag === "Dis
 
 // --- Rollout: an episode of each variation. Update: towards the better ones ---
 
-/**
- * Replaces returns by their ranks, scaled to −½ … ½, so that one lucky episode does not decide the update. Equal returns
- * share a rank.
- */
+/** Replaces returns by their ranks, scaled to −½ … ½, so that no lucky episode decides; equal returns share a rank. */
 export const centredRanks = (returns: Float64Array): Float64Array => {
   const order = Array.from(returns.keys()).sort((a, b) => returns[a] - returns[b])
   const ranks = new Float64Array(returns.length)

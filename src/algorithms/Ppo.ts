@@ -19,7 +19,7 @@ const { add, lessEqual, mean, mul, sub } = Graph
  * - `learner/rollout/Rollout.ts`: a vectorised rollout that continues where the last one ended, and bootstraps from the
  *   final observation of a truncated episode.
  * - `learner/rollout/RolloutLearner.ts`: learning rate annealing (`learningRateOf`); minibatches shuffled without
- *   replacement (`update.ts`); for an LSTM, sequences whose memory is reset at episodes' ends (`withMemory.ts`).
+ *   replacement (`update.ts`); for an LSTM, sequences whose memory is reset at episodes' ends (`features.ts`).
  * - `model/ActorCritic.ts`: orthogonal weights and zero biases; separate networks for vectors and a shared one for images;
  *   Gaussian actions with a state-independent log deviation and independent elements, clipped to bounds (`actions.ts`).
  * - `env/Wrapper.ts` and `env/Normalise.ts`: frame stacking, reward clipping, sticky actions and no-op starts for pixels;
@@ -148,7 +148,7 @@ export const ppoPolicyLoss = (
 
 /** The only phase of the update: several epochs of shuffled minibatches, with Adam. */
 export const ppoPhase = <C>(
-  config: PpoConfig,
+  config: Pick<PpoConfig, "epochs" | "minibatches" | "maxGradNorm" | "adamEpsilon">,
   loss: (minibatch: Learner.Minibatch<C>) => Learner.Loss,
 ): Learner.Phase<C> => ({
   name: "update",

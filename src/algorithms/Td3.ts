@@ -110,10 +110,7 @@ const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algorithm.Ta
 
 // --- Targets and update ---
 
-/**
- * One gradient step on a batch, as in Algorithm 1 of the paper: it updates the critics, and, less often, the actor and the
- * target networks.
- */
+/** One gradient step on a batch, as in Algorithm 1 of the paper; actor and target networks learn less often. */
 const update = (
   config: Td3Config,
   { policy, critics, scale }: Networks,

@@ -1,9 +1,6 @@
 import { Schema } from "effect"
 
-/**
- * The error if agents and env do not fit a protocol, e.g. a tool that nothing handles is called, or a player has no
- * agent.
- */
+/** The error if agents and env do not fit a protocol, e.g. nothing handles a tool, or a player has no agent. */
 export class ProtocolError extends Schema.TaggedError<ProtocolError>()("ProtocolError", {
   protocol: Schema.String,
   /** The id of the rollout. */

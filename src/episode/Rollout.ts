@@ -48,10 +48,7 @@ export const AgentStep = Schema.TaggedStruct("AgentStep", {
   call: ModelCall,
   /** The results of external tools, which the agent does not run itself. */
   toolResults: Schema.Array(ToolResult),
-  /**
-   * The penalty if the answer could not be parsed, else 0. The reward of a successful parse is part of the env step's
-   * reward.
-   */
+  /** The penalty if the answer could not be parsed, else 0: a parsed answer's reward is part of the env step's. */
   reward: Schema.Finite,
   // Set if the episode ends with this step, without another env step.
   ...Ending.fields,

@@ -22,10 +22,7 @@ export class Averages {
     for (const [name, value] of Object.entries(metrics)) this.add(name, value)
   }
 
-  /**
-   * Adds each result of a program, averaged over its minibatches. `except` names a result to leave out, because it has one
-   * number per row.
-   */
+  /** Adds each result of a program, averaged over its minibatches, `except` for one that has a number per row. */
   addResults({ results, iterations }: Program, except?: string): void {
     const count = iterations()
     for (const name in results) {

@@ -16,10 +16,7 @@ import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
 export interface Column {
   readonly shape: Shape
   readonly dtype: "f32" | "i32"
-  /**
-   * The column has one entry for each row by default, for each sequence of rows with `sequence`, or for the whole update
-   * with `update`.
-   */
+  /** Says what has an entry in the column: each row (the default), each sequence of rows, or the whole update. */
   readonly per?: "sequence" | "update"
 }
 

@@ -27,9 +27,8 @@ export interface Acting {
 }
 
 /**
- * Describes the program that acts in all envs. It takes `observations` and `noise` and returns `envActions`, which are within
- * the bounds of the space. For a learner that keeps more of each row, it also returns `actions` as they were drawn, and every
- * column that the actor keeps.
+ * Describes the program that acts in all envs, from `observations` and `noise` to `envActions` within the bounds of the space.
+ * For a learner that keeps more of each row, it also returns `actions` as they were drawn, and the columns that it keeps.
  */
 export const actSpec = ({ name, task, actor, layout, hasTarget = false, exploration }: Acting): ProgramSpec => {
   const { numEnvs } = task

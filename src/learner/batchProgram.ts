@@ -11,10 +11,7 @@ interface BatchOptions<C extends Columns> {
   readonly sequences: number
   readonly steps?: number
   readonly memorySize?: number
-  /**
-   * The program runs `count` times, each time on other sequences with `rows` rows in total. If this is undefined, it runs
-   * once on all rows.
-   */
+  /** The program runs `count` times, each time on other sequences of `rows` in all; if undefined, once on all rows. */
   readonly minibatches?: { readonly rows: number; readonly count: number } | undefined
   readonly build: (reader: BatchReader<C>) => BatchProgram
 }

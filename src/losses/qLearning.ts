@@ -34,19 +34,13 @@ interface TdTarget {
   readonly v_t: Tensor
 }
 
-/**
- * The one-step target of temporal-difference learning (Sutton 1988), through which no gradient flows:
- * y = r_t + discount_t · v_t.
- */
+/** The target of temporal-difference learning (Sutton 1988), without a gradient: y = r_t + discount_t · v_t. */
 export const tdTarget = ({ r_t, discount_t, v_t }: TdTarget): Tensor => {
   expectShape("tdTarget", v_t.shape, { r_t, discount_t })
   return stopGradient(add(r_t, mul(discount_t, v_t)))
 }
 
-/**
- * The value that Q-learning gives to the next observation (Watkins and Dayan 1992; with a target network, Mnih et al.
- * 2015): maxₐ Q′(s_t, a).
- */
+/** The value of the next observation in Q-learning (Watkins and Dayan 1992; Mnih et al. 2015): maxₐ Q′(s_t, a). */
 export const qLearningValue = ({ q_t }: { readonly q_t: Tensor }): Tensor => max(q_t, -1)
 
 /**

@@ -7,8 +7,7 @@ import type { Declarations, Weights } from "./trunk.ts"
  * An actor builds the graphs from observations to actions: `act` with exploration, and `greedy` without. Learners compile
  * them into the programs that play rollouts, validate and are exported.
  *
- * `Kept` names the numbers that `act` computes from each observation and that the update needs later, such as `values` and
- * `logProbs`.
+ * `Kept` names the numbers that `act` computes from each observation and the update needs later, such as `values`.
  */
 export interface Actor<Kept extends string = never> {
   readonly parameters: Declarations

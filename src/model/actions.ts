@@ -39,10 +39,7 @@ export const toEnvAction = (space: Space, action: Tensor): Tensor =>
 
 const bits = new DataView(new ArrayBuffer(4))
 
-/**
- * Returns the least float32 that is not below a number. Most numbers are not float32, and the nearest one may be out of
- * bounds.
- */
+/** Returns the least float32 that is not below a number: the nearest float32 may be out of bounds. */
 const atLeast = (bound: number): number => {
   const nearest = Math.fround(bound)
   if (!(nearest < bound)) return nearest

@@ -17,10 +17,7 @@ export interface Memory {
   readonly outputs: number
   /** The number of elements of a state. */
   readonly size: number
-  /**
-   * Computes features from rows of shape [sequences × steps, inputs], sequence after sequence; returns as many rows of
-   * features, and the state after them.
-   */
+  /** Computes as many rows of features, and the state after them, from rows of shape [sequences × steps, inputs]. */
   readonly apply: (
     weights: Weights,
     rows: Tensor,

@@ -88,10 +88,7 @@ export const denseLayers = (
         })),
       }
 
-/**
- * Chooses convolutions by the image's size: MinAtar's for 10 × 10, those of DQN's Nature paper for 84 × 84, and others
- * between.
- */
+/** Chooses convolutions by the image's size: MinAtar's for 10 × 10, those of DQN's Nature paper for 84 × 84. */
 const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
   size <= 12
     ? [{ filters: 16, kernel: 3, stride: 1 }]

@@ -146,10 +146,7 @@ const playerOf = (name: string, agent: Agent, episode: Episode<MultiTextEnv>) =>
 }
 type Player = ReturnType<typeof playerOf>
 
-/**
- * Plays an episode by the given agents themselves (not by clones), each as one player. Agents in training write to
- * their memories.
- */
+/** Plays an episode by the given agents themselves (not by clones); agents in training write to their memories. */
 export const play = Effect.fnUntraced(function* (
   agents: Readonly<Record<string, Agent>>,
   episode: Episode<MultiTextEnv>,

@@ -58,9 +58,8 @@ export const limitOf = (
 const protocol = "SingleAgent"
 
 /**
- * Plays an episode by the given agent itself (not by a clone), whose short-term state is reset first. An agent in
- * training gets the feedback, and writes to its memory. Calls of the model have the current `CallContext`, with the
- * step in it.
+ * Plays an episode by the given agent itself (not by a clone), whose short-term state is reset first. An agent in training
+ * gets the feedback, and writes to its memory. Calls of the model have the current `CallContext`, with the step in it.
  */
 export const play: (
   agent: Agent,

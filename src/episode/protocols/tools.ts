@@ -15,10 +15,7 @@ export interface CallSite {
   readonly stepId: string | null
 }
 
-/**
- * Answers a call. If it fails, the model gets the message as the result. An exception fails this episode, but no other
- * one.
- */
+/** Answers a call. The message of a failure is the result for the model; an exception fails this episode only. */
 export type ToolHandler = (call: ToolCall, from: CallSite) => Effect.Effect<CallResult, { readonly message: string }>
 
 export interface ToolOptions {
@@ -26,10 +23,7 @@ export interface ToolOptions {
   readonly tools?: ReadonlyArray<ToolSpec>
   /** The handlers by the names of the tools. Calls of other tools go to the env, if it has tools. */
   readonly handlers?: Readonly<Record<string, ToolHandler>>
-  /**
-   * The number of times in one turn that tool calls are answered, 16 by default. After that, calls are refused and the
-   * turn fails.
-   */
+  /** The number of times in a turn that tool calls are answered, 16 by default; then the turn fails. */
   readonly maxToolRounds?: number
   /** The time limit of a call, after which its result reports that there was no answer. 60 seconds by default. */
   readonly toolTimeout?: Duration.Input

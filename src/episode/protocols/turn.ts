@@ -27,10 +27,7 @@ interface TurnOptions {
   readonly context: CallContext
 }
 
-/**
- * Lets an agent act until it gives an action or fails, answers its external tool calls, and records every call of the
- * model.
- */
+/** Lets an agent act until it gives an action or fails; answers its tool calls, and records all calls of the model. */
 export const turn = Effect.fnUntraced(function* (
   agent: Agent,
   first: AgentInput,

@@ -181,10 +181,7 @@ export const each = Effect.fnUntraced(function* <Env, E>(
   return yield* playRest(batch, yield* shortDigest(batch.tasks), batch.requests, outcomeFile.nothingDone, emit)
 })
 
-/**
- * Plays a batch as a stream of outcomes. Only a limited number of episodes is played before the consumer takes their
- * outcomes.
- */
+/** Plays a batch as a stream of outcomes, with a limited number of episodes ahead of the consumer. */
 export const stream = <Env>(batch: RolloutBatch<Env>): Stream.Stream<Outcome, LmError> =>
   Stream.callback((queue) =>
     Effect.matchCauseEffect(

@@ -86,21 +86,24 @@ export const turnsOf = ({ steps }: Rollout): ReadonlyArray<ReadonlyArray<Step>> 
   Array.from(Map.groupBy(steps, ({ turnId }) => turnId).values())
 
 const perTurn =
-  (credit: RolloutCredit, creditsOf: (rollout: Rollout, total: number) => ReadonlyArray<number>): StepCredit =>
+  (
+    credit: RolloutCredit,
+    creditsOf: (turns: ReturnType<typeof turnsOf>, total: number, rollout: Rollout) => ReadonlyArray<number>,
+  ): StepCredit =>
   (rollouts) => {
     const credits = credit(rollouts)
     const all = new Map<string, number>()
     for (const rollout of rollouts) {
-      const grouped = turnsOf(rollout)
-      const values = creditsOf(rollout, credits.get(rollout.id) ?? 0)
-      for (const [at, steps] of grouped.entries()) for (const { id } of steps) all.set(id, values[at])
+      const turns = turnsOf(rollout)
+      const values = creditsOf(turns, credits.get(rollout.id) ?? 0, rollout)
+      for (const [at, steps] of turns.entries()) for (const { id } of steps) all.set(id, values[at])
     }
     return all
   }
 
 /** Credits every step with its rollout's credit, and reflections with 0. */
 export const episodic = (credit: RolloutCredit = own): StepCredit =>
-  perTurn(credit, (rollout, total) => turnsOf(rollout).map((steps) => (isReflection(steps) ? 0 : total)))
+  perTurn(credit, (turns, total) => turns.map((steps) => (isReflection(steps) ? 0 : total)))
 
 /**
  * Credits the steps of a turn with the rewards from that turn on, discounted from turn to turn (reward to go). The
@@ -111,10 +114,9 @@ export const toGo = (
   { discount = 1 }: Partial<Pick<Mix, "discount">> = {},
 ): StepCredit => {
   checkFraction("discount", discount)
-  return perTurn(credit, (rollout, total) => {
-    const turns = turnsOf(rollout)
+  return perTurn(credit, (turns, total, { totalReward }) => {
     const values: Array<number> = turns.map(() => 0)
-    let ahead = total - rollout.totalReward
+    let ahead = total - totalReward
     let isLast = true
     for (let at = turns.length - 1; at >= 0; at--) {
       if (isReflection(turns[at])) continue

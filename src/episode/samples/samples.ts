@@ -31,15 +31,9 @@ export interface SampleOptions {
   readonly credit?: StepCredit
   /** The weight of a turn's last step, 1 by default. */
   readonly weight?: (step: Step, rollout: Rollout) => number
-  /**
-   * Decides what happens if a prompt does not begin with the turn's earlier tokens: fail (the default), or begin
-   * another sample.
-   */
+  /** Whether to fail (the default) or begin another sample if a prompt does not continue the turn's earlier tokens. */
   readonly onBreak?: "fail" | "split"
-  /**
-   * Whether to fail if log-probabilities are missing. Otherwise a sample's log-probabilities are null unless all calls
-   * have them.
-   */
+  /** Whether to fail if log-probabilities are missing; otherwise a sample has none unless all calls have them. */
   readonly requireLogprobs?: boolean
 }
 
@@ -58,16 +52,10 @@ interface Part {
   readonly steps: Array<AgentStep>
 }
 
-type Reason = SampleError["reason"]
-
-const wrong = (rollout: Rollout, step: Step, reason: Reason, problem: string): SampleError =>
-  new SampleError({
-    rollout: rollout.id,
-    turn: step.turnId,
-    step: step.id,
-    reason,
-    message: `${step.turnId}: step ${step.id}: ${problem}`,
-  })
+const wrong = ({ id }: Rollout, step: Step, reason: SampleError["reason"], problem: string) => {
+  const message = `${step.turnId}: step ${step.id}: ${problem}`
+  return Effect.fail(new SampleError({ rollout: id, turn: step.turnId, step: step.id, reason, message }))
+}
 
 const tokensOf = (
   rollout: Rollout,
@@ -77,19 +65,19 @@ const tokensOf = (
   const { messages, tools = [], completion } = step.call
   const { tokens } = completion
   if (requireLogprobs && (tokens === null || tokens.logprobs === null)) {
-    return Effect.fail(wrong(rollout, step, "logprobs", "expected log-probabilities, found none"))
+    return wrong(rollout, step, "logprobs", "expected log-probabilities, found none")
   }
   if (tokens !== null) {
     const { promptIds: prompt, completionIds: ids, logprobs } = tokens
     if (logprobs !== null && logprobs.length !== ids.length) {
       const problem = `expected ${ids.length} log-probabilities, one for each token, found ${logprobs.length}`
-      return Effect.fail(wrong(rollout, step, "logprobs", problem))
+      return wrong(rollout, step, "logprobs", problem)
     }
     return Effect.succeed({ step, prompt, completion: ids, logprobs })
   }
   if (tokenizer === undefined) {
     const problem = "the server gave no tokens; set traceTokens to ask for them, or pass a tokenizer"
-    return Effect.fail(wrong(rollout, step, "no_tokens", problem))
+    return wrong(rollout, step, "no_tokens", problem)
   }
   return Effect.succeed({
     step,
@@ -108,8 +96,13 @@ const breakOf = (ids: ReadonlyArray<number>, prompt: ReadonlyArray<number>): str
     : undefined
 }
 
-const added = <A>(all: Array<A>, more: Iterable<A>): void => {
-  for (const item of more) all.push(item)
+/** Appends tokens to a part; `mask` is 1 if the model wrote them. */
+const append = (part: Part, ids: ReadonlyArray<number>, mask: 0 | 1, logprobs: ReadonlyArray<number> | null): void => {
+  for (let at = 0; at < ids.length; at++) {
+    part.ids.push(ids[at])
+    part.mask.push(mask)
+    part.logprobs?.push(logprobs?.[at] ?? 0)
+  }
 }
 
 /** Joins the calls of a turn into one sequence, or into several if prompts break and `onBreak` is "split". */
@@ -123,27 +116,20 @@ const partsOf = (
   if (withLogprobs.length > 0 && withLogprobs.length < calls.length) {
     const step = calls.find(({ logprobs }) => logprobs === null)?.step ?? calls[0].step
     const problem = `it has no log-probabilities, but ${withLogprobs.length} of the turn's ${calls.length} calls have them`
-    return Effect.fail(wrong(rollout, step, "logprobs", problem))
+    return wrong(rollout, step, "logprobs", problem)
   }
   for (const { step, prompt, completion, logprobs } of calls) {
     let part = parts.at(-1)
     const problem = part === undefined ? undefined : breakOf(part.ids, prompt)
     if (problem !== undefined && onBreak === "fail") {
-      return Effect.fail(wrong(rollout, step, "not_append_only", problem))
+      return wrong(rollout, step, "not_append_only", problem)
     }
     if (part === undefined || problem !== undefined) {
       part = { ids: [], mask: [], logprobs: logprobs === null ? null : [], steps: [] }
       parts.push(part)
     }
-    const suffix = prompt.slice(part.ids.length)
-    added(part.ids, suffix)
-    added(part.ids, completion)
-    for (const _ of suffix) part.mask.push(0)
-    for (const _ of completion) part.mask.push(1)
-    if (part.logprobs !== null) {
-      for (const _ of suffix) part.logprobs.push(0)
-      added(part.logprobs, logprobs ?? [])
-    }
+    append(part, prompt.slice(part.ids.length), 0, null)
+    append(part, completion, 1, logprobs)
     part.steps.push(step)
   }
   return Effect.succeed(parts)
@@ -157,7 +143,7 @@ const finite = (
 ): Effect.Effect<number, SampleError> =>
   value !== undefined && Number.isFinite(value)
     ? Effect.succeed(value)
-    : Effect.fail(wrong(rollout, step, "not_finite", `${name}: expected a finite number, found ${value ?? "none"}`))
+    : wrong(rollout, step, "not_finite", `${name}: expected a finite number, found ${value ?? "none"}`)
 
 const sampleOf = (
   rollout: Rollout,

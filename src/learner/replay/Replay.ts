@@ -25,10 +25,7 @@ export interface ReplayOptions {
 const terminatedFlag = 1
 const truncatedFlag = 2
 
-/**
- * Returns the number of steps that are stored for each env. A transition needs the observation `nsteps` steps later, so the
- * newest `nsteps` steps cannot be drawn.
- */
+/** Returns the number of steps stored for each env: those that can be drawn, and `nsteps` that follow the newest. */
 const stepsPerEnvOf = ({ capacity, numEnvs, nsteps = 1 }: ReplayOptions): number =>
   Math.ceil(capacity / numEnvs) + nsteps
 

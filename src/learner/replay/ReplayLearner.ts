@@ -43,10 +43,7 @@ export interface Update {
   readonly errors?: Tensor
 }
 
-/**
- * Describes how a replay learner learns from a batch. `Scalar` are the names of the numbers that it reads, such as learning
- * rates.
- */
+/** Describes how a replay learner learns from a batch; `Scalar` names the numbers that it reads, as learning rates. */
 interface UpdateOptions<Name extends string, Target extends Name | "actor", Scalar extends string> {
   readonly scalars: Readonly<Record<Scalar, number>>
   /** The number of uniform random numbers that an update needs for each transition. */
@@ -203,10 +200,7 @@ const targetOf = (name: string): string => `target.${name}`
 /** The name of an update's output that holds the error of each transition. */
 const errorsOutput = "errors"
 
-/**
- * Describes the whole update as one graph, from a batch of transitions to the next weights. It runs once for each gradient
- * step.
- */
+/** Describes the update as one graph from a batch to the next weights, which runs once for each gradient step. */
 const updateSpec = <N extends string, T extends N | "actor", S extends string>(
   { name, task, config: { batchSize, gradientSteps }, targets, priorities }: ReplayExperience<N, T>,
   { scalars, noiseSize, update }: UpdateOptions<N, T, S>,

@@ -25,8 +25,7 @@ type Data = NamedArrays[string]["data"]
 
 /**
  * Returns the filled part of a memory's array, which has `width` numbers for each step: one array for each env, called
- * `rows.0`, `rows.1` and so on. They are views of the memory, so nothing is copied, and a checkpoint holds only the filled
- * part.
+ * `rows.0`, `rows.1` and so on. They are views of the memory, so nothing is copied.
  */
 export const filledPart = (name: string, data: Data, width: number, filled: Filled): NamedArrays => {
   const { numEnvs, capacity, used } = filled

@@ -49,21 +49,12 @@ export interface Rollout<out C> {
 export interface StepHooks {
   /** Is called before the first step. */
   readonly start?: () => void
-  /**
-   * Is called before the actor acts at step t. At t = T the actor only computes the values of the observations after the last
-   * step.
-   */
+  /** Is called before the actor acts at step t; at t = T it only values the observations after the last step. */
   readonly beforeAct?: (t: number) => void
   readonly afterStep?: (envs: BatchEnv, t: number) => void
-  /**
-   * Is called after a step that truncated the episode of this env. The value of its final observation is computed after the
-   * rollout.
-   */
+  /** Is called after a step that truncated this env's episode. Its final observation is valued after the rollout. */
   readonly truncated?: (env: number) => void
-  /**
-   * Is called before the values of the final observations of `count` truncations, starting with truncation `first`, are
-   * computed together.
-   */
+  /** Is called before the final observations of `count` truncations, from number `first` on, are valued together. */
   readonly beforeTruncated?: (first: number, count: number) => void
 }
 
@@ -107,8 +98,7 @@ export function makeRollout(
   const finalObservations = new GrowingRows(width, Math.max(16, numEnvs))
   let truncatedRows = new Int32Array(numEnvs)
 
-  // This is the noise of the whole rollout. If noise is held for several steps, it is the noise of one step, which may have
-  // been drawn in the last rollout.
+  // This is the noise of the whole rollout or, if it is held for several steps, of one step, maybe of the last rollout.
   const noise = new Float32Array((noiseRepeat === 1 ? rows : numEnvs) * noiseSize)
   let heldDraw = -1
   const drawNoise = (iteration: number, t: number): void => {

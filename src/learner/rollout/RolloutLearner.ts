@@ -156,10 +156,7 @@ const checkDivisors = <C extends Columns>(
   return Effect.void
 }
 
-/**
- * Returns 1 − Var(targets − values) / Var(targets), which is 1 for a critic without errors and 0 for one that predicts only
- * the mean.
- */
+/** Returns 1 − Var(targets − values) / Var(targets): 1 for a perfect critic, 0 for one that predicts the mean. */
 export const explainedVariance = (values: Float32Array, targets: Float32Array): number => {
   const n = values.length
   let sum = 0

@@ -28,10 +28,7 @@ export interface Minibatch<C> {
   readonly recall: Recall | undefined
 }
 
-/**
- * One of the ways in which an update passes over a rollout. PPO has one phase, with several epochs; DAAC has two, each with
- * its own loss.
- */
+/** One pass of an update over a rollout. PPO has one phase, of several epochs; DAAC has two, each with its own loss. */
 export interface Phase<C> {
   /** The name of its program and, if there are several phases, of its optimiser's state in checkpoints. */
   readonly name: string

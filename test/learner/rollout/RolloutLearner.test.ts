@@ -12,8 +12,7 @@ import type { BaseColumns } from "../../../src/learner/rollout/Rollout.ts"
 import { rolloutLearner } from "../../../src/learner/rollout/RolloutLearner.ts"
 import type { Minibatch } from "../../../src/learner/rollout/update.ts"
 import { withBonus } from "../../../src/learner/rollout/withBonus.ts"
-import { withMemory } from "../../../src/learner/rollout/withMemory.ts"
-import { withTarget } from "../../../src/learner/rollout/withTarget.ts"
+import { withMemory, withTarget } from "../../../src/learner/rollout/features.ts"
 import { actorCritic } from "../../../src/model/ActorCritic.ts"
 
 const task = { ...CartPole.env, numEnvs: 2, totalSteps: 100, seed: 1 }

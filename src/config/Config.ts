@@ -80,7 +80,6 @@ const mapKeys = (value: unknown, rename: (key: string) => string): unknown => {
  */
 export const toCamelCase = (value: unknown): unknown => mapKeys(value, camelCase)
 
-/** Converts all keys of a tree to snake_case, the form of YAML files. */
 export const toSnakeCase = (value: unknown): unknown => mapKeys(value, snakeCase)
 
 /** Applies overrides to `input`, in order, and records the source of each path. */

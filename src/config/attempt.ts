@@ -10,11 +10,6 @@ const isOneOf = <Classes extends ReadonlyArray<ErrorClass>>(
 /**
  * Runs plain code that throws typed errors. Errors of the named classes become failures; any other thrown value is a
  * defect.
- *
- * @example
- * ```ts
- * attempt(() => envs.step(actions), EnvError) // Effect<void, EnvError>
- * ```
  */
 export const attempt = <A, const Classes extends ReadonlyArray<ErrorClass>>(
   body: () => A,

@@ -79,7 +79,6 @@ const kinds: Readonly<Partial<Record<FileSystem.File.Type, string>>> = {
   Socket: "a socket",
 }
 
-/** Formats a number of bytes. */
 const inMebibytes = (bytes: number): string =>
   `${bytes % mebibyte === 0 ? bytes / mebibyte : (bytes / mebibyte).toFixed(1)} MiB`
 

@@ -21,16 +21,7 @@ export const sha256 = (bytes: Uint8Array): Effect.Effect<string> => {
       )
 }
 
-/**
- * Computes the SHA-256 of bytes that arrive in parts, which Web Crypto cannot do.
- *
- * @example
- * ```ts
- * const hash = new Sha256()
- * for (const chunk of chunks) hash.update(chunk)
- * hash.hex()
- * ```
- */
+/** Computes the SHA-256 of bytes that arrive in parts, which Web Crypto cannot do. */
 export class Sha256 {
   readonly #hash = noble.create()
   #size = 0

@@ -3,14 +3,7 @@ const lenient = new TextDecoder()
 const strict = new TextDecoder("utf-8", { fatal: true })
 const exact = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-/**
- * Converts text to UTF-8 bytes and back.
- *
- * @example
- * ```ts
- * utf8.decode(utf8.encode("naïve")) // "naïve"
- * ```
- */
+/** Converts text to UTF-8 bytes and back. */
 export const utf8 = {
   encode: (text: string): Uint8Array<ArrayBuffer> => encoder.encode(text),
   /** Decodes bytes, writes � for those that are not UTF-8, and drops a byte order mark. */

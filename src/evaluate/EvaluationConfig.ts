@@ -128,28 +128,21 @@ export const read = Effect.fnUntraced(function* (
     name === undefined ? value : { name, ...value },
     from,
   )
+  const refuse = (key: string, problem: string) => ConfigError.at(from, key, problem)
   if (dataset === undefined || dataset === null) {
-    return yield* ConfigError.at(from, "dataset", "expected the data set to evaluate on, found nothing")
+    return yield* refuse("dataset", "expected the data set to evaluate on, found nothing")
   }
   const tooMany = settings.passAt?.find((k) => k > settings.repeats)
   if (tooMany !== undefined) {
-    return yield* ConfigError.at(from, "pass_at", `expected ${settings.repeats} at most, the repeats; found ${tooMany}`)
+    return yield* refuse("pass_at", `expected ${settings.repeats} at most, the repeats; found ${tooMany}`)
   }
   if ((agent === undefined) === (agents === undefined)) {
     const found = agent === undefined ? "neither" : "both"
-    return yield* ConfigError.at(
-      from,
-      "agent",
-      `expected either agent, or agents as a list or by their names; found ${found}`,
-    )
+    return yield* refuse("agent", `expected either agent, or agents as a list or by their names; found ${found}`)
   }
   if (agents === undefined) return { settings, dataset, agents: [yield* split(agent, ["agent"], from)], from }
   if (!isPlain(agents) || Object.keys(agents).length === 0) {
-    return yield* ConfigError.at(
-      from,
-      "agents",
-      `expected a list of agents, or agents by their names, found ${display(agents)}`,
-    )
+    return yield* refuse("agents", `expected a list of agents, or agents by their names, found ${display(agents)}`)
   }
   const several = yield* Effect.forEach(Object.entries(agents), ([key, agent]) => split(agent, ["agents", key], from))
   return { settings, dataset, agents: several, from }

@@ -147,8 +147,7 @@ export const compare = (
   { scorers, confidence, seed }: Pick<ReportOptions, "scorers" | "confidence" | "seed">,
 ): ReadonlyArray<ComparisonReport> =>
   scorers.flatMap((scorer) => {
-    const how = { ...(confidence === undefined ? {} : { confidence }), ...(seed === undefined ? {} : { seed }) }
-    const comparison = paired(perTask(left.rows, scorer), perTask(right.rows, scorer), how)
+    const comparison = paired(perTask(left.rows, scorer), perTask(right.rows, scorer), { confidence, seed })
     return comparison === null ? [] : [{ left: left.name, right: right.name, scorer, ...comparison }]
   })
 

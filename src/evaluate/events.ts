@@ -3,7 +3,6 @@ import type { Ending } from "../episode/Rollout.ts"
 import type { EpisodeEnded, RunEvent, StepScored } from "../run/record/RunEvent.ts"
 import type { PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
 
-/** The agent that made a step. */
 export interface Actor {
   readonly type: string
   readonly model: string | null

@@ -90,7 +90,6 @@ export type EvaluationResult = typeof EvaluationResult.Type
 
 export type ExecuteError = ConfigError | LmError | Run.RunError | JsonLinesError | ScorerError
 
-/** The state of an evaluation. */
 interface State {
   /** The rows of the episodes so far, over all agents, in order. */
   readonly rows: Array<EpisodeRow>

@@ -35,17 +35,6 @@ export interface Kept extends Part {
   readonly index: number
 }
 
-export interface Earlier {
-  /** The settings in the first line; undefined if there is no journal. */
-  readonly evaluation: Readonly<Record<string, unknown>> | undefined
-  readonly entries: ReadonlyArray<Kept>
-  /** The tokens and cost of all agents together; undefined if no episode was played. */
-  readonly spent: Spending | undefined
-  readonly seconds: number
-}
-
-const nothing: Earlier = { evaluation: undefined, entries: [], spent: undefined, seconds: 0 }
-
 const headOf = valueOf(Head)
 const jsonOf = valueOf(Schema.Unknown)
 const entryOf = valueOf(Entry)
@@ -95,11 +84,15 @@ const wasChanged = (path: string, { number }: Line): JsonLinesError =>
 
 /** Reads the episodes that an earlier process played, and removes an incomplete last line from the file. */
 export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
-  if (!(yield* run.exists(files.journal))) return nothing
   const path = `${run.directory}/${files.journal}`
-  let { evaluation, spent, seconds } = nothing
+  /** The settings in the first line; undefined if there is no journal. */
+  let evaluation: Head["evaluation"] | undefined
+  /** The tokens and cost of all agents together; undefined if no episode was played. */
+  let spent: Spending | undefined
+  let seconds = 0
   let end = 0
   const entries: Array<Kept> = []
+  if (!(yield* run.exists(files.journal))) return { evaluation, entries, spent, seconds }
   yield* Stream.runForEach(lines(run.stream(files.journal)), (line) =>
     Effect.gen(function* () {
       if (!line.whole) return

@@ -12,7 +12,7 @@
 import { Effect, Schema } from "effect"
 import { isPlain } from "../config/Config.ts"
 import { Failure } from "../episode/rollouts/Outcome.ts"
-import { TruncationReason, usageOf } from "../episode/Rollout.ts"
+import { type Ending, TruncationReason, usageOf } from "../episode/Rollout.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"
@@ -89,6 +89,12 @@ const placeOf = ({ index, task, repeat, env }: PlayedEpisode, agent: string) => 
   env_type: env.type,
 })
 
+const endingOf = ({ terminated, truncated, truncationReason }: Ending) => ({
+  terminated,
+  truncated,
+  truncation_reason: truncationReason,
+})
+
 /** Makes the table row of an episode, and computes its scores. */
 export const episodeRow = Effect.fnUntraced(function* (
   played: PlayedEpisode,
@@ -108,9 +114,7 @@ export const episodeRow = Effect.fnUntraced(function* (
     score: played.totalScore,
     scores,
     steps: steps.length,
-    terminated: ending.terminated,
-    truncated: ending.truncated,
-    truncation_reason: ending.truncationReason,
+    ...endingOf(ending),
     calls,
     retries,
     input_tokens: inputTokens,
@@ -130,9 +134,7 @@ export const stepRows = (played: PlayedEpisode, agent: string): ReadonlyArray<St
     feedback: step.feedback.message,
     target: step.feedback.target,
     score: step.score,
-    terminated: step.terminated,
-    truncated: step.truncated,
-    truncation_reason: step.truncationReason,
+    ...endingOf(step),
     duration_ms: step.endedAtMillis - step.startedAtMillis,
   }))
 

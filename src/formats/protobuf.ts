@@ -37,6 +37,10 @@ export class Message {
     return this.varint(field * 8 + 5).push(new Uint8Array(Float32Array.of(value).buffer))
   }
 
+  double(field: number, value: number): this {
+    return this.varint(field * 8 + 1).push(new Uint8Array(Float64Array.of(value).buffer))
+  }
+
   bytes(field: number, value: Uint8Array): this {
     return this.varint(field * 8 + 2)
       .varint(value.length)

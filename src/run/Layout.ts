@@ -88,7 +88,6 @@ export const validationFilesIn = (names: ReadonlyArray<string>): ReadonlyArray<s
     .sort((a, b) => a.seen - b.seen)
     .map(({ name }) => name)
 
-/** Returns the last part of a path. */
 export const fileName = (path: string): string => path.slice(path.lastIndexOf("/") + 1)
 
 /* Rollouts that a program of the user's wrote, without a config */
@@ -157,10 +156,8 @@ export const inCheckpoint = {
   /** The digests of the other files. */
   manifest: "manifest.json",
   runtime: "runtime.json",
-  /** The state of a language-model agent. */
   agent: "agent.json",
   memory: memoryName,
-  /** The weights of a training. */
   weights: "weights.safetensors",
   envs: "envs.safetensors",
   policy: "policy.onnx",

@@ -114,9 +114,7 @@ export interface Saved<S> extends Target {
   readonly state: S
   /** The seconds that the run had taken when the checkpoint was saved. */
   readonly seconds: number
-  /** All files of the checkpoint. */
   readonly files: Loaded["files"]
-  /** Warnings about newer checkpoints that are damaged. */
   readonly warnings: ReadonlyArray<string>
 }
 

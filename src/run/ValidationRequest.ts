@@ -9,13 +9,6 @@ export interface ValidationOptions {
   readonly writesStepFolder?: boolean
 }
 
-/** The outcome of validating a checkpoint. */
-interface Validated<A> {
-  /** The result of the run, as its checkpoint has it. */
-  readonly result: A
-  readonly outcome: ValidationOutcome | undefined
-}
-
 /** The request that makes a training validate a checkpoint instead of training; undefined to train. */
 export const ValidationRequest = Context.Reference<
   (ValidationOptions & { readonly onPlayed: (outcome: ValidationOutcome) => void }) | undefined
@@ -30,15 +23,13 @@ export const ValidationRequest = Context.Reference<
  * const { outcome } = yield* Train.validate(Train.run({ env: CartPole.env, algorithm: Ppo.make() }), { checkpoint: "latest" })
  * ```
  */
-export const validate = <A, E, R>(
-  training: Effect.Effect<A, E, R>,
-  options: ValidationOptions,
-): Effect.Effect<Validated<A>, E, R> =>
+export const validate = <A, E, R>(training: Effect.Effect<A, E, R>, options: ValidationOptions) =>
   Effect.suspend(() => {
     let outcome: ValidationOutcome | undefined
     const onPlayed = (played: ValidationOutcome): void => void (outcome = played)
     return training.pipe(
       Effect.provideService(ValidationRequest, { ...options, onPlayed }),
+      // The result is the run's, as its checkpoint has it.
       Effect.map((result) => ({ result, outcome })),
     )
   })

@@ -41,10 +41,10 @@ export const quantile = (sorted: ArrayLike<number>, share: number): number => {
 }
 
 export interface Resampling {
-  readonly resamples?: number
-  readonly confidence?: number
+  readonly resamples?: number | undefined
+  readonly confidence?: number | undefined
   /** The seed of the resampling. */
-  readonly seed?: number
+  readonly seed?: number | undefined
 }
 
 /**

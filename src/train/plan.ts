@@ -166,7 +166,6 @@ const problemOf = (env: Env | undefined): string | undefined => {
   return `expected an env, as Env.make gives, or the id of one, found ${isModule ? "a module" : display(value)}${hint}`
 }
 
-/** Fails if there is a problem. */
 const refuse = (source: string, key: string, problem: string | undefined): Effect.Effect<void, ConfigError> =>
   problem === undefined ? Effect.void : Effect.fail(ConfigError.at({ source }, key, problem))
 

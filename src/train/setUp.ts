@@ -102,14 +102,12 @@ const withinMemory =
 /** Returns the error for a setting that requires an ability that the learner lacks; undefined if there is none. */
 const misfit = ({ settings, from }: Plan, { policy, plays }: Learner): ConfigError | undefined => {
   const name = String(settings.algorithm.name)
-  const wrong = (key: string, problem: string): ConfigError => ConfigError.at(from, key, problem)
   if (settings.validation.everySteps > 0 && policy === undefined) {
-    return wrong(
-      "validation.every_steps",
-      `algorithm "${name}" can't be validated: it lacks the hook "policy"; 0 turns validation off`,
-    )
+    const problem = `algorithm "${name}" can't be validated: it lacks the hook "policy"; 0 turns validation off`
+    return ConfigError.at(from, "validation.every_steps", problem)
   }
   const normalized = (["observations", "rewards"] as const).find((key) => settings.normalize[key])
   if (plays !== "nothing" || normalized === undefined) return undefined
-  return wrong(`normalize.${normalized}`, `algorithm "${name}" plays no env, so there is nothing to normalise by`)
+  const problem = `algorithm "${name}" plays no env, so there is nothing to normalise by`
+  return ConfigError.at(from, `normalize.${normalized}`, problem)
 }

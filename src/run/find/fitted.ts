@@ -1,18 +1,6 @@
 /**
  * Fits a table of runs to the terminal's width. The least useful parts are dropped first: paths are cut to their ends,
  * columns with one value move below the table, then details, then the path are dropped, and last, long names are cut.
- *
- * @example
- * ```ts
- * const columns: ReadonlyArray<Column> = [
- *   { heading: "name", role: "name", cells: ["tune", "tune"] },
- *   { heading: "seed", role: "figure", cells: [1, 2] },
- *   { heading: "path", role: "path", cells: ["results/2026-01-31_12-00-00/no-hash_tune/-/0001", "…"] },
- * ]
- * fitted(columns, { width: 30 })
- * // name  seed  path
- * // tune     1  …/-/0001
- * ```
  */
 import { type Cell, cell, type Paint, table } from "./table.ts"
 

@@ -4,80 +4,42 @@
  * experiment: the plugin reads one for all runs, and without it collects the settings and metrics of each run.
  */
 import { isPlain, snakeCase } from "../../config/Config.ts"
-import { ByteWriter } from "../../formats/ByteWriter.ts"
+import type { ByteWriter } from "../../formats/ByteWriter.ts"
+import { Message } from "../../formats/protobuf.ts"
 import { writeSummary } from "../../formats/tfevents.ts"
-import { utf8 } from "../../config/utf8.ts"
 
 type Setting = number | string | boolean
 
-const encoded = (write: (to: ByteWriter) => void): Uint8Array => {
-  const to = new ByteWriter(64)
-  write(to)
-  return to.written.slice()
-}
-
-/** The wire types in the key of a protobuf field. */
-const varint = 0
-const double = 1
-const delimited = 2
-const key = (to: ByteWriter, field: number, kind: number): void => to.varint(8 * field + kind)
-
-const putBytes = (to: ByteWriter, field: number, bytes: Uint8Array): void => {
-  key(to, field, delimited)
-  to.varint(bytes.length)
-  to.piece(bytes)
-}
-
-const putText = (to: ByteWriter, field: number, text: string): void => putBytes(to, field, utf8.encode(text))
-
-const putDouble = (to: ByteWriter, field: number, value: number): void => {
-  key(to, field, double)
-  to.float64(value)
-}
-
 /** Encodes `google.protobuf.Value`: a number is field 2, a string 3, a boolean 4. */
-const valueOf = (setting: Setting): Uint8Array =>
-  encoded((to) => {
-    if (typeof setting === "number") return putDouble(to, 2, setting)
-    if (typeof setting === "string") return putText(to, 3, setting)
-    key(to, 4, varint)
-    to.byte(setting ? 1 : 0)
-  })
+const valueOf = (setting: Setting): Message => {
+  if (typeof setting === "number") return new Message().double(2, setting)
+  if (typeof setting === "string") return new Message().text(3, setting)
+  return new Message().int(4, setting ? 1 : 0)
+}
 
 /** Encodes `SessionStartInfo`: field 1 maps names to values, 5 is the time. */
-const startInfo = (settings: Readonly<Record<string, Setting>>, seconds: number): Uint8Array =>
-  encoded((to) => {
-    for (const name of Object.keys(settings).sort()) {
-      const entry = encoded((inner) => {
-        putText(inner, 1, name)
-        putBytes(inner, 2, valueOf(settings[name]))
-      })
-      putBytes(to, 1, entry)
-    }
-    putDouble(to, 5, seconds)
-  })
+const startInfo = (settings: Readonly<Record<string, Setting>>, seconds: number): Message => {
+  const info = new Message()
+  for (const name of Object.keys(settings).sort()) {
+    info.message(1, new Message().text(1, name).message(2, valueOf(settings[name])))
+  }
+  return info.double(5, seconds)
+}
 
 const statuses = { success: 1, failure: 2 }
 
 /** Encodes `SessionEndInfo`: field 1 is the status, 2 the time. */
-const endInfo = (status: keyof typeof statuses, seconds: number): Uint8Array =>
-  encoded((to) => {
-    key(to, 1, varint)
-    to.byte(statuses[status])
-    putDouble(to, 2, seconds)
-  })
+const endInfo = (status: keyof typeof statuses, seconds: number): Message =>
+  new Message().int(1, statuses[status]).double(2, seconds)
 
-/** Encodes `SummaryMetadata`: field 1 is the plugin's name and its content. */
-const metadataOf = (field: number, info: Uint8Array): Uint8Array =>
-  encoded((to) => {
-    // In HParamsPluginData, field 3 is the start of a session, 4 its end.
-    const content = encoded((inner) => putBytes(inner, field, info))
-    const plugin = encoded((inner) => {
-      putText(inner, 1, "hparams")
-      putBytes(inner, 2, content)
-    })
-    putBytes(to, 1, plugin)
-  })
+/**
+ * Encodes `SummaryMetadata`: field 1 is the plugin's name and its content. In the content, field 3 is the start of a
+ * session, 4 its end.
+ */
+const metadataOf = (field: number, info: Message): Uint8Array => {
+  const plugin = new Message().text(1, "hparams").message(2, new Message().message(field, info))
+  return new Message().message(1, plugin).finish()
+}
 
 /** Writes the record of a run's settings. */
 export const writeStart = (to: ByteWriter, seconds: number, settings: Readonly<Record<string, Setting>>): void =>

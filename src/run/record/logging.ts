@@ -1,12 +1,6 @@
 /**
  * Turns what a run logs with `Effect.log…` into events of the run, so that it appears only in `run.log` and in the
  * terminal's progress, and not on standard output, which other programs may parse.
- *
- * @example
- * ```ts
- * const recording = yield* (yield* Recorder).start(run, started)
- * yield* withLogs(recording, "INFO", (recording) => trainLoop({ ...training, recording }))
- * ```
  */
 import { Cause, Effect, Latch, Logger, LogLevel as Levels, References } from "effect"
 import { display } from "../../config/Config.ts"

@@ -3,12 +3,6 @@
  * language-model agent (one per step), or another program's runtime (with more or other keys).
  *
  * It uses no Schema, because a page reads thousands of files with it before it shows anything.
- *
- * @example
- * ```ts
- * const lines = text.split("\n").flatMap((line) => scoreLine(line) ?? [])
- * episodesOf(lines).map(({ total }) => total) // the episodes' returns
- * ```
  */
 import { isPlain } from "../../config/plain.ts"
 import { parsedJson } from "../../config/text.ts"

@@ -5,7 +5,7 @@ import { Effect, Layer, Record, type Scope } from "effect"
 import type { Tensor as OrtTensor } from "onnxruntime-common"
 import { attempt } from "../config/attempt.ts"
 import { messageOf } from "../config/text.ts"
-import { GraphError } from "../graph/GraphError.ts"
+import { GraphError, programError } from "../graph/GraphError.ts"
 import {
   changing,
   emit,
@@ -77,10 +77,7 @@ export const make = (
         }, GraphError)
         const opened = Effect.try({
           try: () => openSession(runtime, device, threads, model),
-          catch: (error) => {
-            const message = `${spec.name}: ONNX Runtime cannot load the graph: ${messageOf(error)}`
-            return new GraphError({ op: "program", message, shapes: [], where: "" })
-          },
+          catch: (error) => programError(spec.name, `ONNX Runtime cannot load the graph: ${messageOf(error)}`),
         })
         const session = yield* Effect.acquireRelease(opened, (session) => Effect.sync(() => session.dispose()))
         return sessionProgram(runtime, device, session, model, spec)

@@ -10,3 +10,10 @@ export class GraphError extends Schema.TaggedError<GraphError>()("GraphError", {
   shapes: Schema.Array(Schema.Array(Schema.Number)),
   where: Schema.String,
 }) {}
+
+/** Makes the error of a program as a whole, for which no line of user code can be named. */
+export const programError = (
+  name: string,
+  message: string,
+  { op = "program", shapes = [] }: Partial<Pick<GraphError, "op" | "shapes">> = {},
+): GraphError => new GraphError({ op, message: `${name}: ${message}`, shapes, where: "" })

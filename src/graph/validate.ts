@@ -1,6 +1,6 @@
 /** Checks programs before a backend compiles them, and computes the shapes of their feeds and results. */
 import { Record } from "effect"
-import { GraphError } from "./GraphError.ts"
+import { programError } from "./GraphError.ts"
 import { sameShape } from "./ops/core.ts"
 import { indicesFeed, type ProgramSpec } from "./Program.ts"
 import { type Tensor, topologicalOrder } from "./Tensor.ts"
@@ -15,12 +15,7 @@ export const rootsOf = (spec: ProgramSpec): ReadonlyArray<Tensor> => [
 /** Throws a `GraphError` if a program's names, shapes and graph do not fit together. Every backend calls it first. */
 export const validate = (spec: ProgramSpec): void => {
   const complain = (message: string, ...tensors: ReadonlyArray<Tensor>): never => {
-    throw new GraphError({
-      op: "program",
-      message: `${spec.name}: ${message}`,
-      shapes: tensors.map(({ shape }) => shape),
-      where: "",
-    })
+    throw programError(spec.name, message, { shapes: tensors.map(({ shape }) => shape) })
   }
   for (const [name, tensor] of Object.entries(spec.inputs)) {
     if (tensor.op.kind !== "input" || tensor.op.name !== name)
@@ -57,7 +52,8 @@ export const validate = (spec: ProgramSpec): void => {
   }
 }
 
-type Outlines = Readonly<Record<string, Pick<Tensor, "shape" | "dtype">>>
+export type Outline = Pick<Tensor, "shape" | "dtype">
+type Outlines = Readonly<Record<string, Outline>>
 
 /** Returns the shapes of a program's feeds. The feed of a gathered input contains all rows, not only one minibatch. */
 export const feedShapes = ({ inputs, minibatches }: ProgramSpec): Outlines => {

@@ -7,9 +7,11 @@
  * arithmetic is strict single precision, in an order that depends on shapes alone, so the results are the same bits on
  * every machine.
  */
-import { GraphError } from "../GraphError.ts"
+import { Record } from "effect"
+import { programError } from "../GraphError.ts"
 import { indicesFeed, type ProgramSpec } from "../Program.ts"
-import { type DType, sizeOf, type Tensor } from "../Tensor.ts"
+import { type DType, sizeOf } from "../Tensor.ts"
+import { feedShapes, type Outline, resultShapes } from "../validate.ts"
 import { emitGroup, gatherCall } from "./emit.ts"
 import { ModuleBuilder } from "../../formats/wasm/encode.ts"
 import { ConstantPool, FunctionBuilder, type Target } from "./function.ts"
@@ -41,30 +43,23 @@ const poolBytes = 8192
 const pageBytes = 65536
 const maxPages = 32768
 
-const refuse = (spec: ProgramSpec, tensor: Tensor, message: string): GraphError =>
-  new GraphError({ op: tensor.op.kind, message: `${spec.name}: ${message}`, shapes: [[...tensor.shape]], where: "" })
-
 export const compile = (spec: ProgramSpec): CompiledModule => {
-  for (const tensor of [...Object.values(spec.inputs), ...Object.values(spec.outputs)]) {
-    if (sizeOf(tensor.shape) === 0) throw refuse(spec, tensor, "the wasm backend has no empty tensors")
-  }
+  for (const { op, shape } of [...Object.values(spec.inputs), ...Object.values(spec.outputs)])
+    if (sizeOf(shape) === 0)
+      throw programError(spec.name, "the wasm backend has no empty tensors", { op: op.kind, shapes: [shape] })
   const lowered = lower(spec)
   const groups = fuse(lowered).toSorted((a, b) => a.phase - b.phase)
   const memory = planMemory(lowered, groups, poolAddress + poolBytes, extrasOf(spec, lowered))
   const pages = Math.ceil((memory.bytes + 64) / pageBytes)
   if (pages > maxPages) {
-    throw new GraphError({
-      op: "program",
-      message: `${spec.name}: the program needs more than 2 GiB of memory; use smaller batches or networks, or another backend`,
-      shapes: [],
-      where: "",
-    })
+    const remedy = "use smaller batches or networks, or another backend"
+    throw programError(spec.name, `the program needs more than 2 GiB of memory; ${remedy}`)
   }
 
   const target: Target = {
     module: new ModuleBuilder(),
     pool: new ConstantPool(poolAddress, poolBytes),
-    scratch: extra(memory, scratch),
+    scratch: addressIn(memory, scratch),
     shared: new Map(),
   }
   const calls = (phase: Phase): ReadonlyArray<Statement> =>
@@ -80,9 +75,13 @@ export const compile = (spec: ProgramSpec): CompiledModule => {
 
   return {
     bytes: target.module.encode(pages),
-    feeds: feedsOf(spec, lowered, memory),
-    results: Object.fromEntries([...lowered.outputs].map(([name, node]) => [name, resultOf(spec, memory, name, node)])),
-    state: Object.fromEntries([...lowered.states].map(([name, node]) => [name, placeOf(node, memory.addressOf(node))])),
+    feeds: Record.map(feedShapes(spec), (feed, name) =>
+      placeAt(addressIn(memory, wholeInput(name), lowered.inputs.get(name)), feed),
+    ),
+    results: Record.map(resultShapes(spec), (result, name) =>
+      placeAt(addressIn(memory, stackedOutput(name), lowered.outputs.get(name)), result),
+    ),
+    state: Object.fromEntries([...lowered.states].map(([name, node]) => [name, placeAt(memory.addressOf(node), node)])),
     prepares: preparation.length > 0,
   }
 }
@@ -95,60 +94,30 @@ const constantsIn = (groups: ReadonlyArray<Group>): ReadonlySet<ConstantNode> =>
   return new Set(nodes.flatMap((node) => node.inputs.map((ref) => ref.node)).filter(isConstant))
 }
 
-const placeOf = (node: Node, address: number): Place => ({ dtype: node.dtype, address, length: sizeOf(node.shape) })
+const placeAt = (address: number, { dtype, shape }: Outline): Place => ({ dtype, address, length: sizeOf(shape) })
 
 // These are the names of memory areas that belong to no node.
 const scratch = "scratch"
 const wholeInput = (name: string): string => `input ${name}`
 const stackedOutput = (name: string): string => `output ${name}`
 
+/** Returns the sizes of the memory areas that belong to no node. */
 const extrasOf = (spec: ProgramSpec, lowered: Lowered): ReadonlyMap<string, number> => {
   const inner = lowered.nodes.flatMap((node) => (node.work.kind === "matmul" ? node.inputs[0].shape.slice(-1) : []))
   const extras = new Map<string, number>([[scratch, scratchFor(Math.max(0, ...inner))]])
   if (spec.minibatches === undefined) return extras
-  const { batch, count, gathered, rows } = spec.minibatches
-  extras.set(indicesFeed, 4 * batch * count)
-  for (const name of gathered) {
-    const node = lowered.inputs.get(name)
-    if (node !== undefined) extras.set(wholeInput(name), (bytesOf(node) / batch) * rows)
-  }
-  for (const [name, node] of lowered.outputs) extras.set(stackedOutput(name), bytesOf(node) * count)
+  const feeds = feedShapes(spec)
+  for (const name of [indicesFeed, ...spec.minibatches.gathered]) extras.set(wholeInput(name), bytesOf(feeds[name]))
+  for (const [name, result] of Object.entries(resultShapes(spec))) extras.set(stackedOutput(name), bytesOf(result))
   return extras
 }
 
-const extra = (memory: MemoryPlan, name: string): number => {
-  const address = memory.extra.get(name)
-  if (address === undefined) throw new Error(`compile: ${name} has no memory`)
+/** Returns the address of a memory area if there is one of this name, otherwise of the node. */
+const addressIn = (memory: MemoryPlan, area: string, node?: Node): number => {
+  const address = memory.extra.get(area) ?? (node && memory.addressOf(node))
+  if (address === undefined) throw new Error(`compile: ${area} has no memory`)
   return address
 }
-
-const feedsOf = (spec: ProgramSpec, lowered: Lowered, memory: MemoryPlan): Readonly<Record<string, Place>> => {
-  const feeds = Object.fromEntries(
-    [...lowered.inputs].map(([name, node]) => [name, placeOf(node, memory.addressOf(node))]),
-  )
-  const minibatches = spec.minibatches
-  if (minibatches === undefined) return feeds
-  for (const name of minibatches.gathered) {
-    const { dtype, length } = feeds[name]
-    const whole = (length / minibatches.batch) * minibatches.rows
-    feeds[name] = { dtype, address: extra(memory, wholeInput(name)), length: whole }
-  }
-  const indices: Place = {
-    dtype: "i32",
-    address: extra(memory, indicesFeed),
-    length: minibatches.batch * minibatches.count,
-  }
-  return { ...feeds, [indicesFeed]: indices }
-}
-
-const resultOf = (spec: ProgramSpec, memory: MemoryPlan, name: string, node: Node): Place =>
-  spec.minibatches === undefined
-    ? placeOf(node, memory.addressOf(node))
-    : {
-        dtype: node.dtype,
-        address: extra(memory, stackedOutput(name)),
-        length: sizeOf(node.shape) * spec.minibatches.count,
-      }
 
 const emitPrepare = (target: Target, statements: ReadonlyArray<Statement>): void => {
   const f = new FunctionBuilder(target, { params: [], results: [] })
@@ -178,16 +147,16 @@ const emitRun = (
   }
   const { batch, count, gathered, rows } = minibatches
   const done = f.local("i32")
-  const indices = i32.add(i32.const(extra(memory, indicesFeed)), i32.mul(done, i32.const(4 * batch)))
+  const indices = i32.add(i32.const(addressIn(memory, wholeInput(indicesFeed))), i32.mul(done, i32.const(4 * batch)))
   const gathers = gathered.flatMap((name) => {
     const node = lowered.inputs.get(name)
     if (node === undefined) return []
-    const args = [i32.const(extra(memory, wholeInput(name))), indices, i32.const(memory.addressOf(node))]
+    const args = [i32.const(addressIn(memory, wholeInput(name))), indices, i32.const(memory.addressOf(node))]
     return [gatherCall(target, args, rows, bytesOf(node) / batch, batch)]
   })
   const stacks = [...lowered.outputs].map(([name, node]) => {
     const bytes = i32.const(bytesOf(node))
-    const to = i32.add(i32.const(extra(memory, stackedOutput(name))), i32.mul(done, bytes))
+    const to = i32.add(i32.const(addressIn(memory, stackedOutput(name))), i32.mul(done, bytes))
     const from = i32.const(memory.addressOf(node))
     return bytesOf(node) === 4 ? i32.store(to, i32.load(from)) : memoryCopy(to, from, bytes)
   })

@@ -2,7 +2,6 @@
  * Translates the graph's tensors to the compiler's nodes: movement becomes strides, composed ops become maps and reductions,
  * and convolutions become matrix products.
  */
-import { GraphError } from "../GraphError.ts"
 import type { ProgramSpec } from "../Program.ts"
 import { type DType, sizeOf, stridesOf, type Tensor, topologicalOrder } from "../Tensor.ts"
 import { broadcast, Builder, insertAxis, slice, swapLast, transpose } from "./builder.ts"
@@ -47,10 +46,10 @@ const argMax = (build: Builder, x: Ref, axis: number, index: Ref): Ref => {
 
 /** Makes the numbers 0, 1, 2 … along one axis of a shape. */
 const iota = (build: Builder, size: number, axis: number, rank: number): Ref => {
-  const data = Int32Array.from({ length: size }, (_, i) => i)
+  const shape = Array.from({ length: rank }, (_, d) => (d === axis ? size : 1))
   return build.constant(
-    data,
-    Array.from({ length: rank }, (_, d) => (d === axis ? size : 1)),
+    Int32Array.from({ length: size }, (_, i) => i),
+    shape,
     "i32",
   )
 }
@@ -75,12 +74,11 @@ const lowerTensor = (build: Builder, tensor: Tensor, inputs: ReadonlyArray<Ref>)
     case "constant":
       return build.constant(op.data, shape, dtype)
     case "unary":
-      return build.map(op.fn, inputs, shape, dtype)
-    case "binary":
-      return binary(build, tensor, op.fn, inputs)
     case "compare":
     case "logical":
       return build.map(op.fn, inputs, shape, dtype)
+    case "binary":
+      return binary(build, tensor, op.fn, inputs)
     case "not":
     case "where":
       return build.map(op.kind, inputs, shape, dtype)
@@ -116,12 +114,7 @@ const lowerTensor = (build: Builder, tensor: Tensor, inputs: ReadonlyArray<Ref>)
       return build.map("sub", [shifted, build.map("log", [sum], sum.shape, "f32")], shape, "f32")
     }
     case "cumSum":
-      return build.node(
-        { kind: "scan", axis: op.axis, exclusive: op.exclusive, reverse: op.reverse },
-        [x],
-        shape,
-        dtype,
-      )
+      return build.node({ ...op, kind: "scan" }, [x], shape, dtype)
     case "reshape":
       return build.reshape(x, shape)
     case "transpose":
@@ -161,12 +154,7 @@ const lowerTensor = (build: Builder, tensor: Tensor, inputs: ReadonlyArray<Ref>)
     }
     case "input":
     case "state":
-      throw new GraphError({
-        op: op.kind,
-        message: `"${op.name}" is used in the graph but not declared in the program`,
-        shapes: [[...shape]],
-        where: "",
-      })
+      throw new Error(`lower: ${op.kind} "${op.name}" is not declared in the program`)
   }
 }
 
@@ -198,14 +186,8 @@ export const lower = (spec: ProgramSpec): Lowered => {
   if (minibatches?.continueWhile !== undefined) roots.push(minibatches.continueWhile)
   for (const tensor of topologicalOrder(roots)) {
     if (refs.has(tensor)) continue
-    refs.set(
-      tensor,
-      lowerTensor(
-        build,
-        tensor,
-        tensor.inputs.map((input) => refOf(refs, input)),
-      ),
-    )
+    const sources = tensor.inputs.map((source) => refOf(refs, source))
+    refs.set(tensor, lowerTensor(build, tensor, sources))
   }
 
   // Each result needs a node of its own, which computes no other result.

@@ -4,13 +4,14 @@
  * directly in its memory, and the next value of a state in the state's memory if nothing reads the old value later.
  */
 import { sizeOf } from "../Tensor.ts"
+import type { Outline } from "../validate.ts"
 import { type Group, nodesOf } from "./fuse.ts"
 import { bytesPer, isContiguous, isWhole, type Node } from "./ir.ts"
 import type { Lowered } from "./lower.ts"
 
 const alignment = 64
 
-export const bytesOf = (node: Node): number => sizeOf(node.shape) * bytesPer(node.dtype)
+export const bytesOf = ({ shape, dtype }: Outline): number => sizeOf(shape) * bytesPer(dtype)
 
 export interface MemoryPlan {
   readonly addressOf: (node: Node) => number

@@ -76,245 +76,223 @@ const allowed: ReadonlySet<string> = new Set([...storages.keys(), orderedDict, r
 export const readPickle = (bytes: Uint8Array): Value => new Machine(bytes).run()
 
 class Machine {
-  readonly #bytes: Uint8Array
-  readonly #view: DataView
-  #at = 0
+  readonly bytes: Uint8Array
+  readonly view: DataView
+  at = 0
   /** The offset of the current instruction in the pickle. */
-  #instruction = 0
-  #stack: Array<Value> = []
+  instruction = 0
+  stack: Array<Value> = []
   /** The stacks that each mark has set aside, the last mark's stack last. */
-  readonly #below: Array<Array<Value>> = []
-  readonly #memo = new Map<number, Value>()
+  readonly below: Array<Array<Value>> = []
+  readonly memo = new Map<number, Value>()
 
   constructor(bytes: Uint8Array) {
-    this.#bytes = bytes
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.bytes = bytes
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   }
 
   run(): Value {
-    if (this.#u8() !== 0x80) this.#refuse("expected a pickle, which begins with byte 0x80")
-    const protocol = this.#u8()
-    if (protocol !== 2) this.#refuse(`it has protocol ${protocol}; torch.save writes protocol 2`)
+    if (this.u8() !== 0x80) this.refuse("expected a pickle, which begins with byte 0x80")
+    const protocol = this.u8()
+    if (protocol !== 2) this.refuse(`it has protocol ${protocol}; torch.save writes protocol 2`)
     while (true) {
-      this.#instruction = this.#at
-      const opcode = this.#u8()
-      if (opcode === 0x2e) return this.#stop()
-      this.#execute(opcode)
+      this.instruction = this.at
+      const opcode = this.u8()
+      if (opcode === 0x2e) return this.stop()
+      const execute = instructions[opcode] ?? this.refuseOpcode(opcode)
+      execute(this)
     }
   }
 
-  #execute(opcode: number): void {
-    switch (opcode) {
-      case 0x28: // MARK
-        this.#below.push(this.#stack)
-        this.#stack = []
-        return
-      case 0x4e: // NONE
-        return this.#push(null)
-      case 0x88: // NEWTRUE
-        return this.#push(true)
-      case 0x89: // NEWFALSE
-        return this.#push(false)
-      case 0x4a: // BININT
-        return this.#push(this.#view.getInt32(this.#take(4), true))
-      case 0x4b: // BININT1
-        return this.#push(this.#u8())
-      case 0x4d: // BININT2
-        return this.#push(this.#view.getUint16(this.#take(2), true))
-      case 0x8a: // LONG1
-        return this.#push(this.#long(this.#u8()))
-      case 0x47: // BINFLOAT
-        return this.#push(this.#view.getFloat64(this.#take(8)))
-      case 0x58: // BINUNICODE
-        return this.#push(this.#text(this.#u32()))
-      case 0x5d: // EMPTY_LIST
-        return this.#push({ _tag: "List", items: [] })
-      case 0x29: // EMPTY_TUPLE
-        return this.#push({ _tag: "Tuple", items: [] })
-      case 0x7d: // EMPTY_DICT
-        return this.#push({ _tag: "Dict", ordered: false, entries: new Map() })
-      case 0x61: // APPEND
-        return this.#append([this.#pop()])
-      case 0x65: // APPENDS
-        return this.#append(this.#popMark())
-      case 0x73: // SETITEM
-        return this.#set([this.#pop(), this.#pop()].reverse())
-      case 0x75: // SETITEMS
-        return this.#set(this.#popMark())
-      case 0x74: // TUPLE
-        return this.#push({ _tag: "Tuple", items: this.#popMark() })
-      case 0x85: // TUPLE1
-      case 0x86: // TUPLE2
-      case 0x87: // TUPLE3
-        return this.#push({ _tag: "Tuple", items: Array.from({ length: opcode - 0x84 }, () => this.#pop()).reverse() })
-      case 0x71: // BINPUT
-        return void this.#memo.set(this.#u8(), this.#top())
-      case 0x72: // LONG_BINPUT
-        return void this.#memo.set(this.#u32(), this.#top())
-      case 0x68: // BINGET
-        return this.#push(this.#remembered(this.#u8()))
-      case 0x6a: // LONG_BINGET
-        return this.#push(this.#remembered(this.#u32()))
-      case 0x63: // GLOBAL
-        return this.#push(this.#global())
-      case 0x51: // BINPERSID
-        return this.#push(this.#storage(this.#pop()))
-      case 0x52: // REDUCE
-        return this.#reduce()
-      case 0x62: // BUILD
-        return this.#build()
-      default: {
-        const code = `0x${opcode.toString(16).padStart(2, "0")}`
-        const name = refusedOpcodes.get(opcode)
-        return this.#refuse(
-          name === undefined ? `${code} is not an instruction` : `the instruction ${name} is not allowed`,
-        )
-      }
-    }
+  refuseOpcode(opcode: number): never {
+    const name = refusedOpcodes.get(opcode)
+    const code = `0x${opcode.toString(16).padStart(2, "0")}`
+    return this.refuse(name === undefined ? `${code} is not an instruction` : `the instruction ${name} is not allowed`)
   }
 
-  #refuse(what: string): never {
-    return refuse(`data.pkl, byte ${this.#instruction}: ${what}`, this.#instruction)
+  refuse(what: string): never {
+    return refuse(`data.pkl, byte ${this.instruction}: ${what}`, this.instruction)
   }
 
   // ── Reading bytes
 
   /** Skips `size` bytes and returns the offset of the first of them. */
-  #take(size: number): number {
-    if (this.#at + size > this.#bytes.length) this.#refuse("the pickle ends too early")
-    this.#at += size
-    return this.#at - size
+  take(size: number): number {
+    if (this.at + size > this.bytes.length) this.refuse("the pickle ends too early")
+    this.at += size
+    return this.at - size
   }
 
-  #u8(): number {
-    return this.#view.getUint8(this.#take(1))
+  u8(): number {
+    return this.view.getUint8(this.take(1))
   }
 
-  #u32(): number {
-    return this.#view.getUint32(this.#take(4), true)
+  u32(): number {
+    return this.view.getUint32(this.take(4), true)
   }
 
-  #text(size: number): string {
-    const at = this.#take(size)
+  text(size: number): string {
+    const at = this.take(size)
     try {
-      return utf8.decodeExact(this.#bytes.subarray(at, at + size))
+      return utf8.decodeExact(this.bytes.subarray(at, at + size))
     } catch {
-      return this.#refuse("a text is not UTF-8")
+      return this.refuse("a text is not UTF-8")
     }
   }
 
-  #line(): string {
-    const end = this.#bytes.indexOf(0x0a, this.#at)
-    if (end < 0) this.#refuse("the pickle ends too early")
-    const line = this.#text(end - this.#at)
-    this.#at = end + 1
+  line(): string {
+    const end = this.bytes.indexOf(0x0a, this.at)
+    if (end < 0) this.refuse("the pickle ends too early")
+    const line = this.text(end - this.at)
+    this.at = end + 1
     return line
   }
 
   /** Reads a little-endian integer in two's complement. */
-  #long(size: number): number | bigint {
-    const at = this.#take(size)
+  long(size: number): number | bigint {
+    const at = this.take(size)
     let value = 0n
-    for (let index = size - 1; index >= 0; index--) value = (value << 8n) | BigInt(this.#bytes[at + index])
+    for (let index = size - 1; index >= 0; index--) value = (value << 8n) | BigInt(this.bytes[at + index])
     const signed = BigInt.asIntN(8 * size, value)
     return Number.isSafeInteger(Number(signed)) ? Number(signed) : signed
   }
 
   // ── The stack
 
-  #push(value: Value): void {
-    this.#stack.push(value)
+  push(value: Value): void {
+    this.stack.push(value)
   }
 
-  #pop(): Value {
-    const value = this.#stack.pop()
-    return value === undefined ? this.#refuse("the stack is empty") : value
+  pop(): Value {
+    const value = this.stack.pop()
+    return value === undefined ? this.refuse("the stack is empty") : value
   }
 
-  #top(): Value {
-    const value = this.#stack.at(-1)
-    return value === undefined ? this.#refuse("the stack is empty") : value
+  top(): Value {
+    const value = this.stack.at(-1)
+    return value === undefined ? this.refuse("the stack is empty") : value
+  }
+
+  mark(): void {
+    this.below.push(this.stack)
+    this.stack = []
   }
 
   /** Pops all values above the last mark. */
-  #popMark(): Array<Value> {
-    const items = this.#stack
-    this.#stack = this.#below.pop() ?? this.#refuse("there is no mark")
+  popMark(): Array<Value> {
+    const items = this.stack
+    this.stack = this.below.pop() ?? this.refuse("there is no mark")
     return items
   }
 
-  #remembered(index: number): Value {
-    const value = this.#memo.get(index)
-    return value === undefined ? this.#refuse(`the memo has no value ${index}`) : value
+  pushTuple(size: number): void {
+    this.push({ _tag: "Tuple", items: Array.from({ length: size }, () => this.pop()).reverse() })
   }
 
-  #stop(): Value {
-    const value = this.#pop()
-    if (this.#stack.length > 0 || this.#below.length > 0) this.#refuse("it ends with more than one value")
-    if (this.#at !== this.#bytes.length) this.#refuse("expected the end of the file after STOP")
+  remembered(index: number): Value {
+    const value = this.memo.get(index)
+    return value === undefined ? this.refuse(`the memo has no value ${index}`) : value
+  }
+
+  stop(): Value {
+    const value = this.pop()
+    if (this.stack.length > 0 || this.below.length > 0) this.refuse("it ends with more than one value")
+    if (this.at !== this.bytes.length) this.refuse("expected the end of the file after STOP")
     return value
   }
 
   // ── Building values
 
-  #append(items: ReadonlyArray<Value>): void {
-    const list = this.#top()
-    if (!isList(list)) return this.#refuse(`a ${tagOf(list)} cannot be appended to`)
+  append(items: ReadonlyArray<Value>): void {
+    const list = this.top()
+    if (!isList(list)) return this.refuse(`a ${tagOf(list)} cannot be appended to`)
     for (const item of items) list.items.push(item)
   }
 
-  #set(items: ReadonlyArray<Value>): void {
-    const dict = this.#top()
-    if (!isDict(dict)) return this.#refuse(`a ${tagOf(dict)} has no entries`)
-    if (items.length % 2 !== 0) this.#refuse("a key has no value")
+  set(items: ReadonlyArray<Value>): void {
+    const dict = this.top()
+    if (!isDict(dict)) return this.refuse(`a ${tagOf(dict)} has no entries`)
+    if (items.length % 2 !== 0) this.refuse("a key has no value")
     for (let index = 0; index < items.length; index += 2) {
       const key = items[index]
-      if (typeof key === "object" && key !== null) return this.#refuse(`a ${tagOf(key)} cannot be a key here`)
+      if (typeof key === "object" && key !== null) return this.refuse(`a ${tagOf(key)} cannot be a key here`)
       dict.entries.set(key, items[index + 1])
     }
   }
 
-  #global(): Global {
-    const name = `${this.#line()}.${this.#line()}`
-    return allowed.has(name)
-      ? { _tag: "Global", name }
-      : this.#refuse(`the name ${JSON.stringify(name.slice(0, 200))} is not allowed`)
+  pushGlobal(): void {
+    const name = `${this.line()}.${this.line()}`
+    if (!allowed.has(name)) this.refuse(`the name ${JSON.stringify(name.slice(0, 200))} is not allowed`)
+    this.push({ _tag: "Global", name })
   }
 
   /** Reads `("storage", torch.FloatStorage, "0", "cpu", 12)`; the device is ignored. */
-  #storage(id: Value): Storage {
+  storage(id: Value): Storage {
     const [kind, type, key, , elements] = isTuple(id) && id.items.length === 5 ? id.items : []
     const dtype = isGlobal(type) ? storages.get(type.name) : undefined
     if (kind !== "storage" || dtype === undefined || typeof key !== "string" || !isSize(elements)) {
-      return this.#refuse("a persistent id does not refer to a storage")
+      return this.refuse("a persistent id does not refer to a storage")
     }
     return { _tag: "Storage", dtype, key, elements }
   }
 
-  #reduce(): void {
-    const args = this.#pop()
-    const callee = this.#pop()
-    if (!isGlobal(callee) || !isTuple(args)) return this.#refuse(`a ${tagOf(callee)} cannot be called`)
-    const wrong = () => this.#refuse(`${callee.name} has arguments that torch.save does not write`)
+  reduce(): void {
+    const args = this.pop()
+    const callee = this.pop()
+    if (!isGlobal(callee) || !isTuple(args)) return this.refuse(`a ${tagOf(callee)} cannot be called`)
+    const wrong = () => this.refuse(`${callee.name} has arguments that torch.save does not write`)
     if (callee.name === orderedDict) {
-      return args.items.length === 0 ? this.#push({ _tag: "Dict", ordered: true, entries: new Map() }) : wrong()
+      return args.items.length === 0 ? this.push({ _tag: "Dict", ordered: true, entries: new Map() }) : wrong()
     }
-    if (callee.name === rebuildTensor) return this.#push(tensorOf(args.items) ?? wrong())
+    if (callee.name === rebuildTensor) return this.push(tensorOf(args.items) ?? wrong())
     if (callee.name === rebuildParameter) {
       const [tensor] = args.items
-      return args.items.length === 3 && isTensor(tensor) ? this.#push(tensor) : wrong()
+      return args.items.length === 3 && isTensor(tensor) ? this.push(tensor) : wrong()
     }
-    return this.#refuse(`${callee.name} cannot be called`)
+    return this.refuse(`${callee.name} cannot be called`)
   }
 
   /** Ignores the attributes of an OrderedDict, such as the `_metadata` of a state dict. */
-  #build(): void {
-    const state = this.#pop()
-    const built = this.#top()
+  build(): void {
+    const state = this.pop()
+    const built = this.top()
     if (!isDict(built) || !built.ordered)
-      return this.#refuse(`the instruction BUILD is not allowed on a ${tagOf(built)}`)
-    if (!isDict(state)) return this.#refuse(`the attributes are a ${tagOf(state)}`)
+      return this.refuse(`the instruction BUILD is not allowed on a ${tagOf(built)}`)
+    if (!isDict(state)) return this.refuse(`the attributes are a ${tagOf(state)}`)
   }
+}
+
+/** The instructions that a `torch.save` needs, by their codes. Their names are those of Python's `pickle`. */
+const instructions: Readonly<Record<number, (machine: Machine) => void>> = {
+  0x28: (m) => m.mark(), // MARK
+  0x4e: (m) => m.push(null), // NONE
+  0x88: (m) => m.push(true), // NEWTRUE
+  0x89: (m) => m.push(false), // NEWFALSE
+  0x4a: (m) => m.push(m.view.getInt32(m.take(4), true)), // BININT
+  0x4b: (m) => m.push(m.u8()), // BININT1
+  0x4d: (m) => m.push(m.view.getUint16(m.take(2), true)), // BININT2
+  0x8a: (m) => m.push(m.long(m.u8())), // LONG1
+  0x47: (m) => m.push(m.view.getFloat64(m.take(8))), // BINFLOAT
+  0x58: (m) => m.push(m.text(m.u32())), // BINUNICODE
+  0x5d: (m) => m.push({ _tag: "List", items: [] }), // EMPTY_LIST
+  0x29: (m) => m.push({ _tag: "Tuple", items: [] }), // EMPTY_TUPLE
+  0x7d: (m) => m.push({ _tag: "Dict", ordered: false, entries: new Map() }), // EMPTY_DICT
+  0x61: (m) => m.append([m.pop()]), // APPEND
+  0x65: (m) => m.append(m.popMark()), // APPENDS
+  0x73: (m) => m.set([m.pop(), m.pop()].reverse()), // SETITEM
+  0x75: (m) => m.set(m.popMark()), // SETITEMS
+  0x74: (m) => m.push({ _tag: "Tuple", items: m.popMark() }), // TUPLE
+  0x85: (m) => m.pushTuple(1), // TUPLE1
+  0x86: (m) => m.pushTuple(2), // TUPLE2
+  0x87: (m) => m.pushTuple(3), // TUPLE3
+  0x71: (m) => m.memo.set(m.u8(), m.top()), // BINPUT
+  0x72: (m) => m.memo.set(m.u32(), m.top()), // LONG_BINPUT
+  0x68: (m) => m.push(m.remembered(m.u8())), // BINGET
+  0x6a: (m) => m.push(m.remembered(m.u32())), // LONG_BINGET
+  0x63: (m) => m.pushGlobal(), // GLOBAL
+  0x51: (m) => m.push(m.storage(m.pop())), // BINPERSID
+  0x52: (m) => m.reduce(), // REDUCE
+  0x62: (m) => m.build(), // BUILD
 }
 
 /** Reads `(storage, offset, shape, stride, requires_grad, backward_hooks)`, and metadata from newer versions. */

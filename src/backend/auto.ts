@@ -1,9 +1,8 @@
-import { Effect, type Scope } from "effect"
-import type { GraphError } from "../graph/GraphError.ts"
+import { Effect } from "effect"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { isElementwise, sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
 import { rootsOf } from "../graph/validate.ts"
-import type { Backend, BackendError, BackendUnavailable } from "./Backend.ts"
+import type { Backend, BackendUnavailable } from "./Backend.ts"
 
 /**
  * Chooses a backend for each graph: `wasm` for small graphs, where calling a session of ONNX Runtime takes longer than the
@@ -20,7 +19,7 @@ export const auto = (options: {
 }): Backend["Service"] => {
   let unavailable: BackendUnavailable | undefined
   const displaced: Array<string> = []
-  const compile = (spec: ProgramSpec): Effect.Effect<Program, CompileError, Scope.Scope> => {
+  const compile: Backend["Service"]["compile"] = (spec) => {
     const session = Effect.tapError(options.session, (error) =>
       Effect.sync(() => {
         unavailable = error
@@ -41,9 +40,6 @@ export const auto = (options: {
   })
   return { name: "auto", compile, warnings }
 }
-
-type Program = Effect.Success<ReturnType<Backend["Service"]["compile"]>>
-type CompileError = GraphError | BackendUnavailable | BackendError
 
 /**
  * The costs of a run and of a node in microseconds, and the multiply-adds and elements that are computed in one

@@ -92,41 +92,39 @@ const array = (name: string, values: Float32Array): string => {
   return `inline constexpr float ${name}[${values.length}] = {\n${lines.join("\n")}\n};`
 }
 
+const namespace = (name: string, comment: string, lines: ReadonlyArray<string>): string =>
+  [`namespace ${name} {${comment === "" ? "" : `  // ${comment}`}`, ...lines, `}  // namespace ${name}`].join("\n")
+
 const normalisationCode = (normalisation: Normalisation): string =>
-  [
-    "namespace normalisation {",
+  namespace("normalisation", "", [
     array("mean", normalisation.mean),
     array("precision", precisionOf(normalisation)),
     ...(normalisation.clip === undefined
       ? []
       : [`inline constexpr float limit = ${literal(Math.fround(normalisation.clip))};`]),
-    "}  // namespace normalisation",
-  ].join("\n")
+  ])
 
 const layerCode = ({ weights, biases }: DenseLayer, index: number): string =>
-  [
-    `namespace layer_${index} {  // ${biases.length} outputs from ${weights.length / biases.length} inputs`,
+  namespace(`layer_${index}`, `${biases.length} outputs from ${weights.length / biases.length} inputs`, [
     array("weights", weights),
     array("biases", biases),
-    `}  // namespace layer_${index}`,
-  ].join("\n")
+  ])
 
 const boundsCode = (bounds: Bounds): string => {
-  const { half, middle } = stretchOf(bounds)
-  const arrays = bounds.scaled
-    ? [array("half", half), array("middle", middle)]
-    : [array("low", bounds.low), array("high", bounds.high)]
-  return ["namespace bounds {  // of the actions that the env takes", ...arrays, "}  // namespace bounds"].join("\n")
+  const arrays = Object.entries(bounds.scaled ? stretchOf(bounds) : { low: bounds.low, high: bounds.high })
+  return namespace(
+    "bounds",
+    "of the actions that the env takes",
+    arrays.map(([name, values]) => array(name, values)),
+  )
 }
 
 const exampleCode = ({ input, output }: Example, rows: number): string =>
-  [
-    "namespace example {",
+  namespace("example", "", [
     `inline constexpr std::size_t rows = ${rows};`,
     array("input", input),
     array("output", output),
-    "}  // namespace example",
-  ].join("\n")
+  ])
 
 const activationCode: Readonly<Record<Activation, string>> = {
   identity: "return x;",

@@ -109,7 +109,7 @@ const withTied = (tensors: safetensors.Tensors, tied: Readonly<Record<string, st
   return filled
 }
 
-const fileIn = Effect.fnUntraced(function* (files: Readable, path: string): Effect.fn.Return<string, WeightsError> {
+const fileIn = Effect.fnUntraced(function* (files: Readable, path: string) {
   const folder = folderPath(path)
   const list = files.list?.(folder === "" ? "." : folder.slice(0, -1)) ?? Effect.succeed([])
   // A path that cannot be listed is not a folder.
@@ -118,10 +118,7 @@ const fileIn = Effect.fnUntraced(function* (files: Readable, path: string): Effe
   return yield* wrong(path, `expected a folder with weights, or a file named ${endings}`)
 })
 
-const loadOne = Effect.fnUntraced(function* (
-  files: Readable,
-  path: string,
-): Effect.fn.Return<safetensors.Tensors, WeightsError> {
+const loadOne = Effect.fnUntraced(function* (files: Readable, path: string) {
   const decode = decoderOf(path)
   if (decode === undefined) return yield* wrong(path, `expected a file named ${endings}`)
   const bytes = yield* read(files, path)
@@ -133,10 +130,7 @@ const decoderOf = (path: string): ((bytes: Uint8Array) => safetensors.Tensors) |
   return /\.(bin|pt|pth)$/.test(path) ? torch.decode : undefined
 }
 
-const loadSharded = Effect.fnUntraced(function* (
-  files: Readable,
-  path: string,
-): Effect.fn.Return<safetensors.Tensors, WeightsError> {
+const loadSharded = Effect.fnUntraced(function* (files: Readable, path: string) {
   const folder = path.slice(0, path.lastIndexOf("/") + 1)
   const bytes = yield* read(files, path)
   const index = yield* attemptAt(path, () => readIndex(bytes))

@@ -133,7 +133,7 @@ export const decode = (bytes: Uint8Array): Decoded => {
   return { events: records.map(({ payload }) => decodeEvent(payload)), intactBytes: records.at(-1)?.end ?? 0 }
 }
 
-type Field = { readonly number: number; readonly value: number | Uint8Array }
+type Field = readonly [number: number, value: number | Uint8Array]
 
 /** Parses the fields of a protobuf message: varints and floats become numbers, all others bytes. */
 const fieldsOf = (message: Uint8Array): ReadonlyArray<Field> => {
@@ -153,20 +153,20 @@ const fieldsOf = (message: Uint8Array): ReadonlyArray<Field> => {
     const number = key >>> 3
     switch (key & 7) {
       case 0:
-        fields.push({ number, value: varint() })
+        fields.push([number, varint()])
         break
       case 1:
-        fields.push({ number, value: view.getFloat64(at, true) })
+        fields.push([number, view.getFloat64(at, true)])
         at += 8
         break
       case 2: {
         const size = varint()
-        fields.push({ number, value: message.subarray(at, at + size) })
+        fields.push([number, message.subarray(at, at + size)])
         at += size
         break
       }
       case 5:
-        fields.push({ number, value: view.getFloat32(at, true) })
+        fields.push([number, view.getFloat32(at, true)])
         at += 4
         break
       default:
@@ -176,33 +176,32 @@ const fieldsOf = (message: Uint8Array): ReadonlyArray<Field> => {
   return fields
 }
 
-const numberIn = (fields: ReadonlyArray<Field>, number: number): number => {
-  const value = fields.find((field) => field.number === number)?.value
+type Fields = ReadonlyMap<number, number | Uint8Array>
+
+const numberIn = (fields: Fields, number: number): number => {
+  const value = fields.get(number)
   return typeof value === "number" ? value : 0
 }
 
-const bytesIn = (fields: ReadonlyArray<Field>, number: number): Uint8Array | undefined => {
-  const value = fields.find((field) => field.number === number)?.value
-  return typeof value === "number" ? undefined : value
+const bytesIn = (fields: Fields, number: number): Uint8Array => {
+  const value = fields.get(number)
+  return value instanceof Uint8Array ? value : new Uint8Array(0)
 }
 
 const decodeEvent = (payload: Uint8Array): DecodedEvent => {
-  const event = fieldsOf(payload)
-  const version = bytesIn(event, 3)
-  const values = fieldsOf(bytesIn(event, 5) ?? new Uint8Array(0)).map(({ value }) =>
-    typeof value === "number" ? [] : fieldsOf(value),
+  const event: Fields = new Map(fieldsOf(payload))
+  const values = fieldsOf(bytesIn(event, 5)).map(
+    ([, value]): Fields => new Map(typeof value === "number" ? [] : fieldsOf(value)),
   )
-  const isScalar = (value: ReadonlyArray<Field>): boolean => value.some(({ number }) => number === 2)
-  const plugins = values
-    .filter((value) => !isScalar(value))
-    .map((value) => [utf8.decode(bytesIn(value, 1)), bytesIn(value, 9) ?? new Uint8Array(0)] as const)
+  const tagOf = (value: Fields): string => utf8.decode(bytesIn(value, 1))
+  const [plugins, scalars] = [values.filter((value) => !value.has(2)), values.filter((value) => value.has(2))]
   return {
     wallSeconds: numberIn(event, 1),
     step: numberIn(event, 2),
-    ...(version === undefined ? {} : { fileVersion: utf8.decode(version) }),
-    scalars: Object.fromEntries(
-      values.filter(isScalar).map((value) => [utf8.decode(bytesIn(value, 1)), numberIn(value, 2)]),
-    ),
-    ...(plugins.length === 0 ? {} : { metadata: Object.fromEntries(plugins) }),
+    ...(event.has(3) ? { fileVersion: utf8.decode(bytesIn(event, 3)) } : {}),
+    scalars: Object.fromEntries(scalars.map((value) => [tagOf(value), numberIn(value, 2)])),
+    ...(plugins.length === 0
+      ? {}
+      : { metadata: Object.fromEntries(plugins.map((value) => [tagOf(value), bytesIn(value, 9)])) }),
   }
 }

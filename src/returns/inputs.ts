@@ -27,16 +27,11 @@ export interface ReturnInputs<A extends Numbers> {
   readonly out?: A
 }
 
-interface Shape {
-  readonly steps: number
-  readonly envs: number
-}
-
 /** Returns the numbers of time steps and of envs. Throws a RangeError that names the array whose length is wrong. */
 export const shapeOf = (
   inputs: ReturnInputs<Numbers>,
   others: Readonly<Record<string, ArrayLike<number> | undefined>> = {},
-): Shape => {
+) => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues, out } = inputs
   const envs = lastValues.length
   const rows = rewards.length

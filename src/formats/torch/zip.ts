@@ -33,32 +33,26 @@ export const readStoredZip = (bytes: Uint8Array): ReadonlyMap<string, Uint8Array
   return entries
 }
 
-interface Reader {
-  readonly size: number
-  readonly u16: (at: number) => number
-  readonly u32: (at: number) => number
-  readonly u64: (at: number) => number
-  readonly slice: (at: number, size: number) => Uint8Array
-  readonly text: (at: number, size: number) => string
-}
+type Reader = ReturnType<typeof readerOf>
 
-const readerOf = (bytes: Uint8Array): Reader => {
+/** Makes functions that read from the archive and refuse to read beyond its end. */
+const readerOf = (bytes: Uint8Array) => {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const checked = (at: number, size: number): number =>
     at >= 0 && at + size <= bytes.length ? at : refuse(`the archive ends before ${size} bytes at ${at}`, at)
   const slice = (at: number, size: number) => bytes.subarray(checked(at, size), at + size)
   return {
     size: bytes.length,
-    u16: (at) => view.getUint16(checked(at, 2), true),
-    u32: (at) => view.getUint32(checked(at, 4), true),
-    u64: (at) => {
+    u16: (at: number): number => view.getUint16(checked(at, 2), true),
+    u32: (at: number): number => view.getUint32(checked(at, 4), true),
+    u64: (at: number): number => {
       const value = Number(view.getBigUint64(checked(at, 8), true))
       return Number.isSafeInteger(value)
         ? value
         : refuse(`the archive has a size of ${value} bytes; expected at most 2^53`, at)
     },
     slice,
-    text: (at, size) => {
+    text: (at: number, size: number): string => {
       try {
         return utf8.decodeExact(slice(at, size))
       } catch {
@@ -68,17 +62,11 @@ const readerOf = (bytes: Uint8Array): Reader => {
   }
 }
 
-interface Directory {
-  readonly entries: number
-  readonly size: number
-  readonly offset: number
-}
-
 const endSize = 22
 const largestComment = 0xffff
 
 /** Finds the central directory by the record at the end of the file, which only a comment can follow. */
-const findDirectory = (reader: Reader): Directory => {
+const findDirectory = (reader: Reader) => {
   for (let at = reader.size - endSize; at >= Math.max(0, reader.size - endSize - largestComment); at--) {
     if (reader.u32(at) !== 0x06054b50 || at + endSize + reader.u16(at + 20) !== reader.size) continue
     const small = { entries: reader.u16(at + 10), size: reader.u32(at + 12), offset: reader.u32(at + 16) }

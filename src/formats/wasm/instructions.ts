@@ -39,10 +39,7 @@ export const local = <T extends ValueType>(type: T, index: number): Local<T> => 
 
 const one =
   <A extends ValueType, R extends ValueType>(opcode: Code, type: R) =>
-  (a: Expression<A>): Expression<R> => ({
-    type,
-    code: [a.code, opcode],
-  })
+  (a: Expression<A>): Expression<R> => ({ type, code: [a.code, opcode] })
 const two =
   <A extends ValueType, R extends ValueType>(opcode: Code, type: R) =>
   (a: Expression<A>, b: Expression<A>): Expression<R> => ({ type, code: [a.code, b.code, opcode] })
@@ -59,10 +56,7 @@ const doublesTest = (opcode: number) => two<"f64", "i32">(opcode, "i32")
 const memory = (opcode: Code, offset: number): Code => [opcode, 0x00, unsigned(offset)]
 const load =
   <T extends ValueType>(opcode: Code, type: T) =>
-  (address: I32, offset = 0): Expression<T> => ({
-    type,
-    code: [address.code, memory(opcode, offset)],
-  })
+  (address: I32, offset = 0): Expression<T> => ({ type, code: [address.code, memory(opcode, offset)] })
 const store =
   <T extends ValueType>(opcode: Code) =>
   (address: I32, value: Expression<T>, offset = 0): Statement => [address.code, value.code, memory(opcode, offset)]
@@ -125,10 +119,7 @@ export const f32 = {
 }
 
 export const f64 = {
-  const: (value: number): F64 => ({
-    type: "f64",
-    code: [0x44, bytesOf((view) => view.setFloat64(0, value, true), 8)],
-  }),
+  const: (value: number): F64 => ({ type: "f64", code: [0x44, bytesOf((view) => view.setFloat64(0, value, true), 8)] }),
   eq: doublesTest(0x61),
   ne: doublesTest(0x62),
   lt: doublesTest(0x63),
@@ -243,18 +234,13 @@ export const f64x2 = {
   truncSatZero: vectors1(252),
 }
 
-export const memoryCopy = (to: I32, from: I32, bytes: I32): Statement => [
-  to.code,
-  from.code,
-  bytes.code,
-  [0xfc, 0x0a, 0x00, 0x00],
-]
-export const memoryFill = (to: I32, byte: I32, bytes: I32): Statement => [
-  to.code,
-  byte.code,
-  bytes.code,
-  [0xfc, 0x0b, 0x00],
-]
+const bulk =
+  (opcode: Code) =>
+  (to: I32, source: I32, bytes: I32): Statement => [to.code, source.code, bytes.code, opcode]
+/** Copies bytes from the address `source`. */
+export const memoryCopy = bulk([0xfc, 0x0a, 0x00, 0x00])
+/** Fills bytes with the value `source`. */
+export const memoryFill = bulk([0xfc, 0x0b, 0x00])
 
 /** Runs the body, and repeats it while the condition holds after it. */
 export const loopWhile = (body: ReadonlyArray<Statement>, condition: I32): Statement => [
@@ -271,10 +257,7 @@ export const choose = <T extends ValueType>(
   condition: I32,
   then: Expression<T>,
   otherwise: Expression<T>,
-): Expression<T> => ({
-  type: then.type,
-  code: [then.code, otherwise.code, condition.code, 0x1b],
-})
+): Expression<T> => ({ type: then.type, code: [then.code, otherwise.code, condition.code, 0x1b] })
 
 export const call = (index: number, args: ReadonlyArray<Expression<ValueType>> = []): Statement => [
   args.map((argument) => argument.code),

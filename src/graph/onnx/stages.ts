@@ -1,37 +1,11 @@
+import { Record } from "effect"
 import { add, constant, gather, input } from "../ops.ts"
 import { indicesFeed, type Minibatches, type ProgramSpec } from "../Program.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "../Tensor.ts"
 import { rootsOf } from "../validate.ts"
 import { counted, isLiftable, lift, repeated } from "./lift.ts"
 
-/**
- * Divides a program with minibatches into what is computed before, in and after the loop. Each node in the loop's body has a
- * cost in each iteration, so only tensors stay there that depend on the state passed from iteration to iteration:
- *
- * - a tensor that is the same in all iterations is computed once, before the loop;
- * - a tensor that depends only on an iteration's rows or number (normalised advantages, one-hot actions, Adam's bias
- *   corrections) is computed before the loop, for all iterations at once;
- * - a tensor that only results need (metrics) is computed after the loop, for all iterations at once.
- */
-export interface Stages {
-  /** The feeds and the initial states, by name. The tensors before the loop are computed from them. */
-  readonly feeds: ReadonlyMap<string, Tensor>
-  /** The tensors that are the same in each iteration. They are computed before the loop, and its body reads them. */
-  readonly fixed: ReadonlyArray<Tensor>
-  /** Maps tensors of the body that are computed before the loop to their values in all iterations, [count, ...shape]. */
-  readonly series: ReadonlyMap<Tensor, Tensor>
-  /** Gathered inputs that are too large to gather for all iterations before the loop. */
-  readonly gatheredInside: ReadonlyArray<readonly [string, Tensor]>
-  readonly body: ReadonlyArray<Tensor>
-  /** States that the loop passes from iteration to iteration. */
-  readonly carried: ReadonlyArray<Carried>
-  /** States to which each iteration adds a fixed integer, with their last values, which are computed before the loop. */
-  readonly counters: ReadonlyArray<readonly [string, Tensor]>
-  /** Maps each tensor of the body that results depend on to a tensor, after the loop, of its values in all iterations. */
-  readonly collected: ReadonlyMap<Tensor, Tensor>
-  /** For each output, the tensor [count, ...shape] after the loop. */
-  readonly results: Readonly<Record<string, Tensor>>
-}
+export type Stages = ReturnType<typeof stagesOf>
 
 interface Carried {
   readonly name: string
@@ -44,17 +18,32 @@ const mostLaidOut = 1 << 22
 /** The largest number of elements for which an op is moved out of the loop; above it, memory costs more than a node. */
 const mostMoved = 1 << 17
 
-export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches): Stages => {
+/**
+ * Divides a program with minibatches into what is computed before, in and after the loop. Each node in the loop's body has a
+ * cost in each iteration, so only tensors stay there that depend on the state passed from iteration to iteration:
+ *
+ * - a tensor that is the same in all iterations is computed once, before the loop;
+ * - a tensor that depends only on an iteration's rows or number (normalised advantages, one-hot actions, Adam's bias
+ *   corrections) is computed before the loop, for all iterations at once;
+ * - a tensor that only results need (metrics) is computed after the loop, for all iterations at once.
+ */
+export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
   const { count, batch, rows, continueWhile } = minibatches
   const over = (tensor: Tensor): number => count * sizeOf(tensor.shape)
   // The number of iterations is fixed only if no condition can end the loop early.
   const countKnown = continueWhile === undefined
 
+  /** The feeds, from which the tensors before the loop are computed. */
   const feeds = new Map<string, Tensor>()
+  /** The tensors that are the same in each iteration. They are computed before the loop, and its body reads them. */
   const fixed = new Set<Tensor>()
+  /** Maps tensors of the body that are computed before the loop to their values in all iterations, [count, ...shape]. */
   const series = new Map<Tensor, Tensor>()
+  /** Gathered inputs that are too large to gather for all iterations before the loop. */
   const gatheredInside: Array<readonly [string, Tensor]> = []
+  /** States that the loop passes from iteration to iteration. */
   const carried: Array<Carried> = []
+  /** States to which each iteration adds a fixed integer, with their last values, which are computed before the loop. */
   const counters: Array<readonly [string, Tensor]> = []
 
   const indices = input(indicesFeed, [count, batch], "i32")
@@ -100,6 +89,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches): Stages =>
   const insideSet = new Set([...inside, ...carried.map(({ tensor }) => tensor), ...gatheredInside.map(([, x]) => x)])
   const body = bodyOf(spec, handedOn, insideSet, countKnown ? (tensor) => over(tensor) <= mostMoved : () => false)
 
+  /** Maps each tensor of the body that results depend on to a tensor, after the loop, of its values in all iterations. */
   const collected = new Map<Tensor, Tensor>()
   const later = new Map<Tensor, Tensor>()
   const behind = (tensor: Tensor): Tensor | undefined => {
@@ -107,17 +97,16 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches): Stages =>
     const existing = series.get(tensor) ?? later.get(tensor)
     if (existing !== undefined) return existing
     if (!insideSet.has(tensor)) return undefined
-    const made =
-      body.has(tensor) || !inside.includes(tensor)
-        ? input(`collected ${collected.size}`, [count, ...tensor.shape], tensor.dtype)
-        : lift(tensor, count, behind)
-    if (body.has(tensor) || !inside.includes(tensor)) collected.set(tensor, made)
+    const isCollected = body.has(tensor) || !inside.includes(tensor)
+    const made = isCollected
+      ? input(`collected ${collected.size}`, [count, ...tensor.shape], tensor.dtype)
+      : lift(tensor, count, behind)
+    if (isCollected) collected.set(tensor, made)
     later.set(tensor, made)
     return made
   }
-  const results = Object.fromEntries(
-    Object.entries(spec.outputs).map(([name, tensor]) => [name, behind(tensor) ?? repeated(tensor, count)]),
-  )
+  /** For each output, the tensor [count, ...shape] after the loop. */
+  const results = Record.map(spec.outputs, (tensor) => behind(tensor) ?? repeated(tensor, count))
   return {
     feeds,
     fixed: order.filter((tensor) => fixed.has(tensor)),

@@ -15,15 +15,13 @@ type Source =
   | { readonly kind: "operand"; readonly index: number }
   | { readonly kind: "scalar"; readonly value: number }
 
-export interface Expressions {
-  readonly group: Group
-  /** The arrays that the group reads from memory, each once. */
-  readonly operands: ReadonlyArray<Ref>
-  readonly sources: ReadonlyMap<Node, ReadonlyArray<Source>>
-}
+type Expressions = ReturnType<typeof expressionsOf>
 
-/** Finds the sources of the members' inputs and of a reduction's input. The matmul kernel loads its own operands. */
-export const expressionsOf = (group: Group): Expressions => {
+/**
+ * Finds the sources of the members' inputs and of a reduction's input, and the operands: the arrays that the group reads
+ * from memory, each once. The matmul kernel loads its own operands.
+ */
+export const expressionsOf = (group: Group) => {
   const operands: Array<Ref> = []
   const indices = new Map<string, number>()
   const sources = new Map<Node, ReadonlyArray<Source>>()

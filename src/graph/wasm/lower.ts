@@ -8,17 +8,7 @@ import { broadcast, Builder, insertAxis, slice, swapLast, transpose } from "./bu
 import { convolution, convolutionInputGrad, convolutionWeightGrad } from "./convolution.ts"
 import { isWhole, type MapFn, type Node, type Ref } from "./ir.ts"
 
-export interface Lowered {
-  readonly nodes: ReadonlyArray<Node>
-  readonly inputs: ReadonlyMap<string, Node>
-  readonly states: ReadonlyMap<string, Node>
-  /** The nodes of the outputs by name. All are different, so each can be computed in the memory of its output. */
-  readonly outputs: ReadonlyMap<string, Node>
-  readonly nexts: ReadonlyMap<string, Node>
-  readonly continueWhile: Node | undefined
-  /** The nodes of the outputs, the next states and the condition, which must be stored. */
-  readonly results: ReadonlySet<Node>
-}
+export type Lowered = ReturnType<typeof lower>
 
 const castFn = (from: DType, to: DType): MapFn => {
   if (from === to) return "copy"
@@ -159,7 +149,7 @@ const lowerTensor = (build: Builder, tensor: Tensor, inputs: ReadonlyArray<Ref>)
 }
 
 /** Lowers a whole program. Inputs and states that nothing reads have nodes too: they can still be fed, read and written. */
-export const lower = (spec: ProgramSpec): Lowered => {
+export const lower = (spec: ProgramSpec) => {
   const build = new Builder()
   const refs = new Map<Tensor, Ref>()
   const inputs = new Map<string, Node>()
@@ -201,11 +191,14 @@ export const lower = (spec: ProgramSpec): Lowered => {
     return node
   }
   const nextNodes = new Map(nexts.map(([name, next]) => [name, sink(next)]))
+  /** All are different, so each can be computed in the memory of its output. */
   const outputs = new Map(Object.entries(spec.outputs).map(([name, tensor]) => [name, sink(tensor)]))
   const continueWhile = minibatches?.continueWhile === undefined ? undefined : sink(minibatches.continueWhile)
+  /** The nodes that must be stored. */
   const results = new Set([...outputs.values(), ...nextNodes.values()])
   if (continueWhile !== undefined) results.add(continueWhile)
-  return { nodes: build.nodes, inputs, states, outputs, nexts: nextNodes, continueWhile, results }
+  const nodes: ReadonlyArray<Node> = build.nodes
+  return { nodes, inputs, states, outputs, nexts: nextNodes, continueWhile, results }
 }
 
 const refOf = (refs: ReadonlyMap<Tensor, Ref>, tensor: Tensor): Ref => {

@@ -88,6 +88,8 @@ class ProductWriter {
   private readonly b: Walker
   private readonly reads: ReadonlyArray<Walker>
   private readonly writes: ReadonlyArray<Walker>
+  /** The arrays that are read or written along the result. */
+  private readonly results: ReadonlyArray<Walker>
 
   constructor(f: FunctionBuilder, product: Product, [left, right]: readonly [number, number]) {
     this.f = f
@@ -102,10 +104,9 @@ class ProductWriter {
     })
     this.a = walker(left, "f32", product.a)
     this.b = walker(right, "f32", product.b)
-    this.reads = product.reads.map((operand, i) => walker(2 + i, operand.dtype, operand.strides))
-    this.writes = product.writes.map((operand, i) =>
-      walker(2 + product.reads.length + i, operand.dtype, operand.strides),
-    )
+    this.results = [...product.reads, ...product.writes].map(({ dtype, strides }, i) => walker(2 + i, dtype, strides))
+    this.reads = this.results.slice(0, product.reads.length)
+    this.writes = this.results.slice(product.reads.length)
   }
 
   write(level = 0): void {
@@ -114,21 +115,15 @@ class ProductWriter {
       this.f.scoped(() => (this.p.along === "inner" ? this.innerTiles() : this.columnTiles()))
       return
     }
+    const move = (times: number): void => {
+      if (batch[level] === 1) return
+      for (const walker of [this.a, this.b, ...this.results]) this.advance(walker, times * walker.batch[level])
+    }
     this.f.repeat(batch[level], () => {
       this.write(level + 1)
-      if (batch[level] > 1) for (const walker of this.all()) this.advance(walker, walker.batch[level])
+      move(1)
     })
-    if (level > 0 && batch[level] > 1) {
-      for (const walker of this.all()) this.advance(walker, -batch[level] * walker.batch[level])
-    }
-  }
-
-  private all(): ReadonlyArray<Walker> {
-    return [this.a, this.b, ...this.results()]
-  }
-
-  private results(): ReadonlyArray<Walker> {
-    return [...this.reads, ...this.writes]
+    if (level > 0) move(-batch[level])
   }
 
   private advance(walker: Walker, bytes: number): void {
@@ -140,16 +135,15 @@ class ProductWriter {
     list: ReadonlyArray<{ readonly size: number; readonly times: number }>,
     move: (elements: number) => void,
     write: (size: number) => void,
-    unit = 1,
   ): void {
     let moved = 0
     list.forEach(({ size, times }, i) => {
       const last = i === list.length - 1
       this.f.repeat(times, () => {
         write(size)
-        if (!last || times > 1) move(size * unit)
+        if (!last || times > 1) move(size)
       })
-      if (!last || times > 1) moved += size * unit * times
+      if (!last || times > 1) moved += size * times
     })
     if (moved > 0) move(-moved)
   }
@@ -158,22 +152,20 @@ class ProductWriter {
   private columnTiles(): void {
     const { m, k, n } = this.p
     const vectors = Math.ceil(n / 4)
-    const byRows = (columns: number, write: (rows: number) => void): void =>
-      this.blocks(pieces(m, rowsFor(m, columns)), (rows) => this.moveDown(rows), write)
     const byColumns = (rows: number, write: (columns: number) => void): void =>
-      this.blocks(pieces(n, 4 * vectorsFor(rows, vectors)), (columns) => this.moveAcross(columns), write)
-    const tile = (rows: number, columns: number): void =>
-      this.f.scoped(() => this.columnTile(rows, Math.ceil(columns / 4), columns, this.b))
+      this.byColumns(4 * vectorsFor(rows, vectors), write)
+    const tile = (rows: number, columns: number, right: Walker): void =>
+      this.f.scoped(() => this.columnTile(rows, Math.ceil(columns / 4), columns, right))
     const rowsOutside = m * k + Math.ceil(m / 4) * n * k
     const columnsOutside = n * k + Math.ceil(n / 8) * m * k
     if (4 * n * k > firstCacheBytes / 2 && columnsOutside <= rowsOutside && m >= 16) {
       byColumns(4, (columns) => {
         const width = Math.ceil(columns / 4)
         const panel = this.pack(width)
-        byRows(width, (rows) => this.f.scoped(() => this.columnTile(rows, width, columns, panel)))
+        this.byRows(rowsFor(m, width), (rows) => tile(rows, columns, panel))
       })
     } else {
-      byRows(vectors, (rows) => byColumns(rows, (columns) => tile(rows, columns)))
+      this.byRows(rowsFor(m, vectors), (rows) => byColumns(rows, (columns) => tile(rows, columns, this.b)))
     }
   }
 
@@ -196,13 +188,20 @@ class ProductWriter {
   }
 
   private moveDown(rows: number): void {
-    this.advance(this.a, rows * this.a.down)
-    for (const walker of this.results()) this.advance(walker, rows * walker.down)
+    for (const walker of [this.a, ...this.results]) this.advance(walker, rows * walker.down)
   }
 
   private moveAcross(columns: number): void {
-    this.advance(this.b, columns * this.b.across)
-    for (const walker of this.results()) this.advance(walker, columns * walker.across)
+    for (const walker of [this.b, ...this.results]) this.advance(walker, columns * walker.across)
+  }
+
+  /** Writes loops over rows, in pieces of `size`. */
+  private byRows(size: number, write: (rows: number) => void): void {
+    this.blocks(pieces(this.p.m, size), (rows) => this.moveDown(rows), write)
+  }
+
+  private byColumns(size: number, write: (columns: number) => void): void {
+    this.blocks(pieces(this.p.n, size), (columns) => this.moveAcross(columns), write)
   }
 
   /** Writes an unrolled loop that does `step(a, b, i)` for each i of the inner dimension, with copies of the pointers. */
@@ -302,18 +301,8 @@ class ProductWriter {
   private innerTiles(): void {
     const { m, n } = this.p
     const wide = Math.min(n, 2)
-    this.blocks(
-      pieces(m, Math.min(m, wide === 1 ? 8 : 4)),
-      (rows) => this.moveDown(rows),
-      (rows) => {
-        this.blocks(
-          pieces(n, wide),
-          (columns) => this.moveAcross(columns),
-          (columns) => {
-            this.f.scoped(() => this.innerTile(rows, columns))
-          },
-        )
-      },
+    this.byRows(Math.min(m, wide === 1 ? 8 : 4), (rows) =>
+      this.byColumns(wide, (columns) => this.f.scoped(() => this.innerTile(rows, columns))),
     )
   }
 

@@ -13,16 +13,7 @@ const alignment = 64
 
 export const bytesOf = ({ shape, dtype }: Outline): number => sizeOf(shape) * bytesPer(dtype)
 
-export interface MemoryPlan {
-  readonly addressOf: (node: Node) => number
-  /** Memory areas that belong to no node: for whole inputs, stacked outputs and indices. */
-  readonly extra: ReadonlyMap<string, number>
-  /** The pieces of concatenations that are computed in place. */
-  readonly inPlace: ReadonlySet<Node>
-  /** The states whose next value must be copied at the end of a run. */
-  readonly copied: ReadonlyMap<Node, Node>
-  readonly bytes: number
-}
+export type MemoryPlan = ReturnType<typeof planMemory>
 
 /** Allocates memory for intervals of time. Each array gets the first gap that is free during its whole interval. */
 class Shared {
@@ -86,7 +77,7 @@ export const planMemory = (
   groups: ReadonlyArray<Group>,
   start: number,
   extras: ReadonlyMap<string, number>,
-): MemoryPlan => {
+) => {
   const placed = placements(lowered, groups)
   const rootOf = (node: Node): Node => {
     const place = placed.get(node)
@@ -106,6 +97,7 @@ export const planMemory = (
   })
 
   const addresses = new Map<Node, number>()
+  /** The addresses of memory areas that belong to no node: for whole inputs, stacked outputs and indices. */
   const extra = new Map<string, number>()
   let top = start
   const reserve = (bytes: number): number => {
@@ -118,6 +110,7 @@ export const planMemory = (
   for (const [name, bytes] of extras) extra.set(name, reserve(bytes))
 
   const containing = new Set([...placed.values()].map(({ parent }) => parent))
+  /** The states whose next value must be copied at the end of a run. */
   const copied = new Map<Node, Node>()
   for (const [name, next] of lowered.nexts) {
     const state = lowered.states.get(name)
@@ -152,5 +145,7 @@ export const planMemory = (
     if (address === undefined) throw new Error("memory: a node has no address")
     return address
   }
-  return { addressOf, extra, inPlace: new Set(placed.keys()), copied, bytes: top }
+  /** The pieces of concatenations that are computed in place. */
+  const inPlace = new Set(placed.keys())
+  return { addressOf, extra, inPlace, copied, bytes: top }
 }

@@ -155,14 +155,6 @@ export class Gathered {
   ended = false
 }
 
-/** Merges two reports of token counts. A later report holds only some of the counts, so the others are kept. */
-const mergeCounts = (before: typeof Counted.Type, now: typeof Counted.Type): typeof Counted.Type => ({
-  input_tokens: now.input_tokens ?? before.input_tokens ?? null,
-  cache_creation_input_tokens: now.cache_creation_input_tokens ?? before.cache_creation_input_tokens ?? null,
-  cache_read_input_tokens: now.cache_read_input_tokens ?? before.cache_read_input_tokens ?? null,
-  output_tokens: now.output_tokens ?? before.output_tokens ?? null,
-})
-
 const gatherPart = (into: Gathered, part: typeof Part.Type, whole: boolean): string => {
   if ("text" in part) {
     into.hasContent = true
@@ -203,7 +195,11 @@ export const gather = (into: Gathered, piece: typeof Piece.Type): string | Failu
     const call = into.calls.at(-1)
     if ("partial_json" in delta && call !== undefined) call.arguments += delta.partial_json
     if ("stop_reason" in delta) into.finish = delta.stop_reason ?? null
-    if ("usage" in piece) into.usage = mergeCounts(into.usage, piece.usage ?? {})
+    // A later report of token counts holds only some of them, so keep the others.
+    if ("usage" in piece) {
+      const counts = Object.entries(piece.usage ?? {}).filter(([, count]) => count !== null)
+      into.usage = { ...into.usage, ...Object.fromEntries(counts) }
+    }
   } else if (piece.type === "message_stop") into.ended = true
   return ""
 }

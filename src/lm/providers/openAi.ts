@@ -15,7 +15,7 @@
 import { Effect, Layer, Schema } from "effect"
 import { LanguageModel } from "effect/ai"
 import type { HttpClient } from "effect/http"
-import type { Completion, LmRequest } from "../Chat.ts"
+import type { LmRequest } from "../Chat.ts"
 import type { LmError } from "../LmError.ts"
 import { providerOf } from "./gathering.ts"
 import { answered, read, whole } from "./http.ts"
@@ -73,20 +73,17 @@ export const make = Effect.fnUntraced(function* (
     return (yield* Effect.flatMap(whole(server, at("tokenize"), content), readTokens)).tokens
   })
 
-  const traced = (request: LmRequest, from: Wire.Gathered): Effect.Effect<Completion> => {
+  const completed = Effect.fnUntraced(function* (request: LmRequest, from: Wire.Gathered) {
     const lacksPrompt = request.traceTokens && dialect.tokenIds && from.promptIds === null
-    if (!lacksPrompt || Wire.completionIdsOf(from).length === 0) return Effect.succeed(Wire.completionOf(request, from))
-    return promptIds(request).pipe(
+    if (lacksPrompt && Wire.completionIdsOf(from).length > 0) {
       // Only llama.cpp has these endpoints. Without them the answer has no trace, but is valid.
-      Effect.orElseSucceed(() => null),
-      Effect.map((ids) => {
-        const counted = from.usage?.inputTokens ?? 0
-        // If the server counted another number of tokens, its template added something to this call: give no trace.
-        from.promptIds = ids !== null && counted > 0 && counted !== ids.length ? null : ids
-        return Wire.completionOf(request, from)
-      }),
-    )
-  }
+      const ids = yield* Effect.orElseSucceed(promptIds(request), () => null)
+      const counted = from.usage?.inputTokens ?? 0
+      // If the server counted another number of tokens, its template added something to this call: give no trace.
+      from.promptIds = ids !== null && counted > 0 && counted !== ids.length ? null : ids
+    }
+    return yield* answered(server, Wire.completionOf(request, from), from)
+  })
 
   return providerOf(server, options.streaming ?? false, {
     path: "chat/completions",
@@ -98,8 +95,7 @@ export const make = Effect.fnUntraced(function* (
     gatherWhole: Wire.gather,
     gather: Wire.gather,
     isWhole: ({ ended, finish }) => ended || finish !== null,
-    completed: (request, from) =>
-      Effect.flatMap(traced(request, from), (completion) => answered(server, completion, from)),
+    completed,
   })
 })
 

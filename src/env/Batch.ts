@@ -12,7 +12,7 @@
  * ```
  */
 import type { Stream } from "../rng/Rng.ts"
-import type { AutoReset, BatchArrays, BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
+import type { BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
 import { EnvError, invalid } from "./EnvError.ts"
 import { oneLine } from "../config/text.ts"
@@ -22,17 +22,7 @@ import { sizeOf, type Space } from "./Space.ts"
 import { utf8 } from "../config/utf8.ts"
 import { display } from "../config/Config.ts"
 
-export interface Options {
-  /** The way in which an env starts again after an episode has ended. Default: `same-step`. */
-  readonly autoReset?: AutoReset
-  /**
-   * The index of the first env in the random streams. Set it if one set of envs is split into several batches, so that each
-   * env keeps its own stream. Default: 0.
-   */
-  readonly firstIndex?: number
-  /** The arrays to write results to. Default: new ones. */
-  readonly arrays?: BatchArrays
-}
+export interface Options extends Partial<Omit<BatchOptions, "maxSteps">> {}
 
 /**
  * Makes a batch of any env. It uses the env's own `batch` if there is one, otherwise it steps the env's pure functions

@@ -64,31 +64,22 @@ export interface Env<State = unknown, A extends Space = Space> {
   /** Draws a state as lines of text or as an SVG document. */
   renderText?(state: State): string
   renderSvg?(state: State): string
-  /**
-   * Draws a state on a canvas: the text of an ES module for a browser that exports `init(canvas, options)` and
-   * `render(ui_state, parameters, state, action)`. The state is passed as JSON. See `Ui`.
-   */
+  /** Draws a state on a canvas: the text of an ES module for a browser. The state is passed as JSON. See `Ui`. */
   readonly ui?: string
-  /**
-   * Steps many copies together, with the same results to the bit, if that is faster than one by one. Returns
-   * `undefined` if it doesn't support the options; then the copies are stepped one by one.
-   */
+  /** Steps many copies together, with equal results, if that is faster; `undefined` if options aren't supported. */
   batch?(numEnvs: number, options: BatchOptions): BatchEnv | undefined
 }
 
 /** The argument of `make`: the fields of `Env`, with function types that are checked strictly. */
-export interface Definition<State, A extends Space> {
-  readonly id: string
-  readonly observationSpace: Box
-  readonly actionSpace: A
-  readonly maxSteps?: number
-  readonly rewardThreshold?: number
+export interface Definition<State, A extends Space> extends Pick<
+  Env<State, A>,
+  "id" | "observationSpace" | "actionSpace" | "maxSteps" | "rewardThreshold" | "ui"
+> {
   readonly reset: (random: Stream) => State
   readonly observe: (state: State) => ArrayLike<number>
   readonly step: (state: State, action: ActionOf<A>, random: Stream) => Transition<State>
   readonly renderText?: (state: State) => string
   readonly renderSvg?: (state: State) => string
-  readonly ui?: string
   readonly batch?: (numEnvs: number, options: BatchOptions) => BatchEnv | undefined
 }
 

@@ -12,17 +12,15 @@
  * ```
  */
 import { Context, Effect, type Scope } from "effect"
-import type { AutoReset, BatchEnv } from "./BatchEnv.ts"
+import type { BatchEnv, BatchOptions } from "./BatchEnv.ts"
 import type { Env } from "./Env.ts"
 import { type EnvError, invalid } from "./EnvError.ts"
 import { envConfigOf } from "./Envs.ts"
 import type { EnvConfig } from "./recipe.ts"
 
-export interface PoolOptions {
+export interface PoolOptions extends Partial<Pick<BatchOptions, "autoReset" | "firstIndex">> {
   /** The number of threads. */
   readonly workers: number
-  readonly autoReset?: AutoReset
-  readonly firstIndex?: number
   /** The number of seconds after which a step fails, instead of waiting for ever. Default: 60. */
   readonly timeoutSeconds?: number
 }

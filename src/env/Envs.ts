@@ -62,15 +62,8 @@ export const byId = (id: string, envs: ReadonlyArray<Env> = builtIn): Env => {
   const env = envs.find((candidate) => candidate.id === id)
   if (env !== undefined) return env
   const ids = envs.map((candidate) => candidate.id)
-  const withoutVersion = ids.find(
-    (candidate) =>
-      candidate.replace(/-v\d+$/, "") ===
-      closest(
-        id,
-        ids.map((name) => name.replace(/-v\d+$/, "")),
-      ),
-  )
-  const suggestion = closest(id, ids) ?? withoutVersion
+  const bare = (name: string): string => name.replace(/-v\d+$/, "")
+  const suggestion = closest(id, ids) ?? ids.find((name) => bare(name) === closest(id, ids.map(bare)))
   const hint = suggestion === undefined ? `expected one of ${ids.join(", ")}` : `did you mean "${suggestion}"?`
   throw new EnvError({ env: id, message: `unknown env "${id}"; ${hint}` })
 }

@@ -35,10 +35,7 @@ export interface Recorded {
   readonly episodes: EpisodeLog
 }
 
-/**
- * Adds a log of finished episodes with their returns and lengths. The arrays of the log grow until they hold all episodes
- * that end between two clears. A snapshot doesn't contain the log.
- */
+/** Adds a log of finished episodes, which grows until it is cleared. A snapshot doesn't contain the log. */
 export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
   const { numEnvs } = batch
   const running = new Float64Array(numEnvs)

@@ -17,7 +17,8 @@ import { clip as clipped, constant, mul, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { BatchEnv } from "./BatchEnv.ts"
 import { invalid } from "./EnvError.ts"
-import { markResets, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
+import { rewarding } from "./internal/mapped.ts"
+import { nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 import { make, type RunningMoments } from "./RunningMoments.ts"
 
 export interface Options {
@@ -121,13 +122,10 @@ export const rewards = <B extends BatchEnv>(batch: B, options: RewardOptions = {
   const moments = options.moments ?? make(1)
   const normalised = new Float32Array(batch.numEnvs)
   const returns = new Float64Array(batch.numEnvs)
-  const resetting = new Uint8Array(batch.numEnvs)
   /** Marks with 1 the envs whose reward counts, and with 0 those that the step only reset. */
   const counted = new Uint8Array(batch.numEnvs)
 
-  const step = (actions: Float32Array | Int32Array): void => {
-    markResets(batch, resetting)
-    batch.step(actions)
+  const compute = (resetting: Uint8Array): void => {
     for (let index = 0; index < batch.numEnvs; index++) {
       counted[index] = 1 - resetting[index]
       returns[index] = returns[index] * gamma + batch.rewards[index]
@@ -145,22 +143,7 @@ export const rewards = <B extends BatchEnv>(batch: B, options: RewardOptions = {
     ...batch,
     returnMoments: moments,
     rewards: normalised,
-    reset: (seed, ...path) => {
-      batch.reset(seed, ...path)
-      normalised.fill(0)
-      returns.fill(0)
-    },
-    restart: (mask) => {
-      batch.restart(mask)
-      for (let index = 0; index < batch.numEnvs; index++) {
-        if (mask[index] === 0) continue
-        normalised[index] = 0
-        returns[index] = 0
-      }
-    },
-    step,
-    snapshot: () => nestedSnapshot(batch, own),
-    restore: (saved) => nestedRestore(batch, own, saved),
+    ...rewarding(batch, own, [normalised, returns], compute),
   }
 }
 

@@ -92,10 +92,7 @@ export const contains = (space: Space, value: unknown): boolean => {
 const isArrayLike = (value: unknown): value is ArrayLike<unknown> =>
   Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))
 
-/**
- * Writes a random member into `into`, starting at `offset`. Elements are uniform between finite bounds, exponential if only
- * one bound is finite, and normal if there is none.
- */
+/** Writes a random member from `offset` on: uniform between finite bounds, exponential from one, normal without any. */
 export const sampleInto = (
   space: Space,
   random: Stream,

@@ -17,13 +17,15 @@ import type { ActionOf, Env, Transition } from "./Env.ts"
 import { checkWhole, invalid } from "./EnvError.ts"
 import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts"
 import { envConfigOf } from "./Envs.ts"
-import { wrapRecipe } from "./recipe.ts"
+import { withRecipe } from "./recipe.ts"
 import { box, type Box, contains, display, type Space } from "./Space.ts"
 import { adapted } from "./ui/module.ts"
 
 /** Records the config of a wrapped env, if the inner env has a config. */
-const again = <E extends Env>(env: Env, wrapped: E, name: string, options: object): E =>
-  wrapRecipe(wrapped, envConfigOf(env), name, options)
+const again = <E extends Env>(env: Env, wrapped: E, name: string, options: object): E => {
+  const inner = envConfigOf(env)
+  return inner === undefined ? wrapped : withRecipe(wrapped, name, { ...options, env: inner })
+}
 
 /** Truncates episodes after `steps` steps, or at the env's own limit if that is lower. */
 export const timeLimit = <State, A extends Space>(env: Env<State, A>, steps: number): Env<State, A> => {

@@ -15,7 +15,3 @@ export const withRecipe = <E extends Env>(env: E, name: string, options: object)
 }
 
 export const recipeOf = (env: Env): Plain | undefined => recipes.get(env)
-
-/** Records the wrapper of an env and its options, if the inner env has a config. */
-export const wrapRecipe = <E extends Env>(env: E, inner: EnvConfig | undefined, name: string, options: object): E =>
-  inner === undefined ? env : withRecipe(env, name, { ...options, env: inner })

@@ -122,10 +122,7 @@ const decodedBy = (input: unknown, from: DecodeOptions) =>
     return { kind, config, effective: inFile(yield* kind.decode(config, from)) }
   })
 
-/**
- * Decodes a config without opening the data set. Returns the config with all defaults and with the keys of a config
- * file. The keys of its `items` are data, and are not converted.
- */
+/** Decodes a config without opening the data set; returns it with all defaults and the keys of a config file. */
 export const decode = (input: unknown, from: DecodeOptions = fromUnknown): Effect.Effect<Plain, ConfigError> =>
   Effect.map(decodedBy(input, from), ({ effective }) => effective)
 

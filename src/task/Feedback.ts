@@ -37,10 +37,7 @@ const textOf = (value: unknown): string | null =>
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null
 
-/**
- * Reads feedback in the current or an older form, with a warning for an older one. A score that is not a finite number
- * becomes 0, so that no NaN is ever written.
- */
+/** Reads feedback, with a warning for an older form. A score that is not a finite number becomes 0, never NaN. */
 export const fromForeign = (value: unknown): { readonly feedback: Feedback; readonly warning: string | null } => {
   const fields = isPlain(value) ? value : {}
   const key = ["score", "correct", "is_correct", "isCorrect"].find((name) => isPresent(fields[name]))

@@ -9,10 +9,7 @@ import type { CallResult, TextStep } from "./TextEnv.ts"
 /** The result of a function that the author of an env writes: a value, or an Effect of it. */
 export type OrEffect<A> = A | Effect.Effect<A, EnvError>
 
-/**
- * Returns the problem with a step whose info or extra feedback cannot be saved as JSON, such as a bigint or a cycle;
- * undefined if it can be saved.
- */
+/** Returns the problem with info or extra feedback that can't be saved as JSON, such as a bigint, or undefined. */
 export const notJson = (value: unknown, step: number): string | undefined => {
   try {
     JSON.stringify(value)

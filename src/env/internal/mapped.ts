@@ -1,5 +1,5 @@
 import type { BatchEnv } from "../BatchEnv.ts"
-import { markResets, nestedRestore, nestedSnapshot } from "./nested.ts"
+import { type Columns, markResets, nestedRestore, nestedSnapshot } from "./nested.ts"
 
 /** Maps the actions of a batch; `element` is the index within one action. */
 export const mapActions = (
@@ -23,25 +23,43 @@ export const mapActions = (
 /** Maps the rewards of a batch. */
 export const mapRewards = (batch: BatchEnv, map: (reward: number) => number): BatchEnv => {
   const rewards = new Float32Array(batch.numEnvs)
-  const resetting = new Uint8Array(batch.numEnvs)
-  const own = { rewards }
   return {
     ...batch,
     rewards,
+    ...rewarding(batch, { rewards }, [rewards], (resetting) => {
+      for (let index = 0; index < batch.numEnvs; index++) {
+        rewards[index] = resetting[index] === 0 ? map(batch.rewards[index]) : 0
+      }
+    }),
+  }
+}
+
+/**
+ * Returns the functions of a batch that computes its own rewards after each step; `resetting` marks the envs that the step
+ * only reset. `own` are the columns for snapshots; a reset clears `cleared`.
+ */
+export const rewarding = (
+  batch: BatchEnv,
+  own: Columns,
+  cleared: ReadonlyArray<Float32Array | Float64Array>,
+  compute: (resetting: Uint8Array) => void,
+): Pick<BatchEnv, "reset" | "restart" | "step" | "snapshot" | "restore"> => {
+  const resetting = new Uint8Array(batch.numEnvs)
+  return {
     reset: (seed, ...path) => {
       batch.reset(seed, ...path)
-      rewards.fill(0)
+      for (const column of cleared) column.fill(0)
     },
     restart: (mask) => {
       batch.restart(mask)
-      for (let index = 0; index < batch.numEnvs; index++) if (mask[index] !== 0) rewards[index] = 0
+      for (const column of cleared) {
+        for (let index = 0; index < batch.numEnvs; index++) if (mask[index] !== 0) column[index] = 0
+      }
     },
     step: (actions) => {
       markResets(batch, resetting)
       batch.step(actions)
-      for (let index = 0; index < batch.numEnvs; index++) {
-        rewards[index] = resetting[index] === 0 ? map(batch.rewards[index]) : 0
-      }
+      compute(resetting)
     },
     snapshot: () => nestedSnapshot(batch, own),
     restore: (saved) => nestedRestore(batch, own, saved),

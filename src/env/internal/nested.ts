@@ -2,7 +2,7 @@ import type { BatchEnv, Snapshot } from "../BatchEnv.ts"
 import { copyFrom } from "./episodes.ts"
 
 /** The columns of a wrapper around a batch. The wrapper's snapshot holds these columns and those of the inner batch. */
-type Columns = Readonly<Record<string, Float64Array | Float32Array | Int32Array | Uint8Array>>
+export type Columns = Readonly<Record<string, Float64Array | Float32Array | Int32Array | Uint8Array>>
 
 const prefix = "inner."
 

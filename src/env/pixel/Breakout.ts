@@ -29,10 +29,7 @@ const struck = 7
 const lastAction = 8
 const bricks = 9
 
-/**
- * The directions are up-left, up-right, down-right and down-left. The other tables give the new direction after the ball hits
- * a wall, the ceiling or a corner.
- */
+/** The directions are up-left, up-right, down-right, down-left; then those after a hit of a wall, ceiling or corner. */
 const stepX = [-1, 1, 1, -1]
 const stepY = [-1, -1, 1, 1]
 const offWall = [1, 0, 3, 2]

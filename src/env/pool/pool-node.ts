@@ -145,25 +145,11 @@ const make = Effect.fnUntraced(function* (
     }),
   )
   yield* Effect.forEach(threads, (thread) => ready(env, thread), { concurrency: "unbounded" })
-  return batchOver(env, numEnvs, { autoReset, timeoutSeconds, memory, threads })
-})
 
-interface Pool {
-  readonly autoReset: BatchEnv["autoReset"]
-  readonly timeoutSeconds: number
-  readonly memory: SharedArrayBuffer
-  readonly threads: ReadonlyArray<Thread>
-}
-
-const batchOver = (env: Env, numEnvs: number, { autoReset, timeoutSeconds, memory, threads }: Pool): BatchEnv => {
   const { actions, ...arrays } = viewsOf(memory, env, numEnvs, 0, numEnvs)
   const actionSize = sizeOf(env.actionSpace)
 
-  /** Runs a command on all threads. When all have answered, throws the first failure in order. */
-  const all = (what: number): void => {
-    for (const thread of threads) give(thread, what)
-    settle()
-  }
+  /** Waits until all threads have answered, and throws the first failure in order. */
   const settle = (): void => {
     let failure: unknown
     for (const thread of threads) {
@@ -195,11 +181,10 @@ const batchOver = (env: Env, numEnvs: number, { autoReset, timeoutSeconds, memor
     reset: (seed, ...path) => ask(() => ({ kind: "reset", seed, path })),
     restart: (mask) => ask(({ first, count }) => ({ kind: "restart", mask: mask.slice(first, first + count) })),
     step: (batchActions) => {
-      if (batchActions.length !== actions.length) {
-        throw wrongLength(env.id, numEnvs, actionSize, batchActions)
-      }
+      if (batchActions.length !== actions.length) throw wrongLength(env.id, numEnvs, actionSize, batchActions)
       actions.set(batchActions)
-      all(command.step)
+      for (const thread of threads) give(thread, command.step)
+      settle()
     },
     snapshot: () => {
       ask(() => ({ kind: "snapshot" }))
@@ -208,7 +193,7 @@ const batchOver = (env: Env, numEnvs: number, { autoReset, timeoutSeconds, memor
     restore: (snapshot) =>
       ask(({ first, count }) => ({ kind: "restore", snapshot: part(snapshot, first, count, numEnvs) })),
   }
-}
+})
 
 /** Provides worker threads to `EnvPool`. */
 export const layer: Layer.Layer<never> = Layer.succeed(EnvPool, { make })

@@ -42,10 +42,7 @@ export const viewsOf = (
 export const bytesFor = (env: Pick<Env, "observationSpace" | "actionSpace">, total: number): number =>
   total * (8 * sizeOf(env.observationSpace) + 4 * sizeOf(env.actionSpace) + 6)
 
-/**
- * The words of a worker's control memory: the number of commands sent, the number done, the current command, the result
- * of the last one, and whether the thread has ended.
- */
+/** The words of a worker's control memory: commands sent and done, the command, its result, whether it has ended. */
 export const control = { sent: 0, done: 1, command: 2, state: 3, ended: 4, words: 5 } as const
 /** The kinds of command: `step` needs no message; for all other commands a message holds the details. */
 export const command = { step: 0, message: 1 } as const

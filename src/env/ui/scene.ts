@@ -224,8 +224,8 @@ function stage({ canvas, context, options, trail }) {
   context.fillStyle = colours.paper
   context.fillRect(left, top, right - left, bottom - top)
   return {
-    context, colours, dark, pixel, left, top, right, bottom, faded, line, dashes, shape, disc, ring, slab, shadow, sky,
-    head, arrow, curl, words, caption, dial, keys, remember, fading,
+    context, colours, dark, left, top, right, bottom, faded, line, dashes, shape, disc, ring, slab, shadow, sky,
+    arrow, curl, words, caption, dial, keys, remember, fading,
   }
 }
 `

@@ -40,10 +40,7 @@ export const flags = (memoryMb: number, text = guestText): ReadonlyArray<string>
 const residentOfNode = 96
 const dataOfNode = 1024
 
-/**
- * Starts the process with the system's own limits, because Node cannot limit buffers outside its heap. The limits also
- * forbid writing files and core dumps.
- */
+/** Starts the process with the system's limits, too: Node can't limit buffers outside its heap or forbid core dumps. */
 const started = (memoryMb: number): ChildProcess => {
   const options = { env: {}, cwd: "/", stdio: ["pipe", "pipe", "pipe"] as ["pipe", "pipe", "pipe"] }
   if (process.platform === "win32") return spawn(process.execPath, flags(memoryMb), { ...options, cwd: undefined })

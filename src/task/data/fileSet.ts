@@ -52,10 +52,7 @@ export const recordFields = (defaults: {
 
 type RecordConfig = Schema.Struct<ReturnType<typeof recordFields>>["Type"] & { readonly type: string }
 
-/**
- * Makes the task of a record, or returns a description of the problem. While a data set is opened, it is called once
- * for every record, in order.
- */
+/** Makes a record's task, or describes the problem. Opening a data set calls it once for every record, in order. */
 type TaskOf = (fields: Plain, index: number) => TextEnv | string
 
 /** Returns the template of a config; by default, the question itself. */

@@ -34,10 +34,7 @@ const missing = (fields: Plain, name: string, setting: string): string => {
 
 const isMessages = Schema.is(Schema.Array(Schema.Struct({ role: Schema.String, content: Schema.String })))
 
-/**
- * Returns the text of a conversation up to its last question, without later answers. If there are several messages,
- * each begins with its role.
- */
+/** Returns a conversation up to its last question. If there are several messages, each begins with its role. */
 const textOfMessages = (messages: unknown): string | undefined => {
   if (!isMessages(messages)) return undefined
   const shown = messages.slice(0, messages.findLastIndex(({ role }) => role === "user") + 1)

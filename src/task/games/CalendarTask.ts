@@ -8,8 +8,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { withDefault } from "../../config/fields.ts"
-import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
+import { intBetween, withDefault } from "../../config/fields.ts"
 import * as EnvTool from "../EnvTool.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"
@@ -27,11 +26,11 @@ import {
   opens,
   type Plan,
 } from "./calendar.ts"
-import { levelFields, levels } from "./levels.ts"
+import { levelFields, levelKind } from "./levels.ts"
 
 const day = Schema.Literals(days)
-const hour = Schema.Int.check(Schema.isBetween({ minimum: opens, maximum: closes - 1 }))
-const hours = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: closes - opens }))
+const hour = intBetween(opens, closes - 1)
+const hours = intBetween(1, closes - opens)
 
 const unknown = (id: number) => ({ problem: `There is no event with the id ${id}; list_events says which there are.` })
 
@@ -122,21 +121,12 @@ export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("calendar"), "calendar"),
   ...levelFields,
   /** The number of events in the calendar at the start. */
-  events: withDefault(
-    Schema.Int.check(Schema.isBetween({ minimum: mostRequests + 1, maximum: mostEvents })),
-    mostEvents,
-  ),
+  events: withDefault(intBetween(mostRequests + 1, mostEvents), mostEvents),
   /** The number of requests in each task. */
-  requests: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: mostRequests })), 2),
+  requests: withDefault(intBetween(1, mostRequests), 2),
 })
 export type Config = typeof Config.Type
 
-export const kind: DatasetKind = makeKind({
-  type: "calendar",
-  schema: Config,
-  open: (config) =>
-    levels(config, (index, id, random) => {
-      const { events, requests } = config
-      return make({ id, plan: drawn(events, requests, random), metadata: { level: index + 1, requests } })
-    }),
-})
+export const kind = levelKind("calendar", Config, ({ events, requests }, id, level, random) =>
+  make({ id, plan: drawn(events, requests, random), metadata: { level, requests } }),
+)

@@ -15,7 +15,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { withDefault } from "../../config/fields.ts"
+import { intBetween, withDefault } from "../../config/fields.ts"
 import { stream } from "../../rng/Rng.ts"
 import { exact } from "../answers/score.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
@@ -40,9 +40,9 @@ export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("codebook"), "codebook"),
   ...levelFields,
   /** The number of different words that are asked. */
-  words: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: birds.length })), 12),
+  words: withDefault(intBetween(1, birds.length), 12),
   /** The number of wordings in which the same question is asked. */
-  wordings: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: wordings.length })), 4),
+  wordings: withDefault(intBetween(1, wordings.length), 4),
   /**
    * How the code is made: `shift` moves every letter by the same number of places in the alphabet, `none` draws each
    * code word by itself.

@@ -8,7 +8,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { naturalInt, withDefault } from "../../config/fields.ts"
+import { intBetween, naturalInt, withDefault } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
@@ -221,7 +221,7 @@ export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("key_door"), "key_door"),
   ...levelFields,
   /** The number of rooms in the house. */
-  rooms: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 2, maximum: most })), 5),
+  rooms: withDefault(intBetween(2, most), 5),
   /** The number of those rooms that are behind a locked door. */
   doors: withDefault(naturalInt.check(Schema.isLessThanOrEqualTo(colours.length)), 2),
 })

@@ -8,13 +8,12 @@
  * ```
  */
 import { Schema } from "effect"
-import { withDefault } from "../../config/fields.ts"
+import { intBetween, withDefault } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
-import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"
 import { neighbour, type Direction, directionOf, directions, listed, opposite, pathBetween } from "./directions.ts"
-import { levelFields, levels, shuffled } from "./levels.ts"
+import { levelFields, levelKind, shuffled } from "./levels.ts"
 
 /** A maze with exactly one path between any two places. */
 export interface Maze {
@@ -25,10 +24,7 @@ export interface Maze {
   readonly ways: ReadonlyArray<ReadonlyArray<Direction>>
 }
 
-/**
- * Draws a maze: it walks to unvisited places at random, and goes back where there are none. The exit is the place
- * farthest from the start.
- */
+/** Draws a maze by a walk to unvisited places that goes back at dead ends. The exit is farthest from the start. */
 export const drawn = (size: number, random: Stream): Maze => {
   const ways: Array<Array<Direction>> = Array.from({ length: size * size }, () => [])
   const start = random.integer(size * size)
@@ -105,15 +101,10 @@ export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("text_maze"), "text_maze"),
   ...levelFields,
   /** The number of rows, and of columns. */
-  size: withDefault(Schema.Int.check(Schema.isBetween({ minimum: 2, maximum: 50 })), 5),
+  size: withDefault(intBetween(2, 50), 5),
 })
 export type Config = typeof Config.Type
 
-export const kind: DatasetKind = makeKind({
-  type: "text_maze",
-  schema: Config,
-  open: (config) =>
-    levels(config, (index, id, random) =>
-      make({ id, maze: drawn(config.size, random), metadata: { level: index + 1, size: config.size } }),
-    ),
-})
+export const kind = levelKind("text_maze", Config, ({ size }, id, level, random) =>
+  make({ id, maze: drawn(size, random), metadata: { level, size } }),
+)

@@ -11,11 +11,10 @@ import { Schema } from "effect"
 import { withDefault } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { playOptimally, playRandomly, turned, wins } from "../../env/games/TicTacToe.ts"
-import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import { make as against, type Policy } from "../Against.ts"
 import { make, type MultiTextEnv } from "../MultiTextEnv.ts"
 import { isThought, neutral } from "./aloud.ts"
-import { levelFields, levels } from "./levels.ts"
+import { levelFields, levelKind } from "./levels.ts"
 
 const marks = ["X", "O"] as const
 const letters = "abc"
@@ -147,19 +146,8 @@ export const Config = Schema.Struct({
 })
 export type Config = typeof Config.Type
 
-export const kind: DatasetKind = makeKind({
-  type: "tic_tac_toe",
-  schema: Config,
-  open: (config) =>
-    levels(config, (index, id, chance) => {
-      const player = marks[chance.integer(2)]
-      const { opponent } = config
-      return against(players, {
-        id,
-        type: "tic_tac_toe",
-        metadata: { level: index + 1, player, opponent },
-        player,
-        others: policies[opponent],
-      })
-    }),
+export const kind = levelKind("tic_tac_toe", Config, ({ opponent }, id, level, chance) => {
+  const player = marks[chance.integer(2)]
+  const metadata = { level, player, opponent }
+  return against(players, { id, type: "tic_tac_toe", metadata, player, others: policies[opponent] })
 })

@@ -9,10 +9,9 @@
  */
 import { Schema, Struct } from "effect"
 import { positiveInt, withDefault } from "../../config/fields.ts"
-import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"
-import { levelFields, levels, oneOf } from "./levels.ts"
+import { levelFields, levelKind, oneOf } from "./levels.ts"
 
 /** The attributes that questions can be about, and other words for them: "Does it fly?" is about "flies". */
 const wordsFor = {
@@ -149,11 +148,6 @@ export const Config = Schema.Struct({
 })
 export type Config = typeof Config.Type
 
-export const kind: DatasetKind = makeKind({
-  type: "twenty_questions",
-  schema: Config,
-  open: (config) =>
-    levels(config, (index, id, random) =>
-      make({ id, thing: oneOf(names, random), questions: config.questions, metadata: { level: index + 1 } }),
-    ),
-})
+export const kind = levelKind("twenty_questions", Config, ({ questions }, id, level, random) =>
+  make({ id, thing: oneOf(names, random), questions, metadata: { level } }),
+)

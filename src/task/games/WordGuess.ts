@@ -9,10 +9,9 @@
  */
 import { Schema } from "effect"
 import { positiveInt, withDefault } from "../../config/fields.ts"
-import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"
-import { levelFields, levels, oneOf } from "./levels.ts"
+import { levelFields, levelKind, oneOf } from "./levels.ts"
 import { fiveLetters } from "./words.ts"
 
 /** Marks each letter of a guess: `+` is right, `?` is elsewhere in the word, `-` is not in it (or not again). */
@@ -89,11 +88,6 @@ export const Config = Schema.Struct({
 })
 export type Config = typeof Config.Type
 
-export const kind: DatasetKind = makeKind({
-  type: "word_guess",
-  schema: Config,
-  open: (config) =>
-    levels(config, (index, id, random) =>
-      make({ id, word: oneOf(fiveLetters, random), guesses: config.guesses, metadata: { level: index + 1 } }),
-    ),
-})
+export const kind = levelKind("word_guess", Config, ({ guesses }, id, level, random) =>
+  make({ id, word: oneOf(fiveLetters, random), guesses, metadata: { level } }),
+)

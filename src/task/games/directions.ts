@@ -21,10 +21,7 @@ export const neighbour = (place: number, direction: Direction, width: number, he
 
 export const opposite = { north: "south", south: "north", east: "west", west: "east" } as const
 
-/**
- * Returns the directions on the only path from one place to another. `waysOf` lists the directions in which a place has a way,
- * and where each leads.
- */
+/** Returns the ways on the only path between two places. `waysOf` lists the directions from a place and their ends. */
 export const pathBetween = (
   from: number,
   to: number,

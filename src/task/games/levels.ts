@@ -2,11 +2,11 @@
  * Makes data sets of `num_tasks` tasks from games. Each task is drawn from its own random stream, so task 7 of a seed
  * is the same whatever the number of tasks.
  */
-import { Effect } from "effect"
+import { Effect, type Schema } from "effect"
 import { positiveInt, withDefault } from "../../config/fields.ts"
 import { sha256 } from "../../config/sha256.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
-import { orderFields, orderOf } from "../DatasetKind.ts"
+import { type DatasetKind, make as makeKind, orderFields, orderOf } from "../DatasetKind.ts"
 import { DatasetError, ordered, type Order, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { utf8 } from "../../config/utf8.ts"
@@ -40,6 +40,18 @@ export const levels = (
             new DatasetError({ path: type, message: `${type}: there is no task ${index}; it has ${numTasks}` }),
           )
     return ordered({ name: type, size: numTasks, digest, at }, orderOf(config))
+  })
+
+/** Makes a game's kind of data set. `task` makes a task from the config, an id, the number of the level and a random stream. */
+export const levelKind = <S extends Schema.Codec<Levels, unknown>>(
+  type: string,
+  schema: S,
+  task: (config: S["Type"], id: string, level: number, random: Stream) => TextEnv,
+): DatasetKind =>
+  makeKind({
+    type,
+    schema,
+    open: (config) => levels(config, (index, id, random) => task(config, id, index + 1, random)),
   })
 
 /** Draws an item of a list at random. */

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { sha256 } from "../config/sha256.ts"
 import { utf8 } from "../config/utf8.ts"
-import { valueOf } from "../run/find/lookup.ts"
+import { valueOf } from "../run/find/query.ts"
 import type { RunReader } from "../run/RunReader.ts"
 import { finite } from "./json.ts"
 

@@ -6,7 +6,7 @@ import type { Results } from "./results-node.ts"
 import { fields, finite, parsed } from "./json.ts"
 import type { RunSummary } from "./RunSummary.ts"
 import { systemCurves } from "./curves/systemCurves.ts"
-import { treeOf } from "../run/read/tree.ts"
+import { treeOf } from "../run/read/FileSource.ts"
 import * as Layout from "../run/Layout.ts"
 import { deviationOf, meanOf } from "../statistics/resampling.ts"
 

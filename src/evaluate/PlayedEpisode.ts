@@ -61,9 +61,7 @@ export const PlayedEpisode = Schema.Struct({
 export type PlayedEpisode = typeof PlayedEpisode.Type
 
 /** Returns the last action and the last target of an episode; null for each that does not exist. */
-export const lastOf = ({
-  steps,
-}: Pick<PlayedEpisode, "steps">): { readonly answer: string | null; readonly target: string | null } => ({
+export const lastOf = ({ steps }: Pick<PlayedEpisode, "steps">) => ({
   answer: steps.findLast(({ action }) => action !== null)?.action ?? null,
   target: steps.findLast(({ feedback }) => feedback.target !== null)?.feedback.target ?? null,
 })

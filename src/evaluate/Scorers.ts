@@ -121,9 +121,6 @@ export const Kinds = Context.Reference<ReadonlyArray<ScorerKind>>("effect-rl/eva
   defaultValue: () => builtIn,
 })
 
-const fail = (from: DecodeOptions, problem: string): Effect.Effect<never, ConfigError> =>
-  Effect.fail(ConfigError.at(from, "", problem))
-
 /** Makes a scorer from its name or its settings (with keys in camelCase), and completes its config with defaults. */
 export const open = Effect.fnUntraced(function* <R>(config: unknown, context: OpenContext<Failure, R>) {
   const { from } = context
@@ -133,10 +130,8 @@ export const open = Effect.fnUntraced(function* <R>(config: unknown, context: Op
   const kind = kinds.find((candidate) => candidate.type === type)
   if (kind !== undefined) return yield* kind.open(settings, context)
   const names = kinds.map((candidate) => candidate.type)
-  return yield* fail(
-    from,
-    `expected a scorer, found ${display(type === undefined ? config : type)}; ${choiceHint(type, names)}`,
-  )
+  const found = display(type === undefined ? config : type)
+  return yield* ConfigError.at(from, "", `expected a scorer, found ${found}; ${choiceHint(type, names)}`)
 })
 
 /** Makes all scorers of a list, whose names must be different. */
@@ -149,7 +144,7 @@ export const openAll = Effect.fnUntraced(function* <R>(
   const names = opened.map(({ scorer }) => scorer.name)
   const twice = names.findIndex((name, at) => names.indexOf(name) < at)
   if (twice >= 0) {
-    return yield* fail(prefixed(twice), `expected a name of its own, found "${names[twice]}" again`)
+    return yield* ConfigError.at(prefixed(twice), "", `expected a name of its own, found "${names[twice]}" again`)
   }
   return opened
 })

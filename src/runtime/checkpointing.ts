@@ -23,7 +23,6 @@ export const RuntimeJson = Schema.Struct({
   val_score: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
   ...Struct.map(savedFields(RuntimeState), Schema.optionalKey),
 })
-export type RuntimeJson = typeof RuntimeJson.Type
 
 /** The file `agent.json` of a checkpoint. */
 export const AgentJson = Schema.Struct({

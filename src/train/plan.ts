@@ -121,10 +121,7 @@ export const plan = Effect.fnUntraced(function* (
   if (conflict !== undefined) return yield* ConfigError.at(from, conflict.key, conflict.problem)
 
   const { name, ...algorithmConfig } = settings.algorithm
-  const named =
-    values.algorithm !== undefined && values.algorithm.name === name
-      ? values.algorithm
-      : yield* algorithmByName(String(name), sourceOf(from, "algorithm.name"))
+  const named = algorithmValue ?? (yield* algorithmByName(String(name), sourceOf(from, "algorithm.name")))
   const algorithm = yield* named.configure(algorithmConfig, from)
   const drawn = others[0] ?? env
   const isUndrawn = settings.render.everySteps > 0 && drawn.renderSvg === undefined

@@ -7,8 +7,7 @@ import { messageOf } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { owner } from "../store/owner-node.ts"
 import { entriesOf } from "./disk-node.ts"
-import { type Entries, type FileSource, mostAtOnce } from "./FileSource.ts"
-import { treeOf } from "./tree.ts"
+import { type Entries, type FileSource, mostAtOnce, treeOf } from "./FileSource.ts"
 
 /**
  * Reads the files below one folder, and nothing else: neither `..` nor a symbolic link leads out of it. Paths start from

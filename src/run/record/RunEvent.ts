@@ -98,7 +98,6 @@ export const Abandoned = Schema.TaggedStruct("Abandoned", {
   mode: Schema.Literals(["train", "validation"]),
   seenEpisodes: Schema.Int,
 })
-export type Abandoned = typeof Abandoned.Type
 
 export const UpdateApplied = Schema.TaggedStruct("UpdateApplied", {
   step: Step,
@@ -130,11 +129,9 @@ export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
 export type ValidationEnded = typeof ValidationEnded.Type
 
 export const CheckpointSaved = Schema.TaggedStruct("CheckpointSaved", { step: Step, path: Schema.String })
-export type CheckpointSaved = typeof CheckpointSaved.Type
 
 /** A message for the log. */
 export const Note = Schema.TaggedStruct("Note", { message: Schema.String })
-export type Note = typeof Note.Type
 
 export const Warning = Schema.TaggedStruct("Warning", {
   message: Schema.String,

@@ -16,7 +16,7 @@ import {
   type Task,
 } from "../learner/Algorithm.ts"
 import { Averages } from "../learner/Averages.ts"
-import { type Action, actionColumn, type Arrays, f32, type F32, feedsOf } from "../learner/Batch.ts"
+import { actionColumn, type Arrays, f32, feedsOf } from "../learner/Batch.ts"
 import { batchSpec } from "../learner/batchProgram.ts"
 import { build, descend, netOf } from "../learner/graphs.ts"
 import type { Demonstrations } from "../learner/Demonstrations.ts"
@@ -64,12 +64,9 @@ export type BcConfig = typeof BcConfig.Type
 
 // --- Update ---
 
-type BcColumns = { readonly observations: F32; readonly actions: Action }
-
-const columnsOf = ({ observationSpace, actionSpace }: Task): BcColumns => ({
-  observations: f32(sizeOf(observationSpace)),
-  actions: actionColumn(actionSpace),
-})
+const columnsOf = ({ observationSpace, actionSpace }: Task) => {
+  return { observations: f32(sizeOf(observationSpace)), actions: actionColumn(actionSpace) }
+}
 
 /** Describes the update: one gradient step of Adam on the loss L = −E[log π] − c_e H, where H is the policy's entropy. */
 const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, task: Task): ProgramSpec =>
@@ -163,7 +160,7 @@ const batches = (
   { rows, observations, actions }: Demonstrations,
   { seed }: Task,
   batchSize: number,
-  feeds: Arrays<BcColumns>,
+  feeds: Arrays<ReturnType<typeof columnsOf>>,
 ): ((iteration: number) => void) => {
   const width = observations.length / rows
   const actionSize = actions.length / rows

@@ -41,10 +41,11 @@ export const find = (name: string): Algorithm | undefined =>
 
 /** Returns the built-in algorithm with this name and its default settings; an unknown name fails with a suggestion. */
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
-  if (Object.hasOwn(algorithms, name)) return Effect.sync(algorithms[name])
-  if (name === "bc") {
-    const problem = "bc learns from demonstrations, which a config can't hold; make it in code, with Bc.make"
-    return Effect.fail(ConfigError.at({ source }, "algorithm", problem))
-  }
-  return Effect.fail(ConfigError.at({ source }, "algorithm", `unknown algorithm "${name}"; ${choiceHint(name, names)}`))
+  const algorithm = find(name)
+  if (algorithm !== undefined) return Effect.succeed(algorithm)
+  const problem =
+    name === "bc"
+      ? "bc learns from demonstrations, which a config can't hold; make it in code, with Bc.make"
+      : `unknown algorithm "${name}"; ${choiceHint(name, names)}`
+  return Effect.fail(ConfigError.at({ source }, "algorithm", problem))
 }

@@ -79,6 +79,7 @@ const policySpec = (
   const noise = noiseInput(actor, numEnvs)
   const draws = sampled && actor.noiseSize > 0
   const remembers = actor.memorySize > 0
+  const [isInput, isState] = [remembers && externalMemory, remembers && !externalMemory]
   const memoryShape = [numEnvs, Math.max(1, actor.memorySize)]
   const memory = externalMemory ? input("memory", memoryShape) : state("memory", memoryShape)
   // This is always zero, because a policy starts with an empty memory and plays one episode.
@@ -90,15 +91,9 @@ const policySpec = (
     : actor.greedy(observing)
   return {
     name: `${name}.policy`,
-    inputs: { observations, ...(draws ? { noise } : {}), ...(remembers && externalMemory ? { memory } : {}) },
-    state: {
-      theta: { tensor: theta },
-      ...(remembers && !externalMemory ? { memory: { tensor: memory, next } } : {}),
-    },
-    outputs: {
-      actions: toEnvAction(task.actionSpace, actions),
-      ...(remembers && externalMemory ? { nextMemory: next } : {}),
-    },
+    inputs: { observations, ...(draws ? { noise } : {}), ...(isInput ? { memory } : {}) },
+    state: { theta: { tensor: theta }, ...(isState ? { memory: { tensor: memory, next } } : {}) },
+    outputs: { actions: toEnvAction(task.actionSpace, actions), ...(isInput ? { nextMemory: next } : {}) },
   }
 }
 

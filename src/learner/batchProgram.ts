@@ -69,10 +69,7 @@ export const batchSpec = <C extends Columns>(options: BatchOptions<C>): ProgramS
 /** Declares the columns that a memory adds: its state before each sequence, and 1 in the rows that begin an episode. */
 const memoryColumns = (size: number) => ({ memory: { ...f32(size), per: "sequence" }, fresh: f32() }) as const
 
-/**
- * Makes the columns of `sequences` sequences of `steps` rows each into inputs of a graph. A column becomes an input when it
- * is first read, so a program has no input that it does not use.
- */
+/** Makes the columns of a batch into inputs of a graph: each when it is first read, so no input is unused. */
 function batchInputs<C extends Columns>(
   columns: C,
   sequences: number,

@@ -135,21 +135,8 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
   }
 }
 
-/** The part of the networks below the heads. */
-interface Body {
-  readonly actorHead: string
-  readonly criticHead: string
-  readonly featureSize: number
-  readonly memorySize: number
-  /** The actor's trunk. */
-  readonly trunk: Trunk
-  readonly features: (weights: Weights, observations: Tensor, recall?: Recall) => Features
-  /** The parameters below each head; those that the heads share are the actor's. */
-  readonly actor: Declarations
-  readonly critic: Declarations
-}
-
-const separateBodies = (options: ActorCriticOptions<string>): Body => {
+/** Makes the part of the networks below the heads: two trunks, each with its own memory. */
+const separateBodies = (options: ActorCriticOptions<string>) => {
   const { observationSpace, lstm } = options
   const towers = (["actor", "critic"] as const).map((name) => {
     const tower = trunk(name, observationSpace, options)
@@ -163,7 +150,7 @@ const separateBodies = (options: ActorCriticOptions<string>): Body => {
     featureSize: actor.lstm?.outputs ?? actor.trunk.outputs,
     memorySize: 2 * size,
     trunk: actor.trunk,
-    features: (weights, observations, recall) => {
+    features: (weights: Weights, observations: Tensor, recall?: Recall): Features => {
       const rows = towers.map((tower) => tower.trunk.apply(weights, observations))
       if (recall === undefined) return { actor: rows[0], critic: rows[1] }
       const states = split(recall.state, [size, size], 1)
@@ -173,12 +160,14 @@ const separateBodies = (options: ActorCriticOptions<string>): Body => {
       })
       return { actor: first.features, critic: second.features, memory: concat([first.memory, second.memory], 1) }
     },
+    // The parameters below each head.
     actor: { ...actor.trunk.parameters, ...actor.lstm?.parameters },
     critic: { ...critic.trunk.parameters, ...critic.lstm?.parameters },
   }
 }
 
-const sharedBody = (options: ActorCriticOptions<string>): Body => {
+/** Makes the part of the networks below the heads: one trunk, or a planner, and one memory. */
+const sharedBody = (options: ActorCriticOptions<string>) => {
   const { observationSpace, planning = null } = options
   const shared =
     planning === null ? trunk("trunk", observationSpace, options) : planner("planner", observationSpace, planning)
@@ -189,7 +178,7 @@ const sharedBody = (options: ActorCriticOptions<string>): Body => {
     featureSize: lstm?.outputs ?? shared.outputs,
     memorySize: lstm?.size ?? 0,
     trunk: shared,
-    features: (weights, observations, recall) => {
+    features: (weights: Weights, observations: Tensor, recall?: Recall): Features => {
       const rows = shared.apply(weights, observations)
       if (lstm === undefined || recall === undefined) return { actor: rows, critic: rows }
       const { features, memory: after } = lstm.apply(weights, rows, recall)

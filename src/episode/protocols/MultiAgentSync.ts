@@ -15,7 +15,7 @@
  * action. In a round, all players whose turn it is act; the round counts as one of the `maxSteps`. A player whose answer
  * cannot be parsed acts again in the next round, while the env waits.
  */
-import { Effect } from "effect"
+import { Effect, Record } from "effect"
 import type { Agent, AgentInput } from "../../agent/Agent.ts"
 import type { Feedback } from "../../task/Feedback.ts"
 import type { MultiTextEnv, MultiTextStep } from "../../task/MultiTextEnv.ts"
@@ -241,10 +241,6 @@ export const make = (agents: Agents, options: MultiAgentOptions = {}): Protocol<
   name: protocol,
   play: Effect.fnUntraced(function* (episode) {
     const named = isOne(agents) ? Object.fromEntries(episode.env.players.map((name) => [name, agents])) : agents
-    const clones: Record<string, Agent> = {}
-    for (const [name, agent] of Object.entries(named)) {
-      clones[name] = yield* cloneOf(agent)
-    }
-    return yield* play(clones, episode, options)
+    return yield* play(yield* Effect.all(Record.map(named, cloneOf)), episode, options)
   }),
 })

@@ -6,10 +6,7 @@ import type { Replay } from "./Replay.ts"
 import type { ReplayExperience } from "./ReplayExperience.ts"
 import { type Filled, filledPart, restoreFilled } from "./storage.ts"
 
-/**
- * Draws places in proportion to their priorities with a tree of sums. Drawing a place or changing a priority takes time
- * proportional to the logarithm of the number of places.
- */
+/** Draws places in proportion to their priorities with a tree of sums, in logarithmic time. */
 export const makePriorities = (capacity: number) => {
   let leaves = 1
   while (leaves < capacity) leaves *= 2

@@ -68,7 +68,7 @@ export type ColumnsOf<Names extends string> = BaseColumns & Readonly<Record<Name
  */
 export function experience<Names extends string>(options: ExperienceOptions<Names>): Experience<ColumnsOf<Names>>
 export function experience(options: ExperienceOptions<string>): object {
-  const { name, task, actor, steps, noiseRepeat = 1, returns, exploration } = options
+  const { task, actor } = options
   const columns: BaseColumns = {
     observations: f32(sizeOf(task.observationSpace)),
     actions: actionColumn(task.actionSpace),
@@ -78,14 +78,10 @@ export function experience(options: ExperienceOptions<string>): object {
     targets: f32(),
   }
   return {
-    name,
-    task,
-    actor,
-    steps,
-    noiseRepeat,
+    noiseRepeat: 1,
+    exploration: undefined,
+    ...options,
     columns,
-    returns,
-    exploration,
     parameters: actor.parameters,
     learningRateShares: {},
     fixed: {},

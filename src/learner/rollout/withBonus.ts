@@ -6,7 +6,7 @@ import { sizeOf } from "../../env/Space.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import type { Declarations, Weights } from "../../model/trunk.ts"
 import { gae } from "../../returns/gae.ts"
-import { type Stream, stream } from "../../rng/Rng.ts"
+import { stream } from "../../rng/Rng.ts"
 import type { Task } from "../Algorithm.ts"
 import { type Arrays, type Batch, type Columns, type F32, f32 } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
@@ -54,18 +54,12 @@ interface SeparateReward<C> {
   readonly extrinsicCoefficient: number
   /** Whether the returns of the bonus end with the episode. */
   readonly episodic: boolean
-  readonly critic: (rollout: Rollout<C>) => Critic
+  /** Returns the values of the rollout's rows, of the observations after the last row, and of truncated episodes. */
+  readonly critic: (rollout: Rollout<C>) => Readonly<Record<"values" | "lastValues" | "truncatedValues", Float32Array>>
   /** The share of rows that the column `predicted` marks. */
   readonly predictedShare: number
   /** The number of random steps before the first rollout, for the statistics of `normalisedObservations`. */
   readonly warmUpSteps: number
-}
-
-/** A critic's values of a rollout's rows, of the observations after the last row, and of truncated final observations. */
-interface Critic {
-  readonly values: Float32Array
-  readonly lastValues: Float32Array
-  readonly truncatedValues: Float32Array
 }
 
 /** The columns that a bonus can read. A column that is not read costs nothing. */
@@ -167,7 +161,7 @@ const bonusFeature =
       let mean = 0
 
       const estimateSeparately = ({ gamma, lambda, episodic, critic }: SeparateReward<C>): void => {
-        const { values, lastValues, truncatedValues } = critic(rollout)
+        const { truncatedValues, ...values } = critic(rollout)
         for (let t = 0; t < steps; t++) {
           for (let env = 0; env < numEnvs; env++) returns[env] = returns[env] * gamma + surprises[t * numEnvs + env]
           returnMoments.update(returns)
@@ -176,8 +170,7 @@ const bonusFeature =
         const scale = 1 / Math.sqrt(returnMoments.variance[0] + 1e-8)
         gae({
           rewards: surprises.map((bonus) => bonus * scale),
-          values,
-          lastValues,
+          ...values,
           terminated: episodic ? rollout.terminated : new Uint8Array(rows),
           ...(episodic ? { truncated: rollout.truncated, truncatedValues } : {}),
           gamma,
@@ -209,7 +202,9 @@ const bonusFeature =
           if (reward.kind === "separate") {
             observationMoments.update(columns.nextObservations)
             normalise(columns.nextObservations, observationMoments, columns.normalisedObservations)
-            markShare(stream(task.seed, "bonus", iteration), reward.predictedShare, columns.predicted)
+            const { predicted } = columns
+            stream(task.seed, "bonus", iteration).fillUniform(predicted)
+            for (let row = 0; row < rows; row++) predicted[row] = predicted[row] < reward.predictedShare ? 1 : 0
           }
           for (const input of Object.keys(spec.inputs)) program.feeds[input].set(arrays[input])
           yield program
@@ -262,9 +257,4 @@ const normalise = (observations: Float32Array, { mean, variance, size }: Running
       out[at] = Math.min(Math.max((observations[at] - mean[column]) * scale, -bound), bound)
     }
   }
-}
-
-const markShare = (random: Stream, share: number, out: Float32Array): void => {
-  random.fillUniform(out)
-  for (let row = 0; row < out.length; row++) out[row] = out[row] < share ? 1 : 0
 }

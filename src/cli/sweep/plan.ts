@@ -3,8 +3,8 @@ import { Deferred, Effect, Layer, Option } from "effect"
 import { platform } from "../../node.ts"
 import * as reference from "../../backend/reference.ts"
 import { camelCase, type Plain } from "../../config/Config.ts"
-import { derivedName, toPath } from "../../run/identifier.ts"
-import type { RunIdentity } from "../../run/identifier.ts"
+import { shortened } from "../../config/text.ts"
+import { derivedName, type RunIdentity, toPath } from "../../run/identifier.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
@@ -12,7 +12,6 @@ import { nameOf } from "../flags.ts"
 import type { RunFlags } from "../run/flags.ts"
 import { loadTraining, type Training } from "../userCode/loadTraining.ts"
 import { overridesOf } from "../run/overrides.ts"
-import { parseSeeds } from "../run/seeds.ts"
 import { usageError } from "../output/output.ts"
 import { type Choice, choicesOf, parsePopulation, populationOf, shortNames } from "./population.ts"
 
@@ -70,6 +69,24 @@ export const planSweep = Effect.fnUntraced(function* (given: RunFlags) {
     planned.set(keyOf(run.identity), run)
   }
   return runs
+})
+
+/** `--seeds` accepts at most this many seeds, since each seed starts a separate training. */
+const mostSeeds = 10_000
+
+/** Parses the seeds of `--seeds`: `1..10`, `1,2,5`, or a mixture of both. */
+const parseSeeds = Effect.fnUntraced(function* (text: string) {
+  const wrong = (problem: string) => usageError(`--seeds ${shortened(text)}: ${problem}`)
+  const ranges = text.split(",").map((part) => {
+    const [, from, to = from] = /^(\d+)(?:\.\.(\d+))?$/.exec(part.trim()) ?? []
+    return { from: Number(from), length: Number(to) - Number(from) + 1 }
+  })
+  const total = ranges.reduce((sum, { length }) => sum + length, 0)
+  const malformed = "expected seeds like 1..10 or 1,2,5, none of them twice"
+  if (!ranges.every(({ length }) => length >= 1)) return yield* wrong(malformed)
+  if (total > mostSeeds) return yield* wrong(`expected at most ${mostSeeds} seeds, found ${total}`)
+  const seeds = ranges.flatMap(({ from, length }) => Array.from({ length }, (_, index) => from + index))
+  return new Set(seeds).size === seeds.length ? seeds : yield* wrong(malformed)
 })
 
 /** File systems refuse file names with more bytes than this. */

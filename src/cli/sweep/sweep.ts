@@ -4,6 +4,7 @@ import { Cause, Effect, Exit, FileSystem, Option, Path, Schema } from "effect"
 import { toSnakeCase } from "../../config/Config.ts"
 import { messageOf, prettyJson } from "../../config/text.ts"
 import { gitCommit } from "../../node.ts"
+import { table } from "../../run/find/table.ts"
 import { toPath } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
 import { onDisk } from "../../run/store/FileTree.ts"
@@ -15,8 +16,7 @@ import { Output, usageError, writeError, writeJson, writeOut } from "../output/o
 import type { RunFlags } from "../run/flags.ts"
 import { makeBoard } from "./board.ts"
 import { finishedEarlier, RunFailed, trainInChild } from "./child.ts"
-import { argumentsOf, resumeCommand } from "./command.ts"
-import { dryRun } from "./dryRun.ts"
+import { argumentsOf, resumeCommand, settingOf } from "./command.ts"
 import { earlierFolder, newFolder, type SweepFolder, withSameSettings } from "./folder.ts"
 import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
@@ -40,6 +40,32 @@ export const sweep = Effect.fnUntraced(function* (given: RunFlags) {
   if (given.dryRun) return yield* dryRun(given, runs, commit, earlier)
   const folder = earlier ?? (yield* newFolder(given.resultsDir, runs))
   yield* Effect.scoped(inFolder(given, runs, folder, commit))
+})
+
+/** Prints the folder and the settings of each run. The path of a new sweep contains `{TIME}` instead of a time. */
+const dryRun = Effect.fnUntraced(function* (
+  given: RunFlags,
+  planned: ReadonlyArray<PlannedRun>,
+  commit: string,
+  earlier: SweepFolder | undefined,
+) {
+  const rows = planned.map(({ identity, choices }, index) => {
+    const run = earlier?.runs[index]
+    const path = toPath({ ...identity, commit, time: earlier?.time ?? "{TIME}" })
+    return {
+      path: run?.directory ?? join(earlier?.resultsDir ?? given.resultsDir, path),
+      ...identity,
+      overrides: choices.map(settingOf),
+      does: run === undefined || run.state === "empty" ? "starts" : run.state === "unfinished" ? "resumes" : "nothing",
+    }
+  })
+  if (given.json) return yield* writeJson({ runs: rows })
+  const cells = rows.map(({ path, overrides, seed, does }) => [
+    ...(earlier === undefined ? [] : [does === "nothing" ? "is finished" : does]),
+    path,
+    [...overrides, `seed=${seed}`].join(" "),
+  ])
+  yield* writeOut(`${table([], cells)}${planned.length} ${planned.length === 1 ? "run" : "runs"}\n`)
 })
 
 /** Reports that some runs of a sweep failed. The reason of each failure is printed before. */

@@ -1,6 +1,6 @@
 import { dirname, extname, join, resolve } from "node:path"
 import { Effect, type FileSystem, Option, Path } from "effect"
-import { applyOverrides, isPlain, type Override, toCamelCase } from "../../config/Config.ts"
+import { applyOverrides, ConfigError, isPlain, type Override, type Plain, toCamelCase } from "../../config/Config.ts"
 import { exists } from "../../config/files.ts"
 import * as Layout from "../../run/Layout.ts"
 import type { RunResult } from "../../run/RunResult.ts"
@@ -10,7 +10,6 @@ import { logsDir } from "../../runtime/logsDir.ts"
 import type * as Runtime from "../../runtime/Runtime.ts"
 import type { Run, TrainError } from "../../train/Train.ts"
 import { type UsageError, usageError } from "../output/output.ts"
-import { type ProgramHint, withFragmentHint, withProgramHint } from "./codeHints.ts"
 import { loadModule } from "./loadModule.ts"
 import { guarded, notATraining, type UserCodeError } from "./userCode.ts"
 import { isYaml, notKeys, readLocatedYaml, readYaml } from "./yamlFile.ts"
@@ -65,7 +64,7 @@ const fromYaml = Effect.fnUntraced(function* (file: string, path: string, progra
     return yield* usageError(`${file}: this is an evaluation; run it with effect eval ${file}`)
   }
   const training = kind === "agents" ? ofAgents(config, { baseDir: dirname(path), lines }) : ofPolicy(config, lines)
-  return (yield* training).pipe(withProgramHint(programHint), withFragmentHint(config, file))
+  return withFragmentHint(withProgramHint(yield* training, programHint), config, file)
 })
 
 // Both modules are loaded only when a training needs them, so that help and the other commands start fast.
@@ -79,14 +78,44 @@ const ofPolicy = Effect.fnUntraced(function* (config: unknown, lines: ReadonlyMa
   return fromConfig(config, { lines }) satisfies Training
 })
 
+/** Rewords the config errors of a training. */
+const withHint = (training: Training, reword: (message: string, source: string) => string): Training =>
+  Effect.mapError(training, (error) =>
+    error instanceof ConfigError ? error.reworded((message) => reword(message, error.source)) : error,
+  )
+
+/** Says how the user can tell a subcommand which program defines an env or an algorithm. */
+interface ProgramHint {
+  readonly text: string
+  /**
+   * Tells whether the config was saved by a run. The names in it were valid when it ran, so a list of the built-in
+   * names is no help.
+   */
+  readonly ofRun: boolean
+}
+
+/** Adds the hint to the error of a config that names an env or an algorithm which isn't built in. */
+const withProgramHint = (training: Training, { text, ofRun }: ProgramHint): Training =>
+  withHint(training, (message) => {
+    if (!/unknown (env|algorithm) "|learns from demonstrations, which/.test(message)) return message
+    return `${ofRun ? message.replace(/; (?:expected one of|known:|did you mean) [^;]*/, "") : message}; ${text}`
+  })
+
+/** Tells the user of a config that lacks the keys which every training needs how to use a file with only some settings. */
+const withFragmentHint = (training: Training, config: Plain, file: string): Training => {
+  const needed = kindOf(config) === "agents" ? ["agent"] : ["env", "algorithm"]
+  if (needed.every((key) => key in config)) return training
+  const hint = `a file with only some settings goes with a program: effect run FILE.ts --config ${file}`
+  return withHint(training, (message) => (message.includes("missing key") ? `${message}; ${hint}` : message))
+}
+
 /** Agents that ask a language model train for a number of tasks, so `--total-steps` is an unknown key to them. */
 const withStepsHint = (training: Training): Training =>
-  Effect.catchTag(training, "ConfigError", (error) => {
-    const isUnknown = error.source === "--total-steps" && error.message.includes('unknown key "total_steps"')
-    const message =
-      "--total-steps only works with reinforcement learning; for language-model agents: --set runtime.max_envs_to_visit=N"
-    return Effect.fail(isUnknown ? error.reworded(() => message) : error)
-  })
+  withHint(training, (message, source) =>
+    source === "--total-steps" && message.includes('unknown key "total_steps"')
+      ? "--total-steps only works with reinforcement learning; for language-model agents: --set runtime.max_envs_to_visit=N"
+      : message,
+  )
 
 /**
  * Tells whether a value is an Effect. The type parameters of an Effect don't exist at run time, so an Effect that isn't

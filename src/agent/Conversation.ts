@@ -257,9 +257,9 @@ export const make = (options: ConversationOptions): Conversation => {
     answer: (results) =>
       Effect.suspend(() => {
         const expected = open.map(({ id }) => id)
-        const given = results.map(({ toolCallId }) => toolCallId)
-        if (expected.length === 0 || expected.toSorted().join("\n") !== given.toSorted().join("\n")) {
-          const those = given.join(", ")
+        const answered = results.map(({ toolCallId }) => toolCallId)
+        if (expected.length === 0 || expected.toSorted().join("\n") !== answered.toSorted().join("\n")) {
+          const those = answered.join(", ")
           return Effect.fail(
             wrong(`expected the results of the calls [${expected.join(", ")}], found those of [${those}]`),
           )

@@ -17,7 +17,7 @@ import { aggregateCurves } from "../statistics/statistics.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import { checkpointOf } from "./evaluate/evaluateRun.ts"
 import { ofKind, requireConfig, runFolder, trainings, warningSource } from "./findRun.ts"
-import { argument, type Given, lookupDir, number, runArgument, subcommand, text } from "./flags.ts"
+import { argument, type Input, lookupDir, number, runArgument, subcommand, text } from "./flags.ts"
 import { usageError, writeOut } from "./output/output.ts"
 import { loadTrainingOf } from "./userCode/loadTraining.ts"
 import { readYaml, yamlOverrides } from "./userCode/yamlFile.ts"
@@ -55,21 +55,21 @@ export const exporting = subcommand(
     },
   },
   flags,
-  Effect.fnUntraced(function* (given) {
-    const { to } = given
-    if (!isCurve(to) && given.runs.length > 1) {
-      return yield* usageError(`--to ${to}: expected one run, found ${given.runs.length}`)
+  Effect.fnUntraced(function* (input) {
+    const { to } = input
+    if (!isCurve(to) && input.runs.length > 1) {
+      return yield* usageError(`--to ${to}: expected one run, found ${input.runs.length}`)
     }
     const usable = isCurve(to) ? trainings : ofKind("a training with a policy", "training")
     const runs = yield* Effect.forEach(
-      given.runs,
+      input.runs,
       Effect.fnUntraced(function* (typed) {
         if (isCurve(to) && (yield* exists(typed))) return typed
-        return yield* runFolder(typed, { folders: [given.resultsDir], usable })
+        return yield* runFolder(typed, { folders: [input.resultsDir], usable })
       }),
     )
-    const contents = isCurve(to) ? yield* curveFile(runs, to) : yield* policyFile(given, runs[0], to)
-    const out = Option.getOrElse(given.out, () => `${nameFor(runs[0])}.${to}`)
+    const contents = isCurve(to) ? yield* curveFile(runs, to) : yield* policyFile(input, runs[0], to)
+    const out = Option.getOrElse(input.out, () => `${nameFor(runs[0])}.${to}`)
     yield* Effect.mapError((yield* FileSystem.FileSystem).writeFile(out, contents), (error) =>
       usageError(`--out ${out}: ${systemMessage(error)}`),
     )
@@ -91,15 +91,15 @@ const nameFor = (run: string): string => {
  * Makes the file of a policy by validating its checkpoint in memory: a validation writes the policy in every format, and
  * this returns one of these files.
  */
-const policyFile = Effect.fnUntraced(function* (given: Given<typeof flags>, folder: string, format: PolicyFormat) {
+const policyFile = Effect.fnUntraced(function* (input: Input<typeof flags>, folder: string, format: PolicyFormat) {
   const run = resolve(folder)
   const config = yield* requireConfig(run)
   if (kindOf(yield* readYaml(config)) !== "training") {
     const hint = `--to ${curveFormats.join(", ")} export its learning curve`
     return yield* usageError(`--to ${format}: ${run} is a run of a language-model agent, which has no policy; ${hint}`)
   }
-  const training = yield* loadTrainingOf(run, given.file)
-  const checkpoint = yield* checkpointOf(run, given.step)
+  const training = yield* loadTrainingOf(run, input.file)
+  const checkpoint = yield* checkpointOf(run, input.step)
   const forExport = {
     "validation.everySteps": 1,
     "validation.episodes": 1,

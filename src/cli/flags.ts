@@ -6,7 +6,7 @@ import { backendNames } from "../node.ts"
 import { derivedName } from "../run/identifier.ts"
 
 /** The values of a command's arguments and flags. */
-export type Given<Flags extends Command.Command.Config> = Command.Command.Config.Infer<Flags>
+export type Input<Flags extends Command.Command.Config> = Command.Command.Config.Infer<Flags>
 
 interface Help {
   readonly description: string
@@ -20,7 +20,7 @@ export const subcommand = <Name extends string, const Flags extends Command.Comm
   name: Name,
   { description, short, examples }: Help,
   flags: Flags,
-  handler: (given: Given<Flags>) => Effect.Effect<void, E, R>,
+  handler: (input: Input<Flags>) => Effect.Effect<void, E, R>,
 ) =>
   Command.make(name, flags, handler).pipe(
     Command.withDescription(description),
@@ -72,8 +72,8 @@ export const nameOf = ({ name, file }: { readonly name: Option.Option<string>; r
 
 /** Returns flags as words of a command line: those of a list once for each item, and none without a value. */
 export const flagWords = (flags: Readonly<Record<string, unknown>>): ReadonlyArray<string> =>
-  Object.entries(flags).flatMap(([name, given]) => {
-    const value = Option.isOption(given) ? Option.getOrUndefined(given) : given
+  Object.entries(flags).flatMap(([name, option]) => {
+    const value = Option.isOption(option) ? Option.getOrUndefined(option) : option
     if (value === undefined || value === false) return []
     if (value === true) return [`--${name}`]
     return (Array.isArray(value) ? value : [value]).flatMap((one) => [`--${name}`, String(one)])

@@ -50,11 +50,11 @@ const show = Flags.subcommand(
     },
   },
   { run: aRun("run"), resultsDir, json: json("Print one JSON object") },
-  Effect.fnUntraced(function* (given) {
-    const facts = factsOf(yield* runAt(given.run, given.resultsDir))
+  Effect.fnUntraced(function* (input) {
+    const facts = factsOf(yield* runAt(input.run, input.resultsDir))
     const about = yield* overview(facts, source)
     const { config, metrics } = about
-    yield* given.json
+    yield* input.json
       ? writeJson({ ...about, config: toCamelCase(config), metrics: toCamelCase(metrics) })
       : writeOut(overviewText(about, yield* facts.configText, coloredState))
   }),
@@ -71,11 +71,11 @@ const compare = Flags.subcommand(
     },
   },
   { left: aRun("run"), right: aRun("other-run"), resultsDir, json: json("Print one JSON object") },
-  Effect.fnUntraced(function* (given) {
-    const left = yield* configOf(yield* runAt(given.left, given.resultsDir))
-    const right = yield* configOf(yield* runAt(given.right, given.resultsDir))
+  Effect.fnUntraced(function* (input) {
+    const left = yield* configOf(yield* runAt(input.left, input.resultsDir))
+    const right = yield* configOf(yield* runAt(input.right, input.resultsDir))
     const differences = diff(left.config, right.config)
-    if (given.json) {
+    if (input.json) {
       return yield* writeJson({ left: left.path, right: right.path, differences: toCamelCase(differences) })
     }
     const rows = differences.map((one) => [
@@ -120,30 +120,30 @@ const findBest = Flags.subcommand(
     limit,
     json: json("Print one line of JSON per run"),
   },
-  Effect.fnUntraced(function* (given) {
-    const { runs, entries } = yield* select({ ...given, sort: Option.none(), limit: Option.none() })
+  Effect.fnUntraced(function* (input) {
+    const { runs, entries } = yield* select({ ...input, sort: Option.none(), limit: Option.none() })
     const valuesOf = (flag: string, key: string) =>
       usage(Query.valuesOf(runs, key, { entries, asked: `--${flag} ${key}` }))
-    const values = yield* valuesOf("by", given.by)
-    const groups = yield* Effect.forEach(given.group, (key) => valuesOf("group", key))
+    const values = yield* valuesOf("by", input.by)
+    const groups = yield* Effect.forEach(input.group, (key) => valuesOf("group", key))
     const candidates = runs.map((run, index) => ({
       run,
       value: values[index],
       group: groups.map((group) => group[index]),
     }))
-    const ranking = best(candidates, given.lowest)
+    const ranking = best(candidates, input.lowest)
     if (ranking.length === 0) {
-      return yield* new Query.RunsError({ message: `no run in ${given.dir} has a number for ${given.by}` })
+      return yield* new Query.RunsError({ message: `no run in ${input.dir} has a number for ${input.by}` })
     }
-    const most = yield* limitOf(given.limit)
+    const most = yield* limitOf(input.limit)
     const lines = yield* Query.eachRun(ranking.slice(0, most), (one) =>
       Effect.map(Query.runLine(one.run), (line) => ({ ...one, line })),
     )
-    if (given.json) {
+    if (input.json) {
       return yield* printJson(
         lines.map(({ line, value, group, runs, mean }) => ({
-          group: Object.fromEntries(given.group.map((key, index) => [key, group[index] ?? null])),
-          by: given.by,
+          group: Object.fromEntries(input.group.map((key, index) => [key, group[index] ?? null])),
+          by: input.by,
           value,
           runs,
           mean,
@@ -154,8 +154,8 @@ const findBest = Flags.subcommand(
     const column = columnOf(lines)
     yield* writeOut(
       shownTable([
-        ...given.group.map((heading, index) => column(heading, "name", ({ group }) => group[index])),
-        column(given.by, "figure", ({ value }) => value),
+        ...input.group.map((heading, index) => column(heading, "name", ({ group }) => group[index])),
+        column(input.by, "figure", ({ value }) => value),
         column("runs", "figure", ({ runs }) => runs),
         column("mean", "figure", ({ mean }) => mean),
         column("seed", "figure", ({ line }) => line.seed),
@@ -189,13 +189,13 @@ export const runs = Flags.subcommand(
     limit,
     json: json("Print one line of JSON per run"),
   },
-  Effect.fnUntraced(function* (given) {
-    const { runs, asked, entries } = yield* select(given)
+  Effect.fnUntraced(function* (input) {
+    const { runs, asked, entries } = yield* select(input)
     const keys = Query.extraKeys(asked, entries)
     const lines = yield* Query.eachRun(runs, (run) => Query.runLine(run, keys))
-    if (given.json) return yield* printJson(lines)
+    if (input.json) return yield* printJson(lines)
     if (lines.length > 0) return yield* writeOut(listing(lines, keys))
-    const none = entries.length === 0 ? `no runs in ${given.dir}` : `none of the ${entries.length} runs matches`
+    const none = entries.length === 0 ? `no runs in ${input.dir}` : `none of the ${entries.length} runs matches`
     yield* writeError(`${none}\n`)
   }),
 ).pipe(Command.withSubcommands([show, compare, findBest]))
@@ -207,29 +207,29 @@ const usage = <A>(effect: Effect.Effect<A, Query.RunsError>, prefix = "") =>
   Effect.mapError(effect, ({ message }) => usageError(`${prefix}${message}`))
 
 const select = Effect.fnUntraced(function* (
-  given: Flags.Given<typeof selection> & {
+  input: Flags.Input<typeof selection> & {
     readonly dir: string
     readonly sort: Option.Option<string>
     readonly limit: Option.Option<number>
   },
 ) {
-  if (given.finished && given.unfinished) {
+  if (input.finished && input.unfinished) {
     return yield* usageError("--finished and --unfinished exclude each other; use one of them")
   }
-  const sort = Option.isNone(given.sort) ? undefined : yield* usage(Query.parseSort(given.sort.value), "--sort ")
-  const most = yield* limitOf(given.limit)
+  const sort = Option.isNone(input.sort) ? undefined : yield* usage(Query.parseSort(input.sort.value), "--sort ")
+  const most = yield* limitOf(input.limit)
   const asked: Query.Query = {
-    where: yield* usage(Effect.forEach(given.where, Query.readFilter), "--where "),
-    ...(given.finished || given.unfinished ? { finished: given.finished } : {}),
+    where: yield* usage(Effect.forEach(input.where, Query.readFilter), "--where "),
+    ...(input.finished || input.unfinished ? { finished: input.finished } : {}),
     ...(sort === undefined ? {} : { sort }),
     ...(most === undefined ? {} : { limit: most }),
   }
-  if ((yield* statOf(given.dir))?.type !== "Directory") {
+  if ((yield* statOf(input.dir))?.type !== "Directory") {
     // The argument may be a mistyped subcommand.
-    const hint = /^[a-z]+$/.test(given.dir) ? "; the subcommands are show, diff and best" : ""
-    return yield* usageError(`${given.dir}: there is no such folder${hint}`)
+    const hint = /^[a-z]+$/.test(input.dir) ? "; the subcommands are show, diff and best" : ""
+    return yield* usageError(`${input.dir}: there is no such folder${hint}`)
   }
-  const entries = yield* findRuns(given.dir, source)
+  const entries = yield* findRuns(input.dir, source)
   return { asked, entries, runs: yield* usage(Query.query(entries, asked, factsOf)) }
 })
 

@@ -51,14 +51,14 @@ export const ui = subcommand(
     ),
     checkpoints: toggle("checkpoints", "With --export: copy the runs' checkpoints too, which are large"),
   },
-  Effect.fnUntraced(function* ({ host, port, checkpoints, ...given }) {
+  Effect.fnUntraced(function* ({ host, port, checkpoints, ...input }) {
     if (port < 0 || port > 65_535) {
       return yield* usageError(`--port: expected a number between 0 and 65535, found ${port}`)
     }
-    const directory = yield* folderOf(given.directory)
-    if (Option.isSome(given.export)) return yield* exportTo(given.export.value, directory, checkpoints)
+    const directory = yield* folderOf(input.directory)
+    if (Option.isSome(input.export)) return yield* exportTo(input.export.value, directory, checkpoints)
     if (checkpoints) return yield* usageError("--checkpoints only works with --export")
-    const wished = Option.getOrUndefined(given.token)
+    const wished = Option.getOrUndefined(input.token)
     if (wished !== undefined && !/^[\w-]{8,}$/.test(wished)) {
       return yield* usageError("--token: expected at least 8 letters, digits, - or _")
     }

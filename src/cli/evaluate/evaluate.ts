@@ -28,12 +28,12 @@ export const evaluate = subcommand(
     },
   },
   flags,
-  Effect.fnUntraced(function* (given) {
-    const { target, json, quiet } = given
-    const folders = [given.resultsDir]
-    if (Option.isSome(given.other)) {
-      yield* refuseFlags(given, [...flagsOfRuns, ...flagsOfFiles], "a run or a file")
-      const [left, right] = yield* Effect.forEach([target, given.other.value], (typed) =>
+  Effect.fnUntraced(function* (input) {
+    const { target, json, quiet } = input
+    const folders = [input.resultsDir]
+    if (Option.isSome(input.other)) {
+      yield* refuseFlags(input, [...flagsOfRuns, ...flagsOfFiles], "a run or a file")
+      const [left, right] = yield* Effect.forEach([target, input.other.value], (typed) =>
         Effect.flatMap(exists(typed), (isPath) =>
           isPath ? Effect.succeed(typed) : runFolder(typed, { folders, usable: evaluations, quiet }),
         ),
@@ -42,18 +42,18 @@ export const evaluate = subcommand(
     }
     if (isYaml(target)) {
       const unfitting = flagsOfRuns.filter((flag) => flag !== "set")
-      yield* refuseFlags(given, unfitting, "a run: effect eval RUN")
-      return yield* evaluateFile(given)
+      yield* refuseFlags(input, unfitting, "a run: effect eval RUN")
+      return yield* evaluateFile(input)
     }
     // A finished evaluation is only printed again, so these flags would have no effect on it.
-    const usable = flagsOfRuns.some((flag) => isGiven(given[flag]))
+    const usable = flagsOfRuns.some((flag) => isGiven(input[flag]))
       ? trainings
       : ofKind("a run with a config.yaml", "training", "agents", "evaluation")
     const run = yield* runFolder(target, { folders, usable, quiet })
     const config = yield* requireConfig(run)
-    yield* refuseFlags(given, flagsOfFiles, "a file: effect eval tasks.yaml")
-    if (kindOf(yield* readYaml(config)) !== "evaluation") return yield* evaluateRun(given, run)
-    yield* refuseFlags(given, flagsOfRuns, "the run of a training")
+    yield* refuseFlags(input, flagsOfFiles, "a file: effect eval tasks.yaml")
+    if (kindOf(yield* readYaml(config)) !== "evaluation") return yield* evaluateRun(input, run)
+    yield* refuseFlags(input, flagsOfRuns, "the run of a training")
     yield* showEvaluation(run, json)
   }),
 )

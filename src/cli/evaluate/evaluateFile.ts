@@ -21,20 +21,20 @@ import { notKeys, readLocatedYaml } from "../userCode/yamlFile.ts"
 import type { EvalFlags } from "./flags.ts"
 
 /** Runs the evaluation that a YAML file describes: `effect eval tasks.yaml`. */
-export const evaluateFile = Effect.fnUntraced(function* (given: EvalFlags) {
-  const { target: file, json, quiet } = given
+export const evaluateFile = Effect.fnUntraced(function* (input: EvalFlags) {
+  const { target: file, json, quiet } = input
   const { value: config, lines } = yield* readLocatedYaml(file)
   if (!isPlain(config)) return yield* notKeys(file, config)
   if (kindOf(config) === "agents") {
     const hint = `train it with effect run ${file}, then evaluate the run with effect eval RUN`
     return yield* usageError(`${file}: this is a training, not an evaluation (it has no dataset); ${hint}`)
   }
-  const name = nameOf({ ...given, file })
-  const resume = yield* runToResume(given, name)
-  if (resume !== undefined && !quiet && !json) yield* printRun(given.resume, resume)
+  const name = nameOf({ ...input, file })
+  const resume = yield* runToResume(input, name)
+  if (resume !== undefined && !quiet && !json) yield* printRun(input.resume, resume)
   const overrides = [
-    ...Option.toArray(given.name).map((value) => ({ path: "name", value, source: "--name" })),
-    ...(yield* Effect.forEach(given.set, parseSetting)),
+    ...Option.toArray(input.name).map((value) => ({ path: "name", value, source: "--name" })),
+    ...(yield* Effect.forEach(input.set, parseSetting)),
   ]
   const { EvaluationResult, fromConfig } = yield* Effect.promise(() => import("../../evaluate/Evaluations.ts"))
   const evaluation = fromConfig(config, {
@@ -46,9 +46,9 @@ export const evaluateFile = Effect.fnUntraced(function* (given: EvalFlags) {
     placeOf: (resultsDir) => Effect.map(logsDir(resultsDir), (placed) => ({ resultsDir: placed })),
   })
   const storeOptions = {
-    resultsDir: given.resultsDir,
+    resultsDir: input.resultsDir,
     // --results-dir wins over the results folder that the file names.
-    ownPlaces: given.resultsDir === defaultResultsDir,
+    ownPlaces: input.resultsDir === defaultResultsDir,
     ...(resume === undefined ? {} : { resume }),
   }
   const sinks = recorder(...(quiet ? [] : [terminalProgress]))
@@ -60,7 +60,7 @@ export const evaluateFile = Effect.fnUntraced(function* (given: EvalFlags) {
         if (json) return writeJson(result)
         return quiet ? Effect.void : Effect.flatMap(summary(result), writeOut)
       },
-      resumeCommand: (directory) => resumeCommand(given, directory),
+      resumeCommand: (directory) => resumeCommand(input, directory),
       directory: resume,
     },
   )
@@ -78,14 +78,14 @@ const resumeCommand = ({ target, set, name, resultsDir }: EvalFlags, directory: 
 }
 
 /** Returns the folder of the evaluation that `--resume` names; undefined without that flag. */
-const runToResume = Effect.fnUntraced(function* (given: EvalFlags, nameOfFile: string) {
-  if (Option.isNone(given.resume)) return undefined
-  const wanted = given.resume.value
+const runToResume = Effect.fnUntraced(function* (input: EvalFlags, nameOfFile: string) {
+  if (Option.isNone(input.resume)) return undefined
+  const wanted = input.resume.value
   if (yield* exists(join(wanted, Layout.config))) return wanted
-  const own = yield* ownPlace(given.target)
-  const folders = own.resultsDir === undefined ? [given.resultsDir] : [given.resultsDir, own.resultsDir]
+  const own = yield* ownPlace(input.target)
+  const folders = own.resultsDir === undefined ? [input.resultsDir] : [input.resultsDir, own.resultsDir]
   if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders, usable: evaluations })
-  const name = Option.isNone(given.name) && own.name !== undefined ? own.name : nameOfFile
+  const name = Option.isNone(input.name) && own.name !== undefined ? own.name : nameOfFile
   const entries = (yield* Effect.forEach(folders, (folder) => findRuns(folder, silentSource))).flat()
   const ofThisName = entries.filter((run) => run.name === undefined || isSameName(run.name, name))
   for (const { path } of newestFirst(ofThisName)) {

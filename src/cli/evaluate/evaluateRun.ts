@@ -19,46 +19,46 @@ import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
 import type { EvalFlags } from "./flags.ts"
 
 /** Plays validation episodes from a checkpoint of a run, and prints their returns. */
-export const evaluateRun = Effect.fnUntraced(function* (given: EvalFlags, run: string) {
+export const evaluateRun = Effect.fnUntraced(function* (input: EvalFlags, run: string) {
   const config = yield* requireConfig(run)
-  const training = yield* loadTrainingOf(run, given.file)
+  const training = yield* loadTrainingOf(run, input.file)
   const isAgent = kindOf(yield* readYaml(config)) === "agents"
-  if (isAgent && given.render) {
+  if (isAgent && input.render) {
     return yield* usageError(
       `--render only works with reinforcement learning; effect ui ${run} shows the episodes of this run`,
     )
   }
-  const checkpoint = yield* checkpointOf(run, given.step)
-  const episodes = Option.getOrUndefined(given.episodes)
+  const checkpoint = yield* checkpointOf(run, input.step)
+  const episodes = Option.getOrUndefined(input.episodes)
   const required: ReadonlyArray<Override> = isAgent
     ? episodesAt("validation_dataset.max_samples", episodes)
     : [
         // The training may have had no validation, and may have written no `steps/` folders.
         { path: "validation.everySteps", value: 1, source: "effect eval" },
-        { path: "render.everySteps", value: given.render ? 1 : 0, source: "effect eval" },
+        { path: "render.everySteps", value: input.render ? 1 : 0, source: "effect eval" },
         ...episodesAt("validation.episodes", episodes),
       ]
   const overrides = [
     ...(yield* yamlOverrides(config)),
     ...required,
-    ...(yield* Effect.forEach(given.set, parseSetting)),
+    ...(yield* Effect.forEach(input.set, parseSetting)),
   ]
-  const { result, outcome } = yield* validate(training, { checkpoint, writesStepFolder: given.render }).pipe(
+  const { result, outcome } = yield* validate(training, { checkpoint, writesStepFolder: input.render }).pipe(
     Effect.provideService(RunOptions, { overrides, source: config, name: "eval" }),
     Effect.provide(
       Layer.mergeAll(
-        backend(given.backend),
+        backend(input.backend),
         envPool,
         platform,
         Recorder.layerSilent,
-        runStore({ resultsDir: run, resume: run, readOnly: true, indexed: given.render }),
+        runStore({ resultsDir: run, resume: run, readOnly: true, indexed: input.render }),
       ),
     ),
   )
   if (outcome === undefined) return yield* usageError(`${run}: no episode was played`)
   if (outcome.episodes.length === 0) return yield* usageError(`${run}: all episodes failed`)
   const evaluation = evaluationOf(result, outcome)
-  yield* given.json ? writeJson(evaluation) : writeOut(summary(evaluation, isAgent))
+  yield* input.json ? writeJson(evaluation) : writeOut(summary(evaluation, isAgent))
 })
 
 const episodesAt = (path: string, value: number | undefined): ReadonlyArray<Override> =>

@@ -4,7 +4,7 @@ import { Argument } from "effect/cli"
 import {
   argument,
   backendFlag,
-  type Given,
+  type Input,
   number,
   resultsDirFlag,
   runArgument,
@@ -49,7 +49,7 @@ export const flags = {
   ),
 }
 
-export type EvalFlags = Given<typeof flags>
+export type EvalFlags = Input<typeof flags>
 
 /** The flags that change how a run's checkpoint is evaluated. */
 export const flagsOfRuns = ["file", "episodes", "step", "render", "set"] as const
@@ -63,10 +63,10 @@ export const isGiven = (value: EvalFlags[OptionalFlag]): boolean => {
 
 /** Refuses flags that would have no effect here. */
 export const refuseFlags = (
-  given: EvalFlags,
+  input: EvalFlags,
   flags: ReadonlyArray<OptionalFlag>,
   owner: string,
 ): Effect.Effect<void, UsageError> => {
-  const flag = flags.find((name) => isGiven(given[name]))
+  const flag = flags.find((name) => isGiven(input[name]))
   return flag === undefined ? Effect.void : Effect.fail(usageError(`--${flag} only works with ${owner}`))
 }

@@ -32,17 +32,17 @@ export const init = subcommand(
     ),
     force: toggle("force", "Overwrite an existing file"),
   },
-  Effect.fnUntraced(function* (given) {
+  Effect.fnUntraced(function* (input) {
     const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
-    const kind = yield* kindOf(given.file, given.kind)
+    const kind = yield* kindOf(input.file, input.kind)
     const { file: defaultFile, about, command, schema, text } = files[kind]
-    const file = Option.getOrElse(given.file, () => defaultFile)
+    const file = Option.getOrElse(input.file, () => defaultFile)
     const folder = paths.dirname(paths.resolve(file))
     const installedSchema = schema === null ? undefined : yield* schemaNear(folder, schema)
     const first = schema === null ? "" : `# yaml-language-server: $schema=${installedSchema ?? schema}\n`
     yield* Effect.mapError(makeFolder(folder), ({ message }) => usageError(`${file}: ${message}`))
     const contents = `${first}${text.replace("FILE_NAME", quoted([file]))}`
-    yield* fs.writeFileString(file, contents, { flag: given.force ? "w" : "wx" }).pipe(
+    yield* fs.writeFileString(file, contents, { flag: input.force ? "w" : "wx" }).pipe(
       Effect.catchIf(
         (error) => error.reason._tag === "AlreadyExists",
         () => Effect.fail(usageError(`${file}: this file exists already; --force overwrites it`)),

@@ -36,7 +36,7 @@ export const startProject = Effect.fnUntraced(function* (
   const has = (name: string) =>
     Effect.map(
       Effect.forEach(folders, (above) => fs.exists(paths.join(above, name))),
-      (found) => found.includes(true),
+      (there) => there.includes(true),
     )
   const isInstalled = folders.includes(options.checkout) || (yield* has("node_modules/effect-rl"))
   const { version, dependencies } = manifest

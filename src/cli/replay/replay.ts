@@ -14,7 +14,7 @@ import { requireConfig, runFolder, trainings } from "../findRun.ts"
 import {
   argument,
   backendFlag,
-  type Given,
+  type Input,
   lookupDir,
   number,
   runArgument,
@@ -40,7 +40,7 @@ const flags = {
   quiet: toggle("quiet", "Print no progress"),
   json: toggle("json", "Print the outcome as one line of JSON on stdout"),
 }
-type ReplayFlags = Given<typeof flags>
+type ReplayFlags = Input<typeof flags>
 
 /** `effect replay RUN`: checks that a run can be reproduced from its config and seed. */
 export const replay = subcommand(
@@ -59,29 +59,29 @@ export const replay = subcommand(
   Effect.fnUntraced(function* (typed) {
     const { resultsDir, quiet } = typed
     const run = yield* runFolder(typed.run, { folders: [resultsDir], usable: trainings, quiet })
-    const given = { ...typed, run }
+    const input = { ...typed, run }
     const config = yield* requireConfig(run)
     if (kindOf(yield* readYaml(config)) === "evaluation") {
       const how = `effect eval ${config} plays it again, and an equal result has the same digest`
       return yield* usageError(`${run}: this is an evaluation, not a training; ${how}`)
     }
     const before = yield* scoresIn(run)
-    const episode = Option.getOrUndefined(given.episode)
-    return yield* episode === undefined ? replayAll(given, before) : replayEpisode(given, before, episode)
+    const episode = Option.getOrUndefined(input.episode)
+    return yield* episode === undefined ? replayAll(input, before) : replayEpisode(input, before, episode)
   }),
 )
 
 /** Reports that the replayed run has other scores or another digest. */
 class ReplayDiffers extends Schema.TaggedError<ReplayDiffers>()("ReplayDiffers", { message: Schema.String }) {}
 
-const replayAll = Effect.fnUntraced(function* (given: ReplayFlags, before: Scores.ScoreFiles) {
-  const { run } = given
+const replayAll = Effect.fnUntraced(function* (input: ReplayFlags, before: Scores.ScoreFiles) {
+  const { run } = input
   const digestBefore = yield* digestIn(run)
   if (digestBefore === undefined && (before.size === 0 || (yield* exists(join(run, Layout.returns))))) {
     const missing = before.size === 0 ? "no scores" : "no digest in metrics.json"
     return yield* new ReplayDiffers({ message: `${run}: there is nothing to compare with: ${missing}` })
   }
-  const { scores: after, digest: digestAfter } = yield* replayed(given)
+  const { scores: after, digest: digestAfter } = yield* replayed(input)
   const difference = Scores.firstScoreDifference(before, after, digestBefore === undefined)
   const lines = [...before.values()].reduce((sum, text) => sum + text.split("\n").length - 1, 0)
   const outcome = {
@@ -92,22 +92,22 @@ const replayAll = Effect.fnUntraced(function* (given: ReplayFlags, before: Score
   }
   const digest =
     digestBefore === undefined ? "it was not finished, so there is no digest" : `digest ${digestBefore.slice(0, 16)}`
-  return yield* conclude(given, outcome, `${lines} scores; ${digest}`, () =>
+  return yield* conclude(input, outcome, `${lines} scores; ${digest}`, () =>
     explain(difference, digestBefore, digestAfter),
   )
 })
 
-const replayEpisode = Effect.fnUntraced(function* (given: ReplayFlags, before: Scores.ScoreFiles, episode: number) {
+const replayEpisode = Effect.fnUntraced(function* (input: ReplayFlags, before: Scores.ScoreFiles, episode: number) {
   const lines = Scores.linesOfEpisode(before, episode).length
   if (lines === 0) {
-    const message = `--episode ${episode}: ${given.run}/${Layout.trainScores} has no such episode`
+    const message = `--episode ${episode}: ${input.run}/${Layout.trainScores} has no such episode`
     return yield* usageError(message)
   }
-  const { scores: after } = yield* replayed(given, episode)
+  const { scores: after } = yield* replayed(input, episode)
   const difference = Scores.differenceInEpisode(before, after, episode)
   const outcome = { same: difference === undefined, episode, lines, difference: difference ?? null }
   const compared = `episode ${episode}, ${lines} ${lines === 1 ? "score" : "scores"}`
-  return yield* conclude(given, outcome, compared, () => explain(difference))
+  return yield* conclude(input, outcome, compared, () => explain(difference))
 })
 
 /** Prints the outcome, and fails with the reason if the replay differs. */
@@ -126,9 +126,9 @@ const conclude = Effect.fnUntraced(function* (
  * Trains again in memory, up to the end of an episode if one is named. Returns the scores, and for a whole run its
  * digest.
  */
-const replayed = Effect.fnUntraced(function* (given: ReplayFlags, episode?: number) {
-  const config = join(given.run, Layout.config)
-  const training = yield* loadTrainingOf(given.run, given.file)
+const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: number) {
+  const config = join(input.run, Layout.config)
+  const training = yield* loadTrainingOf(input.run, input.file)
   const store = RunStore.memory()
   const isOver = yield* Deferred.make<undefined>()
   const watch: Sink = () => {
@@ -152,10 +152,10 @@ const replayed = Effect.fnUntraced(function* (given: ReplayFlags, episode?: numb
         ),
       flush,
     }))
-  const recorder = Recorder.layer(scores, watch, ...(given.quiet ? [] : [progress]))
+  const recorder = Recorder.layer(scores, watch, ...(input.quiet ? [] : [progress]))
   const result = yield* training.pipe(
     Effect.provideService(RunOptions, { overrides: yield* yamlOverrides(config), source: config, name: "replay" }),
-    Effect.provide(Layer.mergeAll(backend(given.backend), envPool, platform, recorder, store.layer)),
+    Effect.provide(Layer.mergeAll(backend(input.backend), envPool, platform, recorder, store.layer)),
     Effect.raceFirst(Deferred.await(isOver)),
   )
   const files = [...store.files].flatMap(([path, bytes]) => {

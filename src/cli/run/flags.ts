@@ -1,5 +1,5 @@
 import { Argument } from "effect/cli"
-import { argument, backendFlag, type Given, number, resultsDirFlag, text, texts, toggle } from "../flags.ts"
+import { argument, backendFlag, type Input, number, resultsDirFlag, text, texts, toggle } from "../flags.ts"
 
 /** The arguments and flags of `effect run`. */
 export const flags = {
@@ -33,4 +33,4 @@ export const flags = {
   json: toggle("json", "Print the result as one line of JSON on stdout"),
 }
 
-export type RunFlags = Given<typeof flags>
+export type RunFlags = Input<typeof flags>

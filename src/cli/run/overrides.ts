@@ -14,22 +14,22 @@ import type { RunFlags } from "./flags.ts"
  * sweep sets go before `--set`, because setting a name drops all settings of the earlier env or algorithm.
  */
 export const overridesOf = Effect.fnUntraced(function* (
-  given: RunFlags,
+  input: RunFlags,
   resume: string | undefined,
   choices: ReadonlyArray<{ readonly path: string; readonly value: unknown }> = [],
 ) {
   const swept = choices.map(({ path, value }) => ({ path, value, source: "--population" }))
-  const files = [...(resume === undefined ? [] : [join(resume, Layout.config)]), ...Option.toArray(given.config)]
+  const files = [...(resume === undefined ? [] : [join(resume, Layout.config)]), ...Option.toArray(input.config)]
   const fromFiles = yield* Effect.forEach(files, yamlOverrides)
   const flag = (path: string, source: string, value: Option.Option<unknown>): ReadonlyArray<Override> =>
     Option.isNone(value) ? [] : [{ path, source, value: value.value }]
   return [
     ...fromFiles.flat(),
-    ...flag("seed", "--seed", given.seed),
-    ...flag("totalSteps", "--total-steps", given.totalSteps),
-    ...flag("name", "--name", given.name),
+    ...flag("seed", "--seed", input.seed),
+    ...flag("totalSteps", "--total-steps", input.totalSteps),
+    ...flag("name", "--name", input.name),
     ...swept.filter(isNaming),
-    ...(yield* Effect.forEach(given.set, parseSetting)),
+    ...(yield* Effect.forEach(input.set, parseSetting)),
     ...swept.filter((one) => !isNaming(one)),
   ]
 })

@@ -28,19 +28,19 @@ export const run = subcommand(
     },
   },
   flags,
-  Effect.fnUntraced(function* (given) {
-    const isSweep = given.population.length > 0 || Option.isSome(given.seeds)
-    if (given.population.length === 0 && given.more.length > 0) {
-      return yield* usageError(`unexpected argument "${given.more[0]}"; settings to sweep follow --population`)
+  Effect.fnUntraced(function* (input) {
+    const isSweep = input.population.length > 0 || Option.isSome(input.seeds)
+    if (input.population.length === 0 && input.more.length > 0) {
+      return yield* usageError(`unexpected argument "${input.more[0]}"; settings to sweep follow --population`)
     }
-    if (given.dryRun && !isSweep && Option.isSome(given.resume)) {
+    if (input.dryRun && !isSweep && Option.isSome(input.resume)) {
       return yield* usageError("--dry-run with --resume only works for sweeps (--seeds or --population)")
     }
-    if (given.backend !== "auto" && isYaml(given.file) && kindOf(yield* readYaml(given.file)) === "agents") {
+    if (input.backend !== "auto" && isYaml(input.file) && kindOf(yield* readYaml(input.file)) === "agents") {
       return yield* usageError(
-        `--backend ${given.backend} only works with reinforcement learning; this agent asks a language model`,
+        `--backend ${input.backend} only works with reinforcement learning; this agent asks a language model`,
       )
     }
-    return yield* isSweep || given.dryRun ? sweep(given) : trainOnce(given)
+    return yield* isSweep || input.dryRun ? sweep(input) : trainOnce(input)
   }),
 )

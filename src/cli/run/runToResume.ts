@@ -22,13 +22,13 @@ import { overridesOf } from "./overrides.ts"
  * Returns the folder of the run that `--resume` names; undefined without that flag. `latest` is the newest unfinished
  * run with the name of this file, or else the newest finished one, which can only be trained further with more steps.
  */
-export const runToResume = Effect.fnUntraced(function* (given: RunFlags) {
-  if (Option.isNone(given.resume)) return undefined
-  const wanted = given.resume.value
+export const runToResume = Effect.fnUntraced(function* (input: RunFlags) {
+  if (Option.isNone(input.resume)) return undefined
+  const wanted = input.resume.value
   if (yield* exists(join(wanted, Layout.config))) return wanted
-  const own = yield* ownPlace(given.file, yield* overridesOf(given, undefined))
-  const { name = nameOf(given) } = own
-  const folders = own.resultsDir === undefined ? [given.resultsDir] : [given.resultsDir, own.resultsDir]
+  const own = yield* ownPlace(input.file, yield* overridesOf(input, undefined))
+  const { name = nameOf(input) } = own
+  const folders = own.resultsDir === undefined ? [input.resultsDir] : [input.resultsDir, own.resultsDir]
   if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders, usable: trainings })
   const runs = newestFirst((yield* Effect.forEach(folders, runsIn)).flat())
   const ofThisName = runs.filter((run) => run.name !== undefined && isSameName(run.name, name))
@@ -88,18 +88,18 @@ const namesIn = (config: unknown): Plain => {
  * those of the file. A file with the run's name must have the same env and algorithm; a file with another name must
  * also have the same settings of env and algorithm. The user can skip this check by `--name` with the run's name.
  */
-export const refuseOtherFile = Effect.fnUntraced(function* (given: RunFlags, training: Training, run: string) {
+export const refuseOtherFile = Effect.fnUntraced(function* (input: RunFlags, training: Training, run: string) {
   const saved = yield* readYaml(join(run, Layout.config))
   const name = nameIn(saved)
-  if (name === undefined || Option.exists(given.name, (wanted) => isSameName(name, wanted))) return
+  if (name === undefined || Option.exists(input.name, (wanted) => isSameName(name, wanted))) return
   const { plannedOf } = yield* Effect.promise(() => import("../sweep/plan.ts"))
-  const overrides = yield* overridesOf(given, undefined)
+  const overrides = yield* overridesOf(input, undefined)
   // A file that isn't complete takes the missing settings from the run's config, so there is nothing to compare.
   const planned = yield* Effect.option(
-    plannedOf(training, { overrides, source: given.file, name: nameOf(given), population: {} }),
+    plannedOf(training, { overrides, source: input.file, name: nameOf(input), population: {} }),
   )
   if (Option.isNone(planned)) return
-  const isOfName = isSameName(name, nameOf(given)) || isSameName(name, planned.value.identity.name)
+  const isOfName = isSameName(name, nameOf(input)) || isSameName(name, planned.value.identity.name)
   // A sweep may have set env and algorithm by --population.
   if (isOfName && (yield* sweepCommandIn(run)) !== undefined) return
   const current = asSaved(toSnakeCase(planned.value.effective))
@@ -107,7 +107,7 @@ export const refuseOtherFile = Effect.fnUntraced(function* (given: RunFlags, tra
   const other = differences.find(({ key }) => definingSetting.test(key))
   if (other === undefined) return
   const message =
-    `--resume ${run}: this is a run of ${name}, but ${given.file} is another training: ${other.key} is ` +
+    `--resume ${run}: this is a run of ${name}, but ${input.file} is another training: ${other.key} is ` +
     `${display(other.left)} in the run and ${display(other.right)} in the file; give the run's own file, ` +
     `repeat the --set or --config that it was started with, or add --name ${name} if the file ${isOfName ? "is its own" : "was renamed"}`
   return yield* usageError(message)

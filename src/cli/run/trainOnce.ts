@@ -21,17 +21,17 @@ import { refuseOtherFile, runToResume } from "./runToResume.ts"
 import { stepSignalled } from "./stepSignal.ts"
 
 /** Runs one training in this process. */
-export const trainOnce = Effect.fnUntraced(function* (given: RunFlags) {
+export const trainOnce = Effect.fnUntraced(function* (input: RunFlags) {
   const isStepWanted = yield* stepSignalled
-  const name = nameOf(given)
-  const training = yield* loadTraining(given.file)
-  const resume = yield* runToResume(given)
+  const name = nameOf(input)
+  const training = yield* loadTraining(input.file)
+  const resume = yield* runToResume(input)
   const part = yield* PartOfSweep
   if (resume !== undefined && part === undefined) {
-    yield* refuseOtherFile(given, training, resume)
-    if (!given.quiet && !given.json) yield* printRun(given.resume, resume)
+    yield* refuseOtherFile(input, training, resume)
+    if (!input.quiet && !input.json) yield* printRun(input.resume, resume)
   }
-  const overrides = yield* overridesOf(given, resume)
+  const overrides = yield* overridesOf(input, resume)
   const digestBefore = resume === undefined ? undefined : yield* digestIn(resume)
 
   const fs = yield* FileSystem.FileSystem
@@ -40,19 +40,19 @@ export const trainOnce = Effect.fnUntraced(function* (given: RunFlags) {
   const time = dateOf(part?.time ?? "")
   const layers = (onOpen: (directory: string) => Effect.Effect<void>) =>
     Layer.mergeAll(
-      backend(given.backend),
+      backend(input.backend),
       envPool,
       platform,
       recorder(
-        ...(given.csv ? [csv] : []),
+        ...(input.csv ? [csv] : []),
         ...(otlp === undefined ? [] : [telemetry]),
-        ...(given.quiet ? [] : [terminalProgress]),
+        ...(input.quiet ? [] : [terminalProgress]),
         ...(part === undefined ? [] : [sweepProgress]),
       ),
       runStore({
-        resultsDir: given.resultsDir,
+        resultsDir: input.resultsDir,
         // --results-dir wins over the results folder that the file names.
-        ownPlaces: part === undefined && given.resultsDir === defaultResultsDir,
+        ownPlaces: part === undefined && input.resultsDir === defaultResultsDir,
         ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
         onOpen: Effect.fnUntraced(function* (directory) {
           yield* onOpen(directory)
@@ -62,21 +62,21 @@ export const trainOnce = Effect.fnUntraced(function* (given: RunFlags) {
         ...(resume === undefined ? {} : { resume }),
       }),
     )
-  const options = { overrides, source: given.file, name, population: part?.population ?? {}, isStepWanted }
+  const options = { overrides, source: input.file, name, population: part?.population ?? {}, isStepWanted }
   const run = Effect.provideService(training, RunOptions, options)
   yield* runToEnd(
     (onOpen) => Effect.provide(run, otlp === undefined ? layers(onOpen) : Layer.merge(layers(onOpen), otlpLayer(otlp))),
     {
       read: (directory) => Effect.map(readFinished(directory), ({ result }) => result),
       finished: Effect.fnUntraced(function* (result) {
-        if (given.json) return yield* writeJson(result)
-        if (given.quiet) return
+        if (input.json) return yield* writeJson(result)
+        if (input.quiet) return
         if (resume !== undefined && result.digest === digestBefore) {
           yield* writeOut(`this run is finished, and nothing has changed; ${yield* howToTrainFurther(resume)}\n`)
         }
         yield* writeOut(summary(result))
       }),
-      resumeCommand: (directory, remedy) => resumeCommand(given, directory, remedy),
+      resumeCommand: (directory, remedy) => resumeCommand(input, directory, remedy),
     },
   )
 })
@@ -92,10 +92,10 @@ const otlpLayer = (baseUrl: string) =>
   Layer.unwrap(Effect.promise(() => import("./otlp.ts").then(({ layer }) => layer(baseUrl))))
 
 /** Returns the command that resumes a run. It names the backend, because another backend may not compute the same bits. */
-const resumeCommand = (given: RunFlags, directory: string, remedy?: string): string => {
-  const { file, name, config, backend, resultsDir } = given
+const resumeCommand = (input: RunFlags, directory: string, remedy?: string): string => {
+  const { file, name, config, backend, resultsDir } = input
   // Without these settings, `refuseOtherFile` would refuse the file as that of another training.
-  const naming = given.set.filter((setting) => /^(env|algorithm)(\.name)?=/.test(setting))
+  const naming = input.set.filter((setting) => /^(env|algorithm)(\.name)?=/.test(setting))
   const words = flagWords({
     resume: directory,
     name,

@@ -5,19 +5,19 @@ import type { PlannedRun } from "./plan.ts"
 
 /** Returns the arguments of `effect run` for one run of a sweep. */
 export const argumentsOf = (
-  given: RunFlags,
+  input: RunFlags,
   run: PlannedRun,
   resultsDir: string,
   resume: string | undefined,
 ): ReadonlyArray<string> => {
-  const { config, backend, name, csv } = given
+  const { config, backend, name, csv } = input
   return [
-    given.file,
+    input.file,
     ...flagWords({
       config,
-      set: settings(run, given),
+      set: settings(run, input),
       // Without the total, a resumed run would keep the total of its saved config.
-      "total-steps": resume === undefined ? given.totalSteps : run.effective.totalSteps,
+      "total-steps": resume === undefined ? input.totalSteps : run.effective.totalSteps,
       backend,
       "results-dir": resultsDir,
       name,
@@ -38,20 +38,20 @@ const settings = ({ choices }: PlannedRun, { set }: RunFlags): ReadonlyArray<str
 export const settingOf = ({ path, text }: { readonly path: string; readonly text: string }): string => `${path}=${text}`
 
 /** Returns the command that resumes a sweep in its folder. */
-export const resumeCommand = (given: RunFlags, place: string): string => {
-  const { seeds, seed, jobs, config, set, totalSteps, name, csv } = given
+export const resumeCommand = (input: RunFlags, place: string): string => {
+  const { seeds, seed, jobs, config, set, totalSteps, name, csv } = input
   const words = flagWords({
-    population: [...given.population, ...given.more],
+    population: [...input.population, ...input.more],
     seeds,
     seed,
     jobs,
     config,
     set,
     "total-steps": totalSteps,
-    backend: given.backend === "auto" ? undefined : given.backend,
+    backend: input.backend === "auto" ? undefined : input.backend,
     name,
     csv,
     resume: place,
   })
-  return `npx effect run ${quoted([given.file, ...words])}`
+  return `npx effect run ${quoted([input.file, ...words])}`
 }

@@ -30,21 +30,21 @@ export interface PlannedRun {
 }
 
 /** Plans all runs that the flags describe, grouped by configuration; fails with the first error in any of them. */
-export const planSweep = Effect.fnUntraced(function* (given: RunFlags) {
-  const variables = yield* parsePopulation([...given.population, ...given.more])
-  const conflict = variables.find(({ path }) => settingFlags(given).includes(inCamelCase(path)))
+export const planSweep = Effect.fnUntraced(function* (input: RunFlags) {
+  const variables = yield* parsePopulation([...input.population, ...input.more])
+  const conflict = variables.find(({ path }) => settingFlags(input).includes(inCamelCase(path)))
   if (conflict !== undefined) {
     return yield* usageError(`--population ${conflict.path}: another flag sets this key as well; use only one of them`)
   }
-  const seeds = Option.isSome(given.seeds) ? yield* parseSeeds(given.seeds.value) : undefined
-  const training = yield* loadTraining(given.file)
+  const seeds = Option.isSome(input.seeds) ? yield* parseSeeds(input.seeds.value) : undefined
+  const training = yield* loadTraining(input.file)
   const names = shortNames(variables)
   const runs: Array<PlannedRun> = []
   for (const [configuration, choices] of choicesOf(variables).entries()) {
     const population = populationOf(variables, choices)
-    const seed = seeds === undefined ? given.seed : Option.some(seeds[0])
-    const overrides = yield* overridesOf({ ...given, seed }, undefined, choices)
-    const options = { overrides, source: given.file, name: nameOf(given), population }
+    const seed = seeds === undefined ? input.seed : Option.some(seeds[0])
+    const overrides = yield* overridesOf({ ...input, seed }, undefined, choices)
+    const options = { overrides, source: input.file, name: nameOf(input), population }
     const { identity, effective } = yield* plannedOf(training, options)
     if (Option.isSome(seed) && identity.seed !== seed.value) {
       return yield* usageError(`--seeds and another setting of the seed (${identity.seed}) exclude each other`)

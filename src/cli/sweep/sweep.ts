@@ -25,26 +25,26 @@ import { type PlannedRun, planSweep } from "./plan.ts"
  * Runs many trainings of one file: every combination of the swept settings with every seed, each in a process of its own,
  * all in one folder. A run that fails doesn't stop the others, and is reported at the end.
  */
-export const sweep = Effect.fnUntraced(function* (given: RunFlags) {
-  if (Option.isSome(given.seeds) && Option.isSome(given.seed)) {
+export const sweep = Effect.fnUntraced(function* (input: RunFlags) {
+  if (Option.isSome(input.seeds) && Option.isSome(input.seed)) {
     return yield* usageError("--seeds and --seed exclude each other; use one of them")
   }
-  if (Option.isSome(given.jobs) && given.jobs.value < 1) {
-    return yield* usageError(`--jobs ${given.jobs.value}: expected at least 1`)
+  if (Option.isSome(input.jobs) && input.jobs.value < 1) {
+    return yield* usageError(`--jobs ${input.jobs.value}: expected at least 1`)
   }
-  const runs = yield* planSweep(given)
+  const runs = yield* planSweep(input)
   const commit = yield* gitCommit
-  const earlier = Option.isSome(given.resume)
-    ? yield* withSameSettings(yield* earlierFolder(given.resume.value, given.resultsDir, runs), runs)
+  const earlier = Option.isSome(input.resume)
+    ? yield* withSameSettings(yield* earlierFolder(input.resume.value, input.resultsDir, runs), runs)
     : undefined
-  if (given.dryRun) return yield* dryRun(given, runs, commit, earlier)
-  const folder = earlier ?? (yield* newFolder(given.resultsDir, runs))
-  yield* Effect.scoped(inFolder(given, runs, folder, commit))
+  if (input.dryRun) return yield* dryRun(input, runs, commit, earlier)
+  const folder = earlier ?? (yield* newFolder(input.resultsDir, runs))
+  yield* Effect.scoped(inFolder(input, runs, folder, commit))
 })
 
 /** Prints the folder and the settings of each run. The path of a new sweep contains `{TIME}` instead of a time. */
 const dryRun = Effect.fnUntraced(function* (
-  given: RunFlags,
+  input: RunFlags,
   planned: ReadonlyArray<PlannedRun>,
   commit: string,
   earlier: SweepFolder | undefined,
@@ -53,13 +53,13 @@ const dryRun = Effect.fnUntraced(function* (
     const run = earlier?.runs[index]
     const path = toPath({ ...identity, commit, time: earlier?.time ?? "{TIME}" })
     return {
-      path: run?.directory ?? join(earlier?.resultsDir ?? given.resultsDir, path),
+      path: run?.directory ?? join(earlier?.resultsDir ?? input.resultsDir, path),
       ...identity,
       overrides: choices.map(settingOf),
       does: run === undefined || run.state === "empty" ? "starts" : run.state === "unfinished" ? "resumes" : "nothing",
     }
   })
-  if (given.json) return yield* writeJson({ runs: rows })
+  if (input.json) return yield* writeJson({ runs: rows })
   const cells = rows.map(({ path, overrides, seed, does }) => [
     ...(earlier === undefined ? [] : [does === "nothing" ? "is finished" : does]),
     path,
@@ -72,21 +72,21 @@ const dryRun = Effect.fnUntraced(function* (
 class RunsFailed extends Schema.TaggedError<RunsFailed>()("RunsFailed", { message: Schema.String }) {}
 
 const inFolder = Effect.fnUntraced(function* (
-  given: RunFlags,
+  input: RunFlags,
   runs: ReadonlyArray<PlannedRun>,
   folder: SweepFolder,
   commit: string,
 ) {
   const { resultsDir, time } = folder
   const place = join(resultsDir, time)
-  const command = resumeCommand(given, place)
+  const command = resumeCommand(input, place)
   const fs = yield* FileSystem.FileSystem
   // Two sweeps in one folder would start the same runs twice.
   yield* holdLock(fs, join(place, Layout.sweepLock), owner)
   const { stderr } = yield* Output
   const board = makeBoard({
     labels: runs.map(({ label }) => label),
-    write: (text) => void (given.quiet || stderr(text)),
+    write: (text) => void (input.quiet || stderr(text)),
     isTerminal: process.stderr.isTTY === true,
     paint: (state) => coloredState(state, process.stderr),
     columns: process.stderr.columns ?? 100,
@@ -104,7 +104,7 @@ const inFolder = Effect.fnUntraced(function* (
     }
     const resume = started?.state === "unfinished" ? started.directory : undefined
     return yield* trainInChild({
-      args: argumentsOf(given, run, resultsDir, resume),
+      args: argumentsOf(input, run, resultsDir, resume),
       part: { time, commit, population: run.population, command },
       onProgress: (progress) => board.update(index, { _tag: "Running", ...progress }),
     })
@@ -131,7 +131,7 @@ const inFolder = Effect.fnUntraced(function* (
     })
   }
 
-  const concurrency = Option.getOrElse(given.jobs, () => Math.max(1, availableParallelism()))
+  const concurrency = Option.getOrElse(input.jobs, () => Math.max(1, availableParallelism()))
   const ended = yield* Effect.forEach(runs, runOne, { concurrency }).pipe(
     Effect.ensuring(board.close),
     Effect.onExit((exit) =>
@@ -140,12 +140,12 @@ const inFolder = Effect.fnUntraced(function* (
         : Effect.void,
     ),
   )
-  yield* conclude(given, runs, ended)
+  yield* conclude(input, runs, ended)
 })
 
 /** Writes the metrics of each configuration next to its seeds, prints all of them, and fails if any run has failed. */
 const conclude = Effect.fnUntraced(function* (
-  given: RunFlags,
+  input: RunFlags,
   runs: ReadonlyArray<PlannedRun>,
   ended: ReadonlyArray<Ended>,
 ) {
@@ -159,13 +159,13 @@ const conclude = Effect.fnUntraced(function* (
     for (const [first] of Map.groupBy(finished, dirname).values()) yield* writeSeedsSummary(first, metrics)
   }
 
-  if (given.json) {
+  if (input.json) {
     const all = summaries.map(({ choices, metrics }) => ({
       population: Object.fromEntries(choices.map(({ path, value }) => [path, value])),
       ...metrics,
     }))
     yield* writeJson(isSweep ? { configurations: all } : summaries[0].metrics)
-  } else if (!given.quiet) {
+  } else if (!input.quiet) {
     const rows = summaries.map(({ choices, metrics }) => ({ values: choices.map(({ shown }) => shown), metrics }))
     const variables = runs[0].choices.map(({ path }) => path)
     yield* writeOut(isSweep ? tableOf(variables, rows) : `${lineOf(summaries[0].metrics)}\n`)

@@ -55,8 +55,8 @@ export const baseUrlOf = (model: string, address: string): Effect.Effect<URL, Lm
   const url = URL.parse(address)
   const wrong = (expected: string): Effect.Effect<never, LmError> => {
     // The message must not repeat a user name, a password, or a key in the query.
-    const found = JSON.stringify(withoutUser(address).replace(/\?.*/s, ""))
-    return Effect.fail(lmError(model, "rejected", `base_url: expected an address ${expected}, found ${found}`))
+    const shown = JSON.stringify(withoutUser(address).replace(/\?.*/s, ""))
+    return Effect.fail(lmError(model, "rejected", `base_url: expected an address ${expected}, found ${shown}`))
   }
   if (url === null || !/^https?:$/.test(url.protocol)) return wrong("that begins with http:// or https://")
   if (url.username !== "" || url.password !== "") return wrong("without user name and password (a key is an api_key)")

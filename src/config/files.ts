@@ -142,10 +142,6 @@ export const readText = decodedBy((bytes) => textOf(bytes))
 /** Reads a text file that a run writes, of at most `most` bytes; see `textOfRunFile`. */
 export const readRunText = decodedBy((bytes) => textOfRunFile(bytes))
 
-/** Reads text as `readText` does, for code that has the file system as a value. */
-export const readTextFrom = (fs: FileSystem.FileSystem, path: string, most: number): Effect.Effect<string, FileError> =>
-  Effect.provideService(readText(path, most), FileSystem.FileSystem, fs)
-
 type Decoded = { readonly text: string } | { readonly problem: string }
 
 /** Decodes bytes as text without a byte order mark, or names the format that they have instead. */

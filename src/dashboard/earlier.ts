@@ -1,6 +1,6 @@
 /** Removes the checkpoints that an earlier export copied into the same folder, when the new one leaves them out. */
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
-import { mostBytes, readTextFrom } from "../config/files.ts"
+import { mostBytes, readText } from "../config/files.ts"
 import { fields, finite, parsed } from "./json.ts"
 
 /** The number of files that were removed, and of those that were kept because they have changed. */
@@ -20,7 +20,7 @@ export const removeEarlier = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Removed, PlatformError.PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const list = readTextFrom(fs, paths.join(out, "data/run", run, "run.json"), mostBytes.text)
+  const list = readText(paths.join(out, "data/run", run, "run.json"), mostBytes.text)
   const earlier = fields(parsed(yield* Effect.orElseSucceed(list, () => undefined))).files
   const folder = paths.join(yield* fs.realPath(out), "files", run)
   let removed = 0

@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os"
 import { basename, dirname, join } from "node:path"
-import { Cause, Effect, Exit, FileSystem, Option, Path, Schema } from "effect"
+import { Cause, Effect, Exit, FileSystem, Option, Schema } from "effect"
 import { toSnakeCase } from "../../config/Config.ts"
 import { messageOf, prettyJson } from "../../config/text.ts"
 import { gitCommit } from "../../node.ts"
@@ -82,7 +82,7 @@ const inFolder = Effect.fnUntraced(function* (
   const command = resumeCommand(input, place)
   const fs = yield* FileSystem.FileSystem
   // Two sweeps in one folder would start the same runs twice.
-  yield* holdLock(fs, join(place, Layout.sweepLock), owner)
+  yield* holdLock(join(place, Layout.sweepLock), owner)
   const { stderr } = yield* Output
   const board = makeBoard({
     labels: runs.map(({ label }) => label),
@@ -185,5 +185,5 @@ const writeSeedsSummary = Effect.fnUntraced(function* (run: string, metrics: Met
   const file = `${basename(run)}/${Layout.seedsSummary}`
   yield* folder.write(file, prettyJson(toSnakeCase(metrics)))
   yield* folder.link(Layout.metrics, file)
-  yield* Effect.ignore(indexRun(yield* FileSystem.FileSystem, yield* Path.Path, run))
+  yield* Effect.ignore(indexRun(run))
 })

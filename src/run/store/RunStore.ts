@@ -120,12 +120,16 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
     const { resume, owner, onOpen, readOnly = false } = options
     const directory = yield* resume === undefined ? claim(identity, options) : existing(resume)
     // Update the index even if the run fails. A failure to update it does not fail the run.
-    if (options.indexed === true) yield* Effect.addFinalizer(() => Effect.ignore(indexRun(fs, path, directory, owner)))
+    if (options.indexed === true)
+      yield* Effect.addFinalizer(() => Effect.ignore(Effect.provideContext(indexRun(directory, owner), context)))
     if (readOnly) {
       const tree = yield* Effect.provideContext(onDisk(directory), context)
       return makeRunFiles({ ...tree, repair: () => Effect.void }, identity, true)
     }
-    if (owner !== undefined) yield* holdLock(fs, path.join(directory, Layout.lock), owner)
+    if (owner !== undefined) {
+      // Only the file system is provided: the lock belongs to the scope of the run.
+      yield* Effect.provideService(holdLock(path.join(directory, Layout.lock), owner), FileSystem.FileSystem, fs)
+    }
     const tree = yield* Effect.provideContext(onDisk(directory), context)
     if (resume !== undefined) yield* tree.repair("")
     if (onOpen !== undefined) yield* onOpen(directory)

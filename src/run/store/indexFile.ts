@@ -1,8 +1,8 @@
-import { Effect, type FileSystem, type Path } from "effect"
-import { mostBytes, readTextFrom } from "../../config/files.ts"
+import { Effect, FileSystem, Path } from "effect"
+import { mostBytes, namesIn, readText, statOf } from "../../config/files.ts"
 import { fromPath } from "../identifier.ts"
 import type { Owner } from "./lock.ts"
-import { type RunStoreError, runStoreError } from "./RunStoreError.ts"
+import { runStoreError } from "./RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 
 /**
@@ -16,29 +16,26 @@ import * as Layout from "../Layout.ts"
  * The folder of the run that ends is listed anew, and so are folders of unfinished runs. Of finished runs only the existence
  * is checked.
  */
-export const indexRun = Effect.fnUntraced(function* (
-  fs: FileSystem.FileSystem,
-  path: Path.Path,
-  directory: string,
-  owner?: Owner,
-): Effect.fn.Return<void, RunStoreError> {
+export const indexRun = Effect.fnUntraced(function* (directory: string, owner?: Owner) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
   const parts = path.resolve(directory).split(path.sep)
   const run = parts.slice(-depth).join("/")
   // Only runs in RLtools' layout are indexed.
   if (fromPath(run) === undefined) return
   const folder = parts.slice(0, -depth).join(path.sep)
   const target = path.join(folder, Layout.resultsIndex)
-  const own = yield* filesBelow(fs, path, folder, run)
+  const own = yield* filesBelow(folder, run)
   const replace = Effect.gen(function* () {
-    const before = yield* readTextFrom(fs, target, mostBytes.text).pipe(Effect.orElseSucceed(() => ""))
-    const files = yield* filesBelow(fs, path, folder, "", runsOf(before).set(run, own))
+    const before = yield* Effect.orElseSucceed(readText(target, mostBytes.text), () => "")
+    const files = yield* filesBelow(folder, "", runsOf(before).set(run, own))
     const draft = `${target}.tmp`
     const lines = files.map((file) => `./${file}\n`).sort()
     yield* fs.writeFileString(draft, lines.join(""))
     yield* fs.rename(draft, target)
   })
-  yield* withTurn(fs, path.join(folder, Layout.resultsIndexLock), owner, replace).pipe(
-    Effect.mapError((error) => runStoreError("write", target, error)),
+  yield* Effect.mapError(withTurn(path.join(folder, Layout.resultsIndexLock), owner, replace), (error) =>
+    runStoreError("write", target, error),
   )
 })
 
@@ -60,18 +57,16 @@ const runsOf = (index: string): Map<string, ReadonlyArray<string>> => {
  * Runs an effect while this process holds the lock of the index, so that two processes don't overwrite each other's lines. An
  * index of thousands of runs takes time, so this waits while the holder lives; for a second if the holder is unknown.
  */
-const withTurn = <A, E>(
-  fs: FileSystem.FileSystem,
+const withTurn = Effect.fnUntraced(function* <A, E, R>(
   lock: string,
   owner: Owner | undefined,
-  body: Effect.Effect<A, E>,
-): Effect.Effect<A, E> => {
+  body: Effect.Effect<A, E, R>,
+) {
+  const fs = yield* FileSystem.FileSystem
   const name = owner?.name ?? ""
   const claim = fs.writeFileString(lock, name, { flag: "wx" })
-  const isHeld = readTextFrom(fs, lock, mostBytes.config).pipe(
-    Effect.flatMap((holder) =>
-      owner === undefined || holder === "" ? Effect.succeed(undefined) : owner.isAlive(holder),
-    ),
+  const isHeld = readText(lock, mostBytes.config).pipe(
+    Effect.flatMap((holder) => (owner === undefined || holder === "" ? Effect.undefined : owner.isAlive(holder))),
     Effect.orElseSucceed(() => undefined),
   )
   let tried = 0
@@ -86,28 +81,26 @@ const withTurn = <A, E>(
     }),
     Effect.catch(() => Effect.ignore(fs.writeFileString(lock, name))),
   )
-  return Effect.acquireUseRelease(
+  return yield* Effect.acquireUseRelease(
     wait,
     () => body,
     () => Effect.ignore(fs.remove(lock, { force: true })),
   )
-}
+})
 
 /** Lists the files below `folder/below`. For folders in `known`, the list there is used instead of reading them. */
 const filesBelow = Effect.fnUntraced(function* (
-  fs: FileSystem.FileSystem,
-  path: Path.Path,
   folder: string,
   below: string,
   known: ReadonlyMap<string, ReadonlyArray<string>> = new Map(),
-): Effect.fn.Return<ReadonlyArray<string>> {
+): Effect.fn.Return<ReadonlyArray<string>, never, FileSystem.FileSystem> {
   const files: Array<string> = []
-  for (const name of yield* namesIn(fs, path.join(folder, below))) {
+  for (const name of yield* namesIn(`${folder}/${below}`)) {
     if (isLeftOut(name)) continue
     const at = below === "" ? name : `${below}/${name}`
     const earlier = known.get(at)
-    const kind = earlier === undefined ? yield* kindOf(fs, path.join(folder, at)) : "Known"
-    if (kind === "Directory") for (const file of yield* filesBelow(fs, path, folder, at, known)) files.push(file)
+    const kind = earlier === undefined ? yield* kindOf(`${folder}/${at}`) : "Known"
+    if (kind === "Directory") for (const file of yield* filesBelow(folder, at, known)) files.push(file)
     else if (kind === "File") files.push(at)
     else for (const file of earlier ?? []) files.push(file)
   }
@@ -126,14 +119,8 @@ const unlisted: ReadonlySet<string> = new Set([
 /** Matches the names that the index leaves out: itself, git's files, locks and temporary files. */
 const isLeftOut = (name: string): boolean => unlisted.has(name) || /^(?:\.git.*|\..+\.(?:tmp|old))$/.test(name)
 
-/** Lists the names in a folder. If another process has just removed the folder, the list is empty. */
-const namesIn = (fs: FileSystem.FileSystem, folder: string): Effect.Effect<ReadonlyArray<string>> =>
-  fs.readDirectory(folder).pipe(Effect.orElseSucceed((): ReadonlyArray<string> => []))
-
 /** Returns the type of a file; undefined for a link, because its target is listed under its own path. */
-const kindOf = (fs: FileSystem.FileSystem, file: string): Effect.Effect<string | undefined> =>
-  fs.readLink(file).pipe(
-    Effect.as(undefined),
-    Effect.catch(() => Effect.map(fs.stat(file), ({ type }): string | undefined => type)),
-    Effect.orElseSucceed(() => undefined),
-  )
+const kindOf = Effect.fnUntraced(function* (file: string) {
+  const isLink = yield* Effect.isSuccess((yield* FileSystem.FileSystem).readLink(file))
+  return isLink ? undefined : (yield* statOf(file))?.type
+})

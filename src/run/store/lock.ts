@@ -1,6 +1,5 @@
-import { Effect } from "effect"
-import type { FileSystem } from "effect"
-import { mostBytes, readTextFrom } from "../../config/files.ts"
+import { Effect, FileSystem } from "effect"
+import { mostBytes, readText } from "../../config/files.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 
 /** The process that writes a run, and how to tell whether another process is alive. */
@@ -12,9 +11,10 @@ export interface Owner {
 }
 
 /** Holds a run's lock until the scope closes, so that two processes never write one run at once. */
-export const holdLock = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, file: string, owner: Owner) {
+export const holdLock = Effect.fnUntraced(function* (file: string, owner: Owner) {
+  const fs = yield* FileSystem.FileSystem
   const claim = fs.writeFileString(file, owner.name, { flag: "wx" })
-  const readOwner = readTextFrom(fs, file, mostBytes.config)
+  const readOwner = readText(file, mostBytes.config)
   const takeOver = Effect.gen(function* () {
     const name = yield* readOwner
     // A lock file without a name was left by a process that was killed before it wrote its name.

@@ -55,7 +55,7 @@ describe("an agent with tools", () => {
         turn.calls.map(({ parsed }) => parsed),
         [null, { _tag: "Parsed", action: "7", reward: 0 }],
       )
-      // What is for the env must be read.
+      // An answer for the env must be parsed.
       const error = yield* Effect.flip(agent.act(look("And?")))
       assert.include(error.message, "the parser threw: ")
     }),
@@ -74,7 +74,7 @@ describe("an agent with tools", () => {
             target: "internal",
             loopIndex: 0,
             toolResults: [result("1", "add", "3"), result("2", "add", "7")],
-            // As the original: what the parser makes of it is kept, and means nothing.
+            // The original also keeps the parser's result here, which has no effect.
             parsed: { _tag: "Parsed", action: "", reward: 0 },
           },
           { target: "env", loopIndex: 1, toolResults: [], parsed: { _tag: "Parsed", action: "7", reward: 0 } },
@@ -87,7 +87,7 @@ describe("an agent with tools", () => {
         { role: "tool", toolCallId: "2", toolName: "add", content: "7" },
       ])
       assert.deepStrictEqual(script.requests[0].tools, [add.spec])
-      // As needed to make the prompt's tokens again.
+      // The recorded tools are needed to make the prompt's tokens again.
       for (const { tools } of turn.calls) assert.deepStrictEqual(tools, [add.spec])
     }),
   )

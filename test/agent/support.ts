@@ -76,7 +76,7 @@ export const told = (score: number, message = score >= 1 ? "Correct." : "Wrong."
 
 export const look = (text: string) => ({ _tag: "Observation", text }) as const
 
-/** What the last message of a request says. */
+/** Gives the content of the last message of a request. */
 export const lastOf = (request: LmRequest | undefined): string => request?.messages.at(-1)?.content ?? ""
 
 export interface ScriptedStep {

@@ -42,7 +42,7 @@ describe("examples of agents that talk", () => {
       assert.strictEqual(rules.length, 12)
       assert.strictEqual(linesOf(runDir, "rollouts/train/rollouts.jsonl").length, 60)
       assert.strictEqual((await trained("codebook.yaml", folder)).digest, digest)
-      // What was said in all episodes is in metrics.json, and would fill the screen.
+      // The texts of all episodes are in metrics.json; on the screen they would take too much room.
       const { stdout } = await effect(["runs", "show", runDir])
       assert.match(stdout, /^ {2}episodes +60 in metrics\.json$/m)
       assert.match(stdout, /^config \(and \d+ that are null\)$/m)
@@ -62,7 +62,7 @@ describe("examples of agents that talk", () => {
       const call = JSON.parse(
         readFileSync(join(runDir, "llm_calls/train/actions/action_episode_000016_step_0001_call_00.json"), "utf8"),
       )
-      // Of the fifteen and the forty-five that there are.
+      // The memory holds fifteen reflections and forty-five other entries; the prompt shows these many.
       const prompt = call.request.messages[1].content
       assert.strictEqual(prompt.match(/^REFLECTION:/gm).length, 3)
       assert.strictEqual(prompt.match(/^(OBSERVATION|ACTION|FEEDBACK):/gm).length, 6)

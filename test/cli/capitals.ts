@@ -46,7 +46,7 @@ export const linesOf = (file: string): ReadonlyArray<Record<string, unknown>> =>
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line))
 
-/** What the server of a capital knows. */
+/** Gives the capital of the country that a request asks for, as the server answers it. */
 export const capitalOf = ({ messages }: Body): string => {
   const asked = String(messages.at(-1)?.content)
   return Object.entries(capitals).find(([country]) => asked.includes(country))?.[1] ?? "?"

@@ -66,7 +66,7 @@ export const scoresOf = (runDir: string): ReadonlyArray<unknown> =>
     .split("\n")
     .map((line) => ({ ...JSON.parse(line), timestamp: undefined }))
 
-/** What a file says, as `--json` says it. */
+/** Converts the keys of a file to camelCase, as `--json` prints them. */
 export const inCamelCase = (data: unknown): Readonly<Record<string, unknown>> =>
   JSON.parse(
     JSON.stringify(data).replace(/"(\w+)":/g, (key) => key.replace(/_([a-z])/g, (_, a: string) => a.toUpperCase())),

@@ -71,7 +71,7 @@ export const write = (folder: string, name: string, text: string): string => {
   return path
 }
 
-/** What `--json` printed. */
+/** Parses the line that `--json` printed. */
 export const resultOf = ({
   stdout,
 }: Outcome): { readonly digest: string; readonly runDir: string; readonly [key: string]: unknown } =>

@@ -81,7 +81,7 @@ describe("an experiment's file", () => {
             numbers(8).map((number) => ["val", number, 1]),
           )
         }
-        // What came back whole was asked for once, and what did not was asked again.
+        // A request with a whole answer was sent once; the others were sent again.
         const wrong = server.asked.filter(({ fault }) => fault.kind !== "none").length
         assert.isAbove(wrong, 5)
         const calls = filesIn(run)

@@ -46,7 +46,7 @@ export const experiment = ({ tasks = 40, heldOut = 8, lm, agent, runtime, output
     ...more,
   })
 
-/** What `scripted:reader` says, from a server. */
+/** Answers a request to a server as `scripted:reader` does. */
 export const readerOf = ({ model, messages }: Body): string =>
   reader({
     ...LmRequest.defaults,
@@ -76,7 +76,7 @@ export const withServer = <A>(options: Options, body: (server: Server) => Promis
     Effect.scoped(Effect.flatMap(serve({ say: readerOf, ...options }), (server) => Effect.promise(() => body(server)))),
   )
 
-/** What `lm_config` says of it. */
+/** Gives the `lm_config` of a server. */
 export const at = ({ url }: Server): Plain => ({ model: "vllm:reader", base_url: `${url}/v1`, max_retries: 8 })
 
 /** Every file and link below a folder, by its path there. */
@@ -99,7 +99,7 @@ export const runsBelow = (folder: string): ReadonlyArray<string> =>
         .filter((run) => existsSync(join(run, "config.yaml")))
     : []
 
-/** What the clock has said, or the place, or what it cost; sizes are those of lines with times in them. */
+/** These keys hold times, places, costs, or sizes of lines with times in them, so they differ between equal runs. */
 const beside = new Set([
   "timestamp",
   "timestamp_end",

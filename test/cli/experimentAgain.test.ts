@@ -35,7 +35,7 @@ const bytesOf = (folder: string): ReadonlyMap<string, string> =>
       .map((path) => [path, readFileSync(join(folder, path), "base64")]),
   )
 
-/** Of a run that began earlier, only what came after; the episodes of metrics.json are those of its scores. */
+/** Keeps only the part of a run after an episode; the episodes of metrics.json are those of its scores. */
 const sinceEpisode = (episode: number, compared: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(
     Object.entries(compared).flatMap(([path, content]) => {
@@ -116,7 +116,7 @@ describe("an experiment, again", () => {
         assert.deepStrictEqual(runsBelow(join(folder, place)), [unfinished])
         const whole = resultOf(await run(folder, { ...small, lm: at(server), more }))
         assert.strictEqual(resultOf(outcome).digest, whole.digest)
-        // Where all are finished, the newest is, which is said.
+        // If all runs are finished, the newest one is resumed, and the output says that it is finished.
         const again = await effect([...args, "--resume", "latest"], folder)
         assert.strictEqual(again.code, 0, again.stderr)
         assert.deepStrictEqual(resultOf(again), place === outputs ? whole : resultOf(outcome))
@@ -140,7 +140,7 @@ describe("an experiment, again", () => {
       const again = await effect(["run", config, "--quiet", "--json"], elsewhere)
       assert.strictEqual(again.code, 0, again.stderr)
       assert.strictEqual(resultOf(again).digest, first.digest)
-      // That of a file that lies elsewhere is where that file says, from where the command is.
+      // The results folder that a file in another folder names is relative to the command's folder.
       assert.isTrue(existsSync(join(elsewhere, resultOf(again).runDir, "return.json")))
     }))
 

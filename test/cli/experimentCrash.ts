@@ -5,7 +5,7 @@ import { stream } from "../../src/rng/Rng.ts"
 import { resultOf, effect, start, write } from "./effect.ts"
 import { at, comparable, experiment, runsBelow, someFaults, type Wanted, withServer } from "./experiment.ts"
 
-/** What a campaign of kills came to. */
+/** The outcome of a campaign of kills. */
 export interface Crashed {
   readonly kills: number
   /** Everything that the run left, and what an uninterrupted one left. */

@@ -87,7 +87,7 @@ describe("an experiment ends", () => {
         const words = /resume with: npx effect run (.+)\n$/.exec(outcome.stderr)?.[1].split(" ") ?? []
         assert.strictEqual(words[0], "experiment.yaml")
         assert.include(words, "--resume")
-        // What was spent is spent.
+        // The calls of the first attempt still count against the budget.
         assert.strictEqual(words.at(-1), `agent.lm_config.budget.calls=${2 * calls}`)
         const again = await effect(["run", ...words.slice(0, -2), "--quiet"], folder)
         assert.strictEqual(again.code, 1, again.stderr)

@@ -3,7 +3,7 @@ import { experiment } from "./experiment.ts"
 
 const agents = ["memoryless_agent", "history_agent", "reflexion_agent"] as const
 
-/** What each agent reaches on words that it was not asked for in this order, by the seeds of what it was trained on. */
+/** The scores of each agent on its words in another order, one for each seed of its training tasks. */
 export type Reached = Readonly<Record<(typeof agents)[number], ReadonlyArray<number>>>
 
 /**

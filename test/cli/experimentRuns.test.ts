@@ -9,7 +9,7 @@ import { effect, root, write } from "./effect.ts"
 /** `effect runs` and the page over runs of agents that talk, as the command leaves them, in folders that say only when. */
 
 let folder = ""
-/** Of questions; of a game of three steps an episode, whose scores are elsewhere in its folder; and that one cut off. */
+/** The runs: one of questions, one of a game with three steps an episode and its scores in another folder, and a stopped one of that game. */
 let questions = ""
 let game = ""
 const stopped = "outputs/stopped/20260131_120000"

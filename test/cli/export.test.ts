@@ -43,7 +43,7 @@ describe("effect export", () => {
       assert.strictEqual(above.code, 0, above.stderr)
       assert.match(readFileSync(join(folder, "curve.svg"), "utf8"), /<polyline points="[\d., ]+"/)
       assert.isFalse(existsSync(join(run, "steps")))
-      // What lies in steps/ already is of other steps.
+      // The folders that are in steps/ already belong to other steps.
       const kept = await effect(["eval", run, "--step", "1024", "--render"])
       assert.strictEqual(kept.code, 0, kept.stderr)
       const newest = join(run, "checkpoints", "step_000000000002048", "weights.safetensors")

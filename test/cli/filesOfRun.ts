@@ -4,7 +4,7 @@ import { assert } from "vitest"
 import { parse } from "yaml"
 import { validator } from "../house/validators.ts"
 
-/** What each file of a run is to be like, of those that end in jsonl each line; null where no schema can say. */
+/** The schema of each file of a run (of each line of a jsonl file); null for a file that no schema describes. */
 export type SchemaFor = ReadonlyArray<readonly [path: RegExp, schema: string | null]>
 
 const filesIn = (folder: string): ReadonlyArray<string> =>

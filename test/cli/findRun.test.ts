@@ -1,4 +1,4 @@
-/** How a run is found from what somebody types, in every command that takes one. */
+/** Tests that every command finds a run by its folder, by `latest` and by a part of its path. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"

@@ -14,7 +14,7 @@ import type { Outcome } from "./effect.ts"
 delete process.env.FORCE_COLOR
 
 export interface Running {
-  /** As Ctrl-C does. */
+  /** Interrupts the command as Ctrl-C does. */
   readonly interrupt: () => void
   readonly ended: Promise<Outcome>
 }
@@ -58,7 +58,7 @@ const captured = async (args: ReadonlyArray<string>, signal: AbortSignal): Promi
   let [stdout, stderr] = ["", ""]
   const writeOut = (text: string): void => void (stdout += text)
   const writeError = (text: string): void => void (stderr += text)
-  // What the command itself doesn't write: the progress line, and what users' code prints.
+  // Capture also what the command itself doesn't write: the progress line, and the output of users' code.
   const restore = [redirect(process.stdout, writeOut), redirect(process.stderr, writeError)]
   const before = globalThis.console
   globalThis.console = new NodeConsole({ stdout: writable(writeOut), stderr: writable(writeError) })

@@ -8,7 +8,7 @@ import { effect, type Outcome, program, root } from "./effect.ts"
 
 let folder = ""
 let results = ""
-/** Of PPO with two learning rates, and of A2C. */
+/** The folders of runs of PPO with two learning rates, and of A2C. */
 let slow = ""
 let fast = ""
 let a2c = ""

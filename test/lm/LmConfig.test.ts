@@ -59,7 +59,7 @@ describe("LmConfig", () => {
       for (const text of [JSON.stringify(config), JSON.stringify(written), inspect(config), `${config.apiKey}`]) {
         assert.notInclude(text, "sk-mine")
       }
-      // Where it is wrong, as well.
+      // The error of a wrong config does not show the key, either.
       const error = yield* Effect.flip(decoded({ model: "m", api_key: "sk-mine", max_retries: -1 }))
       assert.notInclude(error.message, "sk-mine")
       for (const [said, message] of [

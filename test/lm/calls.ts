@@ -20,7 +20,7 @@ export const opened = (
   client: Layer.Layer<HttpClient.HttpClient> = FetchHttpClient.layer,
 ) =>
   Effect.gen(function* () {
-    // As long as the test: what a Layer holds is gone at the end of `provide`.
+    // Build the Layer for the whole test: with `provide`, the Layer's resources would be closed too early.
     const context = yield* Layer.build(client)
     return yield* Effect.provideContext(OpenAi.make({ model: "m", baseUrl: server.url, ...more }), context)
   })

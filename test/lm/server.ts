@@ -34,7 +34,7 @@ export interface Answer {
   readonly refusal?: string
 }
 
-/** What goes wrong; `slow` is right, but late. */
+/** The ways in which an answer goes wrong; a `slow` one is right, but late. */
 export type Fault =
   | { readonly kind: "none" | "hung" | "stalled" | "reset" | "dropped" | "garbled" }
   | { readonly kind: "slow"; readonly milliseconds: number }
@@ -75,14 +75,14 @@ export interface Options {
   readonly fault?: (text: string, before: number) => Fault
   /** The key that is right; any is, if left out. */
   readonly key?: string
-  /** As whom it gives token ids. */
+  /** The server whose form of token ids is used. */
   readonly as?: "vllm" | "llama.cpp" | "openai"
 }
 
 export interface Server {
   readonly url: string
   readonly asked: ReadonlyArray<Asked>
-  /** How many answers the client didn't wait for. */
+  /** Counts the answers that the client didn't wait for. */
   readonly left: () => number
   /** Waits until a request arrives or is closed. */
   readonly until: (condition: () => boolean) => Effect.Effect<void>
@@ -115,7 +115,7 @@ const wireCalls = (calls: ReadonlyArray<ToolCall>) =>
     function: { name: call.name, arguments: call.arguments },
   }))
 
-/** What a request's answer brings of tokens, in the form of who answers. */
+/** Gives the tokens of a request and its answer, in the form of the server. */
 const traced = (body: Body, content: string, as: NonNullable<Options["as"]>) => {
   const ids = bytes.encode(content)
   const logprobs = {
@@ -208,7 +208,7 @@ const anthropic = (body: Body, { content = null, toolCalls = [], finish }: Answe
           pieces(content).map((text) => ({ type: "text_delta", text })),
         )),
     ...called.flatMap(({ part, said }, at) => {
-      // Of no arguments, Anthropic streams nothing.
+      // For a call without arguments, Anthropic streams an empty text.
       const deltas = (said === "{}" ? [""] : [said.slice(0, 3), said.slice(3)]).map((json) => ({
         type: "input_json_delta",
         partial_json: json,

@@ -1,6 +1,6 @@
 import { Context, Effect, Schema } from "effect"
 
-/** Where the command writes: results to `stdout`, progress, warnings and errors to `stderr`. */
+/** The streams of the command: results go to `stdout`; progress, warnings and errors go to `stderr`. */
 export interface Output {
   readonly stdout: (text: string) => Effect.Effect<void>
   readonly stderr: (text: string) => void

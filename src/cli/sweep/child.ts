@@ -78,7 +78,7 @@ const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, Ru
     )
   })
 
-/** How a sweep runs `effect run` for one of its runs: returns what the command writes to stdout. */
+/** Runs `effect run` for one run of a sweep, and returns its stdout. Tests provide another function. */
 export const RunCommand = Context.Reference<(child: Child) => Effect.Effect<string, RunFailed>>(
   "effect-rl/cli/RunCommand",
   { defaultValue: () => runProcess },

@@ -59,8 +59,8 @@ export const shownThrown = (thrown: unknown): string =>
   typeof thrown === "string" ? shortened(thrown) : display(thrown)
 
 /**
- * How this process guards itself against the user's code that it imports. The default does nothing: the command may run
- * inside another program's process, such as a test.
+ * Guards this process against the user's code that it imports. The default does nothing: the command may run inside
+ * another program's process, such as a test.
  */
 export const UserProcess = Context.Reference<{
   /** Wraps the import of a module. */

@@ -91,7 +91,7 @@ describe("a memory of notes", () => {
         "iron",
       ])
       assert.strictEqual(yield* memory.snapshot, before)
-      // What may be called is the same in training and in a test.
+      // The model can call the same tools in training and in a test.
       assert.deepStrictEqual(script.requests[4].tools, script.requests[0].tools)
       assert.deepStrictEqual(yield* linesOf(memory), ['Note: {"key":"red","value":"iron"}'])
     }),

@@ -25,7 +25,7 @@ describe("effect eval", () => {
       assert.isAbove(Number(wallSeconds), 0)
       assert.isAbove(Number(stepsPerSecond), 0)
       const [first, last] = JSON.parse(readFileSync(join(run, "return.json"), "utf8"))
-      // Of the evaluation alone: the training's episodes, scores and digest are not here.
+      // The output describes the evaluation alone, without the training's episodes, scores and digest.
       assert.deepEqual<object>(about, {
         runDir: run,
         ...Object(result.validation),
@@ -78,7 +78,7 @@ describe("effect replay", () => {
       const where = `scores/train/scores.jsonl, line 3, step ${third.step_index}: score was 999 and is ${third.score}`
       assert.include(changed.stderr, where)
 
-      // Of one episode, as far as that was played.
+      // Replay one episode, as far as it was played.
       const [first, wrong] = [JSON.parse(lines[0]).episode_index, third.episode_index]
       const good = await effect(["replay", run, "--episode", String(first), "--json"])
       assert.strictEqual(good.code, 0, good.stderr)
@@ -92,7 +92,7 @@ describe("effect replay", () => {
       assert.strictEqual(none.code, 2)
       assert.include(none.stderr, "/scores/train/scores.jsonl has no such episode")
 
-      // Of an unfinished run, what there is of it.
+      // Of an unfinished run, the scores that it has are compared.
       writeFileSync(path, `${lines.slice(0, 2).join("\n")}\n`)
       rmSync(join(run, "return.json"))
       rmSync(join(run, "scores", "val"), { recursive: true })

@@ -17,7 +17,7 @@ const init = async (args: ReadonlyArray<string>, folder: string): Promise<{ stdo
   return { stdout, error: code === 0 ? null : stderr.replace(/^effect: /, "").trimEnd() }
 }
 
-/** What makes a run of each kind short; an experiment runs as it is, so that something is learnt. */
+/** The flags that make a run of each kind short; an experiment runs as it is, so that the agent learns. */
 const short: Readonly<Record<Kind, ReadonlyArray<string>>> = {
   experiment: [],
   questions: [],

@@ -15,7 +15,7 @@ const other = "algorithm: A2c.make({ hidden: [8], nsteps: 8, lstm: 4 }), totalSt
 /** A program that names its training itself. */
 const trainNamed = (text: string): string => text.replace("numEnvs", 'name: "train", numEnvs')
 
-/** What is in every file of a folder, and when it was written. */
+/** Gives the content of every file of a folder, and the time at which it was written. */
 const contentsOf = (folder: string): ReadonlyArray<unknown> =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
     .toSorted()
@@ -23,7 +23,7 @@ const contentsOf = (folder: string): ReadonlyArray<unknown> =>
     .filter((path) => statSync(path).isFile())
     .map((path) => [path, statSync(path).mtimeMs, readFileSync(path, "latin1")])
 
-/** How often the runs in a folder were started, begun anew or resumed. */
+/** Counts how often the runs in a folder were started or resumed. */
 const startsIn = (folder: string): number =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith("run.log"))
@@ -174,7 +174,7 @@ describe("a sweep that was killed before its first run", () => {
       for (const time of ["2026-01-01_00-00-01", "2026-01-01_00-00-02"])
         mkdirSync(folderAt(folder, time), { recursive: true })
       writeFileSync(join(folderAt(folder, "2026-01-01_00-00-02"), "sweep.lock"), "process 4194305 on nowhere")
-      // What another file's run is in is not empty.
+      // A folder that holds the run of another file is not empty.
       mkdirSync(join(folderAt(folder, "2026-01-01_00-00-03"), "no-hash_other", "-", "0001"), { recursive: true })
       const planned = await effect(sweep, folder)
       assert.strictEqual(planned.code, 0, planned.stderr)

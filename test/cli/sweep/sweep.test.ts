@@ -175,7 +175,7 @@ describe("a sweep is the same sweep", () => {
         assert.isTrue(outcome.stderr.startsWith(found), outcome.stderr)
         assert.strictEqual(outcome.stderr.trim().split("\n").length, 1)
       }
-      // What changes no result is no other setting; begun runs are looked at as well.
+      // A setting that changes no result may differ; the settings of unfinished runs are compared as well.
       assert.strictEqual((await resumed("--set", "checkpoint.every_steps=64", "--dry-run")).code, 0)
       rmSync(join(first, "return.json"))
       assert.include((await resumed("--set", "algorithm.gamma=0.5")).stderr, "seed 1 was started with algorithm.gamma")

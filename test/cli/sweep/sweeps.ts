@@ -4,7 +4,7 @@ import { assert } from "vitest"
 import { fromPath } from "../../../src/run/identifier.ts"
 import { runsIn } from "../crash.ts"
 
-/** What a sweep left, by what its runs are: in one folder of one time, every run once. */
+/** Gives the files of a sweep by the names of its runs. All runs are in the folder of one time, each once. */
 export const left = (results: string): ReadonlyMap<string, string> => {
   const runs = runsIn(results)
   assert.strictEqual(new Set(runs.map((run) => fromPath(run)?.time)).size, 1)

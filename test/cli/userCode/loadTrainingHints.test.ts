@@ -1,4 +1,4 @@
-/** What a message says where a config names what only a program can define, or holds only some settings. */
+/** Tests the hints for configs that name parts which only a program defines, or that hold only some settings. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"

@@ -5,7 +5,7 @@ import { guarded, notATraining, placeIn, strayError } from "../../../src/cli/use
 const messageOf = <A, E extends { readonly message: string }>(training: Effect.Effect<A, E>) =>
   Effect.map(Effect.flip(guarded("train.ts", training)), ({ message }) => message)
 
-/** As if it had been thrown in a file. */
+/** Makes an error as if it had been thrown in a file. */
 const thrownIn = (file: string): Error =>
   Object.assign(new Error("boom"), { stack: `Error: boom\n    at step (${file}:12:3)\n    at node:internal/x:1:1` })
 

@@ -3,7 +3,7 @@ import { Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { singleFlight } from "../../../src/lm/middleware/singleFlight.ts"
 
-/** What takes a second, and says which one it was; those whose numbers are in `failing` fail. */
+/** Makes an effect that takes a second and gives its number; the numbers in `failing` fail. */
 const counting = (failing: ReadonlyArray<number> = []) => {
   const state = { begun: 0 }
   const slow = Effect.gen(function* () {

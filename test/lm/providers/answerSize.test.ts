@@ -10,7 +10,7 @@ import * as OpenAiEmbeddings from "../../../src/lm/providers/openAiEmbeddings.ts
 import { ask } from "../calls.ts"
 import { type Fault, serve } from "../server.ts"
 
-/** Of 0.1 MB at most. */
+/** These options limit an answer to 0.1 MB. */
 const options = { model: "m", maxAnswerMb: 0.1 }
 
 const protocols: Readonly<Record<string, (url: string) => Effect.Effect<unknown, LmError, HttpClient.HttpClient>>> = {
@@ -38,7 +38,7 @@ const failing = (name: string, fault: Fault, client: keyof typeof clients = "und
   }).pipe(Effect.tap(({ error }) => Effect.sync(() => assert.isBelow(error.message.length, 600))))
 
 describe.each(Object.keys(protocols))("an answer %s", (name) => {
-  // What is read as events is read a line at a time; what isn't looks as if it could become JSON.
+  // Events are read a line at a time; a body that isn't read as events looks as if it could become JSON.
   const chunk = `data: {"type":"ping","choices":[]}\n\n`.repeat(100)
 
   for (const client of ["fetch", "undici"] as const) {

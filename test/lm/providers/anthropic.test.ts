@@ -86,7 +86,7 @@ describe("Anthropic", () => {
             assert.strictEqual(filtered.reason, "refused")
             assert.match(filtered.message, /: a filter withheld the answer or a part of it \(refusal\)$/)
           }
-          // What it thought took all that it might say.
+          // The thoughts of the model used up all tokens of the answer.
           const { completion } = yield* call({ say: () => ({ content: null, finish: "max_tokens" }) }, ask(), {
             streaming,
           })
@@ -208,7 +208,7 @@ describe("Anthropic", () => {
         schema: Schema.Struct({ sum: Schema.Number }),
       }).pipe(Effect.provide(Anthropic.layer({ model: "m", baseUrl: server.url, thinkingBudget: 2000 })))
       assert.deepStrictEqual([value, finishReason], [{ sum: 3 }, "stop"])
-      // Who has to call a tool can't think.
+      // A model that must call a tool cannot think.
       assert.isUndefined(server.asked[0].body.thinking)
     }).pipe(Effect.provide(FetchHttpClient.layer)),
   )

@@ -28,7 +28,7 @@ describe("keys", () => {
     Effect.gen(function* () {
       const keys = { OPENAI_API_KEY: secret, GOOGLE_API_KEY: secret, ANTHROPIC_API_KEY: secret }
       assert.isUndefined(sent(yield* call({}).pipe(env(keys))))
-      // What stands in a run's files in the place of a key is none.
+      // The placeholder for a key in a run's files is not sent as a key.
       assert.isUndefined(sent(yield* call({}, ask(), { apiKey: Redacted.make("<redacted>") }).pipe(env(keys))))
     }),
   )
@@ -79,7 +79,7 @@ describe("keys", () => {
         ...[400, 401, 429, 500].map((status): Fault => ({ kind: "status", status, body: said })),
         { kind: "body", body: said },
         { kind: "body", body: `What is ${secret}?` },
-        // Where a message ends, there would be half of it.
+        // The message is cut in the middle of the key.
         { kind: "body", body: `${"x".repeat(110)}${secret}` },
         { kind: "status", status: 400, body: `${"x".repeat(290)}${secret}` },
         { kind: "dropped" },

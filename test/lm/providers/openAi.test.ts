@@ -80,7 +80,7 @@ describe("OpenAi", () => {
           // An empty text is one.
           const emptyText = yield* call({ say: () => ({ content: "" }) }, ask(), { streaming })
           assert.strictEqual(emptyText.completion.content, "")
-          // What it thought took all that it might say.
+          // The thoughts of the model used up all tokens of the answer.
           const { completion } = yield* call({ say: () => ({ content: null, finish: "length" }) }, ask(), { streaming })
           assert.deepStrictEqual([completion.content, completion.finishReason], ["", "length"])
         }),

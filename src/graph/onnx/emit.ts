@@ -72,8 +72,8 @@ const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatch
 
   const body: Scope = { graph: new Graph("minibatch"), constants: graph, names: new Map(), fresh: outer.fresh }
   for (const tensor of fixed) body.names.set(tensor, nameOf(outer, tensor))
-  const loop: LoopParts = { outer, body, stages, sliced, minibatches }
-  const nodeCount = continueWhile === undefined ? emitScan(loop) : emitLoop(loop, continueWhile)
+  for (const { name, tensor } of stages.carried) body.names.set(tensor, `${stateInput(name)}:carried`)
+  const nodeCount = emitLoop(outer, body, stages, sliced, minibatches)
 
   emitNodes(outer, [...Object.values(stages.results), ...stages.counters.map(([, final]) => final)])
   for (const [name, final] of stages.counters) exportAs(outer, final, stateOutput(name))
@@ -88,115 +88,76 @@ const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatch
   return nodeCount
 }
 
-interface LoopParts {
-  readonly outer: Scope
-  readonly body: Scope
-  readonly stages: Stages
-  /** Tensors of the body that are slices of tensors computed before the loop. */
-  readonly sliced: ReadonlyArray<readonly [Tensor, Tensor]>
-  readonly minibatches: Minibatches
-}
+const gather = (from: string, rows: string, to: string) =>
+  ({ op: "Gather", inputs: [from, rows], outputs: [to], attributes: { axis: 0 } }) as const
 
-/** Emits the loop as a `Scan`, which slices its inputs and stacks its outputs without nodes for it. */
-const emitScan = ({ outer, body, stages, sliced, minibatches }: LoopParts): number => {
-  const { carried, collected, gatheredInside } = stages
-  if (carried.length === 0 && collected.size === 0) return 0
-  const slices: Array<string> = []
-  const declareSlice = (whole: string, value: Value): void => {
-    slices.push(whole)
-    body.graph.inputs.push(value)
-  }
-  declareCarried(body, stages)
-  for (const [tensor, whole] of sliced) {
-    const name = body.fresh("slice")
-    body.names.set(tensor, name)
-    declareSlice(nameOf(outer, whole), { name, dtype: tensor.dtype, shape: tensor.shape })
-  }
-  // A scanned input also determines the number of iterations.
-  if (gatheredInside.length > 0 || slices.length === 0)
-    declareSlice(feedInput(indicesFeed), { name: "rows", dtype: "i32", shape: [minibatches.batch] })
-  emitBody(body, stages)
-  outer.graph.nodes.push({
-    op: "Scan",
-    inputs: [...carried.map(({ name }) => stateInput(name)), ...slices],
-    outputs: declareResults(outer, stages),
-    attributes: { body: body.graph, num_scan_inputs: slices.length },
-  })
-  return body.graph.nodes.length
-}
-
-/** Emits the loop as a `Loop`, which has a condition, and whose iterations slice their inputs with nodes. */
-const emitLoop = ({ outer, body, stages, sliced, minibatches }: LoopParts, continueWhile: Tensor): number => {
-  const { graph } = body
-  const pick = (from: string, index: string, to: string): void => {
-    graph.nodes.push({ op: "Gather", inputs: [from, index], outputs: [to], attributes: { axis: 0 } })
-  }
-  graph.inputs.push({ name: "iteration", dtype: "i64", shape: [] }, { name: "goesOn", dtype: "bool", shape: [] })
-  declareCarried(body, stages)
-  for (const [tensor, whole] of sliced) {
-    const name = body.fresh("slice")
-    body.names.set(tensor, name)
-    pick(nameOf(outer, whole), "iteration", name)
-  }
-  if (stages.gatheredInside.length > 0) pick(feedInput(indicesFeed), "iteration", "rows")
-  const condition = () => exportAs(body, continueWhile, "goesOn:next")
-  emitBody(body, stages, condition, [continueWhile])
-  // The rows of this output tell the number of iterations.
-  graph.nodes.push({ op: "Identity", inputs: ["iteration"], outputs: ["iteration:each"] })
-  graph.outputs.push({ name: "iteration:each", dtype: "i64", shape: [] })
-  outer.graph.initializers.push(
-    { name: "count", dtype: "i64", shape: [], data: BigInt64Array.of(BigInt(minibatches.count)) },
-    { name: "true", dtype: "bool", shape: [], data: Uint8Array.of(1) },
-  )
-  outer.graph.nodes.push({
-    op: "Loop",
-    inputs: ["count", "true", ...stages.carried.map(({ name }) => stateInput(name))],
-    outputs: [...declareResults(outer, stages), iterationsOutput],
-    attributes: { body: graph },
-  })
-  return graph.nodes.length
-}
-
-const declareCarried = (body: Scope, { carried }: Stages): void => {
-  for (const { name, tensor } of carried) {
-    const local = `${stateInput(name)}:carried`
-    body.graph.inputs.push({ name: local, dtype: "f32", shape: tensor.shape })
-    body.names.set(tensor, local)
-  }
-}
-
-/** Emits the body's nodes and lists its outputs: the condition if there is one, the state, then the collected tensors. */
-const emitBody = (
+/**
+ * Emits the loop, and returns the number of nodes in its body. `sliced` has tensors of the body that are slices of tensors
+ * computed before the loop. The loop is a `Scan`, which slices its inputs and stacks its outputs without nodes for it; with
+ * a condition it is a `Loop`, whose iterations slice their inputs with nodes.
+ */
+const emitLoop = (
+  outer: Scope,
   body: Scope,
   { carried, collected, gatheredInside }: Stages,
-  exportCondition: () => void = () => {},
-  more: ReadonlyArray<Tensor> = [],
-): void => {
-  for (const [name, tensor] of gatheredInside) {
-    const local = `batch:${name}`
-    body.graph.nodes.push({
-      op: "Gather",
-      inputs: [feedInput(name), "rows"],
-      outputs: [local],
-      attributes: { axis: 0 },
-    })
-    body.names.set(tensor, local)
+  sliced: ReadonlyArray<readonly [Tensor, Tensor]>,
+  { batch, count, continueWhile }: Minibatches,
+): number => {
+  if (continueWhile === undefined && carried.length === 0 && collected.size === 0) return 0
+  const { nodes, inputs, outputs } = body.graph
+  const scanned: Array<string> = []
+  const slice = (whole: string, value: Value): void => {
+    if (continueWhile !== undefined) return void nodes.push(gather(whole, "iteration", value.name))
+    scanned.push(whole)
+    inputs.push(value)
   }
-  emitNodes(body, [...more, ...carried.map(({ next }) => next), ...collected.keys()])
-  exportCondition()
-  for (const { name, next } of carried) exportAs(body, next, `${stateOutput(name)}:carried`)
-  let index = 0
-  for (const tensor of collected.keys()) exportAs(body, tensor, `collected:${index++}`)
-}
+  if (continueWhile !== undefined)
+    inputs.push({ name: "iteration", dtype: "i64", shape: [] }, { name: "goesOn", dtype: "bool", shape: [] })
+  for (const { tensor } of carried) inputs.push({ name: nameOf(body, tensor), dtype: "f32", shape: tensor.shape })
+  for (const [tensor, whole] of sliced) {
+    const name = body.fresh("slice")
+    body.names.set(tensor, name)
+    slice(nameOf(outer, whole), { name, dtype: tensor.dtype, shape: tensor.shape })
+  }
+  // The scanned inputs also determine the number of iterations, so a Scan needs at least one.
+  if (gatheredInside.length > 0 || (continueWhile === undefined && scanned.length === 0))
+    slice(feedInput(indicesFeed), { name: "rows", dtype: "i32", shape: [batch] })
+  for (const [name, tensor] of gatheredInside) {
+    nodes.push(gather(feedInput(name), "rows", `batch:${name}`))
+    body.names.set(tensor, `batch:${name}`)
+  }
 
-/** Names the loop's outputs: the state at the end, then the collected tensors. */
-const declareResults = (outer: Scope, { carried, collected }: Stages): ReadonlyArray<string> => {
-  for (const { name, tensor } of carried)
+  // The body's outputs are the condition if there is one, the state, then the collected tensors.
+  const condition = continueWhile === undefined ? [] : [continueWhile]
+  emitNodes(body, [...condition, ...carried.map(({ next }) => next), ...collected.keys()])
+  for (const tensor of condition) exportAs(body, tensor, "goesOn:next")
+  for (const { name, next } of carried) exportAs(body, next, `${stateOutput(name)}:carried`)
+  for (const [index, tensor] of [...collected.keys()].entries()) exportAs(body, tensor, `collected:${index}`)
+
+  const states = carried.map(({ name }) => stateInput(name))
+  const results = carried.map(({ name, tensor }) => {
     outer.graph.outputs.push({ name: stateOutput(name), dtype: "f32", shape: tensor.shape })
-  const names = [...collected.values()].map((whole) => {
+    return stateOutput(name)
+  })
+  for (const whole of collected.values()) {
     const name = outer.fresh("collected")
     outer.names.set(whole, name)
-    return name
-  })
-  return [...carried.map(({ name }) => stateOutput(name)), ...names]
+    results.push(name)
+  }
+  if (continueWhile === undefined) {
+    const attributes = { body: body.graph, num_scan_inputs: scanned.length }
+    outer.graph.nodes.push({ op: "Scan", inputs: [...states, ...scanned], outputs: results, attributes })
+  } else {
+    // The rows of this output tell the number of iterations.
+    nodes.push({ op: "Identity", inputs: ["iteration"], outputs: ["iteration:each"] })
+    outputs.push({ name: "iteration:each", dtype: "i64", shape: [] })
+    outer.graph.initializers.push(
+      { name: "count", dtype: "i64", shape: [], data: BigInt64Array.of(BigInt(count)) },
+      { name: "true", dtype: "bool", shape: [], data: Uint8Array.of(1) },
+    )
+    const loopOutputs = [...results, iterationsOutput]
+    const attributes = { body: body.graph }
+    outer.graph.nodes.push({ op: "Loop", inputs: ["count", "true", ...states], outputs: loopOutputs, attributes })
+  }
+  return nodes.length
 }

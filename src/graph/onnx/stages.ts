@@ -5,19 +5,6 @@ import { sizeOf, type Tensor, topologicalOrder } from "../Tensor.ts"
 import { rootsOf } from "../validate.ts"
 import { counted, isLiftable, lift, repeated } from "./lift.ts"
 
-export type Stages = ReturnType<typeof stagesOf>
-
-interface Carried {
-  readonly name: string
-  readonly tensor: Tensor
-  readonly next: Tensor
-}
-
-/** The largest number of elements, over all iterations, that are gathered before the loop. */
-const mostLaidOut = 1 << 22
-/** The largest number of elements for which an op is moved out of the loop; above it, memory costs more than a node. */
-const mostMoved = 1 << 17
-
 /**
  * Divides a program with minibatches into what is computed before, in and after the loop. Each node in the loop's body has a
  * cost in each iteration, so only tensors stay there that depend on the state passed from iteration to iteration:
@@ -119,6 +106,19 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     results,
   }
 }
+
+export type Stages = ReturnType<typeof stagesOf>
+
+interface Carried {
+  readonly name: string
+  readonly tensor: Tensor
+  readonly next: Tensor
+}
+
+/** The largest number of elements, over all iterations, that are gathered before the loop. */
+const mostLaidOut = 1 << 22
+/** The largest number of elements for which an op is moved out of the loop; above it, memory costs more than a node. */
+const mostMoved = 1 << 17
 
 /** Returns the integer that each iteration adds to a state, if it changes the state in no other way. */
 const stepOf = (state: Tensor, { op, inputs }: Tensor): number | undefined => {

@@ -30,8 +30,8 @@ export const denseActor = (
 ): DenseActor => ({
   inputs,
   layers: layers.map(({ names, activation }) => layer(weights, names, activation)),
-  ...(head === undefined ? {} : { head }),
-  ...(normalisation === undefined ? {} : { normalisation }),
+  head,
+  normalisation,
 })
 
 const largestFloat32 = 3.4028234663852886e38
@@ -49,7 +49,7 @@ export const boundsOf = (space: Space, { scaled = false }: DensePolicy): Bounds 
 const normalisationOf = ({ mean, variance }: RunningMoments, clip?: number): Normalisation => ({
   mean: Float32Array.from(mean),
   deviation: Float32Array.from(variance, (value) => Math.sqrt(value + 1e-8)),
-  ...(clip === undefined ? {} : { clip }),
+  clip,
 })
 
 /** Writes `checkpoint.h` and `checkpoint.h5` of a policy of dense layers alone; returns no file for any other policy. */

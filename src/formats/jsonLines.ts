@@ -30,20 +30,13 @@ export interface Line {
   readonly whole: boolean
 }
 
-interface Scan {
-  readonly parts: ReadonlyArray<Uint8Array>
-  readonly number: number
-  readonly end: number
-}
-
 /** Splits bytes into lines, without empty ones. */
 export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Line, E, R> =>
   Stream.mapAccumArray(
     bytes,
-    (): Scan => ({ parts: [], number: 1, end: 0 }),
-    (scan, chunks) => {
+    () => ({ parts: new Array<Uint8Array>(), number: 1, end: 0 }),
+    ({ parts, number, end }, chunks) => {
       const complete: Array<Line> = []
-      let { parts, number, end } = scan
       for (const chunk of chunks) {
         let from = 0
         for (let at = chunk.indexOf(lineFeed); at >= 0; at = chunk.indexOf(lineFeed, from)) {

@@ -72,17 +72,13 @@ export class ShardIndexError extends Schema.TaggedError<ShardIndexError>()("Shar
 
 /** Returns the tensor names of each file, in the order of the index. Throws a `ShardIndexError`. */
 export const readIndex = (bytes: Uint8Array): ReadonlyMap<string, ReadonlyArray<string>> => {
-  const files = new Map<string, Array<string>>()
-  for (const [tensor, file] of Object.entries(weightMapIn(bytes))) {
-    if (!isSibling(file)) {
-      const message = `tensor "${tensor}": expected the name of a file in the folder of the index, found "${file}"`
-      throw new ShardIndexError({ message })
-    }
-    const names = files.get(file)
-    if (names === undefined) files.set(file, [tensor])
-    else names.push(tensor)
+  const weightMap = weightMapIn(bytes)
+  for (const [tensor, file] of Object.entries(weightMap)) {
+    if (isSibling(file)) continue
+    const message = `tensor "${tensor}": expected the name of a file in the folder of the index, found "${file}"`
+    throw new ShardIndexError({ message })
   }
-  return files
+  return Map.groupBy(Object.keys(weightMap), (tensor) => weightMap[tensor])
 }
 
 const weightMapIn = (bytes: Uint8Array): Readonly<Record<string, string>> => {

@@ -71,8 +71,7 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
     flatten: (tensors) =>
       concat(
         entries.map(({ name, shape }) => {
-          const tensor = tensors[name]
-          if (tensor === undefined) return fail("flatten", `parameter "${name}": its tensor is missing`)
+          const tensor = tensors[name] ?? fail("flatten", `parameter "${name}": its tensor is missing`)
           if (!sameShape(tensor.shape, shape))
             fail("flatten", `parameter "${name}": expected shape ${shapeText(shape)}`, tensor)
           return flatten(tensor)
@@ -94,20 +93,13 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
       ),
     fromNamed: (named) => {
       const theta = new Float32Array(size)
-      for (const { name, shape, offset } of entries) {
-        const parameter = named[name]
-        if (parameter === undefined) return fail("fromNamed", `parameter "${name}" is missing`)
-        if (!sameShape(parameter.shape, shape)) {
-          return fail(
-            "fromNamed",
-            `parameter "${name}": expected shape ${shapeText(shape)}, found ${shapeText(parameter.shape)}`,
-          )
+      for (const { name, shape, offset, length } of entries) {
+        const parameter = named[name] ?? fail("fromNamed", `parameter "${name}" is missing`)
+        const isShape = sameShape(parameter.shape, shape)
+        if (!isShape || parameter.data.length !== length) {
+          const found = isShape ? `${parameter.data.length} numbers` : shapeText(parameter.shape)
+          return fail("fromNamed", `parameter "${name}": expected shape ${shapeText(shape)}, found ${found}`)
         }
-        if (parameter.data.length !== sizeOf(shape))
-          return fail(
-            "fromNamed",
-            `parameter "${name}": expected shape ${shapeText(shape)}, found ${parameter.data.length} numbers`,
-          )
         theta.set(parameter.data, offset)
       }
       return theta

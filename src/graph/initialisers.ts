@@ -58,13 +58,10 @@ export const orthogonal =
       const norm = Math.sqrt(dot(vector, vector))
       for (let at = 0; at < length; at++) vector[at] /= norm
     })
-    const out = new Float32Array(rows * columns)
-    for (let row = 0; row < rows; row++) {
-      for (let column = 0; column < columns; column++) {
-        out[row * columns + column] = gain * (rows < columns ? vectors[row][column] : vectors[column][row])
-      }
-    }
-    return out
+    return Float32Array.from({ length: rows * columns }, (_, at) => {
+      const [row, column] = [Math.floor(at / columns), at % columns]
+      return gain * (rows < columns ? vectors[row][column] : vectors[column][row])
+    })
   }
 
 const dot = (a: Float64Array, b: Float64Array): number => {

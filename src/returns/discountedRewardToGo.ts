@@ -1,4 +1,4 @@
-import { emptyLike, type Numbers } from "./inputs.ts"
+import { checkRows, emptyLike, isDone, type Numbers } from "./inputs.ts"
 
 export interface RewardToGoInputs<A extends Numbers> {
   readonly rewards: A
@@ -31,14 +31,9 @@ export const discountedRewardToGo = <A extends Numbers>(inputs: RewardToGoInputs
   if (!(Number.isInteger(numEnvs) && numEnvs > 0 && rows % numEnvs === 0)) {
     throw new RangeError(`rewards: expected a multiple of ${numEnvs} envs, found ${rows} rows`)
   }
-  for (const [name, array] of Object.entries({ terminated, truncated, out })) {
-    if (array !== undefined && array.length !== rows) {
-      throw new RangeError(`${name}: expected ${rows} rows, found ${array.length}`)
-    }
-  }
+  checkRows(rows, { terminated, truncated, out })
   for (let row = rows - 1; row >= 0; row--) {
-    const done = terminated[row] !== 0 || (truncated !== undefined && truncated[row] !== 0)
-    out[row] = done || row + numEnvs >= rows ? rewards[row] : rewards[row] + gamma * out[row + numEnvs]
+    out[row] = isDone(inputs, row) || row + numEnvs >= rows ? rewards[row] : rewards[row] + gamma * out[row + numEnvs]
   }
   return out
 }

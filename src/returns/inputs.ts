@@ -38,17 +38,20 @@ export const shapeOf = (
   if (envs === 0 || rows % envs !== 0) {
     throw new RangeError(`rewards: expected a multiple of ${envs} envs (the length of lastValues), found ${rows} rows`)
   }
-  for (const [name, array] of Object.entries({ values, terminated, truncated, truncatedValues, out, ...others })) {
-    if (array !== undefined && array.length !== rows) {
-      throw new RangeError(`${name}: expected ${rows} rows, found ${array.length}`)
-    }
-  }
+  checkRows(rows, { values, terminated, truncated, truncatedValues, out, ...others })
   // Values and results are read again after the result of their row is written.
   for (const [name, array] of Object.entries({ out, targets: others.targets })) {
     if (array === values) throw new RangeError(`${name}: expected another array than values`)
   }
   if (out !== undefined && out === others.targets) throw new RangeError("targets: expected another array than out")
   return { steps: rows / envs, envs }
+}
+
+/** Throws a RangeError that names the array whose length is not `rows`. */
+export const checkRows = (rows: number, arrays: Readonly<Record<string, ArrayLike<number> | undefined>>): void => {
+  for (const [name, array] of Object.entries(arrays))
+    if (array !== undefined && array.length !== rows)
+      throw new RangeError(`${name}: expected ${rows} rows, found ${array.length}`)
 }
 
 /** Makes an array of the same kind and length. */
@@ -75,5 +78,7 @@ export const nextValue = (inputs: ReturnInputs<Numbers>, row: number, next: Numb
   return next[nextRow]
 }
 
-export const isDone = (inputs: ReturnInputs<Numbers>, row: number): boolean =>
-  inputs.terminated[row] !== 0 || (inputs.truncated !== undefined && inputs.truncated[row] !== 0)
+export const isDone = (
+  { terminated, truncated }: Pick<ReturnInputs<Numbers>, "terminated" | "truncated">,
+  row: number,
+): boolean => terminated[row] !== 0 || (truncated !== undefined && truncated[row] !== 0)

@@ -156,11 +156,8 @@ export class ModuleBuilder {
   }
 
   private typeIndex(type: FunctionType): number {
-    const same = (a: ReadonlyArray<ValueType>, b: ReadonlyArray<ValueType>): boolean =>
-      a.length === b.length && a.every((value, i) => value === b[i])
-    const index = this.types.findIndex((one) => same(one.params, type.params) && same(one.results, type.results))
-    if (index >= 0) return index
-    this.types.push(type)
-    return this.types.length - 1
+    const textOf = ({ params, results }: FunctionType): string => `${params.join()} ${results.join()}`
+    const index = this.types.findIndex((other) => textOf(other) === textOf(type))
+    return index >= 0 ? index : this.types.push(type) - 1
   }
 }

@@ -35,16 +35,11 @@ export const sumOfSquares = (tensor: Tensor, once: Once) => {
 
 /** Finds slices that together are a whole tensor along one axis, in order: they become one Split. */
 export const siblingSlices = (order: ReadonlyArray<Tensor>): ReadonlyMap<Tensor, ReadonlyArray<Tensor>> => {
-  const bySource = new Map<Tensor, Array<Tensor>>()
-  for (const tensor of order) {
-    if (tensor.op.kind !== "slice") continue
-    const [source] = tensor.inputs
-    bySource.set(source, [...(bySource.get(source) ?? []), tensor])
-  }
+  const slices = order.filter(({ op }) => op.kind === "slice")
   const groups = new Map<Tensor, ReadonlyArray<Tensor>>()
-  for (const [source, slices] of bySource) {
+  for (const [source, siblings] of Map.groupBy(slices, ({ inputs }) => inputs[0])) {
     for (let axis = 0; axis < source.shape.length; axis++) {
-      const along = slices
+      const along = siblings
         .filter(({ shape }) => shape.every((size, other) => (other === axis ? size > 0 : size === source.shape[other])))
         .sort((a, b) => startOf(a, axis) - startOf(b, axis))
       let end = 0

@@ -7,7 +7,7 @@ import { sizeOf } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
 import { type Group, nodesOf } from "./fuse.ts"
 import { f32x4, i32x4, v128, type V128 } from "../../formats/wasm/instructions.ts"
-import type { Node, Ref } from "./ir.ts"
+import type { MapFn, Node, Ref } from "./ir.ts"
 import { apply, apply2, type Block, constant, cos, exp, log, pow, sigmoid, sign, sin, softplus, tanh } from "./math.ts"
 
 type Source =
@@ -154,15 +154,8 @@ const compute = (f: FunctionBuilder, node: Node, inputs: ReadonlyArray<Block>): 
   return apply2(f, lanes[has(comparisons, fn) ? comparisons[fn] : fn], x, y)
 }
 
+const heavy = new Set<MapFn>(["exp", "log", "tanh", "sigmoid", "softplus", "sin", "cos", "pow"])
+
 /** Estimates the number of instructions for each vector, which decides how far to unroll loops. */
-export const weightOf = (group: Group): number => {
-  let weight = 0
-  for (const { work } of group.members) {
-    if (work.kind !== "map") continue
-    const heavy =
-      typeof work.fn === "string" &&
-      ["exp", "log", "tanh", "sigmoid", "softplus", "sin", "cos", "pow"].includes(work.fn)
-    weight += heavy ? 20 : 1
-  }
-  return weight
-}
+export const weightOf = ({ members }: Group): number =>
+  [...members].reduce((sum, { work }) => (work.kind === "map" ? sum + (heavy.has(work.fn) ? 20 : 1) : sum), 0)

@@ -26,11 +26,16 @@ const rowAddress = (f: FunctionBuilder, base: I32, indices: I32, rows: number, b
   return f.let(i32.add(base, i32.mul(inRange, i32.const(bytes))))
 }
 
+/** Writes a loop over `count` indices, which moves the pointer to them. */
+const eachIndex = (f: FunctionBuilder, indices: Local<"i32">, count: number, write: () => void): void => {
+  const end = f.let(i32.add(indices, i32.const(4 * count)))
+  f.emit(loopWhile(f.capture(write), i32.ltU(indices.tee(i32.add(indices, i32.const(4))), end)))
+}
+
 /** Writes a function that gathers; its parameters are the addresses of data, indices and output. */
 export const writeGather = (f: FunctionBuilder, rows: number, bytes: number, count: number): void => {
   const [data, indices, out] = [0, 1, 2].map((i) => f.param("i32", i))
-  const end = f.let(i32.add(indices, i32.const(4 * count)))
-  const body = f.capture(() => {
+  eachIndex(f, indices, count, () => {
     const row = rowAddress(f, data, indices, rows, bytes)
     if (bytes > 256) f.emit(memoryCopy(out, row, i32.const(bytes)))
     else {
@@ -41,27 +46,23 @@ export const writeGather = (f: FunctionBuilder, rows: number, bytes: number, cou
     }
     f.emit(bump(out, bytes))
   })
-  f.emit(loopWhile(body, i32.ltU(indices.tee(i32.add(indices, i32.const(4))), end)))
 }
 
 /** Writes a function that scatters; its parameters are the addresses of indices, updates and output. */
 export const writeScatterAdd = (f: FunctionBuilder, rows: number, width: number, count: number): void => {
   const [indices, updates, out] = [0, 1, 2].map((i) => f.param("i32", i))
   f.emit(memoryFill(out, i32.const(0), i32.const(4 * rows * width)))
-  const end = f.let(i32.add(indices, i32.const(4 * count)))
-  const body = f.capture(() => {
+  const vectors = Math.floor(width / 4)
+  // A loop over several vectors moves the pointers; a single vector does not.
+  const moved = vectors > 1 ? 16 * vectors : 0
+  eachIndex(f, indices, count, () => {
     const row = rowAddress(f, out, indices, rows, 4 * width)
-    const vectors = Math.floor(width / 4)
     f.repeat(vectors, () => {
       f.emit(v128.store(row, f32x4.add(v128.load(row), v128.load(updates))))
       if (vectors > 1) f.emit([bump(row, 16), bump(updates, 16)])
     })
-    const start = vectors > 1 ? 0 : 16 * vectors
-    for (let i = 0; i < width % 4; i++) {
-      f.emit(f32.store(row, f32.add(f32.load(row, start + 4 * i), f32.load(updates, start + 4 * i)), start + 4 * i))
-    }
-    const left = 4 * width - (vectors > 1 ? 16 * vectors : 0)
-    if (left > 0) f.emit(bump(updates, left))
+    for (let at = 16 * vectors - moved; at < 4 * width - moved; at += 4)
+      f.emit(f32.store(row, f32.add(f32.load(row, at), f32.load(updates, at)), at))
+    if (4 * width > moved) f.emit(bump(updates, 4 * width - moved))
   })
-  f.emit(loopWhile(body, i32.ltU(indices.tee(i32.add(indices, i32.const(4))), end)))
 }

@@ -52,7 +52,7 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
   message: Schema.String,
 }) {}
 
-/** What a backend adds to make a `Program`: how it runs, and how it reads and writes a state of the spec. */
+/** The parts of a program that differ between backends. `read` and `write` get the name of a state that there is. */
 interface Machine extends Pick<Program, "device" | "feeds" | "results" | "iterations"> {
   readonly runSync: () => void
   readonly read: (state: string) => Float32Array

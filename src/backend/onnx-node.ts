@@ -134,17 +134,12 @@ const loadRuntime: Effect.Effect<Runtime, BackendUnavailable> = Effect.try({
     native.initOrt()
     return { Session: native.binding.InferenceSession, Tensor: common.Tensor }
   },
-  catch: (error) =>
-    unavailable(
-      "cpu",
-      isMissing(error)
-        ? "the package onnxruntime-node is not installed"
-        : `ONNX Runtime does not load: ${messageOf(error)}`,
-    ),
+  catch: (error) => {
+    const isMissing = error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND"
+    const problem = `ONNX Runtime does not load: ${messageOf(error)}`
+    return unavailable("cpu", isMissing ? "the package onnxruntime-node is not installed" : problem)
+  },
 })
-
-const isMissing = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND"
 
 /** Fails if a CUDA library is missing. Without this check, ONNX Runtime would also print an error on stderr. */
 const requireCuda: Effect.Effect<void, BackendUnavailable> = Effect.suspend(() => {
@@ -205,7 +200,7 @@ const sessionProgram = (
   const bound: Record<string, OrtTensor> = {}
   for (const [name, { shape }] of Object.entries(feedShapes(spec)))
     bound[feedInput(name)] = tensorOver(feeds[name], shape)
-  /** The numbers that `write` fills for each state, and the tensor over them. After a run, the state is in an output of the session instead. */
+  // `write` fills these arrays; `bound` has tensors over them until the first run, and then outputs of the session.
   const written = Record.map(spec.state, ({ tensor: { shape } }) => {
     const numbers = new Float32Array(sizeOf(shape))
     return { numbers, tensor: tensorOver(numbers, shape) }

@@ -174,15 +174,8 @@ export const layer = (weights: NamedTensors, names: ReadonlyArray<string>, activ
 const transposed = (data: Float32Array, inputs: number, outputs: number): Float32Array =>
   Float32Array.from({ length: data.length }, (_, at) => data[(at % inputs) * outputs + Math.floor(at / inputs)])
 
-const joined = (arrays: ReadonlyArray<Float32Array>): Float32Array => {
-  const all = new Float32Array(arrays.reduce((length, array) => length + array.length, 0))
-  let at = 0
-  for (const array of arrays) {
-    all.set(array, at)
-    at += array.length
-  }
-  return all
-}
+const joined = (arrays: ReadonlyArray<Float32Array>): Float32Array =>
+  Float32Array.from(arrays.flatMap((array) => [...array]))
 
 const isSize = (value: number): boolean => Number.isSafeInteger(value) && value > 0
 
@@ -193,9 +186,8 @@ const checkSizes = (actor: DenseActor): void => {
   if (normalisation !== undefined) {
     const { mean, deviation } = normalisation
     if (mean.length !== inputs || deviation.length !== inputs) {
-      refuse(
-        `normalisation: expected ${inputs} means and deviations, one per input, found ${mean.length} and ${deviation.length}`,
-      )
+      const found = `${mean.length} and ${deviation.length}`
+      refuse(`normalisation: expected ${inputs} means and deviations, one per input, found ${found}`)
     }
   }
   let below = inputs

@@ -3,7 +3,6 @@ import { Schema } from "effect"
 /** A policy cannot be written in a format; the message says why. */
 export class ExportError extends Schema.TaggedError<ExportError>()("ExportError", { message: Schema.String }) {}
 
-/** Throws an `ExportError`. */
 export const refuse = (message: string): never => {
   throw new ExportError({ message })
 }

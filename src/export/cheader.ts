@@ -111,12 +111,9 @@ const layerCode = ({ weights, biases }: DenseLayer, index: number): string =>
   ])
 
 const boundsCode = (bounds: Bounds): string => {
-  const arrays = Object.entries(bounds.scaled ? stretchOf(bounds) : { low: bounds.low, high: bounds.high })
-  return namespace(
-    "bounds",
-    "of the actions that the env takes",
-    arrays.map(([name, values]) => array(name, values)),
-  )
+  const { low, high, scaled } = bounds
+  const arrays = Object.entries(scaled ? stretchOf(bounds) : { low, high }).map(([name, values]) => array(name, values))
+  return namespace("bounds", "of the actions that the env takes", arrays)
 }
 
 const exampleCode = ({ input, output }: Example, rows: number): string =>

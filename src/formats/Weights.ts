@@ -15,9 +15,8 @@
  */
 import { Effect, Schema } from "effect"
 import * as safetensors from "./safetensors.ts"
-import { encodeSharded, readIndex, ShardIndexError, type ShardOptions } from "./shards.ts"
+import { encodeSharded, readIndex, type ShardOptions, weightFileIn, WeightFilesError } from "./shards.ts"
 import * as torch from "./torch/torch.ts"
-import { weightFileIn, WeightFilesError } from "./weightFiles.ts"
 import { attempt } from "../config/attempt.ts"
 
 export type { ShardOptions } from "./shards.ts"
@@ -151,7 +150,7 @@ const read = (files: Readable, path: string): Effect.Effect<Uint8Array, WeightsE
 
 /** Turns the errors of the formats into a `WeightsError` with the file's name; any other error is a defect. */
 const attemptAt = <A>(path: string, body: () => A): Effect.Effect<A, WeightsError> =>
-  attempt(body, safetensors.SafetensorsError, torch.TorchError, ShardIndexError, WeightFilesError).pipe(
+  attempt(body, safetensors.SafetensorsError, torch.TorchError, WeightFilesError).pipe(
     Effect.mapError(({ message }) => wrong(path, message)),
   )
 

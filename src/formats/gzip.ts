@@ -5,9 +5,7 @@ import { Effect } from "effect"
  * JSON it is 1.7 times as fast as fflate, and doesn't block the thread.
  */
 export const gzip = (text: string): Effect.Effect<Uint8Array> =>
-  Effect.map(
-    Effect.promise(() =>
-      new Response(new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"))).arrayBuffer(),
-    ),
-    (buffer) => new Uint8Array(buffer),
-  )
+  Effect.promise(async () => {
+    const compressed = new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"))
+    return new Uint8Array(await new Response(compressed).arrayBuffer())
+  })

@@ -1,6 +1,6 @@
 /**
  * Splits weights over several files in Hugging Face's layout: `model-00001-of-00003.safetensors` and so on, and
- * `model.safetensors.index.json`, which names the file of every tensor.
+ * `model.safetensors.index.json`, which names the file of every tensor. Finds the weights file of such a folder.
  *
  * @example
  * ```ts
@@ -65,18 +65,18 @@ const split = (tensors: Tensors, most: number): ReadonlyArray<Tensors> => {
 const Index = Schema.fromJsonString(Schema.Struct({ weight_map: Schema.Record(Schema.String, Schema.String) }))
 const decodeIndex = Schema.decodeUnknownSync(Index)
 
-/** A shard index cannot be read, or it names files outside its folder. */
-export class ShardIndexError extends Schema.TaggedError<ShardIndexError>()("ShardIndexError", {
+/** A shard index cannot be read, it names files outside its folder, or a folder has no weights file. */
+export class WeightFilesError extends Schema.TaggedError<WeightFilesError>()("WeightFilesError", {
   message: Schema.String,
 }) {}
 
-/** Returns the tensor names of each file, in the order of the index. Throws a `ShardIndexError`. */
+/** Returns the tensor names of each file, in the order of the index. Throws a `WeightFilesError`. */
 export const readIndex = (bytes: Uint8Array): ReadonlyMap<string, ReadonlyArray<string>> => {
   const weightMap = weightMapIn(bytes)
   for (const [tensor, file] of Object.entries(weightMap)) {
     if (isSibling(file)) continue
     const message = `tensor "${tensor}": expected the name of a file in the folder of the index, found "${file}"`
-    throw new ShardIndexError({ message })
+    throw new WeightFilesError({ message })
   }
   return Map.groupBy(Object.keys(weightMap), (tensor) => weightMap[tensor])
 }
@@ -85,9 +85,36 @@ const weightMapIn = (bytes: Uint8Array): Readonly<Record<string, string>> => {
   try {
     return decodeIndex(utf8.decodeStrict(bytes)).weight_map
   } catch (error) {
-    throw new ShardIndexError({ message: `it is not a shard index: ${messageOf(error)}` })
+    throw new WeightFilesError({ message: `it is not a shard index: ${messageOf(error)}` })
   }
 }
 
 /** Tells whether a name is in the index's own folder, so that an index cannot refer to other files. */
 const isSibling = (file: string): boolean => /^[^/\\:\0]+$/.test(file) && file !== "." && file !== ".."
+
+/** The endings of weights files in order of preference: an index of several files first, then safetensors before PyTorch. */
+const endings = [".safetensors.index.json", ".bin.index.json", ".safetensors", ".bin", ".pt", ".pth"]
+
+/** The usual names of weights files: the first two are Hugging Face's, and the third is used in our checkpoints. */
+const usualNames = ["model", "pytorch_model", "weights"]
+
+const isShard = (name: string): boolean => /-\d{5}-of-\d{5}\.[a-z]+$/.test(name)
+
+/**
+ * Returns the name of the weights file among the names in a folder, in the order in which Hugging Face's `transformers`
+ * looks for it. Throws a `WeightFilesError`.
+ */
+export const weightFileIn = (names: ReadonlyArray<string>): string => {
+  for (const ending of endings) {
+    const candidates = names.filter((name) => name.endsWith(ending) && !isShard(name))
+    const usual = usualNames.map((name) => `${name}${ending}`).find((name) => candidates.includes(name))
+    if (usual !== undefined) return usual
+    if (candidates.length === 1) return candidates[0]
+    if (candidates.length > 1) {
+      const message = `found ${candidates.join(", ")}, none of them named ${usualNames.join(" or ")}; give the path of one file`
+      throw new WeightFilesError({ message })
+    }
+  }
+  const firstNames = names.slice(0, 10).join(", ")
+  throw new WeightFilesError({ message: `expected a file of weights, ${endings.join(" or ")}; found ${firstNames}` })
+}

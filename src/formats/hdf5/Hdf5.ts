@@ -55,9 +55,7 @@ const mostDimensions = 32
 interface Planned {
   readonly path: string
   readonly attributes: ReadonlyArray<{ readonly name: string; readonly text: number }>
-  readonly content:
-    | { readonly kind: "dataset"; readonly dataset: Dataset }
-    | { readonly kind: "group"; readonly children: ReadonlyArray<{ readonly name: string; readonly node: Planned }> }
+  readonly content: Dataset | ReadonlyArray<{ readonly name: string; readonly node: Planned }>
 }
 
 /** Returns the bytes of an HDF5 file. Throws an `Hdf5Error` if a name, a text or a shape cannot be written. */
@@ -103,16 +101,16 @@ const planned = (node: Node, path: string, texts: Array<Uint8Array>): Planned =>
   })
   if ("data" in node) {
     checkShape(path, node)
-    return { path, attributes, content: { kind: "dataset", dataset: node } }
+    return { path, attributes, content: node }
   }
-  const children = Object.entries(node.children).map(([name, child]) => {
+  const content = Object.entries(node.children).map(([name, child]) => {
     if (name === "" || name === "." || name.includes("/")) {
       refuse(`${path}: found a child named "${name}"; expected a name other than "" and ".", without "/"`)
     }
     checkText(`${path}: the name "${name}"`, name)
     return { name, node: planned(child, path === "/" ? `/${name}` : `${path}/${name}`, texts) }
   })
-  return { path, attributes, content: { kind: "group", children } }
+  return { path, attributes, content }
 }
 
 /** Throws if a text cannot be written: HDF5 ends a text at its first zero byte, and UTF-8 has no lone surrogates. */
@@ -161,10 +159,10 @@ const writeNode = (node: Planned, places: ReadonlyArray<TextPlace>, append: Appe
 }
 
 const contentOf = ({ content }: Planned, places: ReadonlyArray<TextPlace>, append: Append): ReadonlyArray<Message> => {
-  if (content.kind === "group") {
-    return [...groupMessages, ...content.children.map(({ name, node }) => link(name, writeNode(node, places, append)))]
+  if (!("data" in content)) {
+    return [...groupMessages, ...content.map(({ name, node }) => link(name, writeNode(node, places, append)))]
   }
-  const { shape, data } = content.dataset
+  const { shape, data } = content
   const size = data.byteLength
   const address = size === 0 ? 0 : append(new Uint8Array(data.buffer, data.byteOffset, size))
   return datasetMessages(shape, { address, size })

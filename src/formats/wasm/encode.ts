@@ -137,20 +137,16 @@ export class ModuleBuilder {
       vector(params.map((param) => typeBytes[param])),
       vector(results.map((result) => typeBytes[result])),
     ])
+    const signatures = this.functions.map(({ type }) => unsigned(type))
+    const bodies = this.functions.map(({ body }) => sized(body))
     const segments = this.segments.map(({ address, bytes }) => [0x00, 0x41, signed(address), 0x0b, sized(bytes)])
     return flatten([
       [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
       section(1, types),
-      section(
-        3,
-        this.functions.map(({ type }) => unsigned(type)),
-      ),
+      section(3, signatures),
       section(5, [[0x01, unsigned(pages), unsigned(mostPages)]]),
       section(7, [...this.exported, [name("memory"), 0x02, 0x00]]),
-      section(
-        10,
-        this.functions.map(({ body }) => sized(body)),
-      ),
+      section(10, bodies),
       section(11, segments),
     ])
   }

@@ -60,11 +60,10 @@ export const lift = (tensor: Tensor, count: number, lifted: (input: Tensor) => T
 export const repeated = (tensor: Tensor, count: number): Tensor => broadcastTo(tensor, [count, ...tensor.shape])
 
 /** Makes a tensor [count, 1, …] of the numbers 0, step, 2 step, …; it has one axis more than `shape`. */
-export const counted = (step: number, count: number, shape: Shape): Tensor =>
-  constant(
-    Float32Array.from({ length: count }, (_, iteration) => iteration * step),
-    [count, ...shape.map(() => 1)],
-  )
+export const counted = (step: number, count: number, shape: Shape): Tensor => {
+  const numbers = Float32Array.from({ length: count }, (_, iteration) => iteration * step)
+  return constant(numbers, [count, ...shape.map(() => 1)])
+}
 
 /** Adds axes of size 1 after the first, so that tensors broadcast: [count, 4] with rank 3 becomes [count, 1, 4]. */
 const stretched = (many: Tensor, rank: number): Tensor => {

@@ -83,12 +83,10 @@ const rename = ({ nodes }: Graph, from: string, to: string): void => {
 const emitSplit = (scope: Scope, siblings: ReadonlyArray<Tensor>): void => {
   const [source] = siblings[0].inputs
   const axis = source.shape.findIndex((size, index) => siblings[0].shape[index] !== size)
-  const sizes = int64(
-    scope,
-    siblings.map(({ shape }) => shape[axis]),
-  )
+  const sizes = siblings.map(({ shape }) => shape[axis])
+  const inputs = [nameOf(scope, source), int64(scope, sizes)]
   const outputs = siblings.map(() => scope.fresh("part"))
-  scope.graph.nodes.push({ op: "Split", inputs: [nameOf(scope, source), sizes], outputs, attributes: { axis } })
+  scope.graph.nodes.push({ op: "Split", inputs, outputs, attributes: { axis } })
   siblings.forEach((sibling, index) => scope.names.set(sibling, outputs[index]))
 }
 
@@ -133,7 +131,7 @@ const int64 = (scope: Scope, values: ReadonlyArray<number>, shape: ReadonlyArray
 const float = (scope: Scope, value: number): string =>
   initializer(scope, { dtype: "f32", shape: [], data: Float32Array.of(value) })
 
-/** The ONNX ops of the comparisons; `notEqual` is a `Not` after it. The names of most other ops are our own, capitalised. */
+/** The ONNX ops of the comparisons, of which `notEqual` needs a `Not` after it. Most other ops have our names, capitalised. */
 const compareNames = {
   less: "Less",
   lessEqual: "LessOrEqual",

@@ -63,12 +63,10 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     const early = inputs.every((source) => fixed.has(source) || series.has(source))
     const light = (source: Tensor): boolean => fixed.has(source) || over(source) <= mostMoved
     if (inputs.every((source) => fixed.has(source))) fixed.add(tensor)
-    else if (early && isLiftable(tensor) && light(tensor) && inputs.every(light))
-      series.set(
-        tensor,
-        lift(tensor, count, (source) => series.get(source)),
-      )
-    else inside.push(tensor)
+    else if (early && isLiftable(tensor) && light(tensor) && inputs.every(light)) {
+      const lifted = lift(tensor, count, (source) => series.get(source))
+      series.set(tensor, lifted)
+    } else inside.push(tensor)
   }
 
   // Counters are computed outside of the loop, so their next values are not among its roots.
@@ -146,18 +144,10 @@ const bodyOf = (
   }
   keep(handedOn)
   const forResults = topologicalOrder(Object.values(spec.outputs)).filter((tensor) => inside.has(tensor))
-  const leaves = (tensor: Tensor): boolean => tensor.inputs.length === 0
+  const canLeave = (tensor: Tensor): boolean =>
+    isLiftable(tensor) && movable(tensor) && tensor.inputs.every((source) => !inside.has(source) || movable(source))
   for (;;) {
-    const stuck = forResults.find(
-      (tensor) =>
-        !body.has(tensor) &&
-        !leaves(tensor) &&
-        !(
-          isLiftable(tensor) &&
-          movable(tensor) &&
-          tensor.inputs.every((source) => !inside.has(source) || movable(source))
-        ),
-    )
+    const stuck = forResults.find((tensor) => !body.has(tensor) && tensor.inputs.length > 0 && !canLeave(tensor))
     if (stuck === undefined) return body
     keep([stuck])
   }

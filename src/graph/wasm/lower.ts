@@ -36,12 +36,8 @@ const argMax = (build: Builder, x: Ref, axis: number, index: Ref): Ref => {
 
 /** Makes the numbers 0, 1, 2 … along one axis of a shape. */
 const iota = (build: Builder, size: number, axis: number, rank: number): Ref => {
-  const shape = Array.from({ length: rank }, (_, d) => (d === axis ? size : 1))
-  return build.constant(
-    Int32Array.from({ length: size }, (_, i) => i),
-    shape,
-    "i32",
-  )
+  const data = Int32Array.from({ length: size }, (_, i) => i)
+  return build.constant(data, new Array<number>(rank).fill(1).with(axis, size), "i32")
 }
 
 const binary = (build: Builder, tensor: Tensor, fn: MapFn, inputs: ReadonlyArray<Ref>): Ref => {

@@ -91,6 +91,11 @@ export const exp = (f: FunctionBuilder, x: Block): Block => {
   return fraction.map((v, i) => f.let(f32x4.mul(f32x4.mul(v, first[i]), second[i])))
 }
 
+const logarithmSeries = [
+  -0.07859612256288528, 0.12881647050380707, -0.13128754496574402, 0.14181192219257355, -0.16624553501605988,
+  0.2000228613615036, -0.25000810623168945, 0.33333316445350647,
+]
+
 /** Computes log x from x = 2ᵉ · (1 + s) with 1 + s between √½ and √2; denormals are scaled up first. */
 export const log = (f: FunctionBuilder, x: Block): Block => {
   const tiny = apply2(f, f32x4.lt, x, constant(f, 1.1754943508222875e-38, x))
@@ -101,14 +106,7 @@ export const log = (f: FunctionBuilder, x: Block): Block => {
   const s = apply2(f, f32x4.sub, mantissa, constant(f, 1, x))
   const correction = apply2(f, v128.and, tiny, constant(f, 23, x))
   const exponent = e.map((v, i) => f.let(f32x4.sub(f32x4.convert(v), correction[i])))
-  const p = polynomial(
-    f,
-    s,
-    [
-      -0.07859612256288528, 0.12881647050380707, -0.13128754496574402, 0.14181192219257355, -0.16624553501605988,
-      0.2000228613615036, -0.25000810623168945, 0.33333316445350647,
-    ],
-  )
+  const p = polynomial(f, s, logarithmSeries)
   const square = apply2(f, f32x4.mul, s, s)
   const cubic = apply2(f, f32x4.mul, apply2(f, f32x4.mul, square, s), p)
   const withLow = multiplyAdd(f, exponent, constant(f, ln2Low, x), cubic)
@@ -137,11 +135,10 @@ export const softplus = (f: FunctionBuilder, x: Block): Block => {
   const two = constant(f, 2, x)
   const s = e.map((v, i) => f.let(f32x4.div(v, f32x4.add(v, two[i]))))
   const z = apply2(f, f32x4.mul, s, s)
-  const p = polynomial(
-    f,
-    z,
-    [0.24301671981811523, 0.21427477896213531, 0.28616899251937866, 0.3999887704849243, 0.6666667461395264],
-  )
+  const coefficients = [
+    0.24301671981811523, 0.21427477896213531, 0.28616899251937866, 0.3999887704849243, 0.6666667461395264,
+  ]
+  const p = polynomial(f, z, coefficients)
   const series = multiplyAdd(f, apply2(f, f32x4.mul, z, s), p, apply2(f, f32x4.add, s, s))
   const zero = constant(f, 0, x)
   return x.map((v, i) => f.let(f32x4.add(f32x4.pmax(v, zero[i]), series[i])))

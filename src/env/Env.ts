@@ -19,6 +19,7 @@
  * })
  * ```
  */
+import { Predicate } from "effect"
 import { closest } from "../config/closest.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { BatchEnv, BatchOptions } from "./BatchEnv.ts"
@@ -121,42 +122,24 @@ interface Field {
   readonly holds: (value: unknown) => boolean
 }
 
-const isFunction = (value: unknown): boolean => typeof value === "function"
-const tagOf = (value: unknown): unknown =>
-  typeof value === "object" && value !== null && "_tag" in value ? value._tag : undefined
-const aFunction = (signature: string, required: boolean): Field => ({
-  expected: `a function ${signature}`,
-  required,
-  holds: isFunction,
-})
+const field = (expected: string, holds: Field["holds"]): Field => ({ expected, required: true, holds })
+const optional = (expected: string, holds: Field["holds"]): Field => ({ expected, required: false, holds })
+const isBox = Predicate.isTagged("Box")
 
 const fields: Readonly<Record<string, Field>> = {
-  id: { expected: "a name", required: true, holds: (value) => typeof value === "string" && value.length > 0 },
-  observationSpace: { expected: "Space.box(…)", required: true, holds: (value) => tagOf(value) === "Box" },
-  actionSpace: {
-    expected: "Space.discrete(…) or Space.box(…)",
-    required: true,
-    holds: (value) => tagOf(value) === "Box" || tagOf(value) === "Discrete",
-  },
-  maxSteps: {
-    expected: "a whole number from 1",
-    required: false,
-    holds: (value) => typeof value === "number" && Number.isInteger(value) && value >= 1,
-  },
-  rewardThreshold: {
-    expected: "a number",
-    required: false,
-    holds: (value) => typeof value === "number" && !Number.isNaN(value),
-  },
-  reset: aFunction("(random) => state", true),
-  observe: aFunction("(state) => numbers", true),
-  step: aFunction("(state, action, random) => { state, reward, terminated }", true),
-  renderText: aFunction("(state) => string", false),
-  renderSvg: aFunction("(state) => string", false),
-  ui: {
-    expected: "the text of an ES module that exports init and render",
-    required: false,
-    holds: (value) => typeof value === "string" && isModule(value),
-  },
-  batch: aFunction("(numEnvs, options) => BatchEnv", false),
+  id: field("a name", (value) => typeof value === "string" && value.length > 0),
+  observationSpace: field("Space.box(…)", isBox),
+  actionSpace: field("Space.discrete(…) or Space.box(…)", Predicate.or(isBox, Predicate.isTagged("Discrete"))),
+  maxSteps: optional("a whole number from 1", (value) => Number.isInteger(value) && Number(value) >= 1),
+  rewardThreshold: optional("a number", (value) => typeof value === "number" && !Number.isNaN(value)),
+  reset: field("a function (random) => state", Predicate.isFunction),
+  observe: field("a function (state) => numbers", Predicate.isFunction),
+  step: field("a function (state, action, random) => { state, reward, terminated }", Predicate.isFunction),
+  renderText: optional("a function (state) => string", Predicate.isFunction),
+  renderSvg: optional("a function (state) => string", Predicate.isFunction),
+  ui: optional(
+    "the text of an ES module that exports init and render",
+    (value) => typeof value === "string" && isModule(value),
+  ),
+  batch: optional("a function (numEnvs, options) => BatchEnv", Predicate.isFunction),
 }

@@ -11,6 +11,7 @@
  */
 import { Effect, Schema } from "effect"
 import { isPlain, type Plain, ConfigError } from "../config/Config.ts"
+import { parsedJson } from "../config/text.ts"
 import { naturalInt, nonNegative, withDefault } from "../config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { LmConfig, request } from "../lm/LmConfig.ts"
@@ -109,17 +110,9 @@ const ofJson =
 /** Returns the solution in a record: a text, or the `rationale` of an object (in CSV, the object is JSON). */
 const solutionOf = (fields: Plain): string | undefined => {
   const raw = fieldOf(fields, "ground_truth_solution")
-  const parsed = typeof raw === "string" && raw.trim().startsWith("{") ? jsonOf(raw) : raw
+  const parsed = typeof raw === "string" && raw.trim().startsWith("{") ? (parsedJson(raw) ?? raw) : raw
   const text = isPlain(parsed) ? parsed["rationale"] : parsed
   return typeof text === "string" && text.trim() !== "" ? text.trim() : undefined
-}
-
-const jsonOf = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
 }
 
 const withSolution = (feedback: Feedback, fields: Plain): Feedback => {

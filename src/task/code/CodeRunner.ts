@@ -11,6 +11,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
+import { parsedJson } from "../../config/text.ts"
 
 /**
  * A test of a program: `run` is a JavaScript expression that is evaluated after the program, and `expected` is its
@@ -79,9 +80,5 @@ const sameJson = (a: unknown, b: unknown): boolean => {
 /** Compares an answer with the expected value. */
 export const judge = (test: CodeTest, { value, threw }: Answer): Outcome => {
   if (value === undefined) return { _tag: "Threw", message: threw ?? "nothing" }
-  try {
-    return sameJson(JSON.parse(value), test.expected) ? { _tag: "Passed" } : { _tag: "Failed", got: value }
-  } catch {
-    return { _tag: "Failed", got: value }
-  }
+  return sameJson(parsedJson(value), test.expected) ? { _tag: "Passed" } : { _tag: "Failed", got: value }
 }

@@ -11,14 +11,14 @@
  *   attempts: 3
  * ```
  */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Match, Option, Schema } from "effect"
 import { display, ConfigError } from "../../config/Config.ts"
 import { positiveInt, withDefault } from "../../config/fields.ts"
 import { EnvError } from "../../env/EnvError.ts"
 import { open, recordFields, templateOf } from "../data/fileSet.ts"
 import { fieldOf } from "../data/question.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
-import { ends, game, continues } from "../games/aloud.ts"
+import { continues, ends, game, remaining } from "../games/aloud.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { type CodeRunnerService, CodeRunner, CodeTest, type Outcome } from "./CodeRunner.ts"
 
@@ -29,22 +29,14 @@ export const programOf = (action: string): string => {
   return code.replace(/^([ \t]*)export\s+(?:default\s+)?(?=(?:async\s+)?(?:function|class|const|let|var)\b)/gm, "$1")
 }
 
-const wordsOf = (outcome: Outcome): string => {
-  switch (outcome._tag) {
-    case "Passed":
-      return "passed"
-    case "Failed":
-      return `gave ${outcome.got.length > 200 ? `${outcome.got.slice(0, 200)}…` : outcome.got}, which is wrong`
-    case "Threw":
-      return `threw ${outcome.message}`
-    case "TimedOut":
-      return "took too long"
-    case "OutOfMemory":
-      return "took too much memory"
-    case "Crashed":
-      return `crashed: ${outcome.message}`
-  }
-}
+const wordsOf = Match.typeTags<Outcome>()({
+  Passed: () => "passed",
+  Failed: ({ got }) => `gave ${got.length > 200 ? `${got.slice(0, 200)}…` : got}, which is wrong`,
+  Threw: ({ message }) => `threw ${message}`,
+  TimedOut: () => "took too long",
+  OutOfMemory: () => "took too much memory",
+  Crashed: ({ message }) => `crashed: ${message}`,
+})
 
 /** Describes the outcome of an attempt to the agent: which test failed first, and how. */
 const report = (tests: ReadonlyArray<CodeTest>, outcomes: ReadonlyArray<Outcome>): string => {
@@ -88,10 +80,7 @@ export const make = ({ id, prompt, tests, runner, attempts = 1, partial = false,
           const score = passed === tests.length ? 1 : partial ? passed / tests.length : 0
           const result = isOver
             ? ends(next, { score, message })
-            : continues(
-                next,
-                `${message} ${attempts - next.tried === 1 ? "1 attempt is" : `${attempts - next.tried} attempts are`} left.`,
-              )
+            : continues(next, `${message} ${remaining(attempts - next.tried, "attempt")}`)
           return {
             ...result,
             feedback: { ...result.feedback, extra: { passed, tests: tests.length } },

@@ -2,11 +2,12 @@
  * Gives records by their index: from a JSONL or CSV file, read on demand, or from a list.
  *
  * Opening a file reads it once from end to end and checks every record, so that errors are reported before a run
- * begins. After that, only the offset and the line of each record are kept, 12 bytes for each.
+ * begins. After that, only the offset and the line of each record are kept, 16 bytes for each.
  */
 import { Effect, FileSystem, type Path, type PlatformError, Stream } from "effect"
 import { isPlain, type Plain } from "../../config/Config.ts"
 import { checkFile } from "../../config/files.ts"
+import { parsedJson } from "../../config/text.ts"
 import { locate } from "../../config/places.ts"
 import { Sha256, sha256 } from "../../config/sha256.ts"
 import { DatasetError } from "../TaskSet.ts"
@@ -53,12 +54,7 @@ const textOf = (bytes: Uint8Array): string | undefined => {
 }
 
 const fromJson = (text: string, line: number): Parsed => {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return { line, problem: `expected a JSON object on one line, found ${shown(text)}` }
-  }
+  const value = parsedJson(text)
   if (isPlain(value)) return { fields: value }
   const hint = Array.isArray(value) ? `; "jq -c '.[]'" writes each item of an array on its own line` : ""
   return { line, problem: `expected a JSON object on one line, found ${shown(text)}${hint}` }
@@ -77,26 +73,6 @@ const headerProblem = (names: ReadonlyArray<string>): string | undefined => {
   const twice = names.find((name, at) => names.indexOf(name) !== at)
   if (twice !== undefined) return `expected a header of different names, found ${shown(twice)} twice`
   return names.some((name) => name.trim() === "") ? "expected a header of names, found an empty one" : undefined
-}
-
-/** The offsets and line numbers of records, in typed arrays that double in size when they are full. */
-class Places {
-  offsets = new Float64Array(1024)
-  lines = new Uint32Array(1024)
-  size = 0
-
-  add(offset: number, line: number): void {
-    if (this.size === this.offsets.length) {
-      const offsets = new Float64Array(2 * this.size)
-      const lines = new Uint32Array(2 * this.size)
-      offsets.set(this.offsets)
-      lines.set(this.lines)
-      this.offsets = offsets
-      this.lines = lines
-    }
-    this.offsets[this.size] = offset
-    this.lines[this.size++] = line
-  }
 }
 
 /** Cuts off a record's line end and the empty lines after it. */
@@ -122,7 +98,8 @@ export const ofFile = (
       return yield* failed(": expected a file named .jsonl (one JSON object per line), .csv or .tsv")
     }
 
-    const places = new Places()
+    const offsets: Array<number> = []
+    const lines: Array<number> = []
     const hash = new Sha256()
     let names: ReadonlyArray<string> | undefined
     let skipped = 0
@@ -142,9 +119,10 @@ export const ofFile = (
       }
       const parsed = parse(text, line)
       if ("problem" in parsed) return `:${parsed.line}: ${parsed.problem}`
-      const problem = check(parsed.fields, places.size)
+      const problem = check(parsed.fields, offsets.length)
       if (problem !== undefined) return `:${line}: ${problem}`
-      places.add(offset + skipped, line)
+      offsets.push(offset + skipped)
+      lines.push(line)
       return undefined
     })
 
@@ -167,9 +145,9 @@ export const ofFile = (
     )
     const problem = scanner.end()
     if (problem !== undefined) return yield* failed(problem)
-    if (places.size === 0) return yield* failed(": expected at least one record, found none")
+    const size = offsets.length
+    if (size === 0) return yield* failed(": expected at least one record, found none")
 
-    const { offsets, lines, size } = places
     const fileBytes = hash.size
     const range = pages(fs, path)
     return {

@@ -1,6 +1,7 @@
 /** Reads a question from the fields of a record. */
 import { Schema } from "effect"
 import { camelCase, display, isPlain, type Plain, snakeCase } from "../../config/Config.ts"
+import { parsedJson } from "../../config/text.ts"
 import { closest } from "../../config/closest.ts"
 import type { Key } from "../answers/score.ts"
 
@@ -61,12 +62,7 @@ const scalars = (value: unknown): ReadonlyArray<string> | undefined => {
 /** Reads choices: a list, an object by letters or with texts and labels (as JSON, too), or texts separated by `|`. */
 const choicesOf = (value: unknown): ReadonlyArray<string> | undefined => {
   if (typeof value === "string") {
-    if (!/^\s*[[{]/.test(value)) return value.split("|").map((choice) => choice.trim())
-    try {
-      return choicesOf(JSON.parse(value))
-    } catch {
-      return undefined
-    }
+    return /^\s*[[{]/.test(value) ? choicesOf(parsedJson(value)) : value.split("|").map((choice) => choice.trim())
   }
   if (isPlain(value)) return choicesOf(value["text"] ?? Object.values(value))
   return scalars(value)

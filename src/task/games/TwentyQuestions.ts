@@ -10,7 +10,7 @@
 import { Schema, Struct } from "effect"
 import { positiveInt, withDefault } from "../../config/fields.ts"
 import type { TextEnv } from "../TextEnv.ts"
-import { ends, game, continues } from "./aloud.ts"
+import { continues, ends, game, remaining } from "./aloud.ts"
 import { levelFields, levelKind, oneOf } from "./levels.ts"
 
 /** The attributes that questions can be about, and other words for them: "Does it fly?" is about "flies". */
@@ -109,10 +109,7 @@ interface State {
 const howTo = `Ask about one of: ${attributes.join(", ")}; or say what it is, such as "is it a ${names[0]}?".`
 
 export const make = ({ id, thing, questions = 20, metadata = {} }: Task): TextEnv => {
-  const left = ({ asked }: State): string => {
-    const count = questions - asked
-    return count === 1 ? "1 question is left." : `${count} questions are left.`
-  }
+  const left = ({ asked }: State): string => remaining(questions - asked, "question")
   const spent = (state: State, reply: string) => {
     const next: State = { asked: state.asked + 1 }
     return next.asked === questions

@@ -10,7 +10,7 @@
 import { Schema } from "effect"
 import { positiveInt, withDefault } from "../../config/fields.ts"
 import type { TextEnv } from "../TextEnv.ts"
-import { ends, game, continues } from "./aloud.ts"
+import { continues, ends, game, remaining } from "./aloud.ts"
 import { levelFields, levelKind, oneOf } from "./levels.ts"
 import { fiveLetters } from "./words.ts"
 
@@ -51,10 +51,7 @@ interface State {
 const legend = "+ means right, ? in the word at another place, - not in the word."
 
 export const make = ({ id, word, guesses = 6, metadata = {} }: Task): TextEnv => {
-  const left = ({ guessed }: State): string => {
-    const count = guesses - guessed
-    return count === 1 ? "1 guess is left." : `${count} guesses are left.`
-  }
+  const left = ({ guessed }: State): string => remaining(guesses - guessed, "guess", "guesses")
   return game<State>({
     id,
     type: "word_guess",

@@ -31,6 +31,10 @@ export const ends = <State>(
   terminated: true,
 })
 
+/** Says how many of some things are left: "1 guess is left." */
+export const remaining = (count: number, singular: string, plural = `${singular}s`): string =>
+  count === 1 ? `1 ${singular} is left.` : `${count} ${plural} are left.`
+
 /** Makes an env from its rules in which a thought takes a step and changes nothing else. */
 export const game = <State>(rules: TextRules<State>): TextEnv =>
   make({

@@ -32,22 +32,18 @@ export interface Options extends Partial<Omit<BatchOptions, "maxSteps">> {}
  * episode depends neither on the other envs nor on their number.
  */
 export const make = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
-  env.batch?.(checkedCount(env, numEnvs), complete(env, options)) ?? oneByOne(env, numEnvs, options)
+  env.batch?.(numEnvs, complete(env, numEnvs, options)) ?? oneByOne(env, numEnvs, options)
 
 /** Makes a batch that steps the env's pure functions one by one, even if the env has a batch of its own. */
 export const oneByOne = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
-  batchOf(env, checkedCount(env, numEnvs), complete(env, options), (columns) => pureKernel(env, columns))
+  batchOf(env, numEnvs, complete(env, numEnvs, options), (columns) => pureKernel(env, columns))
 
-const complete = (env: Env, { autoReset = "same-step", firstIndex = 0, arrays }: Options): BatchOptions => ({
-  autoReset,
-  firstIndex,
-  maxSteps: env.maxSteps,
-  arrays,
-})
-
-const checkedCount = (env: Env, numEnvs: number): number => {
-  if (Number.isInteger(numEnvs) && numEnvs >= 1) return numEnvs
-  throw invalid(env.id, `numEnvs: expected a whole number from 1, found ${numEnvs}`)
+const complete = (env: Env, numEnvs: number, options: Options): BatchOptions => {
+  const { autoReset = "same-step", firstIndex = 0, arrays } = options
+  if (!Number.isInteger(numEnvs) || numEnvs < 1) {
+    throw invalid(env.id, `numEnvs: expected a whole number from 1, found ${numEnvs}`)
+  }
+  return { autoReset, firstIndex, maxSteps: env.maxSteps, arrays }
 }
 
 /** Explains a returned Promise: a batch runs thousands of steps in a turn of the event loop, so none can wait. */

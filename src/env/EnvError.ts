@@ -5,7 +5,6 @@ import { Schema } from "effect"
  * space. The message is one line that names the env, the step and the problem.
  */
 export class EnvError extends Schema.TaggedError<EnvError>()("EnvError", {
-  /** The id of the env. */
   env: Schema.String,
   message: Schema.String,
   /** The index of the env in its batch. */

@@ -15,7 +15,6 @@ import { log } from "../rng/Elementary.ts"
 import type { Stream } from "../rng/Rng.ts"
 import { EnvError } from "./EnvError.ts"
 
-/** A space of observations or actions. */
 export type Space = Box | Discrete
 
 /** Real numbers within bounds, with one pair of bounds per element. */

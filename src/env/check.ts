@@ -39,7 +39,6 @@ export interface Fault {
     | "ending"
     | "batch"
     | "throws"
-  /** The fault and its place. */
   readonly message: string
 }
 

@@ -30,7 +30,7 @@ import { Effect } from "effect"
 import type { ToolCall } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
-import { guardOf, lifeOf, notJson, type OrEffect } from "./guard.ts"
+import { guardOf, headOf, lifeOf, notJson, type OrEffect } from "./guard.ts"
 import type { Feedback } from "./Feedback.ts"
 import type { CallResult, TextEnv, TextStep } from "./TextEnv.ts"
 
@@ -92,7 +92,7 @@ const quoted = (names: ReadonlyArray<string>): string =>
 
 /** Makes an env from its rules. An exception in them, or an inconsistent step, is an `EnvError`. */
 export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
-  const { id, type, metadata = {}, players, maxSteps, tools = [], call: answer } = rules
+  const { id, players, tools = [], call: answer } = rules
   const guard = guardOf(id)
 
   /** Checks a step; returns a description of the problem, or undefined if there is none. */
@@ -147,12 +147,8 @@ export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
   }
 
   return {
-    id,
-    type,
-    metadata,
+    ...headOf(rules),
     players,
-    ...(maxSteps === undefined ? {} : { maxSteps }),
-    ...(tools.length === 0 ? {} : { tools }),
     begin: (random) =>
       Effect.flatMap(
         guard.run(0, "its beginning", () => rules.begin(random.child("begin"))),

@@ -26,6 +26,10 @@ export interface TaskSet {
   readonly at: (index: number) => Effect.Effect<TextEnv, DatasetError>
 }
 
+/** Makes the error for an index that is outside of a set of tasks. */
+export const noTask = (name: string, index: number, size: number): DatasetError =>
+  new DatasetError({ path: name, message: `${name}: there is no task ${index}; it has ${size}` })
+
 /** Makes a set of tasks that are in memory. Its digest covers their ids and types. */
 export const of = (name: string, envs: ReadonlyArray<TextEnv>, digest?: string): TaskSet => ({
   name,
@@ -33,17 +37,12 @@ export const of = (name: string, envs: ReadonlyArray<TextEnv>, digest?: string):
   digest: digest ?? JSON.stringify(envs.map(({ id, type }) => [type, id])),
   at: (index) => {
     const env = envs[index]
-    return env === undefined
-      ? Effect.fail(
-          new DatasetError({ path: name, message: `${name}: there is no task ${index}; it has ${envs.length}` }),
-        )
-      : Effect.succeed(env)
+    return env === undefined ? Effect.fail(noTask(name, index, envs.length)) : Effect.succeed(env)
   },
 })
 
 export interface Order {
   readonly shuffle: boolean
-  /** The seed of the shuffle. */
   readonly seed: number
   /** The number of tasks to keep, from the first in the order; null keeps all. */
   readonly maxSamples: number | null

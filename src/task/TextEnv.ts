@@ -24,9 +24,8 @@ import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import { type Feedback, type FeedbackInput, readFeedback } from "./Feedback.ts"
-import { guardOf, lifeOf, notJson, type OrEffect } from "./guard.ts"
+import { guardOf, headOf, lifeOf, notJson, type OrEffect } from "./guard.ts"
 
-/** The result of a step. */
 export interface TextStep {
   /** The next observation; null if there is none. */
   readonly observation: string | null
@@ -80,7 +79,7 @@ export interface TextRules<State> extends Omit<TextEnv, "metadata" | "begin">, P
 
 /** Makes an env from its rules, functions from state to state. An exception in them is an `EnvError`. */
 export const make = <State>(rules: TextRules<State>): TextEnv => {
-  const { id, type, metadata = {}, maxSteps, tools = [], call: answer } = rules
+  const { id, type, tools = [], call: answer } = rules
   const guard = guardOf(id)
 
   const episode = (first: State, observation: string, random: Stream): TextEpisode => {
@@ -106,11 +105,7 @@ export const make = <State>(rules: TextRules<State>): TextEnv => {
   }
 
   return {
-    id,
-    type,
-    metadata,
-    ...(maxSteps === undefined ? {} : { maxSteps }),
-    ...(tools.length === 0 ? {} : { tools }),
+    ...headOf(rules),
     begin: (random) =>
       Effect.map(
         guard.run(0, "its beginning", () => rules.begin(random.child("begin"))),

@@ -4,7 +4,7 @@ import { messageOf } from "../config/text.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import { EnvError } from "../env/EnvError.ts"
-import type { CallResult, TextStep } from "./TextEnv.ts"
+import type { CallResult, TextRules, TextStep } from "./TextEnv.ts"
 
 /** The result of a function that the author of an env writes: a value, or an Effect of it. */
 export type OrEffect<A> = A | Effect.Effect<A, EnvError>
@@ -45,6 +45,21 @@ export const guardOf = (id: string) => {
   }
   return { wrong, run }
 }
+
+/** Returns what an env and its rules have in common. */
+export const headOf = ({
+  id,
+  type,
+  metadata = {},
+  maxSteps,
+  tools = [],
+}: Omit<TextRules<never>, "begin" | "step" | "call">) => ({
+  id,
+  type,
+  metadata,
+  ...(maxSteps !== undefined && { maxSteps }),
+  ...(tools.length > 0 && { tools }),
+})
 
 /** Keeps the state of an episode, counts its steps and calls, and refuses both after its end. */
 export const lifeOf = <State>(

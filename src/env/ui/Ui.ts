@@ -16,8 +16,6 @@
 import type { Env } from "../Env.ts"
 import { classic } from "./module.ts"
 
-export { trajectoriesJson, type Episode, type Step } from "./trajectories.ts"
-
 export interface Ui {
   /** The text of `ui.esm.js`, an ES module. */
   readonly esm: string
@@ -27,3 +25,48 @@ export interface Ui {
 
 /** Returns the drawing of an env, if it has one. */
 export const uiOf = ({ ui }: Env): Ui | undefined => (ui === undefined ? undefined : { esm: ui, classic: classic(ui) })
+
+export interface Step {
+  /** The state of the env in which the action was taken. */
+  readonly state: unknown
+  readonly action: number | ArrayLike<number>
+  readonly reward: number
+  readonly terminated: boolean
+  /** Further fields of a step, such as `observation` and `truncated`. */
+  readonly [more: string]: unknown
+}
+
+export interface Episode {
+  /** The parameters of the whole episode. Default: none. */
+  readonly parameters?: Readonly<Record<string, unknown>>
+  readonly steps: ReadonlyArray<Step>
+}
+
+/**
+ * Writes episodes as text, one line per step; `dt` is the number of seconds for which a step is shown. Numbers are
+ * written in full; NaN and the infinities become null, and typed arrays become arrays.
+ */
+export const trajectoriesJson = (episodes: ReadonlyArray<Episode>, dt: number): string =>
+  `[${episodes.map((episode) => `\n${episodeJson(episode, dt)}`).join(",")}\n]\n`
+
+const episodeJson = ({ parameters = {}, steps }: Episode, dt: number): string => {
+  const lines = steps.map(({ state, action, reward, terminated, ...more }) =>
+    json({
+      state,
+      action: typeof action === "number" ? [action] : Array.from(action),
+      dt,
+      reward,
+      terminated,
+      ...more,
+    }),
+  )
+  return `{"parameters":${json(parameters)},"trajectory":[${lines.map((line) => `\n${line}`).join(",")}\n]}`
+}
+
+const json = (value: unknown): string =>
+  JSON.stringify(value, (_, item: unknown) => (isTyped(item) ? Array.from(item, Number) : plain(item)))
+
+const plain = (item: unknown): unknown => (typeof item === "bigint" ? Number(item) : item)
+
+const isTyped = (item: unknown): item is Iterable<number | bigint> =>
+  ArrayBuffer.isView(item) && Symbol.iterator in item

@@ -1,12 +1,6 @@
 /**
  * Parses expressions that people and models write, in plain text or LaTeX, into functions of their variables. Two
  * expressions are equivalent if they agree at every point that is tried; no algebra is needed.
- *
- * @example
- * ```ts
- * equivalent("(x+1)^2", "x^2 + 2x + 1") // true
- * constantOf("2\\sqrt{3}") // 3.464…
- * ```
  */
 import { stream } from "../../rng/Rng.ts"
 import { bare } from "./number.ts"

@@ -63,7 +63,6 @@ const complete = <A>(items: ReadonlyArray<A | undefined> = [undefined]): Readonl
 const all = (texts: ReadonlyArray<string> | undefined): ReadonlyArray<Value> | undefined =>
   complete(texts?.map(valueOf))
 
-/** Parses LaTeX's matrix environments. */
 const latexMatrix = (text: string): Value | undefined => {
   const inner = /^\\begin\{([pbvB]?matrix|array)\}(?:\{[clr| ]*\})?([\s\S]*)\\end\{\1\}$/.exec(text)?.[2]
   if (inner === undefined) return undefined
@@ -180,7 +179,6 @@ export interface MathOptions {
 
 type Kind = Value["_tag"] | "Matrix"
 
-/** Determines the kind of a target from its form. */
 const kindOf = (target: string): Kind | undefined => {
   const value = valueOf(target)
   if (value === undefined) return undefined
@@ -195,7 +193,6 @@ const kinds: Readonly<Record<string, Kind>> = {
   matrix_tol: "Matrix",
 }
 
-/** Reads a value of one kind from an answer. */
 const valueIn = (answer: string, kind: Kind, expectBoxed: boolean): Value | undefined => {
   const proper = unboxed(answer)
   const whole = read(proper, kind)

@@ -35,7 +35,6 @@ export const verdict = (score: number, target: string, answer: string, why?: str
         : `Incorrect${why === undefined ? "" : `: ${why}`}. Your answer was: ${short(answer) || "(empty)"}. The answer is: ${target}`,
 })
 
-/** Returns the best score of an answer over all targets. */
 const best = (key: Key, answer: string, score: (target: string) => number, why?: string): Feedback => {
   let most = 0
   let target = key.targets[0]

@@ -36,15 +36,7 @@ const braces = (text: string): ReadonlyMap<number, number> => {
   return closed
 }
 
-/**
- * Returns the contents of the last closed `\boxed{…}`; undefined if there is none.
- *
- * @example
- * ```ts
- * boxed("so \\boxed{\\frac{1}{2}}.") // "\\frac{1}{2}"
- * boxed("it is boxed") // undefined
- * ```
- */
+/** Returns the contents of the last closed `\boxed{…}`; undefined if there is none. */
 export const boxed = (text: string): string | undefined => {
   const starts = [...text.matchAll(/\\?\bf?boxed\s*\{/g)]
   if (starts.length === 0) return undefined

@@ -23,7 +23,6 @@ export const CodeTest = Schema.Struct({
 })
 export type CodeTest = typeof CodeTest.Type
 
-/** The outcome of a test. */
 export type Outcome =
   | { readonly _tag: "Passed" }
   /** `got` is the value as JSON, or a description if JSON cannot hold the value. */

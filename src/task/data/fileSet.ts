@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { type Plain, ConfigError } from "../../config/Config.ts"
 import { orDefault, withDefault } from "../../config/fields.ts"
 import { sha256 } from "../../config/sha256.ts"
-import { type OpenContext, type Opening, orderFields, orderOf, placeOf } from "../DatasetKind.ts"
+import { type OpenContext, type Opening, orderFields, placeOf } from "../DatasetKind.ts"
 import { DatasetError, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { template, type Template } from "./question.ts"
@@ -108,5 +108,5 @@ export const open = (
           ? Effect.fail(new DatasetError({ path: records.name, message: `${place}: ${made}` }))
           : Effect.succeed(made)
       })
-    return ordered({ name: nameOf(records.name), size: records.size, digest, at }, orderOf(config), pick)
+    return ordered({ name: nameOf(records.name), size: records.size, digest, at }, config, pick)
   })

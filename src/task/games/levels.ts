@@ -6,8 +6,8 @@ import { Effect, type Schema } from "effect"
 import { positiveInt, withDefault } from "../../config/fields.ts"
 import { sha256 } from "../../config/sha256.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
-import { type DatasetKind, make as makeKind, orderFields, orderOf } from "../DatasetKind.ts"
-import { DatasetError, ordered, type Order, type TaskSet } from "../TaskSet.ts"
+import { type DatasetKind, make as makeKind, orderFields } from "../DatasetKind.ts"
+import { type DatasetError, noTask, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { utf8 } from "../../config/utf8.ts"
 
@@ -18,11 +18,7 @@ export const levelFields = {
   ...orderFields,
 }
 
-interface Levels extends Order {
-  readonly type: string
-  readonly numTasks: number
-  readonly verbose: boolean
-}
+type Levels = Schema.Struct<typeof levelFields>["Type"] & { readonly type: string }
 
 /** Makes the tasks of a game. `task` receives the index, an id, and the random stream of the task. */
 export const levels = (
@@ -36,10 +32,8 @@ export const levels = (
     const at = (index: number): Effect.Effect<TextEnv, DatasetError> =>
       index >= 0 && index < numTasks
         ? Effect.sync(() => task(index, `${type}-${seed}-${index + 1}`, stream(seed, type, index)))
-        : Effect.fail(
-            new DatasetError({ path: type, message: `${type}: there is no task ${index}; it has ${numTasks}` }),
-          )
-    return ordered({ name: type, size: numTasks, digest, at }, orderOf(config))
+        : Effect.fail(noTask(type, index, numTasks))
+    return ordered({ name: type, size: numTasks, digest, at }, config)
   })
 
 /** Makes a game's kind of data set. `task` makes a task from the config, an id, the number of the level and a random stream. */

@@ -156,15 +156,14 @@ const configError = (
 }
 
 /** Runs several checks of a config and joins all their errors into one. */
-export const checkAll = <R>(checks: ReadonlyArray<Effect.Effect<unknown, ConfigError, R>>) =>
-  Effect.gen(function* () {
-    const failures = yield* Effect.forEach(checks, (check) =>
-      Effect.match(check, { onFailure: (error) => [error], onSuccess: (): ReadonlyArray<ConfigError> => [] }),
-    )
-    const errors = failures.flat()
-    const joined = errors.map(({ message }) => message).join("; ")
-    if (errors.length > 0) return yield* errors[0].reworded(() => joined)
-  })
+export const checkAll = Effect.fnUntraced(function* <R>(checks: ReadonlyArray<Effect.Effect<unknown, ConfigError, R>>) {
+  const failures = yield* Effect.forEach(checks, (check) =>
+    Effect.match(check, { onFailure: (error) => [error], onSuccess: (): ReadonlyArray<ConfigError> => [] }),
+  )
+  const errors = failures.flat()
+  const joined = errors.map(({ message }) => message).join("; ")
+  if (errors.length > 0) return yield* errors[0].reworded(() => joined)
+})
 
 /** Returns the place of each setting: a line of the file, or the source of the override. */
 export const overLines = (

@@ -53,82 +53,79 @@ export interface EvaluationOptions extends ReadOptions {
 }
 
 /** Runs the evaluation of a config. */
-export const fromConfig = (
+export const fromConfig = Effect.fnUntraced(function* (
   config: unknown,
   options: EvaluationOptions = {},
-): Effect.Effect<EvaluationResult, EvaluationError, Exclude<Needs, Scope.Scope>> =>
-  Effect.scoped(
+): Effect.fn.Return<EvaluationResult, EvaluationError, Needs | Scope.Scope> {
+  const { baseDir = ".", placeOf = (resultsDir: string) => Effect.succeed({ resultsDir }) } = options
+  const sections = yield* read(config, options)
+  const { settings, from } = sections
+  const { source } = from
+  yield* checkAll([
+    Datasets.decode(sections.dataset, { ...from, prefix: ["dataset"] }),
+    ...sections.agents.map((one) => decodedAgent(one, from, baseDir)),
+  ])
+  const { spent, openLm, openDataset } = yield* openParts(from, baseDir)
+  const dataset = yield* openDataset(sections.dataset, "dataset")
+  const scorers = yield* Scorers.openAll(settings.scorers, {
+    baseDir,
+    from: { ...from, prefix: ["scorers"] },
+    openLm: (lmConfig) => openLm(lmConfig, ["scorers", "judge", "lmConfig"]),
+  })
+  const decoded = yield* Effect.forEach(sections.agents, (one) => decodedAgent(one, from, baseDir))
+  const names = namesOf(decoded.map((one) => ({ ...one, model: one.lmConfig.model })))
+  const twice = names.find((one, at) => names.indexOf(one) < at)
+  if (twice !== undefined) {
+    return yield* ConfigError.at({ source }, "agents", `expected different names, found "${twice}" twice`)
+  }
+  const contestants = yield* Effect.forEach(decoded, ({ make, lmConfig, type, prefix, name }, at) =>
     Effect.gen(function* () {
-      const { baseDir = ".", placeOf = (resultsDir: string) => Effect.succeed({ resultsDir }) } = options
-      const sections = yield* read(config, options)
-      const { settings, from } = sections
-      const { source } = from
-      yield* checkAll([
-        Datasets.decode(sections.dataset, { ...from, prefix: ["dataset"] }),
-        ...sections.agents.map((one) => decodedAgent(one, from, baseDir)),
-      ])
-      const { spent, openLm, openDataset } = yield* openParts(from, baseDir)
-      const dataset = yield* openDataset(sections.dataset, "dataset")
-      const scorers = yield* Scorers.openAll(settings.scorers, {
-        baseDir,
-        from: { ...from, prefix: ["scorers"] },
-        openLm: (lmConfig) => openLm(lmConfig, ["scorers", "judge", "lmConfig"]),
-      })
-      const decoded = yield* Effect.forEach(sections.agents, (one) => decodedAgent(one, from, baseDir))
-      const names = namesOf(decoded.map((one) => ({ ...one, model: one.lmConfig.model })))
-      const twice = names.find((one, at) => names.indexOf(one) < at)
-      if (twice !== undefined) {
-        return yield* ConfigError.at({ source }, "agents", `expected different names, found "${twice}" twice`)
+      const agent = yield* Effect.provideService(make, Lm, yield* openLm(lmConfig, [...prefix, "lmConfig"]))
+      return {
+        name: names[at],
+        isNamed: name !== undefined,
+        type,
+        model: agent.model,
+        protocol: Evaluate.frozen(agent, { maxSteps: settings.maxStepsPerEpisode }),
+        price: agent.model === null ? undefined : priceOf(agent.model, lmConfig.prices),
       }
-      const contestants = yield* Effect.forEach(decoded, ({ make, lmConfig, type, prefix, name }, at) =>
-        Effect.gen(function* () {
-          const agent = yield* Effect.provideService(make, Lm, yield* openLm(lmConfig, [...prefix, "lmConfig"]))
-          return {
-            name: names[at],
-            isNamed: name !== undefined,
-            type,
-            model: agent.model,
-            protocol: Evaluate.frozen(agent, { maxSteps: settings.maxStepsPerEpisode }),
-            price: agent.model === null ? undefined : priceOf(agent.model, lmConfig.prices),
-          }
-        }),
-      )
-      const earlier = settings.compareTo === null ? null : yield* readEarlier(settings.compareTo, baseDir, from)
-      const agents = yield* Effect.forEach(decoded, ({ config: plain }, at) =>
-        Effect.map(withPlaces(plain, baseDir), (whole): Plain => ({ name: names[at], ...whole })),
-      )
-      return yield* execute({
-        settings,
-        tasks: dataset.tasks,
-        contestants,
-        scorers: scorers.map(({ scorer }) => scorer),
-        // Reading this again from `config.yaml` gives the same evaluation.
-        effective: {
-          ...settings,
-          compareTo: earlier?.path ?? null,
-          scorers: yield* Effect.forEach(scorers, ({ config: plain }) => withPlaces(plain, baseDir)),
-          dataset: yield* withPlaces(dataset.config, baseDir),
-          agents,
-        },
-        identity: {
-          dataset: yield* sha256(utf8.encode(dataset.tasks.digest)),
-          seed: settings.seed,
-          repeats: settings.repeats,
-          maxStepsPerEpisode: settings.maxStepsPerEpisode,
-          agents: decoded.map(({ config: plain, lmConfig }, at) => ({
-            name: names[at],
-            ...agentIdentity(plain, lmConfig),
-          })),
-          scorers: scorers.map(({ config: plain }) => judgeIdentity(plain)),
-        },
-        other: earlier?.rows ?? null,
-        logCalls: decoded.some(({ lmConfig }) => lmConfig.logCalls),
-        spent,
-        source,
-        place: settings.output.resultsDir === null ? undefined : yield* placeOf(settings.output.resultsDir),
-      })
     }),
   )
+  const earlier = settings.compareTo === null ? null : yield* readEarlier(settings.compareTo, baseDir, from)
+  const agents = yield* Effect.forEach(decoded, ({ config: plain }, at) =>
+    Effect.map(withPlaces(plain, baseDir), (whole): Plain => ({ name: names[at], ...whole })),
+  )
+  return yield* execute({
+    settings,
+    tasks: dataset.tasks,
+    contestants,
+    scorers: scorers.map(({ scorer }) => scorer),
+    // Reading this again from `config.yaml` gives the same evaluation.
+    effective: {
+      ...settings,
+      compareTo: earlier?.path ?? null,
+      scorers: yield* Effect.forEach(scorers, ({ config: plain }) => withPlaces(plain, baseDir)),
+      dataset: yield* withPlaces(dataset.config, baseDir),
+      agents,
+    },
+    identity: {
+      dataset: yield* sha256(utf8.encode(dataset.tasks.digest)),
+      seed: settings.seed,
+      repeats: settings.repeats,
+      maxStepsPerEpisode: settings.maxStepsPerEpisode,
+      agents: decoded.map(({ config: plain, lmConfig }, at) => ({
+        name: names[at],
+        ...agentIdentity(plain, lmConfig),
+      })),
+      scorers: scorers.map(({ config: plain }) => judgeIdentity(plain)),
+    },
+    other: earlier?.rows ?? null,
+    logCalls: decoded.some(({ lmConfig }) => lmConfig.logCalls),
+    spent,
+    source,
+    place: settings.output.resultsDir === null ? undefined : yield* placeOf(settings.output.resultsDir),
+  })
+}, Effect.scoped)
 
 const decodedAgent = ({ name, prefix, config }: AgentSection, from: DecodeOptions, baseDir: string) =>
   Effect.map(Agents.decode(config, { ...from, prefix, baseDir }), (decoded) => ({ ...decoded, name, prefix }))

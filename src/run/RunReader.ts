@@ -81,7 +81,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   const damaged = new Set<string>()
   const warn = (file: string, problem: string): Effect.Effect<undefined> =>
     Effect.suspend(() => {
-      if (damaged.has(file)) return Effect.succeed(undefined)
+      if (damaged.has(file)) return Effect.undefined
       damaged.add(file)
       return Effect.as(source.warn(`${at(file)}: ${problem}`), undefined)
     })
@@ -91,13 +91,13 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   )
   const has = (file: string): Effect.Effect<boolean> => Effect.map(names, (all) => all.has(file))
   const textOf = (file: string): Effect.Effect<string | undefined> =>
-    Effect.flatMap(has(file), (exists) => (exists ? source.text(at(file)) : Effect.succeed(undefined)))
+    Effect.flatMap(has(file), (exists) => (exists ? source.text(at(file)) : Effect.undefined))
   const isFinished = has(Layout.returns)
 
   const jsonOf = <A>(file: string, decode: (data: unknown) => A | undefined, expected: string) =>
     once(
       Effect.flatMap(textOf(file), (text): Effect.Effect<A | undefined> => {
-        if (text === undefined) return Effect.succeed(undefined)
+        if (text === undefined) return Effect.undefined
         const data = attempt((): unknown => JSON.parse(text))
         if ("problem" in data) return warn(file, `not valid JSON: ${data.problem}`)
         const value = decode(data.value)
@@ -111,7 +111,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   const configText = once(textOf(Layout.config))
   const reading = (read: (text: string) => unknown): Effect.Effect<unknown> =>
     Effect.flatMap(configText, (text): Effect.Effect<unknown> => {
-      if (text === undefined) return Effect.succeed(undefined)
+      if (text === undefined) return Effect.undefined
       const read_ = attempt(() => read(text))
       return "problem" in read_ ? warn(Layout.config, `not a config: ${read_.problem}`) : Effect.succeed(read_.value)
     })
@@ -126,12 +126,10 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return Layout.locate(yield* places, path)
   })
 
-  const validationFiles = once(
-    Effect.gen(function* () {
-      const folder = yield* located(Layout.validationScoresFolder)
-      return Layout.validationFilesIn(yield* source.list(at(folder))).map((name) => `${folder}/${name}`)
-    }),
-  )
+  const validationFiles = once(function* () {
+    const folder = yield* located(Layout.validationScoresFolder)
+    return Layout.validationFilesIn(yield* source.list(at(folder))).map((name) => `${folder}/${name}`)
+  })
 
   const linesOf = (file: string, text: string | undefined): Effect.Effect<ReadonlyArray<ScoreLine>> => {
     const { lines, damaged } = scoreLines(text ?? "")
@@ -151,59 +149,49 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   const scored = (files: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Validation>> =>
     Effect.map(Effect.forEach(files, episodesIn), (episodes) => curveOf(episodes.flat()))
 
-  const curve = once(
-    Effect.gen(function* () {
-      return (yield* evaluations) ?? (yield* scored(yield* validationFiles))
-    }),
-  )
+  const curve = once(function* () {
+    return (yield* evaluations) ?? (yield* scored(yield* validationFiles))
+  })
 
   /** For an unfinished run: reads the newest file of validations, or the previous one if that is still empty. */
-  const lastScored = once(
-    Effect.gen(function* () {
-      const files = yield* validationFiles
-      const validations = yield* scored(files.slice(-1))
-      return validations.length > 0 ? validations : yield* scored(files.slice(-2, -1))
-    }),
-  )
+  const lastScored = once(function* () {
+    const files = yield* validationFiles
+    const validations = yield* scored(files.slice(-1))
+    return validations.length > 0 ? validations : yield* scored(files.slice(-2, -1))
+  })
 
   /** The mean return of the last validation; undefined if there is none. */
-  const validation = once(
-    Effect.gen(function* () {
-      const result = yield* metrics
-      const last = numberAt(result, ["validation", "mean_return"])
-      if (last !== undefined) return last
-      // The run ended without a validation.
-      if (result !== undefined && dataAt(result, ["validation"]) === null) return undefined
-      return (yield* (yield* isFinished) ? curve : lastScored).at(-1)?.mean
-    }),
-  )
+  const validation = once(function* () {
+    const result = yield* metrics
+    const last = numberAt(result, ["validation", "mean_return"])
+    if (last !== undefined) return last
+    // The run ended without a validation.
+    if (result !== undefined && dataAt(result, ["validation"]) === null) return undefined
+    return (yield* (yield* isFinished) ? curve : lastScored).at(-1)?.mean
+  })
 
-  const checkpointSteps = once(
-    Effect.gen(function* () {
-      const names = yield* source.list(at(yield* located(Layout.checkpoints)))
-      return names.flatMap((name) => {
-        const checkpoint = Layout.checkpointOf(name)
-        return checkpoint?.unit === "step" ? checkpoint.count : []
-      })
-    }),
-  )
+  const checkpointSteps = once(function* () {
+    const names = yield* source.list(at(yield* located(Layout.checkpoints)))
+    return names.flatMap((name) => {
+      const checkpoint = Layout.checkpointOf(name)
+      return checkpoint?.unit === "step" ? checkpoint.count : []
+    })
+  })
 
   /** The last whole line of the training scores, and the number of steps up to it. */
-  const newestScore = once(
-    Effect.gen(function* () {
-      const file = yield* located(Layout.trainScores)
-      for (const bytes of tailBytes) {
-        const text = yield* tail(source, at(file), bytes)
-        if (text === undefined) return undefined
-        const { line, isDamaged } = newestIn(text)
-        if (isDamaged) yield* warn(file, "it has lines that are no scores")
-        if (line === undefined) continue
-        // A language-model agent writes one line per step, so the number of lines is the number of steps.
-        return { line, steps: line.of === "episode" ? line.step : yield* lineCount(at(file)) }
-      }
-      return undefined
-    }),
-  )
+  const newestScore = once(function* () {
+    const file = yield* located(Layout.trainScores)
+    for (const bytes of tailBytes) {
+      const text = yield* tail(source, at(file), bytes)
+      if (text === undefined) return undefined
+      const { line, isDamaged } = newestIn(text)
+      if (isDamaged) yield* warn(file, "it has lines that are no scores")
+      if (line === undefined) continue
+      // A language-model agent writes one line per step, so the number of lines is the number of steps.
+      return { line, steps: line.of === "episode" ? line.step : yield* lineCount(at(file)) }
+    }
+    return undefined
+  })
 
   /** Returns the progress of an unfinished run: its newest score, validation, checkpoint or step folder. */
   const stepsSoFar = Effect.gen(function* () {
@@ -217,26 +205,22 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return reached.length === 0 ? undefined : Math.max(...reached)
   })
 
-  const steps = once(
-    Effect.gen(function* () {
-      const result = yield* metrics
-      const total = numberAt(result, ["steps"]) ?? numberAt(result, ["train_steps"])
-      if (total !== undefined) return total
-      return (yield* isFinished) ? ((yield* curve).at(-1)?.step ?? (yield* stepsSoFar)) : yield* stepsSoFar
-    }),
-  )
+  const steps = once(function* () {
+    const result = yield* metrics
+    const total = numberAt(result, ["steps"]) ?? numberAt(result, ["train_steps"])
+    if (total !== undefined) return total
+    return (yield* isFinished) ? ((yield* curve).at(-1)?.step ?? (yield* stepsSoFar)) : yield* stepsSoFar
+  })
 
   /** The number of training episodes. */
-  const episodes = once(
-    Effect.gen(function* () {
-      const result = yield* metrics
-      const total = numberAt(result, ["train_episodes"]) ?? numberAt(result, ["episodes"])
-      if (total !== undefined || (yield* isFinished)) return total
-      const line = (yield* newestScore)?.line
-      // A training counts its episodes from 0.
-      return line === undefined ? undefined : line.of === "step" ? (line.episode ?? 0) : (line.episode ?? 0) + 1
-    }),
-  )
+  const episodes = once(function* () {
+    const result = yield* metrics
+    const total = numberAt(result, ["train_episodes"]) ?? numberAt(result, ["episodes"])
+    if (total !== undefined || (yield* isFinished)) return total
+    const line = (yield* newestScore)?.line
+    // A training counts its episodes from 0.
+    return line === undefined ? undefined : line.of === "step" ? (line.episode ?? 0) : (line.episode ?? 0) + 1
+  })
 
   /** Returns the whole lines within the last `bytes` bytes of run.log. */
   const log = Effect.fnUntraced(function* (bytes: number) {
@@ -244,26 +228,22 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return text.trimEnd() === "" ? [] : text.trimEnd().split("\n")
   })
 
-  const state = once(
-    Effect.gen(function* (): Effect.fn.Return<RunState> {
-      // This file is written last.
-      if (yield* isFinished) return "finished"
-      const owner = yield* textOf(Layout.lock)
-      // A lock file without a name was left by a process that was killed before it wrote its name.
-      if (owner !== undefined && owner !== "" && (yield* source.isAlive(owner))) return "running"
-      return isFailure((yield* log(logBytes)).at(-1) ?? "") ? "failed" : "stopped"
-    }),
-  )
+  const state = once<RunState>(function* () {
+    // This file is written last.
+    if (yield* isFinished) return "finished"
+    const owner = yield* textOf(Layout.lock)
+    // A lock file without a name was left by a process that was killed before it wrote its name.
+    if (owner !== undefined && owner !== "" && (yield* source.isAlive(owner))) return "running"
+    return isFailure((yield* log(logBytes)).at(-1) ?? "") ? "failed" : "stopped"
+  })
 
   /** The kind of the run; undefined if it has no config.yaml. */
-  const kind = once(
-    Effect.gen(function* () {
-      if ((yield* configText) === undefined) return undefined
-      // One key is read without parsing the whole file.
-      const kind = yield* configAt(["kind"])
-      return kindOf(kind === undefined ? yield* config : { kind })
-    }),
-  )
+  const kind = once(function* () {
+    if ((yield* configText) === undefined) return undefined
+    // One key is read without parsing the whole file.
+    const kind = yield* configAt(["kind"])
+    return kindOf(kind === undefined ? yield* config : { kind })
+  })
 
   return {
     entry,
@@ -310,7 +290,8 @@ const tail = (source: FileSource, file: string, bytes: number): Effect.Effect<st
   })
 
 /** Makes an Effect that runs once and keeps its result. Callers within one run are sequential, so no lock is needed. */
-const once = <A>(effect: Effect.Effect<A>): Effect.Effect<A> => {
+const once = <A>(from: Effect.Effect<A> | (() => Generator<Effect.Effect<unknown>, A, never>)): Effect.Effect<A> => {
+  const effect = Effect.isEffect(from) ? from : Effect.gen(from)
   let result: { readonly value: A } | undefined
   return Effect.suspend(() => {
     if (result !== undefined) return Effect.succeed(result.value)

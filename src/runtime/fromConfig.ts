@@ -56,53 +56,50 @@ export interface Where {
  * })
  * ```
  */
-export const fromConfig = (
+export const fromConfig = Effect.fnUntraced(function* (
   config: unknown,
   { baseDir = ".", lines = new Map() }: Where = {},
-): Effect.Effect<RuntimeResult, RuntimeError, Needs | Exclude<Lms.Needs, Scope.Scope>> =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const options = yield* RunOptions
-      const tree = toCamelCase(config)
-      // A saved config holds a placeholder instead of an API key; treat that as no key.
-      const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
-      const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
-      const from: DecodeOptions = { source: options.source, sources: overLines(lines, sources), whole }
-      const agentFrom = { ...from, prefix: ["agent"], baseDir }
-      const reading = decode(Experiment, { name: options.name, ...value }, from)
-      const given = (["trainDataset", "validationDataset"] as const).filter((key) => (value[key] ?? null) !== null)
-      yield* checkAll([
-        reading,
-        ...given.map((key) => Datasets.decode(value[key], { ...from, prefix: [key] })),
-        Agents.decode(value.agent ?? {}, agentFrom),
-      ])
-      const { trainDataset, validationDataset, agent, ...settings } = yield* reading
-      const { spent, openLm, openDataset } = yield* openParts(from, baseDir)
-      const dataset = (config: unknown, key: string) =>
-        config === undefined || config === null ? Effect.succeed(null) : openDataset(config, key)
-      const train = yield* dataset(trainDataset, "trainDataset")
-      const validation = yield* dataset(validationDataset, "validationDataset")
-      const decoded = yield* Agents.decode(agent ?? {}, agentFrom)
-      const { lmConfig } = decoded
-      const lm = yield* openLm(lmConfig, ["agent", "lmConfig"])
-      return yield* execute({
-        settings,
-        agent: yield* Effect.provideService(decoded.make, Lm, lm),
-        train: train?.tasks ?? null,
-        validation: validation?.tasks ?? null,
-        described: {
-          agent: yield* withPlaces(decoded.config, baseDir),
-          trainDataset: train === null ? null : yield* withPlaces(train.config, baseDir),
-          validationDataset: validation === null ? null : yield* withPlaces(validation.config, baseDir),
-        },
-        agentIdentity: agentIdentity(decoded.config, lmConfig),
-        warnings: isKeyItself(lmConfig.apiKey) ? [keyItself(from)] : [],
-        logCalls: lmConfig.logCalls,
-        spent,
-        from,
-      })
-    }),
-  )
+): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Lms.Needs | Scope.Scope> {
+  const options = yield* RunOptions
+  const tree = toCamelCase(config)
+  // A saved config holds a placeholder instead of an API key; treat that as no key.
+  const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
+  const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
+  const from: DecodeOptions = { source: options.source, sources: overLines(lines, sources), whole }
+  const agentFrom = { ...from, prefix: ["agent"], baseDir }
+  const reading = decode(Experiment, { name: options.name, ...value }, from)
+  const given = (["trainDataset", "validationDataset"] as const).filter((key) => (value[key] ?? null) !== null)
+  yield* checkAll([
+    reading,
+    ...given.map((key) => Datasets.decode(value[key], { ...from, prefix: [key] })),
+    Agents.decode(value.agent ?? {}, agentFrom),
+  ])
+  const { trainDataset, validationDataset, agent, ...settings } = yield* reading
+  const { spent, openLm, openDataset } = yield* openParts(from, baseDir)
+  const dataset = (config: unknown, key: string) =>
+    config === undefined || config === null ? Effect.succeed(null) : openDataset(config, key)
+  const train = yield* dataset(trainDataset, "trainDataset")
+  const validation = yield* dataset(validationDataset, "validationDataset")
+  const decoded = yield* Agents.decode(agent ?? {}, agentFrom)
+  const { lmConfig } = decoded
+  const lm = yield* openLm(lmConfig, ["agent", "lmConfig"])
+  return yield* execute({
+    settings,
+    agent: yield* Effect.provideService(decoded.make, Lm, lm),
+    train: train?.tasks ?? null,
+    validation: validation?.tasks ?? null,
+    described: {
+      agent: yield* withPlaces(decoded.config, baseDir),
+      trainDataset: train === null ? null : yield* withPlaces(train.config, baseDir),
+      validationDataset: validation === null ? null : yield* withPlaces(validation.config, baseDir),
+    },
+    agentIdentity: agentIdentity(decoded.config, lmConfig),
+    warnings: isKeyItself(lmConfig.apiKey) ? [keyItself(from)] : [],
+    logCalls: lmConfig.logCalls,
+    spent,
+    from,
+  })
+}, Effect.scoped)
 
 const keyItself = (from: DecodeOptions): string =>
   `${sourceOf(from, "agent.lmConfig.apiKey")}: agent.lm_config.api_key: the key itself stands there, where others may read it; ` +

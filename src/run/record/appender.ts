@@ -53,19 +53,20 @@ interface Opened {
 }
 
 /** Makes a sink that appends to one file. `open` returns the function that writes a batch of events into the buffer. */
-export const fileSink =
-  (path: string, open: (opened: Opened) => (events: ReadonlyArray<RunEvent>, nowMillis: number) => void): Sink =>
-  (run, about) =>
-    Effect.gen(function* () {
-      const { buffer, settle, flush } = yield* appender(run, path)
-      const isNew = !(yield* run.exists(path))
-      const write = open({ buffer, isNew, startedAtMillis: yield* Clock.currentTimeMillis, about })
-      return {
-        emit: (events) =>
-          Effect.flatMap(Clock.currentTimeMillis, (now) => {
-            write(events, now)
-            return settle(now)
-          }),
-        flush,
-      }
-    })
+export const fileSink = (
+  path: string,
+  open: (opened: Opened) => (events: ReadonlyArray<RunEvent>, nowMillis: number) => void,
+): Sink =>
+  Effect.fnUntraced(function* (run, about) {
+    const { buffer, settle, flush } = yield* appender(run, path)
+    const isNew = !(yield* run.exists(path))
+    const write = open({ buffer, isNew, startedAtMillis: yield* Clock.currentTimeMillis, about })
+    return {
+      emit: (events) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          write(events, now)
+          return settle(now)
+        }),
+      flush,
+    }
+  })

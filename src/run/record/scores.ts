@@ -18,29 +18,28 @@ export const scores: Sink = (run, about) => (about.unit === "episodes" ? stepSco
  * A line has the keys of a language-model agent's step (whose episodes have few steps; these have thousands): `score`
  * is the return, `step_index` the env steps of the run so far. Further keys follow.
  */
-const episodeScores: Sink = (run, about) =>
-  Effect.gen(function* () {
-    const train = yield* appender(run, Layout.trainScores)
-    const write = lineWriter(about)
-    return {
-      emit: (events) =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          const validations: Array<ValidationEnded> = []
-          for (const event of events) {
-            if (event._tag === "EpisodeEnded") write(train.buffer, now, event)
-            else if (event._tag === "ValidationEnded") validations.push(event)
-          }
-          const rest = train.settle(now)
-          if (validations.length === 0) return rest
-          // Two validations during one long episode share a file; each one appends its lines.
-          const lines = Effect.forEach(validations, (event) =>
-            run.append(Layout.validationScores(event.seenEpisodes), validationLines(now, event, about)),
-          )
-          return Effect.andThen(lines, rest)
-        }),
-      flush: train.flush,
-    }
-  })
+const episodeScores: Sink = Effect.fnUntraced(function* (run, about) {
+  const train = yield* appender(run, Layout.trainScores)
+  const write = lineWriter(about)
+  return {
+    emit: (events) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const validations: Array<ValidationEnded> = []
+        for (const event of events) {
+          if (event._tag === "EpisodeEnded") write(train.buffer, now, event)
+          else if (event._tag === "ValidationEnded") validations.push(event)
+        }
+        const rest = train.settle(now)
+        if (validations.length === 0) return rest
+        // Two validations during one long episode share a file; each one appends its lines.
+        const lines = Effect.forEach(validations, (event) =>
+          run.append(Layout.validationScores(event.seenEpisodes), validationLines(now, event, about)),
+        )
+        return Effect.andThen(lines, rest)
+      }),
+    flush: train.flush,
+  }
+})
 
 const json = (value: number): string => (Number.isFinite(value) ? String(value) : "null")
 

@@ -47,56 +47,55 @@ export type StepScoreRecord = typeof StepScoreRecord.Type
  * The sink of scores for language-model agents: one line per step, which is in the file when `emit` returns. The lines
  * of an abandoned episode are removed, so that it can be played again.
  */
-export const stepScores: Sink = (run) =>
-  Effect.gen(function* () {
-    const append = yield* run.appending(trainScores)
-    let written = (yield* run.exists(trainScores)) ? yield* run.size(trainScores) : 0
-    /** The size of the file after the last complete episode, in bytes. */
-    let boundary = written
+export const stepScores: Sink = Effect.fnUntraced(function* (run) {
+  const append = yield* run.appending(trainScores)
+  let written = (yield* run.exists(trainScores)) ? yield* run.size(trainScores) : 0
+  /** The size of the file after the last complete episode, in bytes. */
+  let boundary = written
 
-    const take = Effect.fnUntraced(function* (events: ReadonlyArray<RunEvent>, now: number) {
-      let train = ""
-      const flush = Effect.suspend(() => {
-        if (train === "") return Effect.void
-        const bytes = utf8.encode(train)
-        train = ""
-        written += bytes.length
-        return append(bytes)
-      })
-      const validation = new Map<number, string>()
-      for (const event of events) {
-        switch (event._tag) {
-          case "StepScored":
-            if (event.mode === "train") train += lineOf(event, now)
-            else validation.set(event.seenEpisodes, (validation.get(event.seenEpisodes) ?? "") + lineOf(event, now))
-            break
-          case "EpisodeEnded":
-            yield* flush
-            boundary = written
-            break
-          case "Abandoned":
-            yield* flush
-            yield* event.mode === "validation" ? run.remove(validationScores(event.seenEpisodes)) : cutBack(run)
-        }
+  const take = Effect.fnUntraced(function* (events: ReadonlyArray<RunEvent>, now: number) {
+    let train = ""
+    const flush = Effect.suspend(() => {
+      if (train === "") return Effect.void
+      const bytes = utf8.encode(train)
+      train = ""
+      written += bytes.length
+      return append(bytes)
+    })
+    const validation = new Map<number, string>()
+    for (const event of events) {
+      switch (event._tag) {
+        case "StepScored":
+          if (event.mode === "train") train += lineOf(event, now)
+          else validation.set(event.seenEpisodes, (validation.get(event.seenEpisodes) ?? "") + lineOf(event, now))
+          break
+        case "EpisodeEnded":
+          yield* flush
+          boundary = written
+          break
+        case "Abandoned":
+          yield* flush
+          yield* event.mode === "validation" ? run.remove(validationScores(event.seenEpisodes)) : cutBack(run)
       }
-      yield* flush
-      for (const [seen, lines] of validation) yield* run.append(validationScores(seen), lines)
-    })
-
-    const cutBack = Effect.fnUntraced(function* (files: RunFiles) {
-      if (written === boundary) return
-      yield* files.truncate(trainScores, boundary)
-      written = boundary
-    })
-
-    return {
-      emit: (events) => {
-        if (!events.some(isScored)) return Effect.void
-        return Effect.flatMap(Clock.currentTimeMillis, (now) => take(events, now))
-      },
-      flush: Effect.void,
     }
+    yield* flush
+    for (const [seen, lines] of validation) yield* run.append(validationScores(seen), lines)
   })
+
+  const cutBack = Effect.fnUntraced(function* (files: RunFiles) {
+    if (written === boundary) return
+    yield* files.truncate(trainScores, boundary)
+    written = boundary
+  })
+
+  return {
+    emit: (events) => {
+      if (!events.some(isScored)) return Effect.void
+      return Effect.flatMap(Clock.currentTimeMillis, (now) => take(events, now))
+    },
+    flush: Effect.void,
+  }
+})
 
 const isScored = ({ _tag }: RunEvent): boolean =>
   _tag === "StepScored" || _tag === "EpisodeEnded" || _tag === "Abandoned"

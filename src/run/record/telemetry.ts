@@ -25,15 +25,14 @@ export const telemetry: Sink = ({ directory }, { name, env, algorithm, seed }) =
       return known
     }
     return {
-      emit: (events) =>
-        Effect.gen(function* () {
-          for (const event of events) {
-            const scalars = scalarsOf(event)
-            if (scalars === undefined) continue
-            yield* Metric.update(gaugeOf("step"), scalars.step)
-            for (const [key, value] of Object.entries(scalars.values)) yield* Metric.update(gaugeOf(key), value)
-          }
-        }),
+      emit: Effect.fnUntraced(function* (events) {
+        for (const event of events) {
+          const scalars = scalarsOf(event)
+          if (scalars === undefined) continue
+          yield* Metric.update(gaugeOf("step"), scalars.step)
+          for (const [key, value] of Object.entries(scalars.values)) yield* Metric.update(gaugeOf(key), value)
+        }
+      }),
       flush: Effect.void,
     }
   })

@@ -101,12 +101,11 @@ export const treeOf = (root: string, folder: Folder): FileTree => {
         return [...new Set(paths.flatMap((one) => one.slice(start).split("/")[0] || []))].sort()
       }),
     remove,
-    writeDirectory: (path, files, last = () => ({})) =>
-      Effect.gen(function* () {
-        const parts = Object.entries(files).map(([name, contents]) => [name, wholeOf(contents)] as const)
-        yield* remove(path)
-        for (const [name, bytes] of [...parts, ...Object.entries(last())]) yield* write(`${path}/${name}`, bytes)
-      }),
+    writeDirectory: Effect.fnUntraced(function* (path, files, last = () => ({})) {
+      const parts = Object.entries(files).map(([name, contents]) => [name, wholeOf(contents)] as const)
+      yield* remove(path)
+      for (const [name, bytes] of [...parts, ...Object.entries(last())]) yield* write(`${path}/${name}`, bytes)
+    }),
     link: (path, target) => write(path, utf8.encode(target)),
     target: (path) =>
       Effect.map(doing("read", path, folder.read(path)), (bytes) =>

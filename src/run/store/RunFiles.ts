@@ -89,15 +89,14 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
       }
       return { sizes, digests }
     }),
-    changedSince: ({ sizes, digests }) =>
-      Effect.gen(function* () {
-        const changed: Array<Changed> = []
-        for (const [file, size] of Object.entries(sizes)) {
-          const problem = yield* problemOf(file, size, Object.hasOwn(digests, file) ? digests[file] : undefined)
-          if (problem !== undefined) changed.push({ file, problem })
-        }
-        return changed
-      }),
+    changedSince: Effect.fnUntraced(function* ({ sizes, digests }) {
+      const changed: Array<Changed> = []
+      for (const [file, size] of Object.entries(sizes)) {
+        const problem = yield* problemOf(file, size, Object.hasOwn(digests, file) ? digests[file] : undefined)
+        if (problem !== undefined) changed.push({ file, problem })
+      }
+      return changed
+    }),
     cutBack: Effect.fnUntraced(function* ({ sizes }) {
       for (const file of yield* growingFiles) {
         if (!Object.hasOwn(sizes, file)) yield* tree.remove(file)

@@ -24,10 +24,12 @@ export interface Provider {
 }
 
 /** Provides Effect's `LanguageModel` by a provider. */
-export const languageModel = (provider: Provider): Layer.Layer<LanguageModel.LanguageModel> =>
-  Layer.effect(LanguageModel.LanguageModel, make(provider))
+export const languageModel = <E, R>(
+  provider: Effect.Effect<Provider, E, R>,
+): Layer.Layer<LanguageModel.LanguageModel, E, R> =>
+  Layer.effect(LanguageModel.LanguageModel, Effect.flatMap(provider, make))
 
-export const make = (provider: Provider): Effect.Effect<LanguageModel.LanguageModel> =>
+const make = (provider: Provider): Effect.Effect<LanguageModel.LanguageModel> =>
   LanguageModel.make({
     generateText: (options) =>
       requestOf(provider.model, options).pipe(

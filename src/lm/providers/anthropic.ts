@@ -11,14 +11,11 @@
  * })
  * ```
  */
-import { Effect, Layer } from "effect"
-import { LanguageModel } from "effect/ai"
-import type { HttpClient } from "effect/http"
-import type { LmError } from "../LmError.ts"
+import { Effect } from "effect"
 import * as Wire from "./anthropicWire.ts"
 import { providerOf } from "./gathering.ts"
 import { answered } from "./http.ts"
-import { make as makeLanguageModel, type Provider } from "./Provider.ts"
+import { languageModel } from "./Provider.ts"
 import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
 
 export const anthropicUrl = "https://api.anthropic.com/v1"
@@ -38,9 +35,7 @@ export interface AnthropicOptions extends ServerOptions {
 }
 
 /** Connects to a server. Each request names its model; the `model` of the options is for requests that name none. */
-export const make = Effect.fnUntraced(function* (
-  options: AnthropicOptions,
-): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
+export const make = Effect.fnUntraced(function* (options: AnthropicOptions) {
   const { thinkingBudget = null, streaming = false } = options
   const server = yield* serverOf(options, protocol)
   return providerOf(server, streaming, {
@@ -62,7 +57,4 @@ export const make = Effect.fnUntraced(function* (
 })
 
 /** Provides Effect's `LanguageModel` by a server with Anthropic's protocol. */
-export const layer = (
-  options: AnthropicOptions,
-): Layer.Layer<LanguageModel.LanguageModel, LmError, HttpClient.HttpClient> =>
-  Layer.effect(LanguageModel.LanguageModel, Effect.flatMap(make(options), makeLanguageModel))
+export const layer = (options: AnthropicOptions) => languageModel(make(options))

@@ -12,15 +12,12 @@
  * })
  * ```
  */
-import { Effect, Layer, Schema } from "effect"
-import { LanguageModel } from "effect/ai"
-import type { HttpClient } from "effect/http"
+import { Effect, Schema } from "effect"
 import type { LmRequest } from "../Chat.ts"
-import type { LmError } from "../LmError.ts"
 import { providerOf } from "./gathering.ts"
 import { answered, read, whole } from "./http.ts"
 import * as Wire from "./openAiWire.ts"
-import { make as makeLanguageModel, type Provider } from "./Provider.ts"
+import { languageModel } from "./Provider.ts"
 import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
 
 export const openAiUrl = "https://api.openai.com/v1"
@@ -51,9 +48,7 @@ const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<
     : {}
 
 /** Connects to a server. Each request names its model; the `model` of the options is for requests that name none. */
-export const make = Effect.fnUntraced(function* (
-  options: OpenAiOptions,
-): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
+export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
   const server = yield* serverOf(options, protocol)
   const { baseUrl } = server
   // OpenAI and Gemini refuse unknown fields; other servers ignore them. So ask only other servers for token ids.
@@ -65,7 +60,7 @@ export const make = Effect.fnUntraced(function* (
   const readTokens = read(server, Schema.Struct({ tokens: Schema.Array(Schema.Int) }))
 
   /** Asks llama.cpp for the token ids of the prompt, which its answers do not hold. */
-  const promptIds = Effect.fnUntraced(function* (request: LmRequest): Effect.fn.Return<ReadonlyArray<number>, LmError> {
+  const promptIds = Effect.fnUntraced(function* (request: LmRequest) {
     const at = (name: string): string => `${baseUrl.pathname.replace(/\/v1$/, "")}/${name}`
     const body = Wire.requestBody(request, dialect, { stream: false })
     const { prompt } = yield* Effect.flatMap(whole(server, at("apply-template"), body), readPrompt)
@@ -100,7 +95,4 @@ export const make = Effect.fnUntraced(function* (
 })
 
 /** Provides Effect's `LanguageModel` by a server with OpenAI's protocol. */
-export const layer = (
-  options: OpenAiOptions,
-): Layer.Layer<LanguageModel.LanguageModel, LmError, HttpClient.HttpClient> =>
-  Layer.effect(LanguageModel.LanguageModel, Effect.flatMap(make(options), makeLanguageModel))
+export const layer = (options: OpenAiOptions) => languageModel(make(options))

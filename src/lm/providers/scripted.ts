@@ -83,7 +83,7 @@ export const layer = (script: Script): Layer.Layer<Lm> => Layer.succeed(Lm, make
 
 /** Provides Effect's `LanguageModel` by a function. */
 export const layerLanguageModel = (script: Script): Layer.Layer<LanguageModel.LanguageModel> =>
-  languageModel({ model: "scripted", complete: make(script).complete })
+  languageModel(Effect.succeed({ model: "scripted", complete: make(script).complete }))
 
 /** Answers with the text of the last message. */
 export const echo: Script = (request) => request.messages.at(-1)?.content ?? ""

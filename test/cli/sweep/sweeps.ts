@@ -4,7 +4,7 @@ import { assert } from "vitest"
 import { fromPath } from "../../../src/run/identifier.ts"
 import { runsIn } from "../crash.ts"
 
-/** Gives the files of a sweep by the names of its runs. All runs are in the folder of one time, each once. */
+/** Gives the folder of each run of a sweep by its identity. All runs are in the folder of one time, each once. */
 export const left = (results: string): ReadonlyMap<string, string> => {
   const runs = runsIn(results)
   assert.strictEqual(new Set(runs.map((run) => fromPath(run)?.time)).size, 1)

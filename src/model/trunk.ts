@@ -9,6 +9,9 @@ import type { Declaration } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "./DensePolicy.ts"
 
+const Convolution = Schema.Struct({ filters: units, kernel: units, stride: units })
+type Convolution = typeof Convolution.Type
+
 /** The settings of networks. */
 export interface NetworkOptions {
   /** The sizes of the hidden layers. For images, these come after the convolutions. @default [64,64] */
@@ -22,12 +25,7 @@ export interface NetworkOptions {
 export const networkFields = {
   hidden: withDefault(layers, [64, 64]),
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
-  convolutions: withDefault(
-    Schema.NullOr(
-      Schema.Array(Schema.Struct({ filters: units, kernel: units, stride: units })).check(Schema.isMaxLength(100)),
-    ),
-    null,
-  ),
+  convolutions: withDefault(Schema.NullOr(Schema.Array(Convolution).check(Schema.isMaxLength(100))), null),
 }
 
 /** The settings of networks that can have a memory. */
@@ -48,12 +46,6 @@ export const memoryFields = {
 
 export interface NetworkConfig extends Required<Omit<NetworkOptions, "activation">> {
   readonly activation: Activation
-}
-
-interface Convolution {
-  readonly filters: number
-  readonly kernel: number
-  readonly stride: number
 }
 
 export type Weights = Readonly<Record<string, Tensor>>

@@ -58,8 +58,7 @@ export const inOrder = <Item, Result, E = never, R = never, E2 = never, R2 = nev
       }
     })
     // There may be more workers than items; a worker without an item ends at once.
-    return Effect.forEach(workers(items, concurrency), () => worker, { concurrency: "unbounded", discard: true })
+    const length = Array.isArray(items) ? Math.min(items.length, concurrency) : concurrency
+    const workers = Array.from({ length }, () => worker)
+    return Effect.all(workers, { concurrency: "unbounded", discard: true })
   })
-
-const workers = (items: Iterable<unknown>, concurrency: number): ReadonlyArray<undefined> =>
-  Array.from({ length: Array.isArray(items) ? Math.min(items.length, concurrency) : concurrency }, () => undefined)

@@ -57,7 +57,7 @@ export const makeReplay = (options: ReplayOptions) => {
   const finals = makeFinals(width)
   /** The index of the current step in each ring, and the number of complete steps before it. */
   let head = 0
-  let filled = 0
+  let complete = 0
   let uniform = new Float64Array(0)
   const discountPowers = Float64Array.from({ length: nsteps + 1 }, (_, n) => gamma ** n)
 
@@ -73,7 +73,7 @@ export const makeReplay = (options: ReplayOptions) => {
   }
 
   /** Stores the envs' observations; called as `begin` before their first step. */
-  const storeObservations = (envs: BatchEnv): void => {
+  const store = (envs: BatchEnv): void => {
     for (let env = 0; env < numEnvs; env++) writeObservation(env * stepsPerEnv + head, envs.observations, env)
   }
 
@@ -96,17 +96,17 @@ export const makeReplay = (options: ReplayOptions) => {
       if (ending === truncatedFlag) finals.keep(place, envs.finalObservations, env)
     }
     head = head + 1 === stepsPerEnv ? 0 : head + 1
-    filled = Math.min(filled + 1, stepsPerEnv - 1)
-    storeObservations(envs)
+    complete = Math.min(complete + 1, stepsPerEnv - 1)
+    store(envs)
   }
 
   /** Returns the number of transitions that can be drawn. */
-  const size = (): number => Math.max(0, filled - nsteps + 1) * numEnvs
+  const size = (): number => Math.max(0, complete - nsteps + 1) * numEnvs
 
   /** Draws the places of transitions, each with the same probability, for `gather`. */
   const draw = (random: Stream, into: Int32Array): void => {
-    const oldest = (head - filled + stepsPerEnv) % stepsPerEnv
-    const perEnv = Math.max(0, filled - nsteps + 1)
+    const oldest = (head - complete + stepsPerEnv) % stepsPerEnv
+    const perEnv = Math.max(0, complete - nsteps + 1)
     const count = perEnv * numEnvs
     if (uniform.length !== into.length) uniform = new Float64Array(into.length)
     random.fillUniform(uniform)
@@ -150,14 +150,14 @@ export const makeReplay = (options: ReplayOptions) => {
   /** Returns the place of the step that an env took `back` steps ago; 0 is the current step, which has no action yet. */
   const placeOf = (env: number, back: number): number => env * stepsPerEnv + ((head - back + stepsPerEnv) % stepsPerEnv)
 
-  /** Returns the filled part; the current step counts, because it has an observation. */
-  const filledNow = (): Filled => ({ numEnvs, capacity: stepsPerEnv, used: filled + 1 })
+  /** Returns the filled part, from index 0 on until a ring is full; the current step counts: it has an observation. */
+  const filled = (): Filled => ({ numEnvs, capacity: stepsPerEnv, used: complete + 1 })
 
   /** Returns views of the filled part, not copies. */
   const state = (): NamedArrays => ({
-    position: namedVector(Int32Array.of(head, filled)),
-    ...filledPart("rows", rows, rowWidth, filledNow()),
-    ...frames?.state("frames", filledNow()),
+    position: namedVector(Int32Array.of(head, complete)),
+    ...filledPart("rows", rows, rowWidth, filled()),
+    ...frames?.state("frames", filled()),
     ...finals.state(),
   })
 
@@ -171,24 +171,13 @@ export const makeReplay = (options: ReplayOptions) => {
       throw new Misfit(`"position" is [${position.join(", ")}], which is not possible in ${ring}`)
     }
     head = savedHead
-    filled = savedFilled
-    restoreFilled(arrays, "rows", rows, rowWidth, filledNow())
-    frames?.restore(arrays, "frames", filledNow())
+    complete = savedFilled
+    restoreFilled(arrays, "rows", rows, rowWidth, filled())
+    frames?.restore(arrays, "frames", filled())
     finals.restore(arrays)
   }
 
-  return {
-    size,
-    begin: storeObservations,
-    add,
-    draw,
-    gather,
-    placeOf,
-    capacity: places,
-    filled: filledNow,
-    state,
-    restore,
-  }
+  return { size, begin: store, add, draw, gather, placeOf, capacity: places, filled, state, restore }
 }
 export type Replay = ReturnType<typeof makeReplay>
 

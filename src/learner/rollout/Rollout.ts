@@ -96,7 +96,7 @@ export function makeRollout(
     atTruncation: new Float32Array(rows),
   }))
   const finalObservations = new GrowingRows(width, Math.max(16, numEnvs))
-  let truncatedRows = new Int32Array(numEnvs)
+  const truncatedRows: Array<number> = []
 
   // This is the noise of the whole rollout or, if it is held for several steps, of one step, maybe of the last rollout.
   const noise = new Float32Array((noiseRepeat === 1 ? rows : numEnvs) * noiseSize)
@@ -134,11 +134,6 @@ export function makeRollout(
     for (let env = 0; env < numEnvs; env++) {
       // If an episode terminated in its last allowed step, it is over and its return is not bootstrapped.
       if (envs.truncated[env] === 0 || envs.terminated[env] !== 0) continue
-      if (finalObservations.count === truncatedRows.length) {
-        const longer = new Int32Array(truncatedRows.length * 2)
-        longer.set(truncatedRows)
-        truncatedRows = longer
-      }
       truncatedRows[finalObservations.count] = base + env
       finalObservations.add(envs.finalObservations, env * width)
       for (const hook of hooks) hook.truncated?.(env)

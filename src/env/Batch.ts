@@ -15,7 +15,7 @@ import type { Stream } from "../rng/Rng.ts"
 import type { BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
 import { EnvError, invalid } from "./EnvError.ts"
-import { oneLine } from "../config/text.ts"
+import { messageOf, oneLine } from "../config/text.ts"
 import { batchOf, errorAt, type Columns, type Kernel, streamsOf } from "./internal/episodes.ts"
 import { fromText, NotPlain, toText } from "./internal/plainData.ts"
 import { sizeOf, type Space } from "./Space.ts"
@@ -62,12 +62,8 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   const threw = (index: number, step: number, doing: string, error: unknown): EnvError => {
     // This error comes from our own checks, and already names the env and the step.
     if (error instanceof EnvError && error.index !== undefined) return error
-    const what =
-      error instanceof EnvError
-        ? error.message
-        : error instanceof Error
-          ? `${error.name}: ${error.message}`
-          : String(error)
+    const isForeign = error instanceof Error && !(error instanceof EnvError)
+    const what = isForeign ? `${error.name}: ${error.message}` : messageOf(error)
     return fail(index, step, `${doing} threw ${oneLine(what)}`, error instanceof Error ? error.stack : undefined)
   }
 

@@ -48,10 +48,8 @@ export const make = (game: MultiTextEnv, seat: Seat): TextEnv => {
     let message = ""
     for (let step = 0; left !== null || !now.toMove.includes(player); step++) {
       if (step === mostSteps) {
-        return yield* new EnvError({
-          env: id,
-          message: `env "${id}": the others moved ${step} times without ending their turns`,
-        })
+        const message = `env "${id}": the others moved ${step} times without ending their turns`
+        return yield* new EnvError({ env: id, message })
       }
       const actions: Record<string, string> = {}
       for (const who of now.toMove) {

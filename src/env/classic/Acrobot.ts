@@ -10,7 +10,7 @@
 import { cos, sin } from "../../rng/Elementary.ts"
 import type { Env } from "../Env.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
-import { type Motion, motionEnv, type Moved } from "../internal/motion.ts"
+import { clip, type Motion, motionEnv, type Moved } from "../internal/motion.ts"
 import { box, discrete, type Discrete } from "../Space.ts"
 import { acrobot } from "../ui/acrobot.ts"
 import { scene } from "../ui/scene.ts"
@@ -55,8 +55,6 @@ const wrap = (angle: number): number => {
   while (wrapped < -Math.PI) wrapped += 2 * Math.PI
   return wrapped
 }
-
-const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
 
 const k1 = new Float64Array(4)
 const k2 = new Float64Array(4)

@@ -7,7 +7,7 @@
  */
 import type { Env } from "../Env.ts"
 import { drive, hillEnv } from "../internal/hill.ts"
-import type { Moved } from "../internal/motion.ts"
+import { clip, type Moved } from "../internal/motion.ts"
 import { box, type Box } from "../Space.ts"
 
 const goal = 0.45
@@ -24,7 +24,7 @@ const motion = hillEnv({
       if (waiting[index] !== 0) continue
       const at = 2 * index
       const action = actions[index]
-      const isThere = drive(states, at, Math.min(Math.max(action, -1), 1) * power, goal, observations)
+      const isThere = drive(states, at, clip(action, 1) * power, goal, observations)
       states[at] = Math.fround(states[at])
       states[at + 1] = Math.fround(states[at + 1])
       rewards[index] = (isThere ? 100 : 0) - action * action * 0.1

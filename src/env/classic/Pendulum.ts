@@ -8,7 +8,7 @@
 import { cos, sin } from "../../rng/Elementary.ts"
 import type { Env } from "../Env.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
-import { type Motion, motionEnv, type Moved } from "../internal/motion.ts"
+import { clip, type Motion, motionEnv, type Moved } from "../internal/motion.ts"
 import { box, type Box } from "../Space.ts"
 import { pendulum } from "../ui/pendulum.ts"
 import { scene } from "../ui/scene.ts"
@@ -27,8 +27,6 @@ const wrapped = (angle: number): number => {
   const rest = raised % turn
   return (rest < 0 ? rest + turn : rest) - Math.PI
 }
-
-const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
 
 const observe: NonNullable<Motion["observe"]> = (states, at, into, to) => {
   states[at + 2] = sin(states[at])

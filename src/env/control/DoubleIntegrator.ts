@@ -7,7 +7,7 @@
  */
 import { make, type Env } from "../Env.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
-import type { Moved } from "../internal/motion.ts"
+import { clip, type Moved } from "../internal/motion.ts"
 import { box, type Box } from "../Space.ts"
 import { doubleIntegrator } from "../ui/doubleIntegrator.ts"
 import { scene } from "../ui/scene.ts"
@@ -16,8 +16,6 @@ const tau = 0.1
 const farthest = 5
 const fastest = 5
 const strongest = 1
-
-const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
 
 /** Computes one step of the mass, without a time limit. */
 export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): Moved => {

@@ -14,7 +14,7 @@ import { cos, sin } from "../../rng/Elementary.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { make, type Env } from "../Env.ts"
 import { canvas, caption, palette, type Point, short, stroke, svg } from "../internal/draw.ts"
-import type { Moved } from "../internal/motion.ts"
+import { clip, type Moved } from "../internal/motion.ts"
 import { box, discrete, type Box, type Discrete } from "../Space.ts"
 import { lander } from "../ui/lander.ts"
 import { scene } from "../ui/scene.ts"
@@ -68,14 +68,12 @@ const fly = (state: State, main: number, side: number): Moved => {
 const mains = [0, 0, 1, 0]
 const sides = [0, 1, 0, -1]
 
-const clip = (value: number): number => Math.min(Math.max(value, -1), 1)
-
 /** Computes one step for a discrete action. */
 export const dynamics = (state: State, action: number): Moved => fly(state, mains[action], sides[action])
 
 /** Computes one step for continuous actions, the powers of the engines. */
 export const dynamicsContinuous = (state: State, action: ArrayLike<number>): Moved =>
-  fly(state, (clip(action[0]) + 1) / 2, clip(action[1]))
+  fly(state, (clip(action[0], 1) + 1) / 2, clip(action[1], 1))
 
 /** The limits that the drawing shows. */
 const limits = { padHalf, fieldHalf, slowDown, slowAcross, upright }

@@ -12,12 +12,8 @@ import { utf8 } from "../../config/utf8.ts"
  */
 
 /** The arrays that a kernel writes, and the progress of each env. */
-export interface Columns {
+export interface Columns extends Omit<BatchArrays, "finalObservations"> {
   readonly numEnvs: number
-  readonly observations: Float32Array
-  readonly rewards: Float32Array
-  readonly terminated: Uint8Array
-  readonly truncated: Uint8Array
   /** The number of each env's current episode, from 0. */
   readonly episodes: Int32Array
   /** The number of steps in each env's current episode. */

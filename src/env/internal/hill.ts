@@ -3,7 +3,7 @@ import { box, type Space } from "../Space.ts"
 import { mountainCar } from "../ui/mountainCar.ts"
 import { scene } from "../ui/scene.ts"
 import { canvas, caption, disc, palette, path, short, stroke, svg } from "./draw.ts"
-import { type Motion, motionEnv } from "./motion.ts"
+import { clip, type Motion, motionEnv } from "./motion.ts"
 
 /** The valley that both mountain cars drive in: its physics, and functions that draw the car. */
 const lowest = -1.2
@@ -11,12 +11,10 @@ const highest = 0.6
 const fastest = 0.07
 const gravity = 0.0025
 
-const clip = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high)
-
 /** Moves the car at `at` by a push, writes its observation, and returns whether it is at the goal. */
 export const drive = (states: Float64Array, at: number, push: number, goal: number, into: Float32Array): boolean => {
-  const speed = clip(states[at + 1] + (push - gravity * cos(3 * states[at])), -fastest, fastest)
-  const position = clip(states[at] + speed, lowest, highest)
+  const speed = clip(states[at + 1] + (push - gravity * cos(3 * states[at])), fastest)
+  const position = Math.min(Math.max(states[at] + speed, lowest), highest)
   const velocity = position === lowest && speed < 0 ? 0 : speed
   states[at] = into[at] = position
   states[at + 1] = into[at + 1] = velocity

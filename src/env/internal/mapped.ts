@@ -83,31 +83,22 @@ export const selectObservations = (
       }
     }
   }
-  const look = (): void => {
-    pick(batch.observations, observations)
-    pick(batch.finalObservations, finalObservations)
-  }
+  const looking =
+    <Arguments extends ReadonlyArray<unknown>>(act: (...input: Arguments) => void) =>
+    (...input: Arguments): void => {
+      act(...input)
+      pick(batch.observations, observations)
+      pick(batch.finalObservations, finalObservations)
+    }
   return {
     ...batch,
     observationSpace: space,
     observationSize: elements.length,
     observations,
     finalObservations,
-    reset: (seed, ...path) => {
-      batch.reset(seed, ...path)
-      look()
-    },
-    restart: (mask) => {
-      batch.restart(mask)
-      look()
-    },
-    step: (actions) => {
-      batch.step(actions)
-      look()
-    },
-    restore: (saved) => {
-      batch.restore(saved)
-      look()
-    },
+    reset: looking(batch.reset),
+    restart: looking(batch.restart),
+    step: looking(batch.step),
+    restore: looking(batch.restore),
   }
 }

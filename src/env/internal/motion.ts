@@ -44,6 +44,9 @@ export interface Motion<A extends Space = Space> extends Omit<
   ) => void
 }
 
+/** Clips a value to ± a limit. */
+export const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
+
 /** Makes the env of some rules, and the function that computes one of its steps without a time limit. */
 export const motionEnv = <A extends Space>(motion: Motion<A>) => {
   const { columns, derived = [], reset, advance, ...definition } = motion

@@ -12,25 +12,12 @@ import { intBetween, withDefault } from "../../config/fields.ts"
 import * as EnvTool from "../EnvTool.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"
-import {
-  type Calendar,
-  closes,
-  days,
-  differences,
-  drawn,
-  type Event,
-  hindrance,
-  mostEvents,
-  mostRequests,
-  nextId,
-  opens,
-  type Plan,
-} from "./calendar.ts"
+import * as Week from "./calendar.ts"
 import { levelFields, levelKind } from "./levels.ts"
 
-const day = Schema.Literals(days)
-const hour = intBetween(opens, closes - 1)
-const hours = intBetween(1, closes - opens)
+const day = Schema.Literals(Week.days)
+const hour = intBetween(Week.opens, Week.closes - 1)
+const hours = intBetween(1, Week.closes - Week.opens)
 
 const unknown = (id: number) => ({ problem: `There is no event with the id ${id}; list_events says which there are.` })
 
@@ -39,7 +26,7 @@ const tools = [
     name: "list_events",
     description: "The events of a day, in their order.",
     parameters: Schema.Struct({ day }),
-    run: (calendar: Calendar, about) => ({
+    run: (calendar: Week.Calendar, about) => ({
       state: calendar,
       content: calendar
         .filter((event) => event.day === about.day)
@@ -49,12 +36,12 @@ const tools = [
   }),
   EnvTool.make({
     name: "add_event",
-    description: `Adds an event; days go from ${opens} to ${closes}, and no two events are at the same time.`,
+    description: `Adds an event; days go from ${Week.opens} to ${Week.closes}, and no two events are at the same time.`,
     parameters: Schema.Struct({ title: Schema.NonEmptyString, day, start: hour, hours }),
-    run: (calendar: Calendar, added) => {
-      const why = hindrance(calendar, added)
+    run: (calendar: Week.Calendar, added) => {
+      const why = Week.hindrance(calendar, added)
       if (why !== undefined) return { problem: `It can't be added: ${why}.` }
-      const id = nextId(calendar)
+      const id = Week.nextId(calendar)
       return { state: [...calendar, { id, ...added }], content: { id } }
     },
   }),
@@ -62,11 +49,11 @@ const tools = [
     name: "move_event",
     description: "Moves an event to another time; it stays as long as it is.",
     parameters: Schema.Struct({ id: Schema.Int, day, start: hour }),
-    run: (calendar: Calendar, { id, ...to }) => {
+    run: (calendar: Week.Calendar, { id, ...to }) => {
       const event = calendar.find((one) => one.id === id)
       if (event === undefined) return unknown(id)
-      const moved: Event = { ...event, ...to }
-      const why = hindrance(calendar, moved, id)
+      const moved: Week.Event = { ...event, ...to }
+      const why = Week.hindrance(calendar, moved, id)
       if (why !== undefined) return { problem: `It can't be moved: ${why}.` }
       return { state: calendar.map((one) => (one.id === id ? moved : one)), content: "Moved." }
     },
@@ -75,7 +62,7 @@ const tools = [
     name: "cancel_event",
     description: "Takes an event out of the calendar.",
     parameters: Schema.Struct({ id: Schema.Int }),
-    run: (calendar: Calendar, { id }) =>
+    run: (calendar: Week.Calendar, { id }) =>
       calendar.some((one) => one.id === id)
         ? { state: calendar.filter((one) => one.id !== id), content: "Cancelled." }
         : unknown(id),
@@ -84,12 +71,12 @@ const tools = [
 
 export interface Task {
   readonly id: string
-  readonly plan: Plan
+  readonly plan: Week.Plan
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
 export const make = ({ id, plan, metadata = {} }: Task): TextEnv =>
-  game<Calendar>({
+  game<Week.Calendar>({
     id,
     type: "calendar",
     metadata,
@@ -98,7 +85,7 @@ export const make = ({ id, plan, metadata = {} }: Task): TextEnv =>
     begin: () => ({
       state: plan.before,
       observation: [
-        `Keep a calendar from Monday to Friday, from ${opens} to ${closes} each day, by calling functions. Do this, in this order:`,
+        `Keep a calendar from Monday to Friday, from ${Week.opens} to ${Week.closes} each day, by calling functions. Do this, in this order:`,
         ...plan.requests.map((request, at) => `${at + 1}. ${request}`),
         "Then answer: done",
       ].join("\n"),
@@ -108,7 +95,7 @@ export const make = ({ id, plan, metadata = {} }: Task): TextEnv =>
         const names = tools.map(({ spec }) => spec.name).join(", ")
         return continues(calendar, `Call functions (${names}), and answer "done" when all is done.`)
       }
-      const wrong = differences(calendar, plan.after)
+      const wrong = Week.differences(calendar, plan.after)
       return ends(calendar, {
         score: wrong.length === 0 ? 1 : 0,
         message:
@@ -121,12 +108,12 @@ export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("calendar"), "calendar"),
   ...levelFields,
   /** The number of events in the calendar at the start. */
-  events: withDefault(intBetween(mostRequests + 1, mostEvents), mostEvents),
+  events: withDefault(intBetween(Week.mostRequests + 1, Week.mostEvents), Week.mostEvents),
   /** The number of requests in each task. */
-  requests: withDefault(intBetween(1, mostRequests), 2),
+  requests: withDefault(intBetween(1, Week.mostRequests), 2),
 })
 export type Config = typeof Config.Type
 
 export const kind = levelKind("calendar", Config, ({ events, requests }, id, level, random) =>
-  make({ id, plan: drawn(events, requests, random), metadata: { level, requests } }),
+  make({ id, plan: Week.drawn(events, requests, random), metadata: { level, requests } }),
 )

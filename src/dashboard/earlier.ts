@@ -1,23 +1,18 @@
 /** Removes the checkpoints that an earlier export copied into the same folder, when the new one leaves them out. */
-import { Effect, FileSystem, Path, type PlatformError } from "effect"
+import { Effect, FileSystem, Path } from "effect"
 import { mostBytes, readText } from "../config/files.ts"
 import { fields, finite, parsed } from "./json.ts"
 
-/** The number of files that were removed, and of those that were kept because they have changed. */
-interface Removed {
-  readonly removed: number
-  readonly kept: number
-}
-
 /**
  * Removes files of an earlier export that `unwanted` names. A file is only removed if the earlier export's `run.json` lists
- * it, and if it is a regular file of the listed size in the very folder that the run's files were copied into.
+ * it, and if it is a regular file of the listed size in the very folder that the run's files were copied into. Returns how
+ * many files were removed, and how many were kept because they have changed.
  */
 export const removeEarlier = Effect.fnUntraced(function* (
   out: string,
   run: string,
   unwanted: (path: string) => boolean,
-): Effect.fn.Return<Removed, PlatformError.PlatformError, FileSystem.FileSystem | Path.Path> {
+) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const list = readText(paths.join(out, "data/run", run, "run.json"), mostBytes.text)
@@ -46,10 +41,7 @@ export const removeEarlier = Effect.fnUntraced(function* (
 })
 
 /** Removes a folder and the folders above it, up to the run's, as long as they are empty. */
-const removeEmpty = Effect.fnUntraced(function* (
-  folder: string,
-  top: string,
-): Effect.fn.Return<void, PlatformError.PlatformError, FileSystem.FileSystem | Path.Path> {
+const removeEmpty = Effect.fnUntraced(function* (folder: string, top: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   for (let at = folder; at !== top; at = paths.dirname(at)) {

@@ -40,50 +40,38 @@ export const exportSite = Effect.fn("exportSite")(function* (
 })
 
 /** Exports open results. It skips a file that vanishes while it is copied, because runs may be in progress. */
-export const exportResults = (
-  results: Results,
-  out: string,
-  { checkpoints = false }: ExportOptions = {},
-): Effect.Effect<Exported, DashboardError, Platform> =>
-  Effect.mapError(
-    exported(results, out, checkpoints),
-    (error) =>
-      new DashboardError({
-        message: `--export ${out}: ${error._tag === "DashboardError" ? error.message : systemMessage(error)}`,
-      }),
-  )
-
-const exported = Effect.fnUntraced(function* (
-  results: Results,
-  out: string,
-  checkpoints: boolean,
-): Effect.fn.Return<Exported, Failure, Platform> {
-  const paths = yield* Path.Path
-  yield* results.index.refresh
-  yield* makeFolder(out)
-  yield* refuseUnfit(paths.join(results.files.root, results.files.only), out)
-  let files = 0
-  const write: Write = Effect.fnUntraced(function* (path, contents) {
-    const fs = yield* FileSystem.FileSystem
-    const file = paths.join(out, path)
-    yield* Effect.provideService(makeFolder(paths.dirname(file)), Path.Path, paths)
-    yield* typeof contents === "string" ? fs.writeFileString(file, contents) : fs.writeFile(file, contents)
-    files++
-  })
-  for (const { name, bytes } of yield* pageFiles) yield* write(name, bytes)
-  const runs = results.index.runs()
-  const sums = { leftOut: 0, removed: 0, kept: 0 }
-  for (const run of runs) {
-    const done = yield* exportRun(results, run, { out, write, checkpoints })
-    files += done.copied
-    for (const key of ["leftOut", "removed", "kept"] as const) sums[key] += done[key]
-  }
-  yield* exportBands(results, runs, write)
-  yield* write("data/settings.json", JSON.stringify(yield* results.settings(runs)))
-  // This file marks the folder as a complete site, so it is written last.
-  yield* write(marker, JSON.stringify({ live: false, title: paths.basename(results.files.root), runs }))
-  return { runs: runs.length, files, ...sums }
-})
+export const exportResults = Effect.fnUntraced(
+  function* (results: Results, out: string, { checkpoints = false }: ExportOptions) {
+    const paths = yield* Path.Path
+    yield* results.index.refresh
+    yield* makeFolder(out)
+    yield* refuseUnfit(paths.join(results.files.root, results.files.only), out)
+    let files = 0
+    const write: Write = Effect.fnUntraced(function* (path, contents) {
+      const fs = yield* FileSystem.FileSystem
+      const file = paths.join(out, path)
+      yield* makeFolder(paths.dirname(file))
+      yield* typeof contents === "string" ? fs.writeFileString(file, contents) : fs.writeFile(file, contents)
+      files++
+    })
+    for (const { name, bytes } of yield* pageFiles) yield* write(name, bytes)
+    const runs = results.index.runs()
+    const exported = yield* Effect.forEach(runs, (run) => exportRun(results, run, { out, write, checkpoints }))
+    const sum = (key: "copied" | "leftOut" | "removed" | "kept"): number =>
+      exported.reduce((total, run) => total + run[key], 0)
+    yield* exportBands(results, runs, write)
+    yield* write("data/settings.json", JSON.stringify(yield* results.settings(runs)))
+    // This file marks the folder as a complete site, so it is written last.
+    yield* write(marker, JSON.stringify({ live: false, title: paths.basename(results.files.root), runs }))
+    const [leftOut, removed, kept] = [sum("leftOut"), sum("removed"), sum("kept")]
+    return { runs: runs.length, files: files + sum("copied"), leftOut, removed, kept }
+  },
+  (effect, _results, out, _options) =>
+    Effect.mapError(effect, (error) => {
+      const message = error._tag === "DashboardError" ? error.message : systemMessage(error)
+      return new DashboardError({ message: `--export ${out}: ${message}` })
+    }),
+)
 
 const marker = "data/runs.json"
 
@@ -92,9 +80,7 @@ const refuseUnfit = Effect.fnUntraced(function* (root: string, out: string): Eff
   const paths = yield* Path.Path
   const inside = paths.relative(root, yield* fs.realPath(out))
   if (inside === "" || (inside !== ".." && !inside.startsWith(`..${paths.sep}`))) {
-    return yield* new DashboardError({
-      message: "expected a folder outside of the results, which are copied into it",
-    })
+    return yield* new DashboardError({ message: "expected a folder outside of the results, which are copied into it" })
   }
   const isEarlier = yield* fs.exists(paths.join(out, marker))
   if (!isEarlier && (yield* fs.readDirectory(out)).length > 0) {
@@ -102,30 +88,22 @@ const refuseUnfit = Effect.fnUntraced(function* (root: string, out: string): Eff
   }
 })
 
-type Write = (path: string, contents: string | Uint8Array) => Effect.Effect<void, Failure, FileSystem.FileSystem>
-
-interface Target {
-  readonly out: string
-  readonly write: Write
-  readonly checkpoints: boolean
-}
+type Write = (path: string, contents: string | Uint8Array) => Effect.Effect<void, Failure, Platform>
 
 /** Tells which files of a run belong to checkpoints. Nothing on the page reads them. */
-const checkpointsOf = Effect.fnUntraced(function* (
-  { files, index }: Results,
-  run: string,
-): Effect.fn.Return<(path: string) => boolean, never, Path.Path> {
+const checkpointsOf = Effect.fnUntraced(function* ({ files, index }: Results, run: string) {
   const paths = yield* Path.Path
   const place = Layout.locate(yield* index.read(run).places, Layout.checkpoints)
   // An absolute checkpoint folder may lie in the run's own folder.
   const folder = paths.isAbsolute(place) ? paths.relative(paths.join(files.root, run), place) : place
-  return (path) => Layout.belowCheckpoints(path, folder) !== undefined || Layout.stepOfPolicy(path) !== undefined
+  return (path: string) =>
+    Layout.belowCheckpoints(path, folder) !== undefined || Layout.stepOfPolicy(path) !== undefined
 })
 
 const exportRun = Effect.fnUntraced(function* (
   results: Results,
   run: RunSummary,
-  { out, write, checkpoints }: Target,
+  { out, write, checkpoints }: { readonly out: string; readonly write: Write; readonly checkpoints: boolean },
 ): Effect.fn.Return<Omit<Exported, "runs" | "files"> & { readonly copied: number }, Failure, Platform> {
   const { files, curves, transcripts, metrics } = results
   const paths = yield* Path.Path
@@ -156,10 +134,7 @@ const exportRun = Effect.fnUntraced(function* (
 })
 
 /** Copies a file; returns false if the file has vanished. */
-const copyUnlessGone = Effect.fnUntraced(function* (
-  from: string,
-  to: string,
-): Effect.fn.Return<boolean, Failure, Platform> {
+const copyUnlessGone = Effect.fnUntraced(function* (from: string, to: string) {
   const fs = yield* FileSystem.FileSystem
   yield* makeFolder((yield* Path.Path).dirname(to))
   return yield* fs.copyFile(from, to).pipe(
@@ -171,11 +146,7 @@ const copyUnlessGone = Effect.fnUntraced(function* (
 })
 
 /** Writes the bands of all groups of the page, each under the indices of its runs in the list of runs. */
-const exportBands = Effect.fnUntraced(function* (
-  { curves }: Results,
-  runs: ReadonlyArray<RunSummary>,
-  write: Write,
-): Effect.fn.Return<void, Failure, FileSystem.FileSystem> {
+const exportBands = Effect.fnUntraced(function* ({ curves }: Results, runs: ReadonlyArray<RunSummary>, write: Write) {
   const places = new Map(runs.map(({ path }, index) => [path, index]))
   const names: Record<string, string> = {}
   for (const group of allGroups(runs).filter(({ length }) => length > 1)) {

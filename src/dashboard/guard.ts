@@ -53,17 +53,11 @@ export const contentType = (path: string): string => {
   return types.get(extension) ?? "application/octet-stream"
 }
 
-const text = "text/plain; charset=utf-8"
 const types = new Map([
   ["svg", "image/svg+xml"],
   ["png", "image/png"],
   ["json", "application/json"],
-  ["jsonl", text],
-  ["yaml", text],
-  ["log", text],
-  ["txt", text],
-  ["md", text],
-  ["csv", text],
-  ["js", text],
-  ["h", text],
+  ...["jsonl", "yaml", "log", "txt", "md", "csv", "js", "h"].map(
+    (name) => [name, "text/plain; charset=utf-8"] as const,
+  ),
 ])

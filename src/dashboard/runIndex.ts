@@ -46,9 +46,7 @@ export const makeIndex = (files: Confined) => {
   const read = (path: string, listed?: RunReader.Listed): RunReader.RunReader =>
     readEntry(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path), listed)
 
-  const look = Effect.fnUntraced(function* (
-    path: string,
-  ): Effect.fn.Return<Known | { readonly folders: ReadonlyArray<string> }> {
+  const look = Effect.fnUntraced(function* (path: string) {
     const before = known.get(path)
     if (before !== undefined && before.signature === (yield* signatureOf(before))) return before
     const entries = yield* files.entries(path)

@@ -99,7 +99,7 @@ export const serve = Effect.fnUntraced(function* (
       const transcript = yield* results.transcripts.one(run, key)
       return transcript === undefined ? refusal(404, "there is no such episode") : document(transcript)
     }
-    return what === "run" ? document(yield* detailOf(results, summary)) : document(yield* results.curves.of(run))
+    return document(yield* what === "run" ? detailOf(results, summary) : results.curves.of(run))
   })
 
   const server = createServer()
@@ -130,13 +130,16 @@ const always = {
   "cross-origin-opener-policy": "same-origin",
 }
 
+/** The headers of answers that no other page may read, and that no cache keeps. */
+const ofOneOrigin = { "cache-control": "no-store", "cross-origin-resource-policy": "same-origin" }
+
 const refusal = (status: number, message: string): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.text(`${message}\n`, { status, headers: { "cache-control": "no-store" } })
 
 const document = (value: unknown): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.text(JSON.stringify(value), {
     contentType: json,
-    headers: { "cache-control": "no-store", "cross-origin-resource-policy": "same-origin" },
+    headers: ofOneOrigin,
   })
 
 /** Returns the decoded path (without the leading slash) and the query; undefined if they cannot be decoded. */
@@ -159,8 +162,7 @@ const runFile = Effect.fnUntraced(function* ({ files }: Results, path: string) {
     bytesToRead: size,
     headers: {
       "content-security-policy": filePolicy,
-      "cache-control": "no-store",
-      "cross-origin-resource-policy": "same-origin",
+      ...ofOneOrigin,
       ...(type === "application/octet-stream" ? { "content-disposition": "attachment" } : {}),
     },
   })
@@ -208,8 +210,7 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
     Effect.gen(function* () {
       yield* lookAgain
       while (true) {
-        // If a check takes long (many runs on a slow disk), the pause is longer, too, so that most of the time is left
-        // for other work.
+        // If a check takes long (many runs on a slow disk), the pause is longer, so that time is left for other work.
         yield* Effect.sleep(Math.max(pollEvery, 5 * took))
         if (listeners > 0) yield* lookAgain
       }
@@ -229,7 +230,7 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
   const heartbeat = Stream.map(Stream.tick("15 seconds"), () => ": still here\n\n")
   const events = HttpServerResponse.stream(Stream.encodeText(Stream.merge(news, heartbeat)), {
     contentType: "text/event-stream",
-    headers: { "cache-control": "no-store", "cross-origin-resource-policy": "same-origin" },
+    headers: ofOneOrigin,
   })
   return { lookAgain, events }
 })

@@ -141,7 +141,7 @@ describe("an exported site", () => {
             }),
         },
       }
-      await running(exportResults(vanishing, site))
+      await running(exportResults(vanishing, site, {}))
       const listed = listedIn(site, run)
       assert.include(listed, "notes/checkpoints.txt")
       assert.notInclude(listed, "steps/000000000001000/trajectories.json")
@@ -157,7 +157,7 @@ describe("an exported site", () => {
           one: () => Effect.succeed(undefined),
         },
       }
-      await running(exportResults(vanishing, site))
+      await running(exportResults(vanishing, site, {}))
       assert.isFalse(existsSync(join(site, `data/run/${run}/episodes/train-1.json`)))
       assert.isTrue(existsSync(join(site, "data/runs.json")))
     }))

@@ -1,8 +1,4 @@
-/**
- * Combines the curves of several runs into one band: a line with its confidence interval.
- *
- * The page of an exported site computes the band of a filtered group with this file.
- */
+/** Combines the curves of several runs into one band: a line with its confidence interval. The page loads this file too. */
 import { bootstrap, interquartileMean, meanOf } from "../../statistics/resampling.ts"
 import { type Axis, type Curve, rounded } from "./Curve.ts"
 
@@ -81,7 +77,7 @@ const evenPlaces = (from: number, to: number, count: number): ReadonlyArray<numb
   Array.from({ length: count }, (_, index) => (index === count - 1 ? to : from + ((to - from) * (index + 1)) / count))
 
 /** Interpolates a curve linearly; undefined before its first and after its last point. */
-const valueAt = (xs: ReadonlyArray<number>, ys: ReadonlyArray<number>, x: number): number | undefined => {
+export const valueAt = (xs: ReadonlyArray<number>, ys: ReadonlyArray<number>, x: number): number | undefined => {
   if (x < xs[0] || x > xs[xs.length - 1]) return undefined
   let low = 0
   let high = xs.length - 1

@@ -84,10 +84,7 @@ export const makeCurves = (files: FileSource) => {
     return one.curves
   })
 
-  const readValidations = Effect.fnUntraced(function* (
-    run: RunReader.RunReader,
-    one: Kept,
-  ): Effect.fn.Return<ReadonlyArray<Validation>> {
+  const readValidations = Effect.fnUntraced(function* (run: RunReader.RunReader, one: Kept) {
     const folder = yield* run.locate(Layout.validationScoresFolder)
     const all: Array<Validation> = []
     for (const name of Layout.validationFilesIn(yield* files.list(folder))) {
@@ -122,8 +119,7 @@ export const makeCurves = (files: FileSource) => {
     /** Returns the validations in the score files, in the order of their steps. */
     validations: (run: string) => Effect.map(readInTurn(run), ({ validations }) => validations),
     band: Effect.fnUntraced(function* (unsorted: ReadonlyArray<string>, measure: Measure, axis: Axis) {
-      // Resampling depends on the order of the runs, and the user can sort the table, so the runs are sorted by path
-      // here.
+      // Resampling depends on the order of the runs, which the user can change.
       const runs = thinned(unsorted.toSorted(), mostRunsInABand)
       const curves = (yield* Effect.forEach(runs, of)).map((curves) => curves[measure])
       const key = `${measure} ${axis}\n${runs.join("\n")}`

@@ -1,14 +1,4 @@
-/**
- * Collects the metrics of a run from its event file, thinned to what a chart shows, and keeps them up to date while the run
- * writes more.
- *
- * @example
- * ```ts
- * const table = emptyMetrics()
- * addEvents(table, decode(bytes).events)
- * metricsOf(table).metrics.map(({ name }) => name) // ["losses/entropy", "losses/policy_loss"]
- * ```
- */
+/** Collects the metrics of a run from its event file, thinned to what a chart shows, while the run writes more. */
 import type { DecodedEvent } from "../../formats/tfevents.ts"
 import { rounded } from "./Curve.ts"
 

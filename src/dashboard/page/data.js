@@ -91,8 +91,7 @@ export const follow = ({ opened, changed, status }) => {
     events.addEventListener("error", () => status(false))
   }
   connect()
-  // Browsers keep pages in memory for the back button. Six of them with open connections would block all others to this
-  // server.
+  // Browsers keep pages in memory for the back button; six open connections to a server would block all others.
   addEventListener("pagehide", () => events.close())
   addEventListener("pageshow", ({ persisted }) => void (persisted && connect()))
 }

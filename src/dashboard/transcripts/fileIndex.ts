@@ -152,17 +152,14 @@ export const scoresIndex = (file: string, group: Group): FileIndex => {
   }
 }
 
-/** Collects the places of the samples of each rollout. */
-export interface SamplesIndex {
-  readonly spans: ReadonlyMap<string, ReadonlyArray<Span>>
-  readonly add: FileIndex["add"]
-}
+export type SamplesIndex = ReturnType<typeof samplesIndex>
 
-export const samplesIndex = (): SamplesIndex => {
+/** Collects the places of the samples of each rollout. */
+export const samplesIndex = () => {
   const spans = new Map<string, Array<Span>>()
   return {
     spans,
-    add: (line) => {
+    add: (line: Span & { readonly text: string }): void => {
       const { rollout_id } = fields(parsed(line.text))
       if (typeof rollout_id !== "string") return
       const known = spans.get(rollout_id) ?? []

@@ -131,11 +131,7 @@ export const makeTranscripts = (files: FileSource) => {
       )
 
   /** Returns the keys of the episodes whose transcripts contain a text. */
-  const search = Effect.fnUntraced(function* (
-    run: Run,
-    episodes: ReadonlyArray<Indexed>,
-    text: string,
-  ): Effect.fn.Return<ReadonlySet<string>> {
+  const search = Effect.fnUntraced(function* (run: Run, episodes: ReadonlyArray<Indexed>, text: string) {
     const wanted = text.toLowerCase()
     const state = JSON.stringify(Array.from(run.files, ([file, { read }]) => [file, read]))
     if (run.found?.text === wanted && run.found.read === state) return run.found.keys
@@ -214,10 +210,7 @@ const filesOf = Effect.fnUntraced(function* (files: FileSource, run: string): Ef
   const { locate } = RunReader.over(files)(unplacedEntry(run))
   const names = contestantsIn(yield* files.text(`${run}/${Layout.configJson}`))
   const train: Group = { name: "train", phase: "train", seen: null, contestant: null }
-  const validations = Effect.fnUntraced(function* (
-    folder: string,
-    isScores: boolean,
-  ): Effect.fn.Return<ReadonlyArray<Source>> {
+  const validations = Effect.fnUntraced(function* (folder: string, isScores: boolean) {
     return (yield* files.list(folder))
       .flatMap((name) => {
         const seen = Layout.seenEpisodesOf(name)
@@ -279,10 +272,7 @@ const callFileOf = Schema.decodeUnknownExit(CallFile)
 /** Finds the samples of rollouts in a file. */
 type SamplesIn = (file: string, rollouts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Span>>
 
-const linesOf = Effect.fnUntraced(function* (
-  files: FileSource,
-  { file, spans }: Pick<Indexed, "file" | "spans">,
-): Effect.fn.Return<ReadonlyArray<unknown>> {
+const linesOf = Effect.fnUntraced(function* (files: FileSource, { file, spans }: Pick<Indexed, "file" | "spans">) {
   const values: Array<unknown> = []
   for (const span of spans) {
     yield* forEachLine(files, file, span, ({ text }) => {

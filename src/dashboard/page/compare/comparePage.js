@@ -1,7 +1,7 @@
 /** Compares two runs: their results, the settings that differ, and their curves and metrics in common charts. */
 import { overviewAddress, runAddress } from "../address.js"
 import { diff, leaves } from "../../../run/find/diff.ts"
-import { makeMetrics } from "../metrics/metrics.js"
+import { makeMetrics } from "../parts/metrics.js"
 import { el, seriesColor, swatch, tableOf } from "../parts/dom.js"
 import { counted, duration, number, time } from "../parts/format.js"
 import { badge, variables } from "../parts/runTexts.js"

@@ -23,6 +23,8 @@ export const number = (value) => {
   return shown.toLocaleString("en", { maximumFractionDigits: 6 })
 }
 
+export const signed = (value) => (value > 0 ? "+" : "") + number(value)
+
 /** Writes a count with its noun: "1 run", "1,000 runs". */
 export const counted = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`
 

@@ -1,5 +1,6 @@
 /** Makes the lines of charts from columns of numbers, and smooths them. */
 import { meanOf } from "../../../statistics/resampling.ts"
+import { valueAt } from "../../curves/bands.ts"
 
 /** Keeps the points that have a value on the x axis, and smooths the columns. */
 export const lineOf = (x, columns, smoothing) => {
@@ -29,17 +30,5 @@ export const smooth = (values, weight) => {
 /** Returns the mean of lines at the places of the longest; a line counts between its ends, by linear interpolation. */
 export const meanLine = (lines) => {
   const { x } = lines.reduce((most, line) => (line.x.length > most.x.length ? line : most))
-  const cursors = lines.map(() => 0)
-  const y = x.map((place) => {
-    const values = lines.flatMap((line, index) => {
-      const { x: xs, y: ys } = line
-      if (place < xs[0] || place > xs.at(-1)) return []
-      while (cursors[index] < xs.length - 1 && xs[cursors[index] + 1] <= place) cursors[index]++
-      const at = cursors[index]
-      if (at === xs.length - 1) return [ys[at]]
-      return [ys[at] + ((ys[at + 1] - ys[at]) * (place - xs[at])) / (xs[at + 1] - xs[at])]
-    })
-    return meanOf(values)
-  })
-  return { x, y }
+  return { x, y: x.map((place) => meanOf(lines.flatMap((line) => valueAt(line.x, line.y, place) ?? []))) }
 }

@@ -2,7 +2,7 @@
 import { measures } from "../../curves/Curve.ts"
 import { overviewAddress } from "../address.js"
 import { fetchCurves, fetchRun } from "../data.js"
-import { makeMetrics } from "../metrics/metrics.js"
+import { makeMetrics } from "../parts/metrics.js"
 import { makeChart } from "../parts/chart.js"
 import { el, factList, seriesColor } from "../parts/dom.js"
 import { duration, number, time } from "../parts/format.js"
@@ -12,11 +12,9 @@ import { makeSource } from "../parts/source.js"
 import { viewControls } from "../parts/viewControls.js"
 import { makeTranscripts } from "../transcripts/transcripts.js"
 import { makeEpisodes } from "./episodes.js"
-import { makeFiles } from "./files.js"
 import { makeReport } from "./report.js"
+import { makeConfig, makeFiles, makeLog, makeValidations } from "./sections.js"
 import { makeSystem } from "./system.js"
-import { makeConfig, makeLog } from "./texts.js"
-import { makeValidations } from "./validations.js"
 
 const titles = { validation: "Validation return, lowest to highest", train: "Training return, lowest to highest" }
 

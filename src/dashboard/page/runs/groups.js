@@ -74,18 +74,12 @@ export const groupRuns = (runs, by, sort) => {
       state: ["running", "failed", "stopped", "finished"].find((state) => members.some((run) => run.state === state)),
       score: scores.length === 0 ? null : meanOf(scores),
       scoreStd: scores.length < 2 ? null : deviationOf(scores),
-      best: most("best"),
-      steps: most("steps"),
-      episodes: most("episodes"),
-      seconds: most("seconds"),
-      time: most("time"),
+      ...Object.fromEntries(["best", "steps", "episodes", "seconds", "time"].map((name) => [name, most(name)])),
       seed: null,
       // The name and variables that all runs of the group share; they label its line.
       name: by === "config" ? members[0].name : key,
       population: by === "config" ? members[0].population : {},
-      env: common("env"),
-      algorithm: common("algorithm"),
-      commit: common("commit"),
+      ...Object.fromEntries(["env", "algorithm", "commit"].map((name) => [name, common(name)])),
     }
   })
   return ordered(groups, sort.by === "name" ? ({ label }) => label : columnOf(sort.by).of, sort.descending)

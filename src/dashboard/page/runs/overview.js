@@ -1,6 +1,6 @@
 /** Makes the first page: controls, learning curves, all metrics, the filter and the table of runs. */
 import { compareAddress } from "../address.js"
-import { makeMetrics } from "../metrics/metrics.js"
+import { makeMetrics } from "../parts/metrics.js"
 import { makeCurves } from "./curves.js"
 import { viewControls } from "../parts/viewControls.js"
 import { choice, el, seriesColor } from "../parts/dom.js"
@@ -83,19 +83,9 @@ export const makeOverview = (state, seen) => {
     },
   })
 
-  /** Returns all rows that can be drawn: groups, runs, and the runs in groups. */
-  const drawable = () =>
-    items.flatMap((item) =>
-      item.runs === undefined
-        ? [{ key: item.path, item, kind: item.kind, runs: [item.path] }]
-        : [
-            { key: item.key, item, kind: item.kind, runs: item.runs.map(({ path }) => path) },
-            ...item.runs.map((run) => ({ key: run.path, item: run, kind: run.kind, runs: [run.path] })),
-          ],
-    )
+  const keyOf = (item) => item.key ?? item.path
 
   const colors = () => {
-    const keyOf = (item) => (item.runs === undefined ? item.path : item.key)
     const trained = items.filter(({ kind }) => kind === "run")
     const places = state.chosen ?? new Map(trained.slice(0, mostDrawn).map((item, place) => [keyOf(item), place]))
     return {
@@ -153,11 +143,11 @@ export const makeOverview = (state, seen) => {
     const nothing = found.isWaiting ? "reading the settings …" : (found.problems[0] ?? "No run passes the filter.")
     const { sort, open: expanded, columns } = state
     table.show({ items, sort, colors: drawn.colors, expanded, columns, nothing })
-    const selected = drawable().flatMap((item) => {
-      const color = drawn.colors.get(item.key)
-      return color === undefined ? [] : [{ ...item, color }]
-    })
-    const labels = shortLabels(selected.map(({ item }) => item))
+    // Groups, runs, and the runs in groups can be drawn.
+    const selected = items
+      .flatMap((item) => [item, ...(item.runs ?? [])])
+      .filter((item) => drawn.colors.has(keyOf(item)))
+    const labels = shortLabels(selected)
     const drawnHere = items.some(({ kind }) => kind === "run")
     const empty =
       items.length === 0
@@ -165,7 +155,10 @@ export const makeOverview = (state, seen) => {
         : drawnHere
           ? "tick rows below to draw them"
           : "what is here has no curves"
-    selection = selected.map((one, index) => ({ ...one, label: labels[index] }))
+    selection = selected.map((item, index) => {
+      const runs = (item.runs ?? [item]).map(({ path }) => path)
+      return { key: keyOf(item), label: labels[index], color: drawn.colors.get(keyOf(item)), kind: item.kind, runs }
+    })
     curves.show(selection, empty)
     const pair = selection.map((item) => item.runs)
     compare.hidden = pair.length !== 2 || pair.some(({ length }) => length !== 1)

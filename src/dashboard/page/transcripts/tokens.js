@@ -3,7 +3,7 @@
  * underlines at negative advantages, and the numbers in each part's title.
  */
 import { el } from "../parts/dom.js"
-import { counted, number } from "../parts/format.js"
+import { counted, number, signed } from "../parts/format.js"
 
 const levels = 4
 
@@ -16,8 +16,6 @@ const levelOf = (advantage, largest) => {
   const level = Math.max(1, Math.ceil((Math.abs(advantage) / largest) * levels))
   return (advantage > 0 ? "up" : "down") + level
 }
-
-const signed = (value) => (value > 0 ? "+" : "") + number(value)
 
 const partOf = (run, largest) => {
   const { text, ids, advantage, logprob } = run

@@ -3,14 +3,13 @@
  * that nothing that a model wrote can run.
  */
 import { el, factList } from "../parts/dom.js"
-import { counted, number } from "../parts/format.js"
+import { counted, number, signed } from "../parts/format.js"
 import { endingText } from "./list.js"
 import { haveWords, makeLegend, tokensOf } from "./tokens.js"
 
 /** A text with more characters than this is collapsed. */
 const longest = 3000
 
-const signed = (value) => (value > 0 ? "+" : "") + number(value)
 const json = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 1))
 
 /** Shows a text; the end of a long one is hidden until a button is pressed. */
@@ -187,7 +186,7 @@ const drawing = ({ transcript, address }) => {
 
 const headOf = (transcript) => {
   const { episode, played, usage, seeds, tags, envType } = transcript
-  const facts = [
+  return factList([
     ["return", signed(played.return)],
     ["steps", number(played.length)],
     ["ending", endingText({ ...episode, ending: played.ending, reason: played.reason })],
@@ -198,14 +197,12 @@ const headOf = (transcript) => {
     ["tokens", usageText(usage)],
     ...(seeds === null ? [] : [["seeds", `env ${seeds.env}, sampling ${seeds.sampling}`]]),
     ...Object.entries(tags),
-  ]
-  return factList(facts)
+  ])
 }
 
-export const makeTranscript = ({ address, step }) => {
+export const makeTranscript = ({ address, step, turned }) => {
   const element = el("div.transcript", { tabindex: "-1", role: "region", "aria-label": "Transcript" })
   const invite = "Choose an episode. Keys: j and k for the turns, J and K for the episodes, / to find."
-  let told
   let drawn = ""
   let turn
   const say = (text) => {
@@ -230,12 +227,11 @@ export const makeTranscript = ({ address, step }) => {
   return {
     element,
     turnTo,
-    onTurn: (action) => (told = action),
     stepTurn: (by) => {
       const next = (turn ?? (by > 0 ? 0 : 2)) + by
       if (next < 1 || next > sections().length) return
       turnTo(next)
-      told?.(next)
+      turned(next)
     },
     say,
     show: (transcript, isNew) => {

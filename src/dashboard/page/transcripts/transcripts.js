@@ -26,7 +26,11 @@ export const makeTranscripts = (state, seen, run) => {
   const problem = el("p.problem", { role: "alert" })
   const address = (change) => runAddress(run, state.view, { ...state.transcripts, turn: undefined, ...change })
   const list = makeEpisodeList({ address, more: (way) => extend(way) })
-  const transcript = makeTranscript({ address, step: (by) => stepEpisode(by) })
+  const turned = (turn) => {
+    state.transcripts.turn = turn
+    seen("turn")
+  }
+  const transcript = makeTranscript({ address, step: (by) => stepEpisode(by), turned })
   const element = el(
     "section.card.talk",
     { hidden: true },
@@ -243,10 +247,6 @@ export const makeTranscripts = (state, seen, run) => {
     action()
   }
   document.addEventListener("keydown", onKey)
-  transcript.onTurn((turn) => {
-    state.transcripts.turn = turn
-    seen("turn")
-  })
   let refreshed = Promise.resolve()
   let waiting = false
   /** Reads a running run's episodes again, once the last request has been answered. */

@@ -1,10 +1,10 @@
 /** Shows every metric of one or more runs as a small chart, grouped by the part of its name before the slash. */
 import { fetchMetrics } from "../data.js"
-import { makeChart } from "../parts/chart.js"
-import { el } from "../parts/dom.js"
-import { counted, number } from "../parts/format.js"
-import { lineOf, meanLine } from "../parts/lines.js"
-import { makeSource } from "../parts/source.js"
+import { makeChart } from "./chart.js"
+import { el } from "./dom.js"
+import { counted, number } from "./format.js"
+import { lineOf, meanLine } from "./lines.js"
+import { makeSource } from "./source.js"
 
 /**
  * Makes the section. `view` has the axis, smoothing and logarithms of all charts, and in `metric` the text by which

@@ -41,18 +41,12 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
     return response.json()
   }
   exported ??= get("data/bands.json")
-  const key = paths
-    .map((path) => order.get(path))
-    .sort((a, b) => a - b)
-    .join(",")
-  const file = (await exported)[key]
+  const places = paths.map((path) => order.get(path)).sort((a, b) => a - b)
+  const file = (await exported)[places.join(",")]
   if (file !== undefined) return get(`data/bands/${file}-${measure}-${axis}.json`)
   // The export has no band of a filtered group.
-  const curves = await Promise.all(sampleOf(paths).map(fetchCurves))
-  return bandOf(
-    curves.map((one) => one[measure]),
-    axis,
-  )
+  const curves = await Promise.all(sampleOf(paths).map(async (path) => (await fetchCurves(path))[measure]))
+  return bandOf(curves, axis)
 }
 
 /** Reads a part of a run's list of episodes. In an export, the page selects this part as the server would. */

@@ -167,12 +167,10 @@ export const makeTranscripts = (files: FileSource) => {
       const matching = chosen(all, asked).filter(({ key }) => keys?.has(key) ?? true)
       const groups = Array.from(
         Map.groupBy(all, ({ group }) => group),
-        ([name, episodes]) => ({
-          name,
-          seen: episodes[0].seen,
-          contestant: episodes[0].contestant,
-          episodes: episodes.length,
-        }),
+        ([name, episodes]) => {
+          const { seen, contestant } = episodes[0]
+          return { name, seen, contestant, episodes: episodes.length }
+        },
       )
       const page = pageOf(matching, asked)
       return { total: all.length, groups, ...page, episodes: page.episodes.map(shown) }

@@ -45,6 +45,20 @@ export const factList = (facts) =>
 export const tableOf = (label, ...children) =>
   el("div.table.plain", { tabindex: "0", role: "group", "aria-label": label }, el("table", ...children))
 
+/** Makes a function that fills an element with rows. A row whose content is unchanged keeps its element, and so the focus. */
+export const rowsIn = (parent) => {
+  let kept = new Map()
+  return (rows) => {
+    const now = rows.map(({ key, content, make }) => {
+      const text = JSON.stringify(content)
+      const before = kept.get(key)
+      return [key, before?.text === text ? before : { text, element: make() }]
+    })
+    kept = new Map(now)
+    parent.replaceChildren(...Array.from(kept.values(), ({ element }) => element))
+  }
+}
+
 /** Makes the small square that shows the colour of a line. */
 export const swatch = (color) => el("span.swatch", { style: { background: color } })
 

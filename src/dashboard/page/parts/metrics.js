@@ -14,9 +14,8 @@ import { makeSource } from "./source.js"
 export const makeMetrics = (view, changed, failed) => {
   const charts = new Map()
   const source = makeSource(fetchMetrics, () => draw(), failed)
-  const search = el("input", {
+  const search = el("input.findMetric", {
     type: "search",
-    class: "findMetric",
     placeholder: "entropy, losses/, value_loss …",
     spellcheck: "false",
     oninput: () => {
@@ -103,13 +102,9 @@ const seriesOf = ({ label, color, runs }, name, view) => {
     return [{ x: run.places[at][axisOf(view)], columns: { y: mean, ...(low === undefined ? {} : { low, high }) } }]
   })
   if (lines.length === 0) return []
-  if (lines.length === 1) return [{ ...lineOf(lines[0].x, lines[0].columns, view.smoothing), label, color }]
-  const singles = lines.map(({ x, columns: { y } }) => ({
-    ...lineOf(x, { y }, view.smoothing),
-    label,
-    color,
-    faint: true,
-  }))
+  const lineWith = (x, columns, faint) => ({ ...lineOf(x, columns, view.smoothing), label, color, faint })
+  if (lines.length === 1) return [lineWith(lines[0].x, lines[0].columns, false)]
+  const singles = lines.map(({ x, columns: { y } }) => lineWith(x, { y }, true))
   const { x, y } = meanLine(lines.map(({ x, columns }) => ({ x, y: columns.y })))
-  return [...singles, { ...lineOf(x, { y }, view.smoothing), label, color }]
+  return [...singles, lineWith(x, { y }, false)]
 }

@@ -8,15 +8,15 @@ export const makeEpisodes = (run) => {
   const stage = el("div")
   const controls = el("div.controls")
   const element = el("section.card.episodes", { hidden: true }, el("h2", "Episodes"), controls, stage)
-  let known = ""
+  let drawn = ""
   let player
   let step
   let way
 
   const present = (steps, ui) => {
-    const found = steps.get(step)
-    const ways = [found.trajectories && ["player", "player"], found.svg && ["picture", "picture"]].filter(Boolean)
-    if (!ways.some(([name]) => name === way)) way = ui === undefined && found.svg !== undefined ? "picture" : ways[0][0]
+    const files = steps.get(step)
+    const ways = [files.trajectories && ["player", "player"], files.svg && ["picture", "picture"]].filter(Boolean)
+    if (!ways.some(([name]) => name === way)) way = ui === undefined && files.svg !== undefined ? "picture" : ways[0][0]
     const again = () => present(steps, ui)
     const newestFirst = [...steps.keys()].toReversed().map((name) => [name, number(Number(name))])
     controls.replaceChildren(
@@ -27,12 +27,12 @@ export const makeEpisodes = (run) => {
     player = undefined
     if (way === "picture") {
       const alt = `A validation episode at step ${Number(step)}`
-      return stage.replaceChildren(el("div.stage", el("img", { src: fileAddress(run, found.svg), alt })))
+      return stage.replaceChildren(el("div.stage", el("img", { src: fileAddress(run, files.svg), alt })))
     }
     player = makePlayer()
     stage.replaceChildren(player.element)
     player
-      .load(fileAddress(run, found.trajectories), ui === undefined ? undefined : fileAddress(run, ui))
+      .load(fileAddress(run, files.trajectories), ui === undefined ? undefined : fileAddress(run, ui))
       .catch((error) => stage.replaceChildren(el("p.problem", error.message)))
   }
 
@@ -50,8 +50,8 @@ export const makeEpisodes = (run) => {
       }
       const ui = paths.find((path) => path === "ui.esm.js")
       const now = JSON.stringify([...steps, ui])
-      if (now === known || steps.size === 0) return
-      known = now
+      if (now === drawn || steps.size === 0) return
+      drawn = now
       step ??= [...steps.keys()].at(-1)
       element.hidden = false
       // A new episode must not replace the one that the user is watching.

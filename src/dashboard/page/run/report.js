@@ -77,14 +77,14 @@ const tablesOf = ({ agents, comparisons, confidence }) => {
 export const makeReport = () => {
   const place = el("div")
   const element = el("section.card.report", { hidden: true }, el("h2", "Report"), place)
-  let known
+  let drawn
   return {
     element,
     show: ({ summary, report }) => {
       element.hidden = summary.kind !== "evaluation"
       const now = JSON.stringify([summary.state, report])
-      if (element.hidden || now === known) return
-      known = now
+      if (element.hidden || now === drawn) return
+      drawn = now
       const nothing = summary.state === "finished" ? "There is none." : "It comes when all episodes are played."
       place.replaceChildren(...(report === null ? [el("p.quiet", nothing)] : tablesOf(report)))
     },

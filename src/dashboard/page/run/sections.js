@@ -5,7 +5,7 @@ import { bytes, counted, number } from "../parts/format.js"
 
 const headings = ["step", "mean return", "±", "episodes", "length", "terminated"]
 
-const row = (cell, values) => el("tr", values.map((value) => el(cell, { class: "number" }, value))) // prettier-ignore
+const row = (cell, values) => el("tr", values.map((value) => el(`${cell}.number`, value))) // prettier-ignore
 
 const cellsOf = ({ step, mean, std, episodes, length, terminated }) => [
   ...[step, mean, std, episodes, length].map(number),
@@ -60,17 +60,11 @@ export const makeFiles = (run) => {
   const body = el("div.scroll", { tabindex: "0", role: "group", "aria-label": "Files" })
   const note = el("p.quiet.hint", { hidden: true })
 
-  const list = (files) =>
-    el(
-      "ul.fileList",
-      files.map(({ path, size }) =>
-        el(
-          "li",
-          el("a", { href: fileAddress(run, path), download: path.split("/").at(-1) }, path),
-          el("span.quiet", ` ${bytes(size)}`),
-        ),
-      ),
-    )
+  const line = ({ path, size }) => {
+    const link = el("a", { href: fileAddress(run, path), download: path.split("/").at(-1) }, path)
+    return el("li", link, el("span.quiet", ` ${bytes(size)}`))
+  }
+  const list = (files) => el("ul.fileList", files.map(line))
 
   const folded = ([folder, files]) => {
     const size = files.reduce((sum, one) => sum + one.size, 0)

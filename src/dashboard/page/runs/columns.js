@@ -67,12 +67,11 @@ export const isSetting = (key) => key !== "name" && !Object.hasOwn(builtIn, key)
 /** The chooser lists at most this many columns at once; the user finds the others by searching. */
 const mostChoices = 60
 
-/** Makes the control that chooses columns. It changes `state.columns`; `runs` returns the runs in the table. */
-export const makeColumnChooser = (state, runs, changed) => {
+/** Makes the control that chooses columns. It changes `state.columns` and then calls `changed`. */
+export const makeColumnChooser = (state, changed) => {
   const list = el("div.choices", { role: "group", "aria-label": "Columns" })
-  const search = el("input", {
+  const search = el("input.findColumn", {
     type: "search",
-    class: "findColumn",
     placeholder: "learning_rate …",
     "aria-label": "Find a column",
     spellcheck: "false",
@@ -97,7 +96,7 @@ export const makeColumnChooser = (state, runs, changed) => {
   }
   const fill = () => {
     const words = search.value.toLowerCase().split(/\s+/)
-    const all = [...new Set([...Object.keys(builtIn), ...state.columns, ...settingKeys(runs())])]
+    const all = [...new Set([...Object.keys(builtIn), ...state.columns, ...settingKeys([...state.runs.values()])])]
     const matching = all.filter((key) => words.every((word) => `${key} ${columnOf(key).text}`.toLowerCase().includes(word))) // prettier-ignore
     const shown = matching.slice(0, mostChoices)
     list.replaceChildren(

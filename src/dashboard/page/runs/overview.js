@@ -188,11 +188,7 @@ export const makeOverview = (state, seen) => {
     { role: "search" },
     el("label.field.grow", el("span", "filter"), filter),
     grouping,
-    makeColumnChooser(
-      state,
-      () => [...state.runs.values()],
-      () => changed(),
-    ),
+    makeColumnChooser(state, changed),
     compare,
     count,
   )

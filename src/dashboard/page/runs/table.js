@@ -1,6 +1,6 @@
 /** Makes the table of runs: groups that the user can open, columns that sort, and checkboxes that choose what is drawn. */
 import { runAddress } from "../address.js"
-import { el } from "../parts/dom.js"
+import { el, rowsIn } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 import { variables } from "../parts/runTexts.js"
 import { columnOf, isSetting } from "./columns.js"
@@ -16,7 +16,7 @@ export const makeTable = ({ sortBy, select, expand }) => {
   const element = el("div.table", table, more)
   let all = false
   let last
-  let kept = new Map()
+  const fill = rowsIn(body)
 
   const heading = (sort, column, text, kind) => {
     const sorted = sort.by === column
@@ -81,7 +81,7 @@ export const makeTable = ({ sortBy, select, expand }) => {
     const settings = columns.filter(isSetting)
     const focused = document.activeElement?.id
     head.replaceChildren(
-      el("th", { scope: "col", class: "box" }, el("span.hidden", "drawn")),
+      el("th.box", { scope: "col" }, el("span.hidden", "drawn")),
       ...["name", ...columns].map((column) => heading(sort, column, columnOf(column).text, columnOf(column).kind)),
     )
     const rows = items.flatMap((item) => {
@@ -90,22 +90,15 @@ export const makeTable = ({ sortBy, select, expand }) => {
       const members = open ? item.runs.map((run) => ({ key: run.path, item: run, make: runRow, extra: true })) : []
       return [{ key: item.key, item, make: groupRow, extra: open }, ...members]
     })
-    const now = new Map()
     const shown = all ? rows : rows.slice(0, mostRows)
-    // A row whose content is unchanged keeps its element, and so it keeps the focus.
-    for (const { key, item, make, extra } of shown) {
-      const signature = JSON.stringify([
-        item.runs === undefined ? item : { ...item, runs: item.runs.length },
-        colors.get(key),
-        extra,
-        columns,
-        settings.map((column) => columnOf(column).of(item)),
-      ])
-      const before = kept.get(key)
-      now.set(key, before?.signature === signature ? before : { signature, row: make(item, colors.get(key), extra) })
-    }
-    kept = now
-    body.replaceChildren(...[...now.values()].map(({ row }) => row))
+    fill(
+      shown.map(({ key, item, make, extra }) => {
+        const own = item.runs === undefined ? item : { ...item, runs: item.runs.length }
+        const values = settings.map((column) => columnOf(column).of(item))
+        const content = [own, colors.get(key), extra, columns, values]
+        return { key, content, make: () => make(item, colors.get(key), extra) }
+      }),
+    )
     if (shown.length === 0) body.append(el("tr", el("td.quiet", { colspan: String(columns.length + 2) }, next.nothing)))
     more.hidden = shown.length === rows.length
     more.textContent = `Show all ${number(rows.length)} rows`

@@ -1,5 +1,5 @@
 /** Makes the list of episodes. It loads a part of all episodes, and more when the user scrolls to its end. */
-import { el } from "../parts/dom.js"
+import { el, rowsIn } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 
 export const endingText = ({ ending, reason, failed = null }) =>
@@ -16,7 +16,7 @@ export const makeEpisodeList = ({ address, more }) => {
   const [earlier, later] = [button("Earlier ones", -1), button("More", 1)]
   const nothing = el("p.quiet", "None of the episodes is like that.")
   const element = el("nav.episodeNav", { "aria-label": "Episodes" }, earlier, rows, later, nothing)
-  let kept = new Map()
+  const fill = rowsIn(rows)
   let marked
 
   const row = (episode) => {
@@ -24,16 +24,14 @@ export const makeEpisodeList = ({ address, more }) => {
     const { key, env, player, return: total, length, delegated, failed } = episode
     const steps = counted(length, "step")
     const below = delegated === 0 ? "" : `, ${delegated} delegated`
-    return el(
-      "li",
-      el(
-        "a",
-        { href: address({ episode: key }), "data-key": key, class: failed ? "failed" : "" },
-        el("span.what", el("b", name), env !== name && ` ${env}`, player !== null && ` · ${player}`),
-        el("span.total", { title: "return" }, number(total)),
-        el("span.quiet.how", `${steps}, ${endingText(episode)}${below}`),
-      ),
+    const link = el(
+      "a",
+      { href: address({ episode: key }), "data-key": key, class: failed ? "failed" : "" },
+      el("span.what", el("b", name), env !== name && ` ${env}`, player !== null && ` · ${player}`),
+      el("span.total", { title: "return" }, number(total)),
+      el("span.quiet.how", `${steps}, ${endingText(episode)}${below}`),
     )
+    return el("li", link)
   }
 
   const mark = (key) => {
@@ -53,14 +51,8 @@ export const makeEpisodeList = ({ address, more }) => {
     mark,
     show: ({ episodes, from, matching }, key) => {
       const focused = document.activeElement?.closest(".episodeList a")?.getAttribute("data-key")
-      const now = new Map()
-      for (const episode of episodes) {
-        const signature = JSON.stringify([episode, address({ episode: episode.key })])
-        const before = kept.get(episode.key)
-        now.set(episode.key, before?.signature === signature ? before : { signature, row: row(episode) })
-      }
-      kept = now
-      rows.replaceChildren(...[...now.values()].map(({ row }) => row))
+      const contentOf = (episode) => [episode, address({ episode: episode.key })]
+      fill(episodes.map((one) => ({ key: one.key, content: contentOf(one), make: () => row(one) })))
       earlier.hidden = from === 0
       later.hidden = from + episodes.length >= matching
       nothing.hidden = episodes.length > 0

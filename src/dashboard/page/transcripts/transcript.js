@@ -124,7 +124,7 @@ const drawing = ({ transcript, address }) => {
   const turnOf = (turn, place, isFirst, prompts) => {
     const { observation, calls, action, feedback, reward, cumulative, seen, ending, reason, info, failed } = turn
     const name = calls.length > 0 && calls.every(({ purpose }) => purpose === "reflection") ? "Looking back" : `Turn ${place}` // prettier-ignore
-    const heading = isFirst ? el("a", { href: address({ turn: place }), class: "turnLink" }, name) : name
+    const heading = isFirst ? el("a.turnLink", { href: address({ turn: place }) }, name) : name
     return el(
       "section.turn",
       { "data-turn": isFirst ? String(place) : null, tabindex: isFirst ? "-1" : null },

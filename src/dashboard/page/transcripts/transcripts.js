@@ -178,17 +178,15 @@ export const makeTranscripts = (state, seen, run) => {
     isFirst = false
   }
 
-  const search = el("input", {
+  const search = el("input.find", {
     type: "search",
-    class: "find",
     placeholder: "a word, a name, a number",
     oninput: () => changed({ text: search.value }, "text"),
   })
   const bound = (name, label) => {
-    const field = el("input", {
+    const field = el("input.bound", {
       type: "number",
       step: "any",
-      class: "bound",
       oninput: () => field.validity.valid && changed({ [name]: field.value }, name),
     })
     return [name, field, el("label.field", el("span", label), field)]

@@ -31,20 +31,18 @@ export const make = ({ maxLength = 1000, embeddings = hashing() }: EmbeddingMemo
     experienceStore(maxLength, () => ranking(embeddings)),
   )
 
-/**
- * Gives the observation at the beginning of an experience. It is compared with queries, which are observations, too.
- */
+/** Gives the observation at the beginning of an experience. It is compared with queries, which are observations, too. */
 const contentOf = ({ entries }: Experience): string => textOf(entries[0])
 
 const failed = (problem: string): AgentError => new AgentError({ agent: type, message: `memory "${type}": ${problem}` })
+
+type Embedded = { readonly query: string; readonly vector: Float32Array }
 
 const ranking = (embeddings: EmbeddingsService): Ranking => {
   const vectors = new Map<Experience, Float32Array>()
   const isNew = (experience: Experience): boolean => !vectors.has(experience)
 
-  const embed = Effect.fnUntraced(function* (
-    texts: ReadonlyArray<string>,
-  ): Effect.fn.Return<ReadonlyArray<Float32Array>, AgentError> {
+  const embed = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
     const made = yield* Effect.mapError(embeddings.embed(texts), ({ message }) => failed(message))
     if (made.length === texts.length && made.every(({ length }) => length === made[0].length)) return made
     const sizes = [...new Set(made.map(({ length }) => length))].join(", ")
@@ -64,10 +62,10 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
   })
 
   /** Concurrent queries share one request for the embeddings of the new experiences. */
-  const once = singleFlight<{ readonly query: string; readonly vector: Float32Array }, AgentError>()
+  const once = singleFlight<Embedded, AgentError>()
 
   const embedded = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<Experience>) {
-    let made: { readonly query: string; readonly vector: Float32Array } | undefined
+    let made: Embedded | undefined
     while (experiences.some(isNew)) made = yield* once("", embedAll(query, experiences))
     if (made?.query === query) return made.vector
     const [vector] = yield* embed([query])

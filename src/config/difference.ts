@@ -1,17 +1,11 @@
 import { display, isPlain, snakeCase } from "./Config.ts"
 
-export interface Difference {
-  readonly key: string
-  readonly now: unknown
-  readonly then: unknown
-}
-
 /** Returns the first key in which two trees of settings differ, in snake_case. */
 export const firstDifference = (
   now: unknown,
   then: unknown,
   path: ReadonlyArray<string> = [],
-): Difference | undefined => {
+): { readonly key: string; readonly now: unknown; readonly then: unknown } | undefined => {
   if (isPlain(now) && isPlain(then)) {
     for (const key of new Set([...Object.keys(now), ...Object.keys(then)])) {
       const difference = firstDifference(now[key], then[key], [...path, key])

@@ -10,12 +10,12 @@ import { FileError, refusal, systemMessage, textOfRunFile } from "./files.ts"
 /** These flags open a pipe without waiting until another process opens its other end. */
 const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
-const typeOf = (found: Stats): FileSystem.File.Type => {
-  if (found.isFile()) return "File"
-  if (found.isDirectory()) return "Directory"
-  if (found.isFIFO()) return "FIFO"
-  if (found.isSocket()) return "Socket"
-  return found.isBlockDevice() || found.isCharacterDevice() ? "CharacterDevice" : "Unknown"
+const typeOf = (stat: Stats): FileSystem.File.Type => {
+  if (stat.isFile()) return "File"
+  if (stat.isDirectory()) return "Directory"
+  if (stat.isFIFO()) return "FIFO"
+  if (stat.isSocket()) return "Socket"
+  return stat.isBlockDevice() || stat.isCharacterDevice() ? "CharacterDevice" : "Unknown"
 }
 
 const fileError = (path: string, error: unknown): FileError => {

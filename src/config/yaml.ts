@@ -66,7 +66,7 @@ const linesOf = (
   root: unknown,
   lineAt: (node: unknown) => number | undefined,
 ): Pick<YamlDocument, "lineOf" | "keyLineOf"> => {
-  let found: { readonly keys: Map<string, number>; readonly values: Map<string, number> } | undefined
+  let lines: { readonly keys: Map<string, number>; readonly values: Map<string, number> } | undefined
   const name = (path: ReadonlyArray<string>): string => path.join("\0")
   const look = () => {
     const [keys, values] = [new Map<string, number>(), new Map<string, number>()]
@@ -87,7 +87,7 @@ const linesOf = (
   }
   return {
     lineOf: (path) => {
-      const { values } = (found ??= look())
+      const { values } = (lines ??= look())
       // A value behind an alias has no line of its own at this path, so look for the nearest key around it.
       for (let length = path.length; length > 0; length--) {
         const line = values.get(name(path.slice(0, length)))
@@ -95,7 +95,7 @@ const linesOf = (
       }
       return values.get("") ?? 1
     },
-    keyLineOf: (path) => (found ??= look()).keys.get(name(path)),
+    keyLineOf: (path) => (lines ??= look()).keys.get(name(path)),
   }
 }
 

@@ -67,20 +67,16 @@ const unsealed = Effect.fnUntraced(function* (path: string, line: Line) {
   const [, digest] = seal.exec(utf8.decode(line.bytes.subarray(-sealLength))) ?? []
   const bytes = line.bytes.slice(0, 1 - sealLength)
   bytes[bytes.length - 1] = closingBrace
-  return digest === digestOf(bytes) ? { ...line, bytes } : yield* wasChanged(path, line)
+  if (digest === digestOf(bytes)) return { ...line, bytes }
+  const remedy =
+    line.number === 1
+      ? "put it back as it was, or start a new evaluation"
+      : "remove it, and its episode is played again"
+  const message = `${path}:${line.number}: the line was changed after it was written; ${remedy}`
+  return yield* new JsonLinesError({ path, line: line.number, message })
 })
 
 const closingBrace = "}".charCodeAt(0)
-
-const wasChanged = (path: string, { number }: Line): JsonLinesError =>
-  new JsonLinesError({
-    path,
-    line: number,
-    message:
-      number === 1
-        ? `${path}:1: the line was changed after it was written; put it back as it was, or start a new evaluation`
-        : `${path}:${number}: the line was changed after it was written; remove it, and its episode is played again`,
-  })
 
 /** Reads the episodes that an earlier process played, and removes an incomplete last line from the file. */
 export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {

@@ -68,10 +68,10 @@ export const fromConfig = Effect.fnUntraced(function* (
   const from: DecodeOptions = { source: options.source, sources: overLines(lines, sources), whole }
   const agentFrom = { ...from, prefix: ["agent"], baseDir }
   const reading = decode(Experiment, { name: options.name, ...value }, from)
-  const given = (["trainDataset", "validationDataset"] as const).filter((key) => (value[key] ?? null) !== null)
+  const datasetKeys = (["trainDataset", "validationDataset"] as const).filter((key) => (value[key] ?? null) !== null)
   yield* checkAll([
     reading,
-    ...given.map((key) => Datasets.decode(value[key], { ...from, prefix: [key] })),
+    ...datasetKeys.map((key) => Datasets.decode(value[key], { ...from, prefix: [key] })),
     Agents.decode(value.agent ?? {}, agentFrom),
   ])
   const { trainDataset, validationDataset, agent, ...settings } = yield* reading

@@ -80,8 +80,8 @@ export type TrainerConfig = typeof TrainerConfig.Type
 const ofAlgorithm = ["trainMode", "returns", "nsteps", "gamma", "lambda", "updateTargetFreq"] as const
 
 const plainAt = (tree: Plain, key: string): Plain => {
-  const found = tree[key]
-  return isPlain(found) ? found : {}
+  const section = tree[key]
+  return isPlain(section) ? section : {}
 }
 
 /**

@@ -54,10 +54,10 @@ const looksLike = (one: Env, other: Env): boolean =>
 
 /** The envs and the algorithm that code passed as values. The config has only their names. */
 interface Values {
-  readonly env?: Env
+  readonly env?: Env | undefined
   /** The validation envs, each at its index in `validation.envs`; undefined for one that was passed by name. */
   readonly validationEnvs?: ReadonlyArray<Env | undefined>
-  readonly algorithm?: Algorithm
+  readonly algorithm?: Algorithm | undefined
 }
 
 /** Applies the launcher's overrides to a config, checks every setting, and resolves the env and the algorithm. */
@@ -102,10 +102,10 @@ export const plan = Effect.fnUntraced(function* (
    */
   const envOf = (
     written: EnvConfig,
-    given: ReadonlyArray<Env | undefined>,
+    candidates: ReadonlyArray<Env | undefined>,
     key: string,
   ): Effect.Effect<Env, ConfigError> => {
-    const value = given.find((candidate) => candidate !== undefined && Equal.equals(inConfig(candidate), written))
+    const value = candidates.find((candidate) => candidate !== undefined && Equal.equals(inConfig(candidate), written))
     return value === undefined ? fromConfig(written, { ...from, prefix: key.split(".") }) : Effect.succeed(value)
   }
   const env = yield* envOf(settings.env, [givenEnv, ...givenOthers], "env")
@@ -269,7 +269,7 @@ export const configOf = (input: TrainInput): { readonly config: Plain; readonly 
   const { envs: others = [], ...validating } = validation ?? {}
   const written = (one: Env | string): EnvConfig =>
     typeof one === "string" ? one : problemOf(one) !== undefined ? display(one) : inConfig(one)
-  const valueOf = (one: Env | string): Env | undefined => (typeof one === "string" ? undefined : one)
+  const valueOf = (one: Env | string | undefined): Env | undefined => (typeof one === "string" ? undefined : one)
   return {
     config: {
       ...rest,
@@ -280,9 +280,9 @@ export const configOf = (input: TrainInput): { readonly config: Plain; readonly 
         : { validation: { ...validating, ...(others.length === 0 ? {} : { envs: others.map(written) }) } }),
     },
     values: {
-      ...(env === undefined || typeof env === "string" ? {} : { env }),
+      env: valueOf(env),
       validationEnvs: others.map(valueOf),
-      ...(algorithm === undefined || typeof algorithm === "string" ? {} : { algorithm }),
+      algorithm: typeof algorithm === "string" ? undefined : algorithm,
     },
   }
 }

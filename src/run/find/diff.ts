@@ -10,14 +10,14 @@ export interface Difference {
 
 /** Returns the leaves of a tree by their dotted paths. Lists and empty objects count as leaves. */
 export const leaves = (tree: unknown): ReadonlyMap<string, unknown> => {
-  const found = new Map<string, unknown>()
+  const all = new Map<string, unknown>()
   const walk = (value: unknown, path: ReadonlyArray<string>): void => {
     if (isPlain(value) && Object.keys(value).length > 0) {
       for (const [key, child] of Object.entries(value)) walk(child, [...path, key])
-    } else if (path.length > 0) found.set(path.join("."), value)
+    } else if (path.length > 0) all.set(path.join("."), value)
   }
   walk(tree, [])
-  return found
+  return all
 }
 
 /**

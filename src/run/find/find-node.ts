@@ -20,20 +20,20 @@ export const findRuns = Effect.fnUntraced(function* (
   const whole = resolve(folder)
   const above = whole.split(sep).slice(1 - depth)
   const time = above.findLastIndex(isTime)
-  const found: Array<RunEntry> = []
+  const runs: Array<RunEntry> = []
   const visit = Effect.fnUntraced(function* (path: string, full: string, level: number): Effect.fn.Return<void> {
     const names = yield* folders(path)
     const nested: Array<string> = []
     const experiments: Array<string> = []
     for (const name of names) {
       const entry = entryOf(join(path, name), `${full}/${name}`)
-      if (entry !== undefined) found.push(entry)
+      if (entry !== undefined) runs.push(entry)
       else if (level > 0 ? level < depth - 1 : isTime(name)) nested.push(name)
       else if (level === 0 && !name.startsWith(".")) experiments.push(name)
     }
     for (const name of experiments) {
       const flat = (yield* folders(join(path, name))).filter((below) => fromFlatPath(below) !== undefined)
-      found.push(...flat.flatMap((below) => entryOf(join(path, name, below), `${full}/${name}/${below}`) ?? []))
+      runs.push(...flat.flatMap((below) => entryOf(join(path, name, below), `${full}/${name}/${below}`) ?? []))
     }
     yield* Effect.forEach(nested, (name) => visit(join(path, name), `${full}/${name}`, level + 1), {
       concurrency: 16,
@@ -43,5 +43,5 @@ export const findRuns = Effect.fnUntraced(function* (
   const itself = entryOf(folder, whole.replaceAll(sep, "/"))
   if (itself !== undefined) return [itself]
   yield* visit(folder, whole.replaceAll(sep, "/"), time < 0 ? 0 : above.length - time)
-  return found
+  return runs
 })

@@ -4,12 +4,6 @@
  * config.yaml; other keys of metrics.json. `population.KEY`, `config.KEY` and `metrics.KEY` select a place.
  *
  * Like `filter.ts`, this module has only plain functions, so that the page can load it.
- *
- * @example
- * ```ts
- * placesOf("algorithm.learning_rate") // the population's variable, then config.yaml, then metrics.json
- * unknownKey("algoritm", knownKeys([])) // "no run has the key algoritm; did you mean algorithm?"
- * ```
  */
 import { closest } from "../../config/closest.ts"
 import { snakeCase } from "../../config/plain.ts"

@@ -171,9 +171,9 @@ const metric = (value: unknown): string => {
   if (Array.isArray(value) && value.some((item) => typeof item === "object" && item !== null)) {
     return `${value.length} in metrics.json`
   }
-  const found = valueOfData(value)
-  if (typeof found === "number") return String(Number(found.toPrecision(10)))
-  const text = cell(found)
+  const single = valueOfData(value)
+  if (typeof single === "number") return String(Number(single.toPrecision(10)))
+  const text = cell(single)
   return text.length > widest ? `${text.slice(0, widest)}…` : text
 }
 

@@ -10,13 +10,6 @@ export interface Usable {
   readonly isUsable: (entry: RunEntry) => Effect.Effect<boolean>
 }
 
-interface PickOptions {
-  /** The folder that was searched, for messages. */
-  readonly folder: string
-  /** The runs that the command can use; all runs if left out. */
-  readonly usable?: Usable
-}
-
 /**
  * Finds a run by `latest`, or by a part of its path that is unique among usable runs. The error doesn't repeat the text
  * that was searched.
@@ -24,7 +17,7 @@ interface PickOptions {
 export const pick = Effect.fnUntraced(function* (
   wanted: string,
   entries: ReadonlyArray<RunEntry>,
-  { folder, usable }: PickOptions,
+  { folder, usable }: { readonly folder: string; readonly usable?: Usable },
 ): Effect.fn.Return<RunEntry, RunsError> {
   const fail = (problem: string): Effect.Effect<never, RunsError> => Effect.fail(new RunsError({ message: problem }))
   const runs = newestFirst(entries)

@@ -134,8 +134,8 @@ export const query = Effect.fnUntraced(function* (
 
   const valuesHere = (key: string, asked: string) => valuesOf(runs, key, { entries, asked })
   if (finished !== undefined) {
-    const known = yield* eachRun(runs, ({ isFinished }) => isFinished)
-    runs = runs.filter((_, index) => known[index] === finished)
+    const areFinished = yield* eachRun(runs, ({ isFinished }) => isFinished)
+    runs = runs.filter((_, index) => areFinished[index] === finished)
   }
   for (const filter of where) {
     const values = yield* valuesHere(filter.key, `--where ${formatFilter(filter)}`)

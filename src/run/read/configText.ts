@@ -42,9 +42,9 @@ export const configReader = () => {
 }
 
 const valueIn = (text: string): unknown => {
-  const found = parseYaml(text)
-  if ("problem" in found) throw new Error(found.problem)
-  return found.value
+  const document = parseYaml(text)
+  if ("problem" in document) throw new Error(document.problem)
+  return document.value
 }
 
 /** Parses a whole config. Throws if it is not a mapping of keys to values. */
@@ -64,17 +64,17 @@ type Blocks = ReadonlyMap<string, string>
 const divided = (text: string): Blocks | undefined => {
   // An alias may refer to another block.
   if (/[&*]/.test(text)) return undefined
-  const found = new Map<string, string>()
+  const blocks = new Map<string, string>()
   let key: string | undefined
   for (const line of text.split("\n")) {
     const next = /^([A-Za-z_]\w*):(?: |$)/.exec(line)?.[1]
     if (next !== undefined) {
-      if (found.has(next)) return undefined
+      if (blocks.has(next)) return undefined
       key = next
-      found.set(next, line)
+      blocks.set(next, line)
     } else if (key !== undefined && (line === "" || line.startsWith(" "))) {
-      found.set(key, `${found.get(key) ?? ""}\n${line}`)
+      blocks.set(key, `${blocks.get(key) ?? ""}\n${line}`)
     } else if (line !== "" && !line.startsWith("#")) return undefined
   }
-  return found
+  return blocks
 }

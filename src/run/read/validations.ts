@@ -39,8 +39,8 @@ export const evaluationsIn = (data: unknown): ReadonlyArray<Validation> | undefi
 export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreLine>; readonly damaged: boolean } => {
   const whole = text.split("\n").slice(0, -1)
   const lines = whole.flatMap((line) => {
-    const found = scoreLine(line)
-    return found === undefined ? [] : [found]
+    const parsed = scoreLine(line)
+    return parsed === undefined ? [] : [parsed]
   })
   return { lines, damaged: lines.length < whole.length }
 }

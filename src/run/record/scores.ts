@@ -70,8 +70,8 @@ const lineWriter = (about: RunStarted) => {
   const ends = new Map<number, Uint8Array>()
   const endOf = ({ terminated, truncated, truncationReason: reason }: EpisodeEnded): Uint8Array => {
     const key = (terminated ? 1 : 0) + (truncated ? 2 : 0) + (reason === null ? 0 : reason === "env" ? 4 : 8)
-    const known = ends.get(key)
-    if (known !== undefined) return known
+    const cached = ends.get(key)
+    if (cached !== undefined) return cached
     const flags = `,"terminated":${terminated},"truncated":${truncated}`
     const end = encode(`${flags},"truncation_reason":${JSON.stringify(reason)}}\n`)
     ends.set(key, end)

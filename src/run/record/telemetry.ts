@@ -20,9 +20,9 @@ export const telemetry: Sink = ({ directory }, { name, env, algorithm, seed }) =
     const attributes = { run: directory, name, env, algorithm, seed: String(seed) }
     const gauges = new Map<string, Metric.Gauge<number>>()
     const gaugeOf = (key: string): Metric.Gauge<number> => {
-      const known = gauges.get(key) ?? Metric.gauge(`effect_rl.${key.replaceAll("/", ".")}`, { attributes })
-      gauges.set(key, known)
-      return known
+      const gauge = gauges.get(key) ?? Metric.gauge(`effect_rl.${key.replaceAll("/", ".")}`, { attributes })
+      gauges.set(key, gauge)
+      return gauge
     }
     return {
       emit: Effect.fnUntraced(function* (events) {

@@ -30,7 +30,7 @@ export interface Page {
     clip?: { x: number; y: number; width: number; height: number },
     whole?: boolean,
   ) => Promise<Buffer>
-  /** What was thrown, and what the browser complained of, since it was last asked for. */
+  /** Returns what was thrown, and what the browser complained of, since the last call. */
   readonly complaints: () => ReadonlyArray<string>
 }
 

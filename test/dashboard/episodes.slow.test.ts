@@ -57,7 +57,7 @@ inBrowser("the player", ({ page, served, text, count }) => {
           await page.until(`${frame}?.dataset.drawn === '0:0'`)
           assert.strictEqual(await text(".player .problem"), "")
           assert.strictEqual(await page.evaluate(`${frame}.sandbox.value`), "allow-scripts")
-          // What a browser says of the attempts that it refused is no complaint about us.
+          // The browser complains about the attempts that it refused, which is no defect of the page.
           const refused = page.complaints()
           assert.deepStrictEqual(
             refused.filter((line) => !/Content Security Policy|sandbox/i.test(line)),

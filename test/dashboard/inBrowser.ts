@@ -55,7 +55,7 @@ export const inBrowser = (title: string, tests: (tools: Tools) => void): void =>
           await body(`http://localhost:${port}/`)
           assert.deepStrictEqual(page.complaints(), [])
         } finally {
-          // What it says of a server that went away is no complaint about the page.
+          // The browser complains when the server goes away, which is no defect of the page.
           await page.goto("about:blank")
           page.complaints()
           await Effect.runPromise(Scope.close(scope, Exit.void))

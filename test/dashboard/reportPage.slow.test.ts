@@ -1,4 +1,4 @@
-/** What is no training, in a real browser: evaluations, rollouts by themselves, and groups without a common step. */
+/** The pages of runs that are no trainings: evaluations, rollouts by themselves, and groups without a common step. */
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "vitest"
@@ -36,7 +36,7 @@ inBrowser("what is no training", ({ page, served, text, count, click, drawn, set
         await page.until("document.querySelectorAll('.report table').length === 3")
         assert.strictEqual(await seen(".charts:not(.small)"), 0)
         assert.notInclude(await text("article"), "best")
-        // That of the agent that the others are compared with.
+        // The score is that of the agent with which the others are compared.
         assert.match(await text(".facts"), /agentsguesses\+was_toldscore0\.2083/)
         const scores = (await rows(0)) as ReadonlyArray<string>
         assert.deepStrictEqual(scores.slice(0, 3), [

@@ -275,7 +275,7 @@ describe("the server", () => {
     }))
 })
 
-/** What the command writes to stderr until it serves. */
+/** Returns what the command writes to stderr until it serves. */
 const warningsOf = (folder: string): Promise<string> =>
   Effect.gen(function* () {
     const serving = yield* Deferred.make<undefined>()

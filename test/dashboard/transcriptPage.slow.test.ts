@@ -92,7 +92,7 @@ inBrowser("transcripts", ({ page, served, text, count, click, set }) => {
         await set(".bound", "2")
         await page.until(`${rows}.length === 0`)
         assert.include(await text(".episodeNav"), "None of the episodes is like that.")
-        // Whatever is listed, who reads goes on reading.
+        // The open episode stays open, whatever is listed.
         await shows("train-2")
       })
     }))

@@ -72,7 +72,7 @@ describe("the episodes of a run", () => {
       assert.deepStrictEqual(await keys({ order: "newest" }), ["rollouts-3", "rollouts-2", "rollouts-1"])
       assert.deepStrictEqual(await keys({ order: "lowest", from: 1, count: 1 }), ["rollouts-2"])
       assert.deepStrictEqual(await keys({ text: "IT'S bB" }), ["rollouts-2"])
-      // What fields are called was said by nobody.
+      // The names of fields are not searched.
       assert.deepStrictEqual(await keys({ text: "observation" }), [])
       const { from, matching, episodes } = await page({ at: "rollouts-3", count: 2 })
       assert.deepStrictEqual([from, matching, episodes.map(({ key }) => key)], [2, 3, ["rollouts-3"]])
@@ -227,7 +227,7 @@ describe("the episodes of an evaluation", () => {
         ],
       )
       assert.strictEqual((await one("val1-1")).episode.contestant, "was_told")
-      // Of what is no evaluation, the same config says nothing.
+      // The config names agents only for an evaluation.
       write(folder, "s/config.json", JSON.stringify({ agents: config.agents }))
       write(folder, "s/rollouts/val/0_seen_episodes_rollouts.jsonl", rollout)
       assert.isNull((await (await open(folder, "s")).page()).groups[0].contestant)

@@ -186,8 +186,8 @@ const checkSizes = (actor: DenseActor): void => {
   if (normalisation !== undefined) {
     const { mean, deviation } = normalisation
     if (mean.length !== inputs || deviation.length !== inputs) {
-      const found = `${mean.length} and ${deviation.length}`
-      refuse(`normalisation: expected ${inputs} means and deviations, one per input, found ${found}`)
+      const sizes = `${mean.length} and ${deviation.length}`
+      refuse(`normalisation: expected ${inputs} means and deviations, one per input, found ${sizes}`)
     }
   }
   let below = inputs

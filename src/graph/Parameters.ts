@@ -97,8 +97,8 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
         const parameter = named[name] ?? fail("fromNamed", `parameter "${name}" is missing`)
         const isShape = sameShape(parameter.shape, shape)
         if (!isShape || parameter.data.length !== length) {
-          const found = isShape ? `${parameter.data.length} numbers` : shapeText(parameter.shape)
-          return fail("fromNamed", `parameter "${name}": expected shape ${shapeText(shape)}, found ${found}`)
+          const actual = isShape ? `${parameter.data.length} numbers` : shapeText(parameter.shape)
+          return fail("fromNamed", `parameter "${name}": expected shape ${shapeText(shape)}, found ${actual}`)
         }
         theta.set(parameter.data, offset)
       }

@@ -52,12 +52,12 @@ describe("onnx-node", () => {
       assert.deepStrictEqual([...read], [2, 2, 2, 2])
       assert.deepStrictEqual([...adding.results.before], [1, 1, 1, 1])
       read.fill(9)
-      const given = Float32Array.of(1, 2, 3, 4)
-      yield* adding.write("s", given)
-      given.fill(9)
+      const numbers = Float32Array.of(1, 2, 3, 4)
+      yield* adding.write("s", numbers)
+      numbers.fill(9)
       yield* adding.run
       assert.deepStrictEqual([...(yield* adding.read("s"))], [2, 3, 4, 5])
-      // What was written is not what the session has since given.
+      // After a run, the state is in an output of the session, no longer in the array that was written.
       yield* adding.write("s", new Float32Array(4))
       assert.deepStrictEqual([...(yield* adding.read("s"))], [0, 0, 0, 0])
     }).pipe(Effect.scoped),

@@ -62,9 +62,9 @@ describe("reference", () => {
   it.effect("copies state when it is read and written", () =>
     Effect.gen(function* () {
       const program = yield* compile(running())
-      const given = Float32Array.of(1, 2)
-      yield* program.write("total", given)
-      given[0] = 9
+      const numbers = Float32Array.of(1, 2)
+      yield* program.write("total", numbers)
+      numbers[0] = 9
       const taken = yield* program.read("total")
       taken[1] = 9
       assert.deepStrictEqual(yield* program.read("total"), Float32Array.of(1, 2))

@@ -59,14 +59,14 @@ for (let round = 0; round < 25; round++) {
 console.log("done")
 `
 
-/** What Node prints when V8 tells of each tree of operations whether it is widened. */
+/** Returns the output of a Node process in which V8 traces each tree of operations that it widens or does not widen. */
 const traced = async (
   code: string,
   variables: Readonly<Record<string, string>>,
   flags = ["--trace-wasm-revectorize"],
 ) => {
   const folder = await mkdtemp(join(root, ".tmp-wide-"))
-  // Into files: V8 loses lines where Node has made standard output a pipe that doesn't block.
+  // The output goes to files: V8 loses lines if standard output is a pipe that does not block.
   const [output, errors] = [await open(join(folder, "output"), "w"), await open(join(folder, "errors"), "w")]
   try {
     const file = join(folder, "program.mjs")

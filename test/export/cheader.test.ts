@@ -139,8 +139,8 @@ describe("a policy as a C++ header", () => {
       .replaceAll("wrong", "broken")
     assert.notStrictEqual(broken, header)
     const print = (space: string): string => `std::printf("%.9g\\n", double(${space}::test()));`
-    const [found, none] = compiled([header, broken], `${print("policy_wrong")}\n${print("policy_broken")}`)
-    assert.closeTo(Number(found), 0.25, 1e-5)
+    const [difference, none] = compiled([header, broken], `${print("policy_wrong")}\n${print("policy_broken")}`)
+    assert.closeTo(Number(difference), 0.25, 1e-5)
     assert.match(none, /nan/)
   })
 

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
-/** Whether a program is installed here: what needs it is skipped where it is not. */
+/** Whether a program is installed. Tests that need it are skipped otherwise. */
 export const isInstalled = (program: string): boolean => spawnSync(program, ["--version"]).status === 0
 
-/** What a program prints; it must end well. */
+/** Runs a program and returns its output. The exit code must be 0. */
 export const output = (program: string, args: ReadonlyArray<string>): string =>
   execFileSync(program, args, { encoding: "utf8", maxBuffer: 1e8 })
 

@@ -227,8 +227,8 @@ describe("tied weights", () => {
   it.effect("are filled in from whichever the file holds", () =>
     Effect.gen(function* () {
       for (const present of ["embed.weight", "head.weight"]) {
-        const found = yield* Weights.load(holding(present, "bias"), "model.safetensors", { tied, names })
-        assert.strictEqual(found["embed.weight"].data, found["head.weight"].data)
+        const weights = yield* Weights.load(holding(present, "bias"), "model.safetensors", { tied, names })
+        assert.strictEqual(weights["embed.weight"].data, weights["head.weight"].data)
       }
       const both = yield* Weights.load(holding("embed.weight", "head.weight", "bias"), ".", { tied, names })
       assert.deepEqual(Object.keys(both).toSorted(), names.toSorted())

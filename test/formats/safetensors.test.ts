@@ -79,9 +79,9 @@ describe("safetensors", () => {
   it("are read alike by a reader written from the specification, with all numbers aligned", () => {
     const bytes = encode({ ...four, ...everyKind })
     for (const [name, { shape, data }] of Object.entries({ ...four, ...everyKind })) {
-      const found = readAlone(bytes, name)
-      assert.deepEqual([found.shape, found.numbers], [shape, [...data]], name)
-      assert.strictEqual(found.begin % found.width, 0, name)
+      const decoded = readAlone(bytes, name)
+      assert.deepEqual([decoded.shape, decoded.numbers], [shape, [...data]], name)
+      assert.strictEqual(decoded.begin % decoded.width, 0, name)
     }
   })
 

@@ -4,7 +4,7 @@ import { gradients } from "../../src/graph/gradients.ts"
 import * as G from "../../src/graph/ops.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
 
-/** What every op computes, against numbers worked out by hand or by loops written another way. */
+/** Compares the results of every op with numbers worked out by hand, or with loops written in another way. */
 
 const f = (values: ReadonlyArray<number>, shape?: ReadonlyArray<number>): Tensor => G.constant(values, shape)
 const i = (values: ReadonlyArray<number>, shape?: ReadonlyArray<number>): Tensor => G.constant(values, shape, "i32")

@@ -56,8 +56,8 @@ describe("mlp", () => {
       "net.1.weight": G.constant([1, 10, 100], [3, 1]),
       "net.1.bias": G.constant([5]),
     }
-    const [found] = valueOf(net.apply(weights, G.constant([0.5, -0.5], [1, 2])))
-    assert.closeTo(found, Math.tanh(0.5) - 10 * Math.tanh(0.5) - 100 * Math.tanh(1) + 5, 1e-12)
+    const [actual] = valueOf(net.apply(weights, G.constant([0.5, -0.5], [1, 2])))
+    assert.closeTo(actual, Math.tanh(0.5) - 10 * Math.tanh(0.5) - 100 * Math.tanh(1) + 5, 1e-12)
   })
 
   it("has each activation under its name", () => {

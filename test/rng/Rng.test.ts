@@ -247,7 +247,7 @@ describe("Stream", () => {
       assert.strictEqual(counts.length, n)
       if (n > 1) assert.isBelow(Math.abs(surprise(counts)), 4, `n = ${n}`)
     }
-    // By remainder the lower half of these would come twice as often; by the upper half of the product, each third one.
+    // A remainder would draw the lower half of these twice as often; the upper half of a product, each third one.
     const n = 3 * 2 ** 30
     assert.isBelow(Math.abs(surprise(countsOf(2, 100_000, () => (random.integer(n) < n / 2 ? 0 : 1)))), 4)
     assert.isBelow(Math.abs(surprise(countsOf(3, 100_000, () => random.integer(n) % 3))), 4)
@@ -308,7 +308,7 @@ describe("Stream", () => {
     const out = new Int32Array(4)
     const counts = countsOf(24, 48_000, () => {
       random.permutation(out)
-      // Which of the 24 orders it is.
+      // The index of this order among all 24.
       return [...out.keys()].reduce((rank, at) => {
         const smaller = [...out.subarray(at + 1)].filter((other) => other < out[at]).length
         return rank * (out.length - at) + smaller

@@ -29,8 +29,13 @@ export const shapeText = (shape: Shape): string => `[${shape.join(", ")}]`
 export const fail = (op: string, message: string, ...tensors: ReadonlyArray<Tensor>): never => {
   const shapes = tensors.map((tensor) => tensor.shape)
   const where = callerOutsideGraph()
-  const found = shapes.length === 0 ? "" : ` (given ${shapes.map(shapeText).join(" and ")})`
-  throw new GraphError({ op, message: `${op}: ${message}${found}${where === "" ? "" : ` at ${where}`}`, shapes, where })
+  const inputs = shapes.length === 0 ? "" : ` (given ${shapes.map(shapeText).join(" and ")})`
+  throw new GraphError({
+    op,
+    message: `${op}: ${message}${inputs}${where === "" ? "" : ` at ${where}`}`,
+    shapes,
+    where,
+  })
 }
 
 /**

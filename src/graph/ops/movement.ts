@@ -99,8 +99,8 @@ export const pad = (x: Tensor, before: ReadonlyArray<number>, after: ReadonlyArr
   const rank = x.shape.length
   const whole = (sizes: ReadonlyArray<number>) => sizes.length === rank && sizes.every(isSize)
   if (!whole(before) || !whole(after)) {
-    const found = `${shapeText(before)} before and ${shapeText(after)} after`
-    fail("pad", `expected integers from 0 on for each axis, found ${found}`, x)
+    const sizes = `${shapeText(before)} before and ${shapeText(after)} after`
+    fail("pad", `expected integers from 0 on for each axis, found ${sizes}`, x)
   }
   if ([...before, ...after].every((size) => size === 0)) return x
   const shape = x.shape.map((size, axis) => size + before[axis] + after[axis])

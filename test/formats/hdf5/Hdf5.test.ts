@@ -48,7 +48,7 @@ describe("an HDF5 file", () => {
     const many = Object.fromEntries(
       Array.from({ length: 5000 }, (_, index) => [`text ${index}`, `${index} ü`.repeat(index % 7)]),
     )
-    const given: Group = {
+    const tree: Group = {
       attributes: { long: "x".repeat(200_000), empty: "" },
       children: {
         "a b": { attributes: many, children: {} },
@@ -59,14 +59,14 @@ describe("an HDF5 file", () => {
         part: { shape: [2], data: data.subarray(2, 4) },
       },
     }
-    const found = read(encode(given))
-    assert.deepEqual(found.attributes, given.attributes)
-    assert.deepEqual(at(found, "a b").attributes, many)
-    assert.deepEqual(at(found, "ü 漢"), { attributes: { unit: "m" }, shape: [2, 3], data })
-    assert.deepEqual(at(found, "one"), { attributes: {}, shape: [], data: Float32Array.of(7) })
-    assert.deepEqual(at(found, "none"), { attributes: {}, shape: [2, 0], data: new Float32Array(0) })
-    assert.deepEqual(at(found, "part").data, Float32Array.of(3.5, Infinity))
-    assert.deepEqual(encode(given), encode(given))
+    const decoded = read(encode(tree))
+    assert.deepEqual(decoded.attributes, tree.attributes)
+    assert.deepEqual(at(decoded, "a b").attributes, many)
+    assert.deepEqual(at(decoded, "ü 漢"), { attributes: { unit: "m" }, shape: [2, 3], data })
+    assert.deepEqual(at(decoded, "one"), { attributes: {}, shape: [], data: Float32Array.of(7) })
+    assert.deepEqual(at(decoded, "none"), { attributes: {}, shape: [2, 0], data: new Float32Array(0) })
+    assert.deepEqual(at(decoded, "part").data, Float32Array.of(3.5, Infinity))
+    assert.deepEqual(encode(tree), encode(tree))
   })
 
   it("refuses names, texts and shapes that HDF5 cannot hold", () => {

@@ -14,9 +14,9 @@ export const functionOf = (
   exports: Readonly<Record<string, unknown>>,
   name: string,
 ): ((...args: ReadonlyArray<number>) => number) => {
-  const found = exports[name]
-  if (typeof found !== "function") throw new Error(`${name} is not exported`)
-  return (...args) => Number(found(...args))
+  const exported = exports[name]
+  if (typeof exported !== "function") throw new Error(`${name} is not exported`)
+  return (...args) => Number(exported(...args))
 }
 
 export const bufferOf = (exports: Readonly<Record<string, unknown>>): ArrayBuffer => {

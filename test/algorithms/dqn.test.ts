@@ -67,9 +67,10 @@ describe("the loss of DQN", () => {
       ] as const) {
         const config = yield* decode(DqnConfig, { double }, { source: "test" })
         const { loss, errors } = dqnLoss(config, network, inputs())
-        const found = run({ loss, errors })
-        assert.closeTo(found.loss[0], mean(errorsOf(targets).map(huber)), 1e-6)
-        for (const [row, error] of errorsOf(targets).entries()) assert.closeTo(found.errors[row], Math.abs(error), 1e-5)
+        const results = run({ loss, errors })
+        assert.closeTo(results.loss[0], mean(errorsOf(targets).map(huber)), 1e-6)
+        for (const [row, error] of errorsOf(targets).entries())
+          assert.closeTo(results.errors[row], Math.abs(error), 1e-5)
       }
     }),
   )

@@ -27,11 +27,11 @@ import { withFolder } from "../cli/effect.ts"
 const bare = `
 import { readFileSync } from "node:fs"
 import * as ort from "onnxruntime-node"
-const [model, given] = process.argv.slice(2)
+const [model, inputs] = process.argv.slice(2)
 const session = await ort.InferenceSession.create(model)
 const actions = []
 let memory
-for (const observation of JSON.parse(readFileSync(given, "utf8"))) {
+for (const observation of JSON.parse(readFileSync(inputs, "utf8"))) {
   const feeds = { observations: new ort.Tensor("float32", Float32Array.from(observation), [1, observation.length]) }
   if (session.inputNames.includes("memory")) {
     const size = session.inputMetadata.find(({ name }) => name === "memory").shape[1]
@@ -75,11 +75,11 @@ describe("the ONNX model of a policy, in a program that imports nothing of ours,
           return Array.from(policy.actions)
         })
         const model = yield* learner.exportPolicy?.() ?? Effect.die("no export")
-        const found = yield* Effect.promise(() => runBare(model, observations))
-        for (const [index, actions] of found.entries()) {
+        const outputs = yield* Effect.promise(() => runBare(model, observations))
+        for (const [index, actions] of outputs.entries()) {
           for (const [at, action] of actions.entries()) assert.closeTo(action, expected[index][at], 1e-4)
         }
-        assert.isAbove(new Set(found.map(String)).size, 1)
+        assert.isAbove(new Set(outputs.map(String)).size, 1)
         if (learner.dense === undefined) return assert.isTrue(/memory|images/.test(name))
         // And as plain numbers, for the files that need no runtime at all.
         const actor = {
@@ -95,7 +95,7 @@ describe("the ONNX model of a policy, in a program that imports nothing of ours,
     )
   }
 
-  it.effect("that sees through statistics, given what the env gives", () =>
+  it.effect("that normalises observations by statistics, from the observations of the env", () =>
     Effect.gen(function* () {
       const algorithm = Ppo.make({ hidden })
       const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
@@ -105,11 +105,11 @@ describe("the ONNX model of a policy, in a program that imports nothing of ours,
       statistics.update(Float32Array.of(1, 5, -20, 3, 6, 20, 2, 9, 60))
       const policy = yield* learner.policy?.(1) ?? Effect.die("no policy")
       yield* policy.refresh
-      const given = [
+      const inputs = [
         [2, 6, 20],
         [1, 9, -40],
       ]
-      const expected = given.map((observation) => {
+      const expected = inputs.map((observation) => {
         const seen = observation.map((value, at) => {
           const away = (value - statistics.mean[at]) / Math.sqrt(statistics.variance[at] + 1e-8)
           return Math.min(Math.max(away, -10), 10)
@@ -119,8 +119,8 @@ describe("the ONNX model of a policy, in a program that imports nothing of ours,
         return policy.actions[0]
       })
       const model = yield* learner.exportPolicy?.(Normalise.asGraph(statistics)) ?? Effect.die("no export")
-      const found = yield* Effect.promise(() => runBare(model, given))
-      for (const [index, [action]] of found.entries()) assert.closeTo(action, expected[index], 1e-5)
+      const outputs = yield* Effect.promise(() => runBare(model, inputs))
+      for (const [index, [action]] of outputs.entries()) assert.closeTo(action, expected[index], 1e-5)
     }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
   )
 })
@@ -130,9 +130,9 @@ const runBare = (
   observations: ReadonlyArray<ReadonlyArray<number>>,
 ): Promise<ReadonlyArray<ReadonlyArray<number>>> =>
   withFolder(async (folder) => {
-    const [program, file, given] = ["bare.mjs", "policy.onnx", "observations.json"].map((name) => join(folder, name))
+    const [program, file, inputs] = ["bare.mjs", "policy.onnx", "observations.json"].map((name) => join(folder, name))
     writeFileSync(program, bare)
     writeFileSync(file, model)
-    writeFileSync(given, JSON.stringify(observations))
-    return JSON.parse(execFileSync(process.execPath, [program, file, given], { encoding: "utf8" }))
+    writeFileSync(inputs, JSON.stringify(observations))
+    return JSON.parse(execFileSync(process.execPath, [program, file, inputs], { encoding: "utf8" }))
   })

@@ -70,13 +70,13 @@ describe("the loss of PPO", () => {
     Effect.gen(function* () {
       const config = yield* decode(PpoConfig, {}, { source: "test" })
       const { loss, metrics } = ppoLoss(config, batch, evaluation)
-      const found = evaluated({ loss, ...metrics })
-      assert.closeTo(found["losses/policy_loss"], expected.policy, 1e-6)
-      assert.closeTo(found["losses/value_loss"], expected.value, 1e-6)
-      assert.closeTo(found["losses/entropy"], expected.entropy, 1e-6)
-      assert.closeTo(found["losses/approx_kl"], expected.kl, 1e-6)
-      assert.closeTo(found["losses/clipfrac"], expected.clipped, 1e-6)
-      assert.closeTo(found.loss, expected.policy + 0.5 * expected.value - 0.01 * expected.entropy, 1e-6)
+      const results = evaluated({ loss, ...metrics })
+      assert.closeTo(results["losses/policy_loss"], expected.policy, 1e-6)
+      assert.closeTo(results["losses/value_loss"], expected.value, 1e-6)
+      assert.closeTo(results["losses/entropy"], expected.entropy, 1e-6)
+      assert.closeTo(results["losses/approx_kl"], expected.kl, 1e-6)
+      assert.closeTo(results["losses/clipfrac"], expected.clipped, 1e-6)
+      assert.closeTo(results.loss, expected.policy + 0.5 * expected.value - 0.01 * expected.entropy, 1e-6)
       // The numbers do exercise what they are for.
       assert.isTrue(expected.clipped > 0 && expected.clipped < 1)
     }),
@@ -85,15 +85,15 @@ describe("the loss of PPO", () => {
   it.effect("has neither normalised advantages nor clipped values if the config turns them off", () =>
     Effect.gen(function* () {
       const config = yield* decode(PpoConfig, { normalizeAdvantages: false, clipValue: false }, { source: "test" })
-      const found = evaluated(ppoLoss(config, batch, evaluation).metrics)
+      const results = evaluated(ppoLoss(config, batch, evaluation).metrics)
       const policy = -mean(
         ratios.map((ratio, row) =>
           Math.min(ratio * rows.advantages[row], clip(ratio, 0.8, 1.2) * rows.advantages[row]),
         ),
       )
-      assert.closeTo(found["losses/policy_loss"], policy, 1e-6)
+      assert.closeTo(results["losses/policy_loss"], policy, 1e-6)
       assert.closeTo(
-        found["losses/value_loss"],
+        results["losses/value_loss"],
         0.5 * mean(rows.value.map((v, row) => (v - rows.targets[row]) ** 2)),
         1e-6,
       )
@@ -106,12 +106,12 @@ describe("the loss of A2C", () => {
     Effect.gen(function* () {
       const config = yield* decode(A2cConfig, {}, { source: "test" })
       const { loss, metrics } = a2cLoss(config, batch, evaluation)
-      const found = evaluated({ loss, ...metrics })
+      const results = evaluated({ loss, ...metrics })
       const policy = -mean(logProbabilities.map((log, row) => log * rows.advantages[row]))
       const value = mean(rows.value.map((v, row) => (v - rows.targets[row]) ** 2))
-      assert.closeTo(found["losses/policy_loss"], policy, 1e-6)
-      assert.closeTo(found["losses/value_loss"], value, 1e-6)
-      assert.closeTo(found.loss, policy + 0.5 * value - 0.01 * mean(entropies), 1e-6)
+      assert.closeTo(results["losses/policy_loss"], policy, 1e-6)
+      assert.closeTo(results["losses/value_loss"], value, 1e-6)
+      assert.closeTo(results.loss, policy + 0.5 * value - 0.01 * mean(entropies), 1e-6)
     }),
   )
 })

@@ -12,7 +12,7 @@ import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import * as PixelMaze from "../../src/env/grid/PixelMaze.ts"
 import { keep } from "../train/inMemory.ts"
 
-/** What can't be done is said before the first step, and never left out silently. */
+/** A setting that is impossible fails before the first step; it is never ignored silently. */
 
 const messageOf = (input: Parameters<typeof keep>[0]) =>
   Effect.map(Effect.flip(keep({ totalSteps: 64, numEnvs: 2, ...input })), ({ message }) => message)

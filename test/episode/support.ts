@@ -5,14 +5,14 @@ import * as TextEnv from "../../src/task/TextEnv.ts"
 import { type ChatMessage, type Completion, type FinishReason, type ToolCall } from "../../src/lm/Chat.ts"
 import type { Episode } from "../../src/episode/Protocol.ts"
 
-/** What a scripted model says: text that is an action, text that is none, or calls of tools; or it breaks. */
-export type Said =
+/** The answer of a scripted model: text that is an action, text that is none, or calls of tools; or it breaks. */
+export type ScriptedAnswer =
   | { readonly act: string; readonly reward?: number; readonly finish?: FinishReason; readonly inside?: string }
   | { readonly fail: string; readonly reward?: number; readonly finish?: FinishReason }
   | { readonly tools: ReadonlyArray<readonly [name: string, args: string]> }
   | { readonly broken: string }
 
-export interface Told {
+export interface AgentLog {
   readonly shown: ReadonlyArray<AgentInput>
   readonly seen: ReadonlyArray<StepResult>
   readonly log: ReadonlyArray<string>
@@ -38,9 +38,9 @@ export interface ScriptOptions {
 
 /** An agent whose model's answers are a function of how many came before and of what was shown. */
 export const scripted = (
-  script: (index: number, shown: AgentInput, messages: ReadonlyArray<ChatMessage>) => Said,
+  script: (index: number, shown: AgentInput, messages: ReadonlyArray<ChatMessage>) => ScriptedAnswer,
   options: ScriptOptions = {},
-): Agent & Told => {
+): Agent & AgentLog => {
   const { training = true, type = "scripted", reflections = [], logprobs = true } = options
   const shownAll: Array<AgentInput> = []
   const seen: Array<StepResult> = []
@@ -87,7 +87,7 @@ export const scripted = (
     }
   }
 
-  const turnOf = (said: Exclude<Said, { readonly broken: string }>): Turn => {
+  const turnOf = (said: Exclude<ScriptedAnswer, { readonly broken: string }>): Turn => {
     if ("tools" in said) {
       const toolCalls = said.tools.map(([name, args], at) => ({ id: `call-${index}-${at}`, name, arguments: args }))
       return {

@@ -4,15 +4,15 @@ import { TestClock } from "effect/testing"
 import * as Delegating from "../../../src/episode/protocols/Delegating.ts"
 import type { Episode } from "../../../src/episode/Protocol.ts"
 import type { Rollout, Step } from "../../../src/episode/Rollout.ts"
-import { counting, episodeOf, scripted, type Said, type Told } from "../support.ts"
+import { counting, episodeOf, scripted, type ScriptedAnswer, type AgentLog } from "../support.ts"
 
 const asking = (agent: string, task: string): readonly [string, string] => ["delegate", JSON.stringify({ agent, task })]
-const says = (...all: ReadonlyArray<Said>) => scripted((index) => all[Math.min(index, all.length - 1)])
+const says = (...all: ReadonlyArray<ScriptedAnswer>) => scripted((index) => all[Math.min(index, all.length - 1)])
 
 /** Its clones tell of what they were shown, too. */
 const watched = (
-  script: (index: number) => Said,
-  clones: Array<Told>,
+  script: (index: number) => ScriptedAnswer,
+  clones: Array<AgentLog>,
   before?: Effect.Effect<unknown>,
 ): ReturnType<typeof scripted> => ({
   ...scripted(script),
@@ -23,8 +23,8 @@ const watched = (
       return clone
     }),
 })
-const resultsOf = (told: Told, at: number) => {
-  const shown = told.shown[at]
+const resultsOf = (log: AgentLog, at: number) => {
+  const shown = log.shown[at]
   return shown._tag === "ToolResults" ? shown.results.map(({ content, isError }) => [content, isError]) : []
 }
 
@@ -35,8 +35,8 @@ const play = (lead: ReturnType<typeof scripted>, options: Delegating.DelegatingO
 describe("delegating", () => {
   it.effect("plays a sub-agent's episode for a call, and gives its rollout after the parent's", () =>
     Effect.gen(function* () {
-      const leads: Array<Told> = []
-      const workers: Array<Told> = []
+      const leads: Array<AgentLog> = []
+      const workers: Array<AgentLog> = []
       const lead = watched((index) => (index === 0 ? { tools: [asking("worker", "6 x 7")] } : { act: "go" }), leads)
       const agents = { worker: { ...worker, agent: watched(() => ({ act: "42" }), workers) } }
       const [parent, child, ...others] = yield* play(lead, { agents }, { tags: { split: "train" }, groupId: "g" })
@@ -61,8 +61,8 @@ describe("delegating", () => {
   it.effect("describes the tool to the model, and to sub-agents only if they may delegate", () =>
     Effect.gen(function* () {
       const toolsAt = function* (maxDepth: number) {
-        const leads: Array<Told> = []
-        const workers: Array<Told> = []
+        const leads: Array<AgentLog> = []
+        const workers: Array<AgentLog> = []
         const lead = watched((index) => (index === 0 ? { tools: [asking("worker", "a")] } : { act: "go" }), leads)
         const agents = { worker: { ...worker, agent: watched(() => ({ act: "42" }), workers) } }
         yield* play(lead, { agents, maxDepth })
@@ -80,8 +80,8 @@ describe("delegating", () => {
 
   it.effect("delegates down to its maximum depth", () =>
     Effect.gen(function* () {
-      const told: Array<Told> = []
-      const lead = watched((index) => (index === 0 ? { tools: [asking("same", "deeper")] } : { act: "go" }), told)
+      const logs: Array<AgentLog> = []
+      const lead = watched((index) => (index === 0 ? { tools: [asking("same", "deeper")] } : { act: "go" }), logs)
       const rollouts = yield* play(lead, { agents: { same: { agent: lead, description: "" } }, maxDepth: 3 })
       assert.deepStrictEqual(
         rollouts.map(({ id, meta }) => [id, meta.depth, meta.parentRolloutId]),
@@ -92,12 +92,18 @@ describe("delegating", () => {
           ["e/sub/0/sub/0/sub/0", 3, "e/sub/0/sub/0"],
         ],
       )
-      assert.deepStrictEqual(resultsOf(told[3], 1), [["No more delegation: the maximum depth of 3 is reached.", true]])
+      assert.deepStrictEqual(resultsOf(logs[3], 1), [["No more delegation: the maximum depth of 3 is reached.", true]])
     }),
   )
 
   const failures: ReadonlyArray<
-    [what: string, call: readonly [string, string], sub: Partial<Delegating.SubAgent>, said: string, rollouts: number]
+    [
+      what: string,
+      call: readonly [string, string],
+      sub: Partial<Delegating.SubAgent>,
+      message: string,
+      rollouts: number,
+    ]
   > = [
     ["somebody unknown", asking("nobody", "a"), {}, `There is no agent "nobody"; there are worker.`, 1],
     ["no JSON", ["delegate", "please"], {}, "The arguments of delegate are not JSON", 1],
@@ -124,14 +130,14 @@ describe("delegating", () => {
       2,
     ],
   ]
-  for (const [what, call, sub, said, count] of failures) {
+  for (const [what, call, sub, message, count] of failures) {
     it.effect(`shows its model what went wrong: ${what}`, () =>
       Effect.gen(function* () {
-        const leads: Array<Told> = []
+        const leads: Array<AgentLog> = []
         const lead = watched((index) => (index === 0 ? { tools: [call] } : { act: "go" }), leads)
         const rollouts = yield* play(lead, { agents: { worker: { ...worker, ...sub } } })
         const [[content, isError]] = resultsOf(leads[0], 1)
-        assert.include(content, said)
+        assert.include(content, message)
         assert.isTrue(isError)
         assert.strictEqual(rollouts.length, count)
         assert.isTrue(rollouts[0].ending.terminated)
@@ -146,8 +152,8 @@ describe("delegating", () => {
 
   it.effect("stops a child that takes too long, and continues", () =>
     Effect.gen(function* () {
-      const leads: Array<Told> = []
-      const workers: Array<Told> = []
+      const leads: Array<AgentLog> = []
+      const workers: Array<AgentLog> = []
       const lead = watched((index) => (index === 0 ? { tools: [asking("worker", "a")] } : { act: "go" }), leads)
       const agent = watched(() => ({ act: "42" }), workers, Effect.sleep("1 minute"))
       const playing = yield* Effect.forkChild(
@@ -163,7 +169,7 @@ describe("delegating", () => {
 
   it.effect("is interrupted with its children", () =>
     Effect.gen(function* () {
-      const workers: Array<Told> = []
+      const workers: Array<AgentLog> = []
       const agent = watched(() => ({ act: "42" }), workers, Effect.sleep("1 minute"))
       const playing = yield* Effect.forkChild(
         play(says({ tools: [asking("worker", "a")] }), { agents: { worker: { ...worker, agent } } }),
@@ -177,10 +183,10 @@ describe("delegating", () => {
 
   it.effect("numbers children in the order of the calls, and reports all their steps", () =>
     Effect.gen(function* () {
-      const told: Array<Step> = []
+      const recorded: Array<Step> = []
       const slow = scripted(() => ({ act: "slow" }), { before: Effect.sleep("2 seconds") })
       const quick = scripted(() => ({ act: "quick" }), { before: Effect.sleep("1 second") })
-      const leads: Array<Told> = []
+      const leads: Array<AgentLog> = []
       const lead = watched(
         (index) => (index === 0 ? { tools: [asking("slow", "a"), asking("quick", "b")] } : { act: "go" }),
         leads,
@@ -192,7 +198,7 @@ describe("delegating", () => {
             agents: { slow: { agent: slow, description: "" }, quick: { agent: quick, description: "" } },
             toolConcurrency: 2,
           },
-          { onStep: (step) => Effect.sync(() => void told.push(step)) },
+          { onStep: (step) => Effect.sync(() => void recorded.push(step)) },
         ),
       )
       yield* TestClock.adjust("2 seconds")
@@ -206,7 +212,7 @@ describe("delegating", () => {
         ],
       )
       assert.deepStrictEqual(
-        told.map(({ id }) => id),
+        recorded.map(({ id }) => id),
         ["e/sub/1/0", "e/sub/1/1", "e/sub/0/0", "e/sub/0/1", "e/0", "e/1", "e/2"],
       )
       assert.deepStrictEqual(resultsOf(leads[0], 1), [
@@ -218,7 +224,7 @@ describe("delegating", () => {
 
   it.effect("uses a child's own env and result, if it has them", () =>
     Effect.gen(function* () {
-      const leads: Array<Told> = []
+      const leads: Array<AgentLog> = []
       const lead = watched((index) => (index === 0 ? { tools: [asking("worker", "3")] } : { act: "go" }), leads)
       const sub: Delegating.SubAgent = {
         ...worker,
@@ -234,7 +240,7 @@ describe("delegating", () => {
 
   it.effect("has a limit", () =>
     Effect.gen(function* () {
-      const leads: Array<Told> = []
+      const leads: Array<AgentLog> = []
       const lead = watched(
         (index) => (index === 0 ? { tools: [asking("worker", "a"), asking("worker", "b")] } : { act: "go" }),
         leads,

@@ -7,9 +7,9 @@ import * as MultiAgentSync from "../../../src/episode/protocols/MultiAgentSync.t
 import type { Episode } from "../../../src/episode/Protocol.ts"
 import { type Rollout, type Step, totalReward } from "../../../src/episode/Rollout.ts"
 import { SamplingSeed } from "../../../src/lm/middleware/seeded.ts"
-import { scripted, type Said } from "../support.ts"
+import { scripted, type ScriptedAnswer } from "../support.ts"
 
-const told = (score: number, message = "") => ({ score, target: null, message })
+const scored = (score: number, message = "") => ({ score, target: null, message })
 
 /**
  * X and O take one or two in turn; who takes the last of them wins. Every taking is seen and felt by the other one:
@@ -32,7 +32,7 @@ const taking = (
         state: { left: rest, mover: other },
         toMove: over ? [] : [other],
         observations: { [other]: `${rest} left` },
-        feedback: { [mover]: told(over ? 1 : 0, "taken"), [other]: told(over ? -1 : -0.1, "the other took") },
+        feedback: { [mover]: scored(over ? 1 : 0, "taken"), [other]: scored(over ? -1 : -0.1, "the other took") },
         terminated: over,
       }
     },
@@ -53,7 +53,7 @@ const atOnce = (rounds: number): MultiTextEnv.MultiTextEnv =>
         state: round + 1,
         toMove: over ? [] : ["a", "b"],
         observations: { a: `b: ${actions["b"]}`, b: `a: ${actions["a"]}` },
-        feedback: { a: told(score), b: told(-score) },
+        feedback: { a: scored(score), b: scored(-score) },
         terminated: over,
       }
     },
@@ -65,11 +65,11 @@ const episodeOf = (
 ): Episode<MultiTextEnv.MultiTextEnv> => ({ id: "e", env, envSeed: 1, samplingSeed: 2, ...about })
 
 const kinds = (steps: ReadonlyArray<Step>) => steps.map(({ _tag }) => (_tag === "AgentStep" ? "A" : "E")).join("")
-const says = (...all: ReadonlyArray<Said>) => scripted((index) => all[Math.min(index, all.length - 1)])
-const take = (count: number): Said => ({ act: String(count) })
+const says = (...all: ReadonlyArray<ScriptedAnswer>) => scripted((index) => all[Math.min(index, all.length - 1)])
+const take = (count: number): ScriptedAnswer => ({ act: String(count) })
 const envSteps = ({ steps }: Rollout) => steps.flatMap((step) => (step._tag === "EnvironmentStep" ? [step] : []))
 
-/** What must hold of every rollout. */
+/** Asserts what holds for every rollout. */
 const sound = (rollout: Rollout): void => {
   const { steps, ending, length } = rollout
   assert.closeTo(totalReward(steps), rollout.totalReward, 1e-12)
@@ -105,7 +105,7 @@ describe("players in turn", () => {
           ["2 left", "2", null, 1, "taken"],
         ],
       )
-      // What came to O before its first move is a step of its own.
+      // A score of O before its first move is a step of its own.
       assert.deepStrictEqual(
         envSteps(o).map(({ observation, action, nextObservation, feedback }) => [
           observation,
@@ -120,7 +120,12 @@ describe("players in turn", () => {
         ],
       )
       assert.closeTo(x.totalReward + o.totalReward, 0.8 - 1.2, 1e-12)
-      assert.deepStrictEqual(X.seen.at(-1), { action: "2", observation: null, feedback: told(1, "taken"), done: true })
+      assert.deepStrictEqual(X.seen.at(-1), {
+        action: "2",
+        observation: null,
+        feedback: scored(1, "taken"),
+        done: true,
+      })
       assert.deepInclude(O.seen.at(-1), { observation: "0 left", done: true })
       assert.deepStrictEqual(O.log, ["reset", "act", "observe", "act", "observe", "endEpisode"])
     }),
@@ -156,7 +161,7 @@ describe("players in turn", () => {
   const endings: ReadonlyArray<
     [
       what: string,
-      o: Said,
+      o: ScriptedAnswer,
       options: MultiAgentSync.MultiAgentOptions,
       ending: Rollout["ending"],
       kinds: [string, string],

@@ -7,9 +7,9 @@ import { CallContext, Lm } from "../../../src/lm/Lm.ts"
 import { SamplingSeed, seeded } from "../../../src/lm/middleware/seeded.ts"
 import { Rollout, type Step, totalReward } from "../../../src/episode/Rollout.ts"
 import * as SingleAgent from "../../../src/episode/protocols/SingleAgent.ts"
-import { counting, episodeOf, scripted, type Said, withTools } from "../support.ts"
+import { counting, episodeOf, scripted, type ScriptedAnswer, withTools } from "../support.ts"
 
-const go = (): Said => ({ act: "go" })
+const go = (): ScriptedAnswer => ({ act: "go" })
 const kinds = (steps: ReadonlyArray<Step>) => steps.map(({ _tag }) => (_tag === "AgentStep" ? "A" : "E")).join("")
 
 describe("one agent in one env", () => {
@@ -187,17 +187,18 @@ describe("endings", () => {
     )
   }
 
-  const budgets: ReadonlyArray<[what: string, script: (index: number) => Said, kinds: string, rewards: Array<number>]> =
+  const budgets: ReadonlyArray<
+    [what: string, script: (index: number) => ScriptedAnswer, kinds: string, rewards: Array<number>]
+  > = [
+    ["acting", go, "AEAE", [0, 0.1, 0, 0.2]],
+    ["a failed parse", (index) => (index === 1 ? { fail: "no" } : go()), "AEA", [0, 0.1, -0.1]],
     [
-      ["acting", go, "AEAE", [0, 0.1, 0, 0.2]],
-      ["a failed parse", (index) => (index === 1 ? { fail: "no" } : go()), "AEA", [0, 0.1, -0.1]],
-      [
-        "a call of a tool, which then isn't answered",
-        (index) => (index === 1 ? { tools: [["lookup", ""]] } : go()),
-        "AEA",
-        [0, 0.1, -0.1],
-      ],
-    ]
+      "a call of a tool, which then isn't answered",
+      (index) => (index === 1 ? { tools: [["lookup", ""]] } : go()),
+      "AEA",
+      [0, 0.1, -0.1],
+    ],
+  ]
   for (const [what, script, expected, rewards] of budgets) {
     it.effect(`the model was asked as often as it may be: ${what}`, () =>
       Effect.gen(function* () {

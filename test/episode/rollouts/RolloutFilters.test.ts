@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import type { Rollout } from "../../../src/episode/Rollout.ts"
 import * as RolloutFilters from "../../../src/episode/rollouts/RolloutFilters.ts"
 import * as SingleAgent from "../../../src/episode/protocols/SingleAgent.ts"
-import { counting, episodeOf, scripted, type Said } from "../support.ts"
+import { counting, episodeOf, scripted, type ScriptedAnswer } from "../support.ts"
 
-const play = (id: string, goal: number, said: ReadonlyArray<Said>, about: { readonly group?: string } = {}) =>
+const play = (id: string, goal: number, said: ReadonlyArray<ScriptedAnswer>, about: { readonly group?: string } = {}) =>
   SingleAgent.play(
     scripted((index) => said[index] ?? { act: "go" }),
     episodeOf(counting(goal), { id, samplingSeed: id.length, groupId: about.group ?? null }),

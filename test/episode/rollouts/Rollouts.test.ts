@@ -22,7 +22,7 @@ const reading = (text: string | Uint8Array) =>
     )
   }).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer))
 
-/** What is anything at all is anything of JSON. */
+/** Turns values that the Schema leaves open into JSON. */
 const plain = (rollout: Rollout): Rollout =>
   Schema.decodeUnknownSync(Rollout)(
     JSON.parse(JSON.stringify(rollout, (_, value) => (["bigint", "symbol"].includes(typeof value) ? null : value))),

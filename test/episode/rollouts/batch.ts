@@ -65,7 +65,7 @@ export const newPath = Effect.gen(function* () {
 })
 export const textOf = (path: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path))
 
-/** What a batch writes when nothing happens to it. */
+/** Returns the text that an undisturbed batch writes. */
 export const written = (batch: RolloutEngine.RolloutBatch) =>
   Effect.gen(function* () {
     const path = yield* newPath

@@ -6,16 +6,24 @@ import type { AgentStep, Rollout } from "../../../src/episode/Rollout.ts"
 import * as Samples from "../../../src/episode/samples/samples.ts"
 import * as SingleAgent from "../../../src/episode/protocols/SingleAgent.ts"
 import { bytes } from "../../../src/lm/ChatTokens.ts"
-import { counting, episodeOf, scripted, type Said, type ScriptOptions, tokensOf, withTools } from "../support.ts"
+import {
+  counting,
+  episodeOf,
+  scripted,
+  type ScriptedAnswer,
+  type ScriptOptions,
+  tokensOf,
+  withTools,
+} from "../support.ts"
 
 const text = (ids: ReadonlyArray<number>): string => String.fromCodePoint(...ids)
-/** What the mask leaves. */
+/** Keeps the tokens that the mask marks. */
 const said = ({ inputIds, actionMask }: Samples.Sample): string =>
   text(inputIds.filter((_, at) => actionMask[at] === 1))
-const says = (all: ReadonlyArray<Said>, options?: ScriptOptions) =>
+const says = (all: ReadonlyArray<ScriptedAnswer>, options?: ScriptOptions) =>
   scripted((index) => all[Math.min(index, all.length - 1)], options)
-const lookup: Said = { tools: [["lookup", "x"]] }
-const go: Said = { act: "go" }
+const lookup: ScriptedAnswer = { tools: [["lookup", "x"]] }
+const go: ScriptedAnswer = { act: "go" }
 
 const changed = (
   rollout: Rollout,

@@ -155,17 +155,16 @@ interface Around<State> {
 const around = <State, Outer extends Around<State>, A extends Space>(
   env: Env<State, A>,
   changed: Pick<Env<Outer, A>, "reset" | "observe" | "step"> & Partial<Pick<Env<Outer, A>, "observationSpace">>,
-): Env<Outer, A> => ({
-  id: env.id,
-  observationSpace: env.observationSpace,
-  actionSpace: env.actionSpace,
-  ...(env.maxSteps === undefined ? {} : { maxSteps: env.maxSteps }),
-  ...(env.rewardThreshold === undefined ? {} : { rewardThreshold: env.rewardThreshold }),
-  ...(env.renderText === undefined ? {} : { renderText: ({ inner }: Outer) => env.renderText?.(inner) ?? "" }),
-  ...(env.renderSvg === undefined ? {} : { renderSvg: ({ inner }: Outer) => env.renderSvg?.(inner) ?? "" }),
-  ...(env.ui === undefined ? {} : { ui: adapted(env.ui, { state: "state.inner" }) }),
-  ...changed,
-})
+): Env<Outer, A> => {
+  const { batch: _, renderText, renderSvg, ui, ...rest } = env
+  return {
+    ...rest,
+    ...(renderText && { renderText: ({ inner }: Outer) => renderText.call(env, inner) }),
+    ...(renderSvg && { renderSvg: ({ inner }: Outer) => renderSvg.call(env, inner) }),
+    ...(ui !== undefined && { ui: adapted(ui, { state: "state.inner" }) }),
+    ...changed,
+  }
+}
 
 export interface Stacked<State> extends Around<State> {
   /** The last observations, oldest first. */

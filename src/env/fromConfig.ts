@@ -43,10 +43,8 @@ const wrapper =
 const trying = (make: () => Env, from: DecodeOptions): Effect.Effect<Env, ConfigError> =>
   Effect.try({
     try: make,
-    catch: (error) => wrong(from, messageOf(error)),
+    catch: (error) => ConfigError.at(from, "", messageOf(error)),
   })
-
-const wrong = (from: DecodeOptions, problem: string): ConfigError => ConfigError.at(from, "", problem)
 
 const isContinuous = (env: Env): env is Env<unknown, Box> => env.actionSpace._tag === "Box"
 
@@ -89,14 +87,15 @@ const makers: Readonly<Record<string, Maker>> = {
 /** Makes the env of a config. */
 export const fromConfig = (config: unknown, from: DecodeOptions): Effect.Effect<Env, ConfigError> => {
   if (typeof config === "string") return trying(() => byId(config), from)
-  if (!isPlain(config)) return Effect.fail(wrong(from, `expected an env's id, or its name with options`))
+  if (!isPlain(config)) return Effect.fail(ConfigError.at(from, "", `expected an env's id, or its name with options`))
   const { name, ...options } = config
-  const at = { ...from, prefix: [...(from.prefix ?? []), "name"] }
-  if (typeof name !== "string") return Effect.fail(wrong(at, `expected an env's name, found ${display(name)}`))
+  if (typeof name !== "string") {
+    return Effect.fail(ConfigError.at(from, "name", `expected an env's name, found ${display(name)}`))
+  }
   const make = Object.hasOwn(makers, name) ? makers[name] : undefined
   if (make !== undefined) return make(options, from)
-  const names = Object.keys(makers)
-  return Effect.fail(wrong(at, `unknown env "${shortened(name)}"; ${choiceHint(name, names)}`))
+  const hint = choiceHint(name, Object.keys(makers))
+  return Effect.fail(ConfigError.at(from, "name", `unknown env "${shortened(name)}"; ${hint}`))
 }
 
 /** Returns the name and options of a built-in env, so that single options can be overridden. */

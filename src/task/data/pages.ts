@@ -1,5 +1,5 @@
 /** Reads ranges of a file, and keeps the pages read last, so that small files are read once. */
-import { Effect, type FileSystem, type PlatformError } from "effect"
+import { Effect, type FileSystem, type PlatformError, Stream } from "effect"
 import { joined } from "../../config/bytes.ts"
 
 const pageBytes = 16 * 1024
@@ -23,24 +23,14 @@ export const pages = (fs: FileSystem.FileSystem, path: string): ReadRange => {
   }
 
   const load = (first: number, last: number) =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const file = yield* fs.open(path)
-        const loaded: Array<Uint8Array> = []
+    fs.stream(path, { offset: first * pageBytes, bytesToRead: (last + 1 - first) * pageBytes }).pipe(
+      Stream.runCollect,
+      Effect.map((chunks) => {
+        const whole = joined(chunks)
         for (let page = first; page <= last; page++) {
-          const bytes = new Uint8Array(pageBytes)
-          let filled = 0
-          while (filled < pageBytes) {
-            const position = BigInt(page * pageBytes + filled)
-            const read = yield* file.read(bytes.subarray(filled), { position })
-            if (read === 0) break
-            filled += read
-          }
-          const whole = bytes.subarray(0, filled)
-          keep(page, whole)
-          loaded.push(whole)
+          keep(page, whole.slice((page - first) * pageBytes, (page + 1 - first) * pageBytes))
         }
-        return loaded
+        return whole
       }),
     )
 
@@ -55,7 +45,7 @@ export const pages = (fs: FileSystem.FileSystem, path: string): ReadRange => {
       const pagesRead: Array<Uint8Array> = []
       for (let page = first; page <= last; page++) {
         const bytes = kept.get(page)
-        if (bytes === undefined) return Effect.map(load(first, last), cut)
+        if (bytes === undefined) return Effect.map(load(first, last), (whole) => cut([whole]))
         keep(page, bytes)
         pagesRead.push(bytes)
       }

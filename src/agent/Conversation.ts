@@ -2,7 +2,7 @@
  * The conversation between an agent and its model. Messages are only appended, so each request begins with the one
  * before it and its answer. All agents that call a model use it; they differ in their messages, and in when they reset it.
  */
-import { Effect, Schema, Struct } from "effect"
+import { Effect, Schema } from "effect"
 import { display } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
 import { asMessage, type ChatMessage, type Completion, LmRequest, type ToolCall, type ToolSpec } from "../lm/Chat.ts"
@@ -68,13 +68,19 @@ export interface Conversation {
   readonly answer: (results: ReadonlyArray<ToolResult>) => Effect.Effect<Turn, AgentFailure>
 }
 
-const requestSettings = ["model", "temperature", "topP", "maxOutputTokens", "stop", "seed", "traceTokens"] as const
-
 /** Makes the request of an agent, without messages. */
-export const requestOf = (settings: AgentSettings): Omit<LmRequest, "messages"> => ({
-  ...LmRequest.defaults,
-  ...Struct.pick(settings, requestSettings),
-})
+export const requestOf = ({
+  model,
+  temperature = null,
+  topP = null,
+  maxOutputTokens = null,
+  stop = [],
+  seed = null,
+  traceTokens = false,
+}: AgentSettings): Omit<LmRequest, "messages"> => {
+  // Defaults as parameters also apply to keys that are undefined.
+  return { ...LmRequest.defaults, model, temperature, topP, maxOutputTokens, stop, seed, traceTokens }
+}
 
 /** Gives the first messages of a conversation: the system prompt, if there is one. */
 export const systemMessages = (prompt: string | null | undefined): ReadonlyArray<ChatMessage> =>
@@ -265,7 +271,8 @@ export const make = (options: ConversationOptions): Conversation => {
           )
         }
         // Bring the results into the order of the calls; several calls may have the same id.
-        const inOrder = results.toSorted((a, b) => expected.indexOf(a.toolCallId) - expected.indexOf(b.toolCallId))
+        const byId = Map.groupBy(results, ({ toolCallId }) => toolCallId)
+        const inOrder = expected.flatMap((id) => byId.get(id)?.shift() ?? [])
         return turnAfter(() => {
           messages.push(...format.resultMessages(inOrder))
           open = []

@@ -167,6 +167,29 @@ describe("an agent with tools", () => {
     }),
   )
 
+  it.effect("gives calls with the same id their results in the order in which these came", () =>
+    Effect.gen(function* () {
+      const call = calls(["1", "weather", {}], ["2", "weather", {}], ["1", "weather", {}])
+      const { agent, script } = yield* made({}, call, "x")
+      yield* agent.act(seeing("Well?", weather))
+      const results = [result("1", "weather", "sun"), result("2", "weather", "rain"), result("1", "weather", "snow")]
+      yield* agent.act({ _tag: "ToolResults", results })
+      assert.deepStrictEqual(
+        script.requests[1].messages.slice(2).map(({ content }) => content),
+        ["sun", "rain", "snow"],
+      )
+    }),
+  )
+
+  it.effect("takes the default of a setting that is undefined", () =>
+    Effect.gen(function* () {
+      const settings: object = { temperature: undefined, stop: undefined, seed: undefined }
+      const [one, other] = [yield* made({}, "x"), yield* made(settings, "x")]
+      for (const { agent } of [one, other]) yield* agent.act(look("Well?"))
+      assert.deepStrictEqual(other.script.requests, one.script.requests)
+    }),
+  )
+
   it.effect("refuses unexpected results, and observations while results are missing", () =>
     Effect.gen(function* () {
       const { agent } = yield* made({}, calls(["1", "weather", {}]), "x")

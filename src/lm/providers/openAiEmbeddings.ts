@@ -11,7 +11,6 @@ import { Array as Arr, Effect, Schema } from "effect"
 import type { HttpClient } from "effect/http"
 import { stream } from "../../rng/Rng.ts"
 import { failure, read, whole } from "./http.ts"
-import * as LmConfig from "../LmConfig.ts"
 import type { LmError } from "../LmError.ts"
 import { protocol } from "./openAi.ts"
 import { persistently, type Retries } from "../middleware/retrying.ts"
@@ -31,13 +30,12 @@ const Answer = Schema.Struct({
   data: Schema.Array(Schema.Struct({ index: Schema.Int, embedding: Schema.Array(Schema.Finite) })),
 })
 
-const defaultRetries = LmConfig.make({ model: "embeddings" })
-
 export const make = Effect.fnUntraced(function* (
   options: OpenAiEmbeddingsOptions,
 ): Effect.fn.Return<OpenAiEmbeddings, LmError, HttpClient.HttpClient> {
   const { model, batch = 256 } = options
-  const retries = { ...defaultRetries, ...options }
+  const { maxRetries = 5, startingDelay = 1, backoffFactor = 2, maxDelay = 10, jitter = 0.25 } = options
+  const retries: Retries = { maxRetries, startingDelay, backoffFactor, maxDelay, jitter }
   const server = yield* serverOf(options, protocol)
   const readAnswer = read(server, Answer)
 

@@ -82,6 +82,11 @@ describe("OpenAiEmbeddings", () => {
       assert.strictEqual((yield* Fiber.join(fiber)).length, 1)
       assert.strictEqual(passing.sent.length, 3)
 
+      const unset: object = { maxRetries: undefined, jitter: undefined }
+      const usual = yield* Effect.forkChild(Effect.flip(asking(busy, ["a"], unset).embedding))
+      yield* TestClock.adjust("2 minutes")
+      assert.deepInclude(yield* Fiber.join(usual), { reason: "exhausted", attempts: 6 })
+
       const lasting = asking(busy, ["a"], { maxRetries: 2 })
       const failing = yield* Effect.forkChild(Effect.flip(lasting.embedding))
       yield* TestClock.adjust("1 minute")

@@ -1,6 +1,6 @@
 /** Reads the results of finished runs, and reports how a run ended. */
 import { join } from "node:path"
-import { Cause, Effect, FileSystem, Option, type Schema } from "effect"
+import { Cause, Effect, FileSystem, Option, Predicate, type Schema } from "effect"
 import { mostBytes, readRunText, statOf } from "../../config/files.ts"
 import { LmError } from "../../lm/LmError.ts"
 import { parseMetrics } from "../../run/finishedResult.ts"
@@ -43,6 +43,9 @@ const finishedAt = (directory: string) =>
     stat === undefined ? undefined : Option.getOrUndefined(stat.mtime)?.getTime(),
   )
 
+/** Recognises the error by its tag, because the user's program may have a copy of this library of its own. */
+const isLmError = (error: unknown): error is LmError => Predicate.isTagged(error, "LmError")
+
 /** Says how to report the end of a run, and how to read its result from its folder. */
 interface Ending<A, R> {
   readonly finished: (result: A) => Effect.Effect<void, never, R>
@@ -71,7 +74,7 @@ export const runToEnd = Effect.fnUntraced(function* <A, E, R, R2>(
   // Everything so far is saved, so the user can resume after removing the cause.
   const withHint = (error: E): E | LmError => {
     const folder = opened?.directory ?? directory
-    if (!(error instanceof LmError) || folder === undefined) return error
+    if (!isLmError(error) || folder === undefined) return error
     return new LmError({ ...error, message: `${error.message}; resume with: ${resumeCommand(folder, error.remedy)}` })
   }
   const afterSignal = Effect.fnUntraced(function* (cause: Cause.Cause<E | LmError>) {

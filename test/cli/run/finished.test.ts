@@ -77,6 +77,18 @@ describe("a run that is finished", () => {
     }))
 })
 
+describe("a run that a model's error ends", () => {
+  it("prints the command that resumes it, even if the error is of another copy of the library", () =>
+    withFolder(async (folder) => {
+      const error =
+        'Object.assign(new Error("m: no key"), { _tag: "LmError", model: "m", reason: "unauthorised", attempts: 1 })'
+      write(folder, "pole.ts", program(a2c, `.pipe(Effect.tap(() => Effect.fail(${error})))`))
+      const { code, stderr } = await effect(["run", "pole.ts", "--quiet"], folder)
+      assert.strictEqual(code, 1)
+      assert.match(stderr, /m: no key; resume with: npx effect run pole\.ts --resume results\/\S+\n$/)
+    }))
+})
+
 describe("a file that is not the run's own", () => {
   it("is refused with the setting that differs, unless --name has the run's name", () =>
     withFolder(async (folder) => {

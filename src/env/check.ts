@@ -159,7 +159,9 @@ const strays: ReadonlyArray<readonly [name: string, owner: object, key: string]>
 ]
 
 const watchChance = (report: (name: string) => void, body: () => void): void => {
-  const putBack = strays.map(([name, owner, key]) => {
+  // A web page without HTTPS has no crypto.randomUUID.
+  const present = strays.filter(([, owner, key]) => typeof Reflect.get(owner, key) === "function")
+  const putBack = present.map(([name, owner, key]) => {
     const own = Object.getOwnPropertyDescriptor(owner, key)
     const value = new Proxy<() => unknown>(Reflect.get(owner, key), {
       apply: (target, _self, args) => {

@@ -38,6 +38,16 @@ describe("checkEnv", () => {
     assert.deepStrictEqual(check(walk({})), [])
   })
 
+  it("runs where a source of randomness is missing", () => {
+    Object.defineProperty(crypto, "randomUUID", { configurable: true, value: undefined })
+    try {
+      assert.deepStrictEqual(check(walk({})), [])
+    } finally {
+      Reflect.deleteProperty(crypto, "randomUUID")
+    }
+    assert.isFunction(crypto.randomUUID)
+  })
+
   it("finds randomness other than the stream's, and restores the real functions", () => {
     const { random } = Math
     const { now } = Date

@@ -5,7 +5,7 @@ import { palette } from "../internal/draw.ts"
  * joined here. A drawing uses only what `stage` provides.
  *
  * A drawing has its own `width` and `height` in its own unit, and is scaled to fit the canvas. It may also fill the
- * rest of the canvas, from `left` to `right` and `top` to `bottom`. `pixel` is one CSS pixel in the same unit.
+ * rest of the canvas, from `left` to `right` and `top` to `bottom`.
  */
 
 const colours = {

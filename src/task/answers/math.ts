@@ -55,13 +55,13 @@ const within = (text: string, open: string): string | undefined => {
 }
 
 /** Returns the items if none is missing. */
-const complete = <A>(items: ReadonlyArray<A | undefined> = [undefined]): ReadonlyArray<A> | undefined => {
+const complete = <A>(items: ReadonlyArray<A | undefined>): ReadonlyArray<A> | undefined => {
   const present = items.filter((item) => item !== undefined)
   return present.length === items.length ? present : undefined
 }
 
 const all = (texts: ReadonlyArray<string> | undefined): ReadonlyArray<Value> | undefined =>
-  complete(texts?.map(valueOf))
+  texts && complete(texts.map(valueOf))
 
 const latexMatrix = (text: string): Value | undefined => {
   const inner = /^\\begin\{([pbvB]?matrix|array)\}(?:\{[clr| ]*\})?([\s\S]*)\\end\{\1\}$/.exec(text)?.[2]

@@ -6,7 +6,7 @@
  * const patient = retrying({ maxRetries: 5, startingDelay: 1, backoffFactor: 2, maxDelay: 10, jitter: 0.25 })(lm)
  * ```
  */
-import { Context, Effect, Result } from "effect"
+import { Cause, Context, Duration, Effect, Schedule } from "effect"
 import { stream } from "../../rng/Rng.ts"
 import { canonical } from "../canonical.ts"
 import type { LmRequest } from "../Chat.ts"
@@ -57,30 +57,43 @@ export const delayOf = (
 const chanceOf = (request: LmRequest, { phase, purpose, episode, step }: CallContext, retry: number): number =>
   stream(request.seed ?? 0, "retry", phase._tag, purpose, episode, step, canonical(request)).uniformAt(retry)
 
+/** Makes the schedule of the retries. After `maxRetries` retries, it fails with the last error. */
+const scheduleOf = (config: Retries, chance: (retry: number) => Effect.Effect<number>) =>
+  Schedule.fromStepWithMetadata(
+    Effect.succeed(({ attempt: retry, input: error }: Schedule.InputMetadata<LmError>) =>
+      Effect.gen(function* () {
+        if (retry > config.maxRetries) return yield* Cause.done(error)
+        const seconds = delayOf(config, retry, error.retryAfter, yield* chance(retry))
+        const report = yield* RetrySink
+        if (report !== null) yield* report({ error, seconds, triesLeft: config.maxRetries - retry + 1 })
+        const next: [LmError, Duration.Duration] = [error, Duration.millis(Math.round(seconds * 1000))]
+        return next
+      }),
+    ),
+  )
+
 /**
  * Repeats an effect after temporary failures (`unavailable`, `malformed`), and fails with LmError `exhausted` after
  * `maxRetries` retries. Gives the value, and the number of attempts that failed before it.
  */
-export const persistently = Effect.fnUntraced(function* <A>(
+export const persistently = <A>(
   config: Retries,
   model: string,
   once: Effect.Effect<A, LmError>,
   chance: (retry: number) => Effect.Effect<number>,
-) {
-  let attempts = 0
-  for (let retry = 1; ; retry++) {
-    const result = yield* Effect.result(once)
-    if (Result.isSuccess(result)) return [result.success, attempts] as const
-    const { failure: error } = result
-    attempts += error.attempts
-    if (!isTemporary(error)) return yield* new LmError({ ...error, message: error.message, attempts })
-    if (retry > config.maxRetries) return yield* exhausted(model, attempts, error)
-    const seconds = delayOf(config, retry, error.retryAfter, yield* chance(retry))
-    const report = yield* RetrySink
-    if (report !== null) yield* report({ error, seconds, triesLeft: config.maxRetries - retry + 1 })
-    yield* Effect.sleep(Math.round(seconds * 1000))
-  }
-})
+): Effect.Effect<readonly [A, number], LmError> =>
+  Effect.suspend(() => {
+    let attempts = 0
+    return once.pipe(
+      Effect.tapError((error) => Effect.sync(() => (attempts += error.attempts))),
+      Effect.retry({ schedule: scheduleOf(config, chance), while: isTemporary }),
+      Effect.mapError((last) => {
+        if (isTemporary(last)) return exhausted(model, attempts, last)
+        return attempts === last.attempts ? last : new LmError({ ...last, message: last.message, attempts })
+      }),
+      Effect.map((value) => [value, attempts] as const),
+    )
+  })
 
 /** Retries the calls of a model. */
 export const retrying =

@@ -43,6 +43,13 @@ inBrowser("all metrics", ({ page, served, text, count, drawn, click, set }) => {
           [...new Set(names.map((name) => name.split("/")[0]))],
         )
         await page.until(`Number(${plotOf("losses/entropy")}.dataset.points) > 5`)
+        // The lines have the colours of the theme.
+        const colors = "new Set([...document.querySelectorAll('.swatch')].map(({ style }) => style.background))"
+        const light = await page.evaluate(`[...${colors}].join()`)
+        await page.look(1280, 900, "dark")
+        await page.until(`![...${colors}].some((color) => ${JSON.stringify(light)}.includes(color))`)
+        await page.look(1280, 900)
+        await page.until(`[...${colors}].join() === ${JSON.stringify(light)}`)
 
         await set(".findMetric", "loss ENTROPY")
         await page.until(`${captions}.join() === 'losses/entropy'`)

@@ -80,6 +80,12 @@ inBrowser("transcripts", ({ page, served, text, count, click, set }) => {
           300,
         )
         assert.strictEqual(await page.evaluate(`document.querySelector('[aria-current]').dataset.key`), "train-2")
+        // Another theme draws the charts anew, and moves neither the focus nor the window.
+        await page.evaluate("document.querySelector('.find').focus(), scrollTo(0, 0)")
+        await page.look(1280, 900, "dark")
+        await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+        assert.deepStrictEqual(await page.evaluate("[document.activeElement.className, scrollY]"), ["find", 0])
+        await page.look(1280, 900)
 
         await set(".talk select", "val12")
         await page.until(`${rows}.length === 4`)

@@ -103,7 +103,7 @@ try {
     if (String(before) !== String(shown)) main.focus()
   })
   // The charts draw the colours of the theme, light or dark.
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.restore())
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page?.draw())
   if (state.live) {
     let first = true
     follow({

@@ -69,6 +69,7 @@ export const makeComparePage = (state, seen, paths) => {
   return {
     element,
     restore,
+    draw,
     update: () => {
       restore()
       void drawSettings()

@@ -69,9 +69,9 @@ export const makeMetrics = (view, changed, failed) => {
     )
   }
 
+  draw()
   return {
     element,
-    draw,
     /** Shows items `{ label, color, runs }` of paths. Several runs are drawn as their mean, with thin lines for each. */
     show: (items) => {
       shown = items

@@ -50,14 +50,16 @@ export const makeRunPage = (state, seen, path) => {
   const draw = () => {
     back.setAttribute("href", overviewAddress(state))
     const { axis: xName, smoothing, logX, logY } = state.view
-    const curves = source.of(path)?.curves
+    const { curves, detail } = source.of(path) ?? {}
     for (const [place, chart] of charts.entries()) {
       const curve = curves?.[measures[place]]
       const columns = { y: curve?.mean, low: curve?.min, high: curve?.max }
       const line = curve && { ...lineOf(curve[xName], columns, smoothing), label: "mean", color: seriesColor(place) }
       chart.show({ series: line ? [line] : [], xName, logX, logY, waiting: !line, nothing: "none so far" })
     }
-    metrics.draw()
+    // Evaluations and folders of rollouts have no metrics over steps.
+    if (detail?.summary.kind === "run") metrics.show([{ label: "mean", color: seriesColor(0), runs: [path] }])
+    system.redraw()
   }
 
   const restore = () => {
@@ -67,7 +69,6 @@ export const makeRunPage = (state, seen, path) => {
     }
     controls.replaceChildren(viewControls(state.view, changed, { several: false }))
     draw()
-    system.redraw()
     transcripts.restore()
   }
 
@@ -101,9 +102,7 @@ export const makeRunPage = (state, seen, path) => {
     body.hidden = false
     draw()
     for (const section of sections) section.show(detail)
-    // Evaluations and folders of rollouts have no curves over steps.
     const isTrained = run.kind === "run"
-    if (isTrained) metrics.show([{ label: "mean", color: seriesColor(0), runs: [path] }])
     for (const one of [controls, drawings, metricsCard, validations.element]) one.hidden = !isTrained
     for (const one of [log.element, config.element]) one.hidden = run.kind === "rollouts"
   }
@@ -112,6 +111,7 @@ export const makeRunPage = (state, seen, path) => {
     element,
     update: () => source.want([path]),
     restore,
+    draw,
     changed: (paths) => {
       source.stale(paths)
       metrics.stale(paths)

@@ -216,6 +216,7 @@ export const makeOverview = (state, seen) => {
     element,
     update: restore,
     restore,
+    draw: update,
     changed: (paths) => {
       changeSettings([...paths].flatMap((path) => state.runs.get(path) ?? []))
       update()

@@ -78,9 +78,9 @@ export function experience(options: ExperienceOptions<string>): object {
     targets: f32(),
   }
   return {
-    noiseRepeat: 1,
     exploration: undefined,
     ...options,
+    noiseRepeat: options.noiseRepeat ?? 1,
     columns,
     parameters: actor.parameters,
     learningRateShares: {},

@@ -42,7 +42,9 @@ const applied = (sign: string, left: Expression, right: Expression): Expression 
   return (at) => operator(left(at), right(at))
 }
 const greek = "alpha|beta|gamma|delta|epsilon|theta|lambda|mu|phi|psi|omega|rho|sigma|tau"
-const words = new RegExp(`^(?:${[...Object.keys(functions), "frac", "pi", greek].join("|")})`)
+/** The longest name comes first: `sinh` is one word, not `sin` and `h`. */
+const names = Object.keys(functions).toSorted((a, b) => b.length - a.length)
+const words = new RegExp(`^(?:${[...names, "frac", "pi", greek].join("|")})`)
 
 const token =
   /\s+|(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)|\\?([A-Za-z]+)|(\*\*|[-+*/^(){}[\]!_])|([\s\S])/gy

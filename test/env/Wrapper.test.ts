@@ -36,6 +36,27 @@ const stepped = (env: Env.Env, ...actions: ReadonlyArray<number>) => {
   return envs
 }
 
+describe("keepObservations", () => {
+  it("calls the functions of the env's own batch as its methods", () => {
+    const withMethods = Env.make({
+      ...echo,
+      batch: (numEnvs, options) => {
+        const { step, ...inner } = Batch.oneByOne(echo, numEnvs, options)
+        const batch = {
+          ...inner,
+          inner: { step },
+          step(actions: Float32Array | Int32Array) {
+            this.inner.step(actions)
+          },
+        }
+        return batch
+      },
+    })
+    const envs = stepped(Wrapper.keepObservations(withMethods, [1]), 1, 7)
+    assert.deepStrictEqual([...envs.observations], [7])
+  })
+})
+
 describe("timeLimit", () => {
   it("uses the lower of the two limits", () => {
     assert.strictEqual(Wrapper.timeLimit(counter(9), 5).maxSteps, 5)

@@ -84,9 +84,9 @@ export const selectObservations = (
     }
   }
   const looking =
-    <Arguments extends ReadonlyArray<unknown>>(act: (...input: Arguments) => void) =>
+    <Arguments extends Array<unknown>>(act: (...input: Arguments) => void) =>
     (...input: Arguments): void => {
-      act(...input)
+      act.apply(batch, input)
       pick(batch.observations, observations)
       pick(batch.finalObservations, finalObservations)
     }

@@ -27,7 +27,7 @@ import {
 import { naturalInt, withDefault } from "../config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import type { LmConfig } from "../lm/LmConfig.ts"
-import type { DatasetError, TaskSet } from "./TaskSet.ts"
+import type { DatasetError, Order, TaskSet } from "./TaskSet.ts"
 
 export interface OpenContext {
   /** The folder at which relative paths of files start. */
@@ -84,3 +84,6 @@ export const orderFields = {
   /** Has no effect: a data set prints nothing. The key is accepted so that files that have it stay valid. */
   verbose: withDefault(Schema.Boolean, true),
 }
+
+/** Picks the order of the tasks from a config with these keys, for `TaskSet.ordered`. */
+export const orderOf = ({ shuffle, seed, maxSamples }: Order): Order => ({ shuffle, seed, maxSamples })

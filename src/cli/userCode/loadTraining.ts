@@ -1,5 +1,5 @@
 import { dirname, extname, join, resolve } from "node:path"
-import { Effect, type FileSystem, Option, Path } from "effect"
+import { Effect, type FileSystem, Option, Path, Predicate } from "effect"
 import { applyOverrides, isPlain, type Override, type Plain, toCamelCase } from "../../config/Config.ts"
 import { exists } from "../../config/files.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -81,7 +81,7 @@ const ofPolicy = Effect.fnUntraced(function* (config: unknown, lines: ReadonlyMa
 /** Rewords the config errors of a training. */
 const withHint = (training: Training, reword: (message: string, source: string) => string): Training =>
   Effect.mapError(training, (error) =>
-    error._tag === "ConfigError" ? error.reworded((message) => reword(message, error.source)) : error,
+    Predicate.isTagged(error, "ConfigError") ? error.reworded((message) => reword(message, error.source)) : error,
   )
 
 /** Says how the user can tell a subcommand which program defines an env or an algorithm. */

@@ -64,7 +64,10 @@ export type DqnConfig = typeof DqnConfig.Type
 
 // --- Network and replay ---
 
-/** The online network acts and learns; the target network becomes a copy of it every `updateTargetFreq` env steps. */
+/**
+ * Makes the learner. The online network is the actor, which acts and learns. The trainer (`train/Trainer.ts`) copies it into
+ * the target network every `updateTargetFreq` env steps.
+ */
 const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Task) {
   const actions = yield* Learner.needsChoices("dqn", task)
   const network = yield* Learner.build(() =>
@@ -103,7 +106,7 @@ const update = (
   const { loss, errors, metrics } = dqnLoss(config, network, {
     batch,
     online: networks.actor.weights,
-    target: targets.actor.weights,
+    targetNetwork: targets.actor.weights,
   })
   const step = Learner.adamStep(networks.actor, loss, {
     learningRate: scalars.learningRate,
@@ -115,7 +118,8 @@ const update = (
 
 /**
  * The loss of DQN: L = E[w · huber(Q(s, a) − y)] with the target y = r + γⁿ Q′(s′, a′), where a′ is the online network's
- * choice (`double`) or the target network's, and w is the importance weight of prioritised replay, if that is on.
+ * choice (`double`) or the target network's, and w is the importance weight of prioritised replay, if that is on. The batch's
+ * `discounts` hold γⁿ, and 0 where the episode terminated; a truncated episode keeps the value of its final observation.
  */
 export const dqnLoss = (
   config: Pick<DqnConfig, "double" | "prioritised">,
@@ -123,15 +127,15 @@ export const dqnLoss = (
   {
     batch,
     online,
-    target,
+    targetNetwork,
   }: {
     readonly batch: Learner.Batch<Learner.ReplayColumns>
     readonly online: Model.Weights
-    readonly target: Model.Weights
+    readonly targetNetwork: Model.Weights
   },
 ) => {
   const { observations, actions, rewards, nextObservations, discounts } = batch
-  const q_t = network.apply(target, nextObservations)
+  const q_t = network.apply(targetNetwork, nextObservations)
   const v_t = config.double
     ? Losses.doubleQValue({ q_t, selector_t: network.apply(online, nextObservations) })
     : Losses.qLearningValue({ q_t })

@@ -13,17 +13,23 @@ const { add, lessEqual, mean, mul, sub } = Graph
  * Proximal Policy Optimisation (Schulman et al. 2017, arXiv:1707.06347), with the details that make it work in practice.
  * Each detail of "The 37 Implementation Details of PPO" (Huang et al. 2022) that applies is in one of these places:
  *
- * - Below: generalised advantage estimation; advantages normalised in each minibatch; the clipped surrogate objective;
- *   value loss clipping; overall loss and entropy bonus; several epochs; the ε of Adam; global gradient clipping; early
- *   stopping by KL; debug variables. Their formulas are in `losses/policyGradient.ts`.
- * - `learner/rollout/Rollout.ts`: a vectorised rollout that continues where the last one ended, and bootstraps from the
- *   final observation of a truncated episode.
- * - `learner/rollout/RolloutLearner.ts`: learning rate annealing (`learningRateOf`); minibatches shuffled without
- *   replacement (`update.ts`); for an LSTM, sequences whose memory is reset at episodes' ends (`features.ts`).
- * - `model/ActorCritic.ts`: orthogonal weights and zero biases; separate networks for vectors and a shared one for images;
- *   Gaussian actions with a state-independent log deviation and independent elements, clipped to bounds (`actions.ts`).
- * - `env/Wrapper.ts` and `env/Normalise.ts`: frame stacking, reward clipping, sticky actions and no-op starts for pixels;
- *   normalised and clipped observations and rewards (`normalize` of `Train.run`) for continuous control.
+ * - Below, with formulas in `losses/policyGradient.ts`: advantages normalised in each minibatch; the clipped surrogate
+ *   objective; value loss clipping; overall loss and entropy bonus; debug variables (explained variance is in
+ *   `learner/rollout/RolloutLearner.ts`). Early stopping by KL, which is not one of the 37, is below too.
+ * - Set below and done elsewhere: generalised advantage estimation (`returns/gae.ts`); the ε of Adam and global gradient
+ *   clipping (`graph/optimisers.ts`); learning rate annealing (`learningRateOf` in `learner/rollout/fields.ts`).
+ * - `learner/rollout/Rollout.ts`: a vectorised rollout that continues where the last one ended, keeps actions as they were
+ *   before clipping, and bootstraps from the final observation of a truncated episode.
+ * - `learner/rollout/update.ts`: several epochs of minibatches, shuffled without replacement; for an LSTM, sequences whose
+ *   memory starts at zero and is reset at episodes' ends (`learner/features.ts`).
+ * - `model/ActorCritic.ts`: orthogonal weights (`model/trunk.ts` has the hidden layers) and zero biases; separate networks
+ *   for vectors and a shared one for images; Gaussian actions with a state-independent log deviation.
+ *   `graph/distributions.ts` treats their elements as independent, and `model/actions.ts` clips them to the env's bounds.
+ * - `env/Wrapper.ts`: frame stacking, reward clipping and no-op starts for pixels. `env/Normalise.ts`: normalised and clipped
+ *   observations and rewards (`normalize` of `Train.run`) for continuous control.
+ *
+ * The other details belong to Atari's emulator or to action spaces that this library does not have: frame skipping, episodes
+ * that end with a life, firing to reset, grey scaled-down frames, and several discrete actions at once.
  */
 
 // --- Config ---
@@ -45,8 +51,8 @@ export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOp
   /** Normalises the advantages of each minibatch to mean 0 and standard deviation 1. @default true */
   readonly normalizeAdvantages?: boolean
   /**
-   * The KL limit: an update ends at the first minibatch whose approximate KL divergence exceeds 1.5 times this. null sets no
-   * limit. @default null
+   * The KL limit: an update ends at the first minibatch whose approximate KL divergence exceeds 1.5 times this, and
+   * leaves that minibatch out. null sets no limit. @default null
    */
   readonly targetKl?: number | null
   /** The constant that keeps Adam from dividing by zero. @default 0.00001 */

@@ -66,15 +66,15 @@ const highestLogDeviation = 2
 const networks = (config: SacConfig, { observationSpace }: Algorithm.Task, actionSpace: Space.Box) => {
   const size = Space.sizeOf(actionSpace)
   const body = Model.trunk("actor", observationSpace, config)
-  const mean = Layers.linear("actor.mean", body.outputs, size, Initialisers.orthogonal(0.01))
+  const center = Layers.linear("actor.mean", body.outputs, size, Initialisers.orthogonal(0.01))
   const logDeviation = Layers.linear("actor.logStd", body.outputs, size, Initialisers.orthogonal(0.01))
   return {
     actionSize: size,
-    parameters: { ...body.parameters, ...mean.parameters, ...logDeviation.parameters },
+    parameters: { ...body.parameters, ...center.parameters, ...logDeviation.parameters },
     policy: (weights: Model.Weights, observations: Graph.Tensor): Distributions.SquashedGaussian => {
       const features = body.apply(weights, observations)
       const clipped = clip(logDeviation.apply(weights, features), lowestLogDeviation, highestLogDeviation)
-      return Distributions.squashedGaussian(mean.apply(weights, features), clipped)
+      return Distributions.squashedGaussian(center.apply(weights, features), clipped)
     },
     critics: Model.twinCritics(observationSpace, actionSpace, config),
     scale: Model.scaledActions(actionSpace),
@@ -140,10 +140,12 @@ const update = (
   const noiseOf = (action: 0 | 1): Graph.Tensor => slice(noise, [0, action * 2 * actionSize], [rows, 2 * actionSize])
   const { learningRate, criticLearningRate } = scalars
   const { maxGradNorm } = config
+  // States start at zero, so α starts at 1.
   const logAlpha = state("logAlpha", [1])
   const alpha = config.alpha ?? exp(logAlpha)
 
-  // Target: y = r + γ (min Q′(s′, a′) − α log π(a′ | s′)), with a′ drawn from the current policy.
+  // Target: y = r + γ (min Q′(s′, a′) − α log π(a′ | s′)), with a′ drawn from the current policy. `discounts` holds γ, and 0
+  // where the episode terminated; the target of a truncated episode keeps the value of its final observation.
   const nextPolicy = policy(networks.actor.weights, nextObservations)
   const next = nextPolicy.sampleBoth(noiseOf(0))
   const target = Losses.softTarget({
@@ -169,8 +171,11 @@ const update = (
 
   // Temperature: keeps the policy's entropy near the target entropy, unless it is fixed.
   const targetEntropy = config.targetEntropy ?? -actionSize
-  const temperature = Optimisers.adam({ name: "alpha.adam", size: 1, learningRate })
-  const nextLogAlpha = temperature.update(logAlpha, Losses.temperatureGradient({ logProbability, targetEntropy }))
+  const temperatureOptimiser = Optimisers.adam({ name: "alpha.adam", size: 1, learningRate })
+  const temperatureStep = temperatureOptimiser.update(
+    logAlpha,
+    Losses.temperatureGradient({ logProbability, targetEntropy }),
+  )
 
   return {
     states: {
@@ -178,7 +183,7 @@ const update = (
       ...criticStep.states,
       ...Learner.polyak(targets.critic, criticStep.next, config.tau),
       ...(config.alpha === null
-        ? { logAlpha: { tensor: logAlpha, next: nextLogAlpha.next }, ...nextLogAlpha.moments }
+        ? { logAlpha: { tensor: logAlpha, next: temperatureStep.next }, ...temperatureStep.moments }
         : {}),
     },
     metrics: {

@@ -171,14 +171,19 @@ export interface Stacked<State> extends Around<State> {
   readonly frames: ReadonlyArray<ReadonlyArray<number>>
 }
 
-/** Observes the last `size` observations, oldest first. At the start of an episode, the first one is repeated. */
+/**
+ * Observes the last `size` observations, oldest first. At the start of an episode, the first one is repeated. Images of
+ * `channels` channels become images of `size * channels` channels, so that networks still see an image.
+ */
 export const frameStack = <State, A extends Space>(env: Env<State, A>, size: number): Env<Stacked<State>, A> => {
   checkWhole(env.id, size, 1, `${env.id}: frameStack: ${size} frames`)
   const { low, high, shape } = env.observationSpace
   const repeat = (bounds: ReadonlyArray<number>) => Array.from({ length: size }, () => bounds).flat()
   const see = (state: State): ReadonlyArray<number> => Array.from(env.observe(state))
+  const isImage = shape.length === 3
+  const stackedShape = isImage ? [size * shape[0], ...shape.slice(1)] : [size, ...shape]
   const stacked = around<State, Stacked<State>, A>(env, {
-    observationSpace: box(repeat(low), repeat(high), [size, ...shape]),
+    observationSpace: box(repeat(low), repeat(high), stackedShape),
     reset: (random) => {
       const inner = env.reset(random)
       const first = see(inner)

@@ -72,8 +72,8 @@ export const softPolicyLoss = ({
 }
 
 /**
- * The gradient of SAC's temperature loss J(log α) = −log α · E[log π + H̄] (equation 18) by log α, of shape [1]. It raises
- * the temperature while the policy's entropy is below the target entropy H̄.
+ * The gradient of SAC's temperature loss J(log α) = −log α · E[log π + H̄] by log α, of shape [1]: equation 18 with log α in
+ * place of α, as in the authors' code. It raises the temperature while the policy's entropy is below the target entropy H̄.
  */
 export const temperatureGradient = ({
   logProbability,

@@ -25,7 +25,7 @@ import { type Planning, planner } from "./valueIteration.ts"
  * Over vectors they are two networks, which share nothing, not even a memory: at first a critic's errors are much larger
  * than an actor's, and would shape the features of both. Over images they are two heads on one trunk and one memory.
  * Weights start orthogonal: with gain 0.01 in the actor's last layer, so that the first policy is nearly uniform, with
- * gain 1 in the critic's, and with √2 in all others. Biases start at 0.
+ * gain 1 in the critic's, in an LSTM and in a planner, and with √2 in all other layers. Biases start at 0.
  *
  * @example
  * ```ts

@@ -23,7 +23,7 @@ const online = table([
   [5, 3],
   [0, 4],
 ])
-const target = table([
+const targetNetwork = table([
   [9, 8],
   [10, 20],
   [30, 40],
@@ -31,7 +31,7 @@ const target = table([
 
 const inputs = (importance: Tensor = G.constant([0, 0, 0])) => ({
   online,
-  target,
+  targetNetwork,
   batch: {
     observations: G.constant([0, 0, 1], [3, 1]),
     actions: G.constant(Int32Array.of(1, 0, 1)),

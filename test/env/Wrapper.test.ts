@@ -3,6 +3,7 @@ import * as Batch from "../../src/env/Batch.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import * as Env from "../../src/env/Env.ts"
+import * as Catch from "../../src/env/pixel/Catch.ts"
 import { box, discrete } from "../../src/env/Space.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
 import { envError } from "./errors.ts"
@@ -185,6 +186,11 @@ describe("frameStack", () => {
     ])
     assert.deepEqual([...envs.finalObservations], [2, 3, 4])
     assert.strictEqual(envs.renderText?.(0), "count 0")
+  })
+
+  it("stacks images along their channels", () => {
+    const [channels, ...size] = Catch.env.observationSpace.shape
+    assert.deepEqual(Wrapper.frameStack(Catch.env, 4).observationSpace.shape, [4 * channels, ...size])
   })
 })
 

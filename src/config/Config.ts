@@ -1,15 +1,14 @@
+/**
+ * Decodes what people write (objects in code, YAML, `--set`) into a checked config, or into an error with one part per
+ * wrong key. Keys are spelled in camelCase in code, and in snake_case in YAML and on the command line; both spellings
+ * are accepted everywhere. It reads no files. Every module that has settings uses it.
+ */
 import { Effect, Schema, SchemaAST, SchemaIssue } from "effect"
 import { closest } from "./closest.ts"
 import { camelCase, isPlain, type Plain, snakeCase } from "./plain.ts"
 import { jsonOf, shortened } from "./text.ts"
 
 export { camelCase, isPlain, type Plain, snakeCase } from "./plain.ts"
-
-/**
- * Decodes what people write (code, YAML, `--set`) into a checked config, or into one line per error.
- *
- * Code spells keys in camelCase, YAML and the command line in snake_case; both spellings are accepted everywhere.
- */
 
 /** The source of a config; error messages name the source that set the wrong key. */
 export interface Origin {
@@ -75,14 +74,17 @@ const mapKeys = (value: unknown, rename: (key: string) => string): unknown => {
 }
 
 /**
- * Converts all keys of a tree to camelCase, except those of `items`. Other values than plain objects and arrays are
- * kept.
+ * Converts all keys of a tree to camelCase, except the keys below `items`, which are data. Values that are neither
+ * plain objects nor arrays are returned unchanged.
  */
 export const toCamelCase = (value: unknown): unknown => mapKeys(value, camelCase)
 
+/** Converts all keys of a tree to snake_case, with the same exceptions as `toCamelCase`. */
 export const toSnakeCase = (value: unknown): unknown => mapKeys(value, snakeCase)
 
-/** Applies overrides to `input`, in order, and records the source of each path. */
+/**
+ * Applies overrides to `input`, in order. Returns the new tree, and each override's source by its path in camelCase.
+ */
 export const applyOverrides = (
   input: Plain,
   overrides: ReadonlyArray<Override>,
@@ -130,6 +132,7 @@ export const decode = <S extends Schema.Codec<unknown, unknown>>(
     Effect.mapError((error) => configError(schema, input, error.issue, options)),
   )
 
+/** Makes the `ConfigError` for the issues that Schema found; its message names each key's source and problem. */
 const configError = (
   schema: Schema.Top,
   input: unknown,
@@ -155,7 +158,7 @@ const configError = (
   })
 }
 
-/** Runs several checks of a config and joins all their errors into one. */
+/** Runs several checks of a config. If some fail, fails with one error: the first one, with the messages of all. */
 export const checkAll = Effect.fnUntraced(function* <R>(checks: ReadonlyArray<Effect.Effect<unknown, ConfigError, R>>) {
   const failures = yield* Effect.forEach(checks, (check) =>
     Effect.match(check, { onFailure: (error) => [error], onSuccess: (): ReadonlyArray<ConfigError> => [] }),
@@ -165,17 +168,20 @@ export const checkAll = Effect.fnUntraced(function* <R>(checks: ReadonlyArray<Ef
   if (errors.length > 0) return yield* errors[0].reworded(() => joined)
 })
 
-/** Returns the place of each setting: a line of the file, or the source of the override. */
+/**
+ * Merges two maps from a setting's path to its source: `lines` (of the file) and `sources` (of the overrides). The line
+ * of a setting is dropped if an override replaced the setting or a section around it.
+ */
 export const overLines = (
   lines: ReadonlyMap<string, string>,
   sources: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, string> => {
-  const isLaidOver = (key: string): boolean =>
+  const isReplaced = (key: string): boolean =>
     key.split(".").some((_, index, parts) => sources.has(parts.slice(0, index + 1).join(".")))
-  return new Map([...[...lines].filter(([key]) => !isLaidOver(key)), ...sources])
+  return new Map([...[...lines].filter(([key]) => !isReplaced(key)), ...sources])
 }
 
-/** Returns the source that set a key, or the nearest section around it. */
+/** Returns the source that set a key or the nearest section around it; the config's own source if none is recorded. */
 export const sourceOf = ({ source, sources }: Origin, key: string): string =>
   nearestSource(sources, key.split(".").map(camelCase)) ?? source
 
@@ -196,6 +202,7 @@ const firstSourceBelow = (
   path: ReadonlyArray<string>,
 ): string | undefined => [...(sources ?? [])].find(([key]) => key.startsWith(`${path.join(".")}.`))?.[1]
 
+/** The messages of Schema for these two issues; other messages are shown as they are. */
 const unknownKey = "Expected no excess property"
 const missingKey = "Missing key"
 
@@ -213,18 +220,19 @@ interface Problem {
 /** Returns how a source spells keys: camelCase in code, snake_case elsewhere. */
 const spelledIn = (source: string): ((key: string) => string) => (/\.[mc]?[jt]s$/.test(source) ? camelCase : snakeCase)
 
-/** Returns the keys that a config can have, in camelCase. */
+/** Returns the top-level keys that the Schema of a config allows, in camelCase. */
 export const keysOf = (schema: Schema.Top): ReadonlyArray<string> => knownKeys(SchemaAST.toEncoded(schema.ast), [])
 
+/** Describes one problem for the message: an unknown key with a suggestion, a missing key, or an unexpected value. */
 const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whole, spell }: Problem): string => {
   const name = full.map(spell).join(".")
   if (message === unknownKey) {
-    const known = knownKeys(SchemaAST.toEncoded(schema.ast), keys.slice(0, -1))
+    const validKeys = knownKeys(SchemaAST.toEncoded(schema.ast), keys.slice(0, -1))
     const key = keys[keys.length - 1]
-    const suggestion = closest(key, known)
+    const suggestion = closest(key, validKeys)
     if (suggestion !== undefined) return `unknown key "${name}"; did you mean "${spell(suggestion)}"?`
     const belongs = whole === undefined ? undefined : sectionsOf(whole, key, { full, spell })
-    return `unknown key "${name}"; ${belongs ?? `known keys are ${known.map(spell).join(", ")}`}`
+    return `unknown key "${name}"; ${belongs ?? `known keys are ${validKeys.map(spell).join(", ")}`}`
   }
   const place = name === "" ? "config" : name
   if (message === missingKey) return `${place}: missing key`
@@ -244,7 +252,7 @@ export const shownSecret = "<redacted>"
 
 const isSecret = (key: string): boolean => /^api_?key$/i.test(key)
 
-/** Shows a value as people write it, cut to one line, without secrets. */
+/** Formats a value for a message: as JSON, cut to 60 characters, with API keys replaced by `<redacted>`. */
 export const display = (value: unknown): string => {
   if (value === undefined) return "nothing"
   if (typeof value === "number") return String(value)
@@ -253,13 +261,14 @@ export const display = (value: unknown): string => {
   return shortened(jsonOf(value, (key, item) => (isSecret(key) ? shownSecret : item)) ?? String(value))
 }
 
-/** Returns the properties of a struct, or of all members of a union. */
+/** Returns the properties of a struct's Schema, or those of all members of a union. */
 const propertiesOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.PropertySignature> => {
   if (SchemaAST.isUnion(ast)) return ast.types.flatMap(propertiesOf)
   if (SchemaAST.isSuspend(ast)) return propertiesOf(ast.thunk())
   return SchemaAST.isObjects(ast) ? ast.propertySignatures : []
 }
 
+/** Returns the keys that a Schema allows in the section at a path. */
 const knownKeys = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [key, ...rest] = path
   const properties = propertiesOf(ast)
@@ -271,17 +280,17 @@ const knownKeys = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArr
 const sectionsOf = (
   whole: Schema.Top,
   key: string,
-  { full: from, spell }: Pick<Problem, "full" | "spell">,
+  { full: written, spell }: Pick<Problem, "full" | "spell">,
 ): string | undefined => {
   const sections = pathsTo(SchemaAST.toEncoded(whole.ast), key, [])
   const shared = (section: ReadonlyArray<string>): number => {
-    const apart = section.findIndex((part, index) => part !== from[index])
+    const apart = section.findIndex((part, index) => part !== written[index])
     return apart < 0 ? section.length : apart
   }
-  // Computes the number of sections to leave and to enter between the two places.
-  const way = (section: ReadonlyArray<string>): number => from.length + section.length - 2 * shared(section)
-  const shortest = Math.min(...sections.map(way))
-  const nearest = sections.filter((section) => way(section) === shortest)
+  // The distance between the two places: the number of sections to leave plus the number to enter.
+  const distance = (section: ReadonlyArray<string>): number => written.length + section.length - 2 * shared(section)
+  const shortest = Math.min(...sections.map(distance))
+  const nearest = sections.filter((section) => distance(section) === shortest)
   const names = [...new Set(nearest.map((section) => section.map(spell).join(".")))]
   if (names.length === 0) return undefined
   return names.includes("") ? "it belongs at the top, in no section" : `it belongs below ${names.join(" or ")}`

@@ -1,3 +1,4 @@
+/** Finds the name that a misspelt word stands for, for hints in error messages. It has only pure functions. */
 /** Returns the smallest number of letters to insert, delete or replace to change one word into the other. */
 export const editDistance = (from: string, to: string): number => {
   let previous = Array.from({ length: to.length + 1 }, (_, index) => index)
@@ -19,8 +20,9 @@ const isSwapped = (from: string, to: string): boolean => {
 }
 
 /**
- * Returns the candidate that was probably meant: a similar one, `closest("cartpol", ["cartpole", "acrobot"])`, or else
- * the only one that begins with the word, `closest("reflexion", ["reflexion_agent", "tool_agent"])`.
+ * Returns the candidate that was probably meant: one that differs in at most a third of its letters (or in one),
+ * `closest("cartpol", ["cartpole", "acrobot"])`, or else the only one that begins with the word, `closest("reflexion",
+ * ["reflexion_agent", "tool_agent"])`; undefined if there is neither.
  */
 export const closest = (word: string, candidates: ReadonlyArray<string>): string | undefined => {
   const plain = (text: string) => text.toLowerCase().replace(/[-_ ]/g, "")
@@ -35,13 +37,16 @@ export const closest = (word: string, candidates: ReadonlyArray<string>): string
   return longer.length === 1 ? longer[0] : undefined
 }
 
-/** Returns the second half of a message about an unknown value: the similar candidate, or all of them. */
+/** Returns the end of a message about an unknown value: a similar candidate, or the list of all candidates. */
 export const choiceHint = (value: unknown, candidates: ReadonlyArray<string>): string => {
   const near = typeof value === "string" ? closest(value, candidates) : undefined
   return near === undefined ? `expected one of ${candidates.join(", ")}` : `did you mean "${near}"?`
 }
 
-/** Tells whether a candidate begins with a word. Whole words are compared, in any spelling of keys. */
+/**
+ * Tells whether the first parts of a candidate are those of `word`: `tool` begins `tool_agent` and `toolAgent`, but not
+ * `toolbox`. A word of one or two letters is too short to count.
+ */
 const beginsWith = (candidate: string, word: string): boolean => {
   const wordsOf = (text: string) =>
     text

@@ -1,6 +1,7 @@
+/** Compares two trees of settings, to tell whether a run can be resumed with the settings of now. It reads no files. */
 import { display, isPlain, snakeCase } from "./Config.ts"
 
-/** Returns the first key in which two trees of settings differ, in snake_case. */
+/** Returns the first path at which two trees differ, in snake_case, with both values; undefined if they are equal. */
 export const firstDifference = (
   now: unknown,
   then: unknown,

@@ -1,6 +1,6 @@
+/** Schemas of the numbers and other values in configs, and helpers for optional keys with defaults. */
 import { Effect, Schema, SchemaGetter } from "effect"
 
-/** Schemas of the numbers and other values of configs. */
 export const positive = Schema.Finite.check(Schema.isGreaterThan(0))
 export const nonNegative = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 export const fraction = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
@@ -8,8 +8,8 @@ export const positiveInt = Schema.Int.check(Schema.isGreaterThan(0))
 export const naturalInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 /**
- * Makes the Schema of a whole number with an upper limit; above the limit, the number would only exhaust memory or
- * threads.
+ * Makes the Schema of a whole number between two limits. The upper limit prevents a value that could only exhaust
+ * memory or threads.
  */
 export const intBetween = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
@@ -24,18 +24,20 @@ export const atOnce = intBetween(1, 10_000)
 /** The Schema of a run's name, which is a part of the run's path. */
 export const runName = Schema.NonEmptyString.check(Schema.isMaxLength(200))
 
-/** Makes a key optional, with a default. */
+/** Makes a key optional; a config without it decodes to the default `value`. */
 export const withDefault = <S extends Schema.Codec<unknown, unknown>>(schema: S, value: S["Encoded"]) =>
   schema.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)))
 
-/** Makes a key optional, with a default. The value null stands for the default too, as in files of other programs. */
+/**
+ * Makes a key optional, with a default. The value null means the default too: other programs write it for an unset key.
+ */
 export const orDefault = <S extends Schema.Codec<unknown, unknown>>(schema: S, value: S["Encoded"]) => {
   const fallback: S["Type"] = Schema.decodeSync(schema)(value)
   return withDefault(
     Schema.NullOr(schema).pipe(
       Schema.decodeTo(Schema.toType(schema), {
-        decode: SchemaGetter.transform((given: S["Type"] | null): S["Type"] => given ?? fallback),
-        encode: SchemaGetter.transform((one: S["Type"]): S["Type"] | null => one),
+        decode: SchemaGetter.transform((value: S["Type"] | null): S["Type"] => value ?? fallback),
+        encode: SchemaGetter.transform((value: S["Type"]): S["Type"] | null => value),
       }),
     ),
     value,

@@ -1,11 +1,10 @@
+/**
+ * Reads files within limits of size, like `files.ts`, but synchronously: for a listing of ten thousand runs, promises
+ * would take most of the time. Throws a `FileError`. `disk-node.ts` and `confined-node.ts` call it.
+ */
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, type Stats } from "node:fs"
 import type { FileSystem } from "effect"
 import { FileError, refusal, systemMessage, textOfRunFile } from "./files.ts"
-
-/**
- * Reads files within limits, like `files.ts`, but synchronously: over ten thousand runs, promises would take most of the
- * time. Throws a `FileError`.
- */
 
 /** These flags open a pipe without waiting until another process opens its other end. */
 const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
@@ -51,7 +50,7 @@ export const readTextSync = (path: string, most: number): string =>
     throw new FileError({ path, missing: false, message: decoded.problem })
   })
 
-/** Reads at most `most` bytes of a file from a position. A negative position counts from the end. */
+/** Reads at most `most` bytes of a file, beginning at the byte `from`. A negative `from` counts from the file's end. */
 export const readPartSync = (path: string, from: number, most: number): Uint8Array =>
   withFile(path, Infinity, (file, size) => {
     const start = from < 0 ? Math.max(0, size + from) : Math.min(from, size)

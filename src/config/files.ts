@@ -1,11 +1,11 @@
+/**
+ * Reads whole files and makes folders on disk; other modules must use these functions for both. A path that a user
+ * names can be anything (a pipe without a writer, an endless device, a disk image), so a file is read only if it is a
+ * regular file and not larger than expected.
+ */
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { oneLine } from "./text.ts"
 import { utf8 } from "./utf8.ts"
-
-/**
- * Reads whole files and makes folders; other modules must use these functions for both. A path can name anything: a
- * pipe without a writer, an endless device, a disk image. So a file must be regular, and not larger than expected.
- */
 
 /** A file or folder that cannot be used. The message says why in one line, without the path. */
 export class FileError extends Schema.TaggedError<FileError>()("FileError", {
@@ -23,13 +23,13 @@ export const mostBytes = {
   config: 8 * mebibyte,
   /** Files with prompts and templates. */
   prompt: 8 * mebibyte,
-  /** JSON and JSON Lines that runs write. V8 allows no longer string. */
+  /** JSON and JSON Lines that runs write. This is about the longest string that V8 allows. */
   text: 512 * mebibyte - 64,
   /** Files with weights and states, which are read into one array. */
   binary: 2 ** 32,
 }
 
-/** Explains the system's error codes, or Effect's own tags if there is no code. */
+/** Explains the system's error codes and, for an error without a code, the tags of Effect's errors. */
 const plain: Readonly<Record<string, string>> = {
   ENOSPC: "no space left on device",
   EDQUOT: "disk quota exceeded",
@@ -50,6 +50,7 @@ const plain: Readonly<Record<string, string>> = {
   AlreadyExists: "it exists already",
 }
 
+/** The error of a file operation: an error of Effect's platform, an error of Node, or a `FileError`. */
 export interface PlatformFailure {
   readonly message: string
   readonly reason?: { readonly _tag: string }
@@ -102,10 +103,10 @@ export const checkFile = Effect.fnUntraced(function* (path: string, most: number
   return Number(size)
 })
 
-/** Node's `readFile` refuses files over 2 GiB; they are read in parts of this size. */
+/** The size in bytes of the parts in which a large file is read, because Node's `readFile` refuses files over 2 GiB. */
 const atOnce = 2 ** 30
 
-/** Reads a regular file of at most `most` bytes. */
+/** Reads a regular file of at most `most` bytes. A file that is larger than `part` is read in parts of that size. */
 export const readBytes = Effect.fnUntraced(function* (path: string, most: number, part = atOnce) {
   const fs = yield* FileSystem.FileSystem
   const size = yield* checkFile(path, most)
@@ -144,7 +145,7 @@ export const readRunText = decodedBy((bytes) => textOfRunFile(bytes))
 
 type Decoded = { readonly text: string } | { readonly problem: string }
 
-/** Decodes bytes as text without a byte order mark, or names the format that they have instead. */
+/** Decodes UTF-8 without its byte order mark. For other bytes, `problem` names their format: gzip, zip or UTF-16. */
 export const textOf = (bytes: Uint8Array): Decoded => {
   try {
     const text = utf8.decodeStrict(bytes)
@@ -167,6 +168,7 @@ export const textOfRunFile = (bytes: Uint8Array): Decoded => {
 
 const other = "other bytes"
 
+/** Names the format of bytes that are not UTF-8, by their first two bytes (a signature or a byte order mark). */
 const formatOf = (bytes: Uint8Array): string => {
   const [first, second] = bytes
   if (first === 0x1f && second === 0x8b) return "a gzip file; unpack it first"

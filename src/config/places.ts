@@ -7,8 +7,8 @@ import { isPlain, type Plain } from "./Config.ts"
 import { exists } from "./files.ts"
 
 /**
- * Looks for a file that a config names: first in the config's folder, then in the working directory. If it is in neither,
- * `path` is in the config's folder; `tried` has all paths, for messages.
+ * Looks for a file that a config names: first in the config's folder `baseDir`, then in the working directory. If it is
+ * in neither, `isThere` is false and `path` is in the config's folder. `tried` has both paths, for messages.
  */
 export const locate = Effect.fnUntraced(function* (file: string, baseDir: string) {
   const paths = yield* Path.Path
@@ -31,6 +31,7 @@ export const withPlaces = Effect.fnUntraced(function* (
   return placed
 })
 
+/** Makes a key's value absolute if the key names a file, a folder or a model's file; keeps any other value. */
 const withPlace = Effect.fnUntraced(function* (key: string, value: string, baseDir: string) {
   if (fileKeys.has(key)) return (yield* locate(value, baseDir)).path
   const [, model] = key === "model" ? (/^builtin:(.*\.json)$/s.exec(value) ?? []) : []
@@ -48,5 +49,6 @@ const withPlace = Effect.fnUntraced(function* (key: string, value: string, baseD
  */
 export const unplacedModel = (model: string): string => model.replace(/^builtin:.*[\\/](?=[^\\/]+\.json$)/s, "builtin:")
 
+/** The keys that name a file to read and a folder to write, in both spellings. */
 const fileKeys = new Set(["datasetPath", "dataset_path"])
 const folderKeys = new Set(["cacheDir", "cache_dir"])

@@ -1,3 +1,4 @@
+/** Computes SHA-256 digests. Checkpoints, caches and the digests of results use it; it touches nothing else. */
 import { sha256 as noble } from "@noble/hashes/sha2.js"
 import { bytesToHex } from "@noble/hashes/utils.js"
 import { Effect } from "effect"

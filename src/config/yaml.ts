@@ -1,12 +1,13 @@
+/**
+ * Parses YAML; no other module does. A YAML text can exhaust memory or time by aliases or by its size, so a document
+ * must be a tree, and no larger than a config can be. It reads no files: callers pass the text.
+ */
 import { Effect } from "effect"
 import { isMap, isNode, isScalar, isSeq, Lexer, LineCounter, parseDocument, stringify } from "yaml"
 import { ConfigError } from "./Config.ts"
 import { messageOf } from "./text.ts"
 
-/**
- * The only reader of YAML. A text can exhaust memory or time by aliases or by its size, so a document must be a tree,
- * and no larger than a config can be.
- */
+/** A YAML text after parsing: its value, and functions that find the lines of its keys. */
 export interface YamlDocument {
   /** The value as plain data. */
   readonly value: unknown
@@ -22,8 +23,9 @@ interface YamlProblem {
   readonly problem: string
 }
 
-/** The largest number of values, counting those behind aliases each time. */
+/** The largest number of values in a document; a value behind an alias counts each time that the alias occurs. */
 const mostValues = 100_000
+/** The largest number of sections inside each other. */
 const deepest = 100
 
 /** Parses a YAML text into plain data with the places of its keys, or returns the problem. Never throws. */
@@ -55,20 +57,20 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
   }
 }
 
-/** Returns a value as it would be after saving and loading: without what YAML lacks, such as undefined keys. */
+/** Writes a value as YAML and parses it again. What YAML lacks, such as a key whose value is undefined, is lost. */
 export const asSaved = (value: unknown): unknown => {
   const document = parseYaml(stringify(value))
   return "value" in document ? document.value : value
 }
 
-/** Finds the lines of all keys on the first request. */
+/** Returns functions that find a value's and a key's line. The first call visits the whole document. */
 const linesOf = (
   root: unknown,
   lineAt: (node: unknown) => number | undefined,
 ): Pick<YamlDocument, "lineOf" | "keyLineOf"> => {
   let lines: { readonly keys: Map<string, number>; readonly values: Map<string, number> } | undefined
   const name = (path: ReadonlyArray<string>): string => path.join("\0")
-  const look = () => {
+  const findLines = () => {
     const [keys, values] = [new Map<string, number>(), new Map<string, number>()]
     const visit = (node: unknown, path: ReadonlyArray<string>): void => {
       const line = lineAt(node)
@@ -87,7 +89,7 @@ const linesOf = (
   }
   return {
     lineOf: (path) => {
-      const { values } = (lines ??= look())
+      const { values } = (lines ??= findLines())
       // A value behind an alias has no line of its own at this path, so look for the nearest key around it.
       for (let length = path.length; length > 0; length--) {
         const line = values.get(name(path.slice(0, length)))
@@ -95,7 +97,7 @@ const linesOf = (
       }
       return values.get("") ?? 1
     },
-    keyLineOf: (path) => (lines ??= look()).keys.get(name(path)),
+    keyLineOf: (path) => (lines ??= findLines()).keys.get(name(path)),
   }
 }
 
@@ -133,10 +135,10 @@ const excessOf = (text: string): string | undefined => {
   return undefined
 }
 
-/** These characters come before a scalar, before an item of a list or a value of a key, and between items. */
+/** The lexer's tokens that count as values: U+001F precedes a scalar, `-` an item, `:` a value; `,` divides items. */
 const counted = new Set(["\u001f", "-", ":", ","])
 
-/** Returns why a value is not a tree. Aliases turn a text into a graph, but a config is a tree. */
+/** Returns why a value cannot be a config (too many values, too deep, contains itself); undefined if it can be. */
 const problemOf = (root: unknown): string | undefined => {
   let count = 0
   const path: Array<string> = []

@@ -14,10 +14,11 @@ import { bootstrap, meanOf, type Resampling } from "./resampling.ts"
 export const Interval = Schema.Struct({ mean: Schema.Finite, low: Schema.Finite, high: Schema.Finite })
 export type Interval = typeof Interval.Type
 
-/** Computes the standard normal distribution function by Marsaglia's series, accurate to the last digits for |x| ≤ 7. */
+/** Computes the chance that a standard normal variable is below x, by Marsaglia's series; accurate for |x| ≤ 7. */
 export const normalBelow = (x: number): number => {
   let term = x
   let sum = x
+  // The series is x + x³/3 + x⁵/(3·5) + …: each term is the previous one times x² / at, for the odd numbers from 3.
   for (let at = 3; Math.abs(term) > 1e-17 * Math.abs(sum); at += 2) {
     term *= (x * x) / at
     sum += term
@@ -25,9 +26,10 @@ export const normalBelow = (x: number): number => {
   return 0.5 + (sum * Math.exp((-x * x) / 2)) / Math.sqrt(2 * Math.PI)
 }
 
-/** Computes a quantile of the standard normal distribution by bisection, which is fast enough for single calls. */
+/** Returns the value below which the share `share` of a standard normal distribution lies, by bisection. */
 export const normalQuantile = (share: number): number => {
   let [low, high] = [-7, 7]
+  // After 60 halvings, the interval is as narrow as the precision of a number.
   for (let step = 0; step < 60; step++) {
     const middle = (low + high) / 2
     if (normalBelow(middle) < share) low = middle
@@ -37,8 +39,8 @@ export const normalQuantile = (share: number): number => {
 }
 
 /**
- * Computes Wilson's interval of a proportion (1927). It stays within [0, 1], and has a width above 0 even if all trials are
- * equal.
+ * Computes Wilson's confidence interval (1927) of the share of successful trials. It stays within [0, 1], and has a
+ * width above 0 even if all trials are equal.
  */
 export const wilson = (successes: number, trials: number, confidence = 0.95): Interval => {
   const z = normalQuantile((1 + confidence) / 2)
@@ -49,10 +51,12 @@ export const wilson = (successes: number, trials: number, confidence = 0.95): In
   return { mean, low: Math.max(0, Math.min(mean, middle - half)), high: Math.min(1, Math.max(mean, middle + half)) }
 }
 
-/** From this number of values on, the mean is treated as normally distributed: resampling so many would take minutes. */
+/** From this number of values on, a mean counts as normally distributed, as resampling would take minutes. */
 export const manyValues = 5_000
 
-/** Computes the interval of a mean: by the bootstrap, or by the normal approximation if there are many values. */
+/**
+ * Computes the confidence interval of a mean by the bootstrap, or for `manyValues` and more by the normal distribution.
+ */
 export const intervalOfMean = (values: ReadonlyArray<number>, how: Resampling = {}): Interval => {
   const mean = meanOf(values)
   if (values.length >= manyValues) {
@@ -68,8 +72,8 @@ export const intervalOfMean = (values: ReadonlyArray<number>, how: Resampling = 
 const isBinary = (value: number): boolean => value === 0 || value === 1
 
 /**
- * Computes Wilson's interval if all values are 0 or 1, and otherwise `intervalOfMean`. Throws a RangeError if there are no
- * values.
+ * Computes the confidence interval of a mean: Wilson's if all values are 0 or 1, otherwise that of `intervalOfMean`.
+ * Throws a RangeError if there are no values.
  */
 export const interval = (values: ReadonlyArray<number>, how: Resampling = {}): Interval => {
   if (values.length === 0) throw new RangeError("interval: there are no values")

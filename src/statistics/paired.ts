@@ -39,10 +39,13 @@ export const Paired = Schema.Struct({
 })
 export type Paired = typeof Paired.Type
 
-/** Computes the p-value of the exact two-sided sign test. */
+/**
+ * Computes the p-value of the two-sided sign test: twice the chance of at most min(better, worse) heads of a fair coin.
+ */
 export const signTest = (better: number, worse: number): number => {
   const tosses = better + worse
   const fewer = Math.min(better, worse)
+  // The chance of `heads` heads in `tosses` tosses, as a logarithm, because it can be too small for a number.
   let [logChance, tail] = [-tosses * Math.LN2, 0]
   for (let heads = 0; heads <= fewer; heads++) {
     tail += Math.exp(logChance)
@@ -51,19 +54,25 @@ export const signTest = (better: number, worse: number): number => {
   return Math.min(1, 2 * tail)
 }
 
-/** Up to this number of differences n, the test tries all 2^n choices of signs (at most 16,384). */
+/**
+ * Up to this number n of differences, all 2^n choices of signs are tried (at most 16,384); above it, `draws` random
+ * ones.
+ */
 const exactUpTo = 14
 const draws = 10_000
 
-/** Computes the two-sided p-value of a sum of differences by the normal approximation. */
+/**
+ * Computes the two-sided p-value of a sum of numbers with these absolute values and random signs, as if it were normal.
+ */
 const normalTest = (sum: number, sizes: ReadonlyArray<number>): number => {
   const spread = Math.sqrt(sizes.reduce((total, size) => total + size * size, 0))
+  // `normalBelow` is accurate up to 7.
   return 2 * normalBelow(-Math.min(7, sum / spread))
 }
 
 /**
- * Computes the two-sided p-value of the permutation test: the share of all choices of signs whose sum is at least as far
- * from zero as the observed sum.
+ * Computes the two-sided p-value of the permutation test: the share of all choices of signs for the differences whose
+ * sum is at least as far from zero as the observed sum. With many differences, it is an estimate.
  */
 export const permutationTest = (differences: ReadonlyArray<number>, seed = 0): number => {
   const sizes = differences.map(Math.abs).filter((size) => size > 0)
@@ -81,6 +90,7 @@ export const permutationTest = (differences: ReadonlyArray<number>, seed = 0): n
   let reached = 0
   if (length <= exactUpTo) {
     const ways = 2 ** length
+    // Bit `at` of `way` is the sign of difference `at`.
     for (let way = 0; way < ways; way++) if (reaches((at) => (way & (1 << at)) !== 0)) reached++
     return reached / ways
   }

@@ -24,7 +24,7 @@ export const Aggregate = Schema.Struct({
 })
 export type Aggregate = typeof Aggregate.Type
 
-/** Computes the statistics of one value per run. Throws a RangeError if there are no values. */
+/** Computes the statistics of several runs, from one value per run. Throws a RangeError if there are no values. */
 export const aggregate = (values: ReadonlyArray<number>): Aggregate => {
   if (values.length === 0) throw new RangeError("aggregate: there are no runs")
   const [low, high] = bootstrap(values, interquartileMean)
@@ -43,7 +43,7 @@ export const aggregate = (values: ReadonlyArray<number>): Aggregate => {
 /** A point of a learning curve: the statistics over the runs at this step. */
 export const CurvePoint = Schema.Struct({ step: Schema.Int, ...Aggregate.fields })
 
-/** Combines the learning curves of several runs, at each step at which all of them have an evaluation. */
+/** Combines learning curves of several runs: a point for each step at which all of them have an evaluation. */
 export const aggregateCurves = (
   curves: ReadonlyArray<ReadonlyArray<{ readonly step: number; readonly value: number }>>,
 ): ReadonlyArray<typeof CurvePoint.Type> => {

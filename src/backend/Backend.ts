@@ -1,6 +1,7 @@
 /**
- * Compiles a graph to a program on some device. The other files of this folder implement the service `Backend` as Layers;
- * learners and policies call `compile` once and then run the program.
+ * Defines the service `Backend`, which compiles a graph to a program for one device, and the errors of both. The other
+ * files of this folder implement the service as Layers. Learners and policies call `compile` once and then run the
+ * program many times. This file itself uses no device.
  */
 import { Context, type Effect, Schema, type Scope } from "effect"
 import { attempt } from "../config/attempt.ts"
@@ -15,8 +16,8 @@ export const dataFor = ({ shape, dtype }: { readonly shape: Shape; readonly dtyp
   new arrayTypes[dtype](sizeOf(shape))
 
 /**
- * A compiled graph that keeps its state. Feeds and results are arrays that live as long as the program: write into `feeds`,
- * run, read from `results`. State starts as zeros: `write` it before the first run.
+ * A compiled graph that keeps its state. Feeds and results are arrays that live as long as the program: write into
+ * `feeds`, run, read from `results`. All states start as zeros: set the weights with `write` before the first run.
  */
 export interface Program {
   readonly name: string
@@ -31,6 +32,7 @@ export interface Program {
   readonly runSync?: () => void
   /** Returns a copy of the numbers of a state. */
   readonly read: (state: string) => Effect.Effect<Float32Array, BackendError>
+  /** Copies numbers into a state; their number must be the size of the state. */
   readonly write: (state: string, data: Float32Array) => Effect.Effect<void, BackendError>
 }
 
@@ -52,14 +54,14 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
   message: Schema.String,
 }) {}
 
-/** The parts of a program that differ between backends. `read` and `write` get the name of a state that there is. */
+/** What each backend gives to `programOf`, which calls `read` and `write` only with names of states that exist. */
 interface Machine extends Pick<Program, "device" | "feeds" | "results" | "iterations"> {
   readonly runSync: () => void
   readonly read: (state: string) => Float32Array
   readonly write: (state: string, data: Float32Array) => void
 }
 
-/** Makes a program that checks the names and sizes of its states before it reads or writes them. */
+/** Makes a `Program` from a backend's functions, and adds checks of the names and sizes of states. */
 export const programOf = ({ name, state }: ProgramSpec, machine: Machine): Program => {
   const failure = (message: string) => new BackendError({ backend: machine.device, program: name, message })
   const attemptOn = <A>(key: string, body: (size: number) => A): Effect.Effect<A, BackendError> =>

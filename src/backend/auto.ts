@@ -1,3 +1,7 @@
+/**
+ * Implements the backend `auto`, which chooses between `wasm` and ONNX Runtime for each graph. `node.ts` makes it from
+ * these two backends.
+ */
 import { Effect } from "effect"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { isElementwise, sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
@@ -18,6 +22,7 @@ export const auto = (options: {
   readonly session: Effect.Effect<Backend["Service"], BackendUnavailable>
 }): Backend["Service"] => {
   let unavailable: BackendUnavailable | undefined
+  /** The names of the programs that needed a session while ONNX Runtime was not installed. */
   const displaced: Array<string> = []
   const compile: Backend["Service"]["compile"] = (spec) => {
     const session = Effect.tapError(options.session, (error) =>
@@ -33,18 +38,18 @@ export const auto = (options: {
     return Effect.catchTag(first, ["GraphError", "BackendUnavailable"], () => second)
   }
   const warnings = Effect.gen(function* () {
-    const ofWasm = yield* options.wasm.warnings ?? Effect.succeed([])
-    if (unavailable === undefined) return ofWasm
+    const wasmWarnings = yield* options.wasm.warnings ?? Effect.succeed([])
+    if (unavailable === undefined) return wasmWarnings
     const moved = `on "wasm" instead of "cpu", with other last bits: ${displaced.join(", ")}`
-    return [...ofWasm, `${moved}. ${unavailable.message}`]
+    return [...wasmWarnings, `${moved}. ${unavailable.message}`]
   })
   return { name: "auto", compile, warnings }
 }
 
 /**
- * The costs of a run and of a node in microseconds, and the multiply-adds and elements that are computed in one
- * microsecond. These numbers were fitted to 56 programs of
- * six algorithms, with networks of 32-32 to 512-512 units and minibatches of 1 to 32,768 rows, on one core of an AMD EPYC
+ * The model of the costs. `run` and `node` are the microseconds that each run and each node of the graph takes;
+ * `multiplyAdds` and `elements` are the numbers of them computed in one microsecond. Fitted to 56 programs of six
+ * algorithms, with networks of 32-32 to 512-512 units and minibatches of 1 to 32,768 rows, on one core of an AMD EPYC
  * with kernels 256 bits wide. The same numbers are used on every machine, so that the choice is the same everywhere.
  */
 const session = { run: 10, node: 0.19, multiplyAdds: 82_000, elements: 4500 }
@@ -66,6 +71,7 @@ export const prefersWasm = (spec: ProgramSpec): boolean => {
   return onWasm <= inSession
 }
 
+/** Counts the multiply-adds of a matrix product or a convolution; 0 for any other op. */
 const multiplyAddsOf = ({ op, inputs, shape }: Tensor): number => {
   switch (op.kind) {
     case "matmul": {

@@ -1,3 +1,7 @@
+/**
+ * Implements the backend `reference`, which interprets a graph in plain TypeScript. Tests compare the other backends
+ * with it; it is slow, and needs nothing but JavaScript.
+ */
 import { Layer, Record } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
@@ -7,10 +11,7 @@ import { sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
 import { feedShapes, resultShapes, rootsOf, validate } from "../graph/validate.ts"
 import { Backend, dataFor, type Program, programOf } from "./Backend.ts"
 
-/**
- * The backend that other backends are checked against: a float64 interpreter in plain TypeScript. Feeds, results and states
- * are float32; only the numbers within a run are doubles.
- */
+/** Provides the backend `reference`. Feeds, results and states are float32; the numbers in between are doubles. */
 export const layer: Layer.Layer<Backend> = Layer.succeed(Backend, {
   name: "reference",
   compile: (spec) => attempt(() => interpret(spec), GraphError),
@@ -35,6 +36,7 @@ const interpret = (spec: ProgramSpec): Program => {
   const { minibatches } = spec
   let iterations = 1
 
+  /** Copies the feeds to the inputs; of gathered feeds, the rows of this iteration's minibatch. */
   const load = (iteration: number): void => {
     for (const [name, tensor] of Object.entries(spec.inputs)) {
       const buffer = bufferOf(tensor)

@@ -1,3 +1,4 @@
+/** Implements the backend `wasm`. `node.ts`, `web.ts` and users provide it; `auto.ts` takes it for small graphs. */
 import { Effect, Layer, Record } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
@@ -9,9 +10,9 @@ import { Backend, BackendUnavailable, type Program, programOf, type TensorData }
 import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmModules.ts"
 
 /**
- * The backend that compiles a graph to one WebAssembly SIMD module. It runs in Node, browsers and edge workers. Its
- * arithmetic is strict, so a program gives the same bits on every machine. Feeds and results are views of the module's
- * memory: nothing is copied, and a run is one call.
+ * The backend that compiles a graph to one WebAssembly SIMD module. It runs in Node, browsers and edge workers. The
+ * order of its operations and their rounding are fixed, so a program gives the same bits on every machine. Feeds and
+ * results are views of the module's memory: nothing is copied, and a run is one call.
  *
  * It is the fastest backend for small graphs, where calling a session of ONNX Runtime takes longer than the arithmetic:
  * acting with small batches, and whole updates of small networks.
@@ -26,7 +27,7 @@ import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmMo
  */
 export const layer: Layer.Layer<Backend> = Layer.suspend(() => Layer.succeed(Backend, make()))
 
-/** Makes the backend with a given module compiler. The Layers for Node use one that compiles to wider vectors. */
+/** Makes the backend with a module compiler. On Node it is that of `wide-node.ts`, which compiles to wider vectors. */
 export const make = (modules: ModuleCompiler = plainModules): Backend["Service"] => ({
   name: "wasm",
   compile: (spec) => attempt(() => load(spec, modules), GraphError, BackendUnavailable),
@@ -41,6 +42,7 @@ const load = (spec: ProgramSpec, modules: ModuleCompiler): Program => {
   const states = Record.map(compiled.state, ({ address, length }) => new Float32Array(memory.buffer, address, length))
 
   let iterations = 1
+  /** Whether a state was written since `prepare` last computed the values that depend on states alone. */
   let stale = true
   const runSync = (): void => {
     if (stale) {

@@ -1,3 +1,7 @@
+/**
+ * Makes V8 compile the modules of the `wasm` backend to 256-bit vectors. It sets flags of this process's V8 for a
+ * moment, and reads the environment variable `EFFECT_RL_WIDE`. `node.ts` calls it.
+ */
 import { setFlagsFromString } from "node:v8"
 import { Config, Effect } from "effect"
 import { BackendUnavailable } from "./Backend.ts"
@@ -6,16 +10,16 @@ import { type ModuleCompiler, plainModules } from "./wasmModules.ts"
 import { utf8 } from "../config/utf8.ts"
 
 /**
- * Compiles WebAssembly modules to vectors twice as wide: V8 combines pairs of neighbouring 128-bit operations to one of 256
- * bits (AVX2), which makes updates of small networks up to twice as fast. The results have the same bits.
+ * Compiles WebAssembly modules to vectors twice as wide: V8 combines pairs of neighbouring 128-bit operations to one of
+ * 256 bits (AVX2), which makes updates of small networks up to twice as fast. The results have the same bits.
  *
- * V8's flag for it is experimental and applies to the whole process. So it is set only while one of our modules is compiled,
- * and that module is compiled completely in the meantime: other WebAssembly in the process is compiled as usual. If two
- * threads compile at once, one may reset the flag while the other still compiles: that module then uses 128-bit
- * operations, with the same results.
+ * V8's flag for this is experimental and applies to the whole process. So it is set only while one of our modules is
+ * compiled, and that module is compiled completely before the flag is reset: other WebAssembly in the process is
+ * compiled as usual. If two threads compile at once, one may reset the flag while the other still compiles: that module
+ * then uses 128-bit operations, with the same results.
  *
- * Before the first module, a check program is compiled both ways. If any bit of its results differs, no module is widened,
- * and `warnings` tells the user.
+ * Before the first module, a check program is compiled both ways. If any bit of its results differs, no module is
+ * widened, and `warnings` tells the user.
  */
 export const wideModules: Effect.Effect<ModuleCompiler, BackendUnavailable> = Effect.suspend(() =>
   Config.Boolean(variable).pipe(
@@ -65,9 +69,9 @@ interface Engine {
 }
 
 /**
- * The flags that make V8 widen. Only V8's optimising compiler widens. Without Liftoff and lazy compilation, it compiles
- * all functions before the module is returned. The flag for inlining stays as it is: threads that compile while it
- * changes crash.
+ * The flags that make V8 widen a module (compile it to 256-bit vectors). Only V8's optimising compiler does so. Without
+ * Liftoff (V8's fast first compiler) and lazy compilation, it compiles all functions before the module is returned. The
+ * flag for inlining stays as it is: threads that compile while it changes crash.
  */
 const flags = ["--experimental-wasm-revectorize", "--no-liftoff", "--no-wasm-lazy-compilation"]
 
@@ -77,21 +81,22 @@ const flags = ["--experimental-wasm-revectorize", "--no-liftoff", "--no-wasm-laz
  */
 const triedVersions = ["12.4", "13.6"]
 
-/** Matches the flags on Node's command line with which this file must not change V8's flags. */
-const decided = /experimental.wasm.revec|liftoff|lazy.compilation|jitless|freeze.flags/
+/** Matches flags on Node's command line that conflict with `flags`: with one of them, no module is widened. */
+const conflicting = /experimental.wasm.revec|liftoff|lazy.compilation|jitless|freeze.flags/
 
-/** Returns whether the process's V8 can widen, and Node was started without flags that widening would change. */
+/** Whether the process's V8 can widen modules, and Node was started without flags that conflict with `flags`. */
 export const canWiden = ({ arch, versions, config, execArgv }: Engine = process): boolean =>
   arch === "x64" &&
   Object.entries(config.variables).some(([name, value]) => name === "v8_enable_wasm_simd256_revec" && value === 1) &&
   triedVersions.includes(versions.v8.split(".", 2).join(".")) &&
-  !execArgv.some((argument) => decided.test(argument))
+  !execArgv.some((argument) => conflicting.test(argument))
 
 /** An empty section with a name. V8 reuses the code of modules with equal bytes, so a widened module needs other bytes. */
 const mark = Uint8Array.of(0x00, 0x05, 0x04, ...utf8.encode("wide"))
 
 const opposite = (flag: string): string => (flag.startsWith("--no-") ? `--${flag.slice(5)}` : `--no-${flag.slice(2)}`)
 
+/** Compiles one module with `flags` set, and then resets them. */
 export const widened: Widen = (bytes) => {
   const marked = new Uint8Array(bytes.length + mark.length)
   marked.set(bytes)

@@ -1,3 +1,11 @@
+/**
+ * Checks that two ways to compile WebAssembly modules give the same bits: it compiles one program both ways, runs both
+ * and compares their results. `wide-node.ts` calls it before it widens the first module. *
+ * The program is small and has a kernel of each kind: products along columns, rows and the inner dimension, in sizes
+ * that leave remainders of 1 to 7 elements; sums along and across the lanes; every function of one, two and three
+ * elements, of f32, i32 and bool; gathered minibatches; gradients; and Adam. Its inputs include infinities, signed
+ * zeros, subnormal numbers and NaN.
+ */
 import { gradients } from "../graph/gradients.ts"
 import * as G from "../graph/ops.ts"
 import { adam, clipGlobalNorm } from "../graph/optimisers.ts"
@@ -8,17 +16,10 @@ import type { Tensor } from "../graph/Tensor.ts"
 import type { TensorData } from "./Backend.ts"
 import { instantiate, viewOf } from "./wasmModules.ts"
 
-/**
- * Compares two ways to compile WebAssembly modules: the same program, compiled both ways, must give the same bits.
- *
- * The program is small and has a kernel of each kind: products along columns, rows and the inner dimension, in sizes
- * that leave remainders of 1 to 7 elements; sums along and across the lanes; every function of one, two and three elements,
- * of f32, i32 and bool; gathered minibatches; gradients; and Adam. Its inputs include infinities, signed zeros,
- * subnormal numbers and NaN.
- */
+/** Compiles the bytes of a WebAssembly module. */
 type Compile = (bytes: Uint8Array<ArrayBuffer>) => object
 
-/** Describes the first difference between both results, as part of a sentence; undefined if they are equal. */
+/** Describes the first difference between the results of both ways, in part of a sentence; undefined if equal. */
 export const differenceBetween = (usual: Compile, other: Compile): string | undefined => {
   const compiled = compile(simplify(checkProgram()))
   const expected = resultsOf(compiled, usual)
@@ -35,7 +36,7 @@ const [observed, hidden, actions] = [5, 24, 18]
 /** The number of elements: two full blocks of four vectors, and two more vectors, of which the last is partly filled. */
 const length = 39
 
-/** Makes the check program, whose outputs also include every function by itself. */
+/** Makes the check program. Its outputs include the result of each elementwise function. */
 export const checkProgram = (): ProgramSpec => {
   const x = G.input("x", [batch, observed])
   const label = G.input("label", [batch], "i32")
@@ -120,6 +121,7 @@ const resultsOf = (
   return new Map(Object.entries({ ...results, ...state }).map(([name, place]) => [name, view(place)]))
 }
 
+/** Applies each function to the same inputs; returns the results by the names of the functions. */
 const mapped = <A extends ReadonlyArray<Tensor>>(
   functions: ReadonlyArray<(...inputs: A) => Tensor>,
   inputs: A,

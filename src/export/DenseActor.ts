@@ -1,6 +1,7 @@
 /**
- * A policy of dense layers alone, as plain numbers. Files for other programs are written from it: `rltools.ts` writes one
- * that RLtools loads, `cheader.ts` one for any C++ compiler.
+ * Describes a policy that has only dense layers, as plain numbers, and computes its outputs. `policyFiles.ts` makes it
+ * from a learner's weights; `rltools.ts` and `cheader.ts` encode it for RLtools and for C++ compilers. Touches no
+ * files.
  *
  * @example
  * ```ts
@@ -12,8 +13,8 @@
  * evaluate(actor, Float32Array.of(0, 0.1, 0, -0.1)) // the preferences of the policy
  * ```
  *
- * All numbers are float32, and sums are taken in one order, bias first: code that does the same gets the same bits, except
- * for the rounding of `tanh` and `exp` in its library.
+ * All numbers are float32, and sums are taken in one order, bias first: code that does the same gets the same bits,
+ * except for the rounding of `tanh` and `exp` in its library.
  */
 import type { NamedTensors } from "../learner/Algorithm.ts"
 import type { Activation as GraphActivation } from "../graph/layers.ts"
@@ -30,7 +31,7 @@ export interface DenseLayer {
   readonly activation: Activation
 }
 
-/** The normalisation of inputs before the first layer: (x − mean) / deviation, clipped to ± `clip` if that is set. */
+/** The normalisation of inputs before the first layer: (x − mean) / deviation, clipped to ± `clip` if `clip` is set. */
 export interface Normalisation {
   readonly mean: Float32Array
   readonly deviation: Float32Array
@@ -38,9 +39,9 @@ export interface Normalisation {
 }
 
 /**
- * Says how to read the outputs of the last layer. `sample_and_squash`: the outputs are the means, then as many log
- * deviations; the best action is tanh of the mean. `identity`: the outputs are the action or, for discrete actions,
- * preferences, of which the caller takes the largest.
+ * Says how to read the outputs of the last layer. `sample_and_squash`: the outputs are the means, then the logarithms
+ * of as many standard deviations; the best action is tanh of the mean. `identity`: the outputs are the action or, for
+ * discrete actions, preferences, of which the caller takes the largest.
  */
 export type Head = "identity" | "sample_and_squash"
 
@@ -96,8 +97,8 @@ export const evaluate = (actor: DenseActor, input: Float32Array): Float32Array =
   const withinBounds = bounding(actor.bounds)
   const result = new Float32Array(rows * outputs)
   for (let row = 0; row < rows; row++) {
-    const own = input.subarray(row * actor.inputs, (row + 1) * actor.inputs)
-    const last = actor.layers.reduce(dense, normalised(actor, own))
+    const rowInput = input.subarray(row * actor.inputs, (row + 1) * actor.inputs)
+    const last = actor.layers.reduce(dense, normalised(actor, rowInput))
     for (let index = 0; index < outputs; index++) {
       const value = actor.head === "sample_and_squash" ? fround(tanh(last[index])) : last[index]
       result[row * outputs + index] = withinBounds(value, index)
@@ -106,6 +107,7 @@ export const evaluate = (actor: DenseActor, input: Float32Array): Float32Array =
   return result
 }
 
+/** Makes a function that scales or clips the output with an index to the bounds. */
 const bounding = (bounds: Bounds | undefined): ((value: number, index: number) => number) => {
   if (bounds === undefined) return (value) => value
   const { low, high, scaled } = bounds
@@ -141,16 +143,16 @@ const dense = (input: Float32Array, { weights, biases, activation }: DenseLayer)
   return result
 }
 
-/** Computes the outputs for these rows and returns both as an example. */
+/** Computes the policy's outputs for rows of inputs; returns the inputs and the outputs as an example. */
 export const exampleOf = (actor: DenseActor, input: Float32Array): Example => ({
   input,
   output: evaluate(actor, input),
 })
 
 /**
- * Takes a layer out of a learner's weights, in which `linear` stores `NAME.weight` of shape [inputs, outputs] and
- * `NAME.bias`. Several names give one layer with the outputs of all, such as `["actor.mean", "actor.logStd"]` for
- * `sample_and_squash`.
+ * Makes a layer from a learner's weights, in which `linear` stores `NAME.weight` of shape [inputs, outputs] and
+ * `NAME.bias`. Several names make one layer that has the outputs of all of them, such as `["actor.mean",
+ * "actor.logStd"]` for `sample_and_squash`.
  */
 export const layer = (weights: NamedTensors, names: ReadonlyArray<string>, activation: Activation): DenseLayer => {
   const parts = names.map((name) => {
@@ -190,18 +192,18 @@ const checkSizes = (actor: DenseActor): void => {
       refuse(`normalisation: expected ${inputs} means and deviations, one per input, found ${sizes}`)
     }
   }
-  let below = inputs
+  let inputsOfLayer = inputs
   for (const [index, { weights, biases }] of layers.entries()) {
     if (biases.length === 0) refuse(`layer ${index}: expected at least one output, found none`)
-    if (weights.length !== below * biases.length) {
+    if (weights.length !== inputsOfLayer * biases.length) {
       refuse(
-        `layer ${index}: expected ${below * biases.length} weights for [${biases.length}, ${below}], found ${weights.length}`,
+        `layer ${index}: expected ${inputsOfLayer * biases.length} weights for [${biases.length}, ${inputsOfLayer}], found ${weights.length}`,
       )
     }
-    below = biases.length
+    inputsOfLayer = biases.length
   }
-  if (head === "sample_and_squash" && below % 2 !== 0) {
-    refuse(`sample_and_squash: expected a mean and a deviation for each action, found ${below} outputs`)
+  if (head === "sample_and_squash" && inputsOfLayer % 2 !== 0) {
+    refuse(`sample_and_squash: expected a mean and a deviation for each action, found ${inputsOfLayer} outputs`)
   }
   if (bounds !== undefined && [bounds.low, bounds.high].some(({ length }) => length !== outputSize(actor))) {
     refuse(

@@ -1,6 +1,7 @@
 /**
- * Writes a policy as a C++17 header that needs only `<cmath>` and `<cstddef>`: for microcontrollers, simulators and other
- * programs without a runtime for networks. The weights are constants, so they can stay in flash.
+ * Encodes a policy as the text of a C++17 header that needs only `<cmath>` and `<cstddef>`: for microcontrollers,
+ * simulators and other programs without a runtime for networks. The weights are constants, so they can stay in flash.
+ * `policyFiles.ts` calls it; the file is written elsewhere.
  *
  * @example
  * ```ts
@@ -67,16 +68,16 @@ export const actorToHeader = (actor: DenseActor, { name, commit, example }: Head
 }
 
 /**
- * Returns a text as a C++ string literal. Special bytes become three octal digits, an escape of fixed length; `?` too,
- * because of trigraphs.
+ * Returns a text as a C++ string literal. Bytes with a special meaning become a backslash and three octal digits; `?`
+ * is one of them, because two of it begin a trigraph.
  */
 const quoted = (text: string): string => {
-  const plain = (byte: number): boolean => byte >= 0x20 && byte < 0x7f && !'"\\?'.includes(String.fromCharCode(byte))
+  const isPlain = (byte: number): boolean => byte >= 0x20 && byte < 0x7f && !'"\\?'.includes(String.fromCharCode(byte))
   const bytes = [...utf8.encode(text)]
-  return `"${bytes.map((byte) => (plain(byte) ? String.fromCharCode(byte) : `\\${byte.toString(8).padStart(3, "0")}`)).join("")}"`
+  return `"${bytes.map((byte) => (isPlain(byte) ? String.fromCharCode(byte) : `\\${byte.toString(8).padStart(3, "0")}`)).join("")}"`
 }
 
-/** Writes a number with nine digits, which are enough to distinguish all float32 numbers. */
+/** Returns a number as a C++ literal with nine digits, which are enough to distinguish all float32 numbers. */
 const literal = (value: number): string => {
   const digits = Object.is(value, -0) ? "-0" : String(Number(value.toPrecision(9)))
   return /[.e]/.test(digits) ? `${digits}f` : `${digits}.0f`
@@ -86,8 +87,8 @@ const numbersOfLine = 8
 
 const array = (name: string, values: Float32Array): string => {
   const lines = Array.from({ length: Math.ceil(values.length / numbersOfLine) }, (_, line) => {
-    const some = values.subarray(line * numbersOfLine, (line + 1) * numbersOfLine)
-    return `    ${Array.from(some, literal).join(", ")},`
+    const lineValues = values.subarray(line * numbersOfLine, (line + 1) * numbersOfLine)
+    return `    ${Array.from(lineValues, literal).join(", ")},`
   })
   return `inline constexpr float ${name}[${values.length}] = {\n${lines.join("\n")}\n};`
 }
@@ -145,6 +146,7 @@ void dense(const float (&weight)[Weights], const float (&bias)[Outputs], const f
     }
 }`
 
+/** Returns the C++ lines that normalise `input` to `value_in`. */
 const normaliseLines = ({ clip }: Normalisation): ReadonlyArray<string> => [
   "    float value_in[inputs];",
   "    for (std::size_t index = 0; index < inputs; index++) {",
@@ -158,6 +160,7 @@ const normaliseLines = ({ clip }: Normalisation): ReadonlyArray<string> => [
   "    }",
 ]
 
+/** Returns the C++ lines that scale or clip `output` to the bounds. */
 const boundLines = ({ scaled }: Bounds): ReadonlyArray<string> => [
   "    for (std::size_t index = 0; index < outputs; index++) {",
   ...(scaled
@@ -169,7 +172,7 @@ const boundLines = ({ scaled }: Bounds): ReadonlyArray<string> => [
   "    }",
 ]
 
-/** Writes the C++ code of `evaluate`. Each layer has its own buffer; the compiler reuses their memory. */
+/** Returns the C++ code of `evaluate`. Each layer has its own buffer; the C++ compiler can reuse their memory. */
 const evaluateCode = ({ normalisation, layers, head, bounds }: DenseActor): string => {
   const start = normalisation === undefined ? "input" : "value_in"
   const squashes = head === "sample_and_squash"

@@ -1,4 +1,4 @@
-/** Writes learning curves of several runs as text: CSV for spreadsheets, SVG to look at. */
+/** Renders the learning curve of one or several runs as the text of a CSV or SVG file, which `effect export` writes. */
 import type { CurvePoint } from "../statistics/statistics.ts"
 
 export type Curve = ReadonlyArray<typeof CurvePoint.Type>
@@ -28,15 +28,16 @@ const colours = {
   axis: "#b9b5ac",
   curve: "#3d5a80",
 }
-/** The largest number of validations that each get a dot; without dots, a curve of one validation would be invisible. */
+/** A curve of at most this many points gets a dot at each: a line through only one point is invisible. */
 const mostDots = 40
 
-/** Draws a curve as SVG: the IQM as a line, its interval as a band. */
+/** Renders a curve as SVG: the interquartile mean (IQM) as a line, and its 95 % interval as a band. */
 export const curveSvg = (title: string, curve: Curve): string => {
   const steps = curve.map(({ step }) => step)
   const [first, last] = [Math.min(0, ...steps), Math.max(1, ...steps)]
   const ticks = ticksOf(Math.min(...curve.map(({ low }) => low)), Math.max(...curve.map(({ high }) => high)))
   const [lowest, highest] = [ticks[0], ticks[ticks.length - 1]]
+  /** Returns the point of the image for a step and a value. */
   const at = (step: number, value: number): Point => ({
     x: plot.left + ((step - first) / (last - first)) * (plot.right - plot.left),
     y: plot.bottom - ((value - lowest) / (highest - lowest)) * (plot.bottom - plot.top),
@@ -87,7 +88,7 @@ const text = ({ x, y }: Point, content: string, anchor: "start" | "middle" | "en
 const titleSize = (title: string): string =>
   Math.min(17, (width - 2 * margin) / (0.6 * Math.max(1, title.length))).toFixed(1)
 
-/** Draws a line of one pixel that is centred on whole pixels; between two pixels it would look like two pale lines. */
+/** Renders a line one pixel wide, centred on whole pixels; between two pixels it would look like two pale lines. */
 const thinLine = (from: Point, to: Point, colour: string): string =>
   polyline(
     [from, to].map(({ x, y }) => ({ x: Math.round(x) + 0.5, y: Math.round(y) + 0.5 })),
@@ -114,6 +115,7 @@ export const ticksOf = (low: number, high: number): ReadonlyArray<number> => {
   return Array.from({ length: to - from + 1 }, (_, index) => (from + index) * step)
 }
 
+/** Returns a number as a short text for an axis, such as 25k or 1.5M. */
 const short = (value: number): string => {
   const size = Math.abs(value)
   const [divisor, unit, digits] = size >= 1e6 ? [1e6, "M", 3] : size >= 1e4 ? [1e3, "k", 3] : [1, "", 6]

@@ -1,3 +1,7 @@
+/**
+ * Makes the files `checkpoint.h` (C++) and `checkpoint.h5` (RLtools) of a policy that has only dense layers. It returns
+ * their contents; `train/stepFolder.ts` calls it and writes the files.
+ */
 import type { NamedTensors } from "../learner/Algorithm.ts"
 import type { DensePolicy } from "../model/DensePolicy.ts"
 import type { RunningMoments } from "../env/RunningMoments.ts"
@@ -34,6 +38,7 @@ export const denseActor = (
   normalisation,
 })
 
+/** The largest float32. It replaces infinite bounds, because the files hold only finite numbers. */
 const largestFloat32 = 3.4028234663852886e38
 
 /** Returns the bounds of continuous actions. Discrete actions have none, because the caller takes the largest output. */
@@ -52,7 +57,7 @@ const normalisationOf = ({ mean, variance }: RunningMoments, clip?: number): Nor
   clip,
 })
 
-/** Writes `checkpoint.h` and `checkpoint.h5` of a policy of dense layers alone; returns no file for any other policy. */
+/** Returns `checkpoint.h` and `checkpoint.h5` by name; no file if the policy has other layers (`dense` undefined). */
 export const policyFiles = (
   dense: DensePolicy | undefined,
   weights: NamedTensors,
@@ -62,6 +67,7 @@ export const policyFiles = (
   const inputs = example.length
   const actorWith = (clip?: number): DenseActor =>
     denseActor(dense, weights, inputs, moments === undefined ? undefined : normalisationOf(moments, clip))
+  // 10 is the default clip of `Normalise`.
   const header = { ...actorWith(10), bounds: boundsOf(actionSpace, dense) }
   // RLtools' normalisation does not clip, and its envs take actions from −1 to 1: its file has neither clip nor bounds.
   const plain = actorWith()
@@ -79,7 +85,7 @@ export const policyFiles = (
   }
 }
 
-/** Leaves the file out if its format cannot hold the policy: RLtools lacks some activations. */
+/** Returns the file by its name, or no file if its format cannot hold the policy: RLtools lacks some activations. */
 const unlessRefused = (file: string, make: () => Uint8Array): Readonly<Record<string, Uint8Array>> => {
   try {
     return { [file]: make() }

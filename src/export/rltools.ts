@@ -1,5 +1,6 @@
 /**
- * Writes a policy as an HDF5 file in the layout of RLtools, so that its loaders read it.
+ * Encodes a policy as an HDF5 file in the layout of RLtools (a C++ library for reinforcement learning), so that RLtools
+ * can load it. Returns the bytes; `policyFiles.ts` calls it, and the file is written elsewhere.
  *
  * @example
  * ```ts
@@ -28,16 +29,16 @@ export interface Hdf5Options {
 }
 
 /**
- * Writes a policy as RLtools' `checkpoint.h5`: `actor` is a sequence of layers; `example` holds an input and its output,
- * each of shape [1, rows, size]. Throws an `ExportError` if RLtools lacks a layer, and an `Hdf5Error` if HDF5 cannot hold
- * the name.
+ * Returns the bytes of RLtools' `checkpoint.h5`: `actor` is a sequence of layers; `example` holds an input and its
+ * output, each of shape [1, rows, size]. Throws an `ExportError` if RLtools lacks a layer, and an `Hdf5Error` if HDF5
+ * cannot hold the name.
  *
- * All hidden layers of RLtools' `mlp` have the same size and activation. If those of the policy differ, each layer becomes
- * one item of the sequence. RLtools' loader for browsers does not know GELU.
+ * All hidden layers of RLtools' `mlp` have the same size and activation. If those of the policy differ, each layer
+ * becomes one item of the sequence. RLtools' loader for browsers does not know GELU.
  */
 export const actorToHdf5 = (actor: DenseActor, { checkpointName, meta, example }: Hdf5Options): Uint8Array => {
   const rows = checkExport(actor, example)
-  // HDF5 reads an empty text as a missing one, at which RLtools' loader fails.
+  // HDF5 reads an empty text as a missing one, and RLtools' loader fails if the name is missing.
   if (checkpointName === "") refuse("checkpointName: expected a name, found an empty text")
   // In RLtools, the env scales or clips the actions of a policy.
   if (actor.bounds !== undefined) refuse("bounds: RLtools has no layer for bounds of actions; leave them out")
@@ -58,6 +59,7 @@ export const actorToHdf5 = (actor: DenseActor, { checkpointName, meta, example }
   })
 }
 
+/** Returns a group whose children are the groups, named 0, 1, 2 … */
 const numbered = (groups: ReadonlyArray<Group>): Group => ({
   children: Object.fromEntries(groups.map((group, index) => [index, group])),
 })
@@ -98,9 +100,9 @@ const activationNames: Readonly<Record<Activation, string | undefined>> = {
 
 const denseGroup = ({ weights, biases, activation }: DenseLayer): Group => {
   const outputs = biases.length
-  const named = activationNames[activation] ?? refuse(`activation: RLtools has no ${activation}`)
+  const activationName = activationNames[activation] ?? refuse(`activation: RLtools has no ${activation}`)
   return {
-    attributes: { activation_function: named, type: "dense" },
+    attributes: { activation_function: activationName, type: "dense" },
     children: {
       weights: parameters([outputs, weights.length / outputs], weights),
       biases: parameters([outputs], biases),
@@ -108,13 +110,14 @@ const denseGroup = ({ weights, biases, activation }: DenseLayer): Group => {
   }
 }
 
+/** Returns the layers as one `mlp` if all hidden layers are alike, otherwise as one group per layer. */
 const dense = ({ layers }: DenseActor): ReadonlyArray<Group> => {
   const groups = layers.map(denseGroup)
-  const below = layers.slice(0, -1)
-  const alike = below.every(
-    ({ biases, activation }) => biases.length === below[0].biases.length && activation === below[0].activation,
+  const hidden = layers.slice(0, -1)
+  const areAlike = hidden.every(
+    ({ biases, activation }) => biases.length === hidden[0].biases.length && activation === hidden[0].activation,
   )
-  if (below.length === 0 || !alike) return groups
+  if (hidden.length === 0 || !areAlike) return groups
   const [first] = groups
   const last = groups[groups.length - 1]
   return [

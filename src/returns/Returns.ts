@@ -1,10 +1,10 @@
 /**
- * Computes returns and advantages by pure functions over flat, time-major typed arrays (index t · N + n), of float32 or
- * float64.
+ * Computes returns and advantages from the rewards and values of a rollout. The inputs are flat typed arrays of float32
+ * or float64; the number of time step t and env n has the index t · N + n, where N is the number of envs (time-major).
  *
- * `gae` returns advantages; `lambdaReturn`, `nStep` and `vtrace` return value targets. `GAE`, `LAMBDA` and `NSTEP` are
- * the values of the config's setting `returns`. All three take the same object and return value *targets* (`GAE` returns
- * advantage + value), so that one can replace another.
+ * `gae` (generalised advantage estimation) returns advantages; `lambdaReturn`, `nStep` and `vtrace` return value
+ * targets. `GAE`, `LAMBDA` and `NSTEP` are the values of the config's setting `returns`. They take the same inputs and
+ * return value *targets* (`GAE` returns advantage + value), so that one can replace another.
  *
  * @example
  * ```ts

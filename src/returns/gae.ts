@@ -12,8 +12,8 @@ export interface GaeInputs<A extends Numbers> extends ReturnInputs<A> {
  *
  *     δ_t = r_t + γ v'_t − V_t        A_t = δ_t + γ λ (1 − done_t) A_{t+1}        A_T = 0
  *
- * Here v'_t is the value after step t: 0 if the episode terminated, the value of its final observation if it was truncated,
- * and V_{t+1} otherwise.
+ * V_t is the value of observation t. v'_t is the value of the observation after step t: 0 if the episode terminated
+ * there, the value of its final observation if it was truncated there, else V_{t+1}. T is the number of steps.
  *
  * @example
  * ```ts

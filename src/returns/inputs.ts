@@ -1,11 +1,14 @@
+/** Defines the inputs that all returns share, and checks them. Only the other files of this folder use it. */
+
 /** Arrays of numbers; results have the same kind as the rewards. */
 export type Numbers = Float32Array | Float64Array
 
 /**
- * The inputs of every return: flat, time-major arrays (index t · N + n), all of the same kind.
+ * The inputs of every return: flat arrays of the same kind, in which step t of env n has the index t · N + n (its
+ * *row*) if there are N envs.
  *
- * The next value, `v'`, is 0 where an episode terminated, the value of the final observation where it was truncated, and
- * the next row's value otherwise.
+ * The next value of a row, v', is the value of the observation after its step: 0 where an episode terminated, the value
+ * of the final observation where it was truncated, and the value of the env's next row otherwise.
  */
 export interface ReturnInputs<A extends Numbers> {
   readonly rewards: A
@@ -54,7 +57,7 @@ export const checkRows = (rows: number, arrays: Readonly<Record<string, ArrayLik
       throw new RangeError(`${name}: expected ${rows} rows, found ${array.length}`)
 }
 
-/** Makes an array of the same kind and length. */
+/** Makes an array of zeros of the same kind and length. */
 export function emptyLike<A extends Numbers>(array: A): A
 export function emptyLike(array: Numbers): Numbers {
   return array instanceof Float32Array ? new Float32Array(array.length) : new Float64Array(array.length)
@@ -69,8 +72,8 @@ export const countedRewards = <A extends Numbers>({ rewards, clip = false }: Ret
 }
 
 /**
- * Returns the next value v' of a row. The value of the following row is `next[nextRow]`. The sweep of `gae` does the same
- * inline, which is faster.
+ * Returns the next value v' of a row. `next[nextRow]` is the value of the env's next row. `sweep.ts` has its own copy
+ * of this code, which is faster.
  */
 export const nextValue = (inputs: ReturnInputs<Numbers>, row: number, next: Numbers, nextRow: number): number => {
   if (inputs.terminated[row] !== 0) return 0
@@ -78,6 +81,7 @@ export const nextValue = (inputs: ReturnInputs<Numbers>, row: number, next: Numb
   return next[nextRow]
 }
 
+/** Whether an episode ended at the row. */
 export const isDone = (
   { terminated, truncated }: Pick<ReturnInputs<Numbers>, "terminated" | "truncated">,
   row: number,

@@ -11,7 +11,11 @@ export interface LambdaInputs<A extends Numbers> extends ReturnInputs<A> {
  *
  *     G_t = r_t + γ ((1 − λ) v'_t + λ G_{t+1})        G_T = lastValues
  *
- * The λ-return minus the values equals `gae`. With λ = 1 the λ-return equals `nStep`, and with λ = 0 the one-step TD target.
+ * v'_t is the value of the observation after step t: 0 if the episode terminated there, the value of its final
+ * observation if it was truncated there, else V_{t+1}. T is the number of steps.
+ *
+ * The λ-return minus the values equals `gae`. With λ = 1 the λ-return equals `nStep`, and with λ = 0 the one-step TD
+ * target.
  *
  * @example
  * ```ts

@@ -9,10 +9,12 @@ export interface NStepInputs<A extends Numbers> extends ReturnInputs<A> {
 }
 
 /**
- * Computes the n-step return: rewards to the end of the episode, of the horizon or of the rollout, whichever comes first,
- * plus the discounted next value at that point.
+ * Computes the n-step return: rewards to the end of the episode, of the horizon or of the rollout, whichever comes
+ * first, plus the discounted next value at that point.
  *
  *     G_t = r_t + γ r_{t+1} + … + γ^n v'
+ *
+ * v' is the value of the observation after the last reward; it is 0 if the episode terminated there.
  *
  * @example
  * ```ts

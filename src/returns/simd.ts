@@ -1,7 +1,7 @@
 /**
  * Implements the sweep of `gae` over float32 rows, four elements at a time, as a WebAssembly module of half a kilobyte
  * that is written here instruction by instruction. It does the same float32 operations as `scalar32` in `sweep.ts`, so
- * results have the same bits with and without it. The module is undefined if the engine cannot run it.
+ * results have the same bits with and without it. `simd` is undefined if the engine cannot run the module.
  */
 import { ModuleBuilder, type ValueType } from "../formats/wasm/encode.ts"
 import {
@@ -24,8 +24,9 @@ export interface Simd {
 }
 
 /**
- * Sweeps from the four elements at `at` down to the first. Columns are addresses in bytes; up to three elements before them
- * are read and written too. A row has at least four elements. Value targets overwrite the rewards.
+ * Computes advantages backwards, four elements at a time: first those from index `at` on, last those from index 0, −1,
+ * −2 or −3 on. So up to three elements before each column are read and written too. Columns are addresses in bytes. A
+ * row (one time step of all envs) has at least four elements. Value targets overwrite the rewards.
  */
 type Kernel = (
   at: number,
@@ -55,32 +56,36 @@ const [gammas, decays, value, next, advantage] = [11, 12, 13, 14, 15].map((index
 const parameters: ReadonlyArray<ValueType> = [...new Array<ValueType>(8).fill("i32"), "f32", "f32"]
 const locals: ReadonlyArray<ValueType> = ["i32", ...new Array<ValueType>(5).fill("v128")]
 
-/** The address of this row's element of a column, then of the next row's. */
+/** Returns the address of this row's element of a column; `after` returns that of the next row's element. */
 const here = (column: I32): I32 => i32.add(column, offset)
 const after = (column: I32): I32 => i32.add(here(column), rowBytes)
 /** Makes a mask: all bits are set in the lanes whose flag is 0. */
 const unset = (flags: I32): V128 => i32x4.eq(i32x4.extendLowBytes(v128.load32Zero(i32.add(flags, at))), v128.zero)
 
-const row = (cuts: boolean): ReadonlyArray<Statement> => [
+/** Makes the code for four elements of a row; `handlesTruncation` adds the code for truncated episodes. */
+const row = (handlesTruncation: boolean): ReadonlyArray<Statement> => [
   offset.set(i32.shl(at, i32.const(2))),
   value.set(v128.load(here(values))),
   next.set(f32x4.add(f32x4.mul(v128.load(after(values)), gammas), f32x4.mul(v128.load(after(advantages)), decays))),
-  cuts ? next.set(v128.bitselect(next, f32x4.mul(v128.load(here(truncatedValues)), gammas), unset(truncated))) : [],
+  handlesTruncation
+    ? next.set(v128.bitselect(next, f32x4.mul(v128.load(here(truncatedValues)), gammas), unset(truncated)))
+    : [],
   advantage.set(f32x4.add(f32x4.sub(v128.load(here(rewards)), value), v128.and(next, unset(terminated)))),
   v128.store(here(advantages), advantage),
   v128.store(here(rewards), f32x4.add(advantage, value)),
   at.set(i32.sub(at, i32.const(4))),
 ]
 
+/** The largest size of the module's memory, in pages of 64 KiB. */
 const largestMemory = 65_536
 
 const bytes = (): Uint8Array<ArrayBuffer> => {
   const module = new ModuleBuilder()
-  for (const [name, cuts] of [
+  for (const [name, handlesTruncation] of [
     ["sweep", false],
     ["sweepCut", true],
   ] as const) {
-    const loop = loopWhile(row(cuts), i32.gtS(at, i32.const(-4)))
+    const loop = loopWhile(row(handlesTruncation), i32.gtS(at, i32.const(-4)))
     const body = [gammas.set(f32x4.splat(gamma)), decays.set(f32x4.splat(decay)), loop]
     module.export(name, module.define({ params: parameters, results: [] }, locals, body))
   }

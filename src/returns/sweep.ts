@@ -1,13 +1,17 @@
 /**
- * Implements the backward sweep of `gae`, from the last time step to the first, in float32 or float64 arithmetic.
+ * Computes the advantages of generalised advantage estimation (GAE) from the last time step to the first, in float32 or
+ * float64. `gae.ts` calls `sweep`, which writes to the arrays `advantages` and `targets` and touches nothing else.
  *
  *     A_t = (r_t − V_t) + (0 where terminated, γ V(final) where truncated, else γ V_{t+1} + γλ A_{t+1})
  *
- * Flags select values instead of multiplying them, so that a NaN after the end of an episode has no effect.
+ * V_t is the value of observation t, and V(final) the value of an episode's final observation. The flags `terminated`
+ * and `truncated` select one of the three cases instead of multiplying the values, so that a NaN after the end of an
+ * episode has no effect.
  */
 import type { Numbers, ReturnInputs } from "./inputs.ts"
 import { simd, type Simd } from "./simd.ts"
 
+/** The inputs and outputs of a sweep; all arrays have one element per time step and env. */
 export interface Columns<A extends Numbers> extends ReturnInputs<A> {
   /** The product γλ. */
   readonly decay: number
@@ -16,7 +20,7 @@ export interface Columns<A extends Numbers> extends ReturnInputs<A> {
   readonly targets?: A
 }
 
-/** Sweeps over the columns in the arithmetic of their arrays. */
+/** Computes the advantages, in float32 if the arrays are float32, else in float64. */
 export const sweep = (columns: Columns<Numbers>): void => (isFloat32(columns) ? sweep32(columns) : sweep64(columns))
 
 const isFloat32 = (columns: Columns<Numbers>): columns is Columns<Float32Array> =>
@@ -28,19 +32,19 @@ const sweep64 = (columns: Columns<Numbers>): void => {
   const envs = lastValues.length
   const lastRow = rewards.length - envs
   for (let at = rewards.length - 1; at >= 0; at--) {
-    let later = 0
+    let future = 0
     if (terminated[at] === 0) {
       if (truncated !== undefined && truncated[at] !== 0) {
-        if (truncatedValues !== undefined) later = gamma * truncatedValues[at]
-      } else if (at >= lastRow) later = gamma * lastValues[at - lastRow]
-      else later = gamma * values[at + envs] + decay * advantages[at + envs]
+        if (truncatedValues !== undefined) future = gamma * truncatedValues[at]
+      } else if (at >= lastRow) future = gamma * lastValues[at - lastRow]
+      else future = gamma * values[at + envs] + decay * advantages[at + envs]
     }
-    advantages[at] = rewards[at] - values[at] + later
+    advantages[at] = rewards[at] - values[at] + future
     if (targets !== undefined) targets[at] = advantages[at] + values[at]
   }
 }
 
-/** Sweeps in float32, rounding each operation, so that results have the same bits as those of the SIMD module. */
+/** Computes in float32 without the SIMD module. It rounds each operation, so that both ways give the same bits. */
 export const scalar32 = (columns: Columns<Float32Array>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues, advantages, targets } = columns
   const { fround } = Math
@@ -49,29 +53,31 @@ export const scalar32 = (columns: Columns<Float32Array>): void => {
   const envs = lastValues.length
   const lastRow = rewards.length - envs
   for (let at = rewards.length - 1; at >= 0; at--) {
-    let later = 0
+    let future = 0
     if (terminated[at] === 0) {
       if (truncated !== undefined && truncated[at] !== 0) {
-        if (truncatedValues !== undefined) later = fround(gamma * truncatedValues[at])
-      } else if (at >= lastRow) later = fround(gamma * lastValues[at - lastRow]) + 0
-      else later = fround(fround(gamma * values[at + envs]) + fround(decay * advantages[at + envs]))
+        if (truncatedValues !== undefined) future = fround(gamma * truncatedValues[at])
+        // Adding 0 turns −0 into 0, as in the SIMD module, which adds γλ · 0 here.
+      } else if (at >= lastRow) future = fround(gamma * lastValues[at - lastRow]) + 0
+      else future = fround(fround(gamma * values[at + envs]) + fround(decay * advantages[at + envs]))
     }
-    advantages[at] = fround(rewards[at] - values[at]) + later
+    advantages[at] = fround(rewards[at] - values[at]) + future
     if (targets !== undefined) targets[at] = advantages[at] + values[at]
   }
 }
 
-/** Sweeps in float32 by the SIMD module if the engine can run it; a row has to have at least four elements. */
+/** Computes in float32, by the SIMD module if the engine can run it and a row has the four elements that it needs. */
 export const sweep32 = (columns: Columns<Float32Array>): void => {
   if (simd === undefined || columns.lastValues.length < 4) scalar32(columns)
   else vector32(simd, columns)
 }
 
-/** Rows are swept in groups of about this many elements, so that a group fits into the cache of a core. */
+/** Rows are computed in groups of about this many elements, so that a group fits into the cache of a core. */
 const elementsPerGroup = 16_384
-/** The number of unused bytes before a column: the last four elements of a sweep can begin before it. */
+/** The number of unused bytes before a column: the last four elements that the module computes can begin before it. */
 const front = 16
 
+/** Returns arrays that view columns of `capacity` elements in the module's memory. */
 const layOut = (memory: ArrayBuffer, capacity: number) => {
   const floats = (column: number) => new Float32Array(memory, column * (4 * capacity + front) + front, capacity)
   const flags = (column: number) =>
@@ -100,44 +106,45 @@ const scratchOf = ({ memory }: Simd, elements: number): Scratch => {
   return scratch
 }
 
-/** Copies groups of rows into the module's memory, sweeps there, and copies the advantages back; the last group first. */
+/** From the last group of rows to the first: copies it to the module's memory, runs the module, copies results back. */
 const vector32 = (module: Simd, columns: Columns<Float32Array>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues, gamma, decay, advantages, targets } =
     columns
   const envs = lastValues.length
   const elements = envs * Math.max(1, Math.floor(elementsPerGroup / envs))
-  const own = scratchOf(module, elements + envs)
+  const buffers = scratchOf(module, elements + envs)
   const sweep = truncated === undefined ? module.sweep : module.sweepCut
-  if (truncated !== undefined && truncatedValues === undefined) own.truncatedValues.fill(0)
+  if (truncated !== undefined && truncatedValues === undefined) buffers.truncatedValues.fill(0)
 
   for (let to = rewards.length; to > 0; to -= elements) {
     const from = Math.max(0, to - elements)
     const count = to - from
-    own.rewards.set(rewards.subarray(from, to))
-    own.terminated.set(terminated.subarray(from, to))
-    if (truncated !== undefined) own.truncated.set(truncated.subarray(from, to))
-    if (truncatedValues !== undefined) own.truncatedValues.set(truncatedValues.subarray(from, to))
+    buffers.rewards.set(rewards.subarray(from, to))
+    buffers.terminated.set(terminated.subarray(from, to))
+    if (truncated !== undefined) buffers.truncated.set(truncated.subarray(from, to))
+    if (truncatedValues !== undefined) buffers.truncatedValues.set(truncatedValues.subarray(from, to))
     if (to === rewards.length) {
-      own.values.set(values.subarray(from, to))
-      own.values.set(lastValues, count)
-      own.advantages.fill(0, count, count + envs)
+      buffers.values.set(values.subarray(from, to))
+      buffers.values.set(lastValues, count)
+      buffers.advantages.fill(0, count, count + envs)
     } else {
-      own.values.set(values.subarray(from, to + envs))
-      own.advantages.set(advantages.subarray(to, to + envs), count)
+      buffers.values.set(values.subarray(from, to + envs))
+      buffers.advantages.set(advantages.subarray(to, to + envs), count)
     }
     sweep(
-      count - 4,
+      count - 4, // the index of the first of the last four elements, where the module starts
       4 * envs,
-      own.rewards.byteOffset,
-      own.values.byteOffset,
-      own.advantages.byteOffset,
-      own.terminated.byteOffset,
-      own.truncated.byteOffset,
-      own.truncatedValues.byteOffset,
+      buffers.rewards.byteOffset,
+      buffers.values.byteOffset,
+      buffers.advantages.byteOffset,
+      buffers.terminated.byteOffset,
+      buffers.truncated.byteOffset,
+      buffers.truncatedValues.byteOffset,
       gamma,
       decay,
     )
-    advantages.set(own.advantages.subarray(0, count), from)
-    if (targets !== undefined) targets.set(own.rewards.subarray(0, count), from)
+    advantages.set(buffers.advantages.subarray(0, count), from)
+    // The module has replaced the rewards with the value targets.
+    if (targets !== undefined) targets.set(buffers.rewards.subarray(0, count), from)
   }
 }

@@ -23,7 +23,9 @@ export interface Vtrace<A extends Numbers> {
  *
  *     v_t = V_t + ρ_t (r_t + γ v'_t − V_t) + γ c_t (1 − done_t) (v_{t+1} − V_{t+1})
  *
- * If π = μ and λ = 1, the targets are the n-step returns.
+ * V_t is the value of observation t. v'_t is the value of the observation after step t: 0 if the episode terminated
+ * there, the value of its final observation if it was truncated there, else V_{t+1}. If π = μ and λ = 1, the targets
+ * are the n-step returns.
  *
  * @example
  * ```ts
@@ -43,6 +45,7 @@ export const vtrace = <A extends Numbers>(inputs: VtraceInputs<A>): Vtrace<A> =>
   const rewards = countedRewards(inputs)
   const targets = emptyLike(rewards)
   const advantages = emptyLike(rewards)
+  /** For each env, v_t − V_t of the row computed last. */
   const carry = new Float64Array(envs)
   for (let t = steps - 1; t >= 0; t--) {
     const isLast = t === steps - 1

@@ -32,7 +32,7 @@ const halfPi = 1.5707963267948966
 const quarterPi = 0.7853981633974483
 const twoOverPi = 0.6366197723675814
 const tau = 6.283185307179586
-/** 2²⁰ quarter turns: up to here, products with the parts of π/2 are exact. */
+/** 2²⁰ · π/2. For |x| up to this number, the products with the parts of π/2 in `sinShifted` are exact. */
 const reach = 1_647_099
 
 /** Computes sin x for |x| ≤ π/4. */
@@ -71,7 +71,7 @@ const cosCore = (x: number): number => {
 
 /** Computes sin(x + shift · π/2). It reduces x to |y| ≤ π/4 by whole quarter turns. */
 const sinShifted = (x: number, shift: 0 | 1): number => {
-  // The remainder is exact for the double nearest to 2π; the error of that double matters less than the rounding of x.
+  // Reduce a larger x by whole turns first. `%` is exact, and the error of `tau` matters less than the rounding of x.
   const near = x >= -reach && x <= reach ? x : x % tau
   const n = Math.floor(near * twoOverPi + 0.5)
   const y = near - n * halfPi1 - n * halfPi2 - n * halfPi3
@@ -109,6 +109,7 @@ for (let at = 1023; at >= 0; at--) powersOfTwo[at] = powersOfTwo[at + 1] / 2
 /** Computes e to the power x. */
 export const exp = (x: number): number => {
   if (x !== x) return x
+  // Above the first bound e^x is too large for a double; below the second it rounds to 0.
   if (x > 709.782712893384) return Infinity
   if (x < -745.1332191019411) return 0
   const k = Math.floor(x * 1.4426950408889634 + 0.5)
@@ -130,10 +131,11 @@ export const exp = (x: number): number => {
 export const log = (x: number): number => {
   if (x === 0) return -Infinity
   if (!(x > 0) || x === Infinity) return x > 0 ? x : NaN
+  // x is not a normal double: multiply it by 2⁵⁴ first.
   if (x < 2.2250738585072014e-308) return log(x * 18_014_398_509_481_984) - 54 * ln2
   bits.setFloat64(0, x)
   const high = bits.getUint32(0)
-  // x = 2^k · (1 + f), with 1 + f between √½ and √2; the upper 20 bits of the mantissa determine the side of √2.
+  // x = 2^k · (1 + f), with 1 + f between √½ and √2; the upper 20 bits of the mantissa tell whether it is above √2.
   const k = ((high + 0x95f62) >>> 20) - 1023
   const f = x * powersOfTwo[1024 - k] - 1
   // log(1 + f) = 2 artanh(s) = 2s + s · rest. As 2s = f − s·f and s·f = f²/2 − s·f²/2, its large part f is exact.

@@ -1,6 +1,6 @@
 /**
- * Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3") computes a block of four 32-bit words
- * from a 64-bit key and a 128-bit counter. It has no state.
+ * Computes the random number function Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2,
+ * 3"): a block of four 32-bit words from a 64-bit key and a 128-bit counter. It has no state. `Rng.ts` calls it.
  *
  * @example
  * ```ts
@@ -10,6 +10,7 @@
  * ```
  */
 
+// The constants of the paper: the multipliers, and the increments of the key after each round.
 const multiplier0 = 0xd2511f53
 const multiplier1 = 0xcd9e8d57
 const weyl0 = 0x9e3779b9
@@ -30,7 +31,10 @@ export const multiplyHigh = (a: number, b: number): number => {
   return (aHigh * bHigh + (middle >>> 16) + (carry >>> 16)) | 0
 }
 
-/** Writes the block of the counter (c0, c1, c2, c3), lowest word first, and the key (k0, k1) to `out[at ..< at + 4]`. */
+/**
+ * Computes the block for the counter (c0, c1, c2, c3), lowest word first, and the key (k0, k1), and writes its four
+ * words to `out`, from index `at` on.
+ */
 export const philox = (
   c0: number,
   c1: number,

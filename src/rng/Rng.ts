@@ -1,7 +1,7 @@
 /**
- * Generates random numbers that have addresses. A stream has a seed and a path, and its i-th draw can be computed without
- * the draws before it. So a checkpoint stores no generator state, and no result depends on the order in which streams are
- * used.
+ * Generates random numbers that have addresses. A stream is a sequence of random 32-bit words; a seed and a path
+ * identify it, and its i-th word can be computed without the words before it. So a checkpoint stores no generator
+ * state, and no result depends on the order in which streams are used.
  *
  * @example
  * ```ts
@@ -19,7 +19,7 @@ import { multiplyHigh, philox } from "./Philox.ts"
 /** A part of a path: a string, or an integer within ±(2⁵³ − 1). `"1"` and `1` are different parts. */
 export type PathPart = string | number
 
-/** Returns the stream of a seed, which can be any safe integer, and a path. */
+/** Returns the stream of a seed (any safe integer) and a path, at its start. */
 export const stream = (seed: number, ...path: ReadonlyArray<PathPart>): Stream => {
   address.fill(0)
   absorbNumber(seed, "seed")
@@ -28,11 +28,12 @@ export const stream = (seed: number, ...path: ReadonlyArray<PathPart>): Stream =
 }
 
 /**
- * The address of a path: 128 bits that start as zeros and absorb one block of two words after another. The block is the key
- * of a Philox permutation of the address, and the result is added to the address (the Davies-Meyer construction), so that
- * nobody can compute backwards to find two paths with one address. A number is one block: its bits as a double. A string is
- * a block with its length, then a block for each four UTF-16 units. A tag tells these three kinds of block apart, so
- * different paths are different sequences of blocks. Two of n streams have the same address with probability n² / 2¹²⁹.
+ * Holds the address of a seed and a path while it is computed: 128 bits that start as zeros and absorb one block of two
+ * words after another. The block is the key of a Philox permutation of the address, and the result is XORed with the
+ * address (the Davies-Meyer construction), so that nobody can compute backwards to find two paths with one address. A
+ * number is one block: its bits as a double. A string is a block with its length, then a block for each four UTF-16
+ * units. A tag tells blocks of numbers, lengths and texts apart, so different paths are different sequences of blocks.
+ * Two of n streams have the same address with probability n² / 2¹²⁹.
  */
 const address = new Uint32Array(4)
 const tags = { number: 1, length: 2, text: 3 } as const
@@ -65,9 +66,11 @@ const absorbPart = (part: PathPart): void => {
   }
 }
 
+/** Returns the stream whose address is in `address`. */
 const streamHere = (): Stream => new Stream(address[0] | 0, address[1] | 0, address[2] | 0, address[3] | 0)
 
 const twoTo32 = 4_294_967_296
+/** 2⁻²⁴. */
 const uniformScale = 1 / 16_777_216
 
 /**
@@ -169,6 +172,7 @@ export class Stream {
   /** Draws a standard Gumbel number, which is always finite. It takes two words. */
   gumbel(): number {
     const uniform = this.uniformDouble()
+    // 0 has no logarithm: 2⁻⁵⁴, half of the smallest positive draw, replaces it.
     return -log(-log(uniform === 0 ? 5.551115123125783e-17 : uniform))
   }
 
@@ -240,6 +244,7 @@ export class Stream {
     for (; at < end; at++) out[at] = this.normal()
   }
 
+  /** Draws an integer from 0 to n − 1, for n below 2³², as `integer` describes. */
   private below(n: number): number {
     let word = this.uint32()
     if (Math.imul(word, n) >>> 0 < n) {
@@ -254,11 +259,13 @@ export class Stream {
     this.blockIndex = blockIndex
   }
 
+  /** Computes the block with an index into `block`. */
   private drawTo(block: Uint32Array, index: number): void {
     philox(index | 0, Math.floor(index / twoTo32), this.counter2, this.counter3, this.key0, this.key1, block, 0)
   }
 }
 
+/** Holds the block that `uint32At` reads, so that the stream's own block does not change. */
 const peeked = new Uint32Array(4)
 
 const checkedIndex = (index: number): number => {

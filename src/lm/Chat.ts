@@ -1,6 +1,6 @@
 /**
- * Requests to a language model and its completions, as plain data that is the same for all providers. Files, cache keys
- * and samples hold them as they are.
+ * Defines requests to a language model and its completions, as plain data that is the same for all providers. The files
+ * of a run, the keys of the cache and the samples contain this data unchanged.
  *
  * @example
  * ```ts
@@ -80,7 +80,8 @@ export type LmUsage = typeof LmUsage.Type
 export const noUsage: LmUsage = { calls: 0, retries: 0, inputTokens: 0, outputTokens: 0 }
 
 /**
- * The token ids of a call, if the server returns them. `logprobs` and `texts` have one element for each completion token.
+ * The token ids of one call; only some servers return them. `logprobs` and `texts` have one element for each completion
+ * token.
  */
 export const TokenTrace = Schema.Struct({
   promptIds: Schema.Array(Schema.Int),
@@ -135,6 +136,6 @@ export const Completion = Schema.Struct({
 })
 export type Completion = typeof Completion.Type
 
-/** Converts a completion to the assistant message that follows in the conversation. */
+/** Makes the assistant message that adds a completion to the conversation. */
 export const asMessage = ({ content, toolCalls }: Completion): ChatMessage =>
   toolCalls.length === 0 ? { role: "assistant", content } : { role: "assistant", content, toolCalls }

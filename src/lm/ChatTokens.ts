@@ -1,6 +1,7 @@
 /**
- * Converts text to token ids and back, and a conversation to one sequence of ids. Later messages are appended, so the
- * prompts and completions of a conversation can be joined into one sample.
+ * Converts text to token ids and back, and a conversation to one sequence of ids, for the models that run in this
+ * process (`scripted:`, `builtin:`). A new message only adds ids at the end of the sequence, so the prompts and
+ * completions of a conversation can be joined into one sample.
  *
  * Id 0 ends a message. Ids 1 to 4 begin a message of the system, the user, the assistant and a tool, in this order. The
  * next 256 ids are the bytes of UTF-8. The remaining ids are words: first each word, then each word with a space before

@@ -11,8 +11,8 @@ export interface LmService {
 }
 
 /**
- * Wraps every call of a model, e.g. `retrying(config)` or `limited(limits)`: it takes an `Lm` service and gives another
- * one.
+ * A function that takes an `Lm` service and gives one that wraps each of its calls, e.g. `retrying(config)` or
+ * `limited(limits)`.
  */
 export type Middleware = (lm: LmService) => LmService
 
@@ -29,8 +29,9 @@ export class Lm extends Context.Service<Lm, LmService>()("effect-rl/lm/Lm") {
 }
 
 /**
- * Identifies a call for the log: the phase of the run, the episode and the step, and the purpose of the call. The code
- * that plays an episode provides it by `Effect.provideService(CallContext, { … })`.
+ * Identifies a call by the phase of the run, the episode, the step and the purpose of the call. The log, the cache, the
+ * retries and the sampling seeds use it. The code that plays an episode provides it by
+ * `Effect.provideService(CallContext, { … })`.
  */
 export const CallPlace = Schema.Struct({
   phase: Schema.Union([

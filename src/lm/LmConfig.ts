@@ -1,5 +1,5 @@
 /**
- * The config of a language model and of its calls: the keys below `lm_config` in a file.
+ * Defines the config of a language model and of its calls: the keys below `lm_config` in a file.
  *
  * @example
  * ```yaml
@@ -16,7 +16,7 @@ import { shownSecret } from "../config/Config.ts"
 import { fraction, naturalInt, nonNegative, orDefault, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { type ChatMessage, LmRequest } from "./Chat.ts"
 
-/** Replaces an API key in the files of a run. A config that holds it is treated as having no key. */
+/** The text that the files of a run contain instead of an API key. As the value of `api_key`, it counts as no key. */
 export const shownKey = shownSecret
 
 /** Gives the name of the environment variable from a key that is written as `${NAME}`; undefined for any other key. */
@@ -25,7 +25,7 @@ export const variableIn = (key: string): string | undefined => /^\$\{(\w+)\}$/.e
 const Secret = Schema.String.pipe(
   Schema.decodeTo(Schema.Redacted(Schema.String), {
     decode: SchemaGetter.transform((key: string) => Redacted.make(key)),
-    // Configs are saved in files, and a key must not be. The name of its variable may be: a repeated run needs it.
+    // Configs are saved in files, but keys must not be. `${NAME}` is saved, because a repeated run needs it.
     encode: SchemaGetter.transform((key: Redacted.Redacted) =>
       variableIn(Redacted.value(key)) === undefined ? shownKey : Redacted.value(key),
     ),

@@ -1,7 +1,10 @@
+/** Defines the error with which a call of a language model fails. Providers and middleware make it. */
 import { Schema } from "effect"
 import { Usage } from "./Chat.ts"
 
-/** A call of a model failed. It is never replaced by an empty answer, which could be scored by mistake. */
+/**
+ * Reports that a call of a model failed. No caller replaces it by an empty answer, which could be scored by mistake.
+ */
 export class LmError extends Schema.TaggedError<LmError>()("LmError", {
   model: Schema.String,
   /**
@@ -36,7 +39,7 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
   usage: Schema.optionalKey(Usage),
 }) {}
 
-/** Makes an error whose message begins with the model's name. Unless `more` says otherwise, no request was sent. */
+/** Makes an error whose message begins with the model's name. By default `attempts` is 0: no request was sent. */
 export const lmError = (
   model: string,
   reason: LmError["reason"],
@@ -44,7 +47,7 @@ export const lmError = (
   more: Partial<Pick<LmError, "attempts" | "remedy" | "retryAfter">> = {},
 ): LmError => new LmError({ model, reason, attempts: 0, message: `${model}: ${problem}`, ...more })
 
-/** Makes the error for an answer that a filter withheld or cut short, which must not be scored like a whole one. */
+/** Makes the error for an answer that a filter withheld or cut short: it must not be scored like a complete answer. */
 export const withheld = (model: string): LmError =>
   lmError(model, "refused", "a filter withheld the answer", { attempts: 1 })
 

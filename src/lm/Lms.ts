@@ -1,6 +1,7 @@
 /**
- * Opens the model that a config describes: the model's name determines the provider, and the other settings determine
- * the middleware.
+ * Opens the model that a config describes: the model's name determines the provider (the code that calls the model),
+ * and the other settings determine the middleware. Opening reads the API key from the environment, and for
+ * `builtin:FILE.json` the file. Only calls of the opened model use the network.
  *
  * @example
  * ```ts
@@ -92,7 +93,7 @@ export const fromLanguageModel: Layer.Layer<Lm, never, LanguageModel.LanguageMod
   Effect.map(LanguageModel.LanguageModel, toLm),
 )
 
-/** Stands in for the model if the cache is only replayed. It must never be called. */
+/** Takes the place of the model with `cache: replay`, where only the cache may answer. A call of it is a defect. */
 const uncalled: LmService = {
   complete: ({ model }) => Effect.die(new Error(`${model} was called, but only its cache may answer (cache: replay)`)),
 }
@@ -125,7 +126,7 @@ const provider = (config: LmConfig, options: OpenOptions): Opening => {
   if (server === undefined && config.baseUrl === null && config.protocol === null) {
     return Effect.fail(unknown(config.model, options))
   }
-  // A config with only a base_url gets the protocol that most servers speak.
+  // If the config sets only a base_url, use OpenAI's protocol, which most servers have.
   const protocol = config.protocol ?? server?.protocol ?? "openai"
   const at = server?.protocol === protocol ? server.at : defaultUrls[protocol]
   const { apiKey, timeoutS, maxAnswerMb, thinkingBudget } = config
@@ -146,7 +147,7 @@ const scripted = (name: string, { model }: LmConfig, options: OpenOptions): Open
   return Effect.fail(unknown(model, options, names))
 }
 
-/** Maps FORM in `builtin:FORM:LIST`, e.g. `builtin:choice:left,right`, to the option that takes the list. */
+/** Maps FORM in `builtin:FORM:LIST`, e.g. `builtin:choice:left,right`, to the option of `Ngram.make` for the list. */
 const listOptions = { choice: "answers", words: "vocabulary" } as const
 
 const builtIn = Effect.fnUntraced(function* (name: string, { model }: LmConfig, options: OpenOptions) {
@@ -181,6 +182,7 @@ const configError = ({ source = "lm_config" }: OpenOptions, key: string, problem
 
 const kinds = ["vllm", "toka", "scripted", "builtin", "claude", "gemini", "gpt"]
 
+/** Makes the error for an unknown model, with the closest valid name. `names` are valid names of the same kind. */
 const unknown = (model: string, options: OpenOptions, names: ReadonlyArray<string> = []): ConfigError => {
   const [, head, rest] = /^(\w+)([:-].+)$/s.exec(model) ?? []
   const kind = head === undefined || names.length > 0 ? undefined : closest(head, kinds)

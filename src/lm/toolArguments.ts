@@ -1,4 +1,4 @@
-/** Decodes the arguments of tool calls. Agents' tools and env tools use it. */
+/** Decodes the arguments of tool calls, for the tools of agents and of envs. */
 import { Effect, type Schema } from "effect"
 import { decode } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"

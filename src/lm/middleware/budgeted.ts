@@ -1,5 +1,6 @@
 /**
- * Limits what a run may spend on its models, counted over all of them and over resumes.
+ * Limits the calls, the tokens and the money that a run may spend on its models. The totals include all models of the
+ * run. They are in memory; a checkpoint saves them, so a resumed run continues the count.
  *
  * @example
  * ```ts
@@ -54,7 +55,10 @@ export class Spent {
   }
 }
 
-/** Finds the price of a model: the longest `model` of a price that its name begins with. */
+/**
+ * Finds the price whose `model` is the longest beginning of the model's name, with or without a prefix such as `vllm:`;
+ * undefined if there is none.
+ */
 export const priceOf = (model: string, prices: ReadonlyArray<Price>): Price | undefined => {
   const name = model.replace(/^[a-z]+:/, "")
   return prices
@@ -64,7 +68,7 @@ export const priceOf = (model: string, prices: ReadonlyArray<Price>): Price | un
 
 const kinds = ["calls", "tokens", "money"] as const
 
-/** Fails calls once the budget is spent. Calls that are running at that moment still end, and count. */
+/** Makes calls fail once the budget is spent. Calls that are running at that moment still end, and are counted. */
 export const budgeted =
   (budget: Budget, prices: ReadonlyArray<Price>, spent: Spent): Middleware =>
   (lm) => ({
@@ -78,8 +82,9 @@ export const budgeted =
           const problem =
             `the budget of ${total} is spent (${spent.calls} calls, ${spent.tokens} tokens` +
             `${money === 0 ? "" : `, money: ${money}`}); raise budget.${kind} to continue`
-          const more = Number((2 * Math.max(limit, spent[kind])).toPrecision(6)) || 1
-          return Effect.fail(lmError(request.model, "budget", problem, { remedy: `budget.${kind}=${more}` }))
+          // Suggest a limit that allows twice as much; 1 if the limit was 0 and nothing is spent.
+          const largerLimit = Number((2 * Math.max(limit, spent[kind])).toPrecision(6)) || 1
+          return Effect.fail(lmError(request.model, "budget", problem, { remedy: `budget.${kind}=${largerLimit}` }))
         }
         // Count the call before it begins, so that concurrent calls cannot exceed the budget.
         spent.calls++

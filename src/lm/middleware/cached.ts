@@ -1,9 +1,10 @@
 /**
- * Keeps answers in files, so that a run can be repeated without its model, bit for bit.
+ * Reads the answers of models from files, and writes new answers there, so that a run can be repeated exactly without
+ * calling its model.
  *
- * The key of an answer is the whole request. If the model samples the answer without a seed, the key also identifies the
- * call (by its `CallContext`, and the number of equal requests before it there): the same request then may have another
- * answer in another episode, but always has the same answer in that one.
+ * The name of an answer's file is a hash of the whole request. If the model samples the answer without a seed, the hash
+ * includes the call's `CallContext` and the number of earlier equal requests in that context: equal requests of
+ * different episodes may then have different answers, and a repeated episode reads its own answers.
  *
  * @example
  * ```ts
@@ -42,6 +43,7 @@ const Question = Schema.Struct({
       purpose: Schema.String,
       episode: Schema.Int,
       step: Schema.Int,
+      /** The number of equal requests before this one in the same `CallContext`. */
       nth: Schema.Int,
     }),
   ),
@@ -67,7 +69,7 @@ const isSampled = ({ seed, temperature }: LmRequest): boolean => seed === null &
 const phaseOf = ({ phase }: CallContext): string =>
   phase._tag === "validation" ? `validation ${phase.seenEpisodes}` : phase._tag
 
-/** Answers from files, or records answers there. Equal calls at the same time share one request. */
+/** Makes the middleware that reads and records answers. Equal calls at the same time share one request. */
 export const cached = Effect.fnUntraced(function* ({ mode, directory, also = {} }: CacheOptions) {
   const files = yield* cacheFiles(directory)
   const middleware: Middleware = (lm) => {
@@ -115,7 +117,7 @@ export const cached = Effect.fnUntraced(function* ({ mode, directory, also = {} 
         counts.set(text, nth + 1)
         const { purpose, episode, step } = context
         const call = { phase: phaseOf(context), purpose, episode, step, nth }
-        // If the call fails, its retry must get the same number, so give the number back.
+        // If the call fails, its repetition must have the same key, so undo the count.
         return yield* Effect.onError(answer({ request, call, also }), () =>
           Effect.sync(() => {
             if (counts.get(text) === nth + 1) counts.set(text, nth)
@@ -154,7 +156,7 @@ const cacheFiles = Effect.fnUntraced(function* (directory: string) {
     return yield* cacheError(model, `${file} is damaged: its content does not match its digest`)
   })
 
-  /** Writes a file atomically. Gives false if the file exists already, unless `replace` is true. */
+  /** Writes a file atomically. If the file exists, it is kept and the result is false, unless `replace` is true. */
   const write = (key: string, text: string, replace: boolean, model: string): Effect.Effect<boolean, LmError> => {
     const file = at(key)
     const folder = path.dirname(file)

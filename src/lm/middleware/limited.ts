@@ -1,5 +1,6 @@
 /**
- * Limits the calls at the same time, and the requests and tokens in any minute, in the order of arrival.
+ * Makes calls wait, in the order of their arrival, so that there are never too many calls at the same time, or too many
+ * requests or tokens in any minute. All state is in memory.
  *
  * Effect's `RateLimiter` cannot replace it: its windows and buckets let twice the limit pass within a minute, and it
  * can give back neither the estimated tokens that an answer did not use, nor the place of a call that was interrupted.
@@ -18,6 +19,7 @@ const minute = 60_000
 
 /** A request that was admitted. Its number of tokens is an estimate until the request ends. */
 interface Entry {
+  /** The time of the admission, in milliseconds since 1970. */
   readonly at: number
   tokens: number
   /** Whether the tokens of this request are part of the last minute's sum. */
@@ -34,7 +36,7 @@ export const expectedTokens = ({ messages, tools, maxOutputTokens }: LmRequest):
   return Math.ceil(characters / 4) + (maxOutputTokens ?? 0)
 }
 
-/** Makes calls wait until the limits admit them. */
+/** Makes the middleware; limits that are null do not apply. */
 export const limited =
   ({ concurrency, requestsPerMinute, tokensPerMinute }: Limits): Middleware =>
   (lm) => {
@@ -55,6 +57,7 @@ export const limited =
         sum -= entries[first].tokens
         entries[first].counts = false
       }
+      // Removing entries copies the array, so remove many at once.
       if (first < 1000 || first < entries.length / 2) return
       entries = entries.slice(first)
       first = 0
@@ -90,6 +93,7 @@ export const limited =
       }
     })
 
+    /** Replaces an entry's estimate by the tokens that its request used. */
     const settle = (entry: Entry, used: number): Effect.Effect<void> =>
       Effect.suspend(() => {
         if (entry.counts) sum += used - entry.tokens

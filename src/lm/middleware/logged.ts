@@ -1,5 +1,6 @@
 /**
- * Reports every call of a model to a `CallSink`: the request, the episode and step it was made for, and its result.
+ * Reports every call of a model to a `CallSink`: the request, its episode and step, and its result. The sinks of a run
+ * write files; this module writes nothing.
  *
  * @example
  * ```ts
@@ -42,13 +43,13 @@ export interface CallSink {
   readonly begin: (begun: CallRecord) => Effect.Effect<(ended: CallRecord) => Effect.Effect<void>>
 }
 
-/** The sink that receives the calls. It is read at each call; if it is null, calls are not reported. */
+/** The service that receives the calls, looked up at each call. If it is null, calls are not reported. */
 export const CallSink = Object.assign(
   Context.Reference<CallSink | null>("effect-rl/lm/CallSink", { defaultValue: () => null }),
   {
     /** Makes a sink that receives calls only when they have ended. */
-    whole: (take: (ended: CallRecord) => Effect.Effect<unknown>): CallSink => ({
-      begin: () => Effect.succeed((ended) => Effect.asVoid(take(ended))),
+    whole: (receive: (ended: CallRecord) => Effect.Effect<unknown>): CallSink => ({
+      begin: () => Effect.succeed((ended) => Effect.asVoid(receive(ended))),
     }),
   },
 )

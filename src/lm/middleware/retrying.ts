@@ -1,5 +1,6 @@
 /**
- * Repeats a call after a temporary failure.
+ * Repeats a call after a temporary failure, with growing delays between the attempts. A part of each delay is random,
+ * but equal for the same call in every run.
  *
  * @example
  * ```ts
@@ -37,7 +38,8 @@ const isTemporary = ({ reason }: LmError): boolean => reason === "unavailable" |
 
 /**
  * Gives the delay in seconds before retry number `retry` (counted from 1). `chance` (from 0 to 1) shortens it by up to
- * `jitter`. If the server asks for a delay, ours is never shorter than that, and up to `jitter` longer.
+ * `jitter`. If the server asks for a longer delay (`retryAfter`), that is used and up to `jitter` longer, but at most
+ * `longestRetryAfter` or `maxDelay` seconds, whichever is more.
  */
 export const delayOf = (
   { startingDelay, backoffFactor, maxDelay, jitter }: Retries,
@@ -52,7 +54,8 @@ export const delayOf = (
 }
 
 /**
- * Draws the random part of a retry's delay: the same for the same call in every run, and different for different calls.
+ * Draws the number from 0 to 1 that shortens or lengthens a retry's delay. It depends only on the call and the retry,
+ * so different calls have different delays, and a repeated run has the same.
  */
 const chanceOf = (request: LmRequest, { phase, purpose, episode, step }: CallContext, retry: number): number =>
   stream(request.seed ?? 0, "retry", phase._tag, purpose, episode, step, canonical(request)).uniformAt(retry)
@@ -95,7 +98,7 @@ export const persistently = <A>(
     )
   })
 
-/** Retries the calls of a model. */
+/** Makes the middleware that retries calls. `attempts` of a completion counts the failed attempts, too. */
 export const retrying =
   (config: Retries): Middleware =>
   (lm) => ({

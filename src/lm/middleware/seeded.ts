@@ -22,7 +22,7 @@ export const seeded: Middleware = (lm) => ({
       const samplingSeed = yield* SamplingSeed
       if (request.seed !== null || samplingSeed === null) return yield* lm.complete(request)
       const { purpose, step } = yield* CallContext
-      // Servers take signed 32-bit integers.
+      // Servers take signed 32-bit integers, so `>>> 1` keeps 31 bits.
       const seed = stream(samplingSeed, "sampling", purpose, step, request.messages.length).uint32() >>> 1
       return yield* lm.complete({ ...request, seed })
     }),

@@ -1,9 +1,9 @@
 import { Cause, Deferred, Effect, Exit, Option } from "effect"
 
 /**
- * Runs equal effects once: a caller with the key of an effect that is running already waits for its result. If that
- * effect is interrupted, one of the waiting callers runs its own effect. Effect's `Cache` does not fit: it computes a
- * value from the key alone, and here every caller brings an effect that runs in its own context.
+ * Makes a function that runs an effect under a key. While that effect runs, other callers with the same key wait for
+ * its result. If it is interrupted, one of the waiting callers runs its own effect. The cache of answers uses it.
+ * Effect's `Cache` cannot replace it: that computes a value from the key alone, without the context of each caller.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
- * Converts a provider of ours (over HTTP, scripted or built in) to Effect's `LanguageModel`. The file `languageModel.ts`
- * has the other direction.
+ * Converts a `Provider`, which calls a model over HTTP or is a script, to Effect's `LanguageModel`. Programs use it to
+ * run Effect's own AI functions on our providers. The file `languageModel.ts` converts in the other direction.
  */
 import { Effect, Layer, Stream } from "effect"
 import { AiError, LanguageModel, type Prompt, type Response, Tool } from "effect/ai"
@@ -9,7 +9,7 @@ import { toAiError } from "./aiError.ts"
 import { argumentsOf, CallSettings, effectFinishReasons, jsonOrText, ours } from "./languageModel.ts"
 import type { LmError } from "../LmError.ts"
 
-/** Requests an answer as JSON that fits this Schema. */
+/** Asks for an answer in JSON that fits this JSON Schema. */
 export interface JsonFormat {
   readonly name: string
   readonly schema: Readonly<Record<string, unknown>>
@@ -23,7 +23,7 @@ export interface Provider {
   readonly stream?: (request: LmRequest) => Stream.Stream<Response.StreamPartEncoded, LmError>
 }
 
-/** Provides Effect's `LanguageModel` by a provider. */
+/** Provides Effect's `LanguageModel`; its calls go to the provider. */
 export const languageModel = <E, R>(
   provider: Effect.Effect<Provider, E, R>,
 ): Layer.Layer<LanguageModel.LanguageModel, E, R> =>

@@ -1,5 +1,6 @@
 /**
- * Calls models by Anthropic's messages protocol. A call makes one attempt; the middleware `retrying` repeats it.
+ * Calls models over HTTP by Anthropic's messages protocol. A call makes one attempt; the middleware `retrying` repeats
+ * it.
  *
  * @example
  * ```ts
@@ -34,7 +35,10 @@ export interface AnthropicOptions extends ServerOptions {
   readonly thinkingBudget?: number | null
 }
 
-/** Connects to a server. Each request names its model; the `model` of the options is for requests that name none. */
+/**
+ * Makes the provider of a server: finds its address and key, and sends nothing yet. Each request names its model; the
+ * `model` of the options is for requests that name none.
+ */
 export const make = Effect.fnUntraced(function* (options: AnthropicOptions) {
   const { thinkingBudget = null, streaming = false } = options
   const server = yield* serverOf(options, protocol)
@@ -48,7 +52,7 @@ export const make = Effect.fnUntraced(function* (options: AnthropicOptions) {
     gather: Wire.gather,
     isWhole: ({ ended }) => ended,
     completed: (request, from, format) => {
-      // The server leaves the stop sequence out, so an answer that consists of it alone is empty.
+      // The server removes the stop sequence from the answer, so a valid answer can be empty.
       const hasContent = from.hasContent || from.calls.length > 0 || from.finish === "stop_sequence"
       const { finish } = from
       return answered(server, Wire.completionOf(request, from, format), { hasContent, refusal: "", finish })
@@ -56,5 +60,5 @@ export const make = Effect.fnUntraced(function* (options: AnthropicOptions) {
   })
 })
 
-/** Provides Effect's `LanguageModel` by a server with Anthropic's protocol. */
+/** Provides Effect's `LanguageModel`; its calls go to a server with Anthropic's protocol. */
 export const layer = (options: AnthropicOptions) => languageModel(make(options))

@@ -142,12 +142,14 @@ export const Piece = Schema.Union([
   }),
   otherThan("error", "message_start", "content_block_start", "content_block_delta", "message_delta"),
 ])
-/** The part of an answer that has arrived. */
+
+/** Collects an answer while its pieces arrive. */
 export class Gathered {
   content = ""
   /** Whether the answer has a text part, even an empty one. */
   hasContent = false
   readonly calls: Array<{ readonly id: string; readonly name: string; arguments: string }> = []
+  /** The reason why the answer ended, in the server's own word. */
   finish: string | null = null
   model: string | null = null
   usage: typeof Counted.Type = {}
@@ -169,7 +171,7 @@ const gatherPart = (into: Gathered, part: typeof Part.Type, whole: boolean): str
   return ""
 }
 
-/** Adds a whole answer, and gives its text. */
+/** Adds a whole answer to `into`. Gives the answer's text, or the failure that the server reports instead. */
 export const gatherWhole = (into: Gathered, message: typeof Whole.Type): string | FailureBody => {
   if (isFailed(message)) return message
   for (const part of message.content) gatherPart(into, part, true)
@@ -179,7 +181,9 @@ export const gatherWhole = (into: Gathered, message: typeof Whole.Type): string 
   return into.content
 }
 
-/** Adds a piece of a streamed answer, and gives the text in it. */
+/**
+ * Adds a piece of a streamed answer to `into`. Gives the text in it, or the failure that the server reports instead.
+ */
 export const gather = (into: Gathered, piece: typeof Piece.Type): string | FailureBody => {
   if (isFailed(piece)) return piece
   if ("message" in piece) {
@@ -213,7 +217,7 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
   refusal: "content_filter",
 }
 
-/** Makes the completion of a request from its answer. */
+/** Makes the completion of a request from its collected answer. */
 export const completionOf = (request: LmRequest, from: Gathered, format?: JsonFormat): Completion => {
   const calls = from.calls.map((call) => ({ ...call, arguments: call.arguments || "{}" }))
   const jsonAnswer = format === undefined ? undefined : calls.find(({ name }) => name === format.name)

@@ -1,4 +1,7 @@
-/** Makes a provider from a protocol, which answers in two ways: all at once, and streamed. */
+/**
+ * Makes a provider (see `Provider.ts`) from a server and its wire format. The provider sends HTTP requests, and
+ * collects each answer, which the server sends whole or as a stream of pieces. `openAi.ts` and `anthropic.ts` use it.
+ */
 import { Effect, type Schema, Stream } from "effect"
 import type { Response } from "effect/ai"
 import type { Completion, LmRequest } from "../Chat.ts"
@@ -7,13 +10,16 @@ import { broken, events, type FailureBody, read, refusedInBody, whole } from "./
 import { finishPart, type JsonFormat, type Provider, toolCallPart } from "./Provider.ts"
 import type { Server } from "./Server.ts"
 
-/** Whether an answer is streamed, and the format that it must have. */
+/** Says whether to request a stream, and which format the answer must have. */
 export interface AnswerForm {
   readonly stream: boolean
   readonly format?: JsonFormat | undefined
 }
 
-/** A protocol: it encodes requests, and gathers an answer from what the server sends. */
+/**
+ * A wire format: it encodes requests, and decodes what the server sends: a `Whole` answer, or the `Piece`s of a stream.
+ * A `Gathered` is an object that collects an answer.
+ */
 interface Wire<Gathered, Whole, Piece> {
   readonly path: string
   readonly body: (request: LmRequest, form: AnswerForm) => Readonly<Record<string, unknown>>
@@ -22,15 +28,21 @@ interface Wire<Gathered, Whole, Piece> {
   /** The data of the event that ends a stream, if that event is not a piece. */
   readonly endOfStream?: string
   readonly empty: () => Gathered
-  /** Adds a whole answer or a piece of one. Gives its text, or the failure that the server reports in its place. */
+  /**
+   * Adds a whole answer or a piece of one to `into`. Gives its text, or the failure that the server reports instead.
+   */
   readonly gatherWhole: (into: Gathered, answer: Whole) => string | FailureBody
   readonly gather: (into: Gathered, piece: Piece) => string | FailureBody
   /** Says whether all of a streamed answer has arrived. */
   readonly isWhole: (from: Gathered) => boolean
+  /** Makes the completion of a collected answer, or fails if the answer must not be used. */
   readonly completed: (request: LmRequest, from: Gathered, format?: JsonFormat) => Effect.Effect<Completion, LmError>
 }
 
-/** With `streaming`, all answers are streamed, whether or not the caller wants a stream. */
+/**
+ * Makes the provider of a server from its wire format. With `streaming`, `complete` also requests a stream from the
+ * server and collects it, even if the caller wants only the whole answer.
+ */
 export const providerOf = <Gathered extends { ended: boolean }, Whole, Piece>(
   server: Server,
   streaming: boolean,

@@ -1,6 +1,7 @@
 /**
- * Makes one attempt of a call over HTTP. Every failure becomes an `LmError`: its message is one line without secrets,
- * and its reason says whether a retry may help.
+ * Sends one HTTP request to a model server and reads the answer, whole or as events. Every failure becomes an
+ * `LmError`: its message is one line without secrets, and its reason says whether a retry may help. The providers use
+ * it.
  */
 import { Clock, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { Sse } from "effect/encoding"
@@ -46,6 +47,7 @@ const failureAt = (server: Server, reason: LmError["reason"], problem: string): 
 /** Finds the error message in the body of a failed response; servers put the message under different keys. */
 const messageIn = (body: unknown, depth = 0): string | undefined => {
   if (typeof body === "string") return body
+  // No server nests its message this deeply, and a recursion without a limit could exhaust the stack.
   if (depth > 8) return undefined
   if (Array.isArray(body)) return messageIn(body[0], depth + 1)
   if (!isPlain(body)) return undefined
@@ -61,7 +63,7 @@ const withoutTags = (text: string): string =>
 
 const codeOf = (body: unknown): unknown => (isPlain(body) && isPlain(body.error) ? body.error.code : undefined)
 
-/** Gives the error for a response whose status is not 2xx. */
+/** Makes the error for a response whose status is not 2xx. */
 const refusal = (server: Server, status: number, text: string, retryAfter?: number, url = server.baseUrl): LmError => {
   const json = parsedJson(text)
   const body = json === undefined ? withoutTags(text) : json
@@ -82,7 +84,7 @@ export interface FailureBody {
   readonly error: unknown
 }
 
-/** Gives the error for a failure that is reported in the body of a 200, or in the middle of a stream. */
+/** Makes the error for a failure that is reported in a response with status 200, or in the middle of a stream. */
 export const refusedInBody = (server: Server, body: FailureBody): LmError => {
   const code = codeOf(body)
   const text = JSON.stringify(body)

@@ -1,6 +1,6 @@
 /**
- * Finds the API keys of servers: in the config, where `${NAME}` names an environment variable, or in the variable that
- * the server's own programs use. A key never appears in a message, a log or a file.
+ * Finds the API keys of servers: in the config, where `${NAME}` names an environment variable, or else in the server's
+ * usual variable, e.g. `OPENAI_API_KEY`. A key never appears in a message, a log or a file.
  */
 import { Config, Effect, Redacted } from "effect"
 import { shownKey, variableIn } from "../LmConfig.ts"

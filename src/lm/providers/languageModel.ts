@@ -1,4 +1,7 @@
-/** Converts Effect's `LanguageModel` to our `LmService`. The file `Provider.ts` has the other direction. */
+/**
+ * Converts Effect's `LanguageModel` to our `LmService`, so that agents can call any model that has a Layer for Effect.
+ * The file `Provider.ts` converts in the other direction.
+ */
 import { Context, Effect, Option, Result, Schema } from "effect"
 import { type AiError, type LanguageModel, Prompt, type Response, Tool, Toolkit } from "effect/ai"
 import { type ChatMessage, type Completion, FinishReason, type LmRequest, TokenTrace, type ToolSpec } from "../Chat.ts"
@@ -32,6 +35,7 @@ export const jsonOrText = (text: string): unknown =>
     () => text,
   )
 
+/** Gives the arguments of a tool call as the model wrote them; if our metadata lacks them, as JSON of their value. */
 export const argumentsOf = (part: { readonly params: unknown }, metadata: unknown): string =>
   Option.match(readCall(metadata), {
     onSome: (ours) => ours.arguments,
@@ -80,7 +84,7 @@ const makeToolkit = (tools: ReadonlyArray<ToolSpec>) =>
   )
 const toolkits = new WeakMap<ReadonlyArray<ToolSpec>, ReturnType<typeof makeToolkit>>()
 
-/** Gives equal toolkits for the same tools, since Effect caches decoders by toolkit. */
+/** Gives the same toolkit object for the same array of tools, since Effect caches decoders by toolkit object. */
 const toolkitOf = (tools: ReadonlyArray<ToolSpec>) => {
   const cached = toolkits.get(tools)
   if (cached !== undefined) return cached

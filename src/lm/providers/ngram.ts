@@ -229,6 +229,7 @@ export class Ngram {
     return keys
   }
 
+  /** Gives the probability of each allowed token; `keys` are the table's entries to add up. */
   private chancesOf(keys: ReadonlyArray<string>, allowed: ReadonlyArray<number>, temperature: number): Array<number> {
     const logits = allowed.map(() => 0)
     for (const key of keys) {

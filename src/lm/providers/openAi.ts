@@ -1,6 +1,6 @@
 /**
- * Calls models by OpenAI's chat completions protocol: OpenAI itself, and other servers with the same protocol (vLLM,
- * llama.cpp, Ollama, Gemini, gateways). A call makes one attempt; the middleware `retrying` repeats it.
+ * Calls models over HTTP by OpenAI's chat completions protocol: OpenAI itself, and other servers with the same protocol
+ * (vLLM, llama.cpp, Ollama, Gemini, gateways). A call makes one attempt; the middleware `retrying` repeats it.
  *
  * @example
  * ```ts
@@ -47,7 +47,10 @@ const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<
     ? { extra_body: { google: { thinking_config: { thinking_budget: budget } } } }
     : {}
 
-/** Connects to a server. Each request names its model; the `model` of the options is for requests that name none. */
+/**
+ * Makes the provider of a server: finds its address and key, and sends nothing yet. Each request names its model; the
+ * `model` of the options is for requests that name none.
+ */
 export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
   const server = yield* serverOf(options, protocol)
   const { baseUrl } = server
@@ -94,5 +97,5 @@ export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
   })
 })
 
-/** Provides Effect's `LanguageModel` by a server with OpenAI's protocol. */
+/** Provides Effect's `LanguageModel`; its calls go to a server with OpenAI's protocol. */
 export const layer = (options: OpenAiOptions) => languageModel(make(options))

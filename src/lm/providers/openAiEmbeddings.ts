@@ -1,5 +1,6 @@
 /**
- * Embeds texts by a server with OpenAI's protocol: OpenAI itself, vLLM, llama.cpp, Ollama.
+ * Embeds texts: requests their vectors over HTTP from a server with OpenAI's protocol (OpenAI itself, vLLM, llama.cpp,
+ * Ollama), and retries after temporary failures.
  *
  * @example
  * ```ts

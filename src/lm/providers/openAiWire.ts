@@ -154,7 +154,7 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
   content_filter: "content_filter",
 }
 
-/** The part of an answer that has arrived. */
+/** Collects an answer while its pieces arrive. */
 export class Gathered {
   content = ""
   /** Whether the answer has a text part, even an empty one. */
@@ -162,6 +162,7 @@ export class Gathered {
   /** The reason that the model gave for declining to answer; empty if it did not decline. */
   refusal = ""
   readonly calls: Array<{ readonly index: number | null; readonly id: string; name: string; arguments: string }> = []
+  /** The reason why the answer ended, in the server's own word. */
   finish: string | null = null
   /** Whether the event that ends the stream has arrived. */
   ended = false
@@ -170,7 +171,7 @@ export class Gathered {
   promptIds: ReadonlyArray<number> | null = null
   readonly ids: Array<number> = []
   readonly logprobs: Array<number | null> = []
-  /** The token ids that stand next to the log-probabilities; only llama.cpp puts them there. */
+  /** The token ids from the list of log-probabilities; only llama.cpp sends them there. */
   readonly logprobIds: Array<number> = []
   /** The texts of the tokens in `logprobIds`; null for a token without a text. */
   readonly texts: Array<string | null> = []
@@ -194,7 +195,7 @@ const gatherCalls = (into: Gathered, calls: NonNullable<(typeof Message.Type)["t
   }
 }
 
-/** Adds a whole answer or a piece of one, and gives the text in it. */
+/** Adds a whole answer or a piece of one to `into`. Gives its text, or the failure that the server reports instead. */
 export const gather = (into: Gathered, piece: typeof Piece.Type): string | FailureBody => {
   if (isFailed(piece)) return piece
   into.model ??= piece.model ?? null
@@ -227,6 +228,7 @@ export const gather = (into: Gathered, piece: typeof Piece.Type): string | Failu
   return text
 }
 
+/** Makes the decoder keep the bytes of an incomplete character until the next token. */
 const streamed = { stream: true }
 
 /** Gives the token trace of an answer; null if the server gave none, or an incomplete one. */
@@ -246,7 +248,7 @@ const tokensOf = (from: Gathered): Completion["tokens"] => {
 export const completionIdsOf = ({ ids, logprobs, logprobIds }: Gathered): ReadonlyArray<number> =>
   ids.length > 0 ? ids : logprobIds.length === logprobs.length ? logprobIds : []
 
-/** Makes the completion of a request from its answer. */
+/** Makes the completion of a request from its collected answer. */
 export const completionOf = (request: LmRequest, from: Gathered): Completion => {
   const toolCalls = from.calls.map((call, at): ToolCall => ({
     // The id must differ from those of other turns, so that a result finds its call.

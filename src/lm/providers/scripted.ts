@@ -1,6 +1,6 @@
 /**
- * A language model that is a function of the request, for tests, examples and baselines. It can fail, and can take time
- * on Effect's clock.
+ * Provides an `Lm` that answers each request with the result of `script`, a function of the request, without a server.
+ * For tests, examples and baselines. A script can also be an Effect that fails or takes time.
  *
  * @example
  * ```ts
@@ -34,6 +34,7 @@ const countWords = (text: string): number => {
   return count
 }
 
+/** Makes a completion from a script's answer; fields that the answer lacks get usual values. */
 const completed = (request: LmRequest, answer: Answer): Completion => {
   const fields = typeof answer === "string" ? { content: answer } : answer
   const content = fields.content ?? ""
@@ -67,7 +68,7 @@ const traced = (
   return { promptIds: promptIds(bytes, request), completionIds: ids, logprobs: ids.map(() => 0) }
 }
 
-/** Makes a model that answers by a function. */
+/** Makes an `Lm` service that answers each request with the result of `script`. */
 export const make = (script: Script): LmService => ({
   complete: (request) =>
     Effect.suspend(() => {
@@ -78,10 +79,10 @@ export const make = (script: Script): LmService => ({
     }),
 })
 
-/** Provides `Lm` by a function. */
+/** Provides an `Lm` that answers each request with the result of `script`. */
 export const layer = (script: Script): Layer.Layer<Lm> => Layer.succeed(Lm, make(script))
 
-/** Provides Effect's `LanguageModel` by a function. */
+/** Provides an Effect `LanguageModel` that answers each request with the result of `script`. */
 export const layerLanguageModel = (script: Script): Layer.Layer<LanguageModel.LanguageModel> =>
   languageModel(Effect.succeed({ model: "scripted", complete: make(script).complete }))
 

@@ -14,7 +14,7 @@ import {
   Settings,
   ValidationSettings,
 } from "../src/train/Settings.ts"
-import { TrainerConfig } from "../src/train/TrainerConfig.ts"
+import { ofAlgorithm, TrainerConfig } from "../src/train/TrainerConfig.ts"
 import { evaluationSettings } from "./evaluation.ts"
 import { experimentSettings } from "./experiment.ts"
 import { meaningsOfMembers } from "./interfaces.ts"
@@ -83,7 +83,7 @@ ${block("normalize", "NormalizeOptions", Schema.decodeSync(NormalizeSettings)({}
 
 This block has other names for some of the settings above. A setting that is also given above takes precedence.
 
-${table(Schema.decodeSync(TrainerConfig)({}), trainerMeanings())}
+${table(Schema.decodeSync(TrainerConfig)({}), trainerMeanings(), [], new Map(ofAlgorithm.map((key) => [key, "the algorithm's"])))}
 
 ## Envs
 

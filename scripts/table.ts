@@ -5,9 +5,15 @@ import type { Meanings } from "./meanings.ts"
 const shown = (value: unknown): string =>
   value === undefined ? "required" : `\`${JSON.stringify(toSnakeCase(value))}\``
 
-export const table = (defaults: Plain, meanings: Meanings, required: ReadonlyArray<string> = []): string => {
+/** Makes a table with a row for each key; `texts` has texts to show instead of some defaults. */
+export const table = (
+  defaults: Plain,
+  meanings: Meanings,
+  required: ReadonlyArray<string> = [],
+  texts: ReadonlyMap<string, string> = new Map(),
+): string => {
   const rows = [...required, ...Object.keys(defaults)].map(
-    (key) => `| \`${snakeCase(key)}\` | ${shown(defaults[key])} | ${meanings.get(key) ?? ""} |`,
+    (key) => `| \`${snakeCase(key)}\` | ${texts.get(key) ?? shown(defaults[key])} | ${meanings.get(key) ?? ""} |`,
   )
   return ["| key | default | meaning |", "| --- | --- | --- |", ...rows].join("\n")
 }

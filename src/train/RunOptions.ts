@@ -1,8 +1,9 @@
+/** The options that a launcher (the `effect` command, a sweep) gives to a run as a service. `src/cli` provides them. */
 import { Context, type Effect } from "effect"
 import type { Override, Plain } from "../config/Config.ts"
 import type { RunIdentity } from "../run/identifier.ts"
 
-/** The changes that a launcher (the `effect` command or a sweep) can make to a training that is already a value. */
+/** The changes that a launcher can make to a training or evaluation that a program has already made as a value. */
 export interface RunOptions {
   /** The settings that replace those of the config, applied in order. */
   readonly overrides: ReadonlyArray<Override>
@@ -12,11 +13,14 @@ export interface RunOptions {
   readonly name: string
   /** The settings that a sweep varies, with their values in this run. They become a part of the run's identifier. */
   readonly population?: Readonly<Record<string, string>>
-  /** An Effect that runs after all settings are checked and before anything is compiled or written. */
+  /**
+   * An Effect that runs after all settings are checked and before anything is compiled or written. It gets the run's
+   * identity and its config with all defaults.
+   */
   readonly onPlanned?: (identity: RunIdentity, effective: Plain) => Effect.Effect<void>
   /**
-   * Tells whether a user has requested the folder of the current step (its evaluation, its policy, episodes to watch). It is
-   * called between two iterations. Writing the folder does not change the training.
+   * Tells whether a user has requested the folder `steps/{STEP}/` of the current step (the policy, its evaluation,
+   * episodes to watch). The training loop asks between two iterations. Writing the folder does not change the training.
    */
   readonly isStepWanted?: Effect.Effect<boolean>
 }

@@ -1,3 +1,4 @@
+/** The settings of a training: their Schemas, and the types in which code passes them. It only declares. */
 import { Schema } from "effect"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import { RetentionStrategy } from "../run/Checkpoint.ts"
@@ -14,23 +15,22 @@ const EnvSetting = Schema.Union([Schema.String, Schema.Record(Schema.String, Sch
 })
 
 export interface ValidationOptions {
-  /** The number of env steps between two validations; 0 never validates. @default 0 */
+  /** The number of env steps, over all envs, between two validations; 0 never validates. @default 0 */
   readonly everySteps?: number
   /** The number of episodes of each validation. @default 20 */
   readonly episodes?: number
-  /** The number of steps after which a validation episode is cut off, whatever the env says. @default 10000 */
+  /**
+   * The number of steps after which a validation episode is cut off, even if the env does not end it. @default 10000
+   */
   readonly maxSteps?: number
   /** The number of threads that step the validation envs, for heavy envs; 0 steps them in the run's own thread. @default 0 */
   readonly workers?: number
   /**
-   * Draws actions as in training instead of taking the best one, for policies that need randomness to get anywhere.
-   * @default false
+   * Whether actions are sampled as in training; false takes the best ones. Some policies need randomness. @default
+   * false
    */
   readonly sampled?: boolean
-  /**
-   * Envs to validate on besides the training env. Each plays its share of the episodes, at the same time as the others.
-   * @default []
-   */
+  /** The envs to validate on at the same time, which share the episodes; if empty, the training env. @default [] */
   readonly envs?: ReadonlyArray<Env | string>
 }
 
@@ -43,7 +43,7 @@ export const ValidationSettings = Schema.Struct({
   envs: withDefault(Schema.Array(EnvSetting), []),
 })
 
-/** A folder inside the run's folder, so that the run can be found, moved and resumed as a whole. */
+/** The Schema of a folder inside the run's folder, so that the run can be found, moved and resumed as a whole. */
 const folderInRun = Schema.NonEmptyString.check(
   Schema.makeFilter((path) => !path.startsWith("/") && !path.split("/").includes(".."), {
     expected: "a folder inside the run's: a relative path without ..",
@@ -54,18 +54,19 @@ export interface CheckpointOptions {
   /** The folder of the checkpoints, inside the run's folder. @default "checkpoints" */
   readonly dir?: string
   /**
-   * The number of env steps between two checkpoints; 0 saves at the end only, null saves ten times in a run. @default null
+   * The number of env steps, over all envs, between two checkpoints; 0 saves at the end only, null saves ten times in a
+   * run. @default null
    */
   readonly everySteps?: number | null
   /**
-   * The number of ended episodes between two checkpoints, in addition to `everySteps`; 0 does not count episodes. @default 0
+   * The number of ended episodes between two more checkpoints, besides those of `everySteps`; 0 saves none. @default 0
    */
   readonly everyEpisodes?: number
   /** Saves a checkpoint before the first step. @default false */
   readonly onStart?: boolean
   /**
-   * Which checkpoints are kept: the last `keep`, or the `keep` best by validation; the latter saves one at every validation.
-   * @default {"_tag":"LastN","keep":3}
+   * Which checkpoints are kept: the last `keep` ones (`LastN`), or the `keep` ones with the best validation scores
+   * (`TopKValidation`, which also saves a checkpoint at every validation). @default {"_tag":"LastN","keep":3}
    */
   readonly strategy?: RetentionStrategy
 }
@@ -79,11 +80,14 @@ export const CheckpointSettings = Schema.Struct({
 })
 
 export interface RenderOptions {
-  /** The number of env steps between two rendered episodes, a multiple of the validations'; 0 never renders. @default 0 */
+  /**
+   * The number of env steps, over all envs, between two renderings, a multiple of `validation.everySteps`; 0 never
+   * renders. @default 0
+   */
   readonly everySteps?: number
-  /** The number of episodes that are kept each time; the picture shows the first. @default 1 */
+  /** The number of episodes that are saved at each rendering; the picture shows the first. @default 1 */
   readonly episodes?: number
-  /** The speed of the picture, in env steps per second. @default 30 */
+  /** The speed of the moving picture, in env steps per second. @default 30 */
   readonly speed?: number
 }
 
@@ -94,9 +98,12 @@ export const RenderSettings = Schema.Struct({
 })
 
 export interface NormalizeOptions {
-  /** Normalises observations to mean 0 and standard deviation 1, by running statistics. @default false */
+  /**
+   * Normalises observations to mean 0 and standard deviation 1, by the statistics of all observations so far. @default
+   * false
+   */
   readonly observations?: boolean
-  /** Divides rewards by the standard deviation of the discounted return, by running statistics. @default false */
+  /** Divides rewards by the standard deviation of the discounted returns so far. @default false */
   readonly rewards?: boolean
 }
 
@@ -140,15 +147,15 @@ export interface TrainInput {
   readonly algorithm: Algorithm | string
   /** The number of env steps of the training, over all envs. The `trainer` block can set it instead. */
   readonly totalSteps?: number
-  /** How the policy is validated. */
+  /** When and how the policy is validated. */
   readonly validation?: ValidationOptions
   /** Settings in one flat block, by the names of other libraries: see `TrainerConfig`. */
   readonly trainer?: TrainerOptions
   /** The number of envs that are stepped together. @default 8 */
   readonly numEnvs?: number
   /**
-   * The number of threads that step the envs, for heavy envs; 0 steps them in the run's own thread. The result is the same.
-   * @default 0
+   * The number of threads that step the envs, for heavy envs; 0 steps them in the run's own thread. It does not change
+   * the result. @default 0
    */
   readonly workers?: number
   /** The seed of all randomness. @default 1 */
@@ -159,7 +166,7 @@ export interface TrainInput {
   readonly description?: string | null
   /** When checkpoints are saved, and which ones are kept. */
   readonly checkpoint?: CheckpointOptions
-  /** Which episodes are kept to look at. */
+  /** When episodes are saved and rendered, to look at them. */
   readonly render?: RenderOptions
   /** Normalises observations or rewards by running statistics. */
   readonly normalize?: NormalizeOptions
@@ -175,8 +182,8 @@ export interface TrainInput {
    */
   readonly logLevel?: LogLevel
   /**
-   * The number of env steps between two records of the training's progress; a longer iteration has a record of its own.
-   * @default 256
+   * The number of env steps, over all envs, between two records of the training's progress. An iteration with more
+   * steps than that gets a record of its own. @default 256
    */
   readonly recordEvery?: number
   /** The mean return of a validation at which the training ends early; null never ends it early. @default null */

@@ -1,3 +1,6 @@
+/**
+ * Makes trainings by reinforcement learning as Effects, and executes them. Programs and the `effect` command call it.
+ */
 import { Clock, Effect } from "effect"
 import { Backend } from "../backend/Backend.ts"
 import { attempt } from "../config/attempt.ts"
@@ -35,34 +38,28 @@ export { validate } from "../run/ValidationRequest.ts"
 
 export type TrainError = SetupError | LoopError
 
-/** A training as a value, which runs when its Layers are provided. */
+/** A training that has not started. It trains when it runs with Layers for the backend, the store and the recorder. */
 export type Run = Effect.Effect<RunResult, TrainError, Backend | RunStore | Recorder>
 
-/**
- * Makes a training as a value: provide Layers for the backend, the store and the recorder, and it runs.
- *
- * @example
- * ```ts
- * import { CartPole, Ppo, Train } from "effect-rl"
- *
- * export default Train.run({ env: CartPole.env, algorithm: Ppo.make(), totalSteps: 100_000 })
- * ```
- */
+/** Makes a training from settings, envs and an algorithm. The training runs when its Layers are provided. */
 export const run = (input: TrainInput): Run => {
   const { config, values } = configOf(input)
   return plan(config, values).pipe(Effect.flatMap(execute), Effect.scoped)
 }
 
 /**
- * Makes a training from plain data, as a run's `config.yaml` has it, with env and algorithm by name. `lines` maps each key
- * to where it was written, for error messages.
+ * Makes a training from the content of a run's `config.yaml`, which has the env and the algorithm by name. `lines` maps
+ * each key to the place where it was written, for error messages.
  */
 export const fromConfig = (config: unknown, { lines }: { readonly lines?: ReadonlyMap<string, string> } = {}): Run => {
   const tree = toCamelCase(config)
   return plan(isPlain(tree) ? tree : {}, {}, lines).pipe(Effect.flatMap(execute), Effect.scoped)
 }
 
-/** Trains. If `Train.validate` requests it, validates a checkpoint instead. */
+/**
+ * Executes a plan: trains from the start or from the last checkpoint. If `Train.validate` requests it, validates a
+ * checkpoint instead.
+ */
 const execute = Effect.fnUntraced(function* (plan: Plan) {
   const { settings, env, algorithm, effective } = plan
   const { population, onPlanned } = yield* RunOptions
@@ -115,7 +112,10 @@ const specOf = ({ plan, learner }: Training, identity: RunIdentity): RunSpec => 
   }
 }
 
-/** Makes the state of a new training, or restores a saved state together with its learner and its envs. */
+/**
+ * Makes the state of a new training, or takes the state of a checkpoint and restores the learner and the envs from its
+ * files.
+ */
 const open = Effect.fnUntraced(function* (
   training: Training,
   files: RunFiles,
@@ -150,7 +150,7 @@ const open = Effect.fnUntraced(function* (
   }
 })
 
-/** Validates a restored state exactly as the training would validate it at this step. */
+/** Validates a restored checkpoint as the training would at its step. The result has this validation and its speed. */
 const validated = Effect.fnUntraced(function* (
   training: Training,
   state: TrainingState,
@@ -169,6 +169,7 @@ const validated = Effect.fnUntraced(function* (
   return { ...result.metrics, stepsPerSecond: wallSeconds > 0 ? steps / wallSeconds : 0 }
 })
 
+/** Makes the content of `metrics.json` and the list of validations for `return.json`. */
 const resultOf = Effect.fnUntraced(function* ({ learner }: Training, state: TrainingState) {
   const { files, seconds, secondsHere } = yield* CurrentRun
   const { step, stepsBefore, episodes, meanScore, meanReturn, evaluations, failedValidations } = state

@@ -1,3 +1,4 @@
+/** The loop of a training: rollouts, updates, validations, checkpoints and renderings. `Train.ts` calls it. */
 import { Effect } from "effect"
 import type { LearnerError } from "../learner/Algorithm.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
@@ -12,16 +13,16 @@ import type { TrainingState } from "./TrainingState.ts"
 export type LoopError = LearnerError | RunError
 
 /**
- * Tells whether a multiple of `every` lies between two steps. `step % every === 0` would miss a multiple inside a batch of
- * steps.
+ * Tells whether a multiple of `every` is above `last` and at most `step`; never if `every` is 0. `step % every === 0`
+ * would miss a multiple that lies between two values of a counter that grows by more than 1.
  */
 export const crossed = (last: number, step: number, every: number): boolean =>
   every > 0 && Math.floor(step / every) > Math.floor(last / every)
 
 /**
- * Trains: collect → learn → record, with validations and checkpoints where their step counts are crossed. Each iteration is
- * uninterruptible, so wherever the loop is stopped, the state is at a boundary between two iterations, and a checkpoint of
- * it resumes bit for bit.
+ * Trains until the end: repeats iterations (collect a rollout, update the learner, record), and between them validates,
+ * renders and saves when due. An iteration cannot be interrupted, so wherever the loop stops, the state is that after a
+ * whole iteration, and a run that resumes from its checkpoint continues bit for bit.
  */
 export const trainLoop = Effect.fnUntraced(function* (
   training: Training,
@@ -46,6 +47,7 @@ export const trainLoop = Effect.fnUntraced(function* (
   }
 })
 
+/** Tells whether the training has done all its steps, or has just reached the return at which it ends early. */
 const isStopping = (settings: Decided, state: TrainingState): boolean => {
   const { stopAtReturn, totalSteps } = settings
   return state.step >= totalSteps || (stopAtReturn !== null && (state.scoreHere ?? -Infinity) >= stopAtReturn)
@@ -64,12 +66,15 @@ const owesRendering = (settings: Decided, state: TrainingState): boolean =>
 export const isOver = (settings: Decided, state: TrainingState): boolean =>
   isStopping(settings, state) && !owesValidation(settings, state) && !owesRendering(settings, state)
 
-/** Runs iterations until a validation, a checkpoint, the end of the training or a progress record is due. */
+/**
+ * Runs iterations until a validation, a checkpoint, the end of the training or a record of the progress is due, and
+ * then emits the episodes that ended and the record.
+ */
 const iterate = Effect.fnUntraced(function* (training: Training, state: TrainingState) {
   const { learner, envs, plan } = training
   const { settings } = plan
   const { rollout, update, target } = learner
-  const from = state.step
+  const firstStep = state.step
   const events: Array<RunEvent> = []
   do {
     const position = { iteration: state.iteration, step: state.step }
@@ -79,7 +84,7 @@ const iterate = Effect.fnUntraced(function* (training: Training, state: Training
     state.step += steps
     state.iteration++
     if (target !== undefined && crossed(position.step, state.step, target.everySteps)) yield* target.update
-  } while (state.step - from < settings.recordEvery && !isDue(settings, state))
+  } while (state.step - firstStep < settings.recordEvery && !isDue(settings, state))
   const { recording, secondsHere } = yield* CurrentRun
   const seconds = yield* secondsHere
   events.push({
@@ -104,7 +109,7 @@ const owesCheckpoint = (settings: Decided, state: TrainingState): boolean =>
   crossed(state.lastCheckpointStep, state.step, settings.checkpoint.everySteps) ||
   crossed(state.lastCheckpointEpisode, state.episodes, settings.checkpoint.everyEpisodes)
 
-/** Writes the folder of this step. If that fails, a warning says so and the training continues. */
+/** Writes the folder `steps/{STEP}/` of this step. If that fails, a warning says so and the training continues. */
 const render = Effect.fn("effect-rl.render")(function* ({ writeStepFolder }: Training, state: TrainingState) {
   if (writeStepFolder === undefined) return
   const event = yield* writeStepFolder(state).pipe(
@@ -118,7 +123,10 @@ const render = Effect.fn("effect-rl.render")(function* ({ writeStepFolder }: Tra
   yield* (yield* CurrentRun).recording.emit([event])
 })
 
-/** Writes the folder of this step at a user's request. The training and its scores do not change. */
+/**
+ * Writes the folder `steps/{STEP}/` of this step because a user requested it. The training and its scores do not
+ * change.
+ */
 const showNow = Effect.fn("effect-rl.showNow")(function* ({ writeWantedStep }: Training, state: TrainingState) {
   const failed = (problem: string) => ({
     _tag: "Warning" as const,
@@ -134,6 +142,7 @@ const showNow = Effect.fn("effect-rl.showNow")(function* ({ writeWantedStep }: T
   yield* (yield* CurrentRun).recording.emit([event])
 })
 
+/** Returns the metrics of the progress: the speed, and if episodes have ended, means over the last hundred. */
 const charts = (state: TrainingState, seconds: number): Record<string, number> => {
   const { meanReturn, meanLength, stepsBefore } = state
   const speed: Record<string, number> = seconds > 0 ? { "charts/SPS": (state.step - stepsBefore) / seconds } : {}
@@ -142,7 +151,10 @@ const charts = (state: TrainingState, seconds: number): Record<string, number> =
     : { ...speed, "charts/episodic_return": meanReturn, "charts/episodic_length": meanLength }
 }
 
-/** Counts the episodes that ended in the last rollout, and appends their events to `events`. */
+/**
+ * Counts the episodes that ended in the last rollout, and appends their events to `events`. For a learner that plays
+ * one episode in each env, only the first of each env counts.
+ */
 const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, events: Array<RunEvent>): void => {
   const { episodes, numEnvs } = envs
   const { env } = plan
@@ -154,6 +166,7 @@ const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, 
     const truncated = episodes.truncated[at] === 1
     events.push({
       _tag: "EpisodeEnded",
+      // The batch counts the steps of each env; the run counts those of all envs.
       step: episodes.steps[at] * numEnvs,
       episode: state.addEpisode(total, length),
       env: episodes.envs[at],
@@ -168,7 +181,10 @@ const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, 
   state.trim()
 }
 
-/** Validates. If that fails, the failure is recorded and counted, and the training continues without a score. */
+/**
+ * Validates, adds the outcome to the state and emits it. If that fails, the failure is counted and a warning is
+ * emitted, and the training continues without a score.
+ */
 const validate = Effect.fn("effect-rl.validate")(function* ({ validator, plan }: Training, state: TrainingState) {
   if (validator === undefined) return
   const { recording } = yield* CurrentRun

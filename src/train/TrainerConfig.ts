@@ -1,3 +1,4 @@
+/** The block `trainer` of a training's config, and its translation into the usual settings, which `plan.ts` calls. */
 import { Effect, Schema } from "effect"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import { ConfigError, decode, isPlain, keysOf, type Plain } from "../config/Config.ts"
@@ -22,25 +23,33 @@ import * as Layout from "../run/Layout.ts"
  * ```
  */
 export interface TrainerOptions {
-  /** The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step. @default "nstep" */
+  /**
+   * When an update happens: `nstep` after `nsteps` steps of each env, `onestep` after every step. If left out, the
+   * algorithm's own setting applies.
+   */
   readonly trainMode?: "nstep" | "onestep"
-  /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1. @default "NSTEP" */
+  /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1. If left out, the algorithm's own setting applies. */
   readonly returns?: "NSTEP" | "GAE" | "LAMBDA"
   /** The number of env steps of the training, over all envs. @default 50000000 */
   readonly totalSteps?: number
-  /** The number of env steps that each env takes between two updates. @default 5 */
+  /**
+   * The number of env steps that each env takes between two updates. If left out, the algorithm's own setting applies.
+   */
   readonly nsteps?: number
-  /** The discount factor of future rewards. @default 0.99 */
+  /** The discount factor of future rewards. If left out, the algorithm's own setting applies. */
   readonly gamma?: number
-  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. @default 0.95 */
+  /**
+   * The λ of the returns: 0 gives one-step targets, 1 gives full returns. If left out, the algorithm's own setting
+   * applies.
+   */
   readonly lambda?: number
-  /** The number of env steps between two validations; 0 never validates. @default 1000000 */
+  /** The number of env steps, over all envs, between two validations; 0 never validates. @default 1000000 */
   readonly validateFreq?: number
   /** The number of episodes of each validation. @default 50 */
   readonly numValEpisodes?: number
   /** The number of steps after which a validation episode is cut off. @default 10000 */
   readonly maxValSteps?: number
-  /** The number of env steps between two checkpoints; 0 saves at the end only. @default 0 */
+  /** The number of env steps, over all envs, between two checkpoints; 0 saves at the end only. @default 0 */
   readonly saveFreq?: number
   /** Whether scalars are written for TensorBoard. @default true */
   readonly logScalars?: boolean
@@ -49,11 +58,14 @@ export interface TrainerOptions {
   /** The folder of the checkpoints, inside the run's folder. @default "checkpoints" */
   readonly modelDir?: string
   /**
-   * The number of env steps between two updates of the target network; 0 never updates it. Leave it out to use the algorithm's
-   * own value. @default 0
+   * The number of env steps, over all envs, between two updates of the target network; 0 never updates it. If left out,
+   * the algorithm's own setting applies.
    */
   readonly updateTargetFreq?: number
-  /** The number of env steps between two rendered episodes, a multiple of `validateFreq`; 0 never renders. @default 0 */
+  /**
+   * The number of env steps, over all envs, between two renderings, a multiple of `validateFreq`; 0 never renders.
+   * @default 0
+   */
   readonly renderFreq?: number
 }
 
@@ -76,8 +88,11 @@ export const TrainerConfig = Schema.Struct({
 })
 export type TrainerConfig = typeof TrainerConfig.Type
 
-/** The keys of `trainer` that are settings of the algorithm. For keys that are left out, the algorithm's defaults apply. */
-const ofAlgorithm = ["trainMode", "returns", "nsteps", "gamma", "lambda", "updateTargetFreq"] as const
+/**
+ * The keys of `trainer` that are settings of the algorithm. A training does not use their defaults in the Schema, which
+ * are those of other libraries: for a key that is left out, the algorithm's own setting applies.
+ */
+export const ofAlgorithm = ["trainMode", "returns", "nsteps", "gamma", "lambda", "updateTargetFreq"] as const
 
 const plainAt = (tree: Plain, key: string): Plain => {
   const section = tree[key]
@@ -85,28 +100,27 @@ const plainAt = (tree: Plain, key: string): Plain => {
 }
 
 /**
- * Replaces the `trainer` block of a config by the settings that its keys stand for. A setting that is also given directly
- * takes precedence.
+ * Replaces the `trainer` block of a config by the settings that its keys stand for, with their sources. A setting that
+ * is also written outside of the block takes precedence.
  */
 export const expand = Effect.fnUntraced(function* (
   config: Plain,
   options: { readonly source: string; readonly sources: ReadonlyMap<string, string> },
-  known: Algorithm | undefined,
+  chosen: Algorithm | undefined,
 ) {
-  const { trainer: given, ...rest } = config
-  if (given === undefined) return { value: config, sources: options.sources }
-  const trainer = yield* decode(TrainerConfig, given, { ...options, prefix: ["trainer"] })
-  const settings = isPlain(given) ? given : {}
-  const written = ofAlgorithm.filter((key) => key in settings)
-  const foreign = known === undefined ? [] : written.filter((key) => !keysOf(known.schema).includes(key))
+  const { trainer: block, ...rest } = config
+  if (block === undefined) return { value: config, sources: options.sources }
+  const trainer = yield* decode(TrainerConfig, block, { ...options, prefix: ["trainer"] })
+  const writtenKeys = isPlain(block) ? ofAlgorithm.filter((key) => key in block) : []
+  const unsupported = chosen === undefined ? [] : writtenKeys.filter((key) => !keysOf(chosen.schema).includes(key))
   // The value 0 means that there is no target network, so an algorithm without one can ignore it.
-  const refused = foreign.find((key) => !(key === "updateTargetFreq" && trainer[key] === 0))
-  if (known !== undefined && refused !== undefined) {
-    const problem = `the algorithm "${known.name}" has no such setting; leave it out`
+  const refused = unsupported.find((key) => !(key === "updateTargetFreq" && trainer[key] === 0))
+  if (chosen !== undefined && refused !== undefined) {
+    const problem = `the algorithm "${chosen.name}" has no such setting; leave it out`
     return yield* ConfigError.at({ ...options, prefix: ["trainer"] }, refused, problem)
   }
   const algorithm = Object.fromEntries(
-    written.filter((key) => !foreign.includes(key)).map((key) => [key, trainer[key]]),
+    writtenKeys.filter((key) => !unsupported.includes(key)).map((key) => [key, trainer[key]]),
   )
   // An error in one of these settings names its place in the `trainer` block.
   const sources = new Map(options.sources)

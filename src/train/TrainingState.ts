@@ -1,9 +1,13 @@
+/**
+ * The counters of a training, which its checkpoints save as `progress` in `runtime.json`. The loop in `Trainer.ts`
+ * changes them.
+ */
 import { Effect, Schema } from "effect"
 import { Evaluation, evaluationOf, type ValidationOutcome } from "../run/evaluation.ts"
 import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
 import { meanOrNull } from "../statistics/resampling.ts"
 
-/** The state of a training, without its learner and its envs. */
+/** The state of a training, except for its learner and its envs, which checkpoints save in files of their own. */
 export class TrainingState extends Schema.Class<TrainingState>("TrainingState")({
   step: count(),
   iteration: count(),
@@ -23,10 +27,10 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
     Schema.Record(Schema.String, Schema.String).pipe(Schema.withConstructorDefault(Effect.succeed({}))),
   ),
 }) {
-  /** The number of steps that earlier processes did. */
+  /** The number of env steps that earlier processes of this run did. */
   readonly stepsBefore = this.step
 
-  /** Counts an episode and returns its index. */
+  /** Counts an ended episode with its return `score`, and returns the episode's index, counted from 0. */
   addEpisode(score: number, length: number): number {
     this.scoreSum += score
     this.recentReturns.push(score)
@@ -37,8 +41,8 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
   }
 
   /**
-   * Drops all but the last hundred returns and lengths. It is called once per iteration, because once per episode costs
-   * more.
+   * Drops all but the last hundred returns and lengths. The loop calls it once per iteration, because once per episode
+   * would cost more.
    */
   trim(): void {
     this.recentReturns = recent(this.recentReturns)

@@ -22,8 +22,9 @@ import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
 
 /**
- * Lists the settings that must be the same when a training is resumed. When to validate and to save may change, and so may
- * the total number of steps. An annealed learning rate depends on that total, so a longer training learns differently.
+ * Returns the settings that must be the same when a training is resumed. Not among them: when to validate and save, and
+ * the total number of steps. An annealed learning rate depends on that total, so a training that is resumed with a
+ * larger total learns differently.
  */
 export const sharedSettings = ({ plan, learner }: Training): Effect.Effect<Plain> => {
   const { settings, effective, env } = plan
@@ -86,11 +87,13 @@ const contentsOf = (arrays: safetensors.Tensors): NewCheckpoint["files"][string]
   return bytes > largeBytes ? safetensors.encodeParts(arrays) : safetensors.encode(arrays)
 }
 
-/** Converts an env's arrays to one-dimensional tensors, because only the env knows their shapes. */
+/**
+ * Converts the arrays of a snapshot of the envs to one-dimensional tensors, because only the env knows their shapes.
+ */
 const flat = (snapshot: Snapshot): safetensors.Tensors =>
   Record.map(snapshot, (data) => ({ shape: [data.length], data }))
 
-/** Reads the `config.yaml` that the run was last started with; empty if it cannot be read, and undefined if there is none. */
+/** Reads the `config.yaml` that the run was last started with: `{}` if it is damaged, undefined if there is none. */
 const savedConfig = Effect.fnUntraced(function* (run: RunFiles) {
   if (!(yield* run.exists(Layout.config))) return undefined
   const parsed = parseYaml(yield* run.readText(Layout.config))
@@ -98,8 +101,8 @@ const savedConfig = Effect.fnUntraced(function* (run: RunFiles) {
 })
 
 /**
- * Fails if the run keeps its checkpoints in another folder: otherwise none would be found, and the run would start again
- * from step 0.
+ * Fails if the run's saved config names another folder for checkpoints than this config: no checkpoint would be found,
+ * and the run would start again from step 0.
  */
 export const checkCheckpointFolder = Effect.fnUntraced(function* (
   { settings, from }: Plan,
@@ -113,7 +116,7 @@ export const checkCheckpointFolder = Effect.fnUntraced(function* (
   return yield* ConfigError.at(from, "checkpoint.dir", problem)
 })
 
-/** Restores the learner and the envs from a checkpoint. */
+/** Restores the learner and the envs from the files of a checkpoint. Fails if a file is damaged or does not fit. */
 export const restore = Effect.fnUntraced(function* (
   { learner, envs }: Training,
   run: RunFiles,
@@ -136,7 +139,10 @@ export const restore = Effect.fnUntraced(function* (
   yield* attempt(() => envs.restore(Record.map(savedEnvs, ({ data }) => data)), EnvError)
 })
 
-/** Fails if a resumed training has already done more steps than its new total. */
+/**
+ * Fails if a resumed training has already done more steps than its total, and that total was lowered since the last
+ * start.
+ */
 export const checkTotalSteps = Effect.fnUntraced(function* (
   { settings: { totalSteps }, from }: Plan,
   run: RunFiles,

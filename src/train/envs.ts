@@ -1,4 +1,7 @@
-/** Makes the envs of a training and of its validations, with recording and normalisation. `setUp.ts` uses it. */
+/**
+ * Makes the envs of a training and of its validations, which record episodes and normalise observations and rewards.
+ * `setUp.ts` calls it.
+ */
 import { Effect, type Scope } from "effect"
 import * as Batch from "../env/Batch.ts"
 import type { BatchEnv } from "../env/BatchEnv.ts"
@@ -17,6 +20,7 @@ import { shares } from "./validation/Validator.ts"
  */
 export type TrainingEnvs = BatchEnv & EpisodeLog.Recorded & Partial<Normalise.NormalisedObservations>
 
+/** Makes the training's envs. `gamma` is the discount factor of the return by which rewards are normalised. */
 export const trainingEnvs = Effect.fnUntraced(function* (
   env: Env,
   { numEnvs, normalize, workers }: Settings,
@@ -28,8 +32,8 @@ export const trainingEnvs = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes the batches of validation envs, with one env for each episode. They use the training's statistics to normalise
- * observations, but do not update them.
+ * Makes a batch of envs for each validation env, with one env for each of its episodes; `first` is the number of the
+ * batch's first episode. The batches normalise observations by the training's statistics, but do not update these.
  */
 export const validationBatches = (
   envs: ReadonlyArray<Env>,
@@ -43,6 +47,10 @@ export const validationBatches = (
     }),
   )
 
+/**
+ * Makes a batch of copies of an env, in this thread or in `workers` threads. `firstIndex` is the number of the first
+ * copy.
+ */
 const batchOf = (
   env: Env,
   numEnvs: number,

@@ -1,5 +1,6 @@
 /**
- * Checks the config of a training, applies overrides, and resolves env and algorithm. Nothing is compiled or written here.
+ * Turns the config of a training into a `Plan`: applies overrides, checks every setting, and finds the env and the
+ * algorithm. It compiles and writes nothing. `Train.ts` calls it.
  */
 import { Effect, Equal, Option, Predicate, Schema, Struct } from "effect"
 import type { Algorithm, ConfiguredAlgorithm } from "../learner/Algorithm.ts"
@@ -25,7 +26,7 @@ import { RunOptions } from "./RunOptions.ts"
 import { Settings, type TrainInput } from "./Settings.ts"
 import { expand } from "./TrainerConfig.ts"
 
-/** The settings after all defaults have been decided. */
+/** The settings of a training with the only default that depends on another setting, `checkpoint.everySteps`. */
 export type Decided = Omit<Settings, "checkpoint"> & {
   readonly checkpoint: Omit<Settings["checkpoint"], "everySteps"> & { readonly everySteps: number }
 }
@@ -47,12 +48,16 @@ export interface Plan {
   readonly from: { readonly source: string; readonly sources: ReadonlyMap<string, string> }
 }
 
-/** Tells whether a policy for one env can act in the other: their observations and actions must match. */
-const looksLike = (one: Env, other: Env): boolean =>
+/**
+ * Tells whether a policy for one env can act in the other: observations have equal shapes, and action spaces are equal.
+ */
+const hasSameSpaces = (one: Env, other: Env): boolean =>
   one.observationSpace.shape.join() === other.observationSpace.shape.join() &&
   JSON.stringify(one.actionSpace) === JSON.stringify(other.actionSpace)
 
-/** The envs and the algorithm that code passed as values. The config has only their names. */
+/**
+ * The envs and the algorithm that code passed as values. The config that is checked has only their names and options.
+ */
 interface Values {
   readonly env?: Env | undefined
   /** The validation envs, each at its index in `validation.envs`; undefined for one that was passed by name. */
@@ -60,31 +65,36 @@ interface Values {
   readonly algorithm?: Algorithm | undefined
 }
 
-/** Applies the launcher's overrides to a config, checks every setting, and resolves the env and the algorithm. */
+/**
+ * Makes the plan of a training from its config. Fails with a `ConfigError` for a setting that is wrong. `lines` maps
+ * each key to the place where it was written.
+ */
 export const plan = Effect.fnUntraced(function* (
   config: Plain,
   values: Values,
   lines: ReadonlyMap<string, string> = new Map(),
 ): Effect.fn.Return<Plan, ConfigError> {
   const options = yield* RunOptions
-  const unfit = [values.env, ...(values.validationEnvs ?? [])].map(problemOf).find((problem) => problem !== undefined)
-  const unknown = values.algorithm === undefined ? undefined : noAlgorithm(values.algorithm)
+  const envProblem = [values.env, ...(values.validationEnvs ?? [])]
+    .map(problemOf)
+    .find((problem) => problem !== undefined)
+  const algorithmProblem = values.algorithm === undefined ? undefined : noAlgorithm(values.algorithm)
   const { source } = options
-  yield* checkAll([refuse(source, "env", unfit), refuse(source, "algorithm", unknown)])
+  yield* checkAll([refuse(source, "env", envProblem), refuse(source, "algorithm", algorithmProblem)])
   const written = yield* overridden({ name: options.name, ...config }, options.overrides, values)
   const overlaid = { source: options.source, sources: overLines(lines, written.sources) }
   const algorithmName = isPlain(written.value.algorithm) ? written.value.algorithm.name : written.value.algorithm
   const algorithmValue = values.algorithm?.name === algorithmName ? values.algorithm : find(String(algorithmName))
   const { value, sources } = yield* expand(written.value, overlaid, algorithmValue)
   const from = { ...overlaid, sources }
-  const nameless = namelessAlgorithm(value.algorithm)
+  const nameProblem = namelessAlgorithm(value.algorithm)
   const algorithmSettings = Struct.omit(isPlain(value.algorithm) ? value.algorithm : {}, ["name"])
   const within = { ...from, whole: wholeOf(algorithmValue) }
   const reading = decode(Settings, value, within)
   yield* checkAll([
     reading,
     ...(algorithmValue === undefined ? [] : [algorithmValue.configure(algorithmSettings, within)]),
-    refuse(sourceOf(from, "algorithm"), "algorithm", nameless),
+    refuse(sourceOf(from, "algorithm"), "algorithm", nameProblem),
   ])
   const decoded = yield* reading
   const { checkpoint } = decoded
@@ -95,10 +105,10 @@ export const plan = Effect.fnUntraced(function* (
     logDir: tidyFolder(decoded.logDir),
   }
 
-  const { env: givenEnv, validationEnvs: givenOthers = [] } = values
+  const { env: envValue, validationEnvs: validationEnvValues = [] } = values
   /**
-   * Returns the env that code passed as a value, if the config still describes it. The value at the same place in the config
-   * comes first.
+   * Returns the env for an env setting: the first of `candidates`, which code passed as values, that the setting still
+   * describes after the overrides; if there is none, makes a new env.
    */
   const envOf = (
     written: EnvConfig,
@@ -108,11 +118,11 @@ export const plan = Effect.fnUntraced(function* (
     const value = candidates.find((candidate) => candidate !== undefined && Equal.equals(inConfig(candidate), written))
     return value === undefined ? fromConfig(written, { ...from, prefix: key.split(".") }) : Effect.succeed(value)
   }
-  const env = yield* envOf(settings.env, [givenEnv, ...givenOthers], "env")
+  const env = yield* envOf(settings.env, [envValue, ...validationEnvValues], "env")
   const others = yield* Effect.forEach(settings.validation.envs, (written, index) =>
-    envOf(written, [givenOthers[index], ...givenOthers, givenEnv], "validation.envs"),
+    envOf(written, [validationEnvValues[index], ...validationEnvValues, envValue], "validation.envs"),
   )
-  const other = others.find((candidate) => !looksLike(candidate, env))
+  const other = others.find((candidate) => !hasSameSpaces(candidate, env))
   if (other !== undefined) {
     const problem = `${other.id} has other observations or actions than the training env ${env.id}; choose envs of the same spaces`
     return yield* ConfigError.at(from, "validation.envs", problem)
@@ -123,16 +133,16 @@ export const plan = Effect.fnUntraced(function* (
   const { name, ...algorithmConfig } = settings.algorithm
   const named = algorithmValue ?? (yield* algorithmByName(String(name), sourceOf(from, "algorithm.name")))
   const algorithm = yield* named.configure(algorithmConfig, from)
-  const drawn = others[0] ?? env
-  const isUndrawn = settings.render.everySteps > 0 && drawn.renderSvg === undefined
+  const renderedEnv = others[0] ?? env
+  const lacksRenderer = settings.render.everySteps > 0 && renderedEnv.renderSvg === undefined
   return {
     settings,
     env,
     validationEnvs: others.length === 0 ? [env] : others,
     algorithm,
     notes: switched(config, settings, written.sources),
-    warnings: isUndrawn
-      ? [`${drawn.id} cannot be drawn (it has no renderSvg), so only trajectories of its episodes are saved`]
+    warnings: lacksRenderer
+      ? [`${renderedEnv.id} cannot be drawn (it has no renderSvg), so only trajectories of its episodes are saved`]
       : [],
     effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } },
     from,
@@ -169,8 +179,10 @@ const refuse = (source: string, key: string, problem: string | undefined): Effec
 /** Describes why a value that code passed is not an algorithm; undefined if it is one. */
 const noAlgorithm = (algorithm: unknown): string | undefined => {
   if (Predicate.hasProperty(algorithm, "name") && Predicate.hasProperty(algorithm, "configure")) return undefined
-  const found = Predicate.hasProperty(algorithm, "make") ? "a module; did you mean its .make()?" : display(algorithm)
-  return `expected an algorithm, as Ppo.make() gives, or the name of one, found ${found}`
+  const shownValue = Predicate.hasProperty(algorithm, "make")
+    ? "a module; did you mean its .make()?"
+    : display(algorithm)
+  return `expected an algorithm, as Ppo.make() gives, or the name of one, found ${shownValue}`
 }
 
 /** Describes why the algorithm in a config has no usable name; undefined if it has one. */
@@ -180,7 +192,10 @@ const namelessAlgorithm = (algorithm: unknown): string | undefined => {
   return `expected an algorithm's name, or its name with settings, found ${display(name)}`
 }
 
-/** Returns notes where a settings file (for example of a resumed run) names another env or algorithm than the code. */
+/**
+ * Returns a note if a file of settings (for example of a resumed run) names another env than the code, and one if it
+ * names another algorithm.
+ */
 const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, string>): ReadonlyArray<string> => {
   const nameOf = (written: unknown): string => String(isPlain(written) ? written.name : written)
   return (["env", "algorithm"] as const).flatMap((key) => {
@@ -212,29 +227,29 @@ const overridden = Effect.fnUntraced(function* (config: Plain, overrides: Readon
   return { value, sources: applyOverrides(config, applied).sources }
 })
 
-/** Tells whether an override names the env or algorithm that the config already has, by its id or by its name. */
+/** Tells whether an override sets `env` or `algorithm` to the name or the id that the config already has. */
 const namesTheSame = Effect.fnUntraced(function* (
   { path, value: name }: Override,
   before: Plain,
-  { env: given }: Values,
+  { env: envValue }: Values,
 ) {
   if (typeof name !== "string" || (path !== "algorithm" && path !== "env")) return false
   const was = before[path]
   if (isPlain(was) && was.name === name) return true
   if (path === "algorithm" || was === undefined) return false
-  if (given !== undefined && Equal.equals(expandedConfig(inConfig(given)), was)) return given.id === name
+  if (envValue !== undefined && Equal.equals(expandedConfig(inConfig(envValue)), was)) return envValue.id === name
   const env = yield* Effect.option(fromConfig(was, { source: "" }))
   return Option.isSome(env) && env.value.id === name
 })
 
-/** Expands `algorithm: a2c` to the algorithm with its defaults, and an env's short form to its options. */
+/** Expands the short forms of a config: `algorithm: a2c` to `{ name: a2c }`, and an env's id to its options. */
 const withTrees = (config: Plain): Plain => ({
   ...config,
   ...(config.env === undefined ? {} : { env: expandedConfig(config.env) }),
   ...(config.algorithm === undefined || isPlain(config.algorithm) ? {} : { algorithm: { name: config.algorithm } }),
 })
 
-/** Finds a setting that contradicts another one. */
+/** Returns the first setting that contradicts another one, with the problem; undefined if there is none. */
 const conflictIn = ({ validation, render, stopAtReturn }: Settings) => {
   const { everySteps, episodes, envs } = validation
   if (everySteps > 0 && episodes < envs.length) {
@@ -256,6 +271,10 @@ const conflictIn = ({ validation, render, stopAtReturn }: Settings) => {
 /** Describes an env for the config: a built-in env by all its options, any other env by its id. */
 const inConfig = (env: Env): EnvConfig => envConfigOf(env) ?? env.id
 
+/**
+ * Describes an algorithm for the config: its name and the settings that code passed. An unusable value is shown as
+ * text.
+ */
 const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
   typeof algorithm === "string" || noAlgorithm(algorithm) !== undefined
     ? { name: typeof algorithm === "string" ? algorithm : display(algorithm) }
@@ -264,8 +283,8 @@ const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
 /** Splits the input of `Train.run` into a config and the values that the config names. */
 export const configOf = (input: TrainInput): { readonly config: Plain; readonly values: Values } => {
   // A JavaScript program without types may leave out any key.
-  const given: Partial<TrainInput> | null | undefined = input
-  const { env, algorithm, validation, ...rest } = given ?? {}
+  const untypedInput: Partial<TrainInput> | null | undefined = input
+  const { env, algorithm, validation, ...rest } = untypedInput ?? {}
   const { envs: others = [], ...validating } = validation ?? {}
   const written = (one: Env | string): EnvConfig =>
     typeof one === "string" ? one : problemOf(one) !== undefined ? display(one) : inConfig(one)

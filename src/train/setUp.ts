@@ -1,4 +1,7 @@
-/** Compiles a planned training: makes its envs, its learner and its validator. */
+/**
+ * Prepares a planned training: makes its envs, its compiled learner and its validator. It writes no files. `Train.ts`
+ * calls it before the run's folder is created.
+ */
 import { Effect, Scope } from "effect"
 import type { Learner, LearnerError, SetupError } from "../learner/Algorithm.ts"
 import type { Backend } from "../backend/Backend.ts"
@@ -23,7 +26,10 @@ export interface Training {
   readonly learner: Learner
   readonly validator: Validator | undefined
   readonly writeStepFolder: WriteStepFolder | undefined
-  /** Writes the folder of a step on request, even if no rendering is set. It is compiled at the first request. */
+  /**
+   * Writes the folder `steps/{STEP}/` on a user's request, even if `render` is off. The first request compiles what it
+   * needs.
+   */
   readonly writeWantedStep: WriteWantedStep | undefined
 }
 
@@ -31,7 +37,10 @@ type WriteWantedStep = (
   state: TrainingState,
 ) => Effect.Effect<string, SetupError | LearnerError | RunStoreError, CurrentRun>
 
-/** Compiles a training. It fails before the run's folder is created if anything cannot be set up. */
+/**
+ * Makes the envs, the learner and the validator of a plan. Fails before the run's folder is created if one of them
+ * cannot be made. The scope closes the envs.
+ */
 export const setUp = Effect.fnUntraced(function* (
   plan: Plan,
 ): Effect.fn.Return<Training, SetupError | EnvError, Backend | Scope.Scope> {
@@ -71,11 +80,12 @@ export const setUp = Effect.fnUntraced(function* (
   return { plan, envs, learner, validator, writeStepFolder, writeWantedStep }
 })
 
-/** The largest count of numbers in the observations of one rollout; they take two gibibytes. */
+/** The largest count of numbers in the observations of one rollout; as 32-bit floats they take two gibibytes. */
 const mostNumbers = 2 ** 29
 
 /**
- * Fails if a rollout is far larger than memory: the operating system would kill the process instead of reporting an error.
+ * Fails if the observations of one rollout have more than `mostNumbers` numbers: the operating system would kill the
+ * process instead of reporting an error.
  */
 const checkRollout = ({ settings, env, algorithm, from }: Plan): Effect.Effect<void, ConfigError> => {
   const { nsteps } = algorithm.config
@@ -85,7 +95,7 @@ const checkRollout = ({ settings, env, algorithm, from }: Plan): Effect.Effect<v
   return Effect.fail(ConfigError.at(from, "algorithm.nsteps", problem))
 }
 
-/** Converts the failure to allocate a large array to an error that names the settings to decrease. */
+/** Wraps an Effect: if it cannot allocate a large array, it fails with an error that names the settings to decrease. */
 const withinMemory =
   ({ settings, algorithm, from }: Plan) =>
   <A, E, R>(setup: Effect.Effect<A, E, R>): Effect.Effect<A, E | ConfigError | GraphError, R> =>

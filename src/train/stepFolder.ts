@@ -1,3 +1,9 @@
+/**
+ * Writes the folder `steps/{STEP}/` of a run, with the file names that RLtools' viewer expects: episodes of the current
+ * policy (`trajectories.json.gz`, and the first one as a moving picture in `episode.svg`), the policy in the formats
+ * that can hold it (`checkpoint.onnx`, `.safetensors`, `.h5`, `.h`), and its evaluation (`evaluation_results.json`).
+ * `setUp.ts` calls it.
+ */
 import { Effect } from "effect"
 import type { Learner, LearnerError } from "../learner/Algorithm.ts"
 import * as safetensors from "../formats/safetensors.ts"
@@ -17,12 +23,6 @@ import type { Plan } from "./plan.ts"
 import type { TrainingState } from "./TrainingState.ts"
 import { animate, makePlayer } from "./validation/rendering.ts"
 
-/**
- * Writes `steps/{STEP}/`, which shows and exports a run at some step, with the file names that RLtools' viewer knows:
- * episodes (`trajectories.json.gz`, and `episode.svg`, the first of them as a moving picture), the policy in as
- * many formats as it fits (`checkpoint.onnx`, `.safetensors`, `.h5`, `.h`), and `evaluation_results.json`.
- */
-
 /** Writes the folder of the current step and returns its path. */
 export type WriteStepFolder = (
   state: TrainingState,
@@ -30,19 +30,20 @@ export type WriteStepFolder = (
   evaluation?: Evaluation,
 ) => Effect.Effect<string, LearnerError | RunStoreError, CurrentRun>
 
+/** Compiles a policy for single episodes, and returns the function that writes the folder of a step. */
 export const makeStepFolder = Effect.fnUntraced(function* (
   { plan, learner, envs }: { readonly plan: Plan; readonly learner: Learner; readonly envs: TrainingEnvs },
   policyFor: NonNullable<Learner["policy"]>,
 ) {
   const { render, validation, seed } = plan.settings
   const [env] = plan.validationEnvs
-  const play = yield* makePlayer(env, policyFor, envs.observationMoments, validation)
+  const playEpisode = yield* makePlayer(env, policyFor, envs.observationMoments, validation)
   const write: WriteStepFolder = Effect.fnUntraced(function* (state, evaluation = state.evaluationHere) {
     const { files: run } = yield* CurrentRun
     const folder = Layout.stepFolder(state.step)
     const episodes = yield* Effect.forEach(
       Array.from({ length: render.episodes }, (_, index) => index),
-      (index) => play(seed, state.step, index),
+      (index) => playEpisode(seed, state.step, index),
     )
     const weights = yield* learner.weights
     const model = yield* exportedPolicy(learner, envs)
@@ -70,7 +71,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
   return write
 })
 
-/** Writes the drawing code of the env, once for all step folders. */
+/** Writes the code that renders the env's states in a browser, once for all step folders of the run. */
 const writeUi = Effect.fnUntraced(function* (run: RunFiles, env: Env) {
   const ui = uiOf(env)
   if (ui === undefined || (yield* run.exists(Layout.ui.module))) return

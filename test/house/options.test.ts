@@ -10,7 +10,7 @@ import * as LmConfig from "../../src/lm/LmConfig.ts"
 import { Planning } from "../../src/model/valueIteration.ts"
 import { OutputSettings, RunSettings, RuntimeSettings } from "../../src/runtime/RuntimeConfig.ts"
 import * as Settings from "../../src/train/Settings.ts"
-import { TrainerConfig } from "../../src/train/TrainerConfig.ts"
+import { ofAlgorithm, TrainerConfig } from "../../src/train/TrainerConfig.ts"
 
 interface Options {
   readonly name: string
@@ -20,6 +20,8 @@ interface Options {
   readonly base?: Plain
   /** The keys that only a file has, because code gives the values otherwise or not at all. */
   readonly onlyInFiles?: ReadonlyArray<string>
+  /** The keys without a default of their own: a training takes the algorithm's setting. */
+  readonly fromAlgorithm?: ReadonlyArray<string>
   /** The keys that only code has. */
   readonly onlyInCode?: ReadonlyArray<string>
 }
@@ -50,7 +52,7 @@ const all: ReadonlyArray<Options> = [
   { name: "CheckpointOptions", file: trainFile, schema: Settings.CheckpointSettings },
   { name: "RenderOptions", file: trainFile, schema: Settings.RenderSettings },
   { name: "NormalizeOptions", file: trainFile, schema: Settings.NormalizeSettings },
-  { name: "TrainerOptions", file: "src/train/TrainerConfig.ts", schema: TrainerConfig },
+  { name: "TrainerOptions", file: "src/train/TrainerConfig.ts", schema: TrainerConfig, fromAlgorithm: ofAlgorithm },
   {
     name: "RuntimeInput",
     file: "src/runtime/Runtime.ts",
@@ -71,14 +73,18 @@ const written = (value: unknown): string | undefined =>
 
 describe("the interfaces of settings", () => {
   it.each(all)("have a comment with the Schema's default on each setting: $name", (options) => {
-    const { name, file, schema, base = {}, onlyInFiles = [], onlyInCode = [] } = options
+    const { name, file, schema, base = {}, onlyInFiles = [], onlyInCode = [], fromAlgorithm = [] } = options
     const members = membersOf(file, name)
     const decoded = Schema.decodeSync(schema)(base)
     const keys = Object.keys(decoded).filter((key) => !onlyInFiles.includes(key))
     assert.sameMembers([...members.keys()], [...keys, ...onlyInCode])
     for (const key of keys) {
       assert.isNotEmpty(members.get(key)?.meaning, key)
-      assert.strictEqual(members.get(key)?.byDefault, key in base ? undefined : written(decoded[key]), key)
+      assert.strictEqual(
+        members.get(key)?.byDefault,
+        key in base || fromAlgorithm.includes(key) ? undefined : written(decoded[key]),
+        key,
+      )
     }
   })
 })

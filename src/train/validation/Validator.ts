@@ -1,3 +1,4 @@
+/** Validates a policy: plays whole episodes in batches of envs. It touches no files. `setUp.ts` makes a validator. */
 import { Effect } from "effect"
 import type { Learner, LearnerError, Policy } from "../../learner/Algorithm.ts"
 import { drive } from "../../learner/drive.ts"
@@ -8,9 +9,9 @@ import { attempt } from "../../config/attempt.ts"
 import { EnvError } from "../../env/EnvError.ts"
 
 /**
- * Plays a number of whole episodes and returns their scores. Each episode has an env of its own in a batch, so short episodes
- * count no more than long ones. Its randomness is addressed by its own number, so its outcome doesn't depend on the batch
- * that it is played in.
+ * Plays a fixed number of whole episodes with the current policy, and returns their outcome. Each episode has an env of
+ * its own in a batch, so short episodes count no more than long ones. The randomness of an episode depends only on the
+ * seed, the validation's `index` (its step) and the episode's number, not on its batch.
  */
 export interface Validator {
   readonly validate: (seed: number, index: number) => Effect.Effect<ValidationOutcome, LearnerError>
@@ -37,12 +38,13 @@ interface ValidatorOptions {
   readonly sampled: boolean
 }
 
-/** A batch of envs, one for each episode, whose first one has the number `first`. */
+/** A batch of envs that play one episode each. The episode of the first env has the number `first`. */
 interface Lanes {
   readonly envs: BatchEnv
   readonly first: number
 }
 
+/** Makes a function that plays one episode in each env of a batch, until all have ended or have `maxSteps` steps. */
 const playAll = ({ envs, first }: Lanes, policy: Policy, { maxSteps }: ValidatorOptions) =>
   Effect.fnUntraced(function* (seed: number, index: number) {
     yield* policy.refresh
@@ -50,19 +52,20 @@ const playAll = ({ envs, first }: Lanes, policy: Policy, { maxSteps }: Validator
     const { program, noise } = policy
     const episodes = new Array<ValidationOutcome["episodes"][number] | undefined>(numEnvs)
     const returns = new Float64Array(numEnvs)
-    const draws = Array.from({ length: noise === undefined ? 0 : numEnvs }, (_, lane) =>
+    const generators = Array.from({ length: noise === undefined ? 0 : numEnvs }, (_, lane) =>
       stream(seed, "validation", index, first + lane, "actions"),
     )
     const width = (noise?.length ?? 0) / numEnvs
     let running = numEnvs
     let step = 0
 
-    const look = (): void => {
+    const readObservations = (): void => {
       policy.observations.set(envs.observations)
       if (noise !== undefined)
-        draws.forEach((random, lane) => random.fillUniform(noise, lane * width, (lane + 1) * width))
+        generators.forEach((random, lane) => random.fillUniform(noise, lane * width, (lane + 1) * width))
     }
 
+    // After its first episode, an env goes on until the whole batch is done, but counts no more.
     const advance = (): void => {
       envs.step(policy.actions)
       step++
@@ -82,7 +85,7 @@ const playAll = ({ envs, first }: Lanes, policy: Policy, { maxSteps }: Validator
       // Play in short slices, so that an interruption does not have to wait for a long validation.
       yield* drive(function* () {
         for (let slice = 0; slice < 256 && running > 0; slice++) {
-          look()
+          readObservations()
           yield program
           advance()
         }
@@ -92,7 +95,7 @@ const playAll = ({ envs, first }: Lanes, policy: Policy, { maxSteps }: Validator
     return episodes.filter((episode) => episode !== undefined)
   })
 
-/** Makes a validator that plays its batches concurrently, each in a fiber with its own compiled policy. */
+/** Makes a validator that plays its batches at the same time, each in a fiber with a compiled policy of its own. */
 export const makeValidator = Effect.fnUntraced(function* (
   batches: ReadonlyArray<Lanes>,
   policyFor: NonNullable<Learner["policy"]>,
@@ -105,7 +108,7 @@ export const makeValidator = Effect.fnUntraced(function* (
   )
   const validator: Validator = {
     validate: (seed, index) =>
-      Effect.forEach(players, (play) => play(seed, index), { concurrency: "unbounded" }).pipe(
+      Effect.forEach(players, (playBatch) => playBatch(seed, index), { concurrency: "unbounded" }).pipe(
         Effect.map((played) => outcomeOf(played.flat())),
       ),
   }

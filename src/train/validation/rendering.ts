@@ -1,3 +1,7 @@
+/**
+ * Plays an episode to look at it, and renders its states as an SVG animation. It writes no files. `stepFolder.ts`
+ * calls it.
+ */
 import { Effect } from "effect"
 import type { Learner } from "../../learner/Algorithm.ts"
 import { drive } from "../../learner/drive.ts"
@@ -9,12 +13,15 @@ import type { RunningMoments } from "../../env/RunningMoments.ts"
 import { stream } from "../../rng/Rng.ts"
 
 /**
- * The largest number of pictures in an animation, which keeps it small enough for browsers. A longer episode shows every
- * second, third … step.
+ * The largest number of pictures in an animation, so that browsers can show it. Of a longer episode, only every second,
+ * third … state is shown.
  */
 const mostFrames = 500
 
-/** Makes a function that plays one episode exactly as the validation does: `play(seed, index, episode)`. */
+/**
+ * Makes a function `(seed, index, episode)` that plays one episode exactly as the validation with this seed and index
+ * does, and returns its steps and a picture (an SVG) of each state.
+ */
 export const makePlayer = Effect.fnUntraced(function* (
   env: Env,
   policyFor: NonNullable<Learner["policy"]>,
@@ -27,7 +34,7 @@ export const makePlayer = Effect.fnUntraced(function* (
     const watched = watch(env)
     const plain = Batch.make(watched.env, 1, { firstIndex: episode })
     const seen = moments === undefined ? plain : Normalise.observations(plain, { moments, frozen: true })
-    const draws = stream(seed, "validation", index, episode, "actions")
+    const random = stream(seed, "validation", index, episode, "actions")
     const steps: Array<Step & { readonly observation: ReadonlyArray<number> }> = []
     const frames: Array<string> = []
     yield* drive(function* () {
@@ -37,7 +44,7 @@ export const makePlayer = Effect.fnUntraced(function* (
         if (env.renderSvg !== undefined) frames.push(env.renderSvg(state))
         const observation = Array.from(plain.observations)
         policy.observations.set(seen.observations)
-        if (policy.noise !== undefined) draws.fillUniform(policy.noise)
+        if (policy.noise !== undefined) random.fillUniform(policy.noise)
         yield policy.program
         seen.step(policy.actions)
         const terminated = seen.terminated[0] === 1
@@ -51,7 +58,10 @@ export const makePlayer = Effect.fnUntraced(function* (
   })
 })
 
-/** Wraps an env to expose its last state. The env's fast batch is left out, because it hides the states. */
+/**
+ * Wraps an env, so that `state()` returns its current state. The wrapped env lacks `batch`, the fast implementation,
+ * which does not expose its states.
+ */
 const watch = (env: Env): { readonly env: Env; readonly state: () => unknown } => {
   let last: unknown
   const { batch: _batch, ...pure } = env
@@ -69,7 +79,7 @@ const watch = (env: Env): { readonly env: Env; readonly state: () => unknown } =
   }
 }
 
-/** Makes an SVG animation of pictures that repeats without end. */
+/** Makes one SVG that shows SVG pictures one after another, `speed` per second, and repeats without end. */
 export const animate = (pictures: ReadonlyArray<string>, speed: number): string => {
   const stride = Math.ceil(pictures.length / mostFrames)
   const frames = pictures.filter((_, index) => index % stride === 0)

@@ -1,3 +1,6 @@
+/**
+ * The value that `Runtime.ts` and `fromConfig.ts` prepare and `execute.ts` trains. Agents here ask a language model.
+ */
 import type { Agent } from "../agent/Agent.ts"
 import type { DecodeOptions, Plain } from "../config/Config.ts"
 import type { Spent } from "../lm/middleware/budgeted.ts"
@@ -18,20 +21,24 @@ export interface AgentTraining {
     readonly trainDataset: Plain | null
     readonly validationDataset: Plain | null
   }
-  /** The agent's settings that a resumed run must share with the run that was saved. */
+  /** The agent's settings that must be the same when the run is resumed. */
   readonly agentIdentity: Plain
   /** Warnings about the config. */
   readonly warnings?: ReadonlyArray<string>
   /** Whether every call of the model is written to a file below `llm_calls/`. */
   readonly logCalls: boolean
-  /** The usage that counts against the budget, if there is one. A resumed run continues the count. */
+  /**
+   * The tokens, calls and cost that count against the budget; undefined without a budget. A resumed run continues the
+   * count.
+   */
   readonly spent?: Spent
+  /** The places where settings were written, for error messages. */
   readonly from: DecodeOptions
 }
 
 /** The errors that end the loop of a training. */
 export type LoopError = EpisodeFailure | DatasetError | RunError
 
-/** The number of training episodes, including those that are skipped. */
+/** The number of training episodes of the whole run, including those that it skips at the data set's beginning. */
 export const totalEpisodesOf = ({ settings, train }: AgentTraining): number =>
   Math.min(train?.size ?? 0, settings.runtime.maxEnvsToVisit ?? Infinity)

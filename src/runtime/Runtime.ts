@@ -35,7 +35,9 @@ export interface RuntimeInput<E = never, R = never> {
   readonly agent: Effect.Effect<Agent, E, R>
   readonly train?: TaskSet | null
   readonly validation?: TaskSet | null
-  /** The agent's settings in `config.yaml`, in addition to its type. A run can only be resumed with equal settings. */
+  /**
+   * The settings that `config.yaml` shows for the agent, besides its type. A run can only be resumed with equal ones.
+   */
   readonly agentConfig?: Plain
   /** Writes every call of the model as a file below `llm_calls/`, if the model reports its calls (`Lm.middleware(logged)`). */
   readonly logCalls?: boolean
@@ -51,27 +53,29 @@ export interface RuntimeInput<E = never, R = never> {
   readonly output?: OutputOptions | null
 }
 
-/** Makes a training as a value. To run it, provide Layers for the store, the recorder and the model. */
+/**
+ * Makes a training of an agent. The training runs when Layers for the store, the recorder and the model are provided.
+ */
 export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResult, RuntimeError | E, Needs | R> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { agent: making, train = null, validation = null, agentConfig, logCalls = false, ...config } = input
+      const { agent: makeAgent, train = null, validation = null, agentConfig, logCalls = false, ...config } = input
       const options = yield* RunOptions
       const { value, sources } = applyOverrides({ name: options.name, ...config }, options.overrides)
       const from = { source: options.source, sources }
-      // Overrides from a run's config.yaml also describe the agent and the data sets. Code passes these as values, so drop
-      // them.
+      // Overrides from a run's config.yaml also describe the agent and the data sets. Code passes both as values, so drop
+      // their descriptions.
       const { agent: _agent, trainDataset: _train, validationDataset: _validation, ...settable } = value
       const settings = yield* decode(RunSettings, settable, from)
-      const agent = yield* making
-      const about: Plain = { type: agent.type, ...agentConfig }
+      const agent = yield* makeAgent
+      const agentDescription: Plain = { type: agent.type, ...agentConfig }
       return yield* execute({
         settings,
         agent,
         train,
         validation,
-        described: { agent: about, trainDataset: named(train), validationDataset: named(validation) },
-        agentIdentity: about,
+        described: { agent: agentDescription, trainDataset: named(train), validationDataset: named(validation) },
+        agentIdentity: agentDescription,
         logCalls,
         from,
       })

@@ -1,4 +1,7 @@
-/** The Schemas of the settings of a training of agents; `settings.ts` checks what they can't express. */
+/**
+ * The settings of a training of agents: Schemas, and the types in which code passes them. `settings.ts` checks what a
+ * Schema can't express.
+ */
 import { Schema } from "effect"
 import type { RetentionStrategy } from "../run/Checkpoint.ts"
 import { atOnce, naturalInt, orDefault, positiveInt, runName, withDefault } from "../config/fields.ts"
@@ -10,8 +13,8 @@ const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDe
 /** The settings of how episodes are run, scored, validated and saved. */
 export interface RuntimeOptions {
   /**
-   * The number of tasks to train on, counted from the data set's beginning, also in a resumed run; null is all, 0 is none.
-   * @default null
+   * The number of tasks to train on, counted from the data set's beginning, also in a resumed run; null trains on all
+   * tasks, 0 on none. @default null
    */
   readonly maxEnvsToVisit?: number | null
   /** The number of steps after which an episode is cut off; null leaves that to the envs. @default null */
@@ -19,8 +22,8 @@ export interface RuntimeOptions {
   /** Shows progress and a summary in the terminal. @default true */
   readonly verbose?: boolean
   /**
-   * The folder of the scores, absolute or relative to the run's folder; of a path with a suffix, the folder that it lies in.
-   * null is the run's folder itself. @default null
+   * The folder of `scores/`, absolute or relative to the run's folder. If the path has a suffix, as in
+   * `logs/scores.jsonl`, its parent folder is used; null is the run's folder itself. @default null
    */
   readonly scoresPath?: string | null
   /** Adds observations, actions, feedback and times to the lines of the scores. @default true */
@@ -44,8 +47,8 @@ export interface RuntimeOptions {
   /** The number of ended episodes between two checkpoints; null saves ten times in a run, 0 at its end only. @default null */
   readonly checkpointEveryEpisodes?: number | null
   /**
-   * Which checkpoints are kept: the newest, or the best by validation; the latter saves one at every validation.
-   * @default "last_n"
+   * Which checkpoints are kept: the newest ones (`last_n`), or those with the best validation scores (`top_k_val`,
+   * which also saves one at every validation). @default "last_n"
    */
   readonly checkpointStrategy?: "last_n" | "top_k_val"
   /** The number of checkpoints that are kept; 0 keeps all. @default 0 */
@@ -53,8 +56,8 @@ export interface RuntimeOptions {
   /** Saves a checkpoint before the first episode. @default false */
   readonly checkpointOnStart?: boolean
   /**
-   * The folder of a checkpoint, or `latest` in a folder of checkpoints. Training continues from it in a new run's folder;
-   * null starts anew. @default null
+   * A checkpoint to continue from in a new run's folder: its folder, or `latest` in a folder of checkpoints; null
+   * starts anew. @default null
    */
   readonly resumeFrom?: string | null
   /** The number of episodes to skip at the data set's beginning. @default 0 */
@@ -84,8 +87,8 @@ export type RuntimeSettings = typeof RuntimeSettings.Type
 /** The settings of the files that a run writes, and where. */
 export interface OutputOptions {
   /**
-   * The folder in which each run gets a folder `YYYYMMDD_HHMMSS`; null puts the run into the launcher's results, in a folder
-   * by the run's identifier. @default null
+   * The folder in which each run gets a folder `YYYYMMDD_HHMMSS`. With null, the run goes into the launcher's results
+   * folder, in a folder named by the run's identifier. @default null
    */
   readonly resultsDir?: string | null
   /**
@@ -125,6 +128,8 @@ export const RunSettings = Schema.Struct({
 })
 export type RunSettings = typeof RunSettings.Type
 
-/** Converts the checkpoint settings to the strategy of `Checkpoint.save`. */
+/**
+ * Converts the checkpoint settings to a `RetentionStrategy`. To keep all checkpoints is always `LastN` with `keep: 0`.
+ */
 export const strategyOf = ({ checkpointStrategy, checkpointKeepLast: keep }: RuntimeSettings): RetentionStrategy =>
   checkpointStrategy === "top_k_val" && keep > 0 ? { _tag: "TopKValidation", keep } : { _tag: "LastN", keep }

@@ -1,3 +1,7 @@
+/**
+ * The counters of a training of agents, which its checkpoints save as `progress`. `loop.ts` and `validate.ts` change
+ * them.
+ */
 import { Effect, Schema } from "effect"
 import type { MemoryEntry } from "../agent/memory/Memory.ts"
 import { Spending } from "../lm/middleware/budgeted.ts"
@@ -6,10 +10,10 @@ import { Evaluation, evaluationOf, type ValidationOutcome } from "../run/evaluat
 import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
 import { meanOrNull } from "../statistics/resampling.ts"
 
-/** The episode or validation that is being played, with the data to restore if it is interrupted. */
+/** The training episode or validation in progress, with the data by which it is undone if it is interrupted. */
 interface Unfinished {
   doing: "train" | "validation" | null
-  /** The agent's memory before the episode; null if none is in progress. */
+  /** The agent's memory before the training episode; null if the agent has none, or before the first episode. */
   memory: ReadonlyArray<MemoryEntry> | null
   /** The model usage before the episode or validation. */
   usage: LmUsage
@@ -25,13 +29,17 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   begunAt: count(),
   /** The number of training episodes that were played, without skipped ones. */
   played: count(),
-  /** The number of training steps, including those that another program made before this run continued from it. */
+  /**
+   * The number of steps of all training episodes, including those before a checkpoint of another run that this run
+   * continued.
+   */
   steps: count(),
   /** The number of training steps that have a score. */
   scoredSteps: count(),
   scoreSum: total,
   recentScores: list(Schema.Finite),
   scoreHash,
+  /** The numbers of ended episodes at the last validation, checkpoint and copy of the memory; -1 if there was none. */
   lastValidation: count(-1),
   lastCheckpoint: count(-1),
   /** The validation score in the last checkpoint; null if it has none. */
@@ -51,12 +59,12 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   /** The episode or validation that is being played. If it is interrupted, it is undone before a checkpoint is saved. */
   readonly unfinished: Unfinished = { doing: null, memory: null, usage: this.usage }
 
-  /** Makes a state that skips the first episodes of the data set. */
+  /** Makes the state of a new run that skips the first `seen` episodes of the data set. */
   static readonly after = (seen: number): RuntimeState => new RuntimeState({ seen, begunAt: seen })
 
   /**
-   * Resets the positions of the last checkpoint and memory. This is for a state from another run's checkpoint: the new run's
-   * folder is empty.
+   * Marks the current episode as the first of a run's folder: nothing is saved in it yet. Used for a new run, also one
+   * that continues from another run's checkpoint.
    */
   beginFolder(): void {
     this.begunAt = this.seen
@@ -64,6 +72,7 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
     this.lastMemory = -1
   }
 
+  /** Counts an ended training episode with the scores of its steps. */
   addEpisode(scores: ReadonlyArray<number>): void {
     this.seen++
     this.played++

@@ -1,4 +1,7 @@
-/** Saves and restores the checkpoints of language-model agents. `loop.ts` and `execute.ts` use it. */
+/**
+ * Saves and restores checkpoints of a language-model agent's training: its counters and its memory. `loop.ts` and
+ * `execute.ts` call it.
+ */
 import { Clock, Effect, Schema, Struct } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
 import { isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
@@ -13,7 +16,10 @@ import { type RunError, savedFields } from "../run/Run.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 import { RuntimeState } from "./RuntimeState.ts"
 
-/** The file `runtime.json` of a checkpoint. Other programs write only the keys that come before `progress`. */
+/**
+ * The file `runtime.json` of a checkpoint. Checkpoints of other programs have only the first six keys, up to
+ * `val_score`.
+ */
 export const RuntimeJson = Schema.Struct({
   timestamp: Schema.optionalKey(Schema.String),
   episode_index: Schema.Int,
@@ -34,7 +40,7 @@ export const AgentJson = Schema.Struct({
 
 const json = (value: unknown): Uint8Array => utf8.encode(prettyJson(value))
 
-/** Saves a checkpoint. It must be called between two episodes, not during one. */
+/** Saves a checkpoint of the training through `CurrentRun`. It must be called between two episodes, not during one. */
 export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   { agent, described, spent }: AgentTraining,
   state: RuntimeState,
@@ -101,8 +107,8 @@ export const restoreMemory = Effect.fnUntraced(function* (
 })
 
 /**
- * Restores the memory and the state from a checkpoint of another run, which may be of another program. Fails if it does not
- * match the agent or the settings.
+ * Restores the memory, and returns the state, from a checkpoint of another run, which another program may have written.
+ * Fails if the agent's type or a setting in `settings` differs.
  */
 export const restoreOther = Effect.fnUntraced(function* (
   training: AgentTraining,

@@ -1,5 +1,6 @@
 /**
- * Executes a training of a language-model agent as a run: checks it, restores its state, runs the loop and makes the result.
+ * Executes a training of a language-model agent as a run: checks its settings, restores its state, runs the loop and
+ * makes the result. `Runtime.ts` and `fromConfig.ts` call it.
  */
 import { Clock, Effect, type FileSystem, type Path, References, type Scope } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
@@ -41,7 +42,10 @@ export type RuntimeError = EpisodeFailure | AgentError | DatasetError | ConfigEr
 
 export type Needs = RunStore | Recorder | FileSystem.FileSystem | Path.Path
 
-/** Trains an agent. If `Runtime.validate` requests it, validates a checkpoint instead. */
+/**
+ * Trains an agent, from the start or from a checkpoint. If `Runtime.validate` requests it, validates a checkpoint
+ * instead.
+ */
 export const execute = Effect.fnUntraced(function* (
   training: AgentTraining,
 ): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Scope.Scope> {
@@ -58,6 +62,7 @@ export const execute = Effect.fnUntraced(function* (
   const config: Plain = { ...settings, ...described }
   if (onPlanned !== undefined) yield* onPlanned(identity, config)
   const startedAtMillis = yield* Clock.currentTimeMillis
+  // The settings that a resumed run must share with the run that was saved.
   const shared: Plain = {
     seed: settings.seed,
     agent: training.agentIdentity,
@@ -67,7 +72,7 @@ export const execute = Effect.fnUntraced(function* (
   // Check before the run's folder is created, so that a refused run leaves no folder.
   const store = yield* RunStore
   if (!store.resumes) yield* refuseTaken(settings, from)
-  const other = store.resumes ? undefined : yield* otherRun(training, shared)
+  const continued = store.resumes ? undefined : yield* otherRun(training, shared)
   const program = {
     spec: specOf(training, identity, { environment, config }),
     startedAtMillis,
@@ -75,7 +80,7 @@ export const execute = Effect.fnUntraced(function* (
     places: Layout.places({ checkpoints: runtime.checkpointDir, scores: runtime.scoresPath }),
     open: Effect.fnUntraced(function* (files: RunFiles, saved: Run.Saved<RuntimeState> | undefined) {
       // If this run continued another one but saved nothing itself, it starts from the other run again.
-      const begun = saved ?? other ?? (yield* otherRun(training, shared))
+      const begun = saved ?? continued ?? (yield* otherRun(training, shared))
       if (saved !== undefined) {
         const checkpoint = { ...saved, path: `${files.directory}/${Layout.checkpoint(saved.name)}` }
         yield* restoreMemory(training, checkpoint, Layout.inCheckpoint.memory(saved.state.seen))
@@ -162,7 +167,10 @@ const recordedLoop = Effect.fnUntraced(function* (training: AgentTraining, state
   )
 })
 
-/** Validates a restored state on the validation tasks. */
+/**
+ * Plays the validation tasks with the agent of a restored checkpoint. The result's times and speed are those of the
+ * validation.
+ */
 const validated = Effect.fnUntraced(function* (
   training: AgentTraining,
   state: RuntimeState,

@@ -1,3 +1,4 @@
+/** Makes a training of agents from a config: opens its data sets, model and agent, and executes it. */
 import { Effect, Schema, type Scope } from "effect"
 import * as Agents from "../agent/Agents.ts"
 import {
@@ -22,7 +23,7 @@ import { execute, type Needs, type RuntimeError } from "./execute.ts"
 import { RunSettings } from "./RuntimeConfig.ts"
 import type { RuntimeResult } from "../run/RuntimeResult.ts"
 
-/** A whole config. The data sets and the agent are decoded by their own kinds. */
+/** The Schema of a whole config. The kinds of data sets and agents decode their own sections later. */
 const Experiment = Schema.Struct({
   ...RunSettings.fields,
   trainDataset: Schema.optionalKey(Schema.Unknown),
@@ -30,7 +31,7 @@ const Experiment = Schema.Struct({
   agent: Schema.optionalKey(Schema.Unknown),
 })
 
-/** The whole config with the keys of all built-in kinds. Error messages use it to say where a misplaced key belongs. */
+/** The same with the keys of all built-in kinds. Error messages use it to say where a misplaced key belongs. */
 const whole = Schema.Struct({
   ...RunSettings.fields,
   trainDataset: Datasets.DatasetConfig,
@@ -38,6 +39,7 @@ const whole = Schema.Struct({
   agent: Agents.AgentConfig,
 })
 
+/** Where a config comes from. */
 export interface Where {
   /** The folder that relative paths of data sets and prompts start from; by default the current folder. */
   readonly baseDir?: string
@@ -46,15 +48,7 @@ export interface Where {
 }
 
 /**
- * Makes a training from plain data, as a YAML file holds it: data sets, agent and model by their descriptions.
- *
- * @example
- * ```ts
- * const result = yield* Runtime.fromConfig({
- *   train_dataset: { type: "codebook", num_tasks: 100 },
- *   agent: { type: "history_agent", lm_config: { model: "scripted:reader" } },
- * })
- * ```
+ * Makes a training from plain data, such as a parsed YAML file, which describes the data sets, the agent and its model.
  */
 export const fromConfig = Effect.fnUntraced(function* (
   config: unknown,

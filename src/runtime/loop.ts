@@ -1,3 +1,4 @@
+/** The loop of a training of agents: episodes, validations, checkpoints. `execute.ts` calls it. */
 import { Clock, Effect } from "effect"
 import { type Rollout, type Step, usageOf } from "../episode/Rollout.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
@@ -16,9 +17,9 @@ import type { RuntimeState } from "./RuntimeState.ts"
 import { validate } from "./validate.ts"
 
 /**
- * Plays one episode after another, with validations and checkpoints between them. Wherever it is stopped, the state and the
- * memory can be put back to the last boundary between two episodes, and a checkpoint of that resumes as if it had not been
- * stopped.
+ * Plays one training episode after another, with validations and checkpoints between them. If it is stopped during an
+ * episode or a validation, `saveBoundary` undoes that part, so a run that resumes gives the same results as one that
+ * was never stopped.
  */
 export const loop = Effect.fnUntraced(function* (training: AgentTraining, state: RuntimeState) {
   const { runtime, output } = training.settings
@@ -44,15 +45,15 @@ export const loop = Effect.fnUntraced(function* (training: AgentTraining, state:
   }
 })
 
-/** Tells whether a validation is due after the episodes played so far. */
+/** Tells whether a validation is due now and was not done yet. */
 export const owesValidation = ({ validationFreq }: RuntimeSettings, state: RuntimeState): boolean =>
   isMultiple(state.seen, validationFreq ?? 0) && state.lastValidation < state.seen
 
 const isMultiple = (count: number, every: number): boolean => every > 0 && count > 0 && count % every === 0
 
 /**
- * Validates, and saves a checkpoint with the score where it matters: with `top_k_val` at every validation, else if a
- * checkpoint was saved at this very episode, before the validation.
+ * Validates. Then saves a checkpoint with the score if checkpoints are kept by score (`top_k_val`), or if the
+ * checkpoint of this very episode was saved before the validation and lacks the score.
  */
 const validated = Effect.fnUntraced(function* (training: AgentTraining, state: RuntimeState) {
   yield* validate(training, state)
@@ -62,12 +63,14 @@ const validated = Effect.fnUntraced(function* (training: AgentTraining, state: R
   if (isKept) yield* saveCheckpoint(training, state)
 })
 
+/** Copies the agent's memory to `memories/memory_{episode}.jsonl`, unless that was done after this episode already. */
 const keepMemory = Effect.fnUntraced(function* ({ agent: { memory } }: AgentTraining, state: RuntimeState) {
   if (memory === null || state.lastMemory >= state.seen) return
   yield* (yield* CurrentRun).files.write(Layout.memory(state.seen), yield* memory.snapshot)
   state.lastMemory = state.seen
 })
 
+/** Plays the next training episode, records its steps, and counts it. */
 const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (training: AgentTraining, state: RuntimeState) {
   const { settings, agent, train } = training
   const { files, recording } = yield* CurrentRun
@@ -106,8 +109,8 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (training: Age
       return Effect.orDie(recording.emit([event]))
     })
   const onStep = (step: Step): Effect.Effect<void> => {
-    const made = scored(step)
-    return made === undefined ? Effect.void : record(made)
+    const scoredStep = scored(step)
+    return scoredStep === undefined ? Effect.void : record(scoredStep)
   }
 
   unfinished.memory = agent.memory === null ? null : yield* agent.memory.entries
@@ -134,7 +137,7 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (training: Age
   )
 })
 
-/** The number of episodes between two records of the progress. */
+/** The number of ended episodes between two progress events. */
 const recordEvery = 10
 
 const progressOf = ({ seen, meanReturn, usage }: RuntimeState): RunEvent => ({
@@ -150,7 +153,10 @@ const progressOf = ({ seen, meanReturn, usage }: RuntimeState): RunEvent => ({
   },
 })
 
-/** Tells whether all episodes are played and saved, with the score of the last validation. */
+/**
+ * Tells whether the run has nothing left to do: all episodes are played, and the last checkpoint (with the last
+ * validation's score) and the memory are saved.
+ */
 export const isSaved = (training: AgentTraining, state: RuntimeState): boolean => {
   const isPlayed =
     state.seen >= totalEpisodesOf(training) &&
@@ -160,7 +166,7 @@ export const isSaved = (training: AgentTraining, state: RuntimeState): boolean =
   return isPlayed && isKept && state.lastCheckpoint === state.seen && state.lastCheckpointScore === state.scoreHere
 }
 
-/** Undoes an episode or a validation that has not ended, and saves a checkpoint of the state before it. */
+/** Undoes the episode or validation in progress, if there is one, and saves a checkpoint of the state before it. */
 export const saveBoundary = Effect.fnUntraced(function* (training: AgentTraining, state: RuntimeState) {
   yield* undo(training, state)
   yield* saveCheckpoint(training, state)

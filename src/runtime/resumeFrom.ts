@@ -1,3 +1,4 @@
+/** Finds the checkpoint of the setting `resume_from` on disk and reads it; changes no file. `execute.ts` calls it. */
 import { Effect, FileSystem, Path } from "effect"
 import * as Checkpoint from "../run/Checkpoint.ts"
 import { onDisk } from "../run/store/FileTree.ts"
@@ -6,8 +7,8 @@ import { runStoreError } from "../run/store/RunStoreError.ts"
 import * as Layout from "../run/Layout.ts"
 
 /**
- * Reads the checkpoint that a path names: its own folder, `latest`, or the folder that contains these. Checkpoints of other
- * programs have no digests, so they are read unchecked, with a warning.
+ * Reads the checkpoint at a path: the checkpoint's own folder, the link `latest`, or the folder that contains the
+ * checkpoints. A checkpoint of another program has no manifest with digests, so it is read unchecked, with a warning.
  */
 export const checkpointAt = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem

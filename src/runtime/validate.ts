@@ -1,3 +1,4 @@
+/** Validates an agent during its training, or at a checkpoint. `loop.ts` and `execute.ts` call it. */
 import { Effect } from "effect"
 import { cores } from "../config/cores.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
@@ -12,12 +13,16 @@ import { outcomeOf, type ValidationOutcome } from "../run/evaluation.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 import type { RuntimeState } from "./RuntimeState.ts"
 
-/** A validation fails if this many first episodes (or more, with more workers) get no answer from the model. */
-const enough = 3
+/**
+ * A validation is given up if this many first episodes, or all that are played at once if these are more, get no answer
+ * from the model.
+ */
+const leastUnanswered = 3
 
 /**
- * Plays every task of the validation set, several at a time, with clones of the agent that cannot write its memory. Fails if
- * the model answers in none of the first episodes, so that nobody waits for hours for a server that is down.
+ * Plays every task of the validation set, several at a time, with clones of the agent that cannot write its memory, and
+ * passes each episode to `record`. Returns the outcome of those that did not fail. Fails if the model answers in none
+ * of the first episodes, so that nobody waits for hours for a server that is down.
  */
 export const playAll = Effect.fnUntraced(function* <E>(
   { settings, agent, validation }: AgentTraining,
@@ -31,7 +36,7 @@ export const playAll = Effect.fnUntraced(function* <E>(
   let someAnswered = false
   if (validation !== null) {
     const concurrency = runtime.validationNumWorkers ?? runtime.numParallelEpisodes ?? cores()
-    const atMost = Math.min(validation.size, Math.max(enough, concurrency))
+    const atMost = Math.min(validation.size, Math.max(leastUnanswered, concurrency))
     yield* Evaluate.each(
       {
         tasks: validation,
@@ -48,10 +53,10 @@ export const playAll = Effect.fnUntraced(function* <E>(
         const { terminated, truncated } = ending
         if (error === null) episodes.push({ return: totalScore, length: steps.length, terminated, truncated })
         else failed++
-        const down = unanswered.get(episode.index)
-        if (down === undefined) someAnswered = true
+        const noAnswer = unanswered.get(episode.index)
+        if (noAnswer === undefined) someAnswered = true
         // Episodes arrive in the order of the tasks, so this does not depend on which episode ended first.
-        if (down !== undefined && !someAnswered && failed >= atMost) return Effect.fail(down)
+        if (noAnswer !== undefined && !someAnswered && failed >= atMost) return Effect.fail(noAnswer)
         return record(episode)
       },
     )
@@ -60,8 +65,9 @@ export const playAll = Effect.fnUntraced(function* <E>(
 })
 
 /**
- * Validates a run. The score is the mean of the episodes' total scores, so long episodes count no more than short ones.
- * Failed episodes are recorded as such and left out of the mean.
+ * Validates a run: plays the validation tasks, emits their steps, and adds the outcome to the state. The score is the
+ * mean of the episodes' total scores, so long episodes count no more than short ones. Failed episodes are not part of
+ * the mean.
  */
 export const validate = Effect.fn("effect-rl.validate")(function* (training: AgentTraining, state: RuntimeState) {
   const { settings, agent, validation } = training

@@ -1,5 +1,6 @@
 /**
- * Steps many copies of one env together.
+ * Steps many copies of one env together, in this thread, and writes the results to flat arrays with one row per env.
+ * Its only randomness is the random streams of the seed. Training, validation and the threads of `EnvPool` use it.
  *
  * @example
  * ```ts
@@ -25,8 +26,8 @@ import { display } from "../config/Config.ts"
 export interface Options extends Partial<Omit<BatchOptions, "maxSteps">> {}
 
 /**
- * Makes a batch of any env. It uses the env's own `batch` if there is one, otherwise it steps the env's pure functions
- * one by one.
+ * Makes a batch of any env. It uses the env's own `batch` if there is one that supports the options, otherwise it calls
+ * the env's `reset`, `observe` and `step` for each copy.
  *
  * Episode k of env i draws its reset and its steps from the stream (seed, ...path, firstIndex + i, "episode", k). So an
  * episode depends neither on the other envs nor on their number.
@@ -34,7 +35,7 @@ export interface Options extends Partial<Omit<BatchOptions, "maxSteps">> {}
 export const make = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
   env.batch?.(numEnvs, complete(env, numEnvs, options)) ?? oneByOne(env, numEnvs, options)
 
-/** Makes a batch that steps the env's pure functions one by one, even if the env has a batch of its own. */
+/** Makes a batch that calls the env's own functions for each copy, even if the env has a `batch`. */
 export const oneByOne = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
   batchOf(env, numEnvs, complete(env, numEnvs, options), (columns) => pureKernel(env, columns))
 
@@ -46,10 +47,10 @@ const complete = (env: Env, numEnvs: number, options: Options): BatchOptions => 
   return { autoReset, firstIndex, maxSteps: env.maxSteps, arrays }
 }
 
-/** Explains a returned Promise: a batch runs thousands of steps in a turn of the event loop, so none can wait. */
-const unlessAsync = (value: unknown): string => (value instanceof Promise ? " (it must not be async)" : "")
+/** Returns a hint for error messages if the env returned a Promise: a batch steps synchronously and cannot await it. */
+const asyncHint = (value: unknown): string => (value instanceof Promise ? " (it must not be async)" : "")
 
-/** Holds states and streams in plain arrays, and checks every value that the env's code returns. */
+/** Makes the kernel (see `internal/episodes.ts`) that calls the env's own functions and checks what they return. */
 const pureKernel = (env: Env, columns: Columns): Kernel => {
   const { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed } = columns
   const size = sizeOf(env.observationSpace)
@@ -59,19 +60,21 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   const fail = (index: number, step: number, message: string, userStack?: string): EnvError =>
     errorAt(env.id, index, episodes[index], step, message, userStack)
 
+  /** Makes the error for an exception in the env's function `doing`. */
   const threw = (index: number, step: number, doing: string, error: unknown): EnvError => {
-    // This error comes from our own checks, and already names the env and the step.
+    // An EnvError with an index comes from the checks below, and already names the env and the step.
     if (error instanceof EnvError && error.index !== undefined) return error
     const isForeign = error instanceof Error && !(error instanceof EnvError)
     const what = isForeign ? `${error.name}: ${error.message}` : messageOf(error)
     return fail(index, step, `${doing} threw ${oneLine(what)}`, error instanceof Error ? error.stack : undefined)
   }
 
-  const look = (index: number, step: number, seen: ArrayLike<number>): void => {
+  /** Checks an observation and writes it to the env's row. */
+  const storeObservation = (index: number, step: number, seen: ArrayLike<number>): void => {
     if (typeof seen !== "object" || seen === null || seen.length !== size) {
       const isList = typeof seen === "object" && seen !== null && "length" in seen
-      const found = isList ? `${String(seen.length)} numbers` : `${display(seen)}${unlessAsync(seen)}`
-      throw fail(index, step, `observe returned ${found}, the observation space wants an array of ${size}`)
+      const description = isList ? `${String(seen.length)} numbers` : `${display(seen)}${asyncHint(seen)}`
+      throw fail(index, step, `observe returned ${description}, the observation space wants an array of ${size}`)
     }
     const offset = index * size
     let zero = 0
@@ -90,19 +93,20 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
     let doing = "reset"
     try {
       const state = env.reset(random)
-      if (state instanceof Promise) throw fail(index, 0, `reset returned ${display(state)}${unlessAsync(state)}`)
+      if (state instanceof Promise) throw fail(index, 0, `reset returned ${display(state)}${asyncHint(state)}`)
       states[index] = state
       doing = "observe"
-      look(index, 0, env.observe(state))
+      storeObservation(index, 0, env.observe(state))
     } catch (error) {
       throw threw(index, 0, doing, error)
     }
   }
 
-  const take = (index: number, transition: Transition<unknown>): void => {
+  /** Checks the result of `env.step` and writes it to the env's row. */
+  const storeTransition = (index: number, transition: Transition<unknown>): void => {
     if (typeof transition !== "object" || transition === null || transition instanceof Promise) {
-      const found = `${display(transition)}${unlessAsync(transition)}`
-      throw fail(index, elapsed[index] + 1, `step returned ${found}, not { state, reward, terminated }`)
+      const description = `${display(transition)}${asyncHint(transition)}`
+      throw fail(index, elapsed[index] + 1, `step returned ${description}, not { state, reward, terminated }`)
     }
     const { reward, terminated: ended, truncated: cut } = transition
     rewards[index] = reward
@@ -125,9 +129,9 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
       for (; index < numEnvs; index++) {
         if (waiting[index] !== 0) continue
         doing = "step"
-        take(index, env.step(states[index], actionAt(actions, index), streams[index]))
+        storeTransition(index, env.step(states[index], actionAt(actions, index), streams[index]))
         doing = "observe"
-        look(index, elapsed[index] + 1, env.observe(states[index]))
+        storeObservation(index, elapsed[index] + 1, env.observe(states[index]))
       }
     } catch (error) {
       throw threw(index, elapsed[index] + 1, doing, error)
@@ -156,7 +160,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   return { start, advance, stateAt: (index) => states[index], save, load }
 }
 
-/** Returns a new array for each action of a box, since an env may keep it in its state. */
+/** Returns a function that reads one env's action: for a box, a new array, since an env may keep it in its state. */
 const actionReader = (space: Space): ((actions: Float32Array | Int32Array, index: number) => ActionOf<Space>) => {
   if (space._tag === "Discrete") return (actions, index) => actions[index]
   const size = sizeOf(space)

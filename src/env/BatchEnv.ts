@@ -1,3 +1,7 @@
+/**
+ * Declares the type of a batch of envs: its options, its result arrays, and its functions. `Batch.make` and `EnvPool`
+ * make batches; wrappers such as `Normalise` return changed ones. This file has only types.
+ */
 import type { Box, Space } from "./Space.ts"
 
 /**
@@ -5,11 +9,12 @@ import type { Box, Space } from "./Space.ts"
  *
  * - `same-step`: in the step that ended the episode. Its last observation is in `finalObservations`.
  * - `next-step`: in the next step, which ignores its action and returns the first observation of the new episode, with
- *   reward 0 and no flag set.
+ *   reward 0, and neither `terminated` nor `truncated` set.
  * - `disabled`: by `restart`. Stepping an ended env throws an `EnvError`.
  */
 export type AutoReset = "same-step" | "next-step" | "disabled"
 
+/** The saved state of a batch, as named arrays that a checkpoint can hold. */
 export type Snapshot = Readonly<Record<string, Float64Array | Float32Array | Int32Array | Uint8Array>>
 
 /** The options passed to an env's own `batch`. */
@@ -17,19 +22,19 @@ export interface BatchOptions {
   /** The way in which an env starts again after an episode has ended. Default: `same-step`. */
   readonly autoReset: AutoReset
   /**
-   * The index of the first env in the random streams. Set it if one set of envs is split into several batches, so that each
-   * env keeps its own stream. Default: 0.
+   * The index of this batch's first env in the paths of the random streams. If one set of envs is split into several
+   * batches, set it to the number of envs in the batches before this one. Default: 0.
    */
   readonly firstIndex: number
   /** Truncates episodes at this many steps. Default: no limit. */
   readonly maxSteps?: number | undefined
-  /** The arrays to write results to, if their lengths match, such as arrays that other threads share. Default: new ones. */
+  /** The arrays to write results to, e.g. in memory shared by threads. Default, and if a length differs: new ones. */
   readonly arrays?: BatchArrays | undefined
 }
 
 /** The results of a batch, one row per env. */
 export interface BatchArrays {
-  /** The observations to act on. If an env was reset in the same step, this is the first observation of its new episode. */
+  /** The observations to act on: the first ones of a new episode if an env was reset in the same step. */
   readonly observations: Float32Array
   /** The last observation of each env whose episode ended in this step, before any reset; else unspecified. */
   readonly finalObservations: Float32Array
@@ -50,14 +55,15 @@ export interface BatchEnv extends BatchArrays {
   readonly actionSize: number
   /** Starts episode 0 of all envs. Episode k of env i has the stream (seed, ...path, firstIndex + i, "episode", k). */
   readonly reset: (seed: number, ...path: ReadonlyArray<string | number>) => void
-  /** Starts the next episode of each env whose mask is not 0, even if its current episode has not ended. */
+  /** Starts the next episode of each env whose entry in `mask` is not 0, even if its episode has not ended. */
   readonly restart: (mask: Uint8Array) => void
-  /** Takes numEnvs × actionSize numbers; a discrete action is its index. Throws an `EnvError`. */
+  /** Steps all envs by numEnvs × actionSize numbers; a discrete action is its index. Throws an `EnvError`. */
   readonly step: (actions: Float32Array | Int32Array) => void
-  /** Draws one of the envs, if the env can be drawn. */
+  /** Renders the env at `index` as lines of text. Missing if the env has no `renderText`. */
   readonly renderText?: (index: number) => string
+  /** Renders the env at `index` as an SVG document. Missing if the env has no `renderSvg`. */
   readonly renderSvg?: (index: number) => string
-  /** Returns all that is needed to continue from here, bit for bit. */
+  /** Returns a copy of the batch's state, from which `restore` continues with equal results, bit for bit. */
   readonly snapshot: () => Snapshot
   readonly restore: (snapshot: Snapshot) => void
 }

@@ -1,5 +1,6 @@
 /**
- * Defines environments: how an episode begins, what the agent observes of a state, and what a step does.
+ * Defines environments: how an episode begins, what the agent observes of a state, and what a step does. `make` only
+ * checks a definition; `Batch.make` steps envs.
  *
  * @example
  * ```ts
@@ -35,7 +36,9 @@ export type ActionOf<A extends Space> = A extends Discrete
     ? ReadonlyArray<number> | Float32Array
     : never
 
+/** The result of one step. */
 export interface Transition<State> {
+  /** The new state. A step must not change the state that it was given. */
   readonly state: State
   readonly reward: number
   /** True if the env reached a terminal state. */
@@ -62,12 +65,13 @@ export interface Env<State = unknown, A extends Space = Space> {
   reset(random: Stream): State
   observe(state: State): ArrayLike<number>
   step(state: State, action: ActionOf<A>, random: Stream): Transition<State>
-  /** Draws a state as lines of text or as an SVG document. */
+  /** Renders a state as lines of text. */
   renderText?(state: State): string
+  /** Renders a state as an SVG document. */
   renderSvg?(state: State): string
-  /** Draws a state on a canvas: the text of an ES module for a browser. The state is passed as JSON. See `Ui`. */
+  /** The text of an ES module that renders a state, received as JSON, on a canvas in a browser. See `Ui`. */
   readonly ui?: string
-  /** Steps many copies together, with equal results, if that is faster; `undefined` if options aren't supported. */
+  /** Makes a faster batch with the results of `step`; returns `undefined` if it doesn't support the options. */
   batch?(numEnvs: number, options: BatchOptions): BatchEnv | undefined
 }
 
@@ -98,15 +102,16 @@ export const make = <State, A extends Space>(definition: Definition<State, A>): 
   return { ...definition }
 }
 
+/** Describes the first missing, wrong or unknown field of a definition; undefined if all fields are valid. */
 const firstProblem = (definition: unknown): string | undefined => {
   if (typeof definition !== "object" || definition === null) return `expected an object, found ${display(definition)}`
   const values: Readonly<Record<string, unknown>> = { ...definition }
   const name = typeof values["id"] === "string" ? values["id"] : "env"
   const unknown = Object.keys(values).find((key) => !(key in fields))
-  for (const [key, { expected, holds, required }] of Object.entries(fields)) {
+  for (const [key, { expected, isValid, required }] of Object.entries(fields)) {
     const value = values[key]
     if (value === undefined && !required) continue
-    if (holds(value)) continue
+    if (isValid(value)) continue
     const misspelt = value === undefined && unknown !== undefined && closest(unknown, [key]) !== undefined
     const hint = misspelt ? `; rename "${unknown}"?` : ""
     return `${name}: "${key}" must be ${expected}, found ${display(value)}${hint}`
@@ -116,14 +121,16 @@ const firstProblem = (definition: unknown): string | undefined => {
   return `${name}: unknown field "${unknown}"` + (suggestion === undefined ? "" : `; did you mean "${suggestion}"?`)
 }
 
+/** The rule for one field of a definition. */
 interface Field {
+  /** The valid values, in words for error messages. */
   readonly expected: string
   readonly required: boolean
-  readonly holds: (value: unknown) => boolean
+  readonly isValid: (value: unknown) => boolean
 }
 
-const field = (expected: string, holds: Field["holds"]): Field => ({ expected, required: true, holds })
-const optional = (expected: string, holds: Field["holds"]): Field => ({ expected, required: false, holds })
+const field = (expected: string, isValid: Field["isValid"]): Field => ({ expected, required: true, isValid })
+const optional = (expected: string, isValid: Field["isValid"]): Field => ({ expected, required: false, isValid })
 const isBox = Predicate.isTagged("Box")
 
 const fields: Readonly<Record<string, Field>> = {

@@ -1,9 +1,9 @@
 /**
- * Steps the envs of a batch in this thread, or on worker threads. Threads pay off for heavy envs, whose step costs more
- * than waking a thread.
+ * Declares the service that makes batches whose envs are stepped by worker threads. Training uses it if `workers` is
+ * set. Threads are faster only for envs whose step takes longer than waking a thread.
  *
  * A function cannot be sent to a thread, so each worker imports the env: a built-in one (also with options or wrappers)
- * by its config, your own from the module that exports it with `located`.
+ * is made from its config; your own is imported from the module that exports it with `located`.
  *
  * @example
  * ```ts
@@ -21,27 +21,28 @@ import type { EnvConfig } from "./recipe.ts"
 export interface PoolOptions extends Partial<Pick<BatchOptions, "autoReset" | "firstIndex">> {
   /** The number of threads. */
   readonly workers: number
-  /** The number of seconds after which a step fails, instead of waiting for ever. Default: 60. */
+  /** The number of seconds to wait for the threads to finish a step; after that, the step throws. Default: 60. */
   readonly timeoutSeconds?: number
 }
 
-/** How a worker finds an env: as an export of a module, or by its config. */
+/** The information by which a worker finds an env: its id, and the module that exports it or its config. */
 export interface Place {
   readonly id: string
   readonly module?: string
   readonly config?: EnvConfig
 }
 
+/** The module of each env that `located` returned. */
 const modules = new WeakMap<Env, string>()
 
-/** Marks an env with the module that exports it: `located(env, import.meta.url)`. */
+/** Returns a copy of the env that workers can import from this module: `located(env, import.meta.url)`. */
 export const located = <E extends Env>(env: E, module: string): E => {
   const copy = { ...env }
   modules.set(copy, module)
   return copy
 }
 
-/** Returns how a worker finds an env; undefined if no worker can find it, because only this thread has it. */
+/** Returns the `Place` of an env; undefined if workers can't find it, because it has neither a module nor a config. */
 export const placeOf = (env: Env): Place | undefined => {
   const module = modules.get(env)
   if (module !== undefined) return { id: env.id, module }
@@ -54,7 +55,7 @@ export interface EnvPoolService {
   readonly make: (env: Env, numEnvs: number, options: PoolOptions) => Effect.Effect<BatchEnv, EnvError, Scope.Scope>
 }
 
-/** Makes batches without threads. `effect-rl/node` provides threads; otherwise, asking for workers is an error. */
+/** The service. By default `make` fails; the Layers of `effect-rl/node` provide one that starts threads. */
 export const EnvPool = Context.Reference<EnvPoolService>("effect-rl/env/EnvPool", {
   defaultValue: () => ({
     make: (env, _numEnvs, { workers }) =>

@@ -1,5 +1,5 @@
 /**
- * The built-in envs by their ids.
+ * Lists the built-in envs, and finds them by their ids. Configs, the command line and `EnvPool` use it.
  *
  * @example
  * ```ts
@@ -53,7 +53,7 @@ export const builtIn: ReadonlyArray<Env> = [
   TicTacToe.selfPlay,
 ]
 
-/** Returns the config of an env; undefined if it exists only in code. */
+/** Returns the config from which `fromConfig` makes this env; undefined if there is none. */
 export const envConfigOf = (env: Env): EnvConfig | undefined =>
   recipeOf(env) ?? (builtIn.includes(env) ? env.id : undefined)
 
@@ -62,8 +62,10 @@ export const byId = (id: string, envs: ReadonlyArray<Env> = builtIn): Env => {
   const env = envs.find((candidate) => candidate.id === id)
   if (env !== undefined) return env
   const ids = envs.map((candidate) => candidate.id)
-  const bare = (name: string): string => name.replace(/-v\d+$/, "")
-  const suggestion = closest(id, ids) ?? ids.find((name) => bare(name) === closest(id, ids.map(bare)))
+  // The version may be missing or wrong: then compare the ids without it.
+  const withoutVersion = (name: string): string => name.replace(/-v\d+$/, "")
+  const suggestion =
+    closest(id, ids) ?? ids.find((name) => withoutVersion(name) === closest(id, ids.map(withoutVersion)))
   const hint = suggestion === undefined ? `expected one of ${ids.join(", ")}` : `did you mean "${suggestion}"?`
   throw new EnvError({ env: id, message: `unknown env "${id}"; ${hint}` })
 }

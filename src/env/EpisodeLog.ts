@@ -1,5 +1,6 @@
 /**
- * Logs the finished episodes of a batch: which env, when, and with what return.
+ * Logs the finished episodes of a batch in memory: the env, the step, the return and the length of each. Training reads
+ * its metrics from such a log.
  *
  * @example
  * ```ts
@@ -35,9 +36,10 @@ export interface Recorded {
   readonly episodes: EpisodeLog
 }
 
-/** Adds a log of finished episodes, which grows until it is cleared. A snapshot doesn't contain the log. */
+/** Adds a log to a batch. It grows until `clear`, `reset` or `restore`; a snapshot doesn't contain it. */
 export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
   const { numEnvs } = batch
+  /** The return and the length so far of each env's current episode, and the number of this episode. */
   const running = new Float64Array(numEnvs)
   const lengths = new Int32Array(numEnvs)
   const numbers = new Int32Array(numEnvs)
@@ -45,7 +47,7 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
   const resetting = new Uint8Array(numEnvs)
   const log = makeLog(numEnvs)
 
-  const forget = (index: number): void => {
+  const clearEpisode = (index: number): void => {
     running[index] = 0
     lengths[index] = 0
   }
@@ -68,7 +70,7 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
       log.terminated[at] = batch.terminated[index]
       log.truncated[at] = batch.truncated[index]
       numbers[index]++
-      forget(index)
+      clearEpisode(index)
     }
   }
 
@@ -82,12 +84,12 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
       log.clear()
     },
     restart: (mask) => {
-      // An episode that `restart` abandons also takes a number.
+      // The number of an episode that `restart` abandons is not used again.
       for (let index = 0; index < numEnvs; index++) {
         if (mask[index] === 0) continue
         if ((batch.terminated[index] | batch.truncated[index]) === 0 || batch.autoReset === "same-step")
           numbers[index]++
-        forget(index)
+        clearEpisode(index)
       }
       batch.restart(mask)
     },
@@ -100,6 +102,7 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
   }
 }
 
+/** Makes the arrays of a log with room for `capacity` episodes. */
 const columnsOf = (capacity: number) => ({
   envs: new Int32Array(capacity),
   episodes: new Int32Array(capacity),
@@ -114,7 +117,7 @@ const makeLog = (initial: number) => {
   const log = {
     length: 0,
     ...columnsOf(Math.max(initial, 16)),
-    /** Returns the place of a new episode, for which there is room. */
+    /** Adds a row and returns its index. If the arrays are full, replaces them by arrays of twice the length. */
     next: (): number => {
       if (log.length === log.envs.length) {
         const longer = columnsOf(2 * log.length)

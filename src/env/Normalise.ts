@@ -1,12 +1,12 @@
 /**
- * Normalises observations and rewards of a batch by running statistics.
+ * Wraps a batch so that its observations or rewards are normalised by running statistics, which each step updates.
  *
  * @example
  * ```ts
  * import { Batch, Normalise, Pendulum } from "effect-rl"
  *
  * const train = Normalise.rewards(Normalise.observations(Batch.make(Pendulum.env, 16)))
- * // Validation sees with the same eyes, and changes nothing:
+ * // Validation uses the statistics of training, and doesn't update them:
  * const validation = Normalise.observations(Batch.make(Pendulum.env, 4), {
  *   moments: train.observationMoments,
  *   frozen: true,
@@ -26,9 +26,9 @@ export interface Options {
   readonly moments?: RunningMoments
   /** Whether the statistics are used without being updated. Default: false. */
   readonly frozen?: boolean
-  /** Clips results to ± this. Default: 10. */
+  /** The limit of the results, which are clipped to −clip … clip. Default: 10. */
   readonly clip?: number
-  /** The constant that is added to the variance before dividing by its root. Default: 1e-8. */
+  /** The constant that is added to the variance before its square root is taken. Default: 1e-8. */
   readonly epsilon?: number
 }
 
@@ -59,7 +59,8 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
     }
   }
 
-  const look = (mask?: Uint8Array): void => {
+  /** Updates the statistics and normalises the observations; with a mask, only those of envs whose entry is not 0. */
+  const normalise = (mask?: Uint8Array): void => {
     if (!frozen) moments.update(batch.observations, mask)
     for (let column = 0; column < size; column++) factors[column] = 1 / Math.sqrt(moments.variance[column] + epsilon)
     for (let row = 0; row < batch.numEnvs; row++) {
@@ -67,7 +68,7 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
     }
   }
 
-  // Frozen statistics belong to another batch, whose snapshot holds them.
+  // A snapshot doesn't hold frozen statistics: that of the batch that updates them does.
   const own = { normalised, finals, ...(frozen ? {} : columnsOf("observationMoments", moments)) }
   return {
     ...batch,
@@ -76,15 +77,15 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
     finalObservations: finals,
     reset: (seed, ...path) => {
       batch.reset(seed, ...path)
-      look()
+      normalise()
     },
     restart: (mask) => {
       batch.restart(mask)
-      look(mask)
+      normalise(mask)
     },
     step: (actions) => {
       batch.step(actions)
-      look()
+      normalise()
       for (let row = 0; row < batch.numEnvs; row++) {
         if ((batch.terminated[row] | batch.truncated[row]) !== 0) scale(batch.finalObservations, finals, row)
       }
@@ -94,7 +95,7 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
   }
 }
 
-/** Builds the normalisation with its current statistics as a graph, so that it can be compiled into a policy. */
+/** Returns a function that adds the normalisation, with the current statistics as constants, to a policy's graph. */
 export const asGraph = (
   { mean, variance }: RunningMoments,
   { clip = 10, epsilon = 1e-8 }: Options = {},
@@ -147,6 +148,7 @@ export const rewards = <B extends BatchEnv>(batch: B, options: RewardOptions = {
   }
 }
 
+/** Returns statistics as the arrays of a snapshot, with a name before each key. */
 const columnsOf = (name: string, { mean, variance, count }: RunningMoments) => ({
   [`${name}.mean`]: mean,
   [`${name}.variance`]: variance,

@@ -1,6 +1,6 @@
 /**
- * Running mean and variance of each column, computed in one pass (Chan, Golub and LeVeque 1979). The arrays are never
- * replaced, so they can be shared, copied and saved in a checkpoint.
+ * Computes the running mean and variance of each column of the rows that it receives, in one pass (Chan, Golub and
+ * LeVeque 1979). `update` changes the numbers in the arrays but never replaces the arrays, so others can hold them.
  */
 export interface RunningMoments {
   readonly size: number
@@ -48,8 +48,8 @@ export const make = (size: number, initialCount = 1e-4): RunningMoments => {
       let squares = 0
       for (let row = 0; row < total; row++) {
         if (mask !== undefined && mask[row] === 0) continue
-        const away = rows[row * size + column] - batchMean
-        squares += away * away
+        const deviation = rows[row * size + column] - batchMean
+        squares += deviation * deviation
       }
       const delta = batchMean - mean[column]
       mean[column] += (delta * added) / after

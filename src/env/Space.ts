@@ -1,5 +1,6 @@
 /**
- * The spaces of observations and actions: a box of real numbers, or one of n choices.
+ * Defines the spaces of observations and actions: a box of real numbers, or n choices. A value in a space is called a
+ * member of it.
  *
  * @example
  * ```ts
@@ -91,7 +92,7 @@ export const contains = (space: Space, value: unknown): boolean => {
 const isArrayLike = (value: unknown): value is ArrayLike<unknown> =>
   Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))
 
-/** Writes a random member from `offset` on: uniform between finite bounds, exponential from one, normal without any. */
+/** Writes a random member from `offset` on: uniform between two finite bounds, exponential from one, else normal. */
 export const sampleInto = (
   space: Space,
   random: Stream,

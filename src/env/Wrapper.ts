@@ -21,8 +21,8 @@ import { withRecipe } from "./recipe.ts"
 import { box, type Box, contains, display, type Space } from "./Space.ts"
 import { adapted } from "./ui/module.ts"
 
-/** Records the config of a wrapped env, if the inner env has a config. */
-const again = <E extends Env>(env: Env, wrapped: E, name: string, options: object): E => {
+/** Records the config of a wrapped env: the wrapper's name, its options and the inner env's config, if that has one. */
+const withConfig = <E extends Env>(env: Env, wrapped: E, name: string, options: object): E => {
   const inner = envConfigOf(env)
   return inner === undefined ? wrapped : withRecipe(wrapped, name, { ...options, env: inner })
 }
@@ -30,7 +30,7 @@ const again = <E extends Env>(env: Env, wrapped: E, name: string, options: objec
 /** Truncates episodes after `steps` steps, or at the env's own limit if that is lower. */
 export const timeLimit = <State, A extends Space>(env: Env<State, A>, steps: number): Env<State, A> => {
   checkWhole(env.id, steps, 1, `${env.id}: timeLimit: ${steps} steps`)
-  return again(env, { ...env, maxSteps: Math.min(steps, env.maxSteps ?? steps) }, "TimeLimit", { steps })
+  return withConfig(env, { ...env, maxSteps: Math.min(steps, env.maxSteps ?? steps) }, "TimeLimit", { steps })
 }
 
 /** Clips actions to the bounds of the env's action space, so that a Gaussian policy can act with any finite numbers. */
@@ -38,7 +38,7 @@ export const clipAction = <State>(env: Env<State, Box>): Env<State, Box> => {
   const { low, high, shape } = env.actionSpace
   const space = box(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, shape)
   const clipped = withAction(env, space, (value, element) => Math.min(Math.max(value, low[element]), high[element]))
-  return again(env, clipped, "ClipAction", {})
+  return withConfig(env, clipped, "ClipAction", {})
 }
 
 /** Scales actions from `low` … `high` to the env's own bounds, which must be finite. */
@@ -47,24 +47,24 @@ export const rescaleAction = <State>(env: Env<State, Box>, low = -1, high = 1): 
   if (![...inner.low, ...inner.high].every(Number.isFinite))
     throw invalid(env.id, "rescaleAction: the action space has no finite bounds")
   if (!(low < high)) throw invalid(env.id, `rescaleAction: low ${low} is not below high ${high}`)
-  const stretched = withAction(
+  const rescaled = withAction(
     env,
     box(low, high, inner.shape),
     (value, element) =>
       inner.low[element] + ((inner.high[element] - inner.low[element]) * (value - low)) / (high - low),
   )
-  return again(env, { ...stretched, ...stretchedUi(env, low, high) }, "RescaleAction", { low, high })
+  return withConfig(env, { ...rescaled, ...rescaledUi(env, low, high) }, "RescaleAction", { low, high })
 }
 
-/** Adapts the drawing to a wrapped env: it receives the wrapped env's action, and shows the env's own action. */
-const stretchedUi = (
+/** Returns a `ui` module that receives a rescaled action from `low` … `high`, and shows the env's own action. */
+const rescaledUi = (
   { ui, actionSpace }: Pick<Env<unknown, Box>, "ui" | "actionSpace">,
   low: number,
   high: number,
 ): { readonly ui?: string } => {
   if (ui === undefined) return {}
-  const [from, to] = [JSON.stringify(actionSpace.low), JSON.stringify(actionSpace.high)]
-  const action = `Array.from(action, (value, at) => ${from}[at] + ((${to}[at] - ${from}[at]) * (value - ${low})) / ${high - low})`
+  const [lowest, highest] = [JSON.stringify(actionSpace.low), JSON.stringify(actionSpace.high)]
+  const action = `Array.from(action, (value, at) => ${lowest}[at] + ((${highest}[at] - ${lowest}[at]) * (value - ${low})) / ${high - low})`
   return { ui: adapted(ui, { action }) }
 }
 
@@ -76,7 +76,7 @@ const batchOf =
     return inner && wrap(inner)
   }
 
-/** Wraps an env so that its actions are mapped and then rounded to float32, as a batch does. */
+/** Wraps an env so that `map` changes its actions. They are rounded to float32 before and after, as in a batch. */
 const withAction = <State>(
   env: Env<State, Box>,
   space: Box,
@@ -97,13 +97,13 @@ const withAction = <State>(
 export const clipReward = <State, A extends Space>(env: Env<State, A>, low = -1, high = 1): Env<State, A> => {
   if (!(low <= high)) throw invalid(env.id, `clipReward: low ${low} is above high ${high}`)
   const clipped = withReward(env, (reward) => Math.min(Math.max(reward, low), high))
-  return again(env, clipped, "ClipReward", { low, high })
+  return withConfig(env, clipped, "ClipReward", { low, high })
 }
 
 /** Multiplies rewards by a factor. */
 export const scaleReward = <State, A extends Space>(env: Env<State, A>, factor: number): Env<State, A> => {
   if (!Number.isFinite(factor)) throw invalid(env.id, `scaleReward: the factor is ${factor}`)
-  return again(
+  return withConfig(
     env,
     withReward(env, (reward) => reward * factor),
     "ScaleReward",
@@ -111,7 +111,7 @@ export const scaleReward = <State, A extends Space>(env: Env<State, A>, factor: 
   )
 }
 
-/** Wraps an env so that its rewards are mapped and rounded to float32, as a batch does. */
+/** Wraps an env so that `map` changes its rewards. They are rounded to float32 before that, as in a batch. */
 const withReward = <State, A extends Space>(env: Env<State, A>, map: (reward: number) => number): Env<State, A> => ({
   ...env,
   step: (state, action, random) => {
@@ -135,7 +135,7 @@ export const keepObservations = <State, A extends Space>(
     throw invalid(env.id, `keepObservations: an observation has the elements 0 … ${low.length - 1}, not ${wrong}`)
   const pick = (all: ArrayLike<number>): ReadonlyArray<number> => elements.map((element) => all[element])
   const space = box(pick(low), pick(high))
-  const partly: Env<State, A> = {
+  const reduced: Env<State, A> = {
     ...env,
     // The id differs, so that a config with this id never refers to the env that shows all elements.
     id: `${env.id}[${elements.join(",")}]`,
@@ -143,15 +143,18 @@ export const keepObservations = <State, A extends Space>(
     observe: (state) => pick(env.observe(state)),
     batch: batchOf(env, (inner) => selectObservations(inner, space, elements)),
   }
-  return again(env, partly, "KeepObservations", { elements })
+  return withConfig(env, reduced, "KeepObservations", { elements })
 }
 
-/** The state of a wrapped env: the inner state, and what the wrapper remembers. */
+/** The state of an env whose wrapper has a state of its own: the inner env's state, and the wrapper's fields. */
 interface Around<State> {
   readonly inner: State
 }
 
-/** Wraps the state of an env. The env's own batch is dropped, and drawings show the inner state. */
+/**
+ * Makes an env whose state contains the inner env's state. `changed` are the functions for the new state; rendering
+ * shows the inner state. The inner env's own batch is dropped, since it doesn't know the new state.
+ */
 const around = <State, Outer extends Around<State>, A extends Space>(
   env: Env<State, A>,
   changed: Pick<Env<Outer, A>, "reset" | "observe" | "step"> & Partial<Pick<Env<Outer, A>, "observationSpace">>,
@@ -195,10 +198,11 @@ export const frameStack = <State, A extends Space>(env: Env<State, A>, size: num
       return { ...transition, state: { inner: transition.state, frames: [...frames.slice(1), see(transition.state)] } }
     },
   })
-  return again(env, stacked, "FrameStack", { size })
+  return withConfig(env, stacked, "FrameStack", { size })
 }
 
 export interface Sticky<State, A extends Space> extends Around<State> {
+  /** The action taken in the last step; null before the first step of an episode. */
   readonly last: ActionOf<A> | null
 }
 
@@ -218,10 +222,10 @@ export const stickyActions = <State, A extends Space>(
       return { ...transition, state: { inner: transition.state, last: taken } }
     },
   })
-  return again(env, sticky, "StickyActions", { probability })
+  return withConfig(env, sticky, "StickyActions", { probability })
 }
 
-/** Begins each episode with 1 to `most` no-op steps. If the episode ends during these, they go on in the next one. */
+/** Begins each episode with 1 to `most` no-op steps. If the episode ends, the steps left are made in a new one. */
 export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: ActionOf<A>, most = 30): Env<State, A> => {
   checkWhole(env.id, most, 1, `${env.id}: noopStarts: ${most} steps`)
   if (!contains(env.actionSpace, noop))
@@ -239,5 +243,5 @@ export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: Act
       return state
     },
   }
-  return again(env, started, "NoopStarts", { noop: typeof noop === "number" ? noop : Array.from(noop), most })
+  return withConfig(env, started, "NoopStarts", { noop: typeof noop === "number" ? noop : Array.from(noop), most })
 }

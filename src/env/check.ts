@@ -1,6 +1,7 @@
 /**
- * Checks the rules that everything else relies on: the same state, action and random stream give the same step; states
- * are plain data that nobody changes; observations are in their space.
+ * Checks an env for the rules on which batches, checkpoints and replays rely: the same state, action and random stream
+ * give the same step; states are plain data that no later call changes; observations are in their space. During the
+ * check it replaces `Math.random`, `Date` and the like on the global objects, to notice their use.
  *
  * @example
  * ```ts
@@ -73,11 +74,13 @@ export const check = (env: Env, { seed = 0, episodes = 3, steps = 200 }: Options
 
 type Report = (rule: Fault["rule"], where: string, what: string) => void
 
+/** Plays one random episode, and reports each rule that the env breaks. */
 const playOne = (
   env: Env,
   { seed, episode, steps }: { readonly seed: number; readonly episode: number; readonly steps: number },
   report: Report,
 ): void => {
+  // A new object each time, since drawing from a stream advances it.
   const chance = () => stream(seed, "check", episode, "env")
   const actions = stream(seed, "check", episode, "actions")
   const saved = (state: unknown, where: string): string | undefined => {
@@ -129,6 +132,7 @@ const playOne = (
   }
 }
 
+/** Tells whether two steps have the same reward and flags. Their states are compared as text instead. */
 const sameStep = (one: ReturnType<Env["step"]>, other: ReturnType<Env["step"]>): boolean =>
   Object.is(one.reward, other.reward) &&
   one.terminated === other.terminated &&
@@ -148,8 +152,8 @@ const checkObservation = (env: Env, state: unknown, where: string, report: Repor
   report("observation", where, `number ${wrong}: expected one ${range}, found ${seen[wrong]}`)
 }
 
-/** The functions of JavaScript that give randomness or the time and are not the env's random stream. */
-const strays: ReadonlyArray<readonly [name: string, owner: object, key: string]> = [
+/** The functions of JavaScript that give randomness or the time, which an env must not use. */
+const chanceSources: ReadonlyArray<readonly [name: string, owner: object, key: string]> = [
   ["Math.random", Math, "random"],
   ["Date.now", Date, "now"],
   ["the current Date", globalThis, "Date"],
@@ -158,10 +162,11 @@ const strays: ReadonlyArray<readonly [name: string, owner: object, key: string]>
   ["crypto.randomUUID", crypto, "randomUUID"],
 ]
 
+/** Runs `body` and reports each use of a chance source in it; afterwards restores the original functions. */
 const watchChance = (report: (name: string) => void, body: () => void): void => {
   // A web page without HTTPS has no crypto.randomUUID.
-  const present = strays.filter(([, owner, key]) => typeof Reflect.get(owner, key) === "function")
-  const putBack = present.map(([name, owner, key]) => {
+  const present = chanceSources.filter(([, owner, key]) => typeof Reflect.get(owner, key) === "function")
+  const restoreAll = present.map(([name, owner, key]) => {
     const own = Object.getOwnPropertyDescriptor(owner, key)
     const value = new Proxy<() => unknown>(Reflect.get(owner, key), {
       apply: (target, _self, args) => {
@@ -179,12 +184,14 @@ const watchChance = (report: (name: string) => void, body: () => void): void => 
   try {
     body()
   } finally {
-    for (const restore of putBack) restore()
+    for (const restore of restoreAll) restore()
   }
 }
 
+/** The number of envs in the batches that are compared. */
 const numEnvs = 3
 
+/** Gives the env's own batch and one that steps one by one the same actions, and reports the first difference. */
 const checkBatch = (
   env: Env,
   { seed, steps }: { readonly seed: number; readonly steps: number },
@@ -209,6 +216,7 @@ const actionsOf = (env: Env, random: ReturnType<typeof stream>): Int32Array | Fl
     : Float32Array.from(Array.from({ length: numEnvs }, () => sample(actionSpace, random)).flat())
 }
 
+/** Returns the name of the first array in which the batches differ; undefined if there is none. */
 const differing = (fast: BatchEnv, slow: BatchEnv, stepped: boolean): string | undefined =>
   (["observations", ...(stepped ? (["rewards", "terminated", "truncated"] as const) : [])] as const).find(
     (key) => !fast[key].every((value, index) => Object.is(value, slow[key][index])),

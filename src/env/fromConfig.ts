@@ -1,6 +1,6 @@
 /**
- * Makes envs from configs: `env: CartPole-v1`, `env: { name: KeyDoor, size: 12 }`, and wrappers around either, `env: {
- * name: ScaleReward, factor: 0.1, env: Pendulum-v1 }`.
+ * Makes envs from parsed configs, and reads no files: `env: CartPole-v1`, `env: { name: KeyDoor, size: 12 }`, and
+ * wrappers around either, `env: { name: ScaleReward, factor: 0.1, env: Pendulum-v1 }`.
  */
 import { Effect, Schema } from "effect"
 import { messageOf, shortened } from "../config/text.ts"
@@ -21,25 +21,27 @@ import { recipeOf } from "./recipe.ts"
 import type { Box } from "./Space.ts"
 import * as Wrapper from "./Wrapper.ts"
 
-/** Makes an env from its options. */
+/** Makes an env from its options. `from` names the config and the key in it, for error messages. */
 type Maker = (options: unknown, from: DecodeOptions) => Effect.Effect<Env, ConfigError>
 
+/** Returns a maker that decodes the options by a Schema and passes them to `make`. */
 const maker =
   <S extends Schema.Codec<unknown, unknown>>(schema: S, make: (options: S["Type"]) => Env): Maker =>
   (options, from) =>
     Effect.flatMap(decode(schema, options, from), (decoded) => trying(() => make(decoded), from))
 
-/** Makes a wrapper whose inner env is under the key `env`. */
+/** Returns a maker of wrapped envs: it makes the inner env from the key `env`, and decodes the other options. */
 const wrapper =
   <S extends Schema.Codec<unknown, unknown>>(schema: S, make: (env: Env, options: S["Type"]) => Env): Maker =>
   (options, from) => {
     const { env: inner, ...own } = isPlain(options) ? options : {}
-    const within = { ...from, prefix: [...(from.prefix ?? []), "env"] }
-    return Effect.flatMap(fromConfig(inner, within), (env) =>
+    const innerFrom = { ...from, prefix: [...(from.prefix ?? []), "env"] }
+    return Effect.flatMap(fromConfig(inner, innerFrom), (env) =>
       Effect.flatMap(decode(schema, own, from), (decoded) => trying(() => make(env, decoded), from)),
     )
   }
 
+/** Turns an exception of `make` into a `ConfigError`. */
 const trying = (make: () => Env, from: DecodeOptions): Effect.Effect<Env, ConfigError> =>
   Effect.try({
     try: make,
@@ -48,6 +50,7 @@ const trying = (make: () => Env, from: DecodeOptions): Effect.Effect<Env, Config
 
 const isContinuous = (env: Env): env is Env<unknown, Box> => env.actionSpace._tag === "Box"
 
+/** Returns the env if its actions are continuous; otherwise throws an `EnvError`. */
 const continuous = (env: Env): Env<unknown, Box> => {
   if (isContinuous(env)) return env
   const message = `expected an env with continuous actions; those of ${env.id} are discrete`
@@ -84,7 +87,7 @@ const makers: Readonly<Record<string, Maker>> = {
   ),
 }
 
-/** Makes the env of a config. */
+/** Makes the env of a config: a built-in env's id, or a name with options. */
 export const fromConfig = (config: unknown, from: DecodeOptions): Effect.Effect<Env, ConfigError> => {
   if (typeof config === "string") return trying(() => byId(config), from)
   if (!isPlain(config)) return Effect.fail(ConfigError.at(from, "", `expected an env's id, or its name with options`))

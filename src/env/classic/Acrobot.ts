@@ -1,7 +1,7 @@
 /**
  * Acrobot-v1: two links hang from a hinge, with a motor only in the joint between them. The task is to swing the free
- * end above the bar. Actions: torque −1 (0), none (1), +1 (2). The reward is −1 per step; an episode has at most 500
- * steps.
+ * end above a bar, which is one link's length above the hinge. Actions: torque −1 (0), none (1), +1 (2). The reward is
+ * −1 per step; an episode has at most 500 steps.
  *
  * A state is [angle 1, angle 2, velocity 1, velocity 2]: angle 1 is 0 when the link hangs down, angle 2 is relative to
  * the first link. The observation is [cos 1, sin 1, cos 2, sin 2, velocity 1, velocity 2]. The dynamics are
@@ -17,15 +17,20 @@ import { scene } from "../ui/scene.ts"
 
 // Both links have length 1, mass 1, their centre of mass at 0.5, and moment of inertia 1.
 const gravity = 9.8
+// The factors of gravity's torque: on both links about the hinge, and on the lower link about the joint.
 const upperWeight = (1 * 0.5 + 1 * 1) * gravity
 const lowerWeight = 0.5 * gravity
+/** The seconds of a step. */
 const tau = 0.2
+/** A quarter of a turn in radians. */
 const quarter = Math.PI / 2
+// The largest velocities of the two angles, in radians per second.
 const fastest1 = 4 * Math.PI
 const fastest2 = 9 * Math.PI
+/** The first state's four numbers are uniform from −spread to spread. */
 const spread = 0.1
 
-/** Writes the four time derivatives of a state under a torque to `into`. */
+/** Writes the time derivatives of a state under a torque to `into`. The names d1, d2, phi1 and phi2 are the book's. */
 const derive = (
   angle1: number,
   angle2: number,
@@ -60,9 +65,10 @@ const k1 = new Float64Array(4)
 const k2 = new Float64Array(4)
 const k3 = new Float64Array(4)
 const k4 = new Float64Array(4)
-const weigh = (index: number): number => (tau / 6) * (k1[index] + 2 * k2[index] + 2 * k3[index] + k4[index])
+/** Returns the change of a state's number in one Runge-Kutta step, from its four slopes. */
+const changeOf = (index: number): number => (tau / 6) * (k1[index] + 2 * k2[index] + 2 * k3[index] + k4[index])
 
-/** Moves the state at `at` by one Runge-Kutta step. */
+/** Moves the state that begins at offset `at` by one Runge-Kutta step. */
 const move = (states: Float64Array, at: number, torque: number): void => {
   const angle1 = states[at]
   const angle2 = states[at + 1]
@@ -73,10 +79,10 @@ const move = (states: Float64Array, at: number, torque: number): void => {
   derive(angle1 + half * k1[0], angle2 + half * k1[1], velocity1 + half * k1[2], velocity2 + half * k1[3], torque, k2)
   derive(angle1 + half * k2[0], angle2 + half * k2[1], velocity1 + half * k2[2], velocity2 + half * k2[3], torque, k3)
   derive(angle1 + tau * k3[0], angle2 + tau * k3[1], velocity1 + tau * k3[2], velocity2 + tau * k3[3], torque, k4)
-  states[at] = wrap(angle1 + weigh(0))
-  states[at + 1] = wrap(angle2 + weigh(1))
-  states[at + 2] = clip(velocity1 + weigh(2), fastest1)
-  states[at + 3] = clip(velocity2 + weigh(3), fastest2)
+  states[at] = wrap(angle1 + changeOf(0))
+  states[at + 1] = wrap(angle2 + changeOf(1))
+  states[at + 2] = clip(velocity1 + changeOf(2), fastest1)
+  states[at + 3] = clip(velocity2 + changeOf(3), fastest2)
 }
 
 const observe: NonNullable<Motion["observe"]> = (states, at, into, to) => {

@@ -20,9 +20,12 @@ const totalMass = poleMass + 1
 const length = 0.5
 const poleMassLength = poleMass * length
 const force = 10
+/** The seconds of a step. */
 const tau = 0.02
+// The episode ends beyond this distance from the middle (in metres) or this angle (in radians).
 const farthest = 2.4
 const steepest = (12 * 2 * Math.PI) / 360
+/** The first state's four numbers are uniform from −spread to spread. */
 const spread = 0.05
 
 const advance: Motion["advance"] = (states, { observations, rewards, terminated }, actions, waiting) => {
@@ -36,12 +39,13 @@ const advance: Motion["advance"] = (states, { observations, rewards, terminated 
     const sine = sin(angle)
     const cosine = cos(angle)
     const pull = (push + poleMassLength * (spin * spin) * sine) / totalMass
-    const turn = (gravity * sine - cosine * pull) / (length * (4 / 3 - (poleMass * (cosine * cosine)) / totalMass))
-    const acceleration = pull - (poleMassLength * turn * cosine) / totalMass
+    const angularAcceleration =
+      (gravity * sine - cosine * pull) / (length * (4 / 3 - (poleMass * (cosine * cosine)) / totalMass))
+    const acceleration = pull - (poleMassLength * angularAcceleration * cosine) / totalMass
     const nextX = states[at] + tau * velocity
     const nextVelocity = velocity + tau * acceleration
     const nextAngle = angle + tau * spin
-    const nextSpin = spin + tau * turn
+    const nextSpin = spin + tau * angularAcceleration
     states[at] = observations[at] = nextX
     states[at + 1] = observations[at + 1] = nextVelocity
     states[at + 2] = observations[at + 2] = nextAngle

@@ -1,6 +1,7 @@
 /**
- * MountainCar-v0: a car too weak for the hill must swing back and forth to get up. Actions: push left (0), don't push
- * (1), push right (2). The reward is −1 per step; an episode has at most 200 steps.
+ * MountainCar-v0: a car too weak for the hill must swing back and forth to get to the flag at position 0.5, which ends
+ * the episode. Actions: push left (0), don't push (1), push right (2). The reward is −1 per step; an episode has at
+ * most 200 steps.
  *
  * A state is [position, velocity]; the observation is the state. The dynamics are Gymnasium's (Moore 1990).
  */

@@ -1,6 +1,6 @@
 /**
- * MountainCarContinuous-v0: the car of MountainCar with a force from −1 to 1. Reaching the flag is worth 100; each step
- * costs a tenth of the squared force. An episode has at most 999 steps.
+ * MountainCarContinuous-v0: the car of MountainCar with a force from −1 to 1. Reaching the flag at position 0.45 is
+ * worth 100 and ends the episode; each step costs a tenth of the squared force. An episode has at most 999 steps.
  *
  * A state is [position, velocity]; the observation is the state. The dynamics are Gymnasium's, which keeps the state in
  * float32 from step to step.

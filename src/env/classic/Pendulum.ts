@@ -15,8 +15,10 @@ import { scene } from "../ui/scene.ts"
 
 const fastest = 8
 const strongest = 2
+/** The seconds of a step. */
 const tau = 0.05
 const gravity = 10
+/** A full turn in radians. */
 const turn = 2 * Math.PI
 
 /** Returns the same angle within [−π, π). */
@@ -29,6 +31,7 @@ const wrapped = (angle: number): number => {
 }
 
 const observe: NonNullable<Motion["observe"]> = (states, at, into, to) => {
+  // The next step needs the sine again.
   states[at + 2] = sin(states[at])
   into[to] = cos(states[at])
   into[to + 1] = states[at + 2]

@@ -1,9 +1,9 @@
 /**
  * A mass on a line that a force moves: bring it to rest in the middle. It is the simplest continuous control task, and
- * its best policy is known: the linear one of the LQR.
+ * its best policy is known: the linear one of the linear-quadratic regulator (LQR).
  *
- * A state is [position, velocity], as is the observation; the action is a force of at most 1. A step takes 0.1 s and
- * costs x² + 0.1 v² + 0.1 u²; an episode has 100 steps.
+ * A state is [position x, velocity v], as is the observation; the action u is a force from −1 to 1. A step takes 0.1 s
+ * and costs 0.1 (x² + 0.1 v² + 0.1 u²); an episode has 100 steps.
  */
 import { make, type Env } from "../Env.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
@@ -27,9 +27,10 @@ export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): M
   return { state: next, observation: next.map(Math.fround), reward: -cost * tau, terminated: false }
 }
 
-/** Returns the gains k of the best linear policy without clipping, u = −k · state, by the discrete Riccati equation. */
+/** Returns the gains k of the best policy if nothing is clipped, u = −k · state, from the discrete Riccati equation. */
 export const gains = (): readonly [number, number] => {
-  // The dynamics are x' = x + τ v', v' = v + τ u.
+  // The next state [x', v'] is A [x, v] + B u, because v' = v + τ u and x' = x + τ v'. a12, b1, b2 are elements of A
+  // and B, q1, q2, r the weights of the cost, and p11, p12, p22 elements of the symmetric matrix P.
   const [a12, b1, b2] = [tau, tau * tau, tau]
   const [q1, q2, r] = [1, 0.1, 0.1]
   let [p11, p12, p22] = [q1, 0, q2]

@@ -1,10 +1,11 @@
 /**
- * Land a craft on the pad between the flags, upright and slowly. The physics is a rigid body under gravity, with a main
- * engine that pushes along its axis and two side engines that turn it, over flat ground.
+ * Lander-v0 and LanderContinuous-v0: land a craft on the pad between the flags, upright and slowly. The physics is a
+ * rigid body under gravity, with a main engine that pushes along its axis and two side engines that turn it, over flat
+ * ground.
  *
  * A state is [x, y, vx, vy, angle, spin]; the field is 2 wide, and the pad is 0.4 wide at x = 0, y = 0. The observation
  * is the state. Discrete actions: nothing, left engine, main engine, right engine. Continuous actions (`continuous`):
- * main engine from −1 (off) to 1 (full), side engines from −1 to 1.
+ * main engine from −1 (off) to 1 (full), side engines from −1 (turns right) to 1 (turns left).
  *
  * The reward is the change of a potential (nearer, slower and more upright is better), minus 0.3 per step of the main
  * engine and 0.03 per step of a side engine. Landing on the pad ends the episode with 100 points; touching the ground
@@ -27,7 +28,7 @@ const turnPower = 2
 const padHalf = 0.2
 const fieldHalf = 1
 const ceiling = 1.6
-/** The craft breaks if it touches the ground faster or more tilted than this. */
+// The craft breaks if it touches the ground faster (downwards or sideways) or more tilted than this.
 const slowDown = 0.25
 const slowAcross = 0.2
 const upright = 0.3
@@ -65,6 +66,7 @@ const fly = (state: State, main: number, side: number): Moved => {
   }
 }
 
+// The powers of the main engine and of the side engines for each discrete action.
 const mains = [0, 0, 1, 0]
 const sides = [0, 1, 0, -1]
 
@@ -75,7 +77,7 @@ export const dynamics = (state: State, action: number): Moved => fly(state, main
 export const dynamicsContinuous = (state: State, action: ArrayLike<number>): Moved =>
   fly(state, (clip(action[0], 1) + 1) / 2, clip(action[1], 1))
 
-/** The limits that the drawing shows. */
+/** The limits that the ui module shows. */
 const limits = { padHalf, fieldHalf, slowDown, slowAcross, upright }
 
 const common = {

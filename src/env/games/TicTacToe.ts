@@ -2,12 +2,13 @@
  * Tic-tac-toe: three in a row win. The reward is 1 for winning, −1 for losing or for choosing a taken place (which ends
  * the game), and 0 for a draw.
  *
- * Against an opponent (`make`), a step is the agent's move and the reply; the first player is drawn. In `selfPlay` a
- * step is one move, and the same policy plays both sides, always observing the board from the side of the player to
- * move. What is good for that player is bad for the one who just moved, so such a game is learnt with a discount of −1,
- * `Ppo.make({ gamma: -1 })`: then every return and advantage has the right sign for its player.
+ * Against an opponent (`make`), a step is the agent's move and the opponent's reply; who moves first is drawn at
+ * random. In `selfPlay` a step is one move, and the same policy plays both sides: it observes the board from the side
+ * of the player whose turn it is. What is good for this player is bad for the other, so such a game is learnt with a
+ * discount of −1, `Ppo.make({ gamma: -1 })`: then every return and advantage has the right sign for its player.
  *
- * Actions: the nine places. Planes of 3 × 3: mine, the other's.
+ * Actions: the nine places. The observation is two planes (grids of zeros and ones) of 3 × 3: the stones of the player
+ * whose turn it is, and those of the other player.
  */
 import { Schema } from "effect"
 import type { Stream } from "../../rng/Rng.ts"
@@ -18,8 +19,9 @@ import { board } from "../ui/board.ts"
 import { ticTacToe } from "../ui/boards.ts"
 import { display } from "../../config/Config.ts"
 
-// These are offsets in a state. The nine places follow them: 0 is free, 1 belongs to the player to move (the agent, if it
-// plays against an opponent), 2 to the other player.
+// `over` and `cells` are offsets in a state: 1 at `over` if the game has ended, the nine places from `cells` on. A
+// place is 0 if free, `mine` (1) for the player whose turn it is (the agent, if it has an opponent), `theirs` (2) for
+// the other player.
 const over = 0
 const cells = 1
 const places = 9
@@ -39,7 +41,7 @@ const lines = [
 
 export type Opponent = "random" | "optimal" | ((board: ReadonlyArray<number>, random: Stream) => number)
 
-/** Tells whether a player has three in a row. A board is nine numbers: 0 is free, 1 the player to move, 2 the other. */
+/** Tells whether the player `who` (1 or 2) has three in a row on the board that begins at offset `at`. */
 export const wins = (board: ArrayLike<number>, at: number, who: number): boolean =>
   lines.some((line) => line.every((place) => board[at + place] === who))
 
@@ -48,13 +50,13 @@ const isFull = (board: ArrayLike<number>, at: number): boolean => {
   return true
 }
 
-/** Returns the board from the other player's side. */
+/** Returns the board from the other player's side: 1 and 2 are swapped. */
 export const turned = (board: ReadonlyArray<number>): ReadonlyArray<number> =>
   board.map((who) => (who === 0 ? 0 : who === mine ? theirs : mine))
 
 const values = new Map<string, number>()
 
-/** Returns the value of a board under perfect play, for the player to move: 1, 0 or −1. */
+/** Returns the value of a board if both play perfectly, for the player whose turn it is: 1, 0 or −1. */
 export const valueOf = (board: ReadonlyArray<number>): number => {
   const key = board.join("")
   const cached = values.get(key)
@@ -68,6 +70,7 @@ export const valueOf = (board: ReadonlyArray<number>): number => {
   return value
 }
 
+/** Returns the free places, each with the value of a move there for the player who moves. */
 const movesOf = (board: ReadonlyArray<number>) =>
   board.flatMap((who, place) => (who === 0 ? [{ place, worth: -valueOf(turned(board.with(place, mine))) }] : []))
 
@@ -85,7 +88,7 @@ export const playOptimally = (board: ReadonlyArray<number>, random: Stream): num
   return good[random.integer(good.length)].place
 }
 
-/** Checks the moves of a user's opponent, because a move to a place outside the board would change another game's state. */
+/** Checks the moves of a user's opponent: one outside the board would change another game's state in the batch. */
 const checked =
   (opponent: Exclude<Opponent, string>) =>
   (board: ReadonlyArray<number>, random: Stream): number => {
@@ -117,6 +120,7 @@ const put = (state: Int32Array, at: number, place: number, who: number): number 
   return won ? 1 : 0
 }
 
+/** Returns the rules of a game against an opponent, whose moves are a part of the agent's steps. */
 const against = (opponent: Opponent): Rules => {
   const choose = opponent === "random" ? playRandomly : opponent === "optimal" ? playOptimally : checked(opponent)
   const answer = (state: Int32Array, at: number, random: Stream): number =>
@@ -134,12 +138,13 @@ const against = (opponent: Opponent): Rules => {
   }
 }
 
+/** The rules of self-play: every step is a move of the player whose turn it is. */
 const bothSides: Rules = {
   stateSize: cells + places,
   reset: () => {},
   step: (state, at, action) => {
     const reward = put(state, at, action, mine)
-    // The player to move observes its own stones as "mine".
+    // Swap the stones: the next step is the other player's, whose own stones must be `mine`.
     for (let place = at + cells; place < at + cells + places; place++) {
       if (state[place] !== 0) state[place] = mine + theirs - state[place]
     }

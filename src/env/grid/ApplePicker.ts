@@ -5,7 +5,8 @@
  * The orchard has 84 × 84 places and hedges with gaps. Actions: up, down, left, right; a move into a hedge or over the
  * edge does nothing. Walking onto an apple is worth 1, and the last apple ends the episode; it is truncated after 5,000
  * steps. In `ApplePicker-v0` each episode draws the places of 100 apples and of the agent;
- * `ApplePickerDeterministic-v0` has 20 apples, and all its episodes begin alike. Planes: agent, apple, hedge.
+ * `ApplePickerDeterministic-v0` has 20 apples, and all its episodes begin in the same state. The observation's planes
+ * (grids of zeros and ones): agent, apple, hedge.
  */
 import { Schema } from "effect"
 import { intBetween } from "../../config/fields.ts"
@@ -27,7 +28,8 @@ export const Options = Schema.Struct({
 })
 export type Options = typeof Options.Type
 
-// These are offsets in a state. The places follow them: 1 is an apple, 0 none.
+// These are offsets in a state: whether the game is over, the agent's place, the number of apples left, and from
+// `apples` on a number for each place of the board: 1 if an apple is there, else 0.
 const over = 0
 const agent = 1
 const left = 2
@@ -83,9 +85,9 @@ export const make = (options: Options = {}): BoardEnv => {
   const { size = 84, layoutSeed } = options
   const { apples: count = layoutSeed === undefined ? 100 : 20, id = "ApplePicker-v0" } = options
   checkWhole(id, size, 8, `ApplePicker: size ${size}`)
-  const room = Math.floor((size * size) / 4)
-  if (!Number.isInteger(count) || count < 1 || count > room) {
-    throw new EnvError({ env: id, message: `ApplePicker: ${count} apples; there is room for 1 to ${room}` })
+  const mostApples = Math.floor((size * size) / 4)
+  if (!Number.isInteger(count) || count < 1 || count > mostApples) {
+    throw new EnvError({ env: id, message: `ApplePicker: ${count} apples; there is room for 1 to ${mostApples}` })
   }
   return boardEnv({
     id,
@@ -105,4 +107,5 @@ export const make = (options: Options = {}): BoardEnv => {
 
 /** The env with its default options: `Batch.make(ApplePicker.env, 16)`. */
 export const env: BoardEnv = make()
+/** The env with 20 apples, whose episodes all begin in the same state. */
 export const deterministic: BoardEnv = make({ layoutSeed: 0, id: "ApplePickerDeterministic-v0" })

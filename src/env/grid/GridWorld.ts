@@ -1,9 +1,10 @@
 /**
- * Find the way on a map: obstacles, a goal and the agent, drawn anew for every episode so that there is a way. The task
- * for value iteration networks (Tamar et al. 2016). The reward is 1 at the goal, −0.01 per step, and −0.1 for a step
- * into an obstacle, which leaves the agent in place.
+ * GridWorld: find the way to a goal on a map with obstacles. Each episode draws a random map on which the goal can be
+ * reached. This is the task of value iteration networks (Tamar et al. 2016). The reward is 1 at the goal, −0.01 per
+ * step, and −0.1 for a step into an obstacle, which leaves the agent in place.
  *
- * Actions: the eight neighbours, clockwise from up. Planes: obstacle, goal, agent.
+ * Actions: the eight neighbours, clockwise from up. The observation's planes (grids of zeros and ones): obstacle,
+ * goal, agent.
  */
 import { Schema } from "effect"
 import { fraction, intBetween, positiveInt } from "../../config/fields.ts"
@@ -17,29 +18,32 @@ import { gridWorld } from "../ui/boards.ts"
 export const Options = Schema.Struct({
   /** Width and height, including the wall around the map. Default: 8. */
   size: Schema.optionalKey(intBetween(1, 1000)),
-  /** The fraction of places that are blocked. Default: 0.25. */
+  /** The probability that a place inside the wall is an obstacle. Default: 0.25. */
   density: Schema.optionalKey(fraction),
   /** Truncates episodes at this many steps. Default: 4 × size. */
   maxSteps: Schema.optionalKey(positiveInt),
 })
 export type Options = typeof Options.Type
 
-// These are offsets in a state. The places follow them: 1 is an obstacle, 0 none.
+// These are offsets in a state: whether the game is over, the places of agent and goal, and from `cells` on a number
+// for each place of the map, row by row: 1 is an obstacle, 0 none.
 const over = 0
 const agent = 1
 const goal = 2
 const cells = 3
 
+// The change of row and column by each of the eight actions.
 const rowStep = [-1, -1, 0, 1, 1, 1, 0, -1]
 const columnStep = [0, 1, 1, 1, 0, -1, -1, -1]
 
+/** Returns the place that an action leads to; −1 if it is outside the map. */
 const neighbour = (size: number, place: number, action: number): number => {
   const row = Math.floor(place / size) + rowStep[action]
   const column = (place % size) + columnStep[action]
   return row < 0 || column < 0 || row >= size || column >= size ? -1 : row * size + column
 }
 
-/** Returns the number of steps from every place to the goal; −1 means that the goal cannot be reached from the place. */
+/** Returns the number of steps from every place to the goal; −1 if the goal cannot be reached from the place. */
 export const distances = (state: Int32Array): Int32Array => {
   const steps = new Int32Array(state.length - cells).fill(-1)
   const size = Math.sqrt(steps.length)
@@ -56,13 +60,13 @@ export const distances = (state: Int32Array): Int32Array => {
   return steps
 }
 
-/** Returns the first action that leads nearer to the goal. */
+/** Returns the first action that leads to a place with fewer steps to the goal; −1 if no action does. */
 export const optimalAction = (state: Int32Array): number => {
-  const ways = distances(state)
-  const size = Math.sqrt(ways.length)
+  const stepsToGoal = distances(state)
+  const size = Math.sqrt(stepsToGoal.length)
   return rowStep.findIndex((_, action) => {
     const next = neighbour(size, state[agent], action)
-    return next >= 0 && ways[next] >= 0 && ways[next] < ways[state[agent]]
+    return next >= 0 && stepsToGoal[next] >= 0 && stepsToGoal[next] < stepsToGoal[state[agent]]
   })
 }
 
@@ -84,6 +88,7 @@ const rulesFor = (size: number, density: number): Rules => {
     const [row, column] = [Math.floor(place / size), place % size]
     return row === 0 || column === 0 || row === size - 1 || column === size - 1
   }
+  /** Draws a map into the state; returns false if the goal can't be reached, or is less than two steps away. */
   const draw = (state: Int32Array, at: number, random: Stream): boolean => {
     for (let place = 0; place < places; place++) {
       state[at + cells + place] = onEdge(place) || random.uniformDouble() < density ? 1 : 0
@@ -97,7 +102,7 @@ const rulesFor = (size: number, density: number): Rules => {
     }
     state[at + goal] = free()
     state[at + agent] = free()
-    // If agent and goal were adjacent, there would be nothing to plan.
+    // From a place next to the goal, there would be nothing to plan.
     return distances(state.subarray(at, at + cells + places))[state[at + agent]] > 1
   }
   return {
@@ -147,4 +152,5 @@ export const make = (options: Options = {}): BoardEnv => {
 
 /** The env with its default options: `Batch.make(GridWorld.env, 32)`. */
 export const env: BoardEnv = make()
+/** The env on maps of 16 × 16. */
 export const large: BoardEnv = make({ size: 16 })

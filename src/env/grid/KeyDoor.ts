@@ -1,10 +1,12 @@
 /**
- * A maze with keys and locked doors, drawn anew for every episode. Walls split the field into rooms. The agent is in
- * the first room, the goal in the last, and every room but the last has a key. Walking onto a key takes it; walking
- * into a door with a key opens it and uses the key up. The only reward is 1 at the goal, without hints on the way.
+ * KeyDoor: a maze with keys and locked doors, drawn at random for every episode. Walls split the field into rooms. The
+ * agent is in the first room, the goal in the last, and every room but the last has a key. Walking onto a key takes it;
+ * walking into a door with a key opens it and uses the key up. The only reward is 1 at the goal, which ends the
+ * episode.
  *
- * Actions: up, down, left, right. Planes: wall, door, goal, key (a held key is at the agent's place), agent. (A plane
- * of ones while a key is held would dominate curiosity methods, which look for new observations.)
+ * Actions: up, down, left, right. The observation's planes (grids of zeros and ones): wall, door, goal, key (a held key
+ * is at the agent's place), agent. (A whole plane of ones while a key is held would change so many numbers at once that
+ * curiosity methods, which reward new observations, would notice little else.)
  */
 import { Schema } from "effect"
 import { intBetween, positiveInt } from "../../config/fields.ts"
@@ -28,15 +30,17 @@ export const Options = Schema.Struct({
 })
 export type Options = typeof Options.Type
 
-// These are offsets in a state. For each wall, its column, its door and its key follow. An open door or a taken key has place
-// 0, which is a corner of the field.
+// These are offsets in a state: whether the game is over, the places of agent and goal, and the number of keys held.
+// From `walls` on follow, each for all walls: their columns, their doors' places, their keys' places and their openings
+// (the places of the doors, which stay after they are opened). An opened door or a taken key has place 0, a corner of
+// the field.
 const over = 0
 const agent = 1
 const goal = 2
 const held = 3
 const walls = 4
 
-/** Places are numbered row by row. A wall is a column of the field. */
+/** Returns the rules of a field, whose places are numbered row by row; a wall between rooms is a column. */
 const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): Rules => {
   const count = rooms - 1
   const columns = walls
@@ -44,10 +48,11 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
   const keys = doors + count
   const openings = keys + count
   const inside = size - 2
+  /** Draws a place inside the field, in a column from `from` to `to` − 1. */
   const drawIn = (random: Stream, from: number, to: number): number =>
     (1 + random.integer(inside)) * size + from + random.integer(to - from)
 
-  /** Draws the columns of walls from left to right, with at least one column between them. */
+  /** Draws the columns of the walls, in order, with at least one column between them: `spare` ones are left over. */
   const split = (state: Int32Array, at: number, random: Stream): void => {
     const spare = inside - count - rooms
     for (let wall = 0; wall < count; wall++) state[at + columns + wall] = random.integer(spare + 1)
@@ -55,6 +60,7 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
     for (let wall = 0; wall < count; wall++) state[at + columns + wall] += 2 * (wall + 1)
   }
 
+  /** Draws the walls, and the places of doors, keys, agent and goal. */
   const layout = (state: Int32Array, at: number, random: Stream): void => {
     split(state, at, random)
     for (let wall = 0; wall < count; wall++) {
@@ -77,7 +83,7 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
     return false
   }
 
-  /** Returns the index of the door or key at a place; −1 if there is none. */
+  /** Returns the index of the door or key at a place, −1 if none. `things` is the offset of all doors or all keys. */
   const thingAt = (state: Int32Array, things: number, place: number): number => {
     for (let index = 0; index < count; index++) if (state[things + index] === place) return index
     return -1
@@ -160,6 +166,7 @@ export const make = (options: Options = {}): BoardEnv => {
 
 /** The env with its default options: `Batch.make(KeyDoor.env, 32)`. */
 export const env: BoardEnv = make()
+/** The env on a field of 6 × 6. */
 export const small: BoardEnv = make({ size: 6 })
 /** A field with three rooms: random play almost never reaches the goal. */
 export const large: BoardEnv = make({ size: 10, rooms: 3 })

@@ -1,9 +1,11 @@
 /**
- * A small maze observed as a colour picture of 20 × 20 pixels: walls are white, the agent is blue, apples (1 point
- * each) are green, and the goal (10 points, and the end) is red. Walls, apples, goal and agent are drawn anew for every
- * episode, so that all can be reached; with `layoutSeed`, only the agent is drawn anew, far from the goal.
+ * PixelMaze-v0: a small maze observed as a colour picture of 20 × 20 pixels: walls are white, the agent is blue, apples
+ * (1 point each) are green, and the goal (10 points, and the end) is red. Each episode draws the places of walls,
+ * apples, goal and agent at random, so that all can be reached; with `layoutSeed`, only that of the agent, far from the
+ * goal.
  *
- * Actions: up, down, left, right. Planes: red, green, blue.
+ * Actions: up, down, left, right. The observation's planes (grids of zeros and ones) are the colours red, green and
+ * blue.
  */
 import { Schema } from "effect"
 import { intBetween, positiveInt } from "../../config/fields.ts"
@@ -13,6 +15,7 @@ import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
 import { board } from "../ui/board.ts"
 import { pixelMaze } from "../ui/boards.ts"
 
+/** The number of places in a row, and of pixels in a row of a place. */
 const side = 10
 const pixels = 2
 const width = side * pixels
@@ -31,7 +34,8 @@ export const Options = Schema.Struct({
 })
 export type Options = typeof Options.Type
 
-// These are offsets in a state. The contents of each place follow them.
+// `over`, `agent` and `cells` are offsets in a state; from `cells` on, a number for each place tells what is there:
+// `nothing`, `wall`, `apple` or `goal`.
 const over = 0
 const agent = 1
 const cells = 2
@@ -40,15 +44,16 @@ const wall = 1
 const apple = 2
 const goal = 3
 
-const step4 = [-side, side, -1, 1]
+/** The change of the place by each action. */
+const placeStep = [-side, side, -1, 1]
 
-/** Returns the reachable places, the nearest first. (The wall around the maze keeps all steps inside.) */
+/** Returns the places reachable from `from`, the nearest first. (The wall around the maze keeps steps inside.) */
 const reachable = (state: Int32Array, at: number, from: number): ReadonlyArray<number> => {
   const seen = new Uint8Array(side * side)
   const queue = [from]
   seen[from] = 1
   for (const place of queue) {
-    for (const step of step4) {
+    for (const step of placeStep) {
       const next = place + step
       if (seen[next] !== 0 || state[at + cells + next] === wall) continue
       seen[next] = 1
@@ -62,15 +67,16 @@ const rulesFor = (apples: number, layoutSeed: number | undefined): Rules => ({
   stateSize: cells + side * side,
   reset: (state, at, random) => {
     const drawing = layoutSeed === undefined ? random : stream(layoutSeed, "pixel-maze", apples)
-    while (!drawn(state, at, apples, drawing));
+    while (!drawMaze(state, at, apples, drawing));
     if (layoutSeed === undefined) return
     const end = state.indexOf(goal, at + cells) - at - cells
     const free = reachable(state, at, end).filter((place) => state[at + cells + place] === nothing)
+    // `free` is sorted by the distance from the goal, so this is the farther half.
     const farther = free.slice(free.length >> 1)
     state[at + agent] = farther[random.integer(farther.length)]
   },
   step: (state, at, action) => {
-    const to = state[at + agent] + step4[action]
+    const to = state[at + agent] + placeStep[action]
     const target = state[at + cells + to]
     if (target === wall) return 0
     state[at + agent] = to
@@ -80,6 +86,7 @@ const rulesFor = (apples: number, layoutSeed: number | undefined): Rules => ({
   },
   show: (state, at, into, to) => {
     for (let place = 0; place < side * side; place++) {
+      // −1 stands for the agent.
       const what = place === state[at + agent] ? -1 : state[at + cells + place]
       if (what === nothing) continue
       if (what === wall || what === goal) paint(into, to, 0, place)
@@ -89,6 +96,7 @@ const rulesFor = (apples: number, layoutSeed: number | undefined): Rules => ({
   },
 })
 
+/** Sets the pixels of a place to 1 in one plane. */
 const paint = (into: Float32Array, to: number, plane: number, place: number): void => {
   const corner = to + plane * width * width + Math.floor(place / side) * pixels * width + (place % side) * pixels
   for (let row = 0; row < pixels; row++) {
@@ -97,7 +105,7 @@ const paint = (into: Float32Array, to: number, plane: number, place: number): vo
 }
 
 /** Draws a maze into the state; returns whether it has enough reachable places for everything. */
-const drawn = (state: Int32Array, at: number, apples: number, random: Stream): boolean => {
+const drawMaze = (state: Int32Array, at: number, apples: number, random: Stream): boolean => {
   for (let place = 0; place < side * side; place++) {
     const [row, column] = [Math.floor(place / side), place % side]
     const onEdge = row === 0 || column === 0 || row === side - 1 || column === side - 1
@@ -109,7 +117,7 @@ const drawn = (state: Int32Array, at: number, apples: number, random: Stream): b
   const places = reachable(state, at, start).slice(1)
   if (places.length < side * side * 0.4) return false
   for (let index = 0; index <= apples; index++) {
-    // The goal is in the farther half.
+    // Index 0 is the goal, which lies in the farther half of the places; the others are apples.
     const from = index === 0 ? places.length >> 1 : 0
     let place: number
     do place = places[from + random.integer(places.length - from)]
@@ -135,7 +143,7 @@ export const make = (options: Options = {}): BoardEnv => {
       { name: "blue", letter: "█", colour: "#3d5a80" },
     ],
     size: width,
-    actions: step4.length,
+    actions: placeStep.length,
     ui: board(id, side, pixelMaze),
     maxSteps,
     rules: rulesFor(apples, layoutSeed),

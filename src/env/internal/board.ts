@@ -1,3 +1,7 @@
+/**
+ * Makes envs of board games from their rules: the env and its fast batch. An observation is planes, i.e. grids of zeros
+ * and ones, one for each kind of thing on the board. Pure; the games in `games`, `grid` and `pixel` use it.
+ */
 import type { Stream } from "../../rng/Rng.ts"
 import { type Definition, type Env, make } from "../Env.ts"
 import { withRecipe } from "../recipe.ts"
@@ -6,31 +10,33 @@ import { palette, svg } from "./draw.ts"
 import { batchOf, copyFrom, type Columns, type Kernel, streamsOf } from "./episodes.ts"
 
 /**
- * The rules of a game on a board. A state is a few whole numbers, which are changed in place and observed as planes of zeros
- * and ones. The rules are written once; both the pure env and the fast batch are made from them.
+ * The rules of a game on a board. A state is a few whole numbers, which the functions change in place; it begins at
+ * `at` in an array that may hold many states. The env and its fast batch are both made from these rules.
  */
 export interface Rules {
   /** The size of a state. Its first number tells whether the game is over. */
   readonly stateSize: number
-  /** Writes the first state of an episode into `state` at `at`, where all numbers are 0. */
+  /** Writes the first state of an episode into `state` from `at` on. Its numbers are 0 before the call. */
   readonly reset: (state: Int32Array, at: number, random: Stream) => void
   /** Makes a move, sets the state's first number if the move ends the game, and returns the reward. */
   readonly step: (state: Int32Array, at: number, action: number, random: Stream) => number
-  /** Writes the observation, of shape [planes, size, size], into `into` at `to`, where all numbers are 0. */
+  /** Writes the observation, of shape [planes, size, size], into `into` from `to` on. Its numbers are 0 before. */
   readonly show: (state: Int32Array, at: number, into: Float32Array, to: number) => void
 }
 
+/** A game: its env's fields, its planes, its board and its rules. */
 export interface BoardGame extends Pick<Definition<Int32Array, Discrete>, "id" | "maxSteps" | "ui"> {
   /** The name and options of the game in a config, if these describe it fully. */
   readonly recipe?: { readonly name: string; readonly options: object }
   readonly planes: ReadonlyArray<Plane>
   /** The number of rows, and of columns. */
   readonly size: number
+  /** The number of actions, which are the integers from 0. */
   readonly actions: number
   readonly rules: Rules
 }
 
-/** The meaning of a plane and how it is drawn. Later planes are drawn on top. */
+/** The name of a plane, and the letter and colour that render it. Later planes cover earlier ones. */
 interface Plane {
   readonly name: string
   readonly letter: string
@@ -39,6 +45,7 @@ interface Plane {
 
 export type BoardEnv = Env<Int32Array, Discrete>
 
+/** Makes the env of a game. Its `batch` keeps all states in one array. */
 export const boardEnv = (game: BoardGame): BoardEnv => {
   const { recipe, planes, size, actions, rules, ...definition } = game
   const { stateSize } = rules
@@ -52,7 +59,7 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
   const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel => {
     const states = new Int32Array(numEnvs * stateSize)
     const { streams, save, load } = streamsOf(game.id, numEnvs)
-    const look = (index: number): void => {
+    const writeObservation = (index: number): void => {
       observations.fill(0, index * observationSize, (index + 1) * observationSize)
       rules.show(states, index * stateSize, observations, index * observationSize)
     }
@@ -61,7 +68,7 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
         streams[index] = random
         states.fill(0, index * stateSize, (index + 1) * stateSize)
         rules.reset(states, index * stateSize, random)
-        look(index)
+        writeObservation(index)
       },
       advance: (taken, waiting) => {
         for (let index = 0; index < numEnvs; index++) {
@@ -69,7 +76,7 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
           const at = index * stateSize
           rewards[index] = rules.step(states, at, taken[index], streams[index])
           terminated[index] = states[at] !== 0 ? 1 : 0
-          look(index)
+          writeObservation(index)
         }
       },
       stateAt: (index) => states.slice(index * stateSize, (index + 1) * stateSize),
@@ -96,27 +103,28 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
       const reward = rules.step(next, 0, action, random)
       return { state: next, reward, terminated: next[0] !== 0 }
     },
-    renderText: (state) => drawText(game, observe(state)),
-    renderSvg: (state) => drawSvg(game, observe(state)),
+    renderText: (state) => textOf(game, observe(state)),
+    renderSvg: (state) => svgOf(game, observe(state)),
     batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
   })
   return recipe === undefined ? env : withRecipe(env, recipe.name, recipe.options)
 }
 
-/** Returns the topmost plane at each place, row by row. */
+/** Returns, row by row, the last plane that is not 0 at each place; undefined for an empty place. */
 const topsOf = ({ planes, size }: BoardGame, seen: Float32Array): ReadonlyArray<ReadonlyArray<Plane | undefined>> => {
   const top = (y: number, x: number) => planes.findLast((_, plane) => seen[(plane * size + y) * size + x] !== 0)
   return Array.from({ length: size }, (_row, y) => Array.from({ length: size }, (_place, x) => top(y, x)))
 }
 
-const drawText = (game: BoardGame, seen: Float32Array): string =>
+const textOf = (game: BoardGame, seen: Float32Array): string =>
   topsOf(game, seen)
     .map((row) => row.map((top) => top?.letter ?? "·").join(" "))
     .join("\n")
 
+/** The size of a place in pixels. */
 const cell = 24
 
-const drawSvg = (game: BoardGame, seen: Float32Array): string => {
+const svgOf = (game: BoardGame, seen: Float32Array): string => {
   const squares = topsOf(game, seen).flatMap((row, y) =>
     row.map(
       (top, x) =>
@@ -126,16 +134,16 @@ const drawSvg = (game: BoardGame, seen: Float32Array): string => {
   return svg(game.id, game.size * cell, game.size * cell, squares)
 }
 
-/** Sets the element of a plane at a place to 1. */
+/** Sets the element of a plane in row `y` and column `x` to 1. The observation begins at offset `to` of `into`. */
 export const mark = (into: Float32Array, to: number, plane: number, size: number, y: number, x: number): void => {
   into[to + (plane * size + y) * size + x] = 1
 }
 
-/** The steps of the actions up, down, left and right. */
+// The change of row and column by each of the actions up, down, left and right.
 export const rowStep = [-1, 1, 0, 0]
 export const columnStep = [0, 0, -1, 1]
 
-/** Repeats the last action with this probability (Machado et al. 2018). The state keeps the last action at `slot`. */
+/** Returns the last action (kept in the state at `slot`) with this probability, else `action` (Machado et al. 2018). */
 export const sticky = (
   state: Int32Array,
   slot: number,

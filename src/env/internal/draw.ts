@@ -1,11 +1,14 @@
-/** Small drawings of a state: a character canvas for terminals, and pieces of SVG with one palette. */
+/** Renders states: a grid of characters for `renderText`, and elements of SVG in one palette for `renderSvg`. Pure. */
 
 export interface Point {
   readonly x: number
   readonly y: number
 }
 
-/** A grid of characters. (0, 0) is the middle of the world, y points up, and a character is twice as high as wide. */
+/**
+ * Makes a grid of characters that shows a world of this width and height, whose middle is (0, 0); y points up. `put`
+ * and `line` take coordinates of the world, `write` takes a column and a row; `text` returns the lines.
+ */
 export const canvas = (columns: number, rows: number, world: { readonly width: number; readonly height: number }) => {
   const cells = Array.from({ length: rows }, () => Array.from({ length: columns }, () => " "))
   const put = (x: number, y: number, character: string): void => {
@@ -42,7 +45,7 @@ export const palette = {
 /** Rounds a number to two decimals. */
 export const short = (value: number): string => String(Math.round(value * 100) / 100)
 
-/** Returns a whole document with a title for screen readers. */
+/** Returns an SVG document of these elements, with a title for screen readers. */
 export const svg = (title: string, width: number, height: number, parts: ReadonlyArray<string>): string =>
   [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img">`,
@@ -62,7 +65,7 @@ export const disc = (at: Point, radius: number, colour: string): string =>
 export const slab = (at: Point, width: number, height: number, colour: string): string =>
   `<rect x="${short(at.x)}" y="${short(at.y)}" width="${short(width)}" height="${short(height)}" rx="4" fill="${colour}"/>`
 
-/** Draws a line through points. */
+/** Returns a line through points. */
 export const path = (points: ReadonlyArray<Point>, colour: string, width: number): string =>
   `<polyline points="${points.map(({ x, y }) => `${short(x)},${short(y)}`).join(" ")}" fill="none" ` +
   `stroke="${colour}" stroke-width="${width}" stroke-linecap="round" stroke-linejoin="round"/>`

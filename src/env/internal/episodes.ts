@@ -1,3 +1,9 @@
+/**
+ * Implements auto-reset for a batch of envs: `same-step` starts the next episode in the step that ends one, `next-step`
+ * starts it in the following step, whose action is ignored and whose reward is 0, and `disabled` waits for `restart`.
+ * Also applies the time limit, gives each episode its own random stream, and takes snapshots. The built-in envs and
+ * `Batch.make` call `batchOf` with a kernel, which holds the states of the envs.
+ */
 import { Schema } from "effect"
 import { type Stream, stream } from "../../rng/Rng.ts"
 import type { BatchArrays, BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
@@ -5,11 +11,6 @@ import type { Env } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
 import { sizeOf } from "../Space.ts"
 import { utf8 } from "../../config/utf8.ts"
-
-/**
- * Manages the episodes of a batch: auto-reset modes, the time limit, the random stream of each episode, and their snapshots.
- * No other file knows these rules. A kernel holds the states of the env.
- */
 
 /** The arrays that a kernel writes, and the progress of each env. */
 export interface Columns extends Omit<BatchArrays, "finalObservations"> {
@@ -36,11 +37,13 @@ export interface Kernel {
   readonly stateAt: (index: number) => unknown
 }
 
-/** The number of batch steps in this thread so far; a caller uses it to tell a slow env from one that hangs. */
+/** The number of batch steps in this thread so far: while it grows, the env is slow but does not hang. */
 export const stepsTaken = new Float64Array(1)
 
+/** The largest number that `elapsed`, an Int32Array, can count to. */
 const noLimit = 0x7fffffff
 
+/** Makes a batch of an env. `kernelOf` makes the kernel, which writes its results to the arrays that it receives. */
 export const batchOf = (
   env: Env,
   numEnvs: number,
@@ -69,12 +72,14 @@ export const batchOf = (
   /** The stream (seed, ...path, firstIndex + i, "episode") of each env i: the parent of its episodes' streams. */
   let parents: ReadonlyArray<Stream> = []
 
-  const address = (from: number, under: ReadonlyArray<string | number>): void => {
-    seed = from
-    path = under
-    parents = Array.from({ length: numEnvs }, (_, index) => stream(from, ...under, firstIndex + index, "episode"))
+  /** Takes over a seed and a path, from which all random streams are made. */
+  const seedStreams = (newSeed: number, newPath: ReadonlyArray<string | number>): void => {
+    seed = newSeed
+    path = newPath
+    parents = Array.from({ length: numEnvs }, (_, index) => stream(newSeed, ...newPath, firstIndex + index, "episode"))
   }
 
+  /** Starts the episode of an env whose number is in `episodes`. */
   const begin = (index: number): void => {
     elapsed[index] = 0
     waiting[index] = 0
@@ -91,6 +96,7 @@ export const batchOf = (
     if (choices !== undefined) {
       for (let index = 0; index < numEnvs; index++) {
         const action = actions[index]
+        // `>>> 0` changes every number that is not a whole number from 0.
         if ((action >>> 0 !== action || action >= choices) && waiting[index] === 0) {
           throw fail(index, `expected an action from 0 to ${choices - 1}, found ${action}`)
         }
@@ -108,6 +114,7 @@ export const batchOf = (
     }
   }
 
+  /** Ends the current episode of an env: keeps its last observation, and resets the env or marks it as waiting. */
   const end = (index: number): void => {
     for (let at = index * observationSize; at < (index + 1) * observationSize; at++)
       finalObservations[at] = observations[at]
@@ -130,6 +137,7 @@ export const batchOf = (
     stepsTaken[0]++
     kernel.advance(actions, waiting)
     for (let index = 0; index < numEnvs; index++) {
+      // Only with `next-step`: the episode ended in the previous step, so this step only starts the next one.
       if (waiting[index] !== 0) {
         rewards[index] = 0
         terminated[index] = 0
@@ -150,8 +158,8 @@ export const batchOf = (
     truncated[index] = 0
   }
 
-  const reset = (from: number, ...under: ReadonlyArray<string | number>): void => {
-    address(from, under)
+  const reset = (newSeed: number, ...newPath: ReadonlyArray<string | number>): void => {
+    seedStreams(newSeed, newPath)
     episodes.fill(0)
     for (let index = 0; index < numEnvs; index++) {
       clear(index)
@@ -183,7 +191,7 @@ export const batchOf = (
     for (const [key, column] of Object.entries(columns)) copyFrom(env.id, saved, key, column)
     seed = undefined
     if (origin.seed === null) return
-    address(origin.seed, origin.path)
+    seedStreams(origin.seed, origin.path)
     kernel.load(saved, (index) => parents[index].child(episodes[index]))
   }
 
@@ -222,6 +230,7 @@ const arraysFor = (numEnvs: number, size: number, arrays: BatchArrays | undefine
         truncated: new Uint8Array(numEnvs),
       }
 
+/** Makes the error for an array of actions with a wrong number of elements. */
 export const wrongLength = (
   env: string,
   numEnvs: number,
@@ -267,7 +276,7 @@ export const copyFrom = (
   into.set(column)
 }
 
-/** The random streams of a batch's envs, whose positions a snapshot holds. */
+/** Makes the list of a batch's random streams, one for each env, with functions that save and load their positions. */
 export const streamsOf = (env: string, numEnvs: number) => {
   const streams: Array<Stream> = []
   return {
@@ -293,6 +302,7 @@ const readOrigin = Schema.decodeUnknownOption(
   ),
 )
 
+/** Reads the seed and the path, which a snapshot holds as JSON in its array `origin`. */
 const originOf = (env: string, { origin }: Snapshot) => {
   const decoded = readOrigin(origin instanceof Uint8Array ? utf8.decode(origin) : undefined)
   if (decoded._tag === "Some") return decoded.value

@@ -1,3 +1,4 @@
+/** Defines what both mountain car envs share: the physics and the rendering of a car in a valley. */
 import { cos, sin } from "../../rng/Elementary.ts"
 import { box, type Space } from "../Space.ts"
 import { mountainCar } from "../ui/mountainCar.ts"
@@ -5,13 +6,13 @@ import { scene } from "../ui/scene.ts"
 import { canvas, caption, disc, palette, path, short, stroke, svg } from "./draw.ts"
 import { clip, type Motion, motionEnv } from "./motion.ts"
 
-/** The valley that both mountain cars drive in: its physics, and functions that draw the car. */
+// The bounds of the position, the largest speed, and the strength of gravity along the slope.
 const lowest = -1.2
 const highest = 0.6
 const fastest = 0.07
 const gravity = 0.0025
 
-/** Moves the car at `at` by a push, writes its observation, and returns whether it is at the goal. */
+/** Moves the car at offset `at` by the force `push`, writes its observation, and returns whether it is at the goal. */
 export const drive = (states: Float64Array, at: number, push: number, goal: number, into: Float32Array): boolean => {
   const speed = clip(states[at + 1] + (push - gravity * cos(3 * states[at])), fastest)
   const position = Math.min(Math.max(states[at] + speed, lowest), highest)
@@ -43,6 +44,7 @@ export const hillEnv = <A extends Space>({ goal, ...rules }: Hill<A>) =>
     ui: scene(rules.id, mountainCar, { lowest, highest, goal, continuous: rules.actionSpace._tag === "Box" }),
   })
 
+/** Returns the height of the valley at a position, as it is rendered. */
 const height = (position: number): number => sin(3 * position) * 0.45 + 0.55
 
 const hillText = (position: number, velocity: number, goal: number): string => {
@@ -62,6 +64,7 @@ const hillSvg = (title: string, position: number, velocity: number, goal: number
     y: 280 - height(x) * 220 - above,
   })
   const track = Array.from({ length: 91 }, (_, index) => at(lowest + ((highest - lowest) * index) / 90))
+  // The derivative of `height`, from position units to pixels.
   const slope = 1.35 * cos(3 * position) * (220 / 560) * (highest - lowest)
   const along = 14 / Math.sqrt(1 + slope * slope)
   const car = at(position, 13)

@@ -1,7 +1,8 @@
+/** Makes batches that change the actions, rewards or observations of an inner batch, for `Wrapper` and `Normalise`. */
 import type { BatchEnv } from "../BatchEnv.ts"
 import { type Columns, markResets, nestedRestore, nestedSnapshot } from "./nested.ts"
 
-/** Maps the actions of a batch; `element` is the index within one action. */
+/** Returns a batch that passes its actions through `map`; `element` is a number's index within an action. */
 export const mapActions = (
   batch: BatchEnv,
   space: BatchEnv["actionSpace"],
@@ -20,7 +21,7 @@ export const mapActions = (
   return { ...batch, actionSpace: space, step }
 }
 
-/** Maps the rewards of a batch. */
+/** Returns a batch whose rewards are passed through `map`. The reward of a step that only resets an env stays 0. */
 export const mapRewards = (batch: BatchEnv, map: (reward: number) => number): BatchEnv => {
   const rewards = new Float32Array(batch.numEnvs)
   return {
@@ -35,8 +36,9 @@ export const mapRewards = (batch: BatchEnv, map: (reward: number) => number): Ba
 }
 
 /**
- * Returns the functions of a batch that computes its own rewards after each step; `resetting` marks the envs that the step
- * only reset. `own` are the columns for snapshots; a reset clears `cleared`.
+ * Returns the functions of a batch with rewards of its own. After each step `compute` writes them; `resetting` is 1 for
+ * each env that the step only reset. A snapshot adds the arrays `own`; a reset or restart of an env sets its number in
+ * each of the arrays `cleared` to 0.
  */
 export const rewarding = (
   batch: BatchEnv,
@@ -66,7 +68,7 @@ export const rewarding = (
   }
 }
 
-/** Shows only some elements of the observations of a batch. */
+/** Returns a batch whose observations are only these elements, in this order, of the inner batch's observations. */
 export const selectObservations = (
   batch: BatchEnv,
   space: BatchEnv["observationSpace"],
@@ -83,7 +85,8 @@ export const selectObservations = (
       }
     }
   }
-  const looking =
+  /** Returns a function of the inner batch that afterwards also copies the chosen elements. */
+  const thenPick =
     <Arguments extends Array<unknown>>(act: (...input: Arguments) => void) =>
     (...input: Arguments): void => {
       act.apply(batch, input)
@@ -96,9 +99,9 @@ export const selectObservations = (
     observationSize: elements.length,
     observations,
     finalObservations,
-    reset: looking(batch.reset),
-    restart: looking(batch.restart),
-    step: looking(batch.step),
-    restore: looking(batch.restore),
+    reset: thenPick(batch.reset),
+    restart: thenPick(batch.restart),
+    step: thenPick(batch.step),
+    restore: thenPick(batch.restore),
   }
 }

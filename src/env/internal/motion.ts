@@ -1,3 +1,7 @@
+/**
+ * Makes envs whose state is a few real numbers, from one rule that moves many states in one array: both the
+ * env and its fast batch. The envs in `classic` use it. Pure, except for the arrays that it keeps to avoid allocations.
+ */
 import type { Stream } from "../../rng/Rng.ts"
 import { type Definition, type Env, make } from "../Env.ts"
 import { sizeOf, type Space } from "../Space.ts"
@@ -14,14 +18,14 @@ export interface Moved {
   readonly terminated: boolean
 }
 
-/** The arrays that `advance` writes; a pure step keeps its reward in float64. */
+/** The arrays that `advance` writes: float32 rewards in a batch, a float64 reward in the env's own `step`. */
 interface Results extends Pick<Columns, "observations" | "terminated"> {
   readonly rewards: Float32Array | Float64Array
 }
 
 /**
- * The rules of an env whose state is a few real numbers. They are written once, for many states in one array, which are changed
- * in place; both the pure env and the fast batch are made from them. `at` is the offset of a state in the array.
+ * The rules of an env whose state is a few real numbers. Their functions change states in place, in an array that may
+ * hold many states; `at` is the offset of a state in this array.
  */
 export interface Motion<A extends Space = Space> extends Omit<
   Definition<State, A>,
@@ -29,7 +33,7 @@ export interface Motion<A extends Space = Space> extends Omit<
 > {
   /** The names of the state's numbers in a snapshot, in their order. */
   readonly columns: ReadonlyArray<string>
-  /** The names of numbers that follow the state: `observe` computes them for the next step. Default: none. */
+  /** The names of numbers stored after each state, which `observe` computes and the next step uses. Default: none. */
   readonly derived?: ReadonlyArray<string>
   /** Writes the first state of an episode. */
   readonly reset: (states: Float64Array, at: number, random: Stream) => void
@@ -47,7 +51,7 @@ export interface Motion<A extends Space = Space> extends Omit<
 /** Clips a value to ± a limit. */
 export const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
 
-/** Makes the env of some rules, and the function that computes one of its steps without a time limit. */
+/** Makes the env of some rules, and `dynamics`, which computes one step from any state without a time limit. */
 export const motionEnv = <A extends Space>(motion: Motion<A>) => {
   const { columns, derived = [], reset, advance, ...definition } = motion
   const names = [...columns, ...derived].map((name) => `state.${name}`)
@@ -57,22 +61,22 @@ export const motionEnv = <A extends Space>(motion: Motion<A>) => {
     motion.observe ?? ((states, at, into, to) => into.set(states.subarray(at, at + size), to))
   const stateAt = (states: Float64Array, index: number): State => listOf(states, index * width, columns.length)
 
-  // A pure step is a batch of one env.
-  const one = new Float64Array(width)
+  // The env's own `step` copies the state into these arrays, as a batch of one env, and moves it by `advance`.
+  const oneState = new Float64Array(width)
   const result = { observations: new Float32Array(size), rewards: new Float64Array(1), terminated: new Uint8Array(1) }
-  const awake = new Uint8Array(1)
-  const take = Float64Array.of(0)
-  const see = (state: ArrayLike<number>): State => {
-    for (let at = 0; at < columns.length; at++) one[at] = state[at]
-    observe(one, 0, result.observations, 0)
+  const noneWaiting = new Uint8Array(1)
+  const oneAction = Float64Array.of(0)
+  const observationOf = (state: ArrayLike<number>): State => {
+    for (let at = 0; at < columns.length; at++) oneState[at] = state[at]
+    observe(oneState, 0, result.observations, 0)
     return listOf(result.observations, 0, size)
   }
   const step = (state: ArrayLike<number>, action: number | ArrayLike<number>) => {
-    for (let at = 0; at < columns.length; at++) one[at] = state[at]
-    if (derived.length > 0) observe(one, 0, result.observations, 0)
-    take[0] = typeof action === "number" ? action : action[0]
-    advance(one, result, take, awake)
-    return { state: stateAt(one, 0), reward: result.rewards[0], terminated: result.terminated[0] !== 0 }
+    for (let at = 0; at < columns.length; at++) oneState[at] = state[at]
+    if (derived.length > 0) observe(oneState, 0, result.observations, 0)
+    oneAction[0] = typeof action === "number" ? action : action[0]
+    advance(oneState, result, oneAction, noneWaiting)
+    return { state: stateAt(oneState, 0), reward: result.rewards[0], terminated: result.terminated[0] !== 0 }
   }
   const dynamics = (state: ArrayLike<number>, action: number | ArrayLike<number>): Moved => {
     const moved = step(state, action)
@@ -104,17 +108,17 @@ export const motionEnv = <A extends Space>(motion: Motion<A>) => {
   const env: Env<State, A> = make({
     ...definition,
     reset: (random): State => {
-      reset(one, 0, random)
-      return stateAt(one, 0)
+      reset(oneState, 0, random)
+      return stateAt(oneState, 0)
     },
-    observe: motion.observe === undefined ? (state) => state : see,
+    observe: motion.observe === undefined ? (state) => state : observationOf,
     step,
     batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
   })
   return { env, dynamics }
 }
 
-// A loop is much faster here than Array.from.
+/** Copies `length` numbers from the index `from` on to a list. A loop is much faster here than Array.from. */
 const listOf = (numbers: Float32Array | Float64Array, from: number, length: number): State => {
   const list: Array<number> = []
   for (let at = from; at < from + length; at++) list.push(numbers[at])

@@ -1,24 +1,26 @@
+/** Saves and restores wrappers of a batch together with the inner batch. `EpisodeLog` and `Normalise` use it. */
 import type { BatchEnv, Snapshot } from "../BatchEnv.ts"
 import { copyFrom } from "./episodes.ts"
 
-/** The columns of a wrapper around a batch. The wrapper's snapshot holds these columns and those of the inner batch. */
+/** The arrays of a wrapper around a batch, by name. The wrapper's snapshot holds them and those of the inner batch. */
 export type Columns = Readonly<Record<string, Float64Array | Float32Array | Int32Array | Uint8Array>>
 
 const prefix = "inner."
 
-/** Saves the wrapper's columns under their names and the inner snapshot under `inner.`, so that wrappers can nest. */
+/** Returns copies of the wrapper's arrays under their names, and the inner batch's with `inner.` before their names. */
 export const nestedSnapshot = (batch: BatchEnv, own: Columns): Snapshot => ({
   ...Object.fromEntries(Object.entries(own).map(([key, column]) => [key, column.slice()])),
   ...Object.fromEntries(Object.entries(batch.snapshot()).map(([key, column]) => [prefix + key, column])),
 })
 
+/** Restores the inner batch, and the wrapper's arrays `own`, from a snapshot made by `nestedSnapshot`. */
 export const nestedRestore = (batch: BatchEnv, own: Columns, saved: Snapshot): void => {
   const inner = Object.entries(saved).filter(([key]) => key.startsWith(prefix))
   batch.restore(Object.fromEntries(inner.map(([key, column]) => [key.slice(prefix.length), column])))
   for (const [key, column] of Object.entries(own)) copyFrom(batch.id, saved, key, column)
 }
 
-/** Marks the envs that the next step will only reset: in the mode `next-step`, those whose episode has ended. */
+/** Sets `into` to 1 for each env that the next step only resets: in the mode `next-step`, if its episode has ended. */
 export const markResets = (batch: BatchEnv, into: Uint8Array): void => {
   if (batch.autoReset !== "next-step") return
   for (let index = 0; index < batch.numEnvs; index++) into[index] = batch.terminated[index] | batch.truncated[index]

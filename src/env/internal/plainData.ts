@@ -1,9 +1,10 @@
 /**
  * Converts plain data to JSON text and back, exactly: also −0, NaN, the infinities, undefined, bigints and typed
- * arrays, which JSON lacks. Other values (a function, a class instance, a cycle) are refused with their path.
+ * arrays, which JSON lacks. For other values (a function, a class instance, a cycle) `toText` throws `NotPlain`.
+ * Snapshots and `checkEnv` convert the states of envs with it.
  */
 
-/** Describes a value that is not plain data, and its path. */
+/** Is thrown for a value that is not plain data: its path in the state, e.g. `state.cars[0]`, and what it is. */
 export class NotPlain {
   readonly path: string
   readonly kind: string
@@ -13,7 +14,7 @@ export class NotPlain {
   }
 }
 
-/** The key that marks an object that stands for a value that JSON lacks. */
+/** The key of objects that stand for values that JSON lacks: NaN is `{"$": "NaN"}`. */
 const mark = "$"
 
 type Json = null | boolean | number | string | Array<Json> | { [key: string]: Json }
@@ -22,7 +23,7 @@ export const toText = (value: unknown): string => JSON.stringify(encode(value, "
 
 export const fromText = (text: string): unknown => decode(JSON.parse(text))
 
-const encode = (value: unknown, path: string, above: Set<object>): Json => {
+const encode = (value: unknown, path: string, ancestors: Set<object>): Json => {
   switch (typeof value) {
     case "number":
       return Number.isFinite(value) && !Object.is(value, -0)
@@ -36,27 +37,27 @@ const encode = (value: unknown, path: string, above: Set<object>): Json => {
     case "bigint":
       return { [mark]: "bigint", value: String(value) }
     case "object":
-      return value === null ? null : encodeObject(value, path, above)
+      return value === null ? null : encodeObject(value, path, ancestors)
     default:
       throw new NotPlain(path, `a ${typeof value}`)
   }
 }
 
-const encodeObject = (value: object, path: string, above: Set<object>): Json => {
-  if (above.has(value)) throw new NotPlain(path, "a cycle")
-  above.add(value)
-  const encoded = encodeInside(value, path, above)
-  above.delete(value)
+const encodeObject = (value: object, path: string, ancestors: Set<object>): Json => {
+  if (ancestors.has(value)) throw new NotPlain(path, "a cycle")
+  ancestors.add(value)
+  const encoded = encodeInside(value, path, ancestors)
+  ancestors.delete(value)
   return encoded
 }
 
-const encodeInside = (value: object, path: string, above: Set<object>): Json => {
-  if (Array.isArray(value)) return Array.from(value, (item, index) => encode(item, `${path}[${index}]`, above))
+const encodeInside = (value: object, path: string, ancestors: Set<object>): Json => {
+  if (Array.isArray(value)) return Array.from(value, (item, index) => encode(item, `${path}[${index}]`, ancestors))
   if (ArrayBuffer.isView(value)) {
     const kind = value.constructor.name
     const constructor = typedArrays[kind]
     if (constructor !== undefined && value instanceof constructor) {
-      return { [mark]: kind, value: Array.from(value, (item) => encode(item, path, above)) }
+      return { [mark]: kind, value: Array.from(value, (item) => encode(item, path, ancestors)) }
     }
   }
   const prototype: unknown = Object.getPrototypeOf(value)
@@ -64,7 +65,7 @@ const encodeInside = (value: object, path: string, above: Set<object>): Json => 
   if (Object.getOwnPropertySymbols(value).length > 0) throw new NotPlain(path, "a symbol key")
   const entries = Object.entries(value).map(([key, item]): [string, Json] => [
     key,
-    encode(item, `${path}.${key}`, above),
+    encode(item, `${path}.${key}`, ancestors),
   ])
   return Object.hasOwn(value, mark) ? { [mark]: "object", value: entries } : Object.fromEntries(entries)
 }

@@ -3,8 +3,9 @@
  * rows of bricks that return when all are gone. The reward is 1 per brick; the game ends when the ball is missed. With
  * a probability of 0.1 the last action is repeated. This game has no difficulty ramp and no time limit.
  *
- * Actions are MinAtar's minimal set: nothing, left, right. Planes of 10 × 10: paddle, ball, trail, brick. The last
- * action is forgotten between episodes, so that each can be replayed alone; MinAtar keeps it.
+ * Actions are MinAtar's minimal set: nothing, left, right. The observation's planes of 10 × 10 zeros and ones: paddle,
+ * ball, trail (the ball's last place), brick. A new episode forgets the last action, so that an episode can be replayed
+ * without those before it; in MinAtar it does not.
  */
 import { Schema } from "effect"
 import { fraction } from "../../config/fields.ts"
@@ -17,7 +18,8 @@ const side = 10
 const firstBrickRow = 1
 const brickRows = 3
 
-// These are offsets in a state.
+// These are offsets in a state. `lastX` and `lastY` are the ball's last place; `struck` is 1 while the ball flies
+// through bricks after it has broken one; from `bricks` on, a number tells whether each brick is there.
 const over = 0
 const paddle = 1
 const ballX = 2
@@ -29,7 +31,8 @@ const struck = 7
 const lastAction = 8
 const bricks = 9
 
-/** The directions are up-left, up-right, down-right, down-left; then those after a hit of a wall, ceiling or corner. */
+// Directions are numbered: up-left, up-right, down-right, down-left. By direction: the steps in x and y, and the new
+// direction after a hit of a side wall, of the ceiling (or a brick or the paddle from above), and of the paddle's edge.
 const stepX = [-1, 1, 1, -1]
 const stepY = [-1, -1, 1, 1]
 const offWall = [1, 0, 3, 2]

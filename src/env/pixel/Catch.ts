@@ -2,9 +2,9 @@
  * Catch, in the style of MinAtar: balls fall through a field of 10 × 10, and a paddle at the bottom catches them. A
  * caught ball is worth 1; a missed one costs 1 and ends the game. With a probability of 0.1 the last action is
  * repeated. At first a ball falls when the previous one has landed; after every five catches the balls come closer, up
- * to one every four steps. Each falls where a paddle that caught the previous one can still get in time.
+ * to one every four steps. Each ball falls where a paddle that caught the previous one can still be in time.
  *
- * Actions: left, stay, right. Planes: ball, paddle.
+ * Actions: left, stay, right. The observation's planes (grids of zeros and ones): ball, paddle.
  */
 import { Schema } from "effect"
 import { fraction } from "../../config/fields.ts"
@@ -16,7 +16,7 @@ import { catching } from "../ui/boards.ts"
 
 const side = 10
 
-// These are offsets in a state.
+// These are offsets in a state. `untilNext` is the number of steps until the next ball is dropped.
 const over = 0
 const paddle = 1
 const lastAction = 2
@@ -27,13 +27,15 @@ const dropped = 5
 /** The offset of the balls: for each row, the column of its ball counted from 1, or 0 if it has none. */
 const balls = 6
 
-const catchesALevel = 5
-const closest = 4
+const catchesPerLevel = 5
+/** The smallest number of steps between two balls. */
+const leastGap = 4
 
 const rulesWith = (stickiness: number, ramps: boolean): Rules => {
+  /** Drops a ball in a column that the paddle can reach in time, and sets the number of steps until the next one. */
   const drop = (state: Int32Array, at: number, random: Stream): void => {
-    const level = ramps ? Math.floor(state[at + caught] / catchesALevel) : 0
-    const gap = Math.max(closest, side - 1 - level)
+    const level = ramps ? Math.floor(state[at + caught] / catchesPerLevel) : 0
+    const gap = Math.max(leastGap, side - 1 - level)
     state[at + untilNext] = gap
     const lowest = Math.max(0, state[at + dropped] - gap + 1)
     const highest = Math.min(side - 1, state[at + dropped] + gap - 1)

@@ -1,22 +1,25 @@
-/** Writes JSON Schemas of objects that allow only the keys they list. */
+/** Makes closed JSON Schemas: their objects allow only the keys that they list. The other scripts call it. */
 import { isPlain, type Plain, snakeCase, toSnakeCase } from "../src/config/Config.ts"
 import type { Meanings } from "./meanings.ts"
 
+/** Says what `closed` adds to the schema of an object, and what it replaces there. */
 export interface About {
+  /** The description of each key, by the key's name in code. */
   readonly meanings?: Meanings
   /** The default of each key, by the key's name in code. */
   readonly defaults?: Plain
   /** The required keys, by their names in code. Default: the keys that the Schema requires. */
   readonly required?: ReadonlyArray<string>
-  /** Replaces the schemas of some keys, by their names in code. */
+  /** The schemas that replace those of some keys, by the names of these keys in code. */
   readonly parts?: Plain
-  /** Converts keys to snake_case. Default: true. */
+  /** Whether keys are converted to snake_case. Default: true. */
   readonly renamed?: boolean
 }
 
 const texts = (list: unknown): ReadonlyArray<string> =>
   Array.isArray(list) ? list.filter((one) => typeof one === "string") : []
 
+/** Returns the closed schema of an object and of the objects in it. Only the outer keys get descriptions. */
 export const closed = (tree: unknown, about: About = {}): Plain => {
   const { meanings = new Map<string, string>(), defaults = {}, parts = {}, renamed = true } = about
   const spelled = (key: string): string => (renamed ? snakeCase(key) : key)
@@ -40,26 +43,27 @@ export const closed = (tree: unknown, about: About = {}): Plain => {
   }
 }
 
-/** Closes all objects of a tree, and describes keys of the same name alike. */
+/** Closes all objects of a schema. In a union of objects, keys of one name get the same description. */
 export const closedAll = (tree: unknown, about: Pick<About, "meanings" | "renamed">): Plain => {
   const whole = inner(tree, about)
   return isPlain(whole) ? whole : {}
 }
 
-/** Leaves out bounds that only state the range of a double, and closes nested objects. */
+/**
+ * Closes the objects in a part of a JSON Schema. Leaves out bounds that only state the range of safe integers, and a
+ * `prefixItems` that repeats `items`.
+ */
 const inner = (tree: unknown, about: Pick<About, "meanings" | "renamed">): unknown => {
   if (Array.isArray(tree)) return tree.map((one) => inner(one, about))
   if (!isPlain(tree)) return tree
   if (isPlain(tree.properties)) return closed(tree, about)
   const kept = Object.entries(tree).filter(
-    ([key, value]) => Math.abs(Number(value)) !== Number.MAX_SAFE_INTEGER && !(key === "prefixItems" && isSame(tree)),
+    ([key, value]) =>
+      Math.abs(Number(value)) !== Number.MAX_SAFE_INTEGER && !(key === "prefixItems" && isRepeated(tree)),
   )
   return Object.fromEntries(kept.map(([key, value]) => [key, inner(value, about)]))
 }
 
-/**
- * Tells whether all items of a list have one schema. Then `items` alone describes the list, because older editors don't
- * read `prefixItems`.
- */
-const isSame = ({ prefixItems, items }: Plain): boolean =>
+/** Tells whether `prefixItems` only repeats `items`. Then it is left out, because older editors do not read it. */
+const isRepeated = ({ prefixItems, items }: Plain): boolean =>
   Array.isArray(prefixItems) && prefixItems.every((item) => JSON.stringify(item) === JSON.stringify(items))

@@ -1,5 +1,6 @@
-// The page of `effect ui` is not compiled: building it copies its files into dist/.
+// Copies the files of the web page of `effect ui` from src/ into dist/, because tsc does not compile them. `npm run
+// build` runs this script.
 import { cpSync } from "node:fs"
 
-const from = new URL("../src/dashboard/page/", import.meta.url)
-cpSync(from, new URL("../dist/dashboard/page/", import.meta.url), { recursive: true })
+const page = new URL("../src/dashboard/page/", import.meta.url)
+cpSync(page, new URL("../dist/dashboard/page/", import.meta.url), { recursive: true })

@@ -1,5 +1,6 @@
-// Collects the keys of an evaluation's file, except agents and data sets, which an evaluation shares with an
-// experiment.
+// Collects the settings of an evaluation's YAML file: the Schemas, the defaults, and the meanings from the comments in
+// src/evaluate/, which it reads. Agents and data sets are in experiment.ts. settings.ts describes the settings in
+// docs/settings.md by this file, and evaluationSchema.ts makes their JSON Schema by it.
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { EvaluationSettings, OutputSettings } from "../src/evaluate/EvaluationConfig.ts"
@@ -11,6 +12,7 @@ import { table } from "./table.ts"
 const file = "src/evaluate/EvaluationConfig.ts"
 const { output: outputDefaults, ...defaults } = Schema.decodeSync(EvaluationSettings)({})
 
+/** The settings of the file, except those in its lists and in the agents and the data set. */
 export const evaluation = {
   schema: EvaluationSettings,
   defaults,
@@ -28,6 +30,7 @@ const ownFields: Readonly<Record<string, string>> = { solved: "SolvedConfig", ju
 const scorerMeanings = (type: string): Meanings =>
   meaningsIn([...(type in ownFields ? [schemaIn(scorersFile, ownFields[type])] : []), schemaIn(scorersFile, "fields")])
 
+/** Values of keys without a default. Decoding requires them, and `scorerDefaults` leaves them out again. */
 const any = { rubric: "any", lmConfig: { model: "any" } }
 
 const scorerDefaults = (type: string, schema: Schema.Codec<unknown, unknown>): Plain => {
@@ -36,6 +39,7 @@ const scorerDefaults = (type: string, schema: Schema.Codec<unknown, unknown>): P
   return Object.fromEntries(Object.entries(isPlain(decoded) ? decoded : {}).filter(([key]) => !basic.includes(key)))
 }
 
+/** Returns the settings of each built-in kind of scorer. */
 export const scorers = (): ReadonlyArray<Part> =>
   Scorers.builtIn.map(({ type, schema }) => ({
     type,
@@ -44,9 +48,9 @@ export const scorers = (): ReadonlyArray<Part> =>
     meanings: scorerMeanings(type),
   }))
 
-const plain = scorers().filter(({ type }) => !(type in ownFields))
+const scorersWithoutSettings = scorers().filter(({ type }) => !(type in ownFields))
 
-/** Returns the part of docs/settings.md about evaluations. */
+/** Returns the part of docs/settings.md about evaluations, as Markdown. */
 export const evaluationSettings = (): string => {
   const { output, parts, meanings } = evaluation
   const [solved, judge] = ["solved", "judge"].map((wanted) => scorers().filter(({ type }) => type === wanted)[0])
@@ -65,7 +69,7 @@ ${table(output.defaults, output.meanings)}
 
 ### \`scorers\`
 
-${plain.map(({ type }) => `\`${type}\``).join(", ")}: written as the name alone, or with a \`name\` for the tables, as in
+${scorersWithoutSettings.map(({ type }) => `\`${type}\``).join(", ")}: written as the name alone, or with a \`name\` for the tables, as in
 \`{ type: exact, name: right }\`. These have more settings:
 
 #### \`solved\`

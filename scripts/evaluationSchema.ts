@@ -1,4 +1,4 @@
-/** Writes schemas/evaluation.schema.json, with which editors complete an evaluation's file. */
+/** Makes the JSON Schema of an evaluation's YAML file. schemas.ts writes it to schemas/evaluation.schema.json. */
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
 import { closed } from "./closed.ts"
@@ -9,14 +9,16 @@ const properties = (tree: Plain): Plain => (isPlain(tree.properties) ? tree.prop
 
 const name: Plain = { description: "The name of the agent in tables.", type: "string", minLength: 1 }
 
-/** Makes the schemas of an agent in the list `agents`: those of an experiment's agent, with a name. */
-const named = (): ReadonlyArray<Plain> =>
+/** Makes the schemas of an agent in `agents`, one per kind: the schema of an experiment's agent, and the key `name`. */
+const namedAgents = (): ReadonlyArray<Plain> =>
   agents().map((agent) => ({ ...agent, properties: { name, ...properties(agent) } }))
 
 /** Makes the schema of a scorer. A scorer without required settings can be written as its name alone. */
 const scorer = (): Plain => {
   const kinds = scorers()
-  const alone = kinds.filter(({ schema }) => !isRequired(jsonSchema(schema), "rubric")).map(({ type }) => type)
+  const withoutSettings = kinds
+    .filter(({ schema }) => !isRequired(jsonSchema(schema), "rubric"))
+    .map(({ type }) => type)
   const described = kinds.map(({ schema, meanings, defaults }) =>
     closed(jsonSchema(schema), {
       meanings: new Map([...meanings, ["type", "The kind of scorer."], ["lmConfig", "The model that judges."]]),
@@ -24,12 +26,12 @@ const scorer = (): Plain => {
       parts: { lmConfig: modelRef },
     }),
   )
-  return { anyOf: [{ enum: alone }, ...described] }
+  return { anyOf: [{ enum: withoutSettings }, ...described] }
 }
 
 const isRequired = ({ required }: Plain, key: string): boolean => Array.isArray(required) && required.includes(key)
 
-/** Returns the JSON Schema document. */
+/** Returns the JSON Schema of the whole file. */
 export const evaluationSchema = (): Plain => {
   const { schema, defaults, meanings, parts, output } = evaluation
   const agent = { $ref: "#/$defs/agent" }
@@ -58,11 +60,12 @@ export const evaluationSchema = (): Plain => {
       },
     },
     required: ["dataset"],
-    // Strict validators want a required key in the `properties` of the same subschema, so each branch lists its key again.
+    // A file has either `agent` or `agents`. Strict validators want each required key in the `properties` beside
+    // `required`.
     oneOf: ["agent", "agents"].map((key) => ({
       properties: { [key]: { description: parts.get(key) } },
       required: [key],
     })),
-    $defs: { ...definitions(), agent: { anyOf: named() }, scorer: scorer() },
+    $defs: { ...definitions(), agent: { anyOf: namedAgents() }, scorer: scorer() },
   }
 }

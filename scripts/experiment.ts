@@ -1,5 +1,6 @@
-// Collects the keys of an experiment's file: the kinds of its parts, with defaults from the Schemas and meanings from
-// the comments.
+// Collects the settings of an experiment's YAML file: of the run, and of each kind of agent, memory and data set.
+// Defaults come from the Schemas, and meanings from the comments in src/, which it reads. settings.ts describes the
+// settings in docs/settings.md by this file, and experimentSchema.ts and partSchemas.ts make their JSON Schemas by it.
 import { Effect, FileSystem, Layer, Path, Schema } from "effect"
 import * as Agents from "../src/agent/Agents.ts"
 import * as Memories from "../src/agent/memory/Memories.ts"
@@ -11,6 +12,7 @@ import { meaningsOfMembers } from "./interfaces.ts"
 import { type Meanings, meaningsIn, meaningsOf, read, schemaIn } from "./meanings.ts"
 import { table } from "./table.ts"
 
+/** The settings of one kind of agent, memory, data set or scorer. */
 export interface Part {
   readonly type: string
   readonly schema: Schema.Top
@@ -24,8 +26,10 @@ const plain = (value: unknown): Plain => (isPlain(value) ? value : {})
 const without = (tree: Plain, ...keys: ReadonlyArray<string>): Plain =>
   Object.fromEntries(Object.entries(tree).filter(([key]) => !keys.includes(key)))
 
+/** A name of a model, because configs without a model cannot be decoded. */
 const anyModel = "any"
 
+/** The services that decoding an agent requires. No file is read, since the configs here name none. */
 const services = Layer.merge(FileSystem.layerNoop({}), Path.layer)
 
 const agentDefaults = (type: string): Plain => {
@@ -33,8 +37,9 @@ const agentDefaults = (type: string): Plain => {
   return plain(toCamelCase(Effect.runSync(decoded).config))
 }
 
-/** Collects the comments on the fields of a kind of agent: its own fields, and those that it shares with other kinds. */
+/** Collects the comments on the fields of a kind of agent: those of its own, and those that other kinds share. */
 const agentMeanings = (type: string): Meanings => {
+  // Matches the beginning of a Schema in Agents.ts: `const history = Schema.Struct({ ...fields(HistoryAgent.type)`.
   const own = /^const (\w+) = Schema\.Struct\(\{ ?\s*\.\.\.fields\((\w+)\.type\)/gm
   const file = read("src/agent/Agents.ts")
   const name = [...file.matchAll(own)].map(([, name]) => name).find((name) => type.startsWith(name))
@@ -46,6 +51,7 @@ const agentMeanings = (type: string): Meanings => {
   ])
 }
 
+/** Returns the settings of each built-in kind of agent. */
 export const agents = (): ReadonlyArray<Part> =>
   Agents.builtIn.map(({ type, schema }) => ({
     type,
@@ -54,7 +60,7 @@ export const agents = (): ReadonlyArray<Part> =>
     meanings: agentMeanings(type),
   }))
 
-/** Returns the kind of memory that an agent has by default. */
+/** Returns the kind of memory that an agent gets from a `memory_config` without `_type`; empty if it never has one. */
 export const memoryTypeOf = (agent: string): string => {
   const config = { type: agent, lmConfig: { model: anyModel }, memoryConfig: {} }
   const decoded = Effect.runSync(Effect.option(Effect.provide(Agents.decode(config), services)))
@@ -76,7 +82,7 @@ export const memories = (): ReadonlyArray<Part> =>
     }
   })
 
-/** Names the source file of each kind of data set, and the constant with the fields that it shares with others. */
+/** The source file of each kind of data set, in src/task/; its constant `Config` is the Schema. */
 const datasetFiles: Readonly<Record<string, string>> = {
   qa: "Qa.ts",
   calendar: "games/CalendarTask.ts",
@@ -91,6 +97,7 @@ const datasetFiles: Readonly<Record<string, string>> = {
   word_guess: "games/WordGuess.ts",
 }
 
+/** The texts of the files with the fields that several kinds of data set share. */
 const sharedByDatasets = ["data/fileSet.ts", "games/levels.ts", "DatasetKind.ts"].map((file) =>
   read(`src/task/${file}`),
 )
@@ -119,6 +126,7 @@ export const model = {
 
 const runtimeFile = "src/runtime/RuntimeConfig.ts"
 
+/** The settings of a run, and of its sections `runtime` and `output`. */
 export const run = {
   defaults: without(plain(Schema.decodeSync(RunSettings)({})), "runtime", "output"),
   meanings: new Map([
@@ -137,7 +145,7 @@ export const run = {
   },
 }
 
-/** Returns the keys that mean the same in all of these parts. */
+/** Returns the keys that have the same default in all of these kinds; one table describes them together. */
 const common = (parts: ReadonlyArray<Part>): ReadonlyArray<string> =>
   Object.keys(parts[0].defaults).filter((key) => {
     const [first, ...others] = parts.map(({ defaults }) => JSON.stringify(defaults[key]))
@@ -147,18 +155,20 @@ const common = (parts: ReadonlyArray<Part>): ReadonlyArray<string> =>
 const only = (tree: Plain, keys: ReadonlyArray<string>): Plain =>
   Object.fromEntries(Object.entries(tree).filter(([key]) => keys.includes(key)))
 
-const parts = (all: ReadonlyArray<Part>, left: ReadonlyArray<string>): string =>
+/** Returns a section with a table for each kind, without the keys that another table describes. */
+const sections = (all: ReadonlyArray<Part>, describedElsewhere: ReadonlyArray<string>): string =>
   all
     .map(({ type, defaults, meanings }) => {
-      const own = without(defaults, ...left)
+      const own = without(defaults, ...describedElsewhere)
       return `#### \`${type}\`\n\n${Object.keys(own).length === 0 ? "It has no other settings." : table(own, meanings)}`
     })
     .join("\n\n")
 
-/** Returns the part of docs/settings.md about experiments. */
+/** Returns the part of docs/settings.md about experiments, as Markdown. */
 export const experimentSettings = (): string => {
   const [allAgents, allDatasets] = [agents(), datasets()]
   const ofAgents = common(allAgents)
+  // Data sets read records from files, or are games, which generate their tasks.
   const [records, games] = [
     allDatasets.filter(({ defaults }) => "datasetPath" in defaults),
     allDatasets.filter(({ defaults }) => "numTasks" in defaults),
@@ -184,7 +194,7 @@ ${table(run.output.defaults, run.output.meanings)}
 
 ${table({ type: allAgents[0].type, lmConfig: undefined, ...only(allAgents[0].defaults, ofAgents) }, allAgents[0].meanings)}
 
-${parts(allAgents, ofAgents)}
+${sections(allAgents, ofAgents)}
 
 ### \`agent.lm_config\`
 
@@ -200,7 +210,7 @@ ${table({}, prices, ["model", "input", "output"])}
 
 The settings depend on the \`_type\`:
 
-${parts(memories(), [])}
+${sections(memories(), [])}
 
 ### \`train_dataset\` and \`validation_dataset\`
 
@@ -208,12 +218,12 @@ The settings depend on the \`type\`, which is \`qa\` by default. Data sets of re
 
 ${table(only(records[0].defaults, ofRecords), records[0].meanings)}
 
-${parts(records, ofRecords)}
+${sections(records, ofRecords)}
 
 Games need no file; they have these:
 
 ${table(only(games[0].defaults, ofGames), games[0].meanings)}
 
-${parts(games, ofGames)}
+${sections(games, ofGames)}
 `
 }

@@ -1,4 +1,4 @@
-/** Writes schemas/experiment.schema.json, with which editors complete an experiment's file. */
+/** Makes the JSON Schema of an experiment's YAML file. schemas.ts writes it to schemas/experiment.schema.json. */
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
 import { RunSettings } from "../src/runtime/RuntimeConfig.ts"
@@ -11,7 +11,7 @@ const dataset = (description: string): Plain => ({
   anyOf: [{ $ref: "#/$defs/dataset" }, { type: "null" }],
 })
 
-/** Returns the JSON Schema document. */
+/** Returns the JSON Schema of the whole file. */
 export const experimentSchema = (): Plain => {
   const { defaults, meanings, runtime, output } = Experiment.run
   const settings = closed(jsonSchema(RunSettings), {

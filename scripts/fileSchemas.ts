@@ -1,5 +1,7 @@
 /**
- * Writes schemas/files/, which describe the files of a run. All objects are closed, so that unexpected keys are found.
+ * Makes the JSON Schemas of the files that a run writes; schemas.ts writes them to schemas/files/. All objects are
+ * closed (they allow only the keys that they list), so that a validator finds unexpected keys. It reads the comments in
+ * src/.
  */
 import { Schema } from "effect"
 import { MemoryEntry } from "../src/agent/memory/Memory.ts"
@@ -23,7 +25,8 @@ import { RuntimeResult } from "../src/run/RuntimeResult.ts"
 import { closedAll } from "./closed.ts"
 import { type Meanings, meaningsIn, read, schemaIn } from "./meanings.ts"
 
-type From = readonly [file: string, ...names: ReadonlyArray<string>]
+/** The place of comments: a source file, and the names of the Schemas in it; without names, the whole file. */
+type CommentPlace = readonly [file: string, ...names: ReadonlyArray<string>]
 
 interface File {
   /** The name of the file `schemas/files/{name}.schema.json`. */
@@ -31,15 +34,15 @@ interface File {
   readonly title: string
   readonly schema: Schema.Top
   /** The place of the comments on its keys. */
-  readonly from: From
-  /** The places of the comments on the keys of other Schemas that this one uses. */
-  readonly also?: ReadonlyArray<From>
-  /** Tells whether its keys are snake_case in the file and camelCase in code. */
+  readonly from: CommentPlace
+  /** The places of the comments on the keys of the Schemas that are nested in `schema`. */
+  readonly also?: ReadonlyArray<CommentPlace>
+  /** Whether the keys are snake_case in the file and camelCase in code. Default: false, the same spelling in both. */
   readonly renamed?: boolean
 }
 
-/** Adds the digest of the line itself, with which a line of a journal ends. Lines of older versions lack it. */
-const sealed = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
+/** Adds the checksum with which each line of `played.jsonl` ends. Lines that older versions wrote have none. */
+const withChecksum = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.Struct({ ...fields, sha256: Schema.optionalKey(Schema.String) })
 
 const files: ReadonlyArray<File> = [
@@ -128,7 +131,7 @@ const files: ReadonlyArray<File> = [
     name: "played",
     title:
       "A line of played.jsonl, which an evaluation keeps until it has finished: what must be equal to resume it, then its episodes",
-    schema: Schema.Union([sealed(Head.fields), sealed(Entry.fields)]),
+    schema: Schema.Union([withChecksum(Head.fields), withChecksum(Entry.fields)]),
     from: ["src/evaluate/journal.ts", "Entry"],
     also: [["src/evaluate/PlayedEpisode.ts"], ["src/evaluate/rows.ts", "about", "EpisodeRow"]],
   },
@@ -146,14 +149,14 @@ const files: ReadonlyArray<File> = [
   },
 ]
 
-const meaningsFrom = (places: ReadonlyArray<From>): Meanings =>
+const meaningsFrom = (places: ReadonlyArray<CommentPlace>): Meanings =>
   meaningsIn(
     places.flatMap(([file, ...names]) =>
       names.length === 0 ? [read(file)] : names.map((name) => schemaIn(file, name)),
     ),
   )
 
-/** Returns all documents by name. */
+/** Returns all JSON Schemas by their names, such as `score` for schemas/files/score.schema.json. */
 export const fileSchemas = (): ReadonlyMap<string, Plain> =>
   new Map(
     files.map(({ name, title, schema, from, also = [], renamed = false }) => [

@@ -1,4 +1,4 @@
-/** Reads the members of option interfaces from their sources: the comment on each, and the default that it states. */
+/** Reads the comments and the stated defaults of the members of interfaces in src/. Scripts and tests use it. */
 import { dirname, join } from "node:path"
 import { type Meanings, read } from "./meanings.ts"
 
@@ -8,7 +8,7 @@ export interface Member {
   readonly byDefault: string | undefined
 }
 
-/** Reads the members of `interface NAME` that have comments, by key, with those of the interfaces that it extends. */
+/** Reads the members of an interface that have comments, by key, with the members that it inherits. */
 export const membersOf = (file: string, name: string): ReadonlyMap<string, Member> => {
   const text = read(file)
   const [, bases = "", body] =
@@ -22,7 +22,10 @@ export const membersOf = (file: string, name: string): ReadonlyMap<string, Membe
   return new Map([...inherited, ...own])
 }
 
-/** Reads the members of an interface that is in the same file or imported, by name or (`Learner.RolloutOptions`) in a namespace. */
+/**
+ * Reads the members of an interface `base` that a file extends. The interface may be in the same file or in an imported
+ * one, and may be named with a namespace, as in `Learner.RolloutOptions`. Throws if it is not found.
+ */
 const baseOf = (file: string, text: string, base: string): ReadonlyMap<string, Member> => {
   const [name, namespace] = base.split(".").toReversed()
   if (text.includes(`interface ${name} `)) return membersOf(file, name)
@@ -38,5 +41,6 @@ const baseOf = (file: string, text: string, base: string): ReadonlyMap<string, M
   return baseOf(source, read(source), name)
 }
 
+/** Reads the comments on the members of an interface, by key. */
 export const meaningsOfMembers = (file: string, name: string): Meanings =>
   new Map([...membersOf(file, name)].map(([key, { meaning }]) => [key, meaning]))

@@ -1,13 +1,19 @@
-/** Reads the meanings of settings from the comments where they are defined. */
+/**
+ * Reads the meanings of settings: the comments on the fields of the Schemas in src/. The scripts put them into
+ * docs/settings.md and schemas/. The fields are found by regular expressions, so they must be formatted by oxfmt.
+ */
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
+/** The comment on each field, by the name of the field. */
 export type Meanings = ReadonlyMap<string, string>
 
 const root = fileURLToPath(new URL("..", import.meta.url))
+
+/** Reads a source file by its path in the repository. */
 export const read = (file: string): string => readFileSync(`${root}/${file}`, "utf8")
 
-/** Reads the comments on fields, by field name; the first text with a comment wins. */
+/** Finds the comments on fields in source texts. Of several comments on fields of the same name, the first is used. */
 export const meaningsIn = (texts: ReadonlyArray<string>): Meanings => {
   const meanings = new Map<string, string>()
   for (const text of texts) {
@@ -18,10 +24,11 @@ export const meaningsIn = (texts: ReadonlyArray<string>): Meanings => {
   return meanings
 }
 
-/** Returns the text of a Schema, or of other named fields, in a file. */
+/** Returns the source text of a constant that holds a Schema or fields; empty if the file has no such constant. */
 export const schemaIn = (file: string, name: string): string =>
   read(file)
     .split(`const ${name} = `)[1]
     ?.split(/\n(?:export |const )/)[0] ?? ""
 
+/** Reads the comments on the fields of a constant, which holds a Schema or fields. */
 export const meaningsOf = (file: string, name: string): Meanings => meaningsIn([schemaIn(file, name)])

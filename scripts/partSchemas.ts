@@ -1,4 +1,4 @@
-/** Makes JSON Schemas of the parts of files about language-model agents: models, agents with their memories, data sets. */
+/** Makes the JSON Schemas of models, agents and data sets, which files of experiments and evaluations share. */
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
 import { closed } from "./closed.ts"
@@ -6,15 +6,18 @@ import * as Experiment from "./experiment.ts"
 
 const propertyOf = (tree: Plain, key: string): unknown => (isPlain(tree.properties) ? tree.properties[key] : undefined)
 
-/** Refers to the model in `definitions`. */
+/** A reference to the schema of a model in `definitions`. */
 export const modelRef: Plain = { $ref: "#/$defs/lm_config" }
 
 const model = (): Plain => {
   const { schema, defaults, meanings, blocks } = Experiment.model
   const tree = jsonSchema(schema)
   const block = (key: "limits" | "budget"): Plain => {
-    const unless = defaults[key]
-    return closed(propertyOf(tree, key), { meanings: blocks[key], defaults: isPlain(unless) ? unless : {} })
+    const blockDefaults = defaults[key]
+    return closed(propertyOf(tree, key), {
+      meanings: blocks[key],
+      defaults: isPlain(blockDefaults) ? blockDefaults : {},
+    })
   }
   const prices = propertyOf(tree, "prices")
   const items = closed(isPlain(prices) ? prices.items : undefined, { meanings: blocks.prices })
@@ -25,19 +28,20 @@ const model = (): Plain => {
   })
 }
 
+/** Returns the schema of the `memory_config` of an agent. Only its default kind of memory may lack the key `_type`. */
 const memory = (agent: string): Plain => {
-  const usual = Experiment.memoryTypeOf(agent)
+  const defaultType = Experiment.memoryTypeOf(agent)
   const kinds = Experiment.memories().map(({ type, schema, defaults, meanings }) =>
     closed(jsonSchema(schema), {
       meanings: new Map([...meanings, ["_type", "The kind of memory."]]),
-      defaults: { ...defaults, ...(type === usual ? { _type: type } : {}) },
-      required: type === usual ? [] : ["_type"],
+      defaults: { ...defaults, ...(type === defaultType ? { _type: type } : {}) },
+      required: type === defaultType ? [] : ["_type"],
     }),
   )
   return { anyOf: [...kinds, { type: "null" }] }
 }
 
-/** Returns the JSON Schemas of all kinds of agents. An agent without a type is of the first kind. */
+/** Returns the JSON Schemas of all kinds of agents. An agent without a `type` is of the first kind. */
 export const agents = (): ReadonlyArray<Plain> =>
   Experiment.agents().map(({ type, schema, defaults, meanings }, index) =>
     closed(jsonSchema(schema), {
@@ -48,10 +52,7 @@ export const agents = (): ReadonlyArray<Plain> =>
     }),
   )
 
-/**
- * Returns the JSON Schemas of all kinds of data sets. One without a type is of the kind `qa`, or `omega_math` if it has
- * an `eval_mode`.
- */
+/** Returns the JSON Schemas of data sets. One without `type` is `qa`, or `omega_math` if it has an `eval_mode`. */
 const datasets = (): ReadonlyArray<Plain> =>
   Experiment.datasets().flatMap(({ type, schema, defaults, meanings }) => {
     const kind = (required: ReadonlyArray<string>): Plain =>
@@ -65,4 +66,5 @@ const datasets = (): ReadonlyArray<Plain> =>
     return type === "omega_math" ? [kind(["type"]), kind(["evalMode"])] : [kind(["type"])]
   })
 
+/** Returns the `$defs` of a file: the schemas of a model and of a data set. */
 export const definitions = (): Plain => ({ lm_config: model(), dataset: { anyOf: datasets() } })

@@ -1,5 +1,6 @@
-// Writes schemas/: config.schema.json (trainings), experiment.schema.json (language-model agents) and evaluation.schema.json,
-// with which editors complete a config in YAML. `effect init` writes their path in the first line of a config:
+// Writes schemas/: config.schema.json (trainings), experiment.schema.json (language-model agents) and
+// evaluation.schema.json, by which editors complete and check a config in YAML. `effect init` writes the schema's path
+// into a config's first line:
 //   # yaml-language-server: $schema=node_modules/effect-rl/schemas/config.schema.json
 // Also writes schemas/files/, which describe the files of a run.
 //   npm run schemas
@@ -21,8 +22,8 @@ import { algorithmMeanings, blockMeanings, trainerMeanings, trainMeanings } from
 import { withSpellings } from "./spellings.ts"
 
 /**
- * Writes the JSON Schema of a config: closed, with keys in snake_case and their meanings; keys with defaults are not
- * required.
+ * Returns the closed JSON Schema of a config, which allows only the keys that it lists. Keys are in snake_case and have
+ * their meanings as descriptions; only the keys in `required` are required.
  */
 const objectOf = (schema: Schema.Codec<Plain, Plain>, meanings: Meanings, required: ReadonlyArray<string>): Plain => {
   const document: unknown = Schema.toJsonSchemaDocument(schema).schema
@@ -36,6 +37,7 @@ const algorithmOf = (name: string): Plain => {
   return { ...rest, properties: { name: { const: name }, ...(isPlain(properties) ? properties : {}) } }
 }
 
+/** The sections of a config, and the interface with the comments on the settings of each. */
 const blocks = {
   validation: "ValidationOptions",
   checkpoint: "CheckpointOptions",
@@ -43,7 +45,7 @@ const blocks = {
   normalize: "NormalizeOptions",
 } as const
 
-/** Returns the JSON Schema document. */
+/** Returns the JSON Schema of a training's config. */
 export const configSchema = (): Plain => {
   const whole = Schema.toJsonSchemaDocument(Settings).schema
   const root = objectOf(Settings, trainMeanings(), ["env", "algorithm"])

@@ -1,5 +1,5 @@
-// Writes docs/settings.md: every setting with its default, from the Schemas, and its meaning, from the comments. Run it
-// by `npm run settings`.
+// Writes docs/settings.md, which lists every setting with its default (from the Schemas) and its meaning (from the
+// comments in src/, which it reads). Run it by `npm run settings`. schemas.ts uses its functions, too.
 import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Effect, Schema } from "effect"
@@ -23,7 +23,7 @@ import { table } from "./table.ts"
 
 const trainFile = "src/train/Settings.ts"
 
-/** Reads the meanings of a training's settings. The Schema has those of the keys that files write differently. */
+/** Reads the meanings of the settings of a training. Comments on the Schema replace those on `TrainInput`. */
 export const trainMeanings = (): Meanings =>
   new Map([...meaningsOfMembers(trainFile, "TrainInput"), ...meaningsOf(trainFile, "Settings")])
 
@@ -38,6 +38,7 @@ export const algorithmMeanings = (name: string): Meanings =>
 const block = (key: string, options: string, defaults: Plain): string =>
   `### \`${key}\`\n\n${table(defaults, blockMeanings(options))}`
 
+/** Returns the table of the settings that are not in a block such as `validation`. */
 const general = (): string => {
   const decoded = Schema.decodeSync(Settings)({ env: "", totalSteps: 1, algorithm: {} })
   const plain = Object.entries(decoded).filter(
@@ -56,7 +57,7 @@ const algorithm = (name: string): string => {
   return `### ${name}\n\n${table(config, algorithmMeanings(name))}`
 }
 
-/** Returns the text of the page. */
+/** Returns the text of docs/settings.md before it is formatted. */
 export const page = (): string =>
   `# Settings
 

@@ -1,22 +1,26 @@
-/** Allows keys in other spellings than the one that editors offer: `learningRate` and `lambda_` are read as well. */
+/**
+ * Makes JSON Schemas accept keys in every spelling that the library reads: editors offer only `learning_rate`, but
+ * `learningRate` and `learning_rate_` are correct, too. schemas.ts applies it to all schemas of configs.
+ */
 import { camelCase, isPlain, type Plain } from "../src/config/Config.ts"
 
 /**
- * Writes a pattern of the keys that `Config.camelCase` reads as this one: words joined by underscores or capitals,
- * underscores at the end.
+ * Returns a regular expression for all spellings that `Config.camelCase` reads as this key: its words may be joined by
+ * underscores or by capitals, and underscores may follow.
  */
 const readAs = (key: string): string =>
   `${key.replace(/_([a-z0-9])/g, (_, first: string) => `(?:_+${first}|${first.toUpperCase()})`)}_*`
 
 /**
- * Returns a JSON Schema whose closed objects also take their keys in other spellings. Editors don't offer these, and
- * leave the check of their values to the command.
+ * Returns a JSON Schema whose closed objects also take their keys in other spellings. Editors neither
+ * offer these spellings nor check their values; the `effect` command does.
  */
 export const withSpellings = (document: Plain): Plain => {
   const visited = visit(document)
   return isPlain(visited) ? visited : {}
 }
 
+/** Returns a part of a JSON Schema with other spellings allowed in all closed objects of that part. */
 const visit = (tree: unknown): unknown => {
   if (Array.isArray(tree)) return tree.map(visit)
   if (!isPlain(tree)) return tree
@@ -30,7 +34,7 @@ const visit = (tree: unknown): unknown => {
   return { ...visited, patternProperties: { [pattern]: true }, ...required(tree.required) }
 }
 
-/** Allows a required key of several words in either spelling. */
+/** Returns the requirements of a schema, in which a required key of several words may be in snake_case or camelCase. */
 const required = (names: unknown): Plain => {
   const keys = (Array.isArray(names) ? names : []).filter((key) => typeof key === "string")
   const several = keys.filter((key) => camelCase(key) !== key)
@@ -41,5 +45,5 @@ const required = (names: unknown): Plain => {
   }
 }
 
-/** Writes a schema that requires a key. Strict validators require that the key is also listed in `properties`. */
+/** Returns a schema that requires a key. Strict validators require that the key is also listed in `properties`. */
 const having = (key: string): Plain => ({ properties: { [key]: {} }, required: [key] })

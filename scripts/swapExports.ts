@@ -1,5 +1,5 @@
-// Points `exports` in package.json to dist/ before packing, and to src/ after it: `node scripts/swapExports.ts dist`,
-// `node scripts/swapExports.ts src`.
+// Rewrites `exports` in package.json: to dist/ before npm packs the package (`node scripts/swapExports.ts dist`), and
+// back to src/ afterwards (`node scripts/swapExports.ts src`). npm runs it as `prepack` and `postpack`.
 import { readFileSync, writeFileSync } from "node:fs"
 
 const path = new URL("../package.json", import.meta.url)

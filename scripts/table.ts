@@ -1,11 +1,11 @@
-/** Writes settings as a Markdown table. */
+/** Formats settings as a Markdown table, for docs/settings.md. */
 import { type Plain, snakeCase, toSnakeCase } from "../src/config/Config.ts"
 import type { Meanings } from "./meanings.ts"
 
 const shown = (value: unknown): string =>
   value === undefined ? "required" : `\`${JSON.stringify(toSnakeCase(value))}\``
 
-/** Makes a table with a row for each key; `texts` has texts to show instead of some defaults. */
+/** Returns a table with a row for each required key and each key with a default; `texts` replaces some defaults. */
 export const table = (
   defaults: Plain,
   meanings: Meanings,

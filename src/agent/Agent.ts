@@ -33,8 +33,8 @@ export type ToolResult = typeof ToolResult.Type
 /**
  * Records one call of the model by an agent, with everything that is needed to train on it.
  *
- * `target` says what acts upon the completion: the agent itself (`internal`: its own tools or its memory), the code that
- * plays the episode (`external`: other tools), or the env (`env`: `parsed` holds the action).
+ * `target` says what acts upon the completion: the agent itself (`internal`: its own tools or its memory), the code
+ * that plays the episode (`external`: other tools), or the env (`env`: `parsed` holds the action).
  */
 export const ModelCall = Schema.Struct({
   purpose: Schema.Literals(["action", "reflection"]),
@@ -69,9 +69,14 @@ export type AgentInput =
   /** The results of the external tool calls that ended the agent's last turn. */
   | { readonly _tag: "ToolResults"; readonly results: ReadonlyArray<ToolResult> }
 
-/** The answer of an agent, and the calls of the model that led to it; the last call gave the answer. */
+/** The result of an agent's turn. */
 export interface Turn {
+  /** All calls of the model in this turn; the last one gave the outcome. */
   readonly calls: ReadonlyArray<ModelCall>
+  /**
+   * The agent acts in the env, gives no action because its answer could not be used, or asks for calls of external
+   * tools. A `reward` is the parser's reward for the form of the answer, and negative for a penalty.
+   */
   readonly outcome:
     | { readonly _tag: "Act"; readonly action: string; readonly reward: number }
     | { readonly _tag: "NoAction"; readonly feedback: string; readonly reward: number }
@@ -96,16 +101,18 @@ export interface Agent {
   readonly type: string
   /** The name of the model that the agent calls; null if it calls none. */
   readonly model: string | null
+  /** Whether the agent writes to its memory. */
   readonly training: boolean
   readonly memory: Memory | null
   /** Resets the short-term state for a new episode. */
   readonly reset: Effect.Effect<void>
+  /** Takes a turn: calls the model until there is an outcome. */
   readonly act: (input: AgentInput) => Effect.Effect<Turn, AgentFailure>
+  /** Gives the agent the result of the env step that its action caused. */
   readonly observe: (result: StepResult) => Effect.Effect<void, AgentFailure>
-  /**
-   * Ends the episode. It may ask the model for a reflection, and gives the calls of the model that were made for that.
-   */
+  /** Ends the episode. Returns the calls of the model that the agent made for that, such as for a reflection. */
   readonly endEpisode: Effect.Effect<ReadonlyArray<ModelCall>, AgentFailure>
+  /** Makes an agent with the same model and settings, but a short-term state of its own. */
   readonly cloneForEpisode: (options: CloneOptions) => Effect.Effect<Agent>
 }
 

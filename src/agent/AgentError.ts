@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 
-/** The error for an agent that cannot be made or cannot continue. The message is one line. */
+/** The error of an agent, or of a memory, that cannot be made or cannot continue. The message is one line. */
 export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
-  /** The type of the agent. */
+  /** The type of the agent or of the memory, as in configs. */
   agent: Schema.String,
   message: Schema.String,
   /** The stack trace of the exception, if the user's own code threw one. */

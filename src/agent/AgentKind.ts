@@ -1,6 +1,6 @@
 /**
- * A kind of agent: the Schema of its config below `agent`, and how the agent is made from it. To add a kind, provide a
- * longer list of kinds by the reference `Agents.Kinds`.
+ * Defines kinds of agents. A kind has a Schema for the config below the key `agent`, and makes an agent from that
+ * config. To add a kind of your own, provide a longer list of kinds by the reference `Agents.Kinds`.
  *
  * @example
  * ```ts
@@ -40,7 +40,7 @@ export type { From } from "./internal/prompts.ts"
 /** The Schema of a setting that holds a prompt; null means no prompt, or the default one. */
 export const prompt = withDefault(Schema.NullOr(Schema.String), null)
 
-/** The settings of all agents. */
+/** Returns the fields of the Schema that all kinds of agent have. */
 export const fields = <Type extends string>(type: Type) => ({
   /** The kind of the agent. */
   type: Schema.Literal(type),
@@ -64,7 +64,7 @@ export const fields = <Type extends string>(type: Type) => ({
   verbose: withDefault(Schema.Boolean, true),
 })
 
-/** The settings of agents with a memory. */
+/** The fields of the Schema that kinds of agent with a memory have in addition. */
 export const memoryFields = {
   /** The memory that keeps experience, by its `_type`; null takes the default memory of the kind of agent. */
   memoryConfig: withDefault(Schema.NullOr(Schema.Record(Schema.String, Schema.Unknown)), null),
@@ -79,7 +79,7 @@ const Common = Schema.Struct(fields(""))
 /** The decoded settings of all agents. */
 type Common = Omit<typeof Common.Type, "type">
 
-/** The parts of an agent that are made from its config in the same way for all kinds of agent. */
+/** What a kind of agent gets to make an agent, besides its config. It is made in the same way for all kinds. */
 export interface Parts {
   /** The settings of the conversation with the model. */
   readonly settings: AgentSettings
@@ -89,6 +89,7 @@ export interface Parts {
   readonly memory: Effect.Effect<Memory | null, AgentError>
 }
 
+/** A valid config of an agent, with an Effect that makes the agent. */
 export interface DecodedAgent {
   readonly type: string
   /**
@@ -122,7 +123,7 @@ export interface KindRules<Config extends Common & { readonly memoryConfig?: unk
   readonly make: (config: Config, parts: Parts) => Effect.Effect<Agent, ConfigError | AgentError, Lm>
 }
 
-/** Converts the common settings to those of a conversation. */
+/** Converts the settings that all agents have to the settings of a `Conversation`. */
 const settingsOf = (config: Common, systemPrompt: string | null): AgentSettings => ({
   model: config.lmConfig.model,
   temperature: config.lmConfig.temperature,
@@ -134,7 +135,7 @@ const settingsOf = (config: Common, systemPrompt: string | null): AgentSettings 
   rejectIncompleteCompletions: config.rejectIncompleteCompletions,
 })
 
-/** Makes a kind of agent from its Schema and a function. Prompts, parser, model and memory are handled for all kinds. */
+/** Makes a kind of agent from its Schema and a function. Prompts, parser, model and memory are made here. */
 export const make = <Config extends Common & { readonly memoryConfig?: unknown }, Encoded>(
   rules: KindRules<Config, Encoded>,
 ): AgentKind => ({
@@ -150,11 +151,11 @@ export const make = <Config extends Common & { readonly memoryConfig?: unknown }
         : yield* Memories.decode(memoryConfig, { ...from, prefix: [...(from.prefix ?? []), "memoryConfig"] })
     const encoded: unknown = Schema.encodeSync(schema)(config)
     const plain = isPlain(encoded) ? encoded : {}
-    const { texts, config: whole } = yield* inject(plain, ["systemPrompt", ...prompts], fileNames, from)
+    const { texts, config: completeConfig } = yield* inject(plain, ["systemPrompt", ...prompts], fileNames, from)
     const settings = settingsOf(config, texts["systemPrompt"] ?? null)
     return {
       type,
-      config: decodedMemory === null ? whole : { ...whole, memoryConfig: decodedMemory.config },
+      config: decodedMemory === null ? completeConfig : { ...completeConfig, memoryConfig: decodedMemory.config },
       lmConfig: config.lmConfig,
       make: Effect.suspend(() =>
         rules.make(config, { settings, texts, memory: decodedMemory?.make ?? Effect.succeed(null) }),
@@ -163,7 +164,10 @@ export const make = <Config extends Common & { readonly memoryConfig?: unknown }
   }),
 })
 
-/** Completes a `memory_config` with the agent's defaults, which apply to its default kind of memory and to lists. */
+/**
+ * Completes a `memory_config` with the defaults of a kind of agent; null means no memory. The default `maxLength` is
+ * only used for the default kind of memory and for `history_list`.
+ */
 const memoryOf = (config: unknown, defaults: Plain | null): Plain | null => {
   if (!isPlain(config)) return defaults
   if (defaults === null) return { _type: HistoryList.type, ...config }

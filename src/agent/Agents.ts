@@ -1,5 +1,6 @@
 /**
- * Makes agents from their configs.
+ * Makes agents from their configs, and defines the built-in kinds of agent. Decoding reads the prompt files that a
+ * config names.
  *
  * @example
  * ```ts
@@ -43,7 +44,7 @@ const reflexion = Schema.Struct({
   reflectionFewShotExamples: prompt,
 })
 
-/** The settings of agents that may call the model several times for one action. */
+/** The fields of agents that may call the model several times for one action, with those of agents with a memory. */
 const loopFields = {
   ...memoryFields,
   /** The largest number of calls of the model for one action. */
@@ -53,7 +54,7 @@ const loopFields = {
 const tool = Schema.Struct({
   ...fields(ToolAgent.type),
   ...loopFields,
-  /** Forbids tools in the last of the `max_calls` calls, so that the model must give an action. */
+  /** Whether the model may not call tools in the last of its `max_calls` calls, so that it has to act. */
   shotClock: withDefault(Schema.Boolean, true),
 })
 
@@ -83,7 +84,7 @@ export const builtIn: ReadonlyArray<AgentKind> = [
       const { historyK, maxReflectionsInPrompt, enableReflection, reflectOnFailureOnly, failureThreshold } = config
       const reflecting = { maxReflectionsInPrompt, enableReflection, reflectOnFailureOnly, failureThreshold }
       return Effect.flatMap(memory, (memory) =>
-        // The texts hold the further prompts by the names of these settings.
+        // The keys of `texts` are the names of the settings in `prompts`.
         ReflexionAgent.make({ ...texts, ...settings, ...reflecting, memory, historyK }),
       )
     },
@@ -109,11 +110,12 @@ export const builtIn: ReadonlyArray<AgentKind> = [
   }),
 ]
 
-/** The kinds that configs can name. Provide a longer list to add a kind. */
+/** The kinds of agent that configs can name. Provide a longer list to add a kind. */
 export const Kinds = Context.Reference<ReadonlyArray<AgentKind>>("effect-rl/agent/AgentKinds", {
   defaultValue: () => builtIn,
 })
 
+/** Replaces the `memoryConfig` of any form by one that is described exactly. */
 const withMemory = { memoryConfig: withDefault(Schema.NullOr(MemoryConfig), null) }
 
 /** The Schema of the config below `agent` with the built-in kinds, for the schemas of whole files. */

@@ -1,6 +1,6 @@
 /**
  * The conversation between an agent and its model. Messages are only appended, so each request begins with the one
- * before it and its answer. All agents that call a model use it; they differ in their messages, and in when they reset it.
+ * before it and its answer. All built-in agents use it; they differ in their messages, and in when they reset it.
  */
 import { Effect, Schema } from "effect"
 import { display } from "../config/Config.ts"
@@ -27,12 +27,13 @@ export interface AgentSettings extends Partial<
 
 /** The format in which the model calls tools and gets their results. */
 export interface ToolFormat {
-  /** Whether requests describe the tools in the provider's own format; otherwise prompts describe them. */
+  /** Whether requests list the tools in the provider's own format; if not, the text of the prompt describes them. */
   readonly native: boolean
   /** Finds the calls in a completion. The agent does not run the `external` tools itself. */
   readonly callsIn: (completion: Completion, external: ReadonlyArray<ToolSpec>) => ReadonlyArray<ToolCall>
   /** Describes new external tools to the model, in a text before the observation. */
   readonly introduce?: (external: ReadonlyArray<ToolSpec>) => string
+  /** Makes the messages by which the model gets the results of its calls. */
   readonly resultMessages: (results: ReadonlyArray<ToolResult>) => ReadonlyArray<ChatMessage>
 }
 
@@ -46,8 +47,8 @@ export interface ConversationOptions {
   /** The number of calls of the model for one observation, 1 by default. */
   readonly maxCalls?: number
   /**
-   * Whether tools are forbidden in the last of these calls. The tools still stand in the prompt, so that prompts only
-   * grow.
+   * Whether the model may not call tools in the last of its `maxCalls` calls, so that it has to act; false by default.
+   * The request still describes the tools, so that it begins with the request before it.
    */
   readonly shotClock?: boolean
   /** The format of tool calls; by default the provider's own. */
@@ -68,7 +69,7 @@ export interface Conversation {
   readonly answer: (results: ReadonlyArray<ToolResult>) => Effect.Effect<Turn, AgentFailure>
 }
 
-/** Makes the request of an agent, without messages. */
+/** Makes the request that an agent sends to its model, without the messages. */
 export const requestOf = ({
   model,
   temperature = null,
@@ -78,7 +79,7 @@ export const requestOf = ({
   seed = null,
   traceTokens = false,
 }: AgentSettings): Omit<LmRequest, "messages"> => {
-  // Defaults as parameters also apply to keys that are undefined.
+  // The defaults are parameters, because these also replace keys that are present but undefined.
   return { ...LmRequest.defaults, model, temperature, topP, maxOutputTokens, stop, seed, traceTokens }
 }
 
@@ -89,6 +90,7 @@ export const systemMessages = (prompt: string | null | undefined): ReadonlyArray
 const incompleteFeedback =
   "Your answer was longer than it may be and was cut off, so it was not acted upon. Answer more briefly."
 
+/** Tells whether a completion was cut off at its length, and the agent must not act upon it. */
 export const isIncomplete = ({ finishReason }: Completion, settings: AgentSettings): boolean =>
   finishReason === "length" && settings.rejectIncompleteCompletions !== false
 
@@ -100,7 +102,7 @@ const asToolMessage = ({ toolCallId, toolName, content, isError }: ToolResult): 
   ...(isError ? { isError } : {}),
 })
 
-/** The provider's own format: calls are part of the completion, and each result is a message. */
+/** The provider's own format of tools: calls are part of the completion, and each result is a message. */
 export const nativeTools: ToolFormat = {
   native: true,
   callsIn: ({ toolCalls }) => toolCalls,
@@ -116,6 +118,7 @@ const outcomeOf = (parsed: ParseResult): Turn["outcome"] =>
     ? { _tag: "Act", action: parsed.action, reward: parsed.reward }
     : { _tag: "NoAction", feedback: parsed.feedback, reward: parsed.reward }
 
+/** Makes a conversation that holds only the system prompt. */
 export const make = (options: ConversationOptions): Conversation => {
   const { agent, settings, lm, tools = [], maxCalls = 1, shotClock = false, format = nativeTools } = options
   const { parser = whole } = settings
@@ -137,13 +140,15 @@ export const make = (options: ConversationOptions): Conversation => {
 
   const isExternal = ({ name }: ToolCall): boolean => external.some((spec) => spec.name === name)
 
-  const run = (call: ToolCall): Effect.Effect<ToolResult> => {
+  /** Runs one of the agent's own tools. An unknown tool is an error that the model sees. */
+  const runTool = (call: ToolCall): Effect.Effect<ToolResult> => {
     const tool = own.get(call.name)
     if (tool !== undefined) return tool.call(call)
     const names = [...new Set([...own.keys(), ...external.map(({ name }) => name)])].join(", ")
     return Effect.succeed(failed(call, `There is no tool "${call.name}"${names === "" ? "" : `; there are ${names}`}.`))
   }
 
+  /** Parses the text of an answer. Fails if the parser throws or gives something else than a `ParseResult`. */
   const read = (text: string): Effect.Effect<ParseResult, AgentError> =>
     Effect.try({
       try: () => parser(text),
@@ -156,6 +161,7 @@ export const make = (options: ConversationOptions): Conversation => {
       Effect.filterOrFail(isParseResult, (result) => wrong(`the parser gave ${display(result)}; ${expectedOfParsers}`)),
     )
 
+  /** Calls the model until it acts, calls an external tool, or gives an answer that is refused. */
   const turn = Effect.gen(function* () {
     const calls: Array<ModelCall> = []
     const specs = format.native ? [...ownSpecs, ...external] : []
@@ -179,15 +185,17 @@ export const make = (options: ConversationOptions): Conversation => {
         const consequence = incomplete ? ", so the agent does not act upon it" : ""
         yield* Effect.logWarning(`${settings.model}: an answer was cut off at its length${limit}${consequence}`)
       }
+      /** Adds the call to the turn's calls, and the results of its tools to the messages. */
       const record = (
         result: Pick<ModelCall, "target" | "parsed" | "toolResults">,
         resultMessages: ToolFormat["resultMessages"] = format.resultMessages,
       ): void => {
-        const described = specs.length === 0 ? {} : { tools: specs }
-        calls.push({ purpose: "action", loopIndex, messages: prompt, ...described, completion, incomplete, ...result })
+        const toolList = specs.length === 0 ? {} : { tools: specs }
+        calls.push({ purpose: "action", loopIndex, messages: prompt, ...toolList, completion, incomplete, ...result })
         messages.push(...resultMessages(result.toolResults))
       }
 
+      /** Ends the turn without an action: the model gets the feedback next, and an error for each of its tool calls. */
       const refuse = (feedback: string, callResult: string): Turn => {
         const parsed = refused(feedback)
         // Servers refuse a conversation in which a call has no result.
@@ -209,30 +217,30 @@ export const make = (options: ConversationOptions): Conversation => {
           : refuse("No more tools can be called for this. Answer without one.", "Not run: too many calls.")
       }
 
-      const outside = toolCalls.filter(isExternal)
+      const externalCalls = toolCalls.filter(isExternal)
       const toolResults = yield* Effect.forEach(
         toolCalls.filter((call) => !isExternal(call)),
-        run,
+        runTool,
       )
-      const isInternal = outside.length === 0
-      // The text next to a call is not acted upon, so a parser that cannot read it is no failure.
+      const isInternal = externalCalls.length === 0
+      // The agent does not act upon a text next to a tool call, so it does not matter if the parser throws.
       const parsed = isInternal ? yield* Effect.orElseSucceed(read(completion.content), () => null) : null
       record({ target: isInternal ? "internal" : "external", parsed, toolResults })
       if (!isInternal) {
-        open = outside
-        return { calls, outcome: { _tag: "CallTools", toolCalls: outside } } satisfies Turn
+        open = externalCalls
+        return { calls, outcome: { _tag: "CallTools", toolCalls: externalCalls } } satisfies Turn
       }
     }
   })
 
   /** Applies a change and takes a turn; if the turn fails, the change is undone. */
   const turnAfter = (change: () => void): Effect.Effect<Turn, AgentFailure> => {
-    const before = { length: messages.length, open, callCount, external }
+    const state = { length: messages.length, open, callCount, external }
     change()
     return Effect.onError(turn, () =>
       Effect.sync(() => {
-        messages.length = before.length
-        ;({ open, callCount, external } = before)
+        messages.length = state.length
+        ;({ open, callCount, external } = state)
       }),
     )
   }
@@ -265,12 +273,12 @@ export const make = (options: ConversationOptions): Conversation => {
         const expected = open.map(({ id }) => id)
         const answered = results.map(({ toolCallId }) => toolCallId)
         if (expected.length === 0 || expected.toSorted().join("\n") !== answered.toSorted().join("\n")) {
-          const those = answered.join(", ")
+          const found = answered.join(", ")
           return Effect.fail(
-            wrong(`expected the results of the calls [${expected.join(", ")}], found those of [${those}]`),
+            wrong(`expected the results of the calls [${expected.join(", ")}], found those of [${found}]`),
           )
         }
-        // Bring the results into the order of the calls; several calls may have the same id.
+        // Put the results into the order of the calls. Several calls may have the same id; each result is used once.
         const byId = Map.groupBy(results, ({ toolCallId }) => toolCallId)
         const inOrder = expected.flatMap((id) => byId.get(id)?.shift() ?? [])
         return turnAfter(() => {

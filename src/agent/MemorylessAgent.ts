@@ -1,3 +1,4 @@
+/** The memoryless agent (`memoryless_agent` in configs), whose prompts show only the current observation. */
 import { Effect } from "effect"
 import { Lm, type LmService } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"
@@ -9,7 +10,8 @@ export type MemorylessAgentConfig = Conversation.AgentSettings
 export const type = "memoryless_agent"
 
 /**
- * Makes the agent without a memory: every observation begins a new conversation with the message `Q: …`.
+ * Makes the agent without a memory: every observation begins a new conversation, whose first message is `Q: ` and the
+ * observation.
  *
  * @example
  * ```ts

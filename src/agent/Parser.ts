@@ -53,6 +53,7 @@ export const refused = (feedback: string, reward = defaultPenalty): ParseResult 
   return { _tag: "Failed", feedback, reward }
 }
 
+/** Makes the result of a failed parse, with the parser's own feedback unless the options replace it. */
 const fails = ({ penalty = defaultPenalty, feedback }: ParserOptions, defaultFeedback: string): ParseResult =>
   refused(feedback ?? defaultFeedback, penalty)
 
@@ -60,7 +61,7 @@ const fails = ({ penalty = defaultPenalty, feedback }: ParserOptions, defaultFee
 export const whole: Parser = (text) => parsed(text.trim())
 
 /**
- * Finds the action in the last `<tag>…</tag>`.
+ * Makes a parser that finds the action in the last `<tag>…</tag>`.
  *
  * @example
  * ```ts
@@ -80,7 +81,7 @@ export const tagged = (tag: string, options: ParserOptions = {}): Parser => {
 }
 
 /**
- * Finds the action in the last `\boxed{…}`.
+ * Makes a parser that finds the action in the last `\boxed{…}`.
  *
  * @example
  * ```ts
@@ -102,7 +103,8 @@ export interface JsonOptions<A> extends ParserOptions {
 }
 
 /**
- * Finds JSON of a Schema in an answer: by itself, in a fenced block, or within other text.
+ * Makes a parser that finds JSON in an answer, and takes the last JSON that fits a Schema. The answer may be only JSON,
+ * or have it in a fenced block or within other text.
  *
  * @example
  * ```ts
@@ -118,7 +120,7 @@ export const json = <S extends Schema.Codec<unknown, unknown>>(
   const { action } = options
   const decode = Schema.decodeUnknownResult(schema)
   return (text) => {
-    let wrong: string | undefined
+    let mismatch: string | undefined
     // The last JSON that fits the Schema is the model's final answer.
     for (const candidate of jsonIn(text).toReversed()) {
       const decoded = decode(candidate)
@@ -126,10 +128,10 @@ export const json = <S extends Schema.Codec<unknown, unknown>>(
         const done = action === undefined ? JSON.stringify(candidate) : action(decoded.success)
         return parsed(done, options.reward)
       }
-      wrong ??= `${oneLine(decoded.failure.message.replace(/\s*\n\s*at /g, " at "))}; found ${display(candidate)}`
+      mismatch ??= `${oneLine(decoded.failure.message.replace(/\s*\n\s*at /g, " at "))}; found ${display(candidate)}`
     }
     const none = "Answer with JSON; there was none in your answer."
-    return fails(options, wrong === undefined ? none : `Your JSON is invalid: ${wrong}.`)
+    return fails(options, mismatch === undefined ? none : `Your JSON is invalid: ${mismatch}.`)
   }
 }
 
@@ -138,13 +140,13 @@ const jsonIn = (text: string): ReadonlyArray<unknown> => {
   const all = parsedJson(text)
   if (all !== undefined) return [all]
   const values: Array<unknown> = []
-  // The search takes quadratic time for unclosed brackets, so it stops after this number of brackets.
-  let left = 200
-  for (let at = 0; at < text.length && left > 0; at++) {
+  // Each unclosed bracket is searched up to the end of the text, so the search stops after this number of them.
+  let bracketsLeft = 200
+  for (let at = 0; at < text.length && bracketsLeft > 0; at++) {
     if (text[at] !== "{" && text[at] !== "[") continue
     const end = closing(text, at)
     if (end === undefined) {
-      left--
+      bracketsLeft--
       continue
     }
     const value = parsedJson(text.slice(at, end + 1))
@@ -172,8 +174,8 @@ const closing = (text: string, from: number): number | undefined => {
 }
 
 /**
- * Tries parsers in order, and takes the first that finds an action. If none does, the feedback describes all of them,
- * and the penalty is the largest one.
+ * Makes a parser that tries parsers in order until one finds an action. If none does, it joins the feedback of all, and
+ * the penalty is the largest of theirs.
  */
 export const orElse =
   (first: Parser, ...others: ReadonlyArray<Parser>): Parser =>
@@ -189,7 +191,7 @@ export const orElse =
     return refused(feedback.join(" Or: "), penalty)
   }
 
-/** Changes the action of a parser; the function may also give a `ParseResult`, to refuse the action or reward it. */
+/** Makes a parser that changes the action of another one. `change` may refuse or reward it by a `ParseResult`. */
 export const map =
   (parser: Parser, change: (action: string) => string | ParseResult): Parser =>
   (text) => {
@@ -201,8 +203,8 @@ export const map =
   }
 
 /**
- * Requires the actions of several parsers, and combines them into one. The rewards of the parsers add up. If some
- * parsers fail, their feedback is joined and their penalties add up.
+ * Makes a parser that needs an action from each of several parsers, and combines these into one action. The rewards of
+ * the parsers add up. If some parsers fail, their feedback is joined and their penalties add up.
  *
  * @example
  * ```ts
@@ -229,16 +231,18 @@ export const all =
 
 const sumOf = (results: ReadonlyArray<ParseResult>): number => results.reduce((sum, { reward }) => sum + reward, 0)
 
+/** The config of a single parser. */
 const One = Schema.Union([
   Schema.Literals(["whole", "boxed"]),
   Schema.Struct({ tag: Schema.NonEmptyString }),
   Schema.Struct({ json: Schema.NonEmptyString }),
 ])
 
-/** The config of a parser: `whole`, `boxed`, `{ tag: move }`, `{ json: answer }`, or a list of these to try in order. */
+/** The config of a parser: `whole`, `boxed`, `{ tag: move }`, `{ json: answer }`, or a list of these to try. */
 export const ParserConfig = Schema.Union([One, Schema.NonEmptyArray(One)])
 export type ParserConfig = typeof ParserConfig.Type
 
+/** Makes the parser of a config that is not a list. */
 const one = (config: typeof One.Type): Parser => {
   if (config === "whole") return whole
   if (config === "boxed") return boxed()

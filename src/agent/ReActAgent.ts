@@ -1,3 +1,4 @@
+/** The ReAct agent (`react_agent` in configs), which thinks before each action and calls tools in its text. */
 import type { Effect } from "effect"
 import { type ConfigError, isPlain } from "../config/Config.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
@@ -17,6 +18,7 @@ export interface ReActAgentConfig extends ConversationAgentConfig {
 
 export const type = "react_agent"
 
+/** Matches the label at the beginning of a line, such as `Thought:` or `Action 2:`. */
 const label = /^[ \t]*(Thought|Action|Observation)[ \t]*\d*[ \t]*:[ \t]*/gim
 
 /** Gives the text after the first label with this name, up to the next label; undefined if there is no such label. */
@@ -29,7 +31,8 @@ const lineOf = (name: string, text: string): string | undefined => {
 }
 
 /**
- * Finds the action after the first `Action:`. Later text, in which the model may play the env, does not count.
+ * Makes a parser that takes the text after the first `Action:` as the action, up to the next label. It ignores later
+ * text, because the model may have invented the next observation there.
  *
  * @example
  * ```ts
@@ -60,6 +63,7 @@ const callIn = (text: string, tools: ReadonlyArray<ToolSpec>, id: string): Reado
   return [{ id, name, arguments: argumentsOf(tool, (inBrackets ?? inParentheses ?? "").trim()) }]
 }
 
+/** Returns the arguments of a call as JSON. If the tool has one parameter, the input may be its value alone. */
 const argumentsOf = ({ parameters }: ToolSpec, input: string): string => {
   if (input === "" || input.startsWith("{")) return input
   const { properties } = parameters
@@ -70,6 +74,10 @@ const argumentsOf = ({ parameters }: ToolSpec, input: string): string => {
   return `{${JSON.stringify(names[0])}: ${isText ? JSON.stringify(input) : input}}`
 }
 
+/**
+ * Makes the format in which the model calls tools: in action lines, or in the provider's own format if it does so
+ * anyway. A call in an action line has the id `action`, and its result is an observation.
+ */
 const formatOf = (own: ReadonlyArray<ToolSpec>): ToolFormat => ({
   native: false,
   callsIn: (completion, external) =>
@@ -104,9 +112,9 @@ const instructions = (tools: ReadonlyArray<ToolSpec>): string => {
 
 /**
  * Makes the ReAct agent, which writes a `Thought: …` before each `Action: …` (Yao et al. 2022, arXiv:2210.03629). If
- * the action names one of the agent's own tools, the agent runs it; if it names a tool of the env or of the protocol,
- * the protocol runs it. The model continues with the result as its observation. Any other action goes to the env. The
- * model itself need not support tool calls.
+ * the action names one of the agent's own tools, the agent runs it; if it names a tool of the env or of the protocol
+ * (which plays the episode), the protocol runs it. The model continues with the result as its observation. Any other
+ * action goes to the env. The model itself need not support tool calls.
  *
  * @example
  * ```ts

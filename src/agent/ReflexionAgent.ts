@@ -1,3 +1,4 @@
+/** The Reflexion agent (`reflexion_agent` in configs), which writes down after an episode what to do better. */
 import { Effect } from "effect"
 import type { ConfigError } from "../config/Config.ts"
 import type { ChatMessage } from "../lm/Chat.ts"
@@ -40,8 +41,8 @@ not: what was the mistake, and what should be done instead? Be specific; what yo
 const isReflection = (type: string): boolean => type === "Reflection"
 
 /**
- * Makes the agent that reflects (Shinn et al. 2023, arXiv:2303.11366): after an episode of training, it writes down what
- * to do better, and later prompts hold these reflections before the history.
+ * Makes the agent that reflects (Shinn et al. 2023, arXiv:2303.11366): after an episode of training, it writes down
+ * what to do better, and later prompts hold these reflections before the history.
  *
  * @example
  * ```ts
@@ -55,6 +56,7 @@ export const make = (config: ReflexionAgentConfig): Effect.Effect<Agent, ConfigE
     yield* checkCount(type, "history_k", historyK)
     yield* checkCount(type, "max_reflections_in_prompt", maxReflectionsInPrompt)
 
+    /** Tells whether the settings require a reflection on the ended episode. */
     const mustReflect = ({ training, recollection }: Remembering): boolean => {
       if (!training || !enableReflection || recollection.trajectory().length === 0) return false
       return !reflectOnFailureOnly || recollection.score() < failureThreshold
@@ -71,7 +73,7 @@ export const make = (config: ReflexionAgentConfig): Effect.Effect<Agent, ConfigE
             recollection.history(observation, historyK),
             (reflections, history) => [...reflections, ...history],
           ),
-        // The reset comes last: if the call of the model fails, nothing has changed, and `endEpisode` can be called again.
+        // The reset comes last, so that `endEpisode` can be called again if the call of the model fails.
         endEpisode: (remembering) =>
           remembering.recollection.end.pipe(
             Effect.andThen(Effect.suspend(() => (mustReflect(remembering) ? reflect(config, remembering) : none))),

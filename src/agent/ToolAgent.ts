@@ -1,3 +1,4 @@
+/** The tool agent (`tool_agent` in configs), which calls tools before it acts. */
 import type { Effect } from "effect"
 import type { ConfigError } from "../config/Config.ts"
 import type { Lm } from "../lm/Lm.ts"
@@ -5,16 +6,18 @@ import type { Agent } from "./Agent.ts"
 import { conversationAgent, type ConversationAgentConfig } from "./internal/conversationAgent.ts"
 
 export interface ToolAgentConfig extends ConversationAgentConfig {
-  /** Whether the last of the `maxCalls` calls forbids tools; true by default. */
+  /**
+   * Whether the model may not call tools in the last of its `maxCalls` calls, so that it has to act; true by default.
+   */
   readonly shotClock?: boolean
 }
 
 export const type = "tool_agent"
 
 /**
- * Makes the agent that calls tools before it acts. It runs its own tools, whose failures are results that the model sees;
- * calls of the tools of the env or of the protocol are given to the protocol. The tools are part of every prompt, even
- * when no more calls are allowed, so that prompts only grow.
+ * Makes the agent that calls tools before it acts. It runs its own tools; if one fails, the model sees the error as its
+ * result. The protocol, which plays the episode, runs the tools of the env and its own tools. Every prompt describes
+ * all tools, even when no more calls are allowed, so that each prompt begins with the one before it.
  *
  * @example
  * ```ts

@@ -12,11 +12,12 @@ const isHistory = (type: string): boolean => type !== "Reflection"
 export type Recollection = ReturnType<typeof makeRecollection>
 
 /**
- * Turns an episode into memory entries, and memory entries into the history of a prompt.
+ * Makes the recollection of an agent: it turns its episode into memory entries, and memory entries into the history of
+ * a prompt. `contentOf` makes the content of an entry for a feedback.
  *
- * A step adds its observation, action and feedback as one entry each when it is over; an observation is added once,
- * however often an answer to it could not be parsed. In training, entries go to the memory; in evaluation they stay here,
- * and prompts look the same.
+ * When a step is over, its observation, action and feedback become one entry each; an observation is added once, even
+ * if several answers to it could not be parsed. In training, the entries are added to the memory. In evaluation they
+ * are only kept here until the next episode begins, but prompts show them in the same way.
  */
 export const makeRecollection = (
   memory: Memory,
@@ -62,23 +63,23 @@ export const makeRecollection = (
       return add("Observation", last)
     }),
     /**
-     * Gives the last `limit` entries (null: all), or, with a memory that compares, the entries most similar to `query`
-     * and then the entries of this episode.
+     * Gives the history for a prompt: the last `limit` entries (null: all). If the memory recalls similar entries,
+     * gives the `limit` entries of earlier episodes most similar to `query`, and then all entries of this episode.
      */
     history: (query: string, limit: number | null): Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError> => {
-      const about = { query, limit, where: isHistory }
+      const selection = { query, limit, where: isHistory }
       if (memory.recalls === "similar") {
-        const past = memory.recall({ ...about, except: new Set(trajectory) })
+        const past = memory.recall({ ...selection, except: new Set(trajectory) })
         return limit === 0 ? past : Effect.map(past, (past) => [...past, ...trajectory])
       }
-      const recalled = memory.recall(about)
+      const recalled = memory.recall(selection)
       // In training, the memory already holds the entries of this episode.
       if (training || trajectory.length === 0 || limit === 0) return recalled
       // Apply the memory's limit as if it held the entries of this episode.
-      const most = Math.min(limit ?? Infinity, memory.maxLength ?? Infinity)
+      const limitOfBoth = Math.min(limit ?? Infinity, memory.maxLength ?? Infinity)
       return Effect.map(recalled, (past) => {
         const all = [...past, ...trajectory]
-        return all.slice(Math.max(0, all.length - most))
+        return all.slice(Math.max(0, all.length - limitOfBoth))
       })
     },
     /** Gives the entries of this episode. */

@@ -1,4 +1,4 @@
-/** Small functions that the implementations of several agents share: checks of settings, and the memory of clones. */
+/** Functions that several agents share: checks of their inputs and settings, and the memory of clones. */
 import { Effect } from "effect"
 import { ConfigError, display } from "../../config/Config.ts"
 import type { AgentFailure, CloneOptions, AgentInput, Turn } from "../Agent.ts"

@@ -24,6 +24,7 @@ export interface ConversationAgentConfig extends Conversation.AgentSettings {
 interface ConversationAgentOptions {
   readonly type: string
   readonly config: ConversationAgentConfig
+  /** Whether the model may not call tools in the last of its `maxCalls` calls; false by default. */
   readonly shotClock?: boolean
   readonly format?: Conversation.ToolFormat
   /** Converts an observation to the text that the model reads; by default it is that text. */
@@ -31,8 +32,8 @@ interface ConversationAgentOptions {
 }
 
 /**
- * Makes an agent whose episode is one conversation: the first prompt holds the recalled entries of earlier episodes, and
- * later messages are appended. So each prompt of an episode begins with the one before it.
+ * Makes an agent whose episode is one conversation: the first prompt holds the recalled entries of earlier episodes,
+ * and later messages are appended. So each prompt of an episode begins with the one before it.
  */
 export const conversationAgent = Effect.fnUntraced(function* (options: ConversationAgentOptions) {
   const { type, config } = options
@@ -45,19 +46,20 @@ export const conversationAgent = Effect.fnUntraced(function* (options: Conversat
 const build = (options: ConversationAgentOptions, lm: LmService, memory: Memory | null, training: boolean): Agent => {
   const { type, config, present = (observation) => observation, ...conversationOptions } = options
   const { tools = [], maxCalls = 8, historyK = null } = config
-  const own = memory === null || training ? memory : memory.readOnly
+  const usedMemory = memory === null || training ? memory : memory.readOnly
   const conversation = Conversation.make({
     agent: type,
     settings: config,
     lm,
     maxCalls,
-    tools: [...notesTools(own, training), ...tools],
+    tools: [...notesTools(usedMemory, training), ...tools],
     ...conversationOptions,
   })
-  const recollection = own === null ? null : makeRecollection(own, training, ({ message }) => message)
+  const recollection = usedMemory === null ? null : makeRecollection(usedMemory, training, ({ message }) => message)
   /** Whether the next input comes from the env; if false, it is the feedback on a failed parse. */
   let isObservation = true
 
+  /** Returns the next message of the user; the first one of an episode begins with the recalled entries. */
   const promptFor = (text: string): Effect.Effect<string, AgentFailure> => {
     if (!isObservation) return Effect.succeed(text)
     recollection?.begin(text)
@@ -78,7 +80,7 @@ const build = (options: ConversationAgentOptions, lm: LmService, memory: Memory 
     type,
     model: config.model,
     training,
-    memory: own,
+    memory: usedMemory,
     reset: Effect.sync(() => {
       conversation.reset()
       recollection?.reset()
@@ -98,6 +100,6 @@ const build = (options: ConversationAgentOptions, lm: LmService, memory: Memory 
   }
 }
 
-/** Gives the tools by which the model itself reads and writes its notes, if the memory is one of notes. */
+/** Returns the tools by which the model reads and writes its notes, if the memory is a `KeyValueMemory`. */
 export const notesTools = (memory: Memory | null, training: boolean): ReadonlyArray<Tool> =>
   memory?.type === KeyValueMemory.type ? KeyValueMemory.tools(memory, training) : []

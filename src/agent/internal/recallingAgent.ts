@@ -8,7 +8,7 @@ import type { Memory, MemoryEntry } from "../memory/Memory.ts"
 import { memoryFor, withoutTools } from "./agents.ts"
 import { makeRecollection, promptOf, type Recollection } from "./Recollection.ts"
 
-/** The model and the memory of an agent (read-only outside of training), and the recollection of its current episode. */
+/** The model and the memory of an agent (read-only outside of training), and the record of its current episode. */
 export interface Remembering {
   readonly lm: LmService
   readonly memory: Memory
@@ -26,6 +26,7 @@ interface RecallingAgentOptions {
     remembering: Remembering,
     observation: string,
   ) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentFailure>
+  /** Ends the episode, and gives the calls of the model that were made for that, such as for a reflection. */
   readonly endEpisode: (remembering: Remembering) => Effect.Effect<ReadonlyArray<ModelCall>, AgentFailure>
 }
 
@@ -37,15 +38,15 @@ export const recallingAgent = (options: RecallingAgentOptions, memory: Memory): 
 
 const build = (options: RecallingAgentOptions, lm: LmService, memory: Memory, training: boolean): Agent => {
   const { type, settings, contentOf, recall, endEpisode } = options
-  const own = training ? memory : memory.readOnly
+  const usedMemory = training ? memory : memory.readOnly
   const conversation = Conversation.make({ agent: type, settings, lm })
-  const recollection = makeRecollection(own, training, contentOf)
-  const remembering = { lm, memory: own, training, recollection }
+  const recollection = makeRecollection(usedMemory, training, contentOf)
+  const remembering = { lm, memory: usedMemory, training, recollection }
   return {
     type,
     model: settings.model,
     training,
-    memory: own,
+    memory: usedMemory,
     reset: Effect.sync(() => {
       conversation.reset()
       recollection.reset()

@@ -1,3 +1,4 @@
+/** The memory `bm25`: a search by words, without a model. */
 import { Effect } from "effect"
 import type { Memory } from "./Memory.ts"
 import { fromStore } from "./MemoryStore.ts"
@@ -29,21 +30,24 @@ const b = 0.75
 
 /**
  * Ranks by BM25. We do not use a library: a resumed run must recall exactly what an uninterrupted run does. Libraries
- * keep running means as floats, which depend on forgotten entries; here all state is integers.
+ * keep running means as floats, which depend on forgotten entries; here all state is integers. An experience is a group
+ * of entries that belong together (see experiences.ts).
  */
 const ranking = (): Ranking => {
-  /** Maps each word to the experiences that contain it, and how often each does. */
+  /** Maps each word to the experiences that contain it, and to its number of occurrences in each. */
   const occurrences = new Map<string, Map<Experience, number>>()
   /** The number of words in each experience. */
   const lengths = new Map<Experience, number>()
+  /** The number of words in all experiences together. */
   let total = 0
 
+  /** Adds the words of an entry to the counts of its experience (`by` 1), or removes them (`by` -1). */
   const count = (experience: Experience, all: ReadonlyArray<string>, by: 1 | -1): void => {
     for (const word of all) {
       const places = occurrences.get(word) ?? new Map<Experience, number>()
-      const often = (places.get(experience) ?? 0) + by
-      if (often === 0) places.delete(experience)
-      else places.set(experience, often)
+      const frequency = (places.get(experience) ?? 0) + by
+      if (frequency === 0) places.delete(experience)
+      else places.set(experience, frequency)
       if (places.size === 0) occurrences.delete(word)
       else occurrences.set(word, places)
     }
@@ -66,9 +70,9 @@ const ranking = (): Ranking => {
           const places = occurrences.get(word)
           if (places === undefined) continue
           const rarity = Math.log1p((lengths.size - places.size + 0.5) / (places.size + 0.5))
-          for (const [experience, often] of places) {
+          for (const [experience, frequency] of places) {
             const length = (lengths.get(experience) ?? 0) / mean
-            const weight = (often * (k1 + 1)) / (often + k1 * (1 - b + b * length))
+            const weight = (frequency * (k1 + 1)) / (frequency + k1 * (1 - b + b * length))
             scores.set(experience, (scores.get(experience) ?? 0) + rarity * weight)
           }
         }

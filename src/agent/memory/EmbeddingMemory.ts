@@ -1,3 +1,4 @@
+/** The memory `embeddings`: a search by meaning. It calls the service `Embeddings`, which may use the network. */
 import { Effect } from "effect"
 import { singleFlight } from "../../lm/middleware/singleFlight.ts"
 import { AgentError } from "../AgentError.ts"
@@ -31,13 +32,15 @@ export const make = ({ maxLength = 1000, embeddings = hashing() }: EmbeddingMemo
     experienceStore(maxLength, () => ranking(embeddings)),
   )
 
-/** Gives the observation at the beginning of an experience. It is compared with queries, which are observations, too. */
+/** Returns the observation that begins an experience. Queries are observations, too, so these are compared. */
 const contentOf = ({ entries }: Experience): string => textOf(entries[0])
 
 const failed = (problem: string): AgentError => new AgentError({ agent: type, message: `memory "${type}": ${problem}` })
 
+/** A query and its vector. */
 type Embedded = { readonly query: string; readonly vector: Float32Array }
 
+/** Ranks experiences (groups of entries, see experiences.ts) by the similarity of their embeddings with the query's. */
 const ranking = (embeddings: EmbeddingsService): Ranking => {
   const vectors = new Map<Experience, Float32Array>()
   const isNew = (experience: Experience): boolean => !vectors.has(experience)
@@ -49,7 +52,7 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
     return yield* failed(`expected ${texts.length} vectors of one length, found ${made.length} of length ${sizes}`)
   })
 
-  /** Embeds a query together with the new experiences. */
+  /** Embeds a query together with the new experiences, in one request. Keeps the vectors of the experiences. */
   const embedAll = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<Experience>) {
     const added = experiences.filter(isNew)
     const texts = added.map(contentOf)
@@ -64,6 +67,7 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
   /** Concurrent queries share one request for the embeddings of the new experiences. */
   const once = singleFlight<Embedded, AgentError>()
 
+  /** Returns the vector of a query. It repeats until every experience has a vector, because some may be added. */
   const embedded = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<Experience>) {
     let made: Embedded | undefined
     while (experiences.some(isNew)) made = yield* once("", embedAll(query, experiences))

@@ -1,7 +1,7 @@
 /**
- * Embeddings of texts as vectors: the more similar two texts are, the closer are the directions of their vectors. The
- * default hashes words, which needs no model and gives the same vectors on every machine; provide `Embeddings` to use a
- * model.
+ * Converts texts to vectors (embeddings): the more similar two texts are, the closer are the directions of their
+ * vectors. The default service hashes words: it needs no model, and gives the same vectors on every machine. To use a
+ * model, provide the reference `Embeddings`.
  *
  * @example
  * ```ts
@@ -9,7 +9,7 @@
  * Embeddings.cosine(door, gate)
  * ```
  *
- * `OpenAiEmbeddings.make` makes such a service over HTTP.
+ * `OpenAiEmbeddings.make` makes a service that asks a model over HTTP.
  */
 import { Context, Effect } from "effect"
 import type { AgentFailure } from "../Agent.ts"
@@ -22,26 +22,31 @@ export interface EmbeddingsService {
 
 /** Hashes a text to 32 bits by FNV-1a, which is the same on every machine. */
 const hash = (text: string): number => {
+  // The first constant is the start value of FNV-1a, and the second its prime.
   let bits = 0x811c9dc5
   for (let at = 0; at < text.length; at++) bits = Math.imul(bits ^ text.charCodeAt(at), 0x01000193)
-  // Mix the bits, since the low bits of FNV-1a are not random enough.
+  // Mix the bits with a constant of MurmurHash3, since the low bits of FNV-1a are not random enough.
   bits = Math.imul(bits ^ (bits >>> 15), 0x85ebca6b)
   return (bits ^ (bits >>> 13)) >>> 0
 }
 
-/** Makes embeddings that hash words and their trigrams to a dimension and a sign (Weinberger et al. 2009, arXiv:0902.2206). */
+/**
+ * Makes the service that hashes each word, and each three letters of it, to a dimension and a sign (Weinberger et al.
+ * 2009, arXiv:0902.2206).
+ */
 export const hashing = ({ dimensions = 256 }: { readonly dimensions?: number } = {}): EmbeddingsService => {
   const one = (text: string): Float32Array => {
     const vector = new Float32Array(dimensions)
-    const put = (feature: string, weight: number): void => {
+    const addFeature = (feature: string, weight: number): void => {
       const bits = hash(feature)
+      // The lowest bit chooses the sign, and the others the dimension.
       vector[(bits >>> 1) % dimensions] += (bits & 1) === 0 ? weight : -weight
     }
     for (const word of words(text)) {
-      put(word, 1)
-      // Trigrams make `key` and `keys` similar.
+      addFeature(word, 1)
+      // Trigrams (three letters) make `key` and `keys` similar. Those of a word weigh less than one word together.
       const marked = `^${word}$`
-      for (let at = 0; at + 3 <= marked.length; at++) put(`3:${marked.slice(at, at + 3)}`, 1 / marked.length)
+      for (let at = 0; at + 3 <= marked.length; at++) addFeature(`3:${marked.slice(at, at + 3)}`, 1 / marked.length)
     }
     return vector
   }

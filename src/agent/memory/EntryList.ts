@@ -2,16 +2,19 @@
 import type { MemoryEntry } from "./Memory.ts"
 
 /**
- * Makes a list of entries that forgets the oldest entry beyond `maxLength` (null: no limit). Forgotten entries are
- * skipped, and removed together from time to time, so adding an entry takes constant time on average.
+ * Makes a list of entries that forgets the oldest entry when there are more than `maxLength` (null: no limit).
+ * Forgotten entries stay in the array until they are more than half of it, so adding an entry takes constant time on
+ * average.
  */
 export const entryList = (maxLength: number | null) => {
   let items: Array<MemoryEntry> = []
+  /** The index of the oldest entry that is not forgotten. */
   let first = 0
 
   const forgetFirst = (): MemoryEntry => {
     const forgotten = items[first]
     first++
+    // A small array is not worth a copy.
     if (first > 32 && 2 * first > items.length) {
       items = items.slice(first)
       first = 0

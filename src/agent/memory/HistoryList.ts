@@ -1,3 +1,4 @@
+/** The memory `history_list`: a list of the last entries. */
 import { Effect } from "effect"
 import { entryList } from "./EntryList.ts"
 import type { Memory } from "./Memory.ts"

@@ -1,3 +1,4 @@
+/** The memory `key_value`: notes that the model writes and reads by tools. */
 import { Effect, Schema } from "effect"
 import * as Tool from "../Tool.ts"
 import { entry } from "./entries.ts"
@@ -12,8 +13,8 @@ export interface KeyValueOptions {
 }
 
 /**
- * Makes the memory of notes with names; a new note replaces the old note with the same name. It keeps only the notes
- * that the model writes by the `tools`, not observations and actions.
+ * Makes a memory of notes with names, in which a new note replaces the old note of the same name. It keeps only the
+ * notes that the model writes by `tools`; it ignores other entries, such as observations.
  *
  * @example
  * ```ts
@@ -28,6 +29,7 @@ export const note = (key: string, value: string | null): MemoryEntry => entry("N
 
 const readNote = Schema.decodeUnknownOption(Schema.Struct({ key: Schema.String, value: Schema.NullOr(Schema.String) }))
 
+/** Returns the note in an entry, if the entry is one. */
 const noteIn = ({ type, content }: MemoryEntry) => (type === "Note" ? readNote(content) : readNote(null))
 
 const store = (maxLength: number | null): MemoryStore => {
@@ -61,21 +63,21 @@ const store = (maxLength: number | null): MemoryStore => {
 }
 
 /**
- * Makes the tools by which a model writes and reads its notes: `remember`, `look_up` and `forget`. In evaluation, writing
- * is an error that the model sees.
+ * Makes the tools by which a model writes and reads its notes: `remember`, `look_up` and `forget`. In evaluation,
+ * writing is an error that the model sees.
  *
  * @example
  * ```ts
- * const agent = yield* ToolAgent.make({ model: "gpt-4.1-mini", memory: KeyValueMemory.make() }) // has them by itself
+ * const agent = yield* ToolAgent.make({ model: "gpt-4.1-mini", memory: KeyValueMemory.make() }) // has these tools
  * ```
  */
 export const tools = (memory: Memory, training: boolean): ReadonlyArray<Tool.Tool> => {
-  const write = (made: MemoryEntry, done: string) =>
-    training ? Effect.as(memory.add(made), done) : Effect.fail(new Error("nothing is written down in a test"))
+  const write = (noteEntry: MemoryEntry, done: string) =>
+    training ? Effect.as(memory.add(noteEntry), done) : Effect.fail(new Error("nothing is written down in a test"))
   const valuesOf = (key: string) =>
     Effect.map(memory.entries, (entries) =>
-      entries.flatMap((made) => {
-        const read = noteIn(made)
+      entries.flatMap((noteEntry) => {
+        const read = noteIn(noteEntry)
         return read._tag === "Some" && read.value.key === key && read.value.value !== null ? [read.value.value] : []
       }),
     )

@@ -1,5 +1,5 @@
 /**
- * Makes memories from their configs.
+ * Makes memories from their configs, and defines the built-in kinds of memory.
  *
  * @example
  * ```ts
@@ -20,6 +20,7 @@ import type { Memory } from "./Memory.ts"
 import { type DecodedMemory, make as makeKind, type MemoryKind } from "./MemoryKind.ts"
 import * as Reflections from "./Reflections.ts"
 
+/** Makes a setting that limits a number of entries, with a default; null sets no limit. */
 const bound = (value: number) => withDefault(Schema.NullOr(positiveInt), value)
 
 /** Recalls the last entries. */
@@ -45,7 +46,7 @@ export const Bm25Config = Schema.Struct({
   maxLength: bound(1000),
 })
 
-/** Recalls entries that are similar to the observation, by the `Embeddings` that are provided. */
+/** Recalls entries that are similar to the observation, by the service `Embeddings`. */
 export const EmbeddingsConfig = Schema.Struct({
   _type: Schema.Literal(EmbeddingMemory.type),
   /** The number of entries that are kept; beyond it, the oldest is forgotten. null sets no limit. */
@@ -88,7 +89,7 @@ export const builtIn: ReadonlyArray<MemoryKind> = [
   }),
 ]
 
-/** The kinds that configs can name. Provide a longer list to add a kind. */
+/** The kinds of memory that configs can name. Provide a longer list to add a kind. */
 export const Kinds = Context.Reference<ReadonlyArray<MemoryKind>>("effect-rl/agent/memory/MemoryKinds", {
   defaultValue: () => builtIn,
 })

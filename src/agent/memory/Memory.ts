@@ -1,6 +1,6 @@
 /**
- * The memory of an agent, which outlives episodes: a list of entries, which are saved as lines of JSON. The kinds of
- * memory differ in how they recall entries.
+ * The memory of an agent is a list of entries that outlives episodes, and is saved as lines of JSON. The kinds of
+ * memory differ in which entries they keep, and in which of them they recall for a prompt.
  *
  * @example
  * ```ts
@@ -14,7 +14,7 @@
 import { type Effect, Schema } from "effect"
 import type { AgentError } from "../AgentError.ts"
 
-/** An entry, e.g. `{ type: "Observation", content: "…" }`. The types are Observation, Action, Feedback, Reflection, Note, and a user's own. */
+/** An entry has the type Observation, Action, Feedback, Reflection, Note, or one of your own. */
 export const MemoryEntry = Schema.Struct({
   type: Schema.String,
   content: Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)]),

@@ -1,6 +1,6 @@
 /**
- * A kind of memory: the Schema of its config below `memory_config`, and how the memory is made from it. To add a kind,
- * provide a longer list of kinds by the reference `Memories.Kinds`.
+ * Defines kinds of memory. A kind has a Schema for the config below the key `memory_config`, and makes a memory from
+ * that config. To add a kind of your own, provide a longer list of kinds by the reference `Memories.Kinds`.
  *
  * @example
  * ```ts
@@ -22,6 +22,7 @@ export interface MemoryKind {
   readonly decode: (config: Plain, from: DecodeOptions) => Effect.Effect<DecodedMemory, ConfigError>
 }
 
+/** A valid config of a memory, with an Effect that makes the memory. */
 export interface DecodedMemory {
   /** The config with all its defaults. */
   readonly config: Plain

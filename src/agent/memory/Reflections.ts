@@ -1,3 +1,4 @@
+/** The memory `reflections`: a list of the last entries, in which reflections have a limit of their own. */
 import { Effect } from "effect"
 import { entry } from "./entries.ts"
 import { entryList } from "./EntryList.ts"
@@ -30,24 +31,26 @@ const isReflection = (type: string): boolean => type === "Reflection"
 const store = (bounds: Required<ReflectionsOptions>): MemoryStore => {
   const reflections = entryList(bounds.maxReflections)
   const others = entryList(bounds.maxLength)
-  /** The position at which each entry was added, by which the two lists are merged. */
+  /** The number of entries that were added before each entry. The two lists are merged by it. */
   const order = new WeakMap<MemoryEntry, number>()
   let added = 0
   const positionOf = (entry: MemoryEntry): number => order.get(entry) ?? 0
 
+  /** Returns the last entries of both lists, in the order in which they were added. */
   const merged = (limit: number | null, where?: (type: string) => boolean): ReadonlyArray<MemoryEntry> => {
-    const one = where === undefined || where("Reflection") ? reflections.last(limit) : []
-    const two = others.last(limit, where)
-    if (one.length === 0) return two
-    if (two.length === 0) return one
+    const lastReflections = where === undefined || where("Reflection") ? reflections.last(limit) : []
+    const lastOthers = others.last(limit, where)
+    if (lastReflections.length === 0) return lastOthers
+    if (lastOthers.length === 0) return lastReflections
     // Merge the sorted lists; sorting would take ten times as long.
     const all: Array<MemoryEntry> = []
     let at = 0
-    for (const other of two) {
-      while (at < one.length && positionOf(one[at]) < positionOf(other)) all.push(one[at++])
+    for (const other of lastOthers) {
+      while (at < lastReflections.length && positionOf(lastReflections[at]) < positionOf(other))
+        all.push(lastReflections[at++])
       all.push(other)
     }
-    for (; at < one.length; at++) all.push(one[at])
+    for (; at < lastReflections.length; at++) all.push(lastReflections[at])
     return limit === null ? all : all.slice(Math.max(0, all.length - limit))
   }
 

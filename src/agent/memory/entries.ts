@@ -5,7 +5,7 @@ import { messageOf, parsedJson } from "../../config/text.ts"
 import { AgentError } from "../AgentError.ts"
 import { MemoryEntry } from "./Memory.ts"
 
-/** The entries that `entry` made: they are frozen, and equal to the entries that are read back from a snapshot. */
+/** The entries that `entry` has made: they cannot change, and a snapshot restores them exactly. */
 const made = new WeakSet<MemoryEntry>()
 
 const frozen = (value: unknown): unknown => {
@@ -17,8 +17,8 @@ const frozen = (value: unknown): unknown => {
 }
 
 /**
- * Makes an entry. An object is copied through JSON, so that a memory and its snapshot are always equal. Throws on content
- * that JSON cannot hold, such as a cycle or a bigint.
+ * Makes an entry. An object is copied through JSON, so that a memory and its snapshot are always equal. Throws on
+ * content that JSON cannot hold, such as a cycle or a bigint.
  */
 export const entry = (type: string, content: MemoryEntry["content"]): MemoryEntry => {
   const copied: unknown = typeof content === "string" ? content : frozen(JSON.parse(JSON.stringify(content)))

@@ -1,4 +1,4 @@
-/** Groups memory entries into experiences and ranks these. `Bm25Memory` and `EmbeddingMemory` use it. */
+/** Groups memory entries into experiences, and recalls the most similar ones, for two kinds of memory. */
 import { Effect } from "effect"
 import type { AgentError } from "../AgentError.ts"
 import { entryList } from "./EntryList.ts"
@@ -6,8 +6,8 @@ import type { MemoryEntry, RecallQuery } from "./Memory.ts"
 import type { MemoryStore } from "./MemoryStore.ts"
 
 /**
- * An observation with the action and the feedback that followed it. These entries make sense only together, so they are
- * recalled together. A reflection is an experience of its own.
+ * An experience is an observation with the action and the feedback that followed it. These entries make sense only
+ * together, so they are recalled together. Any other entry, such as a reflection, is an experience of its own.
  */
 export interface Experience {
   /** The number of experiences that were added before this one. */
@@ -48,13 +48,14 @@ const wordsOf = (value: unknown): string => (typeof value === "string" ? value :
 
 const followsObservation = (type: string): boolean => type === "Action" || type === "Feedback"
 
-/** Makes a store that recalls the experiences most similar to the query; beyond `maxLength` the oldest entry is forgotten. */
+/** Makes a store that recalls the experiences most similar to the query, and keeps at most `maxLength` entries. */
 export const experienceStore = (maxLength: number | null, ranking: () => Ranking): MemoryStore => {
   const list = entryList(maxLength)
   const ranked = ranking()
   let experiences: Array<Experience & { readonly entries: Array<MemoryEntry> }> = []
-  let began = 0
+  let experienceCount = 0
 
+  /** Removes the oldest entry, which is the first one of the first experience. */
   const forget = (): void => {
     const [oldest] = experiences
     const entry = oldest.entries.shift()
@@ -65,7 +66,7 @@ export const experienceStore = (maxLength: number | null, ranking: () => Ranking
   const add = (entry: MemoryEntry): void => {
     let experience = experiences.at(-1)
     if (experience === undefined || !followsObservation(entry.type)) {
-      experience = { number: began++, entries: [] }
+      experience = { number: experienceCount++, entries: [] }
       experiences.push(experience)
     }
     experience.entries.push(entry)
@@ -80,22 +81,22 @@ export const experienceStore = (maxLength: number | null, ranking: () => Ranking
     except,
   }: RecallQuery): Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError> =>
     Effect.gen(function* () {
-      const counts = (entry: MemoryEntry): boolean =>
+      const isWanted = (entry: MemoryEntry): boolean =>
         (where === undefined || where(entry.type)) && except?.has(entry) !== true
-      if (limit === null) return list.last(null).filter(counts)
+      if (limit === null) return list.last(null).filter(isWanted)
       if (limit === 0) return []
       const scores = yield* ranked.scores(query, experiences)
       const best = [...scores].sort(([a, one], [b, other]) => other - one || b.number - a.number)
       const chosen: Array<{ readonly number: number; readonly entries: ReadonlyArray<MemoryEntry> }> = []
-      let left = limit
+      let room = limit
       for (const [{ number, entries }] of best) {
-        const counting = entries.filter(counts)
+        const counting = entries.filter(isWanted)
         // Only the best experience is shortened to fit the limit; others are recalled as a whole or not at all.
-        const shown = counting.length <= left ? counting : chosen.length === 0 ? counting.slice(0, left) : []
+        const shown = counting.length <= room ? counting : chosen.length === 0 ? counting.slice(0, room) : []
         if (shown.length === 0) continue
         chosen.push({ number, entries: shown })
-        left -= shown.length
-        if (left === 0) break
+        room -= shown.length
+        if (room === 0) break
       }
       return chosen.sort((a, b) => a.number - b.number).flatMap(({ entries }) => entries)
     })

@@ -1,8 +1,8 @@
 /**
- * Plays all tasks of a data set by an agent or any protocol, many at a time. Clones of the agent share its memory, but
- * cannot write into it. A failed episode is an outcome like any other, and does not stop the rest.
- *
- * Outcomes are emitted in the order of the tasks, so the result does not depend on the concurrency.
+ * Plays all tasks of a data set with an agent, or with any protocol, many at a time. Clones of the agent share its
+ * memory, but cannot write into it. An episode that fails is a result like any other, and does not stop the rest.
+ * Episodes are emitted in the order of the tasks, so the result does not depend on the concurrency. It writes no files:
+ * its callers, such as `execute.ts` and the validation of agents in training, record the episodes.
  *
  * @example
  * ```ts
@@ -37,13 +37,13 @@ export interface Evaluation<Env extends TaskInfo = TextEnv> {
   readonly concurrency: number
   /** The number of episodes of each task, 1 by default. */
   readonly repeats?: number
-  /** The phase under which the log of model calls lists the calls. */
+  /** The phase that the files of model calls name; `default` if left out. */
   readonly phase?: CallContext["phase"]
   /** Receives the error of a failed episode, before the episode is emitted. */
   readonly onFailed?: (index: number, error: EpisodeFailure | DatasetError) => void
 }
 
-/** Makes the protocol of an agent outside of training: its memory is read, but cannot be written. */
+/** Makes the protocol that plays an agent without training: its memory is read, but cannot be written. */
 export const frozen = (agent: Agent, options: SingleAgent.SingleAgentOptions = {}): Protocol => ({
   name: "SingleAgent",
   play: Effect.fnUntraced(function* (episode: Episode) {
@@ -75,11 +75,12 @@ export const all = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   return outcomes
 })
 
+/** The task of an episode that failed before its task could be read. */
 const unknown: TaskInfo = { id: "unknown", type: "unknown", metadata: {} }
 
 /**
- * Plays one episode. If it fails, the failure is part of the result; only a failure that all episodes would share (a wrong
- * API key, a spent budget) is an error.
+ * Plays the episode at `index`. If it fails, the result has the error; only a failure that all episodes would share (a
+ * wrong API key, a spent budget) is an error of this Effect.
  */
 export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   { tasks, protocol, seed, repeats = 1, phase = { _tag: "default" }, onFailed }: Evaluation<Env>,
@@ -91,15 +92,18 @@ export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   const envSeed = random.uint32()
   const samplingSeed = random.uint32()
   const startedAtMillis = yield* Clock.currentTimeMillis
-  let made: Array<{ readonly id: string; readonly step: TimedStep }> = []
-  let since = startedAtMillis
+  let timedSteps: Array<{ readonly id: string; readonly step: TimedStep }> = []
+  let stepStartedAtMillis = startedAtMillis
   let env = unknown
   const onStep = (step: Step): Effect.Effect<void> => {
     const scoredStep = scored(step)
     if (scoredStep === undefined) return Effect.void
     return Effect.map(Clock.currentTimeMillis, (now) => {
-      made.push({ id: step.id, step: { ...scoredStep, startedAtMillis: since, endedAtMillis: now } })
-      since = now
+      timedSteps.push({
+        id: step.id,
+        step: { ...scoredStep, startedAtMillis: stepStartedAtMillis, endedAtMillis: now },
+      })
+      stepStartedAtMillis = now
     })
   }
   const playing = Effect.gen(function* () {
@@ -116,15 +120,16 @@ export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
     task,
     repeat,
     env,
-    steps: made.map(({ step }) => step),
-    totalScore: made.reduce((sum, { step }) => sum + step.score, 0),
+    steps: timedSteps.map(({ step }) => step),
+    totalScore: timedSteps.reduce((sum, { step }) => sum + step.score, 0),
     startedAtMillis,
     endedAtMillis,
   })
   if (Exit.isSuccess(exit)) {
     const [first] = exit.value
-    const own = new Set(first.steps.map(({ id }) => id))
-    made = made.filter(({ id }) => own.has(id))
+    // Steps of other players and sub-agents don't count.
+    const ownIds = new Set(first.steps.map(({ id }) => id))
+    timedSteps = timedSteps.filter(({ id }) => ownIds.has(id))
     return { ...outcome(), ending: first.ending, rollouts: exit.value, error: null }
   }
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))

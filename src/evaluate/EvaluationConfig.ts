@@ -1,3 +1,6 @@
+/**
+ * The config of an evaluation: its Schema, and how a file of it is read, except for its data set, agents and scorers.
+ */
 import { Effect, Schema } from "effect"
 import { AgentConfig } from "../agent/Agents.ts"
 import {
@@ -21,14 +24,11 @@ import { kindField } from "../run/RunSpec.ts"
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
 
 export const OutputSettings = Schema.Struct({
-  /**
-   * The folder in which each run gets a folder `YYYYMMDD_HHMMSS`; null puts the run into the launcher's results, in a
-   * folder by the run's identifier.
-   */
+  /** The folder for a run's folder `YYYYMMDD_HHMMSS`; null puts the run into the launcher's results folder. */
   resultsDir: optional(Schema.NonEmptyString),
   /**
-   * The detail of `run.log` and the terminal. `ERROR` shows failures and the start of the run, `WARN` adds warnings,
-   * `INFO` adds results, notes and the end, `DEBUG` adds episodes.
+   * The level of messages in `run.log` and the terminal. `ERROR` shows failures and the start of the run, `WARN` adds
+   * warnings, `INFO` adds results, notes and the end, `DEBUG` adds episodes.
    */
   logLevel: withDefault(LogLevel, "INFO"),
 })
@@ -51,13 +51,13 @@ export const EvaluationSettings = Schema.Struct({
   workers: optional(atOnce),
   /** The number of steps after which an episode is cut off; null leaves that to the envs. */
   maxStepsPerEpisode: optional(positiveInt),
-  /** The scorers of each episode. The first one is used for pass@k, for the parts by metadata and for comparisons. */
+  /** The scorers of each episode. The first one also gives pass@k and the means by metadata (`by`). */
   scorers: withDefault(Schema.Array(Schema.Unknown).check(Schema.isMinLength(1)), ["score"]),
-  /** The values of k for pass@k; null takes `repeats`. */
+  /** The values of k for pass@k, the chance that at least one of k episodes passes; null takes `repeats` as k. */
   passAt: optional(Schema.Array(positiveInt)),
-  /** The score of the first scorer from which on an episode has passed. */
+  /** The score of the first scorer at or above which an episode has passed. */
   passThreshold: withDefault(Schema.Finite, 1),
-  /** Keys of the tasks' metadata; the report has the first scorer's mean for each of their values. */
+  /** The keys of the tasks' metadata for whose values the report has the first scorer's means. */
   by: withDefault(Schema.Array(Schema.String), []),
   /** The confidence level of all intervals. */
   confidence: withDefault(fraction.check(Schema.isGreaterThan(0), Schema.isLessThan(1)), 0.95),
@@ -70,18 +70,18 @@ export const EvaluationSettings = Schema.Struct({
 })
 export type EvaluationSettings = typeof EvaluationSettings.Type
 
-/** The Schema of a whole file, except that the data set and the agents are decoded later, by their kinds. */
+/** The Schema of a whole file. The data set and the agents stay undecoded here: their kinds decode them later. */
 const Whole = Schema.Struct({
   ...EvaluationSettings.fields,
   /** The data set whose tasks are played. */
   dataset: Schema.optionalKey(Schema.Unknown),
   /** The agent that plays. */
   agent: Schema.optionalKey(Schema.Unknown),
-  /** Several agents in place of `agent`: a list, or by their names. Each is compared with the first. */
+  /** Several agents instead of `agent`: a list, or a record by their names. Each is compared with the first. */
   agents: Schema.optionalKey(Schema.Unknown),
 })
 
-/** The Schema with the built-in kinds, by which messages say where a misplaced key belongs. */
+/** The same with the built-in kinds of data sets and agents, by which messages say where a misplaced key belongs. */
 const whole = Schema.Struct({ ...EvaluationSettings.fields, dataset: DatasetConfig, agent: AgentConfig })
 
 /** The config of one agent, not decoded yet, with the name that the config gives to the agent. */
@@ -114,14 +114,18 @@ export interface ReadOptions {
   readonly lines?: ReadonlyMap<string, string>
 }
 
-/** Decodes a config strictly, except for the data set, the agents and the scorers. */
+/**
+ * Decodes the config of an evaluation strictly and checks its settings against each other. The data set, the agents and
+ * the scorers are returned as they are written, for their kinds to decode.
+ */
 export const read = Effect.fnUntraced(function* (
   config: unknown,
   { source = "evaluation", name, overrides = [], lines = new Map() }: ReadOptions,
 ) {
   const tree = toCamelCase(isPlain(config) && "agents" in config ? { ...config, agents: keyed(config.agents) } : config)
-  const kept = overrides.filter((override) => !String(override.value).includes(shownKey))
-  const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, kept)
+  // A saved config holds a placeholder instead of an API key; treat that as no key.
+  const usableOverrides = overrides.filter((override) => !String(override.value).includes(shownKey))
+  const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, usableOverrides)
   const from: DecodeOptions = { source, sources: overLines(lines, sources), whole }
   const { dataset, agent, agents, ...settings } = yield* decode(
     Whole,
@@ -148,7 +152,7 @@ export const read = Effect.fnUntraced(function* (
   return { settings, dataset, agents: several, from }
 })
 
-/** Separates the name of an agent from its config. */
+/** Separates the name of an agent from the rest of its config. */
 const split = Effect.fnUntraced(function* (section: unknown, prefix: ReadonlyArray<string>, from: DecodeOptions) {
   if (!isPlain(section)) return { name: undefined, prefix, config: section }
   const { name, ...config } = section
@@ -157,10 +161,7 @@ const split = Effect.fnUntraced(function* (section: unknown, prefix: ReadonlyArr
   return yield* ConfigError.at(from, key, `expected the agent's name in tables, found ${display(name)}`)
 })
 
-/**
- * Gives each agent a different name: its own name, or else its type, with the model or a number if several agents have the
- * same type.
- */
+/** Names each agent: its own name, else its type, followed by the model or a number if types are equal. */
 export const namesOf = (
   agents: ReadonlyArray<{ readonly name: string | undefined; readonly type: string; readonly model: string | null }>,
 ): ReadonlyArray<string> => {

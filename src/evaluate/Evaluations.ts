@@ -1,6 +1,6 @@
 /**
- * Runs evaluations from their configs: a run's folder gets tables, scores, transcripts and a report. A stopped evaluation
- * resumes, and does not repeat calls that were answered.
+ * Runs evaluations from their configs: reads the data set, opens models, agents and scorers, and lets `execute.ts` write
+ * the run's folder. Also compares finished evaluations. `effect eval` calls it.
  *
  * @example
  * ```ts
@@ -52,7 +52,9 @@ export interface EvaluationOptions extends ReadOptions {
   readonly placeOf?: (resultsDir: string) => Effect.Effect<OwnPlace, never, Path.Path>
 }
 
-/** Runs the evaluation of a config. */
+/**
+ * Runs the evaluation that a config describes, and returns its result. A stopped evaluation resumes if the store does.
+ */
 export const fromConfig = Effect.fnUntraced(function* (
   config: unknown,
   options: EvaluationOptions = {},
@@ -100,7 +102,7 @@ export const fromConfig = Effect.fnUntraced(function* (
     tasks: dataset.tasks,
     contestants,
     scorers: scorers.map(({ scorer }) => scorer),
-    // Reading this again from `config.yaml` gives the same evaluation.
+    // An evaluation from this config, as `config.yaml` holds it, is the same evaluation.
     effective: {
       ...settings,
       compareTo: earlier?.path ?? null,
@@ -130,10 +132,11 @@ export const fromConfig = Effect.fnUntraced(function* (
 const decodedAgent = ({ name, prefix, config }: AgentSection, from: DecodeOptions, baseDir: string) =>
   Effect.map(Agents.decode(config, { ...from, prefix, baseDir }), (decoded) => ({ ...decoded, name, prefix }))
 
+/** Returns the settings of a scorer that must be the same when an evaluation is resumed. */
 const judgeIdentity = ({ lmConfig, ...plain }: Plain): Plain =>
   isPlain(lmConfig) ? { ...plain, model: lmConfig.model, temperature: lmConfig.temperature } : plain
 
-/** Reads the evaluation to compare with. Its folder is relative to the config's folder or the current one. */
+/** Reads the rows of the evaluation to compare with. Its folder is relative to the config's or the current folder. */
 const readEarlier = Effect.fnUntraced(function* (folder: string, baseDir: string, from: DecodeOptions) {
   const refuse = (problem: string): ConfigError => ConfigError.at(from, "compare_to", problem)
   const { path, isThere, tried } = yield* locate(folder, baseDir)
@@ -164,7 +167,10 @@ export const readRows = Effect.fnUntraced(function* (
   )
 })
 
-/** Compares two finished evaluations of the same tasks: agents with the same name, or else all with the first agent. */
+/**
+ * Compares two finished evaluations of the same tasks. Each agent on the right is compared with the agent of the same
+ * name on the left, or else with the first one there.
+ */
 export const compare = Effect.fnUntraced(function* (
   left: string,
   right: string,

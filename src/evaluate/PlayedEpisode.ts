@@ -1,13 +1,15 @@
-/** An episode of an evaluation, as plain data: scorers read it, and the journal keeps it to resume from. */
+/**
+ * The Schema of a played episode of a language-model agent. Scorers read it, and the journal saves it to resume from.
+ */
 import { Schema } from "effect"
 import { Failure } from "../episode/rollouts/Outcome.ts"
 import { Ending, parseFailureOf, Rollout, type Step } from "../episode/Rollout.ts"
 import { Feedback } from "../task/Feedback.ts"
 
-/** A step with a score: an env step, or a completion without an action that cost a penalty. */
+/** A step with a score: an env step, or an answer of the model without an action, which costs a penalty. */
 export const ScoredStep = Schema.Struct({
   observation: Schema.String,
-  /** The action; null if the completion contained no action. */
+  /** The action; null if the model's answer contained no action. */
   action: Schema.NullOr(Schema.String),
   feedback: Feedback,
   /** The env's score; 0 if the env did not take a step. */
@@ -42,17 +44,11 @@ export const PlayedEpisode = Schema.Struct({
   task: Schema.Int,
   repeat: Schema.Int,
   env: TaskInfo,
-  /**
-   * The scored steps. With several players, only the steps of the first; of a failed episode, only the steps before the
-   * failure.
-   */
+  /** The scored steps; with several players, those of the first. A failed episode has those before the failure. */
   steps: Schema.Array(TimedStep),
   totalScore: Schema.Finite,
   ending: Ending,
-  /**
-   * The rollouts; empty if the episode failed. The first rollout is the agent's own; the others belong to other players and
-   * sub-agents.
-   */
+  /** The rollouts: first the agent's own, then those of other players and sub-agents. Empty if the episode failed. */
   rollouts: Schema.Array(Rollout),
   error: Schema.NullOr(Failure),
   startedAtMillis: Schema.Finite,
@@ -67,8 +63,8 @@ export const lastOf = ({ steps }: Pick<PlayedEpisode, "steps">) => ({
 })
 
 /**
- * Gives the scored step of a rollout's step; undefined for a call of the model that led to another call. The score does
- * not include the parser's reward or penalty, so that it stays within the env's range.
+ * Converts a rollout's step to a scored step; undefined for a call of the model that led to another call. The score
+ * leaves out the parser's reward or penalty, so that it stays within the env's range.
  */
 export const scored = (step: Step): ScoredStep | undefined => {
   const { reward, terminated, truncated, truncationReason } = step

@@ -1,6 +1,6 @@
 /**
  * The report of an evaluation: for each agent the mean of every scorer with an interval, pass@k and similar values, means by
- * metadata, costs and failures; and comparisons of each agent with the first, task by task.
+ * metadata, costs and failures; and comparisons of each agent with the first, task by task. It only computes.
  *
  * @example
  * ```ts
@@ -18,7 +18,7 @@ import { Paired, paired } from "../statistics/paired.ts"
 import { bestOf, majority, mean, passAt, type Reducer } from "./reducers.ts"
 import type { EpisodeRow } from "./rows.ts"
 
-/** The mean over all tasks that have a value, with its confidence interval. Each task has one value. */
+/** A mean over all tasks that have a value, with its confidence interval and the number of these tasks. */
 export const Summary = Schema.Struct({ tasks: Schema.Int, ...Interval.fields })
 export type Summary = typeof Summary.Type
 
@@ -29,7 +29,7 @@ export const AgentReport = Schema.Struct({
   failed: Schema.Int,
   /** The means of the scorers that gave at least one score. */
   scores: Schema.Array(Schema.Struct({ scorer: Schema.String, ...Summary.fields })),
-  /** Values that combine several episodes of a task by the first scorer (pass@k, best of k, majority of k); `at` is k. */
+  /** Values that combine a task's episodes by the first scorer: pass@k, best of k, majority of k; `at` is k. */
   tries: Schema.Array(
     Schema.Struct({ reducer: Schema.Literals(["pass", "best", "majority"]), at: Schema.Int, ...Summary.fields }),
   ),
@@ -43,7 +43,9 @@ export const AgentReport = Schema.Struct({
 })
 export type AgentReport = typeof AgentReport.Type
 
-/** The comparison of an agent with the first one, or with an agent of another evaluation, by a scorer that both have. */
+/**
+ * The comparison of an agent (`right`) with the first one, or with one of another evaluation (`left`), by one scorer.
+ */
 export const ComparisonReport = Schema.Struct({
   left: Schema.String,
   right: Schema.String,
@@ -63,7 +65,7 @@ export interface ReportOptions {
   readonly scorers: ReadonlyArray<string>
   /** The values of k for pass@k, if each task was played several times. */
   readonly passAt?: ReadonlyArray<number>
-  /** The score of the first scorer from which on an episode has passed. */
+  /** The score of the first scorer at or above which an episode has passed. */
   readonly threshold?: number
   /** The metadata keys for which means are reported. */
   readonly by?: ReadonlyArray<string>
@@ -81,7 +83,9 @@ const taskKey = (rows: Rows): ((row: EpisodeRow) => string) => {
   return ({ env_id, task }) => (shared ? `${env_id} at ${task}` : env_id)
 }
 
-/** Combines the scores of each task's episodes into one value; the result maps tasks to values. */
+/**
+ * Combines the scores of each task's episodes into one value, by default their mean. Returns a map from task to value.
+ */
 export const perTask = (rows: Rows, scorer: string, reduce: Reducer = mean): ReadonlyMap<string, number> => {
   const values = new Map<string, number>()
   for (const [key, group] of Map.groupBy(rows, taskKey(rows))) {
@@ -95,6 +99,7 @@ export const perTask = (rows: Rows, scorer: string, reduce: Reducer = mean): Rea
   return values
 }
 
+/** Makes the report of one agent from the rows of its episodes. */
 const reportOf = (agent: string, rows: Rows, options: ReportOptions): AgentReport => {
   const { scorers, passAt: tries = [], threshold = 1, by = [], confidence = 0.95, seed = 0 } = options
   const [first] = scorers
@@ -161,10 +166,7 @@ export const of = (rows: Rows, options: ReportOptions): Report => {
   }
 }
 
-/**
- * Compares each agent with the agent of the same name in another evaluation, or else with the first agent of that
- * evaluation.
- */
+/** Compares each agent of `rows` with the agent of the same name in `other`, or else with the first agent there. */
 export const against = (
   other: Rows,
   rows: Rows,
@@ -220,8 +222,8 @@ export const text = (report: Report, { confidence = 0.95 }: Pick<ReportOptions, 
 }
 
 /**
- * Formats comparisons as a table, with the number of tasks that have a higher and a lower value (for tokens, lower is
- * better). `p` is of McNemar's exact test if all values are 0 or 1, and else of a permutation test.
+ * Formats comparisons as a table. `higher` and `lower` count tasks (for tokens, lower is better). `p` is of McNemar's
+ * exact test if all values are 0 or 1, and else of a permutation test.
  */
 export const comparisonText = (
   comparisons: ReadonlyArray<ComparisonReport>,

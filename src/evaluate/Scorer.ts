@@ -1,6 +1,6 @@
 /**
- * A scorer gives an episode a number, by a function or an Effect (for instance if a model is called). It gives null if
- * there is nothing to score, for instance without a target; means leave such an episode out.
+ * Scorers: each computes a number from a played episode, by a function or an Effect (a judge calls a model), or null if
+ * there is nothing to score, for instance without a target. Means leave out an episode with null. `rows.ts` calls them.
  *
  * @example
  * ```ts
@@ -70,6 +70,7 @@ export const solved = ({ name = "solved", threshold = 1 } = {}): Scorer =>
 /** Makes the scorer that counts the steps of an episode. */
 export const steps = (name = "steps"): Scorer => make(name, (played) => played.steps.length)
 
+/** Makes a scorer that compares the last action of an episode with its target. */
 const answered = (name: string, compare: AnswerScorer): Scorer =>
   make(name, (played) => {
     const { answer, target } = lastOf(played)
@@ -121,8 +122,7 @@ export interface Judge {
 }
 
 /**
- * Lets a language model read the episode and score it from 0 to 1 by a rubric. If it gives no such score, or the call
- * fails, the score is null.
+ * Makes the scorer that lets a language model score the episode from 0 to 1. A failed call or no such score is null.
  */
 export const judge = ({ name = "judge", lm, config, rubric }: Judge): Scorer => ({
   name,
@@ -158,7 +158,9 @@ const transcript = (played: PlayedEpisode): string => {
   return [...lines, ...(target === null ? [] : [`A RIGHT ANSWER: ${target}`])].join("\n")
 }
 
-/** Returns the last score in the judge's answer; null if it contains no score from 0 to 1. */
+/**
+ * Returns the last score in the judge's answer (`SCORE: 0.5`); null without one, above 1, or for a fraction (`4/5`).
+ */
 export const verdictOf = (text: string): number | null => {
   const match = [...text.matchAll(/\bscore\b[*"']*\s*[:=]\s*[*"']*\s*(\d+(?:\.\d+)?|\.\d+)(\s*\/\s*\d)?/gi)].at(-1)
   if (match === undefined || match[2] !== undefined) return null

@@ -1,5 +1,5 @@
 /**
- * Makes scorers from their configs: a name, or a name with settings.
+ * Makes scorers from their configs, each a name or settings with a `type`. `Evaluations.ts` calls it.
  *
  * @example
  * ```yaml
@@ -36,7 +36,7 @@ export interface OpenContext<E = Failure, R = never> {
   readonly openLm: (config: LmConfig) => Effect.Effect<LmService, E, R>
 }
 
-/** A kind of scorer: the Schema of its config, and how the scorer is made from it. */
+/** A kind of scorer: the Schema of its config, and the function that makes a scorer from a config. */
 export interface ScorerKind {
   readonly type: string
   readonly schema: Schema.Codec<unknown, unknown>
@@ -46,7 +46,7 @@ export interface ScorerKind {
   ) => Effect.Effect<{ readonly scorer: Scorer.Scorer; readonly config: Plain }, Failure, R | Needs>
 }
 
-/** Makes a kind of scorer from its Schema and a function. */
+/** Makes a kind of scorer from the Schema of its config and a function that makes the scorer. */
 export const make = <S extends Schema.Codec<{ readonly name: string }, unknown>>(kind: {
   readonly type: string
   /** The Schema of the config, which must include the `fields`. */
@@ -69,6 +69,7 @@ export const fields = <Type extends string>(type: Type) => ({
   name: withDefault(Schema.NonEmptyString, type),
 })
 
+/** Makes a kind of scorer that has no settings besides its name. */
 const plain = (type: string, of: (name: string) => Scorer.Scorer): ScorerKind =>
   make({ type, schema: Schema.Struct(fields(type)), make: ({ name }) => of(name) })
 
@@ -97,7 +98,7 @@ const judge: ScorerKind = {
 
 const SolvedConfig = Schema.Struct({
   ...fields("solved"),
-  /** The sum of the env's scores from which on an episode is solved. */
+  /** The sum of the env's scores at or above which an episode is solved. */
   threshold: withDefault(Schema.Finite, 1),
 })
 
@@ -121,7 +122,7 @@ export const Kinds = Context.Reference<ReadonlyArray<ScorerKind>>("effect-rl/eva
   defaultValue: () => builtIn,
 })
 
-/** Makes a scorer from its name or its settings (with keys in camelCase), and completes its config with defaults. */
+/** Makes a scorer from its name or its settings (with keys in camelCase). Also returns its config with all defaults. */
 export const open = Effect.fnUntraced(function* <R>(config: unknown, context: OpenContext<Failure, R>) {
   const { from } = context
   const settings = typeof config === "string" ? { type: config } : isPlain(config) ? config : { type: undefined }
@@ -134,7 +135,7 @@ export const open = Effect.fnUntraced(function* <R>(config: unknown, context: Op
   return yield* ConfigError.at(from, "", `expected a scorer, found ${found}; ${choiceHint(type, names)}`)
 })
 
-/** Makes all scorers of a list, whose names must be different. */
+/** Makes all scorers of a list. Fails if two of them have the same name. */
 export const openAll = Effect.fnUntraced(function* <R>(
   configs: ReadonlyArray<unknown>,
   { from, ...context }: OpenContext<Failure, R>,

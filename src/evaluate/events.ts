@@ -1,4 +1,7 @@
-/** Converts scored steps and episodes of agents to run events. Trainings and evaluations of language-model agents use it. */
+/**
+ * Converts scored steps and episodes of language-model agents to events of a run. It only converts. `execute.ts` and
+ * the trainings of agents call it.
+ */
 import type { Ending } from "../episode/Rollout.ts"
 import type { EpisodeEnded, RunEvent, StepScored } from "../run/record/RunEvent.ts"
 import type { PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
@@ -8,7 +11,7 @@ export interface Actor {
   readonly model: string | null
 }
 
-/** Makes the event of one scored step; observation and action are included only if `verbose` is set. */
+/** Makes the event of one scored step; it has observation, action and further details only if `verbose` is set. */
 export const stepScored = (
   step: TimedStep,
   about: Omit<StepScored, "_tag" | "score" | "details"> & { readonly agent: Actor; readonly verbose: boolean },
@@ -42,7 +45,10 @@ export const eventsOf = (
   return [...events, { _tag: "StepScored", ...about, ...failure }]
 }
 
-/** Makes the event of an ended episode. A text that became too long for the model counts as no reason. */
+/**
+ * Makes the event of an ended episode. The event has no value for the reason `max_seq_len` (a text became too long for
+ * the model), so it has null then.
+ */
 export const episodeEnded = (
   about: Pick<EpisodeEnded, "step" | "episode" | "return" | "length">,
   { terminated, truncated, truncationReason: reason }: Ending,

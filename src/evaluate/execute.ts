@@ -1,7 +1,4 @@
-/**
- * Executes a prepared evaluation: plays the episodes, keeps the journal, and writes tables and the report. `Evaluations.ts`
- * calls it.
- */
+/** Executes a prepared evaluation as a run: plays the episodes of its agents, and writes journal, tables and report. */
 import { Clock, Effect, Schema, type Scope } from "effect"
 import { ConfigError, display, isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
 import { cores } from "../config/cores.ts"
@@ -59,7 +56,7 @@ export interface Prepared {
   readonly scorers: ReadonlyArray<Scorer>
   /** The effective config, for `config.yaml`. */
   readonly effective: Plain
-  /** The settings that must be the same when the evaluation is resumed. The others change only what is displayed. */
+  /** The settings that must be the same when the evaluation is resumed. The results don't depend on other settings. */
   readonly identity: Plain
   /** The rows of another evaluation to compare with; null if there is none. */
   readonly other: ReadonlyArray<EpisodeRow> | null
@@ -93,7 +90,7 @@ export type ExecuteError = ConfigError | LmError | Run.RunError | JsonLinesError
 interface State {
   /** The rows of the episodes so far, over all agents, in order. */
   readonly rows: Array<EpisodeRow>
-  /** Where the journal holds the episodes that an earlier process played. An entry is removed when it is used. */
+  /** The place in the journal of each episode that an earlier process played, until it is read again. */
   readonly earlier: Map<string, Journal.Kept>
 }
 
@@ -140,7 +137,10 @@ const specOf = ({ settings, tasks, contestants, effective }: Prepared): RunSpec 
   }
 }
 
-/** Begins a new journal, or reads the journal of an earlier process. All other files are written again from the start. */
+/**
+ * Makes the state: begins a new journal, or finds the episodes in the journal of an earlier process. All other files
+ * are written again from the start, so they need no restoring.
+ */
 const open = Effect.fnUntraced(function* (
   prepared: Prepared,
   files: RunFiles,
@@ -174,7 +174,7 @@ const playAll = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
   }
 }, Effect.scoped)
 
-/** Plays all episodes of the agent at this index, and records them in order. */
+/** Plays all episodes of the agent at the index `place`, or reads them from the journal, and records them in order. */
 const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }: State, place: number, add: Add) {
   const { settings, tasks, scorers, spent, contestants } = prepared
   const contestant = contestants[place]
@@ -241,7 +241,7 @@ const scoredEpisodes = (rows: ReadonlyArray<EpisodeRow>, agent: string): Validat
     .filter((row) => row.agent === agent && row.error === null)
     .map(({ score, steps, terminated, truncated }) => ({ return: score, length: steps, terminated, truncated }))
 
-/** Fails unless a folder without a journal holds this same evaluation, finished. */
+/** Checks a run to resume that has no journal. Fails unless it holds this same evaluation, finished. */
 const checkFinished = Effect.fnUntraced(function* ({ effective, source }: Prepared, files: RunFiles) {
   const path = files.directory
   if ((yield* finishedResult(files, EvaluationResult)) === undefined || !(yield* files.exists(Layout.configJson))) {
@@ -255,7 +255,7 @@ const checkFinished = Effect.fnUntraced(function* ({ effective, source }: Prepar
   return yield* ConfigError.at({ source }, key, problem)
 })
 
-/** Picks the settings that an evaluation's result depends on. */
+/** Returns the settings on which an evaluation's result depends, in snake_case. */
 const lasting = (config: unknown): Plain => {
   const renamed = toSnakeCase(config)
   if (!isPlain(renamed)) return {}
@@ -272,12 +272,13 @@ const refuseOther = ({ identity, source }: Prepared, then: Plain): Effect.Effect
   return Effect.fail(ConfigError.at({ source }, key, problem))
 }
 
-/** Encodes a row without the values that depend on the clock or on failures of the server. */
+/** Encodes a row without values that depend on the clock or on failures of the server, for the digest. */
 const timeless = (
   { duration_ms: _duration, retries: _retries, scores, ...row }: EpisodeRow,
   timed: ReadonlySet<string>,
 ): string => JSON.stringify({ ...row, scores: Object.entries(scores).filter(([name]) => !timed.has(name)) })
 
+/** Makes the report and the digest of all rows, writes `table.csv`, and returns the run's results. */
 const resultOf = Effect.fnUntraced(function* (
   { settings, scorers, contestants, other }: Prepared,
   rows: ReadonlyArray<EpisodeRow>,

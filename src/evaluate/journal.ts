@@ -1,7 +1,7 @@
 /**
- * The journal of an evaluation: every episode that was played, in the order in which they ended. A stopped evaluation
- * resumes from it without repeating a call. A line is written as soon as an episode has its scores, and ends with its own
- * digest, so that a changed line is noticed.
+ * The journal of an evaluation, `played.jsonl`: every episode that was played, in the order in which they ended. A
+ * stopped evaluation resumes from it without repeating a call. A line is written as soon as an episode has its scores,
+ * and ends with the digest of the line, so that a changed line is noticed. `execute.ts` calls it.
  */
 import { Effect, Schema, Semaphore, Stream } from "effect"
 import { Sha256 } from "../config/sha256.ts"
@@ -19,7 +19,7 @@ import { utf8 } from "../config/utf8.ts"
 export const Entry = Schema.Struct({
   played: PlayedEpisode,
   row: EpisodeRow,
-  /** The tokens and cost of all agents together, up to this episode. */
+  /** The calls, tokens and cost of all agents together when this episode had ended. */
   spent: Spending,
   seconds: Schema.Finite,
 })
@@ -29,7 +29,7 @@ export type Entry = typeof Entry.Type
 export const Head = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
 type Head = typeof Head.Type
 
-/** Where the journal holds an episode. Transcripts are read one at a time, because all of them would not fit in memory. */
+/** The place of an episode in the journal. Transcripts are read one at a time, as all would not fit in memory. */
 export interface Kept extends Part {
   readonly agent: string
   readonly index: number
@@ -40,13 +40,16 @@ const jsonOf = valueOf(Schema.Unknown)
 const entryOf = valueOf(Entry)
 const isEntry = Schema.is(Entry)
 
-/** Decodes an episode but keeps the order of its keys, so that it is written again as the same text. */
-const asWritten = Effect.fnUntraced(function* (path: string, line: Line) {
+/**
+ * Parses an episode. A valid one is returned as parsed, because decoding would order its keys by the Schema, and it
+ * must be written again as the same text. For an invalid one, decoding gives the error.
+ */
+const parsedEntry = Effect.fnUntraced(function* (path: string, line: Line) {
   const value = yield* jsonOf(path, line)
   return isEntry(value) ? value : yield* entryOf(path, line)
 })
 
-/** Matches the end of a line that holds its digest. */
+/** Matches the end of a line: the digest of the line without this end. */
 const seal = /,"sha256":"([0-9a-f]{64})"\}$/
 const sealLength = `,"sha256":"${"0".repeat(64)}"}`.length
 
@@ -57,14 +60,16 @@ const digestOf = (bytes: Uint8Array): string => {
   return hash.hex()
 }
 
+/** Encodes a value as a line of JSON that ends with its digest, as the last key `sha256`. */
 const sealed = (value: unknown): string => {
   const text = JSON.stringify(value)
   return `${text.slice(0, -1)},"sha256":"${digestOf(utf8.encode(text))}"}`
 }
 
-/** Checks the digest of a line, and removes it. */
+/** Checks the digest at the end of a line, and returns the line without it. */
 const unsealed = Effect.fnUntraced(function* (path: string, line: Line) {
   const [, digest] = seal.exec(utf8.decode(line.bytes.subarray(-sealLength))) ?? []
+  // Keep one byte of the removed end, and overwrite it by the brace that closed the value before it was sealed.
   const bytes = line.bytes.slice(0, 1 - sealLength)
   bytes[bytes.length - 1] = closingBrace
   if (digest === digestOf(bytes)) return { ...line, bytes }
@@ -83,7 +88,7 @@ export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
   const path = `${run.directory}/${files.journal}`
   /** The settings in the first line; undefined if there is no journal. */
   let evaluation: Head["evaluation"] | undefined
-  /** The tokens and cost of all agents together; undefined if no episode was played. */
+  /** The largest totals of calls, tokens and cost; undefined if no episode was played. */
   let spent: Spending | undefined
   let seconds = 0
   let end = 0
@@ -98,9 +103,10 @@ export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
         evaluation = (yield* headOf(path, content)).evaluation
         return
       }
-      const { row, played, ...then } = yield* asWritten(path, content)
+      const { row, played, ...then } = yield* parsedEntry(path, content)
       const bytes = line.bytes.length + 1
       entries.push({ agent: row.agent, index: played.index, offset: line.end - bytes, bytes })
+      // Episodes that ran at once may have been written in another order than they ended: keep the largest totals.
       if (spent === undefined || then.spent.calls >= spent.calls) spent = then.spent
       seconds = Math.max(seconds, then.seconds)
     }),
@@ -109,11 +115,11 @@ export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
   return { evaluation, entries, spent, seconds }
 })
 
-/** Reads one episode from the journal. */
+/** Reads one episode from its place in the journal. */
 export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunStoreError | JsonLinesError> => {
   const path = `${run.directory}/${files.journal}`
   return lines(run.stream(files.journal, kept)).pipe(
-    Stream.mapEffect((line) => Effect.flatMap(unsealed(path, line), (content) => asWritten(path, content))),
+    Stream.mapEffect((line) => Effect.flatMap(unsealed(path, line), (content) => parsedEntry(path, content))),
     Stream.runHead,
     Effect.flatMap((entry) =>
       Effect.fromOption(entry).pipe(
@@ -134,7 +140,9 @@ export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunSt
 export const begin = (run: RunFiles, evaluation: Head["evaluation"]): Effect.Effect<void, RunStoreError> =>
   run.append(files.journal, `${sealed({ evaluation })}\n`)
 
-/** Opens a journal to append episodes to it. An interruption waits until the current line is complete. */
+/**
+ * Opens the journal, and returns a function that appends an episode. An interruption waits until its line is complete.
+ */
 export const journal = Effect.fnUntraced(function* (run: RunFiles) {
   const append = yield* run.appending(files.journal)
   const one = Semaphore.makeUnsafe(1)

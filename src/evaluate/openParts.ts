@@ -7,6 +7,7 @@ import type { LmConfig } from "../lm/LmConfig.ts"
 import * as Lms from "../lm/Lms.ts"
 import * as Datasets from "../task/Datasets.ts"
 
+/** Returns functions that open a model and a data set of a config, and the count of their calls and costs. */
 export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseDir: string) {
   const paths = yield* Path.Path
   const needs = yield* Effect.context<Lms.Needs>()
@@ -38,10 +39,7 @@ export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseD
 
 const sectionName = (prefix: ReadonlyArray<string>): string => prefix.map(snakeCase).join(".")
 
-/**
- * Returns the agent settings that must be the same when a run is resumed: prompts and sampling, but not retries, limits and
- * budgets.
- */
+/** Returns the agent's settings that must be the same when a run is resumed: not retries, limits and budgets. */
 export const agentIdentity = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {
   const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
   return {

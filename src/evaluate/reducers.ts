@@ -1,5 +1,6 @@
 /**
- * Reducers combine the scores of a task's episodes into one value, which does not depend on their order.
+ * Reducers: functions that combine the scores of a task's episodes into one value, whatever their order. `Report.ts`
+ * applies them.
  *
  * @example
  * ```ts
@@ -22,13 +23,16 @@ export interface EpisodeScore {
 /** Combines the episodes of a task into one value. Returns null if there are too few episodes. */
 export type Reducer = (samples: ReadonlyArray<EpisodeScore>) => number | null
 
-/** Sorts the values, because the order of a sum changes its last bits. */
+/** Returns the sorted values, because the order in which values are added changes the last bits of a sum. */
 const ordered = (samples: ReadonlyArray<EpisodeScore>): Float64Array =>
   Float64Array.from(samples, ({ value }) => value).sort()
 
 export const mean: Reducer = (samples) => meanOrNull(ordered(samples))
 
-/** Estimates, without bias, the probability that at least one of `k` episodes reaches the threshold (Chen et al. 2021, arXiv:2107.03374). */
+/**
+ * Makes the reducer for pass@k: the probability that at least one of `k` episodes reaches the threshold, estimated
+ * without bias (Chen et al. 2021, arXiv:2107.03374).
+ */
 export const passAt =
   (k: number, threshold = 1): Reducer =>
   (samples) => {
@@ -41,7 +45,7 @@ export const passAt =
     return 1 - none
   }
 
-/** Gives the expected best score of `n` episodes: the mean over all choices of `n` of the episodes. */
+/** Makes the reducer for the expected best score of `n` episodes: the mean over all choices of `n` of them. */
 export const bestOf =
   (n: number): Reducer =>
   (samples) => {
@@ -59,7 +63,10 @@ export const bestOf =
     return sum
   }
 
-/** Gives the score of the most frequent answer, or the mean score of equally frequent ones. Episodes without an answer do not count. */
+/**
+ * Returns the score of the most frequent answer, or the mean score of equally frequent ones. Episodes without an answer
+ * do not count, unless none has one.
+ */
 export const majority: Reducer = (samples) => {
   const answered = samples.flatMap(({ value, answer }) => (answer === null ? [] : [{ value, answer }]))
   const votes = [...Map.groupBy(answered, ({ answer }) => normalise(unboxed(answer))).values()]

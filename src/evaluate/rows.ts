@@ -1,6 +1,6 @@
 /**
- * The tables of an evaluation, with a row for each episode and a row for each step, as plain data whose keys are those of
- * score files.
+ * Makes the tables of an evaluation: a row for each episode and a row for each step, with the keys of score files. It
+ * returns them as texts; `execute.ts` writes these to files.
  *
  * @example
  * ```ts
@@ -18,6 +18,7 @@ import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"
 import type { Scorer, ScorerError } from "./Scorer.ts"
 
+/** The keys at the beginning of every row. */
 const about = {
   /** The agent's name in the evaluation. */
   agent: Schema.String,
@@ -158,8 +159,8 @@ const field = (value: unknown): string => {
 
 /** Encodes rows as CSV (RFC 4180), with a column for every key that any of them has. */
 export const csv = (rows: ReadonlyArray<EpisodeRow | StepRow>): string => {
-  const all = rows.map(flat)
-  const columns = [...new Set(all.flatMap((row) => [...row.keys()]))]
+  const flatRows = rows.map(flat)
+  const columns = [...new Set(flatRows.flatMap((row) => [...row.keys()]))]
   const line = (fields: ReadonlyArray<unknown>): string => `${fields.map(field).join(",")}\n`
-  return [columns, ...all.map((row) => columns.map((column) => row.get(column)))].map(line).join("")
+  return [columns, ...flatRows.map((row) => columns.map((column) => row.get(column)))].map(line).join("")
 }

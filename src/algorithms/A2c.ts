@@ -58,7 +58,10 @@ const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.
   })
 })
 
-/** The loss of A2C: L = −E[A log π] + c_v E[(V − target)²] − c_e H, with the advantage A and the policy's entropy H. */
+/**
+ * Computes the loss of A2C: L = −E[A log π] + c_v E[(V − target)²] − c_e H, with the advantage A, the policy's entropy
+ * H, and the weights c_v (`valueCoefficient`) and c_e (`entropyCoefficient`).
+ */
 export const a2cLoss = (
   config: A2cConfig,
   { actions, advantages, targets }: Learner.Batch<Learner.BaseColumns>,
@@ -76,7 +79,7 @@ export const a2cLoss = (
   }
 }
 
-/** The only phase of the update: one gradient step on the whole rollout, with RMSProp. */
+/** Describes the only phase of the update: one gradient step on the whole rollout, with RMSProp. */
 export const a2cPhase = <C>(
   config: A2cConfig,
   loss: (minibatch: Learner.Minibatch<C>) => Learner.Loss,

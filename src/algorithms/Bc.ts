@@ -29,8 +29,8 @@ import { planningFields, type PlanningOptions } from "../model/valueIteration.ts
 import { stream } from "../rng/Rng.ts"
 
 /**
- * Behaviour cloning: it trains the policy under which the demonstrated actions are likeliest. The step count of such a run is
- * the number of demonstrated steps that it has learned from; the env is played only in validations.
+ * Behaviour cloning: it trains the policy under which the demonstrated actions are likeliest. The step count of a run
+ * is the number of demonstrated steps learned from; the env is played only in validations.
  */
 
 // --- Config ---
@@ -68,7 +68,7 @@ const columnsOf = ({ observationSpace, actionSpace }: Task) => {
   return { observations: f32(sizeOf(observationSpace)), actions: actionColumn(actionSpace) }
 }
 
-/** Describes the update: one gradient step of Adam on the loss L = −E[log π] − c_e H, where H is the policy's entropy. */
+/** Describes the update: one step of Adam on the loss L = −E[log π] − c_e H, with the entropy H and its weight c_e. */
 const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, task: Task): ProgramSpec =>
   batchSpec({
     name: "bc.update",
@@ -95,8 +95,9 @@ const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, 
     },
   })
 
-// --- Learner: instead of a rollout, the next batch of the demonstrations ---
+// --- Learner: it takes the next batch of the demonstrations instead of a rollout ---
 
+/** Returns the setup function of behaviour cloning from these demonstrations. */
 const learnFrom = (demonstrations: Demonstrations) =>
   Effect.fnUntraced(function* (
     config: BcConfig,
@@ -155,7 +156,10 @@ const checkFit = ({ rows, observations, actions }: Demonstrations, { observation
   return Effect.fail(new LearningError({ message }))
 }
 
-/** Fills the feeds with the batch of an iteration. The demonstrations are shuffled anew for each pass over them. */
+/**
+ * Returns a function that fills the feeds with the batch of an iteration. The demonstrations are shuffled anew for each
+ * pass. The last batch of a pass is filled up with rows from the beginning of the pass.
+ */
 const batches = (
   { rows, observations, actions }: Demonstrations,
   { seed }: Task,

@@ -11,9 +11,10 @@ import { a2cFields, type A2cOptions, a2cLoss, a2cPhase } from "./A2c.ts"
 const { add, concat, mean, mul, stopGradient } = Graph
 
 /**
- * The intrinsic curiosity module (Pathak et al. 2017, arXiv:1705.05363) on top of A2C. An encoder turns observations into
- * features from which an inverse model can infer the action between two of them, so that they hold what the agent can
- * influence. The bonus is the error by which a forward model predicts the next features.
+ * The intrinsic curiosity module (Pathak et al. 2017, arXiv:1705.05363) on top of A2C. An encoder turns observations
+ * into features. It learns with an inverse model, which infers the action from the features before and after it, so the
+ * features describe what the agent can influence. The bonus is the error with which a forward model predicts the next
+ * features.
  */
 
 // --- Config ---
@@ -21,9 +22,9 @@ const { add, concat, mean, mul, stopGradient } = Graph
 export interface CuriosityOptions extends A2cOptions {
   /** The weight of the curiosity bonus, the forward model's error, that is added to the reward. @default 0.1 */
   readonly curiosityCoefficient?: number
-  /** The share of the forward model's loss in the loss of both models; the inverse model's has the rest. @default 0.2 */
+  /** The share of the forward model's loss in the loss of both models; the rest is the inverse model's. @default 0.2 */
   readonly forwardShare?: number
-  /** The weight of the loss of both models, compared with the policy's loss. @default 1 */
+  /** The weight of the loss of both models in the whole loss. @default 1 */
   readonly curiosityLossCoefficient?: number
   /** The number of features that an observation is encoded as. @default 32 */
   readonly featureSize?: number
@@ -38,7 +39,7 @@ export const CuriosityConfig = Schema.Struct({
 })
 export type CuriosityConfig = typeof CuriosityConfig.Type
 
-// --- Networks: A2C's, and the three of the bonus ---
+// --- Networks: the actor and critic of A2C, and the encoder and the two models of the bonus ---
 
 type Rows = Learner.BonusRows<Learner.BaseColumns & Learner.BonusColumns>
 
@@ -69,7 +70,7 @@ const curiosityModels = (config: CuriosityConfig, { observationSpace, actionSpac
   return {
     parameters: { ...encoder.parameters, ...inverse.parameters, ...forward.parameters },
     evaluate,
-    /** The loss of both models: c ((1 − β) L_inverse + β L_forward), where c is the coefficient and β the forward share. */
+    /** Computes the loss of both models: c ((1 − β) L_inverse + β L_forward), with the forward share β. */
     loss: (rows: Rows): Learner.Loss => {
       const { features_t, features_tp1, error } = evaluate(rows)
       const inferred = inverse.apply(rows.weights, concat([features_t, features_tp1], 1))

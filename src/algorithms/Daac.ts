@@ -32,7 +32,7 @@ export interface DaacOptions extends ClippingOptions, Learner.LearningOptions {
   readonly advantageCoefficient?: number
 }
 
-// The critic has its own weights and its own phase, in which its error is neither clipped nor weighted.
+// Two settings of PPO are left out: the critic has its own phase, in which its error is neither clipped nor weighted.
 const { clipValue: _clipValue, valueCoefficient: _valueCoefficient, ...fields } = ppoFields
 export const DaacConfig = Schema.Struct({
   ...fields,
@@ -63,7 +63,10 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
   const returns = Learner.generalisedAdvantages(config)
   const rollout = Learner.experience({ name: "daac", task, actor, steps, noiseRepeat, returns })
 
-  /** The loss of the policy: L_clip − c_e H + c_a E[(Â(s, a) − A)²], where the policy's network predicts the advantage Â. */
+  /**
+   * Computes the policy's loss: the loss of PPO's policy, + c_a E[(Â(s, a) − A)²], where the policy's network predicts
+   * the advantage Â, and c_a is `advantageCoefficient`.
+   */
   const policyLoss = ({ batch, weights, recall }: Rows): Learner.Loss => {
     const evaluation = network.evaluate(weights, batch.observations, recall)
     const main = ppoPolicyLoss(config, batch, evaluation)
@@ -75,7 +78,7 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
       metrics: { "losses/advantage_loss": advantageLoss },
     })
   }
-  /** The loss of the critic: E[(V − target)²]. */
+  /** Computes the loss of the critic: E[(V − target)²]. */
   const criticLoss = ({ batch, weights, recall }: Rows): Learner.Loss => {
     const { value } = network.evaluate(weights, batch.observations, recall)
     const loss = Losses.valueLoss({ v_t: value, target_t: batch.targets })

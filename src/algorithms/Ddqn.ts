@@ -11,8 +11,8 @@ const { argMax, huber, mean, stopGradient, sub } = Graph
 
 /**
  * Synchronous n-step double Q-learning: many envs are played ε-greedily for a few steps, and the network learns from
- * exactly those, without a replay buffer (after Mnih et al. 2016, arXiv:1602.01783). The online network chooses the
- * action after the last step, and the target network values it (van Hasselt et al. 2015, arXiv:1509.06461).
+ * exactly those steps, without a replay buffer (after Mnih et al. 2016, arXiv:1602.01783). The online network chooses
+ * the action after the last step, and the target network values it (van Hasselt et al. 2015, arXiv:1509.06461).
  */
 
 // --- Config ---
@@ -72,6 +72,7 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
       const q = network.apply(weights, observations)
       return {
         actions: Learner.epsilonGreedy(q, noise, exploration),
+        // The value of an observation: the target network's value of the action that the online network prefers.
         kept: { values: Losses.valueOfAction(network.apply(target, observations), argMax(q)) },
       }
     },
@@ -85,7 +86,7 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
     exploration: Learner.epsilonSchedule(config),
     returns: Learner.generalisedAdvantages(config),
   })
-  /** The loss: E[huber(Q(s, a) − target)]. */
+  /** Computes the loss: E[huber(Q(s, a) − target)]. */
   const loss = ({ weights, batch }: Learner.Minibatch<Learner.BaseColumns>): Learner.Loss => {
     const q = Losses.valueOfAction(network.apply(weights, batch.observations), batch.actions)
     const loss = mean(huber(sub(q, stopGradient(batch.targets))))

@@ -96,7 +96,7 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Ta
 
 // --- Targets and update ---
 
-/** One gradient step on a batch with Adam. */
+/** Describes one gradient step on a batch, with Adam. */
 const update = (
   config: DqnConfig,
   network: Model.QNetwork,
@@ -117,9 +117,11 @@ const update = (
 }
 
 /**
- * The loss of DQN: L = E[w · huber(Q(s, a) − y)] with the target y = r + γⁿ Q′(s′, a′), where a′ is the online network's
- * choice (`double`) or the target network's, and w is the importance weight of prioritised replay, if that is on. The batch's
- * `discounts` hold γⁿ, and 0 where the episode terminated; a truncated episode keeps the value of its final observation.
+ * Computes the loss of DQN: L = E[w · huber(Q(s, a) − y)] with the target y = r + γⁿ Q′(s′, a′). Q′ is the target
+ * network, a′ the action that the online network (if `double`) or the target network chooses, and w the importance
+ * weight of prioritised replay (1 without it). The batch's `discounts` hold γⁿ, and 0 where the episode terminated; a
+ * truncated episode keeps the value of its final observation. Also returns the absolute error of each row, for
+ * prioritised replay.
  */
 export const dqnLoss = (
   config: Pick<DqnConfig, "double" | "prioritised">,

@@ -19,9 +19,10 @@ import { stream } from "../rng/Rng.ts"
 import { meanOf } from "../statistics/resampling.ts"
 
 /**
- * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own slight variation
- * of the weights, in pairs of opposite variations, and the weights move towards the variations with the larger returns.
- * Nothing is differentiated, which makes it a baseline for all other algorithms. The population is the number of envs.
+ * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own slight
+ * variation of the weights, in pairs of opposite variations, and the weights move towards the variations with the
+ * larger returns. Nothing is differentiated, which makes it a baseline for all other algorithms. The population has one
+ * member for each env.
  */
 
 // --- Config ---
@@ -37,7 +38,7 @@ export interface EsOptions {
   readonly hidden?: ReadonlyArray<number>
   /** The activation function between layers. @default "tanh" */
   readonly activation?: "tanh" | "relu"
-  /** The number of steps after which an episode counts with its return so far; 0 waits for the episode's end. @default 10000 */
+  /** The number of steps after which an episode is cut short with its return so far; 0 sets no limit. @default 10000 */
   readonly maxEpisodeSteps?: number
 }
 
@@ -63,15 +64,16 @@ const forward = (
   const [members, width] = observations.shape
   let value = reshape(observations, [members, 1, width])
   let offset = 0
-  const take = (shape: ReadonlyArray<number>): Tensor => {
+  /** Returns the next parameter of every member, of this shape. */
+  const nextParameter = (shape: ReadonlyArray<number>): Tensor => {
     const part = slice(population, [0, offset], [members, elements(shape)])
     offset += elements(shape)
     return part
   }
   for (let layer = 0; layer < shapes.length; layer += 2) {
     const [inputs, outputs] = shapes[layer]
-    const weight = reshape(take(shapes[layer]), [members, inputs, outputs])
-    const bias = reshape(take(shapes[layer + 1]), [members, 1, outputs])
+    const weight = reshape(nextParameter(shapes[layer]), [members, inputs, outputs])
+    const bias = reshape(nextParameter(shapes[layer + 1]), [members, 1, outputs])
     const sums = add(matmul(value, weight), bias)
     value = layer + 2 < shapes.length ? activations[activation](sums) : sums
   }
@@ -81,9 +83,9 @@ const forward = (
 /** Returns the action for a network's outputs. No action is drawn at random: the variations of the weights explore. */
 const actionOf = (space: Space, outputs: Tensor): Tensor => (space._tag === "Discrete" ? argMax(outputs) : outputs)
 
-// --- Rollout: an episode of each variation. Update: towards the better ones ---
+// --- Rollout: one episode for each variation. Update: a step towards the variations with larger returns ---
 
-/** Replaces returns by their ranks, scaled to −½ … ½, so that no lucky episode decides; equal returns share a rank. */
+/** Replaces returns by ranks from −½ to ½, so that one very large return counts little. Equal returns share a rank. */
 export const centredRanks = (returns: Float64Array): Float64Array => {
   const order = Array.from(returns.keys()).sort((a, b) => returns[a] - returns[b])
   const ranks = new Float64Array(returns.length)
@@ -133,6 +135,7 @@ const setup = Effect.fnUntraced(function* (
   const actions = numbersOf(act.results, "actions")
 
   const theta = parameters.initialise(stream(seed, "weights"))
+  // The state of Adam: its first and second moments, and the number of updates.
   const first = new Float64Array(size)
   const second = new Float64Array(size)
   const updates = new Float64Array(1)
@@ -153,7 +156,7 @@ const setup = Effect.fnUntraced(function* (
     }
   }
 
-  /** Takes one step of Adam along the gradient estimate 1 / (nσ) Σ rank · ε, with weight decay. */
+  /** Takes one step of Adam (β₁ = 0.9, β₂ = 0.999) along the estimate 1 / (nσ) Σ rank · ε, with weight decay. */
   const learn = (): void => {
     const ranks = centredRanks(returns)
     updates[0]++

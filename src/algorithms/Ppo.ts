@@ -60,7 +60,7 @@ export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOp
 }
 
 export interface PpoOptions extends ClippingOptions, Learner.ActorCriticOptions {
-  /** Clips the change of the value by the same bound. @default true */
+  /** Clips how far the critic's value may move from its value in the rollout, to ± `clip`. @default true */
   readonly clipValue?: boolean
 }
 
@@ -82,6 +82,7 @@ export type PpoConfig = typeof PpoConfig.Type
 
 // --- Networks, rollout, returns, update ---
 
+/** Makes the learner of PPO, or of VIN, which passes its own `name` and `planning`. */
 export const ppoLearner = Effect.fnUntraced(function* (
   name: string,
   settings: PpoConfig & { readonly planning?: Model.Planning },
@@ -105,7 +106,11 @@ export const ppoLearner = Effect.fnUntraced(function* (
 /** The columns of a minibatch that the loss reads. */
 type PpoBatch = Learner.Batch<Learner.ColumnsOf<Model.ActorCriticKept>>
 
-/** The loss over one minibatch: L = L_clip − c_e H + c_v ½ L_value, where H is the policy's entropy. */
+/**
+ * Computes the loss of a minibatch: L = L_clip − c_e H + c_v ½ L_value, with the clipped surrogate loss L_clip, the
+ * policy's entropy H, the critic's squared error L_value, and the weights c_e (`entropyCoefficient`) and c_v
+ * (`valueCoefficient`).
+ */
 export const ppoLoss = (
   config: PpoConfig,
   batch: PpoBatch,
@@ -124,7 +129,7 @@ export const ppoLoss = (
   }
 }
 
-/** The part of the loss that the policy learns from: L_clip − c_e H. */
+/** Computes the part of the loss that the policy learns from: L_clip − c_e H, as in `ppoLoss`. */
 export const ppoPolicyLoss = (
   config: Pick<PpoConfig, "clip" | "normalizeAdvantages" | "entropyCoefficient" | "targetKl">,
   batch: PpoBatch,
@@ -152,7 +157,7 @@ export const ppoPolicyLoss = (
   }
 }
 
-/** The only phase of the update: several epochs of shuffled minibatches, with Adam. */
+/** Describes the only phase of the update: several epochs of shuffled minibatches, with Adam. */
 export const ppoPhase = <C>(
   config: Pick<PpoConfig, "epochs" | "minibatches" | "maxGradNorm" | "adamEpsilon">,
   loss: (minibatch: Learner.Minibatch<C>) => Learner.Loss,

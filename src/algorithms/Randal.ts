@@ -22,7 +22,7 @@ export const RandalConfig = Schema.Struct({
 })
 export type RandalConfig = typeof RandalConfig.Type
 
-// --- Networks, rollout and returns are RND's; the update adds the auxiliary tasks' loss ---
+// --- Networks, rollout and returns as in RND; the update adds the loss of the auxiliary tasks ---
 
 const setup = Effect.fnUntraced(function* (settings: RandalConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)

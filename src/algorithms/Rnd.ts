@@ -28,7 +28,7 @@ export interface RndOptions extends PpoOptions {
   readonly extrinsicCoefficient?: number
   /** The weight of the advantages of the bonus. @default 1 */
   readonly intrinsicCoefficient?: number
-  /** Whether the returns of the bonus end with the episode, as those of the env's reward do. @default false */
+  /** Whether the returns of the bonus end with the episode, as the returns of the env's rewards do. @default false */
   readonly episodic?: boolean
   /**
    * The number of random steps in each env before the first rollout; their observations initialise the normalisation.
@@ -59,7 +59,7 @@ export const rndFields = {
 export const RndConfig = Schema.Struct(rndFields)
 export type RndConfig = typeof RndConfig.Type
 
-// --- Networks: PPO's with a second critic, and the two networks of the bonus ---
+// --- Networks: the actor and critic of PPO, a second critic, and the two networks of the bonus ---
 
 type Kept = Model.ActorCriticKept | "bonusValues"
 /** The columns that the losses read. */
@@ -67,9 +67,9 @@ type RndColumns = Learner.ColumnsOf<Kept> & Learner.BonusColumns
 
 /**
  * Makes the predictor and the fixed network that it predicts; the prediction's error is the bonus. The predictor has one more
- * layer, so that it can learn the fixed network exactly. Neither network ends with an activation: a rectifier that is always
- * 0 would leave an error that cannot be learned, and its states would stay new for ever. Networks over vectors use
- * rectifiers, which do not saturate for large inputs.
+ * layer, so that it can learn the fixed network exactly. Neither network ends with an activation: a rectified output
+ * that is always 0 gets no gradient, so its error, and with it the bonus, would never shrink. Networks over vectors use
+ * rectifiers inside, which do not saturate for large inputs.
  */
 const rndNetworks = (config: RndConfig, { observationSpace }: Algorithm.Task) => {
   const ofImages = Model.isImage(observationSpace)
@@ -88,7 +88,7 @@ const rndNetworks = (config: RndConfig, { observationSpace }: Algorithm.Task) =>
   }
 }
 
-/** The bonus: the prediction's error. Its returns are separate from the env's, and continue when an episode ends. */
+/** Describes the bonus: the prediction's error, a separate reward with its own critic. */
 const rndBonus = (config: RndConfig, task: Algorithm.Task) => {
   const { fixed, predictor } = rndNetworks(config, task)
   const surprise = ({ batch, weights, fixed: fixedWeights }: Learner.BonusRows<RndColumns>): Tensor =>
@@ -122,7 +122,7 @@ const rndBonus = (config: RndConfig, task: Algorithm.Task) => {
 
 // --- Rollout and returns ---
 
-/** Sets up everything up to the update. `returns` and `trainMode` must already be applied to `config`. */
+/** Builds the network, bonus and rollout; the caller adds the loss. `config` must come from `Learner.resolved`. */
 export const rndRollout = (name: string, config: RndConfig, task: Algorithm.Task) => {
   const { nsteps: steps, noiseRepeat, sequence } = config
   const network = Model.actorCritic({ ...task, ...config, critics: ["bonusValues"] })
@@ -134,7 +134,10 @@ export const rndRollout = (name: string, config: RndConfig, task: Algorithm.Task
 
 // --- Update ---
 
-/** The loss: L = L_PPO + c_v ½ E[(V_bonus − target)²] + L_predictor. The predictor learns from a share of the rows. */
+/**
+ * Computes the loss: L = L_PPO + c_v ½ E[(V_bonus − target)²] + L_predictor, where V_bonus is the bonus' critic, c_v is
+ * `valueCoefficient`, and L_predictor is the mean error of the predictor over a random share of the rows.
+ */
 export const rndLoss = (
   config: RndConfig,
   { network, bonus }: Pick<ReturnType<typeof rndRollout>, "network" | "bonus">,

@@ -23,14 +23,14 @@ const { clip, exp, mean, mul, neg, slice, state } = Graph
 export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions {
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"
-  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. @default 1 */
+  /** The number of steps with the same noise; above 1, actions deviate the same way for several steps. @default 1 */
   readonly noiseRepeat?: number
   /**
    * The learning rate of the actor and of the temperature, and of the critics unless `criticLearningRate` is set.
    * @default 0.0003
    */
   readonly learningRate?: number
-  /** The learning rate of the critics; null takes the actor's. @default null */
+  /** The learning rate of the critics; null takes the actor's learning rate. @default null */
   readonly criticLearningRate?: number | null
   /** The share by which the target critics move towards the critics in each update. @default 0.005 */
   readonly tau?: number
@@ -128,7 +128,7 @@ const setup = Effect.fnUntraced(function* (config: SacConfig, task: Algorithm.Ta
 
 // --- Targets and update ---
 
-/** One gradient step on a batch, as in Algorithm 1 of the paper: critics, actor, temperature, target critics. */
+/** Describes a gradient step on a batch, Algorithm 1 of the paper: critics, actor, temperature, target critics. */
 const update = (
   config: SacConfig,
   { actionSize, policy, critics, scale }: Networks,
@@ -137,6 +137,7 @@ const update = (
   const { batch, networks, targets, scalars } = learning
   const { observations, actions, rewards, nextObservations, discounts, noise } = batch
   const [rows] = noise.shape
+  // `noise` has the numbers for two actions in each row: 0 is the action of the target, 1 that of the actor's loss.
   const noiseOf = (action: 0 | 1): Graph.Tensor => slice(noise, [0, action * 2 * actionSize], [rows, 2 * actionSize])
   const { learningRate, criticLearningRate } = scalars
   const { maxGradNorm } = config
@@ -144,8 +145,8 @@ const update = (
   const logAlpha = state("logAlpha", [1])
   const alpha = config.alpha ?? exp(logAlpha)
 
-  // Target: y = r + γ (min Q′(s′, a′) − α log π(a′ | s′)), with a′ drawn from the current policy. `discounts` holds γ, and 0
-  // where the episode terminated; the target of a truncated episode keeps the value of its final observation.
+  // Target: y = r + γ (min Q′(s′, a′) − α log π(a′ | s′)), with the target critics Q′, and a′ drawn from the policy.
+  // `discounts` has γ, and 0 where the episode terminated; truncated episodes keep the value of the final observation.
   const nextPolicy = policy(networks.actor.weights, nextObservations)
   const next = nextPolicy.sampleBoth(noiseOf(0))
   const target = Losses.softTarget({

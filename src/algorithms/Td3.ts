@@ -22,7 +22,7 @@ const { add, clip, mean, mul, tanh } = Graph
 export interface Td3Options extends Learner.ReplayOptions, Model.NetworkOptions {
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"
-  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. @default 1 */
+  /** The number of steps with the same noise; above 1, actions deviate the same way for several steps. @default 1 */
   readonly noiseRepeat?: number
   /** The learning rate of the actor and of the critics. @default 0.001 */
   readonly learningRate?: number
@@ -110,7 +110,7 @@ const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algorithm.Ta
 
 // --- Targets and update ---
 
-/** One gradient step on a batch, as in Algorithm 1 of the paper; actor and target networks learn less often. */
+/** Describes a gradient step on a batch, as in Algorithm 1 of the paper; actor and target networks learn less often. */
 const update = (
   config: Td3Config,
   { policy, critics, scale }: Networks,
@@ -120,7 +120,7 @@ const update = (
   const { maxGradNorm, targetNoise, targetNoiseClip, tau } = config
   const optimiser = { learningRate: scalars.learningRate, maxGradNorm }
 
-  // Target: y = r + γ min Q′(s′, a′), with a′ = μ′(s′) and clipped noise.
+  // Target: y = r + γ min Q′(s′, a′), with the target networks Q′ and μ′, and a′ = μ′(s′) plus clipped noise.
   const nextAction = Losses.smoothedAction({
     action: policy(targets.actor.weights, nextObservations),
     noise: Distributions.normalFromUniform(noise),

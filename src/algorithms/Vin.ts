@@ -10,17 +10,16 @@ import { type ClippingOptions, ppoFields, ppoLearner } from "./Ppo.ts"
  * })` trains the same network by imitation.
  */
 
-// --- Config: PPO's, but for the trunk, which the planner replaces ---
+// --- Config: the settings of PPO, without those of the trunk, which the planner replaces ---
 
 export interface VinOptions extends ClippingOptions {
   /**
-   * The weight of the critic's error in the loss: in PPO of half the squared error, in A2C of all of it (without the ½).
-   * @default 0.5
+   * The weight of the critic's error in the loss. The error is half the squared error. @default 0.5
    */
   readonly valueCoefficient?: number
   /** The learning rate of Adam. @default 0.001 */
   readonly learningRate?: number
-  /** Clips the change of the value by the same bound. @default true */
+  /** Clips how far the critic's value may move from its value in the rollout, to ± `clip`. @default true */
   readonly clipValue?: boolean
   /** The settings of the planner. */
   readonly planning?: Model.PlannerOptions
@@ -34,7 +33,7 @@ export const VinConfig = Schema.Struct({
 })
 export type VinConfig = typeof VinConfig.Type
 
-// --- Network: the planner alone, without layers after it. Rollout, returns and update are PPO's ---
+// --- Network: the planner alone, without layers after it. Rollout, returns and update as in PPO ---
 
 const noTrunk = { hidden: [], activation: "relu", convolutions: null } as const
 

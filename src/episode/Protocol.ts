@@ -14,8 +14,11 @@ export interface Episode<Env = TextEnv> {
   /** The id of the rollout. With several agents, it is the beginning of the ids of all their rollouts. */
   readonly id: string
   readonly env: Env
+  /** The seed of the env's randomness. */
   readonly envSeed: number
+  /** The seed of the model's sampling. */
   readonly samplingSeed: number
+  /** The id of the group of rollouts that are compared with each other; null or left out if there is no group. */
   readonly groupId?: string | null
   readonly tags?: Readonly<Record<string, string>>
   /** The step of another rollout that delegated this episode; left out if it was not delegated. */
@@ -24,6 +27,7 @@ export interface Episode<Env = TextEnv> {
   readonly onStep?: (step: Step) => Effect.Effect<void>
 }
 
+/** The place in another rollout that delegated an episode. */
 export interface Parent {
   readonly rolloutId: string
   /** The id of the step whose call of the model delegated this episode; null if the agent has no model. */

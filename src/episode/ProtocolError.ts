@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** The error if agents and env do not fit a protocol, e.g. nothing handles a tool, or a player has no agent. */
+/** The error if agents, env or user code do not fit a protocol: nothing handles a tool, a player has no agent … */
 export class ProtocolError extends Schema.TaggedError<ProtocolError>()("ProtocolError", {
   protocol: Schema.String,
   /** The id of the rollout. */

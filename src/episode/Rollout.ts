@@ -1,9 +1,10 @@
 /**
- * A rollout records an episode step by step, as plain data; in files it is one line of JSON.
+ * Defines a rollout, the record of an episode step by step, as plain data. A file of rollouts has one line of JSON for
+ * each.
  *
  * A turn is everything that an agent does between two observations: any number of `AgentStep`s (each a call of the
- * model), of which the last may lead to an `EnvironmentStep`. The reflection after an episode is a turn of its own at the
- * end. Ids consist of the rollout's id and counters, so the same seed gives the same file.
+ * model), of which the last may lead to an `EnvironmentStep`. The reflection after an episode is a turn of its own at
+ * the end. Ids consist of the rollout's id and counters, so the same seed gives the same file.
  */
 import { Schema } from "effect"
 import { ModelCall, ToolResult } from "../agent/Agent.ts"
@@ -14,9 +15,10 @@ export const TruncationReason = Schema.Literals(["max_steps", "env", "max_seq_le
 export type TruncationReason = typeof TruncationReason.Type
 
 /**
- * Says whether and how an episode ended, or ended with a step. `terminated` means that the env ended it (or the protocol,
- * if a failed parse ends episodes); `truncated` means that a limit cut it off, which `truncationReason` names. At most
- * one of the two is true, and there is a reason if and only if `truncated` is true.
+ * Says whether and how an episode ended; in a step, whether and how the episode ended with this step. `terminated`
+ * means that the env ended it (or the protocol, if a failed parse ends episodes); `truncated` means that a limit cut it
+ * off, which `truncationReason` names. At most one of the two is true, and there is a reason if and only if `truncated`
+ * is true.
  */
 export const Ending = Schema.Struct({
   terminated: Schema.Boolean,
@@ -121,7 +123,7 @@ export type Rollout = typeof Rollout.Type
 /** Adds up the rewards of steps. */
 export const totalReward = (steps: ReadonlyArray<Step>): number => steps.reduce((sum, { reward }) => sum + reward, 0)
 
-/** Adds up the calls to the language model in these rollouts. */
+/** Adds up the calls, retries and tokens of the language model in these rollouts. */
 export const usageOf = (rollouts: Iterable<Rollout>): LmUsage => {
   let { calls, retries, inputTokens, outputTokens } = noUsage
   for (const { steps } of rollouts) {

@@ -1,3 +1,4 @@
+/** The interfaces between algorithms and the trainer, and `define`, which makes an algorithm. */
 import { Effect, Schema, type Scope } from "effect"
 import type { Backend, BackendError, BackendUnavailable, Program } from "../backend/Backend.ts"
 import { type ConfigError, decode, type Plain } from "../config/Config.ts"
@@ -14,17 +15,18 @@ export interface Task {
   readonly observationSpace: Box
   readonly actionSpace: Space
   readonly numEnvs: number
+  /** The number of env steps of the whole run, over all envs. */
   readonly totalSteps: number
   readonly seed: number
 }
 
-/** A learner cannot continue, because its numbers are no longer finite or a checkpoint does not fit it. */
+/** The error of a learner that cannot go on: a metric is not finite, or a checkpoint or demonstrations do not fit. */
 export class LearningError extends Schema.TaggedError<LearningError>()("LearningError", { message: Schema.String }) {}
 
 export type LearnerError = LearningError | BackendError | EnvError
 export type SetupError = LearningError | ConfigError | GraphError | BackendUnavailable | BackendError
 
-/** Averages over one update, under the metric names that CleanRL uses: `losses/policy_loss`, `charts/learning_rate`. */
+/** Averages over updates, under the metric names that CleanRL uses: `losses/policy_loss`, `charts/learning_rate`. */
 export type Metrics = Readonly<Record<string, number>>
 
 /** Weights by the names of their parameters, each with its shape. */
@@ -35,14 +37,14 @@ export type NamedArrays = Readonly<
   Record<string, Pick<NamedArray, "shape"> & { readonly data: Float32Array | Float64Array | Int32Array | Uint8Array }>
 >
 
-/** All that a resumed learner needs except the weights, as files of a checkpoint: `optimizer`, `replay`, and so on. */
+/** All that a resumed learner needs except weights: the arrays of each checkpoint file (`optimizer`, `replay` …). */
 export type LearnerState = Readonly<Record<string, NamedArrays>>
 
 /** A compiled policy, for validation. The caller fills `observations` and `noise`, runs `program`, and reads `actions`. */
 export interface Policy {
   /** The input: the observations of numEnvs envs. */
   readonly observations: Float32Array
-  /** The input of uniform random numbers, the same count for each env; undefined if the policy draws no actions. */
+  /** The input of uniform random numbers, equally many for each env; undefined if the policy draws no actions. */
   readonly noise: Float32Array | undefined
   /** The program that computes `actions` from `observations` and `noise`. */
   readonly program: Program
@@ -79,9 +81,9 @@ export interface Learner {
   /** Acts in the envs, records the experience, and returns the number of env steps over all envs. */
   readonly rollout: (envs: BatchEnv, position: Position) => Effect.Effect<number, LearnerError>
   /**
-   * Says what a rollout plays, if it does not play a fixed number of steps. `one episode each`: it plays one episode of every
-   * env, and the steps of an env that has finished do not count until the last episode ends. `nothing`: the learner learns
-   * from `data`.
+   * Says what a rollout plays, if it does not play a fixed number of steps. `one episode each`: it plays until every
+   * env has ended an episode, and only the first episode of each env is recorded. `nothing`: it plays no env, and the
+   * learner learns from `data`.
    */
   readonly plays?: "one episode each" | "nothing"
   /** Data other than the envs' that the learner learns from. A run can be resumed only with the same data. */
@@ -118,13 +120,14 @@ export interface Algorithm {
   readonly input: Plain
   /** The Schema of its config. */
   readonly schema: Schema.Codec<Plain, Plain>
+  /** Checks `input` and fills in defaults. Error messages name `source`, or the source of a setting in `sources`. */
   readonly configure: (
     input: Plain,
     options: { readonly source: string; readonly sources?: ReadonlyMap<string, string> },
   ) => Effect.Effect<ConfiguredAlgorithm, ConfigError>
 }
 
-/** Makes an algorithm from its settings; those that are left out have their defaults. */
+/** Makes an algorithm from its settings; settings that are left out have their defaults. */
 export type Make<Options> = (options?: Options) => Algorithm
 
 export interface ConfiguredAlgorithm {

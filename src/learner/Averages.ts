@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Program } from "../backend/Backend.ts"
 import { LearningError, type Metrics } from "./Algorithm.ts"
 
-/** Collects the metrics of updates, and averages them over all updates since they were last taken. */
+/** Averages the metrics of a learner's updates in memory, and can fail if one of them was not finite. */
 export class Averages {
   private readonly sums = new Map<string, { sum: number; count: number }>()
   private firstNotFinite: { readonly name: string; readonly value: number } | undefined
@@ -22,7 +22,10 @@ export class Averages {
     for (const [name, value] of Object.entries(metrics)) this.add(name, value)
   }
 
-  /** Adds each result of a program, averaged over its minibatches, `except` for one that has a number per row. */
+  /**
+   * Adds the mean of each of the program's results over the minibatches that ran. `except` names a result to skip,
+   * because it has one number for each row instead of one for each minibatch.
+   */
   addResults({ results, iterations }: Program, except?: string): void {
     const count = iterations()
     for (const name in results) {
@@ -34,7 +37,7 @@ export class Averages {
     }
   }
 
-  /** Fails if a number that was added is not finite; `when` begins the message. */
+  /** Fails if any value added so far was not finite. `when` begins the error message, such as `update 3`. */
   checkFinite(when: string): Effect.Effect<void, LearningError> {
     if (this.firstNotFinite === undefined) return Effect.void
     const { name, value } = this.firstNotFinite
@@ -42,6 +45,7 @@ export class Averages {
     return Effect.fail(new LearningError({ message }))
   }
 
+  /** Returns the averages since the last call and starts over, but `checkFinite` still knows of earlier values. */
   take(): Metrics {
     const metrics: Record<string, number> = {}
     for (const [name, { sum, count }] of this.sums) metrics[name] = sum / count

@@ -1,3 +1,4 @@
+/** Declares the columns of a batch, and makes their arrays. Feeds are a program's own arrays for its inputs. */
 import { sizeOf as sizeOfSpace, type Space } from "../env/Space.ts"
 import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
 
@@ -16,7 +17,7 @@ import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
 export interface Column {
   readonly shape: Shape
   readonly dtype: "f32" | "i32"
-  /** Says what has an entry in the column: each row (the default), each sequence of rows, or the whole update. */
+  /** The unit that has one entry in the column: a row (the default), a sequence of rows, or the whole update. */
   readonly per?: "sequence" | "update"
 }
 
@@ -55,7 +56,8 @@ export const f32 = (...shape: Shape): F32 => ({ shape, dtype: "f32" })
 export const i32 = (...shape: Shape): I32 => ({ shape, dtype: "i32" })
 
 /**
- * Declares an input that is the same for all minibatches of an update.
+ * Declares a column with one entry for the whole update: it is filled once an update, and each minibatch reads all of
+ * it.
  *
  * @example
  * ```ts
@@ -69,8 +71,8 @@ export const actionColumn = (space: Space): Action =>
   space._tag === "Discrete" ? { shape: [], dtype: "i32" } : { shape: [sizeOfSpace(space)], dtype: "f32" }
 
 /**
- * Makes the arrays of columns of `rows` rows. If `shared` has an array of the right length, it is used instead of a new one:
- * it can be a program's own feed, so that the rows written there need no copy.
+ * Makes an array for each column, for `rows` rows. If `shared` has an array of the same name, type and length, that
+ * array is used instead of a new one: `shared` can be a program's feeds, so that rows written there need no copy.
  *
  * @example
  * ```ts
@@ -93,7 +95,7 @@ export function arraysOf(columns: Columns, rows: number, shared: Readonly<Record
 }
 
 /**
- * Returns a compiled program's feeds for columns that it reads, with their types. Throws if it does not read one of them.
+ * Returns a compiled program's feeds for these columns, with their types. Throws if the program has no input for one.
  *
  * @example
  * ```ts

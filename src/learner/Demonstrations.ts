@@ -1,5 +1,6 @@
 /**
- * Demonstrations for behaviour cloning: observations, and the actions that an expert took on them.
+ * Demonstrations for behaviour cloning: observations, and the actions that an expert took on them. `record` makes them
+ * by playing an env, and `fromJson` reads them from a text.
  *
  * @example
  * ```ts
@@ -26,12 +27,13 @@ export interface Demonstrations {
   readonly observations: Float32Array
   /** The actions: discrete ones of shape [rows], or continuous ones of shape [rows, size]. */
   readonly actions: Int32Array | Float32Array
-  /** The return of each episode; a reward that was not recorded counts as 0. */
+  /** The return of each episode; a reward that the JSON leaves out counts as 0. */
   readonly returns: ReadonlyArray<number>
 }
 
 export interface RecordOptions {
   readonly episodes: number
+  /** Chooses the action for an observation: one number if actions are discrete, else a number per element. */
   readonly policy: (observation: ReadonlyArray<number>) => number | ReadonlyArray<number>
   /** The seed of the episodes; 0 by default. */
   readonly seed?: number
@@ -39,7 +41,7 @@ export interface RecordOptions {
   readonly maxSteps?: number
 }
 
-/** Plays episodes by a policy and records its steps. Throws EnvError. */
+/** Plays episodes with a policy, and returns their steps. Throws EnvError if an action is invalid or the env fails. */
 export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000 }: RecordOptions): Demonstrations => {
   const observations: Array<number> = []
   const taken: Array<number> = []

@@ -1,3 +1,4 @@
+/** Describes the programs that act in rollouts, validations and exports. `theta` is a flat vector of all weights. */
 import { Effect } from "effect"
 import type { Backend, BackendError } from "../backend/Backend.ts"
 import { sizeOf } from "../env/Space.ts"
@@ -13,7 +14,7 @@ import type { Learner, Policy, PolicyOptions, Task } from "./Algorithm.ts"
 import { build, netOf } from "./graphs.ts"
 import { floatsOf, numbersOf } from "./learnerState.ts"
 
-/** Describes how a learner acts: `actSpec` is its program in play, and `policies` are for validation and export. */
+/** The parts of a learner from which `actSpec` and `policies` build its acting programs. */
 export interface Acting {
   /** The name of the algorithm; programs are called `ppo.act`, `ppo.policy`, `ppo.update`. */
   readonly name: string
@@ -22,13 +23,13 @@ export interface Acting {
   readonly layout: Layout
   /** Whether the actor reads the weights of a target network. */
   readonly hasTarget?: boolean
-  /** The schedule of the scalar by which the actor explores, such as ε; undefined if it needs none. */
+  /** The schedule of the scalar by which the actor explores, such as ε; undefined if the actor reads no such scalar. */
   readonly exploration?: Schedule | undefined
 }
 
 /**
  * Describes the program that acts in all envs, from `observations` and `noise` to `envActions` within the bounds of the space.
- * For a learner that keeps more of each row, it also returns `actions` as they were drawn, and the columns that it keeps.
+ * If the actor keeps columns for the update, the program also returns them, and `actions` before clipping to bounds.
  */
 export const actSpec = ({ name, task, actor, layout, hasTarget = false, exploration }: Acting): ProgramSpec => {
   const { numEnvs } = task
@@ -82,7 +83,7 @@ const policySpec = (
   const [isInput, isState] = [remembers && externalMemory, remembers && !externalMemory]
   const memoryShape = [numEnvs, Math.max(1, actor.memorySize)]
   const memory = externalMemory ? input("memory", memoryShape) : state("memory", memoryShape)
-  // This is always zero, because a policy starts with an empty memory and plays one episode.
+  // `fresh` is 1 where an episode begins and empties the memory. Here it is always 0: the memory starts empty.
   const fresh = constant(new Float32Array(numEnvs), [numEnvs])
   const recall = remembers ? { state: memory, fresh } : undefined
   const observing = { weights, observations: preprocess(observations), recall }
@@ -99,7 +100,7 @@ const policySpec = (
 
 const noiseInput = ({ noiseSize }: Actor<string>, numEnvs: number) => input("noise", [numEnvs, Math.max(1, noiseSize)])
 
-/** Makes the policies of a learner, which take its current weights. The memory of a policy, if any, begins as zeros. */
+/** Returns functions that compile or export the policy with its current weights. A memory begins as zeros. */
 export const policies = (
   backend: Backend["Service"],
   acting: Acting,

@@ -1,3 +1,4 @@
+/** Describes programs that read a batch of rows: updates, and evaluations of a whole rollout. It only builds graphs. */
 import { input, reshape } from "../graph/ops.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { sizeOf, type Tensor } from "../graph/Tensor.ts"
@@ -11,7 +12,7 @@ interface BatchOptions<C extends Columns> {
   readonly sequences: number
   readonly steps?: number
   readonly memorySize?: number
-  /** The program runs `count` times, each time on other sequences of `rows` in all; if undefined, once on all rows. */
+  /** If set, the graph runs `count` times, each time on `sequences` of the `rows` sequences; otherwise it runs once. */
   readonly minibatches?: { readonly rows: number; readonly count: number } | undefined
   readonly build: (reader: BatchReader<C>) => BatchProgram
 }
@@ -69,7 +70,7 @@ export const batchSpec = <C extends Columns>(options: BatchOptions<C>): ProgramS
 /** Declares the columns that a memory adds: its state before each sequence, and 1 in the rows that begin an episode. */
 const memoryColumns = (size: number) => ({ memory: { ...f32(size), per: "sequence" }, fresh: f32() }) as const
 
-/** Makes the columns of a batch into inputs of a graph: each when it is first read, so no input is unused. */
+/** Makes an input of the graph for each column when it is first read. Columns that nothing reads get no input. */
 function batchInputs<C extends Columns>(
   columns: C,
   sequences: number,
@@ -80,6 +81,7 @@ function batchInputs(columns: Columns, sequences: number, steps: number): object
   const tensorOf = (name: string, { shape, dtype, per }: Column): Tensor => {
     if (per === "update") return (inputs[name] = input(name, shape, dtype))
     if (per === "sequence" || steps === 1) return (inputs[name] = input(name, [sequences, ...shape], dtype))
+    // A row of the input is a whole sequence, because minibatches consist of whole sequences.
     inputs[name] = input(name, [sequences, steps * sizeOf(shape)], dtype)
     return reshape(inputs[name], [sequences * steps, ...shape])
   }

@@ -1,3 +1,4 @@
+/** Runs loops that alternate between JavaScript and compiled programs, such as rollouts. Learners use it. */
 import { Effect } from "effect"
 import { BackendError, type Program } from "../backend/Backend.ts"
 import { EnvError } from "../env/EnvError.ts"
@@ -7,8 +8,8 @@ import { attempt } from "../config/attempt.ts"
 export type Steps<A> = Generator<Program, A, void>
 
 /**
- * Runs a loop and the programs that it yields: without interruption if the programs can run synchronously, otherwise it waits
- * for each of them.
+ * Runs a loop and each program that it yields, and returns the loop's result. A program with `runSync` runs at once;
+ * for any other program the Effect waits.
  *
  * @example
  * ```ts
@@ -27,7 +28,7 @@ export const drive = Effect.fnUntraced(function* <A>(
 ): Effect.fn.Return<A, BackendError | EnvError> {
   const loop = steps()
   while (true) {
-    const pause = yield* attempt(
+    const stop = yield* attempt(
       () => {
         let step = loop.next()
         while (step.done !== true && step.value.runSync !== undefined) {
@@ -39,7 +40,7 @@ export const drive = Effect.fnUntraced(function* <A>(
       BackendError,
       EnvError,
     )
-    if (pause.done === true) return pause.value
-    yield* pause.value.run
+    if (stop.done === true) return stop.value
+    yield* stop.value.run
   }
 })

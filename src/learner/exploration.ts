@@ -1,3 +1,4 @@
+/** Exploration: the settings, schedule and graph of ε-greedy actions, and random actions without a policy. */
 import { fraction, withDefault } from "../config/fields.ts"
 import type { Space } from "../env/Space.ts"
 import { argMax, cast, less, minimum, mul, reshape, slice, where } from "../graph/ops.ts"
@@ -11,7 +12,7 @@ export interface ExplorationOptions {
   readonly epsilonStart?: number
   /** The probability of a random action after the first `explorationFraction` of the run. @default 0.05 */
   readonly epsilonEnd?: number
-  /** The share of the run in which that probability falls linearly. @default 0.2 */
+  /** The first share of the run, in which the probability falls linearly to `epsilonEnd`. @default 0.2 */
   readonly explorationFraction?: number
 }
 
@@ -47,11 +48,12 @@ export const epsilonSchedule = (settings: Required<ExplorationOptions>): Schedul
 export const epsilonGreedy = (values: Tensor, noise: Tensor, epsilon: Tensor): Tensor => {
   const [rows, n] = values.shape
   const column = (index: number): Tensor => reshape(slice(noise, [0, index], [rows, 1]), [rows])
-  const any = minimum(cast(mul(column(1), n), "i32"), n - 1)
-  return where(less(column(0), epsilon), any, argMax(values))
+  // Rounding could give n, which is no action.
+  const randomAction = minimum(cast(mul(column(1), n), "i32"), n - 1)
+  return where(less(column(0), epsilon), randomAction, argMax(values))
 }
 
-/** Fills a batch's actions with uniform draws from a space, or with standard normal ones where it has no bounds. */
+/** Fills `out` with random actions: uniform ones, or standard normal numbers for elements without two finite bounds. */
 export const randomActions = (space: Space, random: Stream, out: Float32Array | Int32Array): void => {
   if (space._tag === "Discrete") {
     for (let at = 0; at < out.length; at++) out[at] = random.integer(space.n)

@@ -1,3 +1,4 @@
+/** Helps algorithms to build the graphs of their updates: networks, gradient steps and sums of losses. */
 import type { Effect } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
@@ -22,6 +23,7 @@ export const build = <A>(body: () => A): Effect.Effect<A, GraphError> => attempt
 /** A network in a program: its flat vector of parameters, and a tensor for each parameter by its name. */
 export interface Net {
   readonly layout: Layout
+  /** The flat vector of all parameters. */
   readonly theta: Tensor
   readonly weights: Weights
 }
@@ -42,7 +44,7 @@ export const netOf = (layout: Layout, name: string): Net => {
 
 /**
  * Takes one gradient step: computes the gradient of the loss, scales it down to the norm `maxGradNorm` (0 does not limit it),
- * and applies the optimiser.
+ * and applies the optimiser. Returns the next weights, and the optimiser's states with their next values.
  *
  * @example
  * ```ts
@@ -78,7 +80,7 @@ export interface Loss {
 }
 
 /**
- * Adds further losses and their metrics to a first loss.
+ * Adds further losses and their metrics to a first loss. Only the first loss's `continueWhile` applies.
  *
  * @example
  * ```ts

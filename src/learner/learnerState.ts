@@ -1,3 +1,4 @@
+/** Reads the state of a learner for a checkpoint, and restores it. It uses arrays in memory; callers write files. */
 import { Effect, Record } from "effect"
 import type { Program } from "../backend/Backend.ts"
 import { attempt } from "../config/attempt.ts"
@@ -7,10 +8,9 @@ import type { ProgramSpec } from "../graph/Program.ts"
 import { LearningError, type LearnerState, type NamedArrays, type NamedTensors } from "./Algorithm.ts"
 import { build } from "./graphs.ts"
 
-/** Saves and restores the state of a learner. */
-
 type NamedVector = NamedArrays[string]
 
+/** Adds the shape [length] to an array, as checkpoints need it. */
 export const namedVector = <A extends NamedArrays[string]["data"]>(
   data: A,
 ): { readonly shape: ReadonlyArray<number>; readonly data: A } => ({ shape: [data.length], data })
@@ -37,7 +37,10 @@ export const numbersOf = (columns: Readonly<Record<string, unknown>>, name: stri
   throw new TypeError(`${name}: expected a Float32Array or an Int32Array`)
 }
 
-/** Returns functions that read and restore the states of a program, except for those that are saved elsewhere. */
+/**
+ * Returns functions that read and restore the states of a program, except those in `elsewhere`, such as weights, which
+ * the caller saves. `prefix` begins the names of the states in the checkpoint.
+ */
 export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: ReadonlyArray<string>, prefix = "") => {
   const keys = Object.keys(spec.state).filter((key) => !elsewhere.includes(key))
   const shapeOf = (key: string): ReadonlyArray<number> => spec.state[key].tensor.shape
@@ -54,14 +57,14 @@ export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: Readonl
   }
 }
 
-/** An array of a checkpoint is missing, or does not fit the learner. */
+/** The exception if an array of a checkpoint is missing or does not fit; `savedState` turns it into a LearningError. */
 export class Misfit extends Error {}
 
-/** Reads the arrays of a checkpoint by file, name and shape; what is missing or does not fit is a LearningError. */
+/** Returns functions that read the arrays of a checkpoint, and fail with a LearningError if one does not fit. */
 export const savedState = (saved: LearnerState) => {
   const misfit = (message: string): LearningError => new LearningError({ message })
 
-  /** Passes a whole file to a function that reads or restores something, and throws a Misfit if it does not fit. */
+  /** Passes the arrays of a file to `read`, which throws a Misfit if they do not fit, and returns its result. */
   const use = <A>(file: string, read: (arrays: NamedArrays) => A): Effect.Effect<A, LearningError> =>
     saved[file] === undefined
       ? Effect.fail(misfit(`${file}: the file is missing from the checkpoint`))

@@ -1,16 +1,15 @@
+/** Checks of a task's spaces. They fail before the first step if an algorithm cannot learn in these spaces. */
 import { Effect } from "effect"
 import { ConfigError } from "../config/Config.ts"
 import type { Box } from "../env/Space.ts"
 import type { Task } from "./Algorithm.ts"
-
-/** Checks of a task's spaces, which fail before the first step if an algorithm cannot learn in them. */
 
 /** Fails with the algorithm's name and the problem: "dqn needs discrete actions". */
 const unsuited = (algorithm: string, problem: string): Effect.Effect<never, ConfigError> =>
   Effect.fail(ConfigError.at({ source: algorithm }, "algorithm", `${algorithm} ${problem}`))
 
 /**
- * Returns the number of actions of a discrete action space.
+ * Returns the number of actions of a discrete action space; fails if the space is continuous.
  *
  * @example
  * ```ts
@@ -23,7 +22,7 @@ export const needsChoices = (algorithm: string, { actionSpace }: Task): Effect.E
     : unsuited(algorithm, "needs discrete actions; for real numbers there are sac, td3 and ppo")
 
 /**
- * Fails unless observations are images and actions discrete, as auxiliary tasks about pixels need them.
+ * Fails unless observations are images and actions are discrete: the auxiliary tasks of UNREAL need both.
  *
  * @example
  * ```ts
@@ -39,7 +38,7 @@ export const needsImagesAndChoices = (algorithm: string, task: Task): Effect.Eff
       )
 
 /**
- * Returns the action space if it is continuous and has finite bounds.
+ * Returns the action space if it is continuous and has finite bounds; otherwise fails.
  *
  * @example
  * ```ts

@@ -1,6 +1,7 @@
 /**
- * Objectives as pure functions of tensors, each with its formula and paper. A loss is a scalar to minimise; a target is
- * the number that an estimated value is trained towards. They do not depend on how the data was collected, so any learner can use them.
+ * Losses and targets as functions from tensors to tensors, each with its formula and paper. A loss is a scalar to
+ * minimise; a target is the number that an estimated value is trained towards. They do not depend on how the data was
+ * collected, so any learner can use them.
  *
  * @example
  * ```ts

@@ -6,8 +6,8 @@ import { expectShape, type Tensors } from "./shapes.ts"
 /** Prediction errors that measure how new a transition is, for RND and the intrinsic curiosity module. */
 
 /**
- * The error of random network distillation (Burda et al. 2018, arXiv:1810.12894), for each row: the mean over features of
- * (f̂(s) − f(s))². No gradient flows through the fixed network f.
+ * Computes the error of random network distillation (Burda et al. 2018, arXiv:1810.12894), for each row: the mean over
+ * features of (f̂(s) − f(s))². No gradient flows through the fixed network f.
  *
  * @example
  * ```ts
@@ -34,9 +34,9 @@ export const maskedMean = (rows: Tensor, mask: Tensor): Tensor => {
 }
 
 /**
- * The error of a forward model (Pathak et al. 2017, arXiv:1705.05363, equation 5), for each row: half the mean over features
- * of (φ̂(s_t+1) − φ(s_t+1))². No gradient flows through the features φ(s_t+1): otherwise these would shrink, which would make
- * them easy to predict.
+ * Computes the error of a forward model (Pathak et al. 2017, arXiv:1705.05363, equation 5), for each row: half the mean
+ * over features of (φ̂(s_t+1) − φ(s_t+1))². No gradient flows through the features φ(s_t+1): otherwise the features
+ * would shrink, because small features are easy to predict.
  *
  * @example
  * ```ts
@@ -50,8 +50,9 @@ export const forwardError = ({ predicted_tp1, features_tp1 }: Tensors<"predicted
 }
 
 /**
- * The loss of an inverse model (equation 2), which infers the action from the features before and after it: the cross-entropy
- * for discrete actions of shape [rows], the squared error for continuous ones of shape [rows, size].
+ * Computes the loss of an inverse model (equation 2 of the same paper), which infers the action from the features
+ * before and after it: the cross-entropy for discrete actions of shape [rows], the squared error for continuous ones of
+ * shape [rows, size].
  *
  * @example
  * ```ts

@@ -7,10 +7,11 @@ const { abs, add, cast, clip, div, exp, maximum, mean, minimum, mul, neg, sqrt, 
 /**
  * Losses of algorithms that learn a policy from its own rollouts. Each is a scalar to minimise, averaged over rows.
  *
- * Names carry the time index: in row t the policy chose the action a_t in the state s_t. `logProbability_t` is log π(a_t |
- * s_t) by the weights that are learned, `logProbabilityOld_t` by those that played the rollout; `advantage_t` is the
- * advantage of a_t, `v_t` the critic's value of s_t (`vOld_t` that at the time of the rollout), and `target_t` the return that
- * it should be. All have the shape [rows].
+ * Names carry the time index: in row t the policy chose the action a_t in the state s_t. `logProbability_t` is log
+ * π(a_t | s_t) by the weights that are learned, `logProbabilityOld_t` by the weights that played the rollout;
+ * `advantage_t` is the advantage of a_t, `v_t` the critic's value of s_t (`vOld_t` its value at the time of the
+ * rollout), and `target_t` the return that `v_t` is trained towards. In formulas, A_t is `advantage_t` and G_t is
+ * `target_t`. All have the shape [rows].
  *
  * @example
  * ```ts
@@ -23,8 +24,8 @@ const { abs, add, cast, clip, div, exp, maximum, mean, minimum, mul, neg, sqrt, 
  */
 
 /**
- * The policy gradient (Williams 1992; with an advantage, Mnih et al. 2016, arXiv:1602.01783): −E[log π(a_t | s_t) A_t]. No
- * gradient flows through the advantage.
+ * Computes the loss of the policy gradient (Williams 1992; with an advantage, Mnih et al. 2016, arXiv:1602.01783):
+ * −E[log π(a_t | s_t) A_t]. No gradient flows through the advantage.
  *
  * @example
  * ```ts
@@ -59,7 +60,7 @@ export const importanceRatio = ({
 }
 
 /**
- * PPO's clipped surrogate objective (Schulman et al. 2017, arXiv:1707.06347, equation 7), negated:
+ * Computes PPO's clipped surrogate objective (Schulman et al. 2017, arXiv:1707.06347, equation 7), negated:
  * −E[min(r_t A_t, clip(r_t, 1 − ε, 1 + ε) A_t)].
  *
  * @example
@@ -104,7 +105,7 @@ export const approximateKl = ({ ratio_t, logRatio_t }: Tensors<"ratio_t" | "logR
   mean(sub(sub(ratio_t, 1), logRatio_t))
 
 /**
- * The squared error of a critic: E[(V(s_t) − G_t)²].
+ * Computes the squared error of a critic: E[(V(s_t) − G_t)²].
  *
  * @example
  * ```ts
@@ -117,7 +118,7 @@ export const valueLoss = ({ v_t, target_t }: { readonly v_t: Tensor; readonly ta
 }
 
 /**
- * The squared error of a critic that may move by at most ε in an update, as in OpenAI's baselines:
+ * Computes the squared error of a critic whose value may move by at most ε in an update, as in OpenAI's baselines:
  * E[max((V(s_t) − G_t)², (V_old(s_t) + clip(V(s_t) − V_old(s_t), −ε, ε) − G_t)²)].
  *
  * @example
@@ -139,7 +140,8 @@ export const clippedValueLoss = ({
 }
 
 /**
- * Scales a minibatch to mean 0 and standard deviation 1: (x − mean) / (deviation + 1e-8), with the unbiased deviation.
+ * Scales a minibatch to mean 0 and standard deviation 1: (x − mean) / (deviation + 1e-8), with the unbiased deviation
+ * (n − 1). A single row stays as it is.
  *
  * @example
  * ```ts
@@ -155,7 +157,8 @@ export const standardised = (x: Tensor): Tensor => {
 }
 
 /**
- * Behaviour cloning: the negative log likelihood of the demonstrated actions, −E[log π(a_t | s_t)].
+ * Computes the loss of behaviour cloning: the negative log likelihood of the demonstrated actions, −E[log π(a_t |
+ * s_t)].
  *
  * @example
  * ```ts

@@ -6,9 +6,10 @@ import { expectShape, type Tensors } from "./shapes.ts"
 /**
  * Targets and losses of algorithms that learn the values of discrete actions.
  *
- * Names carry the time index: a transition leads from `s_tm1` (time t − 1) by the action `a_tm1` to the reward `r_t` and
- * the observation `s_t`; `q_tm1` and `q_t` are the values of all actions in `s_tm1` and `s_t`, of shape [rows, actions].
- * The discount `discount_t` is what the value of `s_t` counts: γ, or γⁿ after n steps, or 0 where the episode terminated.
+ * Names carry the time index: a transition leads from `s_tm1` (time t − 1) by the action `a_tm1` to the reward `r_t`
+ * and the observation `s_t`; `q_tm1` and `q_t` are the values of all actions in `s_tm1` and `s_t`, of shape [rows,
+ * actions]. `discount_t` is the factor of the value of `s_t`: γ, or γⁿ after n steps, or 0 where the episode
+ * terminated. In formulas, Q is the online network and Q′ the target network.
  *
  * @example
  * ```ts
@@ -34,18 +35,19 @@ interface TdTarget {
   readonly v_t: Tensor
 }
 
-/** The target of temporal-difference learning (Sutton 1988), without a gradient: y = r_t + discount_t · v_t. */
+/** Computes the target of temporal differences (Sutton 1988), without a gradient: y = r_t + discount_t · v_t. */
 export const tdTarget = ({ r_t, discount_t, v_t }: TdTarget): Tensor => {
   expectShape("tdTarget", v_t.shape, { r_t, discount_t })
   return stopGradient(add(r_t, mul(discount_t, v_t)))
 }
 
-/** The value of the next observation in Q-learning (Watkins and Dayan 1992; Mnih et al. 2015): maxₐ Q′(s_t, a). */
+/** Computes the next value of Q-learning (Watkins and Dayan 1992; Mnih et al. 2015): maxₐ Q′(s_t, a). */
 export const qLearningValue = ({ q_t }: { readonly q_t: Tensor }): Tensor => max(q_t, -1)
 
 /**
- * The value that double Q-learning gives to the next observation (van Hasselt et al. 2015, arXiv:1509.06461): the online
- * network's values `selector_t` select the action and the target network's `q_t` evaluate it, Q′(s_t, argmaxₐ Q(s_t, a)).
+ * Computes the value that double Q-learning gives to the next observation (van Hasselt et al. 2015, arXiv:1509.06461):
+ * the online network's values `selector_t` select the action and the target network's `q_t` evaluate it, Q′(s_t,
+ * argmaxₐ Q(s_t, a)).
  */
 export const doubleQValue = ({ q_t, selector_t }: Tensors<"q_t" | "selector_t">): Tensor => {
   expectShape("doubleQValue", q_t.shape, { selector_t })

@@ -28,15 +28,16 @@ interface Transition {
 }
 
 /**
- * The target of clipped double Q-learning (Fujimoto et al. 2018, arXiv:1802.09477, equation 10): it uses the smaller of both
- * values, because the larger one overestimates. y = r_t + discount_t · min(Q′₁, Q′₂).
+ * Computes the target of clipped double Q-learning (Fujimoto et al. 2018, arXiv:1802.09477, equation 10): it uses the
+ * smaller of both values, because the larger one overestimates. y = r_t + discount_t · min(Q′₁, Q′₂).
  */
 export const clippedDoubleQTarget = ({ r_t, discount_t, q_t }: Transition): Tensor =>
   tdTarget({ r_t, discount_t, v_t: minimum(q_t[0], q_t[1]) })
 
 /**
- * The target of soft Q-learning (Haarnoja et al. 2018, arXiv:1812.05905, equations 2 and 3): the policy's entropy is part
- * of the value. y = r_t + discount_t · (min(Q′₁, Q′₂) − α log π(a′ | s_t)), where a′ is the action whose values are `q_t`.
+ * Computes the target of soft Q-learning (Haarnoja et al. 2018, arXiv:1812.05905, equations 2 and 3): the policy's
+ * entropy is part of the value. y = r_t + discount_t · (min(Q′₁, Q′₂) − α log π(a′ | s_t)), where a′ is the action
+ * whose values are `q_t`.
  */
 export const softTarget = ({
   r_t,
@@ -49,7 +50,7 @@ export const softTarget = ({
   return tdTarget({ r_t, discount_t, v_t: sub(minimum(q_t[0], q_t[1]), mul(alpha, logProbability_t)) })
 }
 
-/** The squared errors of both critics to one target: E[(Q₁ − y)² + (Q₂ − y)²]. */
+/** Computes the mean of the squared errors of both critics to one target: E[(Q₁ − y)² + (Q₂ − y)²]. */
 export const twinCriticLoss = ({
   q_tm1: [first, second],
   target,
@@ -59,8 +60,8 @@ export const twinCriticLoss = ({
 }
 
 /**
- * The policy loss of SAC (equation 7): E[α log π(a | s) − min(Q₁, Q₂)], for actions drawn with the reparameterisation
- * trick, so that the gradient flows through the action.
+ * Computes the policy loss of SAC (equation 7): E[α log π(a | s) − min(Q₁, Q₂)], for actions drawn with the
+ * reparameterisation trick, so that the gradient flows through the action.
  */
 export const softPolicyLoss = ({
   q,
@@ -82,13 +83,13 @@ export const temperatureGradient = ({
   reshape(neg(mean(add(logProbability, targetEntropy))), [1])
 
 /**
- * The policy loss of TD3, the deterministic policy gradient (Silver et al. 2014): −E[Q₁(s, μ(s))].
+ * Computes the policy loss of TD3, the deterministic policy gradient (Silver et al. 2014): −E[Q₁(s, μ(s))].
  */
 export const deterministicPolicyLoss = (q: Tensor): Tensor => neg(mean(q))
 
 /**
- * The target action of TD3 (equation 14): clipped noise smooths the value over nearby actions, which are from −1 to 1.
- * a′ = clip(μ′(s_t) + clip(ε σ, −c, c), −1, 1), with standard normal ε.
+ * Computes the target action of TD3 (equation 14): clipped noise smooths the value over nearby actions, which are from
+ * −1 to 1. a′ = clip(μ′(s_t) + clip(ε σ, −c, c), −1, 1), with standard normal noise ε, `deviation` σ and `bound` c.
  */
 export const smoothedAction = ({
   action,

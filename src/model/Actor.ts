@@ -17,6 +17,7 @@ export interface Actor<Kept extends string = never> {
   readonly noiseSize: number
   /** The number of elements of the memory of each env; 0 if the actor has no memory. */
   readonly memorySize: number
+  /** The names of the numbers that `act` returns in `kept`, and that a rollout stores as columns. */
   readonly keeps: ReadonlyArray<Kept>
   readonly act: (at: Acting) => Acted<Kept>
   /** Chooses the action that is best by the current weights. */
@@ -31,6 +32,7 @@ interface Observing {
 }
 
 interface Acting extends Observing {
+  /** Uniform random numbers in [0, 1), of shape [rows, noiseSize]. */
   readonly noise: Tensor
   /** A scalar that the learner's exploration schedule sets, such as the ε of an ε-greedy actor. */
   readonly exploration: Tensor

@@ -20,7 +20,7 @@ import {
 import { type Planning, planner } from "./valueIteration.ts"
 
 /**
- * An actor and a critic: what PPO, A2C and the algorithms on top of them learn.
+ * An actor and a critic, which PPO, A2C and the algorithms that extend them learn.
  *
  * Over vectors they are two networks, which share nothing, not even a memory: at first a critic's errors are much larger
  * than an actor's, and would shape the features of both. Over images they are two heads on one trunk and one memory.
@@ -52,7 +52,7 @@ export interface Evaluation<Kept extends string = ActorCriticKept> extends Featu
   readonly critics: Readonly<Record<Exclude<Kept, ActorCriticKept>, Tensor>>
 }
 
-/** The features that the heads read; they are the same for actor and critic if these share a trunk. */
+/** The features that the heads read; they are the same for actor and critic if both share a trunk. */
 interface Features {
   readonly actor: Tensor
   readonly critic: Tensor
@@ -73,6 +73,7 @@ export interface ActorCriticOptions<Critics extends string = never> extends Netw
   readonly critics?: ReadonlyArray<Critics>
 }
 
+/** Makes the networks of an actor and a critic, described at `ActorCritic`. */
 export function actorCritic<Critics extends string = never>(
   options: ActorCriticOptions<Critics>,
 ): ActorCritic<ActorCriticKept | Critics>
@@ -110,7 +111,7 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
     }
   }
   return {
-    // In the order in which they lie in the vector of weights.
+    // The order of the parameters here is their order in the flat vector of weights.
     parameters: Object.assign(
       { ...body.actor, ...actorHead.parameters, ...body.critic, ...criticHead.parameters, ...logDeviation },
       ...critics.map(({ head }) => head.parameters),
@@ -160,7 +161,7 @@ const separateBodies = (options: ActorCriticOptions<string>) => {
       })
       return { actor: first.features, critic: second.features, memory: concat([first.memory, second.memory], 1) }
     },
-    // The parameters below each head.
+    // The parameters below the head of the actor, and of the critic.
     actor: { ...actor.trunk.parameters, ...actor.lstm?.parameters },
     critic: { ...critic.trunk.parameters, ...critic.lstm?.parameters },
   }

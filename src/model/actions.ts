@@ -1,3 +1,4 @@
+/** Converts actions between networks and envs, as graphs. */
 import { type Box, sizeOf, type Space } from "../env/Space.ts"
 import { add, constant, maximum, minimum, mul, oneHot, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
@@ -37,6 +38,7 @@ export const toEnvAction = (space: Space, action: Tensor): Tensor =>
     ? action
     : minimum(maximum(action, constant(space.low.map(atLeast))), constant(space.high.map((high) => -atLeast(-high))))
 
+/** The bits of one float32. */
 const bits = new DataView(new ArrayBuffer(4))
 
 /** Returns the least float32 that is not below a number: the nearest float32 may be out of bounds. */
@@ -44,6 +46,7 @@ const atLeast = (bound: number): number => {
   const nearest = Math.fround(bound)
   if (!(nearest < bound)) return nearest
   bits.setFloat32(0, nearest)
+  // As an integer, the bits of the next float32 away from 0 are larger by 1, so for a negative number subtract 1.
   bits.setInt32(0, bits.getInt32(0) + (nearest < 0 ? -1 : 1))
   return bits.getFloat32(0)
 }
@@ -51,10 +54,11 @@ const atLeast = (bound: number): number => {
 /** Converts between actions from −1 to 1, which networks output, and actions within an env's finite bounds. */
 interface ScaledActions {
   readonly toEnv: (actions: Tensor) => Tensor
-  /** Converts the env's actions to the network's; where a bound's width is 0, the network's action is 0. */
+  /** Converts the env's actions to the network's; where both bounds are equal, the network's action is 0. */
   readonly fromEnv: (actions: Tensor) => Tensor
 }
 
+/** Makes the conversions for an action space with finite bounds. */
 export const scaledActions = ({ low, high }: Box): ScaledActions => {
   const centre = low.map((bound, index) => (bound + high[index]) / 2)
   const half = low.map((bound, index) => (high[index] - bound) / 2)

@@ -1,3 +1,4 @@
+/** Networks that compute the values of actions: critics for continuous actions, and Q-networks for discrete ones. */
 import { type Box, box, sizeOf } from "../env/Space.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
@@ -31,6 +32,7 @@ export interface TwinCritics {
   readonly apply: (weights: Weights, observations: Tensor, actions: Tensor) => readonly [Tensor, Tensor]
 }
 
+/** Makes two critics, whose parameters begin with `critic1` and `critic2`. */
 export const twinCritics = (observationSpace: Box, actionSpace: Box, config: NetworkConfig): TwinCritics => {
   const first = critic("critic1", observationSpace, actionSpace, config)
   const second = critic("critic2", observationSpace, actionSpace, config)
@@ -53,7 +55,7 @@ interface QNetworkOptions extends NetworkConfig {
   readonly observationSpace: Box
   /** The number of actions. */
   readonly actions: number
-  /** Computes the values from a state value and advantages with mean 0 (Wang et al. 2015, arXiv:1511.06581). */
+  /** Whether values are the sum of a state value and of advantages with mean 0 (Wang et al. 2015, arXiv:1511.06581). */
   readonly dueling: boolean
 }
 

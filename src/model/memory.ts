@@ -1,9 +1,10 @@
+/** The memory of recurrent actors and critics, as graphs. The learners carry its state from step to step. */
 import { lstmCell } from "../graph/layers.ts"
 import { concat, mul, reshape, slice, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { Declarations, Weights } from "./trunk.ts"
 
-/** The state of a memory before each sequence of rows, and the rows in which episodes begin, which empty it. */
+/** The inputs of a memory: its state before each sequence of rows, and the rows that begin an episode and empty it. */
 export interface Recall {
   /** The hidden state and the cell state, joined, of shape [sequences, size]. */
   readonly state: Tensor
@@ -14,10 +15,11 @@ export interface Recall {
 /** A long short-term memory (LSTM) over sequences of rows. */
 export interface Memory {
   readonly parameters: Declarations
+  /** The number of features in each row. */
   readonly outputs: number
   /** The number of elements of a state. */
   readonly size: number
-  /** Computes as many rows of features, and the state after them, from rows of shape [sequences × steps, inputs]. */
+  /** Computes a row of features for each of the rows [sequences × steps, inputs], and the state after each sequence. */
   readonly apply: (
     weights: Weights,
     rows: Tensor,
@@ -42,19 +44,19 @@ export const memory = (name: string, inputs: number, units: number): Memory => {
     apply: (weights, rows, { state, fresh }) => {
       const [sequences] = state.shape
       const steps = rows.shape[0] / sequences
-      // The contribution of the inputs does not depend on the memory, so one matrix product computes it for all steps.
+      // The inputs' part of the 4 gates does not depend on the memory, so one matrix product computes it for all steps.
       const contributions = reshape(cell.fromInput(weights, rows), [sequences, steps, 4 * units])
       const continues = reshape(sub(1, fresh), [sequences, steps])
       let hidden = slice(state, [0, 0], [sequences, units])
       let cellState = slice(state, [0, units], [sequences, units])
       const outputs: Array<Tensor> = []
       for (let step = 0; step < steps; step++) {
-        const keeps = slice(continues, [0, step], [sequences, 1])
+        const stays = slice(continues, [0, step], [sequences, 1])
         const contribution = reshape(slice(contributions, [0, step, 0], [sequences, 1, 4 * units]), [
           sequences,
           4 * units,
         ])
-        const next = cell.step(weights, contribution, { hidden: mul(hidden, keeps), cell: mul(cellState, keeps) })
+        const next = cell.step(weights, contribution, { hidden: mul(hidden, stays), cell: mul(cellState, stays) })
         hidden = next.hidden
         cellState = next.cell
         outputs.push(reshape(hidden, [sequences, 1, units]))

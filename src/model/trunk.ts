@@ -1,3 +1,4 @@
+/** The settings of networks, and their trunks: the layers between observations and heads. */
 import { Schema } from "effect"
 import { intBetween, layers, naturalInt, units, withDefault } from "../config/fields.ts"
 import type { Box } from "../env/Space.ts"
@@ -48,22 +49,26 @@ export interface NetworkConfig extends Required<Omit<NetworkOptions, "activation
   readonly activation: Activation
 }
 
+/** The tensors of weights by the names of their parameters. */
 export type Weights = Readonly<Record<string, Tensor>>
+/** Parameters by name: the shape and the initial values of each. */
 export type Declarations = Readonly<Record<string, Declaration>>
 
 /** The part of a network below its heads, from observations [rows, size] to features [rows, outputs]. */
 export interface Trunk {
   readonly parameters: Declarations
   readonly outputs: number
-  /** The number of dense layers. A head that is named as the next layer has the number `depth`. */
+  /** The number of dense layers, whose names end with an index from 0. A head can be named with the index `depth`. */
   readonly depth: number
   readonly apply: (weights: Weights, observations: Tensor) => Tensor
 }
 
+/** Says whether observations are images, of shape [channels, height, width]. */
 export const isImage = (space: Box): boolean => space.shape.length === 3
 
 /**
- * Describes a trunk over vectors and its head as dense layers. Returns undefined for images, whose trunk has convolutions.
+ * Describes a trunk over vectors and its head, with the activation `last`, as dense layers, which can be exported as C.
+ * Returns undefined for images, whose trunk has convolutions.
  */
 export const denseLayers = (
   name: string,

@@ -1,3 +1,4 @@
+/** The planner of VIN: a network that plans paths on a map. */
 import { Schema } from "effect"
 import { intBetween, naturalInt, units, withDefault } from "../config/fields.ts"
 import type { Box } from "../env/Space.ts"
@@ -14,7 +15,7 @@ export interface PlannerOptions {
   readonly iterations?: number
   /** The number of filters of the layer that computes rewards from the observation. @default 32 */
   readonly filters?: number
-  /** The number of channels of the planner's own actions. @default 10 */
+  /** The number of actions in the planner's model of the map; they need not be the env's. @default 10 */
   readonly actions?: number
   /** The index of the observation's plane that shows where the agent is. @default 2 */
   readonly agentPlane?: number
@@ -30,7 +31,8 @@ export type Planning = typeof Planning.Type
 
 export interface PlanningOptions {
   /**
-   * The settings of a planner below the heads, for maps as images: `{}` takes its defaults; null uses no planner. @default null
+   * The settings of a planner below the heads, for observations that are maps: `{}` takes its defaults; null uses no
+   * planner. @default null
    */
   readonly planning?: PlannerOptions | null
 }

@@ -94,11 +94,11 @@ const lastAction = ({ steps }: Rollout): string | null =>
 const noAnswer = (name: string, { ending }: Rollout): string =>
   `${name} gave no answer${ending.truncated ? ` and was cut off (${ending.truncationReason})` : ""}.`
 
-/** The error if a delegation is refused or fails. Its message becomes the result of the tool call. */
+/** The error if a delegation is refused, or the sub-agent fails. Its message becomes the result of the tool call. */
 class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
 const refused = (message: string): Refused => new Refused({ message })
 
-/** Plays an episode and its delegated episodes. The rollout of a parent comes before those of its children. */
+/** Plays an episode and its delegated episodes, and returns all rollouts, a parent before its children. */
 const family = Effect.fnUntraced(function* (
   agent: Agent,
   episode: Episode,
@@ -112,7 +112,7 @@ const family = Effect.fnUntraced(function* (
   const children: Array<ReadonlyArray<Rollout>> = []
   let delegations = 0
 
-  const delegated = Effect.fnUntraced(function* (text: string, from: CallSite) {
+  const delegated = Effect.fnUntraced(function* (text: string, caller: CallSite) {
     if (!mayDelegate) return yield* refused(`No more delegation: the maximum depth of ${maxDepth} is reached.`)
     const json = yield* Effect.try({
       try: (): unknown => JSON.parse(text),
@@ -138,7 +138,7 @@ const family = Effect.fnUntraced(function* (
       envSeed: stream(episode.envSeed, "delegate", number).uint32(),
       samplingSeed: stream(episode.samplingSeed, "delegate", number).uint32(),
       tags: { ...episode.tags, delegate: name },
-      parent: { rolloutId: from.rolloutId, stepId: from.stepId, depth: depth + 1 },
+      parent: { rolloutId: caller.rolloutId, stepId: caller.stepId, depth: depth + 1 },
       ...(episode.onStep === undefined ? {} : { onStep: episode.onStep }),
     }
     const worker = yield* cloneOf(template)
@@ -150,7 +150,7 @@ const family = Effect.fnUntraced(function* (
     return answer === null ? { content: noAnswer(name, rollouts[0]), isError: true } : { content: answer }
   })
 
-  const handler: ToolHandler = (call, from) => delegated(call.arguments, from)
+  const handler: ToolHandler = (call, caller) => delegated(call.arguments, caller)
   const rollout = yield* SingleAgent.play(agent, episode, {
     toolTimeout: "10 minutes",
     ...limits,

@@ -43,9 +43,10 @@ export type Agents = Agent | Readonly<Record<string, Agent>>
 
 const protocol = "MultiAgentSync"
 
-const isOne = (agents: Agents): agents is Agent => typeof agents["act"] === "function"
+/** Says whether one agent plays all players; an agent has a function `act`, a record of agents has none. */
+const isOneAgent = (agents: Agents): agents is Agent => typeof agents["act"] === "function"
 
-/** Gives the agent of each player, and fails unless every player has one and nobody else does. */
+/** Returns the agents in the order of the players; fails unless every player has one and nobody else does. */
 const seats = (
   agents: Readonly<Record<string, Agent>>,
   { id, env }: Episode<MultiTextEnv>,
@@ -86,7 +87,7 @@ const merged = (all: ReadonlyArray<Feedback>): Feedback => {
   }
 }
 
-/** Makes one of several players: it keeps the state between the player's agent and the env. */
+/** Makes a player: an agent, its recording, its next input, and the results that it received since its last step. */
 const playerOf = (name: string, agent: Agent, episode: Episode<MultiTextEnv>) => {
   const recording = makeRecording({ ...episode, groupId: episode.groupId ?? episode.id }, `${episode.id}/${name}`)
   // Each player has its own seed, so that an agent that plays several players does not answer the same for all of them.
@@ -136,7 +137,7 @@ const playerOf = (name: string, agent: Agent, episode: Episode<MultiTextEnv>) =>
         yield* seeded(observe(agent, pending.action, envStep, ending, context))
         yield* recording.envStep(pending, pending.observation, envStep, ending)
       } else if (feedback.score !== 0) {
-        // Before the player's first action, only a score is worth a step.
+        // Before the player's first action, a score becomes a step; an observation alone does not.
         const noAction = { turnId: recording.beginTurn(), agentStepIds: [], action: "", reward: 0 }
         yield* recording.envStep(noAction, "", envStep, ending)
       }
@@ -227,6 +228,7 @@ export const play = Effect.fnUntraced(function* (
   return players.map((player) => player.recording.finish(player.agent, ending, player.name))
 })
 
+/** The feedback for an action that the env never received. */
 const notDone: Feedback = {
   score: 0,
   target: null,
@@ -240,7 +242,7 @@ const notDone: Feedback = {
 export const make = (agents: Agents, options: MultiAgentOptions = {}): Protocol<MultiTextEnv> => ({
   name: protocol,
   play: Effect.fnUntraced(function* (episode) {
-    const named = isOne(agents) ? Object.fromEntries(episode.env.players.map((name) => [name, agents])) : agents
+    const named = isOneAgent(agents) ? Object.fromEntries(episode.env.players.map((name) => [name, agents])) : agents
     return yield* play(yield* Effect.all(Record.map(named, cloneOf)), episode, options)
   }),
 })

@@ -36,7 +36,7 @@ export interface SingleAgentOptions extends ToolOptions {
   readonly stopOnParseError?: boolean
 }
 
-/** Gives the smallest of the limits that are not null; Infinity if all are null. */
+/** Returns the smallest limit that is not null, or Infinity; fails if a limit is not a whole number of at least 1. */
 export const limitOf = (
   protocol: string,
   rollout: string,

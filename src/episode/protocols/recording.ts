@@ -1,4 +1,4 @@
-/** Records the steps of a rollout while an episode is played. The protocols use it. */
+/** Records the steps of a rollout in memory while an episode is played. The protocols use it. */
 import { Effect } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
 import type { TextEnv, TextStep } from "../../task/TextEnv.ts"
@@ -6,7 +6,7 @@ import type { Episode } from "../Protocol.ts"
 import type { AgentStep, Ending, EnvironmentStep, Rollout, Step } from "../Rollout.ts"
 import { notEnded, terminated, truncatedBy } from "../Rollout.ts"
 
-/** Gives the ending of an env step; if the env reports both `terminated` and `truncated`, only `terminated` is true. */
+/** Returns the ending of an env step; `terminated` has priority. `isLast` says that a limit ends the episode here. */
 export const endingOf = (step: Pick<TextStep, "terminated" | "truncated">, isLast: boolean): Ending => {
   if (step.terminated) return terminated
   if (step.truncated === true) return truncatedBy("env")
@@ -26,7 +26,7 @@ export interface TakenAction extends Pick<EnvironmentStep, "turnId" | "agentStep
 /** The properties of an env that a rollout records. */
 export type NamedEnv = Pick<TextEnv, "id" | "type">
 
-/** Records the steps of a rollout, with their positions and ids, and reports them to the episode's `onStep`. */
+/** Makes the recording of a rollout, which gives steps positions and ids and passes them to the episode's `onStep`. */
 export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.id) => {
   const steps: Array<Step> = []
   const { onStep } = episode
@@ -43,7 +43,7 @@ export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.i
     id,
     /** Returns the id of the next step. */
     nextId,
-    /** Returns the number of calls of the model so far. */
+    /** Returns the number of calls of the model so far: all steps that are not env steps. */
     calls: () => steps.length - length,
     /** Begins a turn, and returns its id. */
     beginTurn: () => `${id}/turn/${turns++}`,
@@ -82,6 +82,7 @@ export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.i
         ...(envStep.info === undefined ? {} : { info: envStep.info }),
       })
     },
+    /** Returns the rollout. */
     finish: (
       { type, model }: Pick<Agent, "type" | "model">,
       ending: Ending,

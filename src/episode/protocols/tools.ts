@@ -7,7 +7,7 @@ import type { CallResult, TextEpisode } from "../../task/TextEnv.ts"
 import type { ToolCall, ToolSpec } from "../../lm/Chat.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 
-/** Identifies the step that a call comes from. */
+/** Identifies the step in which a tool is called. */
 export interface CallSite {
   readonly rolloutId: string
   readonly turnId: string
@@ -15,8 +15,8 @@ export interface CallSite {
   readonly stepId: string | null
 }
 
-/** Answers a call. The message of a failure is the result for the model; an exception fails this episode only. */
-export type ToolHandler = (call: ToolCall, from: CallSite) => Effect.Effect<CallResult, { readonly message: string }>
+/** Answers a call of a tool. The message of a failure becomes the result; an exception makes the episode fail. */
+export type ToolHandler = (call: ToolCall, caller: CallSite) => Effect.Effect<CallResult, { readonly message: string }>
 
 export interface ToolOptions {
   /** The descriptions of the tools that `handlers` answer. Agents always get the descriptions of the env's tools. */
@@ -25,7 +25,7 @@ export interface ToolOptions {
   readonly handlers?: Readonly<Record<string, ToolHandler>>
   /** The number of times in a turn that tool calls are answered, 16 by default; then the turn fails. */
   readonly maxToolRounds?: number
-  /** The time limit of a call, after which its result reports that there was no answer. 60 seconds by default. */
+  /** The time limit of a call, 60 seconds by default. After it, the result says that there was no answer. */
   readonly toolTimeout?: Duration.Input
   /** The number of calls of one completion that are answered at the same time, 1 by default. */
   readonly toolConcurrency?: number
@@ -69,11 +69,11 @@ export const externalTools = (
 export const firstInput = (text: string, tools: ReadonlyArray<ToolSpec>): AgentInput =>
   tools.length === 0 ? { _tag: "Observation", text } : { _tag: "Observation", text, tools }
 
-/** Answers calls, in their order. */
+/** Answers calls of tools, and returns the results in the order of the calls. */
 export const answers = (
   { protocol, options, env }: Toolbox,
   calls: ReadonlyArray<ToolCall>,
-  from: CallSite,
+  caller: CallSite,
 ): Effect.Effect<ReadonlyArray<ToolResult>, EnvError | ProtocolError> => {
   const { handlers = {}, toolTimeout, toolConcurrency } = { ...toolDefaults, ...options }
   const names = Object.keys(handlers)
@@ -83,8 +83,8 @@ export const answers = (
       Effect.fail(
         new ProtocolError({
           protocol,
-          rollout: from.rolloutId,
-          message: `${from.turnId}: ${problem}`,
+          rollout: caller.rolloutId,
+          message: `${caller.turnId}: ${problem}`,
           ...(stack === undefined ? {} : { userStack: stack }),
         }),
       )
@@ -93,7 +93,7 @@ export const answers = (
         const expected = "expected a result, or a failure with a message"
         return wrong(`the handler of the tool "${call.name}" ${problem}; ${expected}`, stack)
       }
-      return Effect.suspend(() => handler(call, from)).pipe(
+      return Effect.suspend(() => handler(call, caller)).pipe(
         Effect.catch(({ message }) => errorOf(message)),
         Effect.catchDefect((defect) =>
           broken(`threw: ${messageOf(defect)}`, defect instanceof Error ? defect.stack : undefined),

@@ -27,7 +27,7 @@ interface TurnOptions {
   readonly context: CallContext
 }
 
-/** Lets an agent act until it gives an action or fails; answers its tool calls, and records all calls of the model. */
+/** Plays a turn: the agent acts until it gives an action or fails. Answers tool calls and records model calls. */
 export const turn = Effect.fnUntraced(function* (
   agent: Agent,
   first: AgentInput,
@@ -46,6 +46,7 @@ export const turn = Effect.fnUntraced(function* (
       agentStepIds.push((yield* recording.call({ turnId, call: calls[at] })).id)
     }
     const last = calls.at(-1)
+    // The last call is recorded below, so it is not in `recording.calls()` yet.
     const isSpent = recording.calls() + (last === undefined ? 0 : 1) >= maxCalls
     const failureEnding: Ending = stopOnParseError
       ? terminated
@@ -85,7 +86,7 @@ export const turn = Effect.fnUntraced(function* (
   }
 })
 
-/** Shows an agent the result of its action. Only an agent in training sees the feedback. */
+/** Passes the result of an action to the agent. Only an agent in training gets the feedback. */
 export const observe = (
   agent: Agent,
   action: string,

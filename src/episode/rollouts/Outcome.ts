@@ -1,4 +1,4 @@
-/** The outcome of a request for an episode, as a line of a batch's file. */
+/** Defines the outcome of a request for an episode, and encodes it as a line of a file of outcomes. */
 import { Schema } from "effect"
 import { Rollout } from "../Rollout.ts"
 import { RolloutRequest, textOf } from "./RolloutRequest.ts"
@@ -28,6 +28,6 @@ export type Outcome = typeof Outcome.Type
 export const line = ({ request, protocol, tasks, rollouts, failure }: Outcome): string => {
   const { error, message } = failure ?? {}
   const failed = failure === null ? "null" : JSON.stringify({ error, message })
-  const by = `"protocol":${JSON.stringify(protocol)},"tasks":${JSON.stringify(tasks)}`
-  return `{"request":${textOf(request)},${by},"rollouts":${JSON.stringify(rollouts)},"failure":${failed}}\n`
+  const origin = `"protocol":${JSON.stringify(protocol)},"tasks":${JSON.stringify(tasks)}`
+  return `{"request":${textOf(request)},${origin},"rollouts":${JSON.stringify(rollouts)},"failure":${failed}}\n`
 }

@@ -1,10 +1,10 @@
 /**
- * Plays a batch of requests, many at a time, and gives their outcomes in the order of the requests.
+ * Plays a batch of requests, many at a time, and returns or writes their outcomes in the order of the requests.
  *
- * A failed episode does not stop the others: it is recorded, retried or dropped. A failure that all episodes would share,
- * such as a wrong key or a spent budget, stops the batch. A stopped batch resumes at the end of its file. The same
- * requests give the same file, whatever the concurrency, and wherever the batch was stopped, if episodes depend on their
- * seeds only, and not on a memory that other episodes write.
+ * A failed episode does not stop the others: it is recorded, retried or dropped. A failure that all episodes would
+ * have, such as a wrong key or a spent budget, stops the batch. A stopped batch resumes at the end of its file. The
+ * same requests give the same file, whatever the concurrency, and wherever the batch was stopped, if episodes depend on
+ * their seeds only, and not on a memory that other episodes write.
  *
  * @example
  * ```ts
@@ -67,7 +67,7 @@ export interface RolloutBatch<Env = TextEnv> {
   readonly onFailure?: "record" | "retry" | "drop"
   /** The number of retries, 2 by default. */
   readonly retries?: number
-  /** The phase in the log of calls. */
+  /** The phase that the log of model calls names, such as training. */
   readonly phase?: CallContext["phase"]
   readonly onEvent?: (event: BatchEvent) => Effect.Effect<void>
 }
@@ -83,7 +83,7 @@ export interface BatchSummary {
   readonly resumed: number
 }
 
-/** Gives the protocol of a request. If the user's function throws, the episodes of that protocol fail with the error. */
+/** Returns the protocol of a request. If the user's function throws, episodes of the protocol fail with this error. */
 const protocolOf = <Env>({ protocol }: RolloutBatch<Env>, request: RolloutRequest): Protocol<Env> => {
   if (typeof protocol !== "function") return protocol
   try {
@@ -140,7 +140,7 @@ const playRequest = Effect.fnUntraced(function* <Env>(
   }
 })
 
-/** Gives a digest of a set of tasks with 16 characters, since the full digest can be as long as the set. */
+/** Returns a digest of a set of tasks with 16 characters, since the full digest can be as long as the set. */
 const shortDigest = (tasks: Pick<Tasks, "digest">): Effect.Effect<string> =>
   Effect.map(sha256(utf8.encode(tasks.digest)), (digest) => digest.slice(0, 16))
 
@@ -181,7 +181,7 @@ export const each = Effect.fnUntraced(function* <Env, E>(
   return yield* playRest(batch, yield* shortDigest(batch.tasks), batch.requests, outcomeFile.nothingDone, emit)
 })
 
-/** Plays a batch as a stream of outcomes, with a limited number of episodes ahead of the consumer. */
+/** Plays a batch as a stream of outcomes. Only a limited number of episodes is played ahead of the consumer. */
 export const stream = <Env>(batch: RolloutBatch<Env>): Stream.Stream<Outcome, LmError> =>
   Stream.callback((queue) =>
     Effect.matchCauseEffect(

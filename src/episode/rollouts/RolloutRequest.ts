@@ -29,9 +29,10 @@ export const RolloutRequest = Schema.Struct({
 })
 export type RolloutRequest = typeof RolloutRequest.Type
 
-/** Draws a seed of 53 bits: among a million seeds, two are equal with a probability of 1 in 18,000. */
+/** Draws a seed of 21 high and 32 low bits: among a million, two are equal with a probability of 1 in 18,000. */
 const seedOf = (random: Stream): number => (random.uint32() >>> 11) * 4_294_967_296 + random.uint32()
 
+/** Makes an iterable that calls `items` for a new iterator each time it is iterated. */
 const again = <A>(items: () => Iterator<A>): Iterable<A> => ({ [Symbol.iterator]: items })
 
 export interface ForTasks {

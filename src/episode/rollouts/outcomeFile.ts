@@ -1,4 +1,4 @@
-/** The file of a batch, with a line for each completed request in their order, from which a batch can resume. */
+/** Reads and appends to the file of a batch, with a line for each completed request, in order, to resume after it. */
 import { Effect, FileSystem, Path, type PlatformError, Schema, Semaphore, Stream } from "effect"
 import { type FileError, makeFolder } from "../../config/files.ts"
 import { oneLine } from "../../config/text.ts"
@@ -11,12 +11,12 @@ import { utf8 } from "../../config/utf8.ts"
 const bufferLength = 256 * 1024
 const flushInterval = "100 millis"
 
-/** The totals of earlier runs. */
+/** The totals of the requests that earlier runs of the batch completed. */
 export interface Done {
   readonly outcomes: number
   readonly rollouts: number
   readonly failed: number
-  /** The number of requests without a line in the file. */
+  /** The number of requests that have no line in the file because they failed and were dropped. */
   readonly dropped: number
 }
 
@@ -34,8 +34,9 @@ const failedTo = (operation: string, path: string, error: PlatformError.Platform
   new JsonLinesError({ path, line: null, message: `${path}: cannot ${operation}: ${oneLine(error.message)}` })
 
 /**
- * Compares the lines of a file with the requests of a batch, and cuts off an incomplete last line. The requests that the file
- * already has are taken from the iterator; with `gaps`, some may be missing, because failed ones were dropped.
+ * Compares the lines of a file with the requests of a batch, and cuts off an incomplete last line. The requests that
+ * the file already has are taken from the iterator. With `gaps`, the file may lack some: failed requests were dropped.
+ * Returns the totals.
  */
 export const resume = Effect.fnUntraced(function* (
   path: string,
@@ -49,12 +50,12 @@ export const resume = Effect.fnUntraced(function* (
   if (!exists) return nothingDone
   let { outcomes, rollouts, failed, dropped } = nothingDone
   let end = 0
-  let torn = false
+  let lastIsIncomplete = false
   yield* Stream.runForEach(
     linesOf(path),
     Effect.fnUntraced(function* (line) {
-      torn = !line.whole
-      if (torn) return
+      lastIsIncomplete = !line.whole
+      if (lastIsIncomplete) return
       const head = yield* headOf(path, line)
       const wrong = (problem: string) =>
         new JsonLinesError({ path, line: line.number, message: `${path}:${line.number}: ${problem}` })
@@ -84,7 +85,7 @@ export const resume = Effect.fnUntraced(function* (
       if (head.failure !== null) failed++
     }),
   )
-  if (torn) yield* Effect.mapError(fs.truncate(path, end), (error) => failedTo("truncate it", path, error))
+  if (lastIsIncomplete) yield* Effect.mapError(fs.truncate(path, end), (error) => failedTo("truncate it", path, error))
   return { outcomes, rollouts, failed, dropped }
 })
 
@@ -96,7 +97,7 @@ export const appending = Effect.fnUntraced(function* (path: string) {
     Effect.andThen(fs.open(path, { flag: "a" })),
     Effect.mapError((error) => failedTo("open it", path, error)),
   )
-  const one = Semaphore.makeUnsafe(1)
+  const oneWriter = Semaphore.makeUnsafe(1)
   let texts: Array<string> = []
   let size = 0
   let broken: JsonLinesError | undefined
@@ -109,7 +110,7 @@ export const appending = Effect.fnUntraced(function* (path: string) {
     size = 0
     return Effect.mapError(file.writeAll(bytes), (error) => (broken = failedTo("write to it", path, error)))
   })
-  const flush = Effect.uninterruptible(one.withPermit(write))
+  const flush = Effect.uninterruptible(oneWriter.withPermit(write))
   // A killed process loses at most the outcomes of this interval. If a write fails here, the next `add` fails.
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(flushInterval), Effect.ignore(flush))))
   return {

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { TruncationReason } from "../Rollout.ts"
 
 const Fields = Schema.Struct({
-  /** The id of the turn; the parts of a turn that was split have the suffixes `#1`, `#2` … */
+  /** The id of the turn. If a turn became several samples, their ids have the suffixes `#1`, `#2` … */
   id: Schema.String,
   rolloutId: Schema.String,
   turnId: Schema.String,
@@ -33,6 +33,7 @@ const Fields = Schema.Struct({
   incomplete: Schema.Boolean,
   /** The reward of the turn's last step; `credit` and `weight` belong to the same step. */
   reward: Schema.Finite,
+  /** The part of the reward that the turn is responsible for, and a factor by which trainers multiply it. */
   credit: Schema.Finite,
   weight: Schema.Finite,
   /** Whether the env ended the episode with this turn. */

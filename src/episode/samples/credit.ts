@@ -1,5 +1,6 @@
 /**
- * Credit assignment: distributes rewards among the rollouts of a delegation, and then among the steps of each rollout.
+ * Credit assignment: distributes rewards among rollouts and those of their sub-agents, then among the steps of each
+ * rollout.
  *
  * @example
  * ```ts
@@ -55,8 +56,8 @@ export const mixed = ({ share, discount }: Mix): RolloutCredit => {
 export const parents: RolloutCredit = mixed({ share: 1, discount: 1 })
 
 /**
- * Lets each rollout pass on `share` of its credit to its children, in equal parts: its own reward and what it gets from
- * its parent. So the credits of a tree add up to its rewards.
+ * Makes each rollout pass on credit to its children: of its own reward plus its part from its parent, it gives `share`
+ * to them, in equal parts, and keeps the rest. So the credits of a tree add up to its rewards.
  */
 export const shared = ({ share }: Pick<Mix, "share">): RolloutCredit => {
   checkFraction("share", share)
@@ -67,11 +68,12 @@ export const shared = ({ share }: Pick<Mix, "share">): RolloutCredit => {
       ({ meta }) => meta.parentRolloutId,
     )
     for (const { id } of rollouts.toSorted((a, b) => a.meta.depth - b.meta.depth)) {
-      const own = children.get(id) ?? []
+      const ownChildren = children.get(id) ?? []
       const total = credits.get(id) ?? 0
-      if (own.length === 0) continue
+      if (ownChildren.length === 0) continue
       credits.set(id, (1 - share) * total)
-      for (const child of own) credits.set(child.id, (credits.get(child.id) ?? 0) + (share * total) / own.length)
+      for (const child of ownChildren)
+        credits.set(child.id, (credits.get(child.id) ?? 0) + (share * total) / ownChildren.length)
     }
     return credits
   }
@@ -85,6 +87,7 @@ const isReflection = (steps: ReadonlyArray<Step>): boolean =>
 export const turnsOf = ({ steps }: Rollout): ReadonlyArray<ReadonlyArray<Step>> =>
   Array.from(Map.groupBy(steps, ({ turnId }) => turnId).values())
 
+/** Makes a step credit from a function that returns the credit of each turn; all steps of a turn get the same. */
 const perTurn =
   (
     credit: RolloutCredit,

@@ -25,7 +25,7 @@ export { Sample, SampleError } from "./Sample.ts"
 export interface SampleOptions {
   /** Tokenizes calls for which the server gave no tokens. */
   readonly tokenizer?: Tokenizer
-  /** The length at which samples are cut off and marked as truncated; null: no limit. */
+  /** The number of tokens at which samples are cut off and marked as truncated; null (the default) sets no limit. */
   readonly maxSeqLen?: number | null
   /** Gives the credit of each step; by default every step gets its rollout's own reward. */
   readonly credit?: StepCredit
@@ -37,6 +37,7 @@ export interface SampleOptions {
   readonly requireLogprobs?: boolean
 }
 
+/** The tokens of one call of the model. */
 interface Tokens {
   readonly step: AgentStep
   readonly prompt: ReadonlyArray<number>
@@ -44,7 +45,7 @@ interface Tokens {
   readonly logprobs: ReadonlyArray<number> | null
 }
 
-/** A sequence of tokens that is being built. */
+/** The tokens of one sample, while its calls are joined. */
 interface Part {
   readonly ids: Array<number>
   readonly mask: Array<0 | 1>
@@ -57,6 +58,7 @@ const wrong = ({ id }: Rollout, step: Step, reason: SampleError["reason"], probl
   return Effect.fail(new SampleError({ rollout: id, turn: step.turnId, step: step.id, reason, message }))
 }
 
+/** Returns the tokens of a call: from the server, or else from the tokenizer. */
 const tokensOf = (
   rollout: Rollout,
   step: AgentStep,
@@ -87,7 +89,7 @@ const tokensOf = (
   })
 }
 
-/** Explains why a prompt does not continue the tokens so far; undefined if it does. */
+/** Returns why a prompt does not begin with the tokens so far; undefined if it does. */
 const breakOf = (ids: ReadonlyArray<number>, prompt: ReadonlyArray<number>): string | undefined => {
   const at = ids.findIndex((id, index) => index < prompt.length && id !== prompt[index])
   if (at >= 0) return `its prompt differs at token ${at} from the earlier tokens of the turn`

@@ -1,3 +1,4 @@
+/** Prioritised replay: stores the priorities of a replay buffer's transitions, and draws transitions by them. */
 import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
@@ -6,23 +7,25 @@ import type { Replay } from "./Replay.ts"
 import type { ReplayExperience } from "./ReplayExperience.ts"
 import { type Filled, filledPart, restoreFilled } from "./storage.ts"
 
-/** Draws places in proportion to their priorities with a tree of sums, in logarithmic time. */
+/** Makes the priorities of `capacity` places (indices of steps) in a tree of sums; a draw takes logarithmic time. */
 export const makePriorities = (capacity: number) => {
   let leaves = 1
   while (leaves < capacity) leaves *= 2
   /** The sums of a binary tree: node i has the children 2i and 2i + 1, and the second half of the array holds the leaves. */
   const sums = new Float64Array(2 * leaves)
+  /** The greatest priority so far; an array of one number, because a checkpoint stores arrays. */
   const greatest = Float64Array.of(1)
 
   const set = (place: number, priority: number): void => {
     if (priority > greatest[0]) greatest[0] = priority
     let node = leaves + place
     sums[node] = priority
-    // Sum up the children instead of adding the difference: rounding errors would accumulate.
+    // `node >> 1` is the parent. Adding differences instead of summing up children would accumulate rounding errors.
     for (node >>= 1; node >= 1; node >>= 1) sums[node] = sums[2 * node] + sums[2 * node + 1]
   }
 
-  const find = (mass: number): number => {
+  /** Returns the place at which the running sum of priorities exceeds `mass`. */
+  const placeAt = (mass: number): number => {
     let left = mass
     let node = 1
     while (node < leaves) {
@@ -48,7 +51,7 @@ export const makePriorities = (capacity: number) => {
     draw: (random: Stream, places: Int32Array): void => {
       const part = sums[1] / places.length
       for (let index = 0; index < places.length; index++) {
-        places[index] = find((index + random.uniformDouble()) * part)
+        places[index] = placeAt((index + random.uniformDouble()) * part)
       }
     },
     /** Returns the priorities of the filled places; all other priorities are 0. */
@@ -66,10 +69,11 @@ export const makePriorities = (capacity: number) => {
 }
 
 /**
- * Draws the transitions of a replay buffer by prioritised replay (Schaul et al. 2015, arXiv:1511.05952), with proportional
- * priorities:
+ * Draws the transitions of a replay buffer by prioritised replay (Schaul et al. 2015, arXiv:1511.05952), with
+ * proportional priorities:
  *
- * P(i) = pᵢ / Σ p with pᵢ = (|δᵢ| + ε)^α, and importance weights wᵢ = (N P(i))^−β / max w.
+ * P(i) = pᵢ / Σ p with pᵢ = (|δᵢ| + ε)^α, and importance weights wᵢ = (N P(i))^−β / max w, where δᵢ is the last error
+ * of transition i, N the number of transitions, and max w the largest weight of a batch.
  */
 export const prioritisedDraws = (
   { alpha, beta, epsilon }: Prioritised,
@@ -81,8 +85,8 @@ export const prioritisedDraws = (
   const drawn = new Int32Array(batchSize)
   return {
     /**
-     * Records the step that was just added. A step can be drawn once all rewards of its transition have arrived. The
-     * current step, which has no action yet, is never drawn.
+     * Updates the priorities after a step was added to the buffer. A step can be drawn once all rewards of its
+     * transition have arrived. The current step, which has no action yet, is never drawn.
      */
     added: (): void => {
       const drawable = replay.size() > 0

@@ -1,3 +1,4 @@
+/** The replay buffer of off-policy learners: stores steps in memory, draws transitions and copies them to batches. */
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
@@ -13,7 +14,7 @@ export interface ReplayOptions {
   readonly numEnvs: number
   readonly observationSize: number
   readonly actionSize: number
-  /** The smallest number of transitions to store, over all envs; it is rounded up to whole steps of all envs. */
+  /** The number of transitions to store, over all envs, rounded up to a multiple of the number of envs. */
   readonly capacity: number
   readonly gamma: number
   /** The number of steps that a transition spans; 1 by default. */
@@ -22,6 +23,7 @@ export interface ReplayOptions {
   readonly images?: boolean
 }
 
+// These flags say how an episode ended with a step; 0 if it did not end.
 const terminatedFlag = 1
 const truncatedFlag = 2
 
@@ -36,7 +38,7 @@ export const replayBytes = (options: ReplayOptions): number => {
 }
 
 /**
- * Makes a replay buffer: the newest `capacity` steps of N envs, in one ring for each env.
+ * Makes a replay buffer: the newest `capacity` steps of N envs, in one ring buffer for each env.
  *
  * A step is an observation, the action taken there, the reward, and whether the episode ended. Its next observation is the
  * env's next step in the ring, so no observation is stored twice; the final observations of episodes are stored in a separate
@@ -48,10 +50,10 @@ export const makeReplay = (options: ReplayOptions) => {
   const stepsPerEnv = stepsPerEnvOf(options)
   const places = stepsPerEnv * numEnvs
   const rowWidth = (images ? 0 : width) + actionSize + 2
-  const before = images ? 0 : width
+  const actionAt = images ? 0 : width
   /** Each row holds one step: its observation, action, reward, and a flag that says how the episode ended, if it did. */
   const rows = new Float32Array(places * rowWidth)
-  const rewardAt = before + actionSize
+  const rewardAt = actionAt + actionSize
   const endingAt = rewardAt + 1
   const frames = images ? new Frames(places, width) : undefined
   const finals = makeFinals(width)
@@ -72,7 +74,7 @@ export const makeReplay = (options: ReplayOptions) => {
     for (let at = 0, base = place * rowWidth; at < width; at++) into[to + at] = rows[base + at]
   }
 
-  /** Stores the envs' observations; called as `begin` before their first step. */
+  /** Stores the envs' current observations. Callers call it once, as `begin`, before the first step. */
   const store = (envs: BatchEnv): void => {
     for (let env = 0; env < numEnvs; env++) writeObservation(env * stepsPerEnv + head, envs.observations, env)
   }
@@ -80,13 +82,13 @@ export const makeReplay = (options: ReplayOptions) => {
   /** Returns the place of the next step of the same env. */
   const after = (place: number): number => ((place + 1) % stepsPerEnv === 0 ? place + 1 - stepsPerEnv : place + 1)
 
-  /** Stores the actions and their results. Call it when the envs have taken the step and show the next observations. */
+  /** Stores a step of all envs: the actions, and their results in `envs`. Call it after `envs.step(actions)`. */
   const add = (actions: Float32Array | Int32Array, envs: BatchEnv): void => {
     for (let env = 0; env < numEnvs; env++) {
       const place = env * stepsPerEnv + head
       const at = place * rowWidth
       for (let element = 0; element < actionSize; element++) {
-        rows[at + before + element] = actions[env * actionSize + element]
+        rows[at + actionAt + element] = actions[env * actionSize + element]
       }
       rows[at + rewardAt] = envs.rewards[env]
       if (rows[at + endingAt] === truncatedFlag) finals.forget(place)
@@ -119,7 +121,7 @@ export const makeReplay = (options: ReplayOptions) => {
     }
   }
 
-  /** Copies transitions of up to n steps from the buffer to the arrays of a batch. */
+  /** Copies the transitions that begin at the drawn places to a batch: `nsteps` steps each, fewer at an end. */
   const gather = (drawn: Int32Array, into: Transitions): void => {
     const { observations, actions, rewards, nextObservations, discounts } = into
     // Reading the endings first, in a loop this short, lets cache misses of many rows overlap; it saves nearly half the time.
@@ -129,7 +131,7 @@ export const makeReplay = (options: ReplayOptions) => {
       readObservation(place, observations, row)
       let at = place * rowWidth
       for (let element = 0; element < actionSize; element++) {
-        actions[row * actionSize + element] = rows[at + before + element]
+        actions[row * actionSize + element] = rows[at + actionAt + element]
       }
       let total = rows[at + rewardAt]
       let ending = discounts[row]
@@ -150,10 +152,10 @@ export const makeReplay = (options: ReplayOptions) => {
   /** Returns the place of the step that an env took `back` steps ago; 0 is the current step, which has no action yet. */
   const placeOf = (env: number, back: number): number => env * stepsPerEnv + ((head - back + stepsPerEnv) % stepsPerEnv)
 
-  /** Returns the filled part, from index 0 on until a ring is full; the current step counts: it has an observation. */
+  /** Says how many steps of each ring are filled, from index 0 on. The current step counts: it has an observation. */
   const filled = (): Filled => ({ numEnvs, capacity: stepsPerEnv, used: complete + 1 })
 
-  /** Returns views of the filled part, not copies. */
+  /** Returns the arrays for a checkpoint: views of the filled part, not copies. */
   const state = (): NamedArrays => ({
     position: namedVector(Int32Array.of(head, complete)),
     ...filledPart("rows", rows, rowWidth, filled()),
@@ -164,14 +166,14 @@ export const makeReplay = (options: ReplayOptions) => {
   const restore = (arrays: NamedArrays): void => {
     const position = new Int32Array(2)
     copyInto(arrays, "position", position)
-    const [savedHead, savedFilled] = position
-    const isFull = savedFilled === stepsPerEnv - 1
-    if (!(savedHead >= 0 && savedHead < stepsPerEnv && (isFull || savedFilled === savedHead))) {
+    const [savedHead, savedComplete] = position
+    const isFull = savedComplete === stepsPerEnv - 1
+    if (!(savedHead >= 0 && savedHead < stepsPerEnv && (isFull || savedComplete === savedHead))) {
       const ring = `a ring of ${stepsPerEnv} steps`
       throw new Misfit(`"position" is [${position.join(", ")}], which is not possible in ${ring}`)
     }
     head = savedHead
-    complete = savedFilled
+    complete = savedComplete
     restoreFilled(arrays, "rows", rows, rowWidth, filled())
     frames?.restore(arrays, "frames", filled())
     finals.restore(arrays)
@@ -183,6 +185,7 @@ export type Replay = ReturnType<typeof makeReplay>
 
 /** Stores final observations by the place of their step, in a separate array because they are few. */
 const makeFinals = (width: number) => {
+  /** The slot of each place: the index of its observation in `contents`. Freed slots are used again. */
   const slots = new Map<number, number>()
   const free: Array<number> = []
   let contents = new Float32Array(16 * width)

@@ -1,3 +1,4 @@
+/** Describes what off-policy learners learn from. These are only values; `replayLearner` acts and learns by them. */
 import { sizeOf } from "../../env/Space.ts"
 import type { Schedule } from "../../graph/schedules.ts"
 import type { Actor } from "../../model/Actor.ts"
@@ -14,7 +15,7 @@ import type { Prioritised, ReplayConfig } from "./fields.ts"
  */
 export interface ReplayExperience<Name extends string, Target extends Name | "actor"> extends ExperienceOptions<Name> {
   readonly targets: ReadonlyArray<Target>
-  /** The number of env steps after which networks are copied to their target networks; undefined if the update moves them. */
+  /** The number of env steps between two copies to the target networks; undefined if the update moves these. */
   readonly copyTargetsEvery?: number | undefined
   readonly priorities: Prioritised | null
 }

@@ -1,3 +1,4 @@
+/** Makes learners of off-policy algorithms from an experience (how they act and store steps) and an update. */
 import { Effect, Record, type Scope, Struct } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import { ConfigError } from "../../config/Config.ts"
@@ -43,7 +44,7 @@ export interface Update {
   readonly errors?: Tensor
 }
 
-/** Describes how a replay learner learns from a batch; `Scalar` names the numbers that it reads, as learning rates. */
+/** Describes how a replay learner learns from a batch. `Scalar` names numbers that it reads, such as learning rates. */
 interface UpdateOptions<Name extends string, Target extends Name | "actor", Scalar extends string> {
   readonly scalars: Readonly<Record<Scalar, number>>
   /** The number of uniform random numbers that an update needs for each transition. */
@@ -127,6 +128,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   const transitions = feedsOf(columns, update.feeds)
   const noise = options.noiseSize === 0 ? undefined : feedsOf({ noise: noiseColumn }, update.feeds).noise
   const places = new Int32Array(batchSize * gradientSteps)
+  // The drawn transitions are in random order already, so the minibatches take them one after another.
   if (gradientSteps > 1) for (let row = 0; row < places.length; row++) update.feeds[indicesFeed][row] = row
   const updateRandom = stream(seed, "update")
   const averages = new Averages()
@@ -173,7 +175,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   }
 })
 
-/** Fails unless the replay buffer holds a batch and fits into memory. */
+/** Returns the options of the replay buffer; fails unless it can hold a batch and fits into memory. */
 const checkedReplayOptions = <N extends string, T extends N | "actor">({
   name,
   task: { numEnvs, observationSpace, actionSpace },

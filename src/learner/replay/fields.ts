@@ -1,3 +1,4 @@
+/** The settings that off-policy algorithms share: option interfaces for users, and fields for config Schemas. */
 import { Schema } from "effect"
 import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
 
@@ -9,7 +10,7 @@ export interface ReplayOptions {
   readonly bufferSize?: number
   /** The number of transitions that an update learns from. @default 256 */
   readonly batchSize?: number
-  /** The number of env steps before the first update; their actions are random. @default 1000 */
+  /** The number of env steps before the first update, over all envs; their actions are random. @default 1000 */
   readonly learningStarts?: number
   /** The number of env steps between two updates, over all envs; it is rounded up to whole steps of all envs. @default 1 */
   readonly trainEvery?: number
@@ -32,7 +33,7 @@ export const replayFields = {
   maxGradNorm: withDefault(nonNegative, 0),
 }
 
-/** Prioritised replay (Schaul et al. 2015, arXiv:1511.05952). */
+/** The settings of prioritised replay (Schaul et al. 2015, arXiv:1511.05952). */
 export interface PrioritisedOptions {
   /** The exponent of the priorities: 0 draws uniformly, 1 in proportion to the error. @default 0.6 */
   readonly alpha?: number
@@ -41,7 +42,7 @@ export interface PrioritisedOptions {
    * @default 0.4
    */
   readonly beta?: number
-  /** The constant that is added to every error. @default 0.000001 */
+  /** The constant that is added to every error, so that no priority is 0. @default 0.000001 */
   readonly epsilon?: number
 }
 

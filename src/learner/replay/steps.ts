@@ -1,3 +1,4 @@
+/** Helps off-policy algorithms to build the graphs of their updates: steps of Adam, and changes of target networks. */
 import { Record } from "effect"
 import { add, equal, mul, state, sub, where } from "../../graph/ops.ts"
 import { adam } from "../../graph/optimisers.ts"
@@ -29,7 +30,7 @@ export const polyak = (target: NamedNet, online: Tensor, tau: number): NextState
   [target.name]: { tensor: target.theta, next: add(target.theta, mul(sub(online, target.theta), tau)) },
 })
 
-/** Changes states only in every n-th update; `counter` names the state that counts from 0 to n − 1. */
+/** Makes states change only in every n-th update. `counter` names the added state, which counts from 0 to n − 1. */
 export const everyNth = (n: number, counter: string, states: NextStates): NextStates => {
   const count = state(counter, [])
   const last = equal(count, n - 1)

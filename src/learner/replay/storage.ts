@@ -1,17 +1,16 @@
+/** Limits the size of memories of past steps, saves and restores their arrays, and stores images as bytes. */
 import type { NamedArrays } from "../Algorithm.ts"
 import { copyInto } from "../learnerState.ts"
 
-/** Limits the size of memories of past steps, saves and restores their arrays, and stores images as bytes. */
-
 const gibibyte = 2 ** 30
 
-/** The largest memory in bytes. A system can promise more memory than it has, and kill the process that uses it. */
-const largest = 16 * gibibyte
+/** The limit of a memory. Without it, the operating system can grant more memory than exists, then kill the process. */
+const limit = 16 * gibibyte
 
 /** Returns the problem with a memory of this many bytes; undefined if it is small enough. */
 export const tooLarge = (bytes: number): string | undefined =>
-  bytes > largest
-    ? `need ${Math.ceil(bytes / gibibyte)} GiB of memory; make it smaller, so that at most ${largest / gibibyte} GiB are needed`
+  bytes > limit
+    ? `need ${Math.ceil(bytes / gibibyte)} GiB of memory; make it smaller, so that at most ${limit / gibibyte} GiB are needed`
     : undefined
 
 /** Says how much of a memory is filled: the first `used` of the `capacity` steps of each env, one env after the other. */
@@ -25,7 +24,7 @@ type Data = NamedArrays[string]["data"]
 
 /**
  * Returns the filled part of a memory's array, which has `width` numbers for each step: one array for each env, called
- * `rows.0`, `rows.1` and so on. They are views of the memory, so nothing is copied.
+ * `rows.0`, `rows.1` and so on if `name` is `rows`. They are views of the memory, so nothing is copied.
  */
 export const filledPart = (name: string, data: Data, width: number, filled: Filled): NamedArrays => {
   const { numEnvs, capacity, used } = filled

@@ -1,3 +1,4 @@
+/** Describes how on-policy algorithms collect experience. These are only values; `rolloutLearner` plays by them. */
 import type { Effect, Scope } from "effect"
 import type { Backend, BackendError, Program, TensorData } from "../../backend/Backend.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
@@ -27,10 +28,12 @@ export interface Experience<C extends Columns> {
   readonly actor: Actor<string>
   /** The number of steps that each env takes between two updates. */
   readonly steps: number
+  /** The number of consecutive steps for which actions are drawn with the same noise. */
   readonly noiseRepeat: number
   readonly columns: C
   /** Fills `advantages` and `targets` after a rollout. */
   readonly returns: (rollout: Rollout<C>) => void
+  /** All parameters that are learned: those of the actor and of the features. */
   readonly parameters: Declarations
   /** The learning rates of some parameters, as factors of the common learning rate, by the parameters' names. */
   readonly learningRateShares: Readonly<Record<string, number>>
@@ -39,7 +42,7 @@ export interface Experience<C extends Columns> {
   /** The number of steps of a sequence through which gradients flow; 0 without a memory. */
   readonly sequence: number
   readonly hasTarget: boolean
-  /** The schedule of the scalar by which the actor explores, such as ε; undefined if it needs none. */
+  /** The schedule of the scalar by which the actor explores, such as ε; undefined if the actor reads no such scalar. */
   readonly exploration: Schedule | undefined
   readonly features: ReadonlyArray<Feature<C>>
 }
@@ -110,7 +113,7 @@ export const generalisedAdvantages =
     gae({ rewards, values, lastValues: last.values, terminated, ...cut, gamma, lambda, out: advantages, targets })
   }
 
-/** An addition to a learner. It is started once, and its hooks are called at fixed points of each iteration. */
+/** Starts an addition to a learner, such as a bonus. Its hooks are called at fixed points of each iteration. */
 export type Feature<C extends Columns> = (
   learner: FeatureInput<C>,
 ) => Effect.Effect<FeatureHooks, SetupError, Backend | Scope.Scope>
@@ -118,6 +121,7 @@ export type Feature<C extends Columns> = (
 export interface FeatureInput<C extends Columns> extends Pick<Experience<C>, "name" | "task" | "columns"> {
   /** All parameters that the learner learns, in the order in which they lie in its vector of weights. */
   readonly parameters: Layout
+  /** The weights that are drawn once and never learned. */
   readonly fixed: Layout
   readonly rollout: Rollout<C>
   readonly act: Program
@@ -129,14 +133,16 @@ export interface FeatureInput<C extends Columns> extends Pick<Experience<C>, "na
 export interface FeatureHooks extends StepHooks {
   /** A program of the feature; the weights are copied into it after each update. */
   readonly program?: Program
-  /** Columns that the feature keeps in its own arrays. */
+  /** Columns that the feature keeps in its own arrays; they are copied to the update as columns of the rollout are. */
   readonly columns?: Readonly<Record<string, Float32Array>>
   /** Is called when the first weights have been drawn. */
   readonly initialise?: (weights: Float32Array) => Effect.Effect<void, BackendError>
   /** Is called before the first rollout of a run that was not resumed. */
   readonly beforeFirstRollout?: (envs: BatchEnv) => void
   readonly afterRollout?: () => void
+  /** Is called before rewards become advantages and targets. It may change rewards, and it yields programs to run. */
   readonly beforeReturns?: (iteration: number) => Steps<void>
+  /** Is called when `advantages` and `targets` are filled; it may change them. */
   readonly afterReturns?: () => void
   /** Is called before the update, to fill those inputs of its first program that are not columns of the rollout. */
   readonly beforeUpdate?: (iteration: number, feeds: Readonly<Record<string, TensorData>>) => void

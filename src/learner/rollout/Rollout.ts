@@ -1,3 +1,4 @@
+/** Plays the rollouts of an on-policy learner: acts in the envs, and keeps all rows of one rollout in memory. */
 import type { Program, TensorData } from "../../backend/Backend.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import { stream } from "../../rng/Rng.ts"
@@ -35,11 +36,11 @@ export interface Rollout<out C> {
   readonly rewards: Float32Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
-  /** The kept columns for the observations after the last step, N numbers each. */
+  /** The kept numbers for the observations after the last step: N in each column. */
   readonly last: KeptArrays<C>
-  /** The kept columns for the final observation of each truncated episode, in the row in which it was truncated. */
+  /** The kept numbers for the final observation of each truncated episode, in the row of its last step only. */
   readonly atTruncation: KeptArrays<C>
-  /** Returns the number of rows that were truncated. */
+  /** Returns the number of rows that were truncated and not also terminated. */
   readonly truncations: () => number
   /** Plays the rollout, and fills all columns except `advantages`, `targets` and those of features. */
   readonly collect: (envs: BatchEnv, iteration: number) => Steps<void>
@@ -49,18 +50,19 @@ export interface Rollout<out C> {
 export interface StepHooks {
   /** Is called before the first step. */
   readonly start?: () => void
-  /** Is called before the actor acts at step t; at t = T it only values the observations after the last step. */
+  /** Is called before the actor acts at step t; at t = T, after the last step, it only computes the kept numbers. */
   readonly beforeAct?: (t: number) => void
   readonly afterStep?: (envs: BatchEnv, t: number) => void
-  /** Is called after a step that truncated this env's episode. Its final observation is valued after the rollout. */
+  /** Is called after a step that truncated this env's episode; the actor reads its final observation later. */
   readonly truncated?: (env: number) => void
-  /** Is called before the final observations of `count` truncations, from number `first` on, are valued together. */
+  /** Is called before the actor evaluates the final observations of truncations `first` to `first + count − 1`. */
   readonly beforeTruncated?: (first: number, count: number) => void
 }
 
 /**
- * Makes the rollout of an experience. Rows are written into `feeds`, those of the update program, if the lengths match, so
- * that they need no copy before the update. `hooks` may be added until the first rollout.
+ * Makes the rollout of an experience, which the program `act` plays. `feeds` are the input arrays of the first update
+ * program: a column is written directly into the feed of its name if the lengths match, and then needs no copy before
+ * the update. The caller may add `hooks` until the first rollout.
  */
 export function makeRollout<C extends BaseColumns & Columns>(
   experience: Experience<C>,
@@ -98,7 +100,7 @@ export function makeRollout(
   const finalObservations = new GrowingRows(width, Math.max(16, numEnvs))
   const truncatedRows: Array<number> = []
 
-  // This is the noise of the whole rollout or, if it is held for several steps, of one step, maybe of the last rollout.
+  // The noise of the whole rollout; if `noiseRepeat` is above 1, of one step, which can belong to an earlier rollout.
   const noise = new Float32Array((noiseRepeat === 1 ? rows : numEnvs) * noiseSize)
   let heldDraw = -1
   const drawNoise = (iteration: number, t: number): void => {
@@ -177,7 +179,7 @@ export function makeRollout(
   }
 }
 
-/** Copies a few dozen numbers. A loop is faster here than making a view for `set`. */
+/** Copies `length` numbers. For a few dozen numbers, a loop is faster than making a view for `set`. */
 export const copy = (
   from: ArrayLike<number>,
   fromOffset: number,

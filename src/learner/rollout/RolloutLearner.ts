@@ -1,3 +1,4 @@
+/** Makes learners of on-policy algorithms from an experience (how they act) and an update (losses and optimisers). */
 import { Effect, type Scope } from "effect"
 import { Backend, type Program } from "../../backend/Backend.ts"
 import { ConfigError } from "../../config/Config.ts"
@@ -15,6 +16,7 @@ import type { Experience, FeatureHooks } from "./Experience.ts"
 import { type BaseColumns, makeRollout } from "./Rollout.ts"
 import { compileUpdate, type Phase } from "./update.ts"
 
+/** Describes the update after each rollout; its phases run one after another. */
 export interface RolloutUpdate<C> {
   /** The learning rate as a function of the run's progress, from 0 to 1. */
   readonly learningRate: Schedule
@@ -46,7 +48,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   const rows = experience.steps * task.numEnvs
   const backend = yield* Backend
 
-  // These are the programs: one that acts, and one for each phase of the update.
+  // The programs: one that acts, and one for each phase of the update.
   const parameters = yield* build(() => layout(experience.parameters))
   const fixed = yield* build(() => layout(experience.fixed))
   const acting = { name, task, actor, layout: parameters, hasTarget, exploration }
@@ -54,14 +56,14 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   const learning = yield* compileUpdate(experience, parameters, fixed, phases)
   const [{ feeds }] = learning.programs
 
-  // This is the rollout with the features that take part in it.
+  // The rollout, and the features whose hooks it calls.
   const features: Array<FeatureHooks> = []
   const rollout = makeRollout(experience, act, feeds, features)
   for (const start of experience.features) {
     features.push(yield* start({ ...experience, parameters, fixed, rollout, act, updates: learning.programs }))
   }
 
-  // All programs share these weights.
+  // Every program has its own copy of the weights; the last one of the update holds the newest.
   const programs = [act, ...learning.programs, ...features.flatMap(({ program = [] }) => program)]
   const weights = learning.last.read("theta")
   const setWeights = (theta: Float32Array, except?: Program) =>
@@ -130,7 +132,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   }
 })
 
-/** Fails unless sequences divide the rollout and minibatches divide its sequences. */
+/** Fails unless `sequence` divides the rollout's steps, and `minibatches` divides the number of sequences. */
 const checkDivisors = <C extends Columns>(
   { name, task, actor, steps, ...experience }: Experience<C>,
   phases: ReadonlyArray<Phase<C>>,
@@ -156,7 +158,7 @@ const checkDivisors = <C extends Columns>(
   return Effect.void
 }
 
-/** Returns 1 − Var(targets − values) / Var(targets): 1 for a perfect critic, 0 for one that predicts the mean. */
+/** Returns 1 − Var(targets − values) / Var(targets): 1 for a perfect critic, 0 for constant values or targets. */
 export const explainedVariance = (values: Float32Array, targets: Float32Array): number => {
   const n = values.length
   let sum = 0

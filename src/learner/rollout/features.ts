@@ -1,3 +1,4 @@
+/** Features of on-policy learners: functions that add a memory, a target network or further tasks to an experience. */
 import { Effect } from "effect"
 import type { TensorData } from "../../backend/Backend.ts"
 import type { Declarations } from "../../model/trunk.ts"
@@ -10,7 +11,7 @@ import { copy, GrowingRows } from "./Rollout.ts"
 /**
  * Carries the memory of a recurrent actor (an LSTM) from step to step and from rollout to rollout, and empties it when an
  * episode begins. The update then learns from whole sequences: gradients flow back through `sequence` steps, or through
- * the whole rollout if that is 0. An experience whose actor has no memory stays as it is.
+ * the whole rollout if `sequence` is 0. If the actor has no memory, `sequence` must be 0, and the experience stays as it is.
  *
  * @example
  * ```ts
@@ -25,12 +26,14 @@ export const withMemory = <C extends Columns>(experience: Experience<C>, sequenc
   return { ...experience, sequence: length, features: [...experience.features, memory(actor.memorySize, length)] }
 }
 
+/** Makes the feature that keeps `size` numbers of memory for each env, and the memory before each sequence of steps. */
 const memory =
   <C extends Columns>(size: number, sequence: number): Feature<C> =>
   ({ act, rollout: { steps, numEnvs } }) =>
     Effect.sync(() => {
-      /** The memory of each env at the current step, and 1 for each env whose episode begins with the next step. */
+      /** The memory of each env before its next step. */
       const current = new Float32Array(numEnvs * size)
+      /** 1 for each env whose next step begins an episode, else 0; the actor then starts from an empty memory. */
       const fresh = new Float32Array(numEnvs).fill(1)
       const columns = {
         /** The memory before each sequence, of shape [steps / sequence, numEnvs, size]. */
@@ -96,18 +99,18 @@ export const withTarget = <C extends Columns>(experience: Experience<C>, everySt
   ],
 })
 
-/** Tasks that the network also learns, from a memory of earlier rollouts. Their loss, which reads `columns`, is added. */
+/** Tasks that the network also learns, from a memory of earlier rollouts. The algorithm adds their loss to its own. */
 export interface Auxiliary<C extends Columns, Own extends Columns> {
   readonly parameters: Declarations
-  /** The columns that the loss reads; they are the same for all minibatches of an update. */
+  /** The columns that the tasks' loss reads. They are filled once an update, and every minibatch reads them whole. */
   readonly columns: Own
   readonly start: (learner: FeatureInput<C>) => AuxiliaryMemory
 }
 
 export interface AuxiliaryMemory {
-  /** Stores the rollout that was just played in the memory. */
+  /** Adds the rollout that was just played to the memory. */
   readonly remember: () => void
-  /** Fills the auxiliary's columns for an update. */
+  /** Fills the tasks' columns in `feeds`, the input arrays of the update's first program. */
   readonly prepare: (iteration: number, feeds: Readonly<Record<string, TensorData>>) => void
   readonly state: () => NamedArrays
   readonly restore: (arrays: NamedArrays) => void

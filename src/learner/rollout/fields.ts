@@ -1,3 +1,4 @@
+/** The settings that on-policy algorithms share: option interfaces for users, and fields for config Schemas. */
 import { Schema } from "effect"
 import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import { constant, linear, type Schedule } from "../../graph/schedules.ts"
@@ -32,19 +33,19 @@ export const learningFields = {
   ...networkFields,
 }
 
-/** The settings of the actor of such an algorithm. */
+/** The settings of how an on-policy algorithm explores. */
 export interface ActorOptions {
   /** The weight of the policy's entropy in the loss; more keeps the policy from becoming certain too soon. @default 0.01 */
   readonly entropyCoefficient?: number
-  /** The number of steps for which actions are drawn with the same noise: more than 1 explores in longer pushes. @default 1 */
+  /** The number of steps with the same noise; above 1, actions deviate the same way for several steps. @default 1 */
   readonly noiseRepeat?: number
 }
 
 /** The settings of every algorithm with an actor and a critic. */
 export interface ActorCriticOptions extends LearningOptions, MemoryOptions, ActorOptions {
   /**
-   * The weight of the critic's error in the loss: in PPO of half the squared error, in A2C of all of it (without the ½).
-   * @default 0.5
+   * The weight of the critic's error in the loss. The error is half the squared error in PPO and algorithms that extend
+   * it, and the whole squared error in A2C and algorithms that extend it. @default 0.5
    */
   readonly valueCoefficient?: number
 }
@@ -63,7 +64,7 @@ interface ReturnSettings extends Required<Pick<RolloutOptions, "returns" | "trai
 }
 
 /**
- * Applies the settings `returns` and `trainMode`, which replace the values of λ and of the number of steps.
+ * Applies the settings `returns` and `trainMode`: `NSTEP` sets `lambda` to 1, and `onestep` sets `nsteps` to 1.
  *
  * @example
  * ```ts

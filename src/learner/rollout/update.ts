@@ -1,3 +1,4 @@
+/** Compiles and runs the update of an on-policy learner: gradient steps on shuffled minibatches of a rollout. */
 import { Effect } from "effect"
 import { Backend, type Program } from "../../backend/Backend.ts"
 import { add, constant, mul, sub, where } from "../../graph/ops.ts"
@@ -33,7 +34,7 @@ export interface Phase<C> {
   /** The name of its program and, if there are several phases, of its optimiser's state in checkpoints. */
   readonly name: string
   readonly epochs: number
-  /** The number of minibatches into which a rollout is shuffled in each epoch. */
+  /** The number of minibatches into which the shuffled rollout is divided in each epoch. */
   readonly minibatches: number
   /** The global norm that gradients are scaled down to; 0 does not limit them. */
   readonly maxGradNorm: number
@@ -41,7 +42,7 @@ export interface Phase<C> {
   readonly optimiser: (options: { readonly size: number; readonly learningRate: Tensor }) => Optimiser
 }
 
-/** Compiles the update of a rollout learner: one program for each phase. */
+/** Compiles a program for each phase; returns functions that fill, run and save them. `last` has the newest weights. */
 export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   experience: Experience<C>,
   parameters: Layout,
@@ -65,7 +66,7 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   const order = new Int32Array((steps * task.numEnvs) / sequence)
 
   type RolloutArrays = Readonly<Record<string, Float32Array | Int32Array>>
-  /** Fills the programs with the rollout's rows, and with an order of minibatches that is shuffled in each epoch. */
+  /** Copies the rollout's rows into the programs, and draws a new order of the rows for each epoch. */
   const prepare = (iteration: number, learningRate: number, columns: RolloutArrays): void => {
     const shuffle = stream(task.seed, "minibatches", iteration)
     for (const { program, phase, gathered } of compiled) {

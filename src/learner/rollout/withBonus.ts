@@ -1,3 +1,4 @@
+/** Adds a bonus to an on-policy algorithm: a reward for surprising transitions, computed after each rollout. */
 import { Effect } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
@@ -16,16 +17,16 @@ import { randomActions } from "../exploration.ts"
 import type { Experience, Feature } from "./Experience.ts"
 import { type BaseColumns, copy, type Rollout } from "./Rollout.ts"
 
-/** A reward that the learner gives itself for each transition, in proportion to how surprising it is. */
+/** Describes a reward that the learner gives itself for each transition, in proportion to its surprise. */
 export interface Bonus<C> {
   readonly parameters: Declarations
-  /** The learning rate of those parameters as a share of the common one; 1 by default. */
+  /** The learning rate of `parameters` as a share of the common learning rate; 1 by default. */
   readonly learningRateShare?: number
   /** Weights that are drawn once and never learned. */
   readonly fixed?: Declarations
-  /** Computes how surprising each row is. */
+  /** Computes the surprise, one number for each row, such as the error of a prediction. */
   readonly surprise: (rows: BonusRows<C>) => Tensor
-  /** Says whether the surprise is added to the env's reward, or has its own critic that learns its value. */
+  /** Says whether the surprise is added to the env's reward, or is a separate reward with its own critic. */
   readonly reward: AddedReward | SeparateReward<C>
 }
 
@@ -38,6 +39,7 @@ export interface BonusRows<C> {
 
 interface AddedReward {
   readonly kind: "added"
+  /** The factor of the surprise. */
   readonly coefficient: number
 }
 
@@ -49,16 +51,17 @@ interface SeparateReward<C> {
   readonly kind: "separate"
   readonly gamma: number
   readonly lambda: number
-  /** The weights of the two advantages in their sum: one of the bonus, and one of the env's rewards. */
+  /** The weight of the bonus' advantages in the sum that the policy learns from. */
   readonly coefficient: number
+  /** The weight of the advantages of the env's rewards in that sum. */
   readonly extrinsicCoefficient: number
   /** Whether the returns of the bonus end with the episode. */
   readonly episodic: boolean
   /** Returns the values of the rollout's rows, of the observations after the last row, and of truncated episodes. */
   readonly critic: (rollout: Rollout<C>) => Readonly<Record<"values" | "lastValues" | "truncatedValues", Float32Array>>
-  /** The share of rows that the column `predicted` marks. */
+  /** The share of rows in which the column `predicted` is 1. */
   readonly predictedShare: number
-  /** The number of random steps before the first rollout, for the statistics of `normalisedObservations`. */
+  /** The number of random steps of each env before the first rollout, for the statistics of observations. */
   readonly warmUpSteps: number
 }
 
@@ -68,7 +71,7 @@ export type BonusColumns = {
   readonly nextObservations: F32
   /** The next observations with mean 0 and standard deviation 1, clipped to ±5; only a separate reward has this column. */
   readonly normalisedObservations: F32
-  /** 1 in a random share of the rows, else 0; only a separate reward has this column. */
+  /** 1 in a random share of the rows, which the bonus learns from, else 0; only a separate reward has this column. */
   readonly predicted: F32
   /** The returns that the bonus' critic learns; only a separate reward has this column. */
   readonly bonusTargets: F32
@@ -145,8 +148,9 @@ const bonusFeature =
       const columns: Arrays<BonusColumns & BaseColumns> = rollout.columns
       const arrays: Readonly<Record<string, Float32Array | Int32Array>> = rollout.columns
       const observationMoments = makeMoments(sizeOf(task.observationSpace))
-      /** The discounted sum of each env's bonuses so far, and the moments of those sums over all rollouts. */
+      /** The discounted sum of each env's bonuses so far. */
       const returns = new Float64Array(numEnvs)
+      /** The mean and variance of those sums over all rollouts. */
       const returnMoments = makeMoments(1)
       const saved = vectorsOf({
         "bonus.returns": returns,
@@ -227,7 +231,7 @@ const bonusFeature =
       }
     })
 
-/** Updates the statistics of observations with those of random steps, then restores the envs' state. */
+/** Takes random steps in all envs, adds their observations to `moments` (mean and variance), and restores the envs. */
 const observeRandomSteps = (
   envs: BatchEnv,
   { seed, actionSpace, numEnvs }: Task,
@@ -247,6 +251,7 @@ const observeRandomSteps = (
   envs.restore(before)
 }
 
+/** The bound to which normalised observations are clipped. */
 const bound = 5
 
 /** Normalises observations to (x − mean) / √(variance + 1e-8), clipped to ±5. */

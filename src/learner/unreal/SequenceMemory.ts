@@ -1,3 +1,4 @@
+/** The memory of UNREAL's auxiliary tasks: stores the last steps of every env, and draws sequences to replay. */
 import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import { type Arrays, f32, i32, perUpdate } from "../Batch.ts"
@@ -31,7 +32,7 @@ export const replayColumns = (sequences: number, steps: number, observationSize:
 })
 export type ReplayColumns = ReturnType<typeof replayColumns>
 
-// These flags say how an episode ended with a step.
+// These flags say how an episode ended with a step: the env ended it, or a limit cut it off. 0 means neither.
 const terminal = 1
 const cut = 2
 
@@ -45,11 +46,11 @@ interface SequenceMemoryOptions {
   readonly steps: number
 }
 
-/** Returns the bytes of a full memory whose observations are stored as bytes, as those of most images are. */
+/** Returns the bytes of a full memory: of each step, the observation, and 17 for action, reward, flag and two lists. */
 export const sequenceMemoryBytes = (capacity: number, numEnvs: number, observationSize: number): number =>
   capacity * numEnvs * (observationSize + 17)
 
-/** Keeps the last steps of every env, whose actions are discrete; sequences of consecutive steps can be drawn from it. */
+/** Makes a memory of the last steps of every env, from which sequences of consecutive steps can be drawn. */
 export const makeSequenceMemory = (options: SequenceMemoryOptions) => {
   const { numEnvs, observationSize: width, capacity, sequences, steps } = options
   const places = capacity * numEnvs
@@ -57,12 +58,13 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions) => {
   const actions = new Float32Array(places)
   const rewards = new Float32Array(places)
   const ended = new Uint8Array(places)
+  /** The index of the next step to write, and the number of steps stored, both for each env. */
   const position = Int32Array.of(0, 0)
-  /** The places of steps with a reward that is not zero, and of steps without one; `drawRewards` fills both anew. */
+  /** Steps with a reward that is not 0, and all others, each as age · numEnvs + env; `drawRewards` fills both. */
   const rewarded = new Int32Array(places)
   const unrewarded = new Int32Array(places)
 
-  /** Returns the place of a step of an env; `age` is counted from the oldest step. */
+  /** Returns the index of a step in the arrays; `age` counts from 0, the oldest step of the env. */
   const placeOf = (age: number, env: number): number =>
     ((position[0] - position[1] + age + capacity) % capacity) * numEnvs + env
 
@@ -81,7 +83,7 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions) => {
     }
   }
 
-  /** Draws sequences and copies them into arrays, one after another. */
+  /** Draws `sequences` sequences of `steps` steps each, and copies them into arrays, one after another. */
   const drawSequences = (random: Stream, into: Arrays<Omit<ReplayColumns, "replayReady">>): void => {
     for (let sequence = 0; sequence < sequences; sequence++) {
       const env = random.integer(numEnvs)
@@ -109,8 +111,8 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions) => {
   }
 
   /**
-   * Draws short histories of observations, each with the sign of the reward that followed. Half of the histories precede a
-   * reward that is not zero, if the memory has any.
+   * Draws short histories of observations, each with the sign of the reward that followed. On average half of the
+   * histories precede a reward that is not zero, if the memory has any.
    */
   const drawRewards = (
     random: Stream,
@@ -145,7 +147,7 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions) => {
     }
   }
 
-  /** Returns the filled part. Until the memory is full, the steps start at index 0, and each step holds all envs. */
+  /** Says how much is filled, from index 0 on. The envs of a step lie side by side, so all envs count as one. */
   const filled = (): Filled => ({ numEnvs: 1, capacity: places, used: position[1] * numEnvs })
 
   return {

@@ -1,3 +1,4 @@
+/** The auxiliary tasks of UNREAL and RANDAL: their settings, and the loss that these algorithms add to their own. */
 import { Effect, type Schema } from "effect"
 import { ConfigError } from "../../config/Config.ts"
 import { fraction, nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
@@ -23,9 +24,9 @@ const { abs, add, concat, constant, div, max, maximum, mean, mul, neg, oneHot } 
 const { reshape, slice, square, stopGradient, sub, sum } = Graph
 
 /**
- * UNREAL's auxiliary tasks (Jaderberg et al. 2016, arXiv:1611.05397). The network learns them from a memory of the last
- * steps: to change the pixels (the value of each action for each cell of the image), to predict the sign of the next
- * reward, and to value earlier sequences again.
+ * The settings of UNREAL's auxiliary tasks (Jaderberg et al. 2016, arXiv:1611.05397). The network learns them from a
+ * memory of the last steps: to change the pixels (the value of each action for each cell of the image), to predict the
+ * sign of the next reward, and to value earlier sequences again.
  */
 export interface AuxiliaryOptions {
   /** The number of steps of each env that are kept for replay. @default 2000 */
@@ -56,6 +57,7 @@ export const auxiliaryFields = {
 
 type AuxiliaryConfig = Schema.Struct.Type<typeof auxiliaryFields> & { readonly gamma: number }
 
+/** The number of classes of a reward: none, positive and negative. */
 const signs = 3
 
 /** Returns the number of steps of each env that the memory must hold before anything can be drawn. */
@@ -92,11 +94,13 @@ interface AuxiliaryTasks extends Auxiliary<BaseColumns, Memory.ReplayColumns> {
   readonly loss: (minibatch: { readonly weights: Weights; readonly batch: Batch<Memory.ReplayColumns> }) => Loss
 }
 
+/** Makes the tasks of a network: their parameters, columns, loss, and memory of past steps. */
 export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: Task): AuxiliaryTasks => {
   const { observationSpace, actionSpace, numEnvs } = task
   const { replaySteps: steps, cell } = config
   if (actionSpace._tag !== "Discrete") return fail("unreal", "the tasks need discrete actions")
   const [channels, height, width] = observationSpace.shape
+  // The number of cells in a column and in a row of the image; a rest that fills no cell is left out.
   const [high, wide] = [Math.floor(height / cell), Math.floor(width / cell)]
   const cells = high * wide
   const size = sizeOf(observationSpace)
@@ -152,12 +156,12 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     const meanOfKnown = (errors: Tensor): Tensor =>
       div(sum(mul(mean(errors, 2, { keepDims: true }), replayKnown)), knownRows)
 
-    // This is value replay: E[(V(s) − G)²] over the replayed steps.
+    // Value replay: E[(V(s) − G)²] over the replayed steps.
     const [values, lastValue] = split(value)
     const valueTargets = returnsOf(replayRewards, replayContinues, stopGradient(lastValue), config.gamma)
     const valueReplayLoss = meanOfKnown(square(sub(values, valueTargets)))
 
-    // This is pixel control: n-step Q-learning for each cell with a dueling head, where the change of the cell is the reward.
+    // Pixel control: n-step Q-learning for each cell with a dueling head, where the change of the cell is the reward.
     const advantages = reshape(advantageHead.apply(weights, actor), [sequences * (steps + 1), actions, cells])
     const centre = mean(advantages, 1, { keepDims: true })
     const cellValues = reshape(valueHead.apply(weights, actor), [sequences * (steps + 1), 1, cells])
@@ -170,7 +174,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     const chosen = sum(mul(reshape(controls, [sequences * steps, actions, cells]), taken), 1)
     const pixelControlLoss = meanOfKnown(square(sub(reshape(chosen, [sequences, steps, cells]), controlTargets)))
 
-    // This is reward prediction: the cross-entropy of the sign of the reward that follows a history.
+    // Reward prediction: the cross-entropy of the sign of the reward that follows a history.
     const histories = reshape(trunk.apply(weights, batch.replayHistories), [sequences, Memory.history * trunk.outputs])
     const predicted = categorical(rewardHead.apply(weights, histories))
     const rewardPredictionLoss = neg(mean(predicted.logProbability(batch.replayClasses)))

@@ -38,19 +38,16 @@ export class CheckpointError extends Schema.TaggedError<CheckpointError>()("Chec
   message: Schema.String,
 }) {}
 
-/** Says which checkpoints are kept. The checkpoint that `latest` points to is never deleted. */
+/** The Schema of the rule by which checkpoints are kept. The checkpoint that `latest` points to is never deleted. */
 export const RetentionStrategy = Schema.Union([
   /** Keeps the newest `keep` checkpoints; 0 keeps all. */
   Schema.TaggedStruct("LastN", { keep: naturalInt }),
-  /**
-   * Keeps the `keep` checkpoints with the best validation scores. Of equal scores the later one is kept; no score counts as
-   * the worst.
-   */
+  /** Keeps the `keep` best by validation score. Of equal scores the later one is kept; no score counts as the worst. */
   Schema.TaggedStruct("TopKValidation", { keep: positiveInt }),
 ])
 export type RetentionStrategy = typeof RetentionStrategy.Type
 
-/** The file `manifest.json` of a checkpoint, by which damage is detected. */
+/** The file `manifest.json` of a checkpoint: the sizes and digests of its other files, by which damage is detected. */
 export const Manifest = Schema.Struct({
   step: Schema.Int,
   /** The validation score at this step; null if there was no validation. */
@@ -64,7 +61,7 @@ const decodeManifest = Schema.decodeUnknownEffect(Schema.fromJsonString(Manifest
 export interface NewCheckpoint {
   /** The name of the checkpoint's folder, e.g. `step_000000020480`. */
   readonly name: string
-  /** The step of the run. Checkpoints are ordered by this number, not by their names. */
+  /** The step of the run (for agents, the episode). Checkpoints are ordered by this number, not by their names. */
   readonly step: number
   /** The validation score at this step; null if there was no validation. */
   readonly score: number | null
@@ -73,6 +70,7 @@ export interface NewCheckpoint {
   readonly files: Readonly<Record<string, Contents>>
 }
 
+/** A checkpoint whose files all match the manifest. */
 interface Intact<File> {
   readonly name: string
   readonly files: Readonly<Record<string, File>>
@@ -133,7 +131,7 @@ function* describing(parts: Iterable<Uint8Array>, done: (description: Descriptio
   done({ sha256: hash.hex(), bytes })
 }
 
-/** Tells whether a name is that of a checkpoint's folder, and not of a temporary folder or of `latest`. */
+/** Tells whether a name in the folder is that of a checkpoint, and not that of a temporary folder or of `latest`. */
 const isName = (name: string): boolean =>
   !name.startsWith(".") && name !== Layout.latest && name !== Layout.latestPointer
 
@@ -227,6 +225,7 @@ export const load = (run: FileTree, wanted: string): Effect.Effect<Loaded, Check
 export const open = (run: FileTree, wanted: string): Effect.Effect<Opened, CheckpointError | RunStoreError> =>
   find(run, wanted, readParts)
 
+/** Finds the checkpoint `wanted` as `load` describes it, and reads its files by `readFile`. */
 const find = Effect.fnUntraced(function* <File>(run: FileTree, wanted: string, readFile: ReadFile<File>) {
   yield* run.repair(folder)
   if (wanted !== "latest") {
@@ -250,10 +249,7 @@ const find = Effect.fnUntraced(function* <File>(run: FileTree, wanted: string, r
   return yield* errors[0] ?? new CheckpointError({ path: folder, message })
 })
 
-/**
- * Lists the names of a run's checkpoints: first the one that `latest` points to, then the others from the newest step to the
- * oldest.
- */
+/** Lists the names of a run's checkpoints: the one that `latest` points to, then the others, newest step first. */
 export const names = Effect.fnUntraced(function* (
   run: FileTree,
 ): Effect.fn.Return<ReadonlyArray<string>, RunStoreError> {

@@ -40,10 +40,7 @@ export const Checkpoints = Context.Reference<(run: RunFiles) => RunCheckpoints>(
   defaultValue: () => within,
 })
 
-/**
- * Makes the Layer that keeps checkpoints in a custom store. `folderAt` opens the folder of a run's checkpoints by the run's
- * path.
- */
+/** Makes the Layer that keeps checkpoints in a custom store. `folderAt` opens a folder by the path of the run. */
 export const layer = (folderAt: (directory: string) => Folder): Layer.Layer<never> =>
   Layer.succeed(Checkpoints, ({ directory }) => within(treeOf(directory, folderAt(directory))))
 

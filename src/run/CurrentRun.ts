@@ -1,10 +1,11 @@
+/** The service through which the loop of a run reaches the run's files, recording and clock. */
 import { Context, type Effect } from "effect"
 import type { CheckpointError, NewCheckpoint } from "./Checkpoint.ts"
 import type { Recording } from "./record/Recorder.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 
-/** The content of a checkpoint, without the state of the run: `Run` adds that as `runtime.json`. */
+/** A checkpoint that the loop saves, without the run's state: `Run.ts` adds the state as `runtime.json`. */
 export interface Parts extends Omit<NewCheckpoint, "strategy"> {
   /** The path of the checkpoint for the event `CheckpointSaved`. */
   readonly path: string
@@ -12,10 +13,7 @@ export interface Parts extends Omit<NewCheckpoint, "strategy"> {
   readonly runtime?: Readonly<Record<string, unknown>>
 }
 
-/**
- * The run that the training or evaluation loop belongs to: its files, its recording and its clock. `Run.execute` provides
- * this service.
- */
+/** The run that a loop works for: its files, its recording and its clock. `Run.execute` provides this service. */
 export class CurrentRun extends Context.Service<
   CurrentRun,
   {

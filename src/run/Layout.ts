@@ -40,7 +40,7 @@ export const log = "run.log"
 export const tensorBoard = "logs.tfevents"
 export const progressCsv = "progress.csv"
 export const system = "system.jsonl"
-/** Names the process that is writing the run; it is removed at the end. */
+/** The file with the name of the process that is writing the run. It is removed at the end. */
 export const lock = "run.lock"
 /** The command that resumes the sweep that a run is part of. */
 export const sweepCommand = "sweep.txt"
@@ -61,10 +61,7 @@ const validationFolder = "val"
 export const trainScoresFolder = `${scores}/${trainFolder}`
 export const trainScores = `${trainScoresFolder}/scores.jsonl`
 export const validationScoresFolder = `${scores}/${validationFolder}`
-/**
- * Returns the file of scores of the validation after `seenEpisodes` training episodes, or of an evaluation's agent of
- * this index.
- */
+/** Returns the file of a validation's scores; for an evaluation, `seenEpisodes` is the index of the agent. */
 export const validationScores = (seenEpisodes: number): string =>
   `${validationScoresFolder}/${seenEpisodes}_seen_episodes_scores.jsonl`
 
@@ -128,10 +125,7 @@ export const callFile = (place: CallPlace, call: number): string => {
 /* Checkpoints */
 
 export const checkpoints = "checkpoints"
-/**
- * The pointers in the folder of checkpoints: a link to the newest checkpoint, and a file with its name for systems without
- * links.
- */
+/** The pointers to the newest checkpoint: a link, and a file with its name for systems without links. */
 export const latest = "latest"
 export const latestPointer = "latest.json"
 
@@ -204,19 +198,17 @@ export const evaluation = {
 
 /* Files in the folders that contain runs */
 
-/** Names every file below the results folder, for pages on static web servers. */
+/** The list of all files below the results folder, by which a page on a static web server finds the runs. */
 export const resultsIndex = "index.txt"
 export const resultsIndexLock = ".index.lock"
-/** Marks a sweep in progress, in the sweep's folder. */
+/** The file in a sweep's folder that marks the sweep as in progress. */
 export const sweepLock = "sweep.lock"
-/**
- * The summary over several seeds. It is in one of the runs; a link named `metrics.json` next to the runs points to it.
- */
+/** The summary over several seeds. It is in one of the runs; a link `metrics.json` beside the runs points to it. */
 export const seedsSummary = "seeds.json"
 
 /** Files that grow line by line. After a resume, they must end up equal to those of an uninterrupted run. */
 
-/** The logs among the growing files. Damage to a log does not prevent a resume. */
+/** The growing files (files to which a run appends) that are logs. Damage to a log does not prevent a resume. */
 export const growingLogs: ReadonlyArray<string> = [tensorBoard, progressCsv]
 
 /** The folders that hold growing files, each with a pattern for the names of these files. */
@@ -231,7 +223,7 @@ export const growingFolders: Readonly<Record<string, RegExp>> = {
 
 /** Files that a config places elsewhere */
 
-/** Maps the usual paths of files and folders to their actual ones: `{ checkpoints: "models" }`. */
+/** Maps the usual path of a file or folder to its actual one, if that differs: `{ checkpoints: "models" }`. */
 export type Places = Readonly<Record<string, string>>
 
 /** The settings of a config that place files. A folder is absolute, or relative to the run's folder. */
@@ -248,6 +240,7 @@ export const inFolder = (folder: string, name: string): string => (folder === ".
 
 const tidy = (folder: string): string => (folder.startsWith("/") ? `/${tidyFolder(folder)}` : tidyFolder(folder))
 
+/** Returns the places of a run for the settings of its config. */
 export const places = (placement: Placement): Places => {
   const logs = tidy(placement.logs ?? ".")
   const all = {
@@ -266,7 +259,7 @@ export const placeKeys: ReadonlyArray<ReadonlyArray<string>> = [
   ["runtime", "scores_path"],
 ]
 
-/** Returns the places for the values of `placeKeys`. */
+/** Returns the places of a run, given the values of `placeKeys` in its config, in that order. */
 export const placesAt = (values: ReadonlyArray<unknown>): Places => {
   const [trainingDir, agentsDir, logs, scores] = values.map((value) => (typeof value === "string" ? value : undefined))
   return places({ checkpoints: trainingDir ?? agentsDir, logs, scores })

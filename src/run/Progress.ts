@@ -12,11 +12,11 @@
 import { Effect, Schema } from "effect"
 import { ScoreHash } from "./ScoreHash.ts"
 
-/** A whole number that the loop changes. */
+/** Makes the field for a whole number that the loop changes. */
 export const count = (initial = 0) =>
   Schema.mutableKey(Schema.Int.pipe(Schema.withConstructorDefault(Effect.succeed(initial))))
 
-/** Makes the field for a sum of scores, which starts at 0. */
+/** The field for a sum of scores, which starts at 0. */
 export const total = Schema.mutableKey(Schema.Finite.pipe(Schema.withConstructorDefault(Effect.succeed(0))))
 
 /** Makes the field for a list that the loop appends to. */
@@ -28,7 +28,7 @@ export const list = <S extends Schema.Constraint>(of: S) =>
 /** The field for the hash of all scores so far. */
 export const scoreHash = ScoreHash.schema.pipe(Schema.withConstructorDefault(Effect.sync(() => new ScoreHash())))
 
-/** The number of episodes over which the mean return of a progress line is taken. */
+/** The number of episodes over which the mean return in progress records and results is taken. */
 const recentEpisodes = 100
 
 /** Returns the last hundred values of a list; the same list if it has no more than that. */

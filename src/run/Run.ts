@@ -44,26 +44,23 @@ export type RunError = CheckpointError | RunStoreError
 /** Describes how to execute one kind of run: how it starts, what it does, how it is saved, and what its result is. */
 export interface Program<S, A, E, R> {
   readonly spec: RunSpec
-  /**
-   * The time, in milliseconds, from which the run's duration counts. It includes compiling, which happens before the folder
-   * exists.
-   */
+  /** The time in milliseconds from which the run's duration counts: before compiling, which precedes the folder. */
   readonly startedAtMillis: number
-  /** The results folder that the config asks for, instead of the launcher's. */
+  /** The results folder that the config chooses, instead of the launcher's. */
   readonly place?: OwnPlace | undefined
   /** The files and folders that the config places elsewhere. */
   readonly places?: Layout.Places
   /** Result files of an earlier process to remove, in addition to metrics.json and return.json. */
   readonly results?: ReadonlyArray<string>
   /**
-   * Makes a new state, or restores the saved one. At this time the run's files are still as the earlier process left them.
+   * Makes a new state, or restores the saved one. At this time, the files are still as an earlier process left them.
    */
   readonly open: (files: RunFiles, saved: Saved<S> | undefined) => Effect.Effect<Opened<S, A>, E, R>
   /** Does the work of the run, until it is over. */
   readonly loop: (state: S) => Effect.Effect<void, E, CurrentRun | R>
   /** How the state is saved. An evaluation has no checkpoints, so it leaves this out and keeps a journal instead. */
   readonly saving?: Saving<S, E, R>
-  /** Returns the progress for the event of the run's end. A kind that does not count one of the numbers repeats the other. */
+  /** Returns the progress of a state, for the event `RunEnded`. A kind that counts only one of the two repeats it. */
   readonly position: (state: S) => { readonly step: number; readonly episodes: number }
   readonly result: {
     readonly schema: Schema.Codec<A, unknown>
@@ -173,7 +170,9 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   )
 })
 
-/** Restores a run's state from one of its checkpoints and passes it to a function. Writes nothing into the run's folder. */
+/**
+ * Restores a run's state from the checkpoint `checkpoint`, and passes it to `use`. Writes nothing to the run's folder.
+ */
 export const inspect = Effect.fnUntraced(function* <S, A, B, E extends { readonly message: string }, R>(
   program: Program<S, A, E, R> & { readonly saving: Saving<S, E, R> },
   checkpoint: string,
@@ -186,12 +185,14 @@ export const inspect = Effect.fnUntraced(function* <S, A, B, E extends { readonl
   return yield* Effect.provideService(use(state), CurrentRun, current)
 })
 
+/** Opens the run's folder, with the files that the config places elsewhere. */
 const openFiles = Effect.fnUntraced(function* <S, A, E, R>({ spec, place, places = {}, saving }: Program<S, A, E, R>) {
   const opened = yield* (yield* RunStore).open(spec.identity, place)
   if (opened.resumed && saving?.check !== undefined) yield* saving.check(opened)
   return opened.placed(places)
 })
 
+/** Loads a checkpoint of a run to resume. Fails if a setting that must stay the same has changed. */
 const restore = Effect.fnUntraced(function* <S, A, E, R>(
   { places }: Program<S, A, E, R>,
   { schema, settings }: Saving<S, E, R>,
@@ -220,6 +221,7 @@ const restore = Effect.fnUntraced(function* <S, A, E, R>(
   }
 })
 
+/** Makes the service `CurrentRun` for the loop. */
 const currentRun = <S, A, E, R>(
   program: Program<S, A, E, R>,
   state: S,
@@ -250,7 +252,9 @@ const currentRun = <S, A, E, R>(
   return { files, recording, secondsHere, seconds, save }
 }
 
-/** Runs the loop, which alone is interruptible, and records how it ended. */
+/**
+ * Runs the loop and records how it ended. If it was interrupted, saves a checkpoint. Only the loop is interruptible.
+ */
 const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: string }, R>(
   program: Program<S, A, E, R>,
   state: S,
@@ -281,6 +285,7 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
   return yield* exit
 })
 
+/** Writes the results of a finished run, and returns them. */
 const conclude = Effect.fnUntraced(function* <S, A extends object, E, R>({ result }: Program<S, A, E, R>, state: S) {
   const { files, recording } = yield* CurrentRun
   const { metrics, evaluations } = yield* result.of(state)

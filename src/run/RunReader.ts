@@ -1,7 +1,7 @@
 /**
  * Reads the folder of a run. A `RunReader` reads each file when it is first needed, and once: a listing of ten thousand
- * runs opens only the files that its filters, its order and its columns need. For a run that is watched while it grows,
- * `follow` reads scores and metrics repeatedly, and each time only the bytes that were appended.
+ * runs opens only the files that its filters, its order and its columns need. It changes no file.
+ * `effect runs` and the page of `effect ui` use it.
  *
  * @example
  * ```ts
@@ -26,23 +26,21 @@ import { type ScoreLine, scoreLine } from "./record/scoreLine.ts"
 import { utf8 } from "../config/utf8.ts"
 import { kindOf } from "./RunSpec.ts"
 
+/** Whether a run is in progress, and if not, how it ended; `stopped` may have been interrupted or killed. */
 export type RunState = "running" | "finished" | "stopped" | "failed"
 
 /** The facts about one run; each is read when it is first needed. */
 export type RunReader = ReturnType<typeof reader>
 
-/**
- * The numbers of bytes to read from the end of a score file. A line has about 300 bytes; with an agent's texts it may be
- * longer.
- */
+/** The bytes to read from a score file's end: many lines of 300 bytes, or else some long ones with an agent's texts. */
 const tailBytes = [4096, 1024 * 1024]
 
 /** The number of bytes to read from the end of a log; enough for its last line. */
 const logBytes = 4096
 
 /**
- * Makes a function that returns the reader of a run. All readers of one source share parsed parts of configs. A caller that
- * has already listed the run's folder passes the names, so that the folder is not listed again.
+ * Makes a function that returns the reader of a run. All readers of one source share parsed parts of configs. `listed`
+ * has the names in the run's folder, if the caller has listed it already.
  */
 export const over = (source: FileSource) => {
   const configs = configReader()
@@ -76,6 +74,7 @@ interface Shared {
   readonly lineCount: (file: string) => Effect.Effect<number>
 }
 
+/** Makes the reader of one run. */
 const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?: Listed) => {
   const at = (file: string): string => pathIn(entry.path, file)
   const damaged = new Set<string>()
@@ -112,8 +111,8 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   const reading = (read: (text: string) => unknown): Effect.Effect<unknown> =>
     Effect.flatMap(configText, (text): Effect.Effect<unknown> => {
       if (text === undefined) return Effect.undefined
-      const read_ = attempt(() => read(text))
-      return "problem" in read_ ? warn(Layout.config, `not a config: ${read_.problem}`) : Effect.succeed(read_.value)
+      const result = attempt(() => read(text))
+      return "problem" in result ? warn(Layout.config, `not a config: ${result.problem}`) : Effect.succeed(result.value)
     })
   const configAt = (path: ReadonlyArray<string>): Effect.Effect<unknown> => reading((text) => configs.at(text, path))
   const config = once(reading(configs.tree))
@@ -153,7 +152,10 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return (yield* evaluations) ?? (yield* scored(yield* validationFiles))
   })
 
-  /** For an unfinished run: reads the newest file of validations, or the previous one if that is still empty. */
+  /**
+   * Reads the last validation of an unfinished run, from its newest file of validations, or the one before if that is
+   * still empty.
+   */
   const lastScored = once(function* () {
     const files = yield* validationFiles
     const validations = yield* scored(files.slice(-1))
@@ -193,12 +195,15 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return undefined
   })
 
-  /** Returns the progress of an unfinished run: its newest score, validation, checkpoint or step folder. */
+  /**
+   * Returns the largest step that any file of an unfinished run proves: a score, a validation, a checkpoint or a step
+   * folder.
+   */
   const stepsSoFar = Effect.gen(function* () {
     const trained = (yield* newestScore)?.steps
     // Runs of language-model agents count validations in episodes.
-    const isTalk = (yield* configAt(["agent"])) !== undefined
-    const validated = isTalk ? undefined : (yield* lastScored).at(-1)?.step
+    const isAgentTraining = (yield* configAt(["agent"])) !== undefined
+    const validated = isAgentTraining ? undefined : (yield* lastScored).at(-1)?.step
     const stepNames = (yield* has(Layout.steps)) ? yield* source.list(at(Layout.steps)) : []
     const kept = stepNames.flatMap((name) => Layout.stepOf(name) ?? [])
     const reached = [...(yield* checkpointSteps), ...kept, trained, validated].filter((step) => step !== undefined)
@@ -281,7 +286,7 @@ const newestIn = (text: string): { readonly line: ScoreLine | undefined; readonl
 /** Returns the path of a run's file. The config may have placed the file at an absolute path. */
 const pathIn = (run: string, file: string): string => (file.startsWith("/") ? file : `${run}/${file}`)
 
-/** Returns the whole lines within the last `bytes` bytes of a file. */
+/** Returns the whole lines within the last `bytes` bytes of a file; undefined if it is missing. */
 const tail = (source: FileSource, file: string, bytes: number): Effect.Effect<string | undefined> =>
   Effect.map(source.part(file, -bytes), (part) => {
     if (part === undefined) return undefined
@@ -289,7 +294,10 @@ const tail = (source: FileSource, file: string, bytes: number): Effect.Effect<st
     return part.length < bytes ? text : text.slice(text.indexOf("\n") + 1)
   })
 
-/** Makes an Effect that runs once and keeps its result. Callers within one run are sequential, so no lock is needed. */
+/**
+ * Makes an Effect that runs at its first use and keeps its result. Uses within one run are sequential, so no lock is
+ * needed.
+ */
 const once = <A>(from: Effect.Effect<A> | (() => Generator<Effect.Effect<unknown>, A, never>)): Effect.Effect<A> => {
   const effect = Effect.isEffect(from) ? from : Effect.gen(from)
   let result: { readonly value: A } | undefined

@@ -1,6 +1,7 @@
+/** The Schemas of the result of a training by reinforcement learning, which is the content of its `metrics.json`. */
 import { Schema } from "effect"
 
-/** The summary of one validation. */
+/** The step of a validation, the number of its episodes, and the mean and standard deviation of their returns. */
 export const ValidationSummary = Schema.Struct({
   step: Schema.Int,
   episodes: Schema.Int,
@@ -22,7 +23,7 @@ export const RunResult = Schema.Struct({
   validation: Schema.NullOr(ValidationSummary),
   /** The number of validations that failed; run.log has the reasons. */
   failedValidations: Schema.Int,
-  /** The SHA-256 over the final weights and all scores; equal digests mean equal runs. */
+  /** The SHA-256 over the final weights and all scores; runs with equal digests learned exactly the same. */
   digest: Schema.String,
   wallSeconds: Schema.Finite,
   stepsPerSecond: Schema.Finite,

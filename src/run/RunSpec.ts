@@ -1,5 +1,6 @@
 /**
- * Says what a run is: its kind, its identity and its config. `config.yaml` holds the kind under the key `kind`.
+ * Describes what a run is: its kind, its identity and its config. `config.yaml` has the kind under the key `kind`. It only
+ * declares and converts; the three kinds of runs and the commands use it.
  *
  * @example
  * ```ts
@@ -18,7 +19,7 @@ import type { RunIdentity } from "./identifier.ts"
 export const RunKind = Schema.Literals(["training", "agents", "evaluation"])
 export type RunKind = typeof RunKind.Type
 
-/** The description that every kind of run has. */
+/** The part of the description that every kind of run has. */
 interface Described {
   readonly identity: RunIdentity
   /** The effective config, which becomes `config.yaml`. */
@@ -68,7 +69,10 @@ const decodeKind = Schema.decodeUnknownOption(RunKind)
 /** The keys that occur only in configs of agents' trainings. */
 const keysOfAgents = ["runtime", "train_dataset", "trainDataset", "validation_dataset", "validationDataset"]
 
-/** Tells the kind of run that a config is for. This is the only place that decides it. */
+/**
+ * Returns the kind of run that a config is for, by its key `kind` or else by its other keys. Only this function decides
+ * it.
+ */
 export const kindOf = (config: unknown): RunKind => {
   if (!isPlain(config)) return "training"
   return Option.getOrElse(decodeKind(config.kind), () => {

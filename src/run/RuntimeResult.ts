@@ -1,3 +1,4 @@
+/** The result of a training of language-model agents. It reads the episodes from the run's scores. */
 import { Effect, Schema } from "effect"
 import { isPlain } from "../config/Config.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
@@ -59,10 +60,10 @@ export const toRunResult = (result: RunResult | RuntimeResult): RunResult => {
   }
 }
 
-/** The size in bytes up to which the episodes in `scores.jsonl` are copied into the result. */
+/** The largest size in bytes of `scores.jsonl` with which its episodes are copied into the result. */
 const repeatable = 8_000_000
 
-/** Reads the training episodes from the run's scores. */
+/** Reads the training episodes from the run's `scores.jsonl`; null if it is too large or has no observations. */
 export const episodesOf = Effect.fnUntraced(function* (run: RunFiles) {
   if (!(yield* run.exists(trainScores))) return []
   if ((yield* run.size(trainScores)) > repeatable) return null

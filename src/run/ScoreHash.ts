@@ -3,8 +3,9 @@ import { Schema, SchemaGetter } from "effect"
 const bytes = new DataView(new ArrayBuffer(8))
 
 /**
- * A running 64-bit hash over numbers, exact to the bit. Its whole state is two words, so a resumed run continues the hash
- * from its checkpoint.
+ * A hash of a sequence of numbers, exact to the bit, for the digest of a run. Two 32-bit words are its whole state, so
+ * a resumed run continues it from a checkpoint. It is not cryptographic: the constants are the mixing constants of FNV
+ * and MurmurHash.
  */
 export class ScoreHash {
   private low: number
@@ -19,6 +20,7 @@ export class ScoreHash {
     return [this.low >>> 0, this.high >>> 0]
   }
 
+  /** Adds one number, by the bits of its 64-bit float. */
   add(value: number): void {
     bytes.setFloat64(0, value)
     this.mix(bytes.getUint32(0))

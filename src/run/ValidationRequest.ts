@@ -1,3 +1,4 @@
+/** The request to validate a checkpoint instead of training, which a training reads as a service. */
 import { Context, Effect } from "effect"
 import type { ValidationOutcome } from "./evaluation.ts"
 
@@ -29,7 +30,7 @@ export const validate = <A, E, R>(training: Effect.Effect<A, E, R>, options: Val
     const onPlayed = (played: ValidationOutcome): void => void (outcome = played)
     return training.pipe(
       Effect.provideService(ValidationRequest, { ...options, onPlayed }),
-      // The result is the run's, as its checkpoint has it.
+      // The result has the metrics of the run at the checkpoint; `outcome` has the episodes of this validation.
       Effect.map((result) => ({ result, outcome })),
     )
   })

@@ -1,6 +1,4 @@
-/**
- * Cuts the growing files of a resumed run (scores, rollouts, logs) back to their state at a checkpoint. `Run.ts` calls it.
- */
+/** Cuts the growing files of a run (scores, rollouts, logs) back to their sizes at a checkpoint. `Run.ts` calls it. */
 import { Effect, Option, Schema } from "effect"
 import { intactBytes } from "../formats/tfevents.ts"
 import { utf8 } from "../config/utf8.ts"
@@ -19,13 +17,13 @@ export interface Target {
   readonly appended: Appended
 }
 
-/** Maps each log to the function that returns how many of its bytes are readable. A damaged log must not prevent a resume. */
+/** Maps each log to the function that returns how many bytes at its beginning are readable. */
 const logs: Readonly<Record<string, (bytes: Uint8Array) => number>> = {
   [Layout.tensorBoard]: intactBytes,
   [Layout.progressCsv]: (bytes) => bytes.lastIndexOf(0x0a) + 1,
 }
 
-/** Fails if scores, rollouts or memories of the run were changed since the checkpoint was saved. */
+/** Fails if scores, rollouts or memories were changed since the checkpoint was saved. Returns the changed logs. */
 export const refuseChanged = Effect.fnUntraced(function* (run: RunFiles, target: Target) {
   const changed = yield* run.changedSince(target.appended)
   const [first] = changed.filter(({ file }) => !Object.hasOwn(logs, file))
@@ -36,8 +34,8 @@ export const refuseChanged = Effect.fnUntraced(function* (run: RunFiles, target:
 })
 
 /**
- * Cuts the growing files back to their sizes at a checkpoint. A log that was changed since then is cut to its readable part;
- * the result has a warning for each of these.
+ * Cuts the growing files back to their sizes at a checkpoint. A log that was changed since is only cut to its readable
+ * part; the result has a warning for each such log.
  */
 export const cutBack = Effect.fnUntraced(function* (run: RunFiles, target: Target) {
   const changed = yield* refuseChanged(run, target)
@@ -51,7 +49,7 @@ export const cutBack = Effect.fnUntraced(function* (run: RunFiles, target: Targe
   )
 })
 
-/** Removes the unreadable end of a log, and returns the remaining bytes. */
+/** Removes the unreadable end of a log, and returns the number of remaining bytes. */
 const keepReadable = Effect.fnUntraced(function* (run: RunFiles, file: string) {
   if (!(yield* run.exists(file))) return 0
   const bytes = yield* run.read(file)
@@ -76,6 +74,7 @@ const remedy = Effect.fnUntraced(function* (run: RunFiles, { name, folder }: Tar
 
 const decodeAppended = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ appended: Appended })))
 
+/** Tells whether a checkpoint is intact and matches the run's growing files; logs don't count. */
 const matches = (run: RunFiles, name: string): Effect.Effect<boolean, RunStoreError> =>
   Effect.gen(function* () {
     const { files } = yield* (yield* Checkpoints)(run).at(name)

@@ -1,3 +1,4 @@
+/** Computes the digests by which runs and data are compared: SHA-256 over arrays and scores, in hex. */
 import type { Effect } from "effect"
 import { joined } from "../config/bytes.ts"
 import { utf8 } from "../config/utf8.ts"
@@ -5,10 +6,7 @@ import { sha256 } from "../config/sha256.ts"
 import type { NamedArrays, NamedTensors } from "../learner/Algorithm.ts"
 import type { ScoreHash } from "./ScoreHash.ts"
 
-/**
- * Returns the SHA-256 over the final weights (sorted by name), the hash of all scores, and the final memory. Equal digests
- * mean equal runs.
- */
+/** Returns the digest of a run: of its final weights (sorted by name), the hash of its scores, and the memory. */
 export const digestOf = (weights: NamedTensors, scores: ScoreHash, memory = new Uint8Array(0)): Effect.Effect<string> =>
   sha256(joined([...bytesOf(weights), new Uint8Array(Uint32Array.from(scores.words).buffer), memory]))
 

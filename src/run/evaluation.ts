@@ -1,4 +1,6 @@
-/** The records of validations in a run's state, and their encoding as `return.json`. */
+/**
+ * Validations as a run's state, its events, `metrics.json` and `return.json` have them, and conversions between these.
+ */
 import { Schema } from "effect"
 import { utf8 } from "../config/utf8.ts"
 import type { ValidationEnded } from "./record/RunEvent.ts"

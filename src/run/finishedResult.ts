@@ -1,4 +1,4 @@
-/** Encodes the result of a run as `metrics.json`, and reads it from a finished run. */
+/** Encodes the result of a run as the text of `metrics.json`, and reads it from the files of a finished run. */
 import { Effect, Schema } from "effect"
 import { isPlain, snakeCase, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
@@ -22,10 +22,7 @@ export const finishedResult = Effect.fnUntraced(function* <A>(run: RunFiles, sch
   return yield* Effect.orElseSucceed(parseMetrics(yield* run.readText(Layout.metrics), schema), () => undefined)
 })
 
-/**
- * Encodes a result as `metrics.json`, with keys in snake_case. The keys inside episodes, which the env chose, stay as they
- * are.
- */
+/** Encodes a result as `metrics.json`, with keys in snake_case. Keys inside `episodes`, which the env chose, stay. */
 export const encodeMetrics = (result: object): string => {
   const renamed = Object.entries(result).map(([key, value]) => [
     snakeCase(key),

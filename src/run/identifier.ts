@@ -27,8 +27,8 @@ export interface RunIdentity {
 
 /**
  * Escapes a part of a path. Underscores join the parts and slashes the folders, so within a part both are written as an
- * equals sign and two hex digits. So is any ASCII character that a file system forbids, or that has a meaning in a URL or a
- * shell. An empty part is an equals sign alone.
+ * equals sign and two hex digits. The same holds for ASCII characters that a file system forbids or that mean something
+ * in a URL or a shell. An empty part is written as `=`.
  */
 const escape = (text: string): string =>
   text === ""
@@ -43,10 +43,7 @@ const unescape = (text: string): string =>
     ? ""
     : text.replace(/=([0-9A-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
 
-/**
- * Escapes the name of a setting. Settings have many underscores and few dashes, so underscores are written as dashes, and
- * dashes are escaped.
- */
+/** Escapes a setting's name, which has many underscores and few dashes: `_` becomes `-`, and `-` is escaped. */
 const escapeVariable = (text: string): string => escape(text).replaceAll("-", "=2D").replaceAll("=5F", "-")
 
 const unescapeVariable = (text: string): string => unescape(text.replaceAll("-", "=5F"))
@@ -60,6 +57,7 @@ export const isSameName = (one: string, other: string): boolean => derivedName(o
 /** The name of the config folder if no setting varies. */
 const nothingVaries = "-"
 
+/** Returns the path of a run's folder, relative to the results folder. */
 export const toPath = ({ time, commit, name, population, seed }: Identifier): string => {
   const variables = Object.keys(population)
   const heading = [escape(commit), escape(name), ...variables.map(escapeVariable)].join("_")

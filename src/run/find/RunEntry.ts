@@ -1,3 +1,4 @@
+/** Reads what the path of a run says about it, and sorts runs by time. The page of `effect ui` loads it, too. */
 import { fromFlatPath, fromPath } from "../identifier.ts"
 
 /** The facts about a run in its path, known without reading its files. */
@@ -13,7 +14,9 @@ export interface RunEntry {
   readonly population: Readonly<Record<string, string>>
 }
 
-/** Parses the path of a run; undefined for other paths. `full` is the whole path, if `path` was shortened for display. */
+/**
+ * Makes the entry of a run from its path; undefined for other paths. `full` is the whole path, if `path` was shortened.
+ */
 export const entryOf = (path: string, full = path): RunEntry | undefined => {
   const identifier = fromPath(full)
   if (identifier !== undefined) return { path, ...identifier }

@@ -1,7 +1,8 @@
+/** Single values of runs: parsing, comparing, and reading them from data. The page of `effect ui` loads it, too. */
 import { isPlain } from "../../config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
-/** A value of a run's key, for filters, sorting and table cells. */
+/** The value of one of a run's keys, such as `seed` or `algorithm.gamma`, for filters, sorting and table cells. */
 export type Value = string | number | boolean | null
 
 const decimal = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i
@@ -12,7 +13,7 @@ export const numberOf = (text: string): number | undefined => {
   return Number.isFinite(value) ? value : undefined
 }
 
-/** Converts a text to a number if it is one. The values in a run's path are texts, so this gives them their type. */
+/** Converts a text to a number if it is one. It is for the values in a run's path, which are all texts. */
 export const valueOfText = (text: string): Value => numberOf(text) ?? text
 
 /**
@@ -37,7 +38,7 @@ export const dataAt = (data: unknown, path: ReadonlyArray<string>): unknown =>
 const rank = (value: Value | undefined): number =>
   value === undefined ? 4 : value === null ? 3 : typeof value === "string" ? 2 : typeof value === "boolean" ? 1 : 0
 
-/** Compares for sorting: numbers come before texts, and texts before missing values. */
+/** Compares two values for sorting: numbers come first, then booleans, texts, null, and missing values. */
 export const compareValues = (a: Value | undefined, b: Value | undefined): number => {
   if (typeof a === "number" && typeof b === "number") return a - b
   return rank(a) - rank(b) || compareText(String(a), String(b))

@@ -1,3 +1,4 @@
+/** Picks the best run of each group of runs, for `effect runs best`. It only computes. */
 import type { Value } from "./Value.ts"
 import { meanOf } from "../../statistics/resampling.ts"
 
@@ -9,7 +10,10 @@ interface Candidate<A> {
   readonly group: ReadonlyArray<Value | undefined>
 }
 
-/** Returns the best run of each group, sorted by value. Of equal runs, the first one wins. */
+/**
+ * Returns for each group its run with the highest value (the lowest if `lowest`), the mean and the number of its runs;
+ * the best group first. Of runs with equal values, the first one wins.
+ */
 export const best = <A>(candidates: ReadonlyArray<Candidate<A>>, lowest = false) => {
   const sign = lowest ? 1 : -1
   const finite = candidates.flatMap(({ run, value, group }) =>

@@ -1,3 +1,4 @@
+/** Compares configs, key by key, for `effect runs diff` and the page of `effect ui`. */
 import { isPlain } from "../../config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
@@ -8,7 +9,9 @@ export interface Difference {
   readonly right?: unknown
 }
 
-/** Returns the leaves of a tree by their dotted paths. Lists and empty objects count as leaves. */
+/**
+ * Returns the values of a tree that have no keys below them, by their dotted paths. Lists and empty objects count, too.
+ */
 export const leaves = (tree: unknown): ReadonlyMap<string, unknown> => {
   const all = new Map<string, unknown>()
   const walk = (value: unknown, path: ReadonlyArray<string>): void => {
@@ -20,10 +23,7 @@ export const leaves = (tree: unknown): ReadonlyMap<string, unknown> => {
   return all
 }
 
-/**
- * Returns the differences between two configs: the left one's keys in its order, then those that only the right one
- * has.
- */
+/** Returns the differences of two configs: keys of the left one in its order, then keys of the right one only. */
 export const diff = (left: unknown, right: unknown): ReadonlyArray<Difference> => {
   const [ours, theirs] = [leaves(left), leaves(right)]
   return [...new Set([...ours.keys(), ...theirs.keys()])].flatMap((key) => {
@@ -33,10 +33,7 @@ export const diff = (left: unknown, right: unknown): ReadonlyArray<Difference> =
   })
 }
 
-/**
- * Converts a value to a text, equal for equal values. JSON alone is not enough: YAML has numbers (NaN, infinity) that JSON
- * lacks.
- */
+/** Converts a value to a text, equal for equal values. Unlike JSON, it tells NaN and infinities apart. */
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) => {
     if (typeof inner === "number" && !Number.isFinite(inner)) return `number ${inner}`

@@ -20,7 +20,7 @@ export interface Filter {
   readonly value: string
 }
 
-/** Tells by the order of two values (below, equal to or above 0) whether an operator holds between them. */
+/** Maps each operator to the test of an order: the number below, equal to or above 0 that `orderOf` returns. */
 const holds = {
   "=": (order: number) => order === 0,
   "!=": (order: number) => order !== 0,
@@ -94,16 +94,10 @@ export const passes = ({ key, operator, value: wanted }: Filter, value: Value | 
   return holds[operator](order)
 }
 
-/**
- * The keys whose values may be derived from names of files, agents or data sets. In these, `history_agent` equals
- * `history-agent`.
- */
+/** The keys whose values may come from names of files: in these, `history_agent` equals `history-agent`. */
 const names = new Set(["name", "environment", "algorithm"])
 
-/**
- * Returns a number below, equal to or above 0, like a comparison; NaN for values without an order, such as a number and a
- * text, or null.
- */
+/** Compares a run's value with a filter's text: below, equal to or above 0; NaN for values without an order. */
 const orderOf = (value: Value, wanted: string): number => {
   if (typeof value === "string") return compareText(value, wanted)
   if (typeof value !== "number") return String(value) === wanted ? 0 : NaN

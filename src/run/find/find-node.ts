@@ -1,3 +1,4 @@
+/** Finds the runs in a folder by the names of the folders in it. It lists folders, and reads no files of runs. */
 import { join, resolve, sep } from "node:path"
 import { Effect } from "effect"
 import { dateOf, fromFlatPath } from "../identifier.ts"
@@ -22,6 +23,7 @@ export const findRuns = Effect.fnUntraced(function* (
   const time = above.findLastIndex(isTime)
   const runs: Array<RunEntry> = []
   const visit = Effect.fnUntraced(function* (path: string, full: string, level: number): Effect.fn.Return<void> {
+    // `level` is the number of folders between `path` and the results folder.
     const names = yield* folders(path)
     const nested: Array<string> = []
     const experiments: Array<string> = []

@@ -7,7 +7,10 @@ import { type Cell, cell, type Paint, table } from "./table.ts"
 export interface Column {
   readonly heading: string
   readonly cells: ReadonlyArray<Cell | undefined>
-  /** How a column may shrink: a figure is always shown whole, a detail is whole or dropped, names and paths can be cut. */
+  /**
+   * How a column may shrink: a figure and a detail are shown whole (a detail can be dropped), a name and a path can be
+   * cut.
+   */
   readonly role: "figure" | "detail" | "name" | "path"
 }
 
@@ -22,6 +25,7 @@ const leastName = 6
 /** The number of characters that a path is never cut below; a shorter one would identify nothing. */
 const leastPath = 12
 
+/** Formats a table that is at most `width` wide; see above for what is dropped first. Notes below it name the rest. */
 export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint }: FittedOptions): string => {
   const rows = columns[0]?.cells.length ?? 0
   const isSame = ({ role, cells }: Column): boolean =>
@@ -65,6 +69,7 @@ export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint
   return written(shown)
 }
 
+/** The number of spaces between two columns. */
 const gap = 2
 
 const cellsWidth = ({ cells }: Column): number => Math.max(0, ...cells.map((one) => cell(one).length))
@@ -72,7 +77,7 @@ const cellsWidth = ({ cells }: Column): number => Math.max(0, ...cells.map((one)
 const widthOf = (columns: ReadonlyArray<Column>): number =>
   columns.reduce((sum, column) => sum + Math.max(column.heading.length, cellsWidth(column)) + gap, -gap)
 
-/** Returns how many characters from the end of the paths are needed to distinguish the runs. */
+/** Returns how many characters at the ends of the paths are needed to tell the runs apart. */
 const endsOf = (columns: ReadonlyArray<Column>): number => {
   const paths = columns.find(isPath)?.cells.map(cell) ?? []
   const least = leastFolders(paths)

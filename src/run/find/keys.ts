@@ -11,6 +11,7 @@ import { leaves } from "./diff.ts"
 import type { RunEntry } from "./RunEntry.ts"
 import { dataAt, type Value, valueOfData, valueOfText } from "./Value.ts"
 
+/** The facts that every run has. */
 export const ownKeys = [
   "time",
   "name",
@@ -57,7 +58,7 @@ export type Place =
   | { readonly in: "config"; readonly path: ReadonlyArray<string> }
   | { readonly in: "metrics"; readonly path: ReadonlyArray<string> }
 
-/** The names of keys that some kinds of runs store under other paths. */
+/** The places of keys that the kinds of runs store under different names. */
 const synonyms: Readonly<Record<string, ReadonlyArray<Place>>> = {
   environment: ["environment", "env", "train_dataset", "validation_dataset", "dataset"].map((key): Place => ({
     in: "config",

@@ -1,4 +1,4 @@
-/** Collects all facts about one run, and formats them as text for the terminal. */
+/** Collects all facts about one run from its files, and formats them as text. `effect runs show` calls it. */
 import { Effect } from "effect"
 import { attempt } from "../read/attempt.ts"
 import * as Layout from "../Layout.ts"
@@ -17,9 +17,9 @@ export const overview = Effect.fnUntraced(function* (run: RunReader, source: Fil
   const files = yield* source.tree(run.entry.path)
   const folder = Layout.locate(Layout.placesIn(config), Layout.checkpoints)
   const checkpoints = yield* checkpointsIn(run.entry.path, folder, files, source)
-  const own = checkpoints.filter(({ path }) => Layout.belowCheckpoints(`${path}/`, folder) !== undefined)
+  const ownCheckpoints = checkpoints.filter(({ path }) => Layout.belowCheckpoints(`${path}/`, folder) !== undefined)
   // A run that another library wrote has no config.yaml, so it cannot be resumed.
-  const goesOn = !(yield* run.isFinished) && (yield* run.configText) !== undefined
+  const isResumable = !(yield* run.isFinished) && (yield* run.configText) !== undefined
   return {
     ...(yield* runLine(run)),
     /** The parsed config; null if it is missing or damaged. */
@@ -27,7 +27,9 @@ export const overview = Effect.fnUntraced(function* (run: RunReader, source: Fil
     metrics: (yield* run.metrics) ?? null,
     validations: yield* run.curve,
     /** The step from which a resume would continue, 0 without checkpoints; null for a finished run. */
-    resumesFrom: goesOn ? (own.find(({ latest }) => latest)?.step ?? own.at(-1)?.step ?? 0) : null,
+    resumesFrom: isResumable
+      ? (ownCheckpoints.find(({ latest }) => latest)?.step ?? ownCheckpoints.at(-1)?.step ?? 0)
+      : null,
     checkpoints,
     files,
   }
@@ -105,7 +107,8 @@ const withoutUnset = (written: ReadonlyArray<string>): ReadonlyArray<string> => 
 }
 
 /**
- * Formats an overview for people. `configText` is shown as written, without null settings; `paint` colours the state.
+ * Formats an overview for the terminal. The config is shown as written, without null settings; `paint` colours the
+ * state.
  */
 export const overviewText = (
   about: Overview,

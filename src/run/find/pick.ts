@@ -1,19 +1,17 @@
+/** Finds the one run that a user means by a part of its path. The commands call it through `findRun.ts`. */
 import { Effect } from "effect"
 import { derivedName } from "../identifier.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
 import { RunsError } from "./query.ts"
 
-/** Selects the runs that a command can work with. */
+/** The condition on runs with which a command can work. */
 export interface Usable {
   /** The name of such a run in messages, e.g. `a training`. */
   readonly noun: string
   readonly isUsable: (entry: RunEntry) => Effect.Effect<boolean>
 }
 
-/**
- * Finds a run by `latest`, or by a part of its path that is unique among usable runs. The error doesn't repeat the text
- * that was searched.
- */
+/** Returns the newest usable run for `latest`, or the only usable run with `wanted` in its path. Fails otherwise. */
 export const pick = Effect.fnUntraced(function* (
   wanted: string,
   entries: ReadonlyArray<RunEntry>,

@@ -1,4 +1,6 @@
-/** Selects and sorts runs: first by facts in their paths, then by those for which files must be read. */
+/**
+ * Filters and sorts runs for `effect runs`: first by facts in their paths, then by keys for which files must be read.
+ */
 import { Effect, Schema } from "effect"
 import { type Filter, formatFilter, parseFilter, passes } from "./filter.ts"
 import { isKnownKey, knownKeys, type Place, placesOf, unknownKey, valueInEntry } from "./keys.ts"
@@ -34,11 +36,9 @@ export const valueOf = Effect.fnUntraced(function* (run: RunReader, key: string)
 })
 
 /** The number of runs whose configs are read to find a similar key to suggest. */
-const enough = 100
+const searchedRuns = 100
 
-/**
- * Returns the problem with a key that no run has; undefined if runs may lack the key, or if no config could be read.
- */
+/** Returns the error message for a key that no run has; undefined if the key is valid, or if no config can be read. */
 const keyProblem = Effect.fnUntraced(function* (
   key: string,
   runs: ReadonlyArray<RunReader>,
@@ -47,7 +47,7 @@ const keyProblem = Effect.fnUntraced(function* (
   if (runs.length === 0 || isKnownKey(key, entries)) return undefined
   let [hasConfig, isReadable] = [false, false]
   const read = []
-  for (const facts of runs.slice(0, enough)) {
+  for (const facts of runs.slice(0, searchedRuns)) {
     hasConfig ||= (yield* facts.configText) !== undefined
     const config = yield* facts.config
     isReadable ||= config !== undefined
@@ -75,7 +75,10 @@ export const eachRun = <A, B, E>(
   body: (item: A) => Effect.Effect<B, E>,
 ): Effect.Effect<ReadonlyArray<B>, E> => Effect.forEach(items, body, { concurrency })
 
-/** Returns the value of a key for each run. Fails if no run has the key, unless it is a key that runs may lack. */
+/**
+ * Returns the value of a key for each run. Fails if no run has the key and it is not one that runs may lack. `asked` is
+ * the option that names the key, for the message.
+ */
 export const valuesOf = Effect.fnUntraced(function* (
   runs: ReadonlyArray<RunReader>,
   key: string,
@@ -119,6 +122,7 @@ export const sortBy = <A>(
     .map(({ item }) => item)
 }
 
+/** Returns the readers of the runs that pass the filters, in the order of the query. */
 export const query = Effect.fnUntraced(function* (
   entries: ReadonlyArray<RunEntry>,
   { where, finished, sort, limit }: Query,
@@ -176,10 +180,7 @@ export type RunLine = Effect.Success<ReturnType<typeof runLine>>
 
 const inEveryLine = new Set(["path", "time", "commit", "name", "seed", "state", "steps", "validation"])
 
-/**
- * Returns the keys of a query to show in additional columns: those that a line does not contain already and that differ
- * between the runs.
- */
+/** Returns the keys of a query for more columns: those that `runLine` lacks and that can differ between the runs. */
 export const extraKeys = ({ where, sort }: Query, entries: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
   const keys = [
     ...where.filter(({ operator }) => operator !== "=").map(({ key }) => key),

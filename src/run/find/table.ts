@@ -55,10 +55,10 @@ export const table = (
 
 const isText = (value: Cell | undefined): boolean => typeof value === "string" || typeof value === "boolean"
 
-/** The characters for bars that fill zero to seven eighths of a cell. */
+/** The characters that fill zero to seven eighths of a cell, by the number of eighths. */
 const parts = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
-/** Draws a horizontal bar, precise to an eighth of a character. Even the lowest value has a visible bar. */
+/** Renders a horizontal bar, precise to an eighth of a character. Even the lowest value has a visible bar. */
 export const bar = (value: number, lowest: number, highest: number, width: number): string => {
   const share = highest > lowest ? (value - lowest) / (highest - lowest) : 1
   const eighths = Math.max(1, Math.round(share * width * 8))

@@ -1,4 +1,4 @@
-/** Collects the data of a run's page from the run's files. */
+/** Collects the data of a run's page by reading the run's files. The server sends it, and the export writes it. */
 import { Effect } from "effect"
 import { evaluationReport } from "./evaluationReport.ts"
 import type { Validation } from "./curves/scoreCurves.ts"
@@ -10,6 +10,7 @@ import { treeOf } from "../run/read/FileSource.ts"
 import * as Layout from "../run/Layout.ts"
 import { deviationOf, meanOf } from "../statistics/resampling.ts"
 
+/** The page shows at most this many of the log's last lines, and at most `mostFiles` files. */
 const logLines = 200
 const mostFiles = 5000
 
@@ -26,13 +27,14 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
   const system = yield* files.text(`${path}/${Layout.system}`)
   // The texts of the episodes are left out, because the transcripts show them.
   const { episodes, ...figures } = fields(metrics)
-  const isTalk = figures.train_episodes !== undefined
+  const isOfAgents = figures.train_episodes !== undefined
   return {
     summary,
     config: (yield* run.configText) ?? (yield* files.text(`${path}/${Layout.configJson}`)) ?? null,
     metrics: Array.isArray(episodes) ? figures : (metrics ?? null),
-    // An unfinished run has no return.json yet, and the return.json of agents that talk counts in episodes.
-    validations: returns === undefined || isTalk ? fromScores(yield* curves.validations(path)) : fromReturns(returns),
+    // An unfinished run has no return.json yet, and the steps in that of language-model agents are numbers of episodes.
+    validations:
+      returns === undefined || isOfAgents ? fromScores(yield* curves.validations(path)) : fromReturns(returns),
     /** The report of a finished evaluation. */
     report: summary.kind === "evaluation" ? evaluationReport(metrics) : null,
     system: system === undefined ? null : systemCurves(system),
@@ -43,6 +45,7 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
   }
 })
 
+/** Reads the validations in the text of a `return.json`. */
 const fromReturns = (returns: string) => {
   const records = parsed(returns)
   if (!Array.isArray(records)) return []
@@ -61,6 +64,7 @@ const fromReturns = (returns: string) => {
   })
 }
 
+/** Summarises the validations that were read from score files. */
 const fromScores = (validations: ReadonlyArray<Validation>) =>
   validations.map(({ step, returns, lengths, terminated }) => ({
     step,

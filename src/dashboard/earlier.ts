@@ -1,12 +1,12 @@
-/** Removes the checkpoints that an earlier export copied into the same folder, when the new one leaves them out. */
+/** Removes checkpoints that an earlier export copied into the folder of an export, if the new export has none. */
 import { Effect, FileSystem, Path } from "effect"
 import { mostBytes, readText } from "../config/files.ts"
 import { fields, finite, parsed } from "./json.ts"
 
 /**
- * Removes files of an earlier export that `unwanted` names. A file is only removed if the earlier export's `run.json` lists
- * it, and if it is a regular file of the listed size in the very folder that the run's files were copied into. Returns how
- * many files were removed, and how many were kept because they have changed.
+ * Removes those copied files of a run for which `unwanted` returns true. Only files that the earlier export's
+ * `run.json` lists are considered. A file that is now a link or has another size was changed by somebody, so it is
+ * kept. Returns the number of removed files and the number of kept files.
  */
 export const removeEarlier = Effect.fnUntraced(function* (
   out: string,
@@ -40,7 +40,7 @@ export const removeEarlier = Effect.fnUntraced(function* (
   return { removed, kept }
 })
 
-/** Removes a folder and the folders above it, up to the run's, as long as they are empty. */
+/** Removes a folder and then the folders above it, as long as they are empty; `top` is never removed. */
 const removeEmpty = Effect.fnUntraced(function* (folder: string, top: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

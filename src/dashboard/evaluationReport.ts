@@ -1,3 +1,4 @@
+/** Reads the report of an evaluation from the contents of its `metrics.json`, for the evaluation's page. */
 import { Option, Schema } from "effect"
 import { toCamelCase } from "../config/Config.ts"
 import { Report } from "../evaluate/Report.ts"
@@ -8,7 +9,7 @@ export type EvaluationReport = typeof EvaluationReport.Type
 
 const Metrics = Schema.Struct({ report: Report, confidence: Schema.Finite })
 
-/** Reads the report from `metrics.json`; null if it contains none. */
+/** Decodes the report in the parsed `metrics.json`; null if it contains none. */
 export const evaluationReport = (metrics: unknown): EvaluationReport | null =>
   Option.match(Schema.decodeUnknownOption(Metrics)(toCamelCase(metrics)), {
     onNone: () => null,

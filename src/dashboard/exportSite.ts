@@ -1,4 +1,8 @@
-/** Writes the page and its data as plain files, which any file server can host. Each file holds an answer of the server. */
+/**
+ * Exports a results folder as a site of plain files, which any file server can host: the page, a JSON file for each
+ * request that the page makes to the server of `effect ui`, and copies of the runs' files. `effect ui --export` calls
+ * it.
+ */
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import { type FileError, makeFolder, systemMessage } from "../config/files.ts"
 import * as Layout from "../run/Layout.ts"
@@ -73,8 +77,10 @@ export const exportResults = Effect.fnUntraced(
     }),
 )
 
+/** A folder that contains this file is an earlier export. */
 const marker = "data/runs.json"
 
+/** Fails if the folder `out` lies in the results folder, or if it contains files but no earlier export. */
 const refuseUnfit = Effect.fnUntraced(function* (root: string, out: string): Effect.fn.Return<void, Failure, Platform> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -90,7 +96,7 @@ const refuseUnfit = Effect.fnUntraced(function* (root: string, out: string): Eff
 
 type Write = (path: string, contents: string | Uint8Array) => Effect.Effect<void, Failure, Platform>
 
-/** Tells which files of a run belong to checkpoints. Nothing on the page reads them. */
+/** Returns a function that tells whether a file of the run belongs to a checkpoint. The page never reads such files. */
 const checkpointsOf = Effect.fnUntraced(function* ({ files, index }: Results, run: string) {
   const paths = yield* Path.Path
   const place = Layout.locate(yield* index.read(run).places, Layout.checkpoints)
@@ -145,7 +151,10 @@ const copyUnlessGone = Effect.fnUntraced(function* (from: string, to: string) {
   )
 })
 
-/** Writes the bands of all groups of the page, each under the indices of its runs in the list of runs. */
+/**
+ * Writes the bands (mean curves with intervals) of all groups that the page can show without a filter. `bands.json`
+ * maps a group, named by the sorted indices of its runs in the list of runs, to the number in its bands' file names.
+ */
 const exportBands = Effect.fnUntraced(function* ({ curves }: Results, runs: ReadonlyArray<RunSummary>, write: Write) {
   const places = new Map(runs.map(({ path }, index) => [path, index]))
   const names: Record<string, string> = {}

@@ -1,9 +1,13 @@
-/** Groups runs: the page those that it shows, and the static export all of them beforehand. */
+/**
+ * Groups runs by a property or by a population variable, a value such as `env=CartPole-v1` in the name of a run's folder.
+ * The page groups the runs that it shows, and the static export uses all groups in advance. Pure functions.
+ */
 import type { RunSummary } from "./RunSummary.ts"
 
 /** The properties by which runs can be grouped, in addition to each population variable. */
 const properties = ["name", "env", "algorithm", "commit", "time"] as const
 
+/** Returns the text by which a run is grouped: runs with equal texts form a group. `by` is a grouping of the page. */
 export const groupKey = (run: RunSummary, by: string): string => {
   if (by === "config") {
     return [run.name, ...Object.entries(run.population).map(([variable, value]) => `${variable}=${value}`)].join(" ")
@@ -17,12 +21,12 @@ export const variablesOf = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<stri
 
 /** Returns every group of runs that the page can show without a filter, each once, as sorted paths. */
 export const allGroups = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<ReadonlyArray<string>> => {
-  const found = new Map<string, ReadonlyArray<string>>()
+  const groups = new Map<string, ReadonlyArray<string>>()
   for (const by of ["config", ...properties, ...variablesOf(runs)]) {
     for (const members of Map.groupBy(runs, (run) => groupKey(run, by)).values()) {
       const paths = members.map(({ path }) => path).sort()
-      found.set(paths.join("\n"), paths)
+      groups.set(paths.join("\n"), paths)
     }
   }
-  return [...found.values()]
+  return [...groups.values()]
 }

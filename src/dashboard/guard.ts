@@ -1,4 +1,4 @@
-/** Checks every request to the server, by pure functions. */
+/** Checks the `Host` header and token of requests, and defines the headers of answers. Pure functions of the server. */
 
 export interface Guard {
   /** The address to which the server is bound. */
@@ -26,11 +26,12 @@ export const hostAllowed = (header: string | undefined, { host, machine }: Guard
   return isAddress || name === host.toLowerCase() || name === machine.toLowerCase()
 }
 
-/** Compares two texts in a time that doesn't depend on where they differ. */
-export const sameToken = (given: string | undefined, wanted: string): boolean => {
-  if (given === undefined || given.length !== wanted.length) return false
+/** Compares two texts in a time that doesn't depend on where they differ: the time must not reveal the token. */
+export const sameToken = (received: string | undefined, expected: string): boolean => {
+  if (received === undefined || received.length !== expected.length) return false
   let difference = 0
-  for (let index = 0; index < wanted.length; index++) difference |= given.charCodeAt(index) ^ wanted.charCodeAt(index)
+  for (let index = 0; index < expected.length; index++)
+    difference |= received.charCodeAt(index) ^ expected.charCodeAt(index)
   return difference === 0
 }
 
@@ -39,7 +40,7 @@ export const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** The Content-Security-Policy of the frame that draws episodes: its own origin, no network, storage or navigation. */
+/** The Content-Security-Policy of the frame that renders episodes: own origin, no network, storage or navigation. */
 export const framePolicy =
   "default-src 'none'; script-src 'self' blob:; style-src 'self'; img-src data: blob:; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts"
@@ -47,7 +48,7 @@ export const framePolicy =
 /** The Content-Security-Policy of a run's files, which are not trusted: opening one executes nothing. */
 export const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
-/** Returns a type that browsers show, or a download. Code in a run is text, so that no page loads it as a script. */
+/** Returns the type of a file by its extension; others are downloaded. Code is text, so that no page can load it. */
 export const contentType = (path: string): string => {
   const extension = /\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ""
   return types.get(extension) ?? "application/octet-stream"

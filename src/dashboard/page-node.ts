@@ -1,5 +1,5 @@
 /**
- * Returns the files of the web page: the files in `page/`, the chart library `uplot`, and the modules of this package
+ * Reads the files of the web page: the files in `page/`, the chart library `uplot`, and the modules of this package
  * that the page imports. The server serves these files, and an exported site has copies of them.
  */
 import * as module from "node:module"
@@ -60,7 +60,7 @@ export const pageFiles: Effect.Effect<ReadonlyArray<PageFile>> = Effect.gen(func
   return [...styled, ...(yield* modulesFrom(scripts)), uplot.script]
 }).pipe(Effect.orDie, Effect.provide(NodeFileSystem.layer))
 
-/** Reads modules and all modules that they import, each once. A module is named by its path below `src/`, without extension. */
+/** Reads modules and all modules that they import. A module is named by its path below `src/`, without extension. */
 const modulesFrom = Effect.fnUntraced(function* (modules: ReadonlyArray<string>) {
   const files = new Map<string, PageFile>()
   const open = [...modules]
@@ -77,7 +77,7 @@ const modulesFrom = Effect.fnUntraced(function* (modules: ReadonlyArray<string>)
 const servedName = (name: string): string =>
   name.startsWith(folder) ? `${name.slice(folder.length)}.js` : `lib/${name}.js`
 
-/** Reads a module as a script, whose imports name the served files. */
+/** Reads a module as JavaScript, and replaces its imports by the names under which those modules are served. */
 const script = Effect.fnUntraced(function* (name: string) {
   const isTyped = isSource && !name.startsWith(folder)
   const fs = yield* FileSystem.FileSystem
@@ -94,7 +94,7 @@ const script = Effect.fnUntraced(function* (name: string) {
   return { text, imports }
 })
 
-/** Removes types without Node's warning that the function is experimental: users can't act on it, and tests run this. */
+/** Removes TypeScript types, without Node's warning that the function is experimental: users can't act on it. */
 const withoutTypes = (text: string): string => {
   const { emitWarning } = process
   process.emitWarning = () => {}

@@ -1,4 +1,7 @@
-/** Lists all runs of a results folder, and keeps the list up to date by polling, which works on every file system. */
+/**
+ * Lists all runs of a results folder. `refresh` checks the folders again; the server calls it every second, because
+ * polling works on every file system, while notifications of changes do not. It only reads files.
+ */
 import { Effect } from "effect"
 import { entryOf, unplacedEntry } from "../run/find/RunEntry.ts"
 import * as Layout from "../run/Layout.ts"
@@ -9,13 +12,15 @@ import { type RunSummary, summaryOf } from "./RunSummary.ts"
 
 export type RunIndex = ReturnType<typeof makeIndex>
 
-interface Known {
+/** A run as it was at the last check. */
+interface IndexedRun {
   readonly summary: RunSummary
   readonly places: Layout.Places
+  /** A text that differs as soon as the run has changed. */
   readonly signature: string
 }
 
-/** A run is at most this many folders below the results folder, which has folders for time, heading and config. */
+/** A run's folder is at most this many levels below the results folder. */
 const deepest = 4
 
 /** This many runs are read at a time. */
@@ -41,13 +46,14 @@ const growing: ReadonlyArray<string> = [
 ]
 
 export const makeIndex = (files: Confined) => {
-  let known = new Map<string, Known>()
+  let indexed = new Map<string, IndexedRun>()
   const readEntry = RunReader.over(files)
   const read = (path: string, listed?: RunReader.Listed): RunReader.RunReader =>
     readEntry(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path), listed)
 
+  /** Summarises the run in a folder, unless it is unchanged; for a folder that is no run, lists the folders in it. */
   const look = Effect.fnUntraced(function* (path: string) {
-    const before = known.get(path)
+    const before = indexed.get(path)
     if (before !== undefined && before.signature === (yield* signatureOf(before))) return before
     const entries = yield* files.entries(path)
     if (!isRunFolder(entries)) {
@@ -62,11 +68,11 @@ export const makeIndex = (files: Confined) => {
     return { summary, places, signature: yield* signatureOf({ summary, places }) }
   })
 
-  /** Makes a text that changes whenever the run changes. A finished run changes only with its folder's time. */
+  /** Makes the signature of a run from the times and sizes of its files; of a finished run, only from its folder. */
   const signatureOf = Effect.fnUntraced(function* ({
     summary: { path, state },
     places,
-  }: Omit<Known, "signature">): Effect.fn.Return<string> {
+  }: Omit<IndexedRun, "signature">): Effect.fn.Return<string> {
     const names = state === "finished" ? [] : growing.map((name) => Layout.locate(places, name))
     const stamps = yield* Effect.forEach(
       [path, ...names.map((name) => `${path}/${name}`)],
@@ -80,22 +86,24 @@ export const makeIndex = (files: Confined) => {
 
   /** Checks all runs again. Returns new runs, runs with changed files, and the paths of runs that are gone. */
   const refresh = Effect.gen(function* () {
-    const now = new Map<string, Known>()
+    const now = new Map<string, IndexedRun>()
     let level: ReadonlyArray<string> = [files.only]
     for (let depth = 0; depth <= deepest && level.length > 0; depth++) {
       const looked = yield* Effect.forEach(level, look, { concurrency })
       for (const one of looked) if ("summary" in one) now.set(one.summary.path, one)
       level = looked.flatMap((one) => ("folders" in one ? one.folders : []))
     }
-    const changed = [...now.values()].filter((one) => known.get(one.summary.path) !== one).map(({ summary }) => summary)
-    const gone = [...known.keys()].filter((path) => !now.has(path))
-    known = now
+    const changed = [...now.values()]
+      .filter((one) => indexed.get(one.summary.path) !== one)
+      .map(({ summary }) => summary)
+    const gone = [...indexed.keys()].filter((path) => !now.has(path))
+    indexed = now
     return { changed, gone }
   })
 
   return {
-    runs: (): ReadonlyArray<RunSummary> => [...known.values()].map(({ summary }) => summary),
-    has: (path: string) => known.has(path),
+    runs: (): ReadonlyArray<RunSummary> => [...indexed.values()].map(({ summary }) => summary),
+    has: (path: string) => indexed.has(path),
     /** Opens one of the runs, for facts that its summary doesn't have. */
     read: (path: string) => read(path),
     refresh,

@@ -1,4 +1,4 @@
-/** Serves the page over HTTP: its own files, the data as JSON, the runs' files, and events. */
+/** Serves the page of `effect ui` over HTTP: its files, its data as JSON, runs' files, and events. It only reads files. */
 import { createServer } from "node:http"
 import { hostname } from "node:os"
 import { basename } from "node:path"
@@ -35,7 +35,7 @@ const BandRequest = Schema.Struct({
   axis: Schema.Literals(axes),
 })
 
-/** Serves until the scope closes. Returns the port, and the page's name of the run if the directory is a run. */
+/** Serves until the scope closes. Returns the port and, if the directory is a single run, that run's path. */
 export const serve = Effect.fnUntraced(function* (
   options: ServerOptions,
 ): Effect.fn.Return<{ readonly port: number; readonly run?: string }, DashboardError, Scope.Scope> {
@@ -50,8 +50,8 @@ export const serve = Effect.fnUntraced(function* (
     const place = placeOf(request.url)
     if (place === undefined) return refusal(400, "no such address")
     const { path, query } = place
-    const given = query.get("token")
-    if (path === "" && given !== null && guard.token !== undefined && sameToken(given, guard.token)) {
+    const queryToken = query.get("token")
+    if (path === "" && queryToken !== null && guard.token !== undefined && sameToken(queryToken, guard.token)) {
       // After this answer the cookie carries the token, so the token is in no history and no log.
       const cookie = `${cookieName}=${guard.token}; Path=/; HttpOnly; SameSite=Strict`
       return HttpServerResponse.redirect("./", { status: 303, headers: { "set-cookie": cookie } })
@@ -66,8 +66,8 @@ export const serve = Effect.fnUntraced(function* (
     }
     if (guard.token !== undefined) {
       const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1]
-      const shown = request.cookies[cookieName] ?? bearer
-      if (!sameToken(shown, guard.token)) return refusal(401, "open the address that the command printed")
+      const sentToken = request.cookies[cookieName] ?? bearer
+      if (!sameToken(sentToken, guard.token)) return refusal(401, "open the address that the command printed")
     }
     if (request.method === "POST" && path === "data/bands") return yield* bands(results, request)
     if (!reads) return refusal(405, "only GET")
@@ -111,12 +111,12 @@ export const serve = Effect.fnUntraced(function* (
   const app = HttpServer.serve(Effect.map(answer, HttpServerResponse.setHeaders(always)))
   yield* Layer.build(Layer.provide(app, listening)).pipe(
     Effect.mapError(({ cause }) => {
-      const taken = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
-      const hint = taken ? "the port is in use; --port 0 picks a free one" : String(cause)
+      const isPortInUse = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
+      const hint = isPortInUse ? "the port is in use; --port 0 picks a free one" : String(cause)
       return new DashboardError({ message: `cannot listen at ${options.host}:${options.port}: ${hint}` })
     }),
   )
-  // Event streams never end by themselves, so the server closes their connections.
+  // Event streams have no end, so close their connections when the server stops.
   yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
   const address = server.address()
   const port = typeof address === "object" && address !== null ? address.port : options.port
@@ -124,13 +124,14 @@ export const serve = Effect.fnUntraced(function* (
   return run === "" ? { port } : { port, run }
 })
 
+/** The headers of all answers. */
 const always = {
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
   "cross-origin-opener-policy": "same-origin",
 }
 
-/** The headers of answers that no other page may read, and that no cache keeps. */
+/** The headers of answers with data: no page of another origin may read them, and no cache may keep them. */
 const ofOneOrigin = { "cache-control": "no-store", "cross-origin-resource-policy": "same-origin" }
 
 const refusal = (status: number, message: string): HttpServerResponse.HttpServerResponse =>
@@ -169,6 +170,7 @@ const runFile = Effect.fnUntraced(function* ({ files }: Results, path: string) {
   return yield* Effect.catch(response, () => Effect.succeed(refusal(404, "there is no such file")))
 })
 
+/** Answers a request for the band (mean curve with its interval) of several runs. */
 const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: HttpServerRequest.HttpServerRequest) {
   // Pages of other origins cannot send this content type without a preflight request, which the server never answers.
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) return refusal(415, "expected JSON")
@@ -182,11 +184,11 @@ const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: 
   )
   if (asked._tag === "None") return refusal(400, "expected { runs, measure, axis }")
   const { runs, measure, axis } = asked.value
-  const known = runs.filter(index.has)
-  return document(yield* curves.band(known, measure, axis))
+  const existing = runs.filter(index.has)
+  return document(yield* curves.band(existing, measure, axis))
 })
 
-/** Checks for changes while there are listeners, and sends them the changes. */
+/** Makes the stream `events` of changes, checked while somebody listens, and `lookAgain`, which checks at once. */
 const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: number) {
   const changes = yield* PubSub.sliding<string>(16)
   const turn = yield* Semaphore.make(1)

@@ -1,6 +1,7 @@
 /**
- * Reads the settings of all runs of a results folder, when the page first requests them. Runs of one sweep share most parts
- * of their configs, so each part is sent once, and a run lists the indices of its parts.
+ * Reads the settings and results of all runs of a results folder, when the page first requests them. A part is the
+ * value of a top-level key. Runs of one sweep share most parts, so each part is sent once, and a run lists the indices
+ * of its parts.
  */
 import { Effect } from "effect"
 import { isPlain } from "../config/plain.ts"
@@ -18,7 +19,7 @@ interface Trees {
 /** The files of at most this many runs are open at once. */
 const concurrency = 32
 
-/** A part with a longer JSON, such as the episodes of an evaluation, is no setting and is left out. */
+/** A part whose JSON has more characters, such as the episodes of an evaluation, is no setting and is left out. */
 const mostText = 4000
 
 /** Makes a reader that keeps the settings of a run in memory while the run's summary is the same object. */

@@ -2,9 +2,7 @@
 import { Schema } from "effect"
 import { Usage } from "./Chat.ts"
 
-/**
- * Reports that a call of a model failed. No caller replaces it by an empty answer, which could be scored by mistake.
- */
+/** Reports that a call failed. It is never replaced by an empty answer, which could be scored by mistake. */
 export class LmError extends Schema.TaggedError<LmError>()("LmError", {
   model: Schema.String,
   /**

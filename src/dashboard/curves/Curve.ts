@@ -1,14 +1,14 @@
-/** Describes a learning curve, and names what the charts show. The page loads this file too. */
+/** Defines a learning curve, and the names of the charts' axes and measures. Server and page use this file. */
 
 /** The quantities that the x axis can show. */
 export const axes = ["steps", "time", "episodes"] as const
 export type Axis = (typeof axes)[number]
 
-/** The quantities that the charts show over an axis. */
+/** The quantities that the charts show over an axis: the returns of validations, and of training episodes. */
 export const measures = ["validation", "train"] as const
 export type Measure = (typeof measures)[number]
 
-/** Columns of equal length, with one value per point. */
+/** A learning curve as columns of equal length, with one value per point. */
 export interface Curve {
   readonly steps: ReadonlyArray<number>
   /** The times in seconds since the run's start. */

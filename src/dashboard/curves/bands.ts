@@ -1,4 +1,7 @@
-/** Combines the curves of several runs into one band: a line with its confidence interval. The page loads this file too. */
+/**
+ * Combines the curves of several runs into one band: a line with its confidence interval. A place is a value on the x
+ * axis. Pure functions with a fixed seed for resampling; the server and the page use this file.
+ */
 import { bootstrap, interquartileMean, meanOf } from "../../statistics/resampling.ts"
 import { type Axis, type Curve, rounded } from "./Curve.ts"
 
@@ -7,20 +10,21 @@ export type Band = ReturnType<typeof bandOf>
 /** A band has at most this many places, since a chart can't show more. */
 const mostPlaces = 200
 
-/** A larger group has the band of this many of its runs, evenly spaced: reading the files of each run takes time. */
+/** The band of a larger group is computed from this many of its runs, since reading the files of all takes long. */
 export const mostRunsInABand = 2000
 
 /**
  * Computes the mean and the interquartile mean of several runs' curves, with their intervals, at the places where any
  * run was measured (at evenly spaced places, if there are many). A run counts at each place between its first and its
- * last measurement, by linear interpolation. Its value after its end is unknown, so nothing is carried forward. The
- * places therefore fall into two parts:
+ * last measurement, by linear interpolation. After its last measurement its value is unknown, so it doesn't count
+ * there. The points therefore have two parts:
  *
  * - the first `shared` points, which at least half of the runs reach;
- * - the points after these, which only the longer runs reach. They are worth showing, but not as the group's: a chart
- *   draws them without the interval.
+ * - the points after these, which only the longer runs reach. They don't represent the group, so a chart shows them
+ *   without the interval.
  *
- * One run of 100,000 steps and two of 30,000, all measured every 10,000, have places at 10,000 … 100,000 and `shared` 3.
+ * One run of 100,000 steps and two of 30,000, all measured every 10,000, have places at 10,000 … 100,000 and `shared`
+ * 3.
  */
 export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis) => {
   const curves = all.filter((curve) => curve[axis].length > 0 && curve[axis].every(Number.isFinite))
@@ -53,9 +57,9 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis) => {
 }
 
 /**
- * Returns the places where any run was measured, if they are few enough to draw. Otherwise it returns evenly spaced
- * places: most of them up to the end that half of the runs reach, and the rest after it, so that a very long run takes
- * no places from shorter ones.
+ * Returns the places where any run was measured, if they are few enough for a chart. Otherwise it returns evenly spaced
+ * places: half of `mostPlaces` up to the end that half of the runs reach, and at most as many after it, so that a very
+ * long run leaves enough places for shorter runs.
  */
 const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<number> => {
   const union = new Set<number>()
@@ -72,7 +76,7 @@ const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<
   return [...new Set([start, ...shared, ...evenPlaces(sharedEnd, end, rest)])]
 }
 
-/** Returns `count` places, without the first end; the last one is exactly the end of a run, so that the run counts. */
+/** Returns `count` even places after `from`. The last is exactly `to`: a rounding error there could exclude a run. */
 const evenPlaces = (from: number, to: number, count: number): ReadonlyArray<number> =>
   Array.from({ length: count }, (_, index) => (index === count - 1 ? to : from + ((to - from) * (index + 1)) / count))
 
@@ -90,6 +94,7 @@ export const valueAt = (xs: ReadonlyArray<number>, ys: ReadonlyArray<number>, x:
   return ys[low] + ((ys[high] - ys[low]) * (x - xs[low])) / (xs[high] - xs[low] || 1)
 }
 
+/** Computes the mean and the interquartile mean of the runs' values at one place, with 95 % intervals. */
 const centres = (values: ReadonlyArray<number>) => {
   // With hundreds of runs, fewer resamples give an interval that looks the same.
   const resamples = Math.max(50, Math.min(400, Math.round(8000 / values.length)))

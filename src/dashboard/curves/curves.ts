@@ -33,8 +33,10 @@ const mostPoints = 400
 /** The number of episodes that are kept in memory, for all runs together. */
 const mostKept = 4_000_000
 
+/** At most this many bands are kept in memory. */
 const mostBands = 500
 
+/** The data of one run that is kept in memory; `position` tells how much of its training scores was read. */
 interface Kept {
   points: Points
   position: Position
@@ -118,6 +120,7 @@ export const makeCurves = (files: FileSource) => {
     of,
     /** Returns the validations in the score files, in the order of their steps. */
     validations: (run: string) => Effect.map(readInTurn(run), ({ validations }) => validations),
+    /** Returns the band of several runs, named by their paths. It is computed again only if a curve has changed. */
     band: Effect.fnUntraced(function* (unsorted: ReadonlyArray<string>, measure: Measure, axis: Axis) {
       // Resampling depends on the order of the runs, which the user can change.
       const runs = thinned(unsorted.toSorted(), mostRunsInABand)

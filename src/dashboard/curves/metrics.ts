@@ -1,4 +1,7 @@
-/** Collects the metrics of a run from its event file, thinned to what a chart shows, while the run writes more. */
+/**
+ * Collects the metrics of a run from the events of its event file, and merges points so that there are not more than a
+ * chart can show. Events can be added while the run writes them. It works in memory; `runMetrics.ts` reads the files.
+ */
 import type { DecodedEvent } from "../../formats/tfevents.ts"
 import { rounded } from "./Curve.ts"
 
@@ -92,7 +95,7 @@ const addPoint = (series: Series, step: number, seconds: number, value: number):
   if (counts.length > 2 * mostPoints) mergePairs(series)
 }
 
-/** Merges each two neighbouring points into one, at the place of the later point. */
+/** Merges each two neighbouring points into one, which has the step and the time of the later point. */
 const mergePairs = (series: Series): void => {
   const merge = (column: ReadonlyArray<number>, both: (a: number, b: number) => number): Array<number> =>
     Array.from({ length: Math.ceil(column.length / 2) }, (_, index) =>

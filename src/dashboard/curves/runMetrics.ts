@@ -16,7 +16,7 @@ interface Reading {
 /** The metrics of at most this many runs stay in memory. */
 const mostKept = 64
 
-/** Makes a reader of metrics by the path of a run. A run without an event file has no metrics. */
+/** Makes a function that reads the metrics of the run with a path. A run without an event file has no metrics. */
 export const makeMetrics = (files: FileSource) => {
   const kept = new Map<string, Reading>()
   // Two simultaneous readers of one run would add the same events twice.

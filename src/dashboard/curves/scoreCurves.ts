@@ -1,5 +1,6 @@
 /**
- * Learning curves: reads the columns of score files, and reduces them to the points that a screen can show.
+ * Makes learning curves from the texts of score files, with no more points than a screen can show. Pure functions,
+ * except that `addScores` changes its `Points`; `curves.ts` reads the files.
  *
  * @example
  * ```ts
@@ -39,7 +40,7 @@ export const addScores = (points: Points, text: string): void => {
     }
     steps.push(isStep ? (steps[last] ?? 0) + 1 : line.step)
     time.push(line.time)
-    // The trainers of policies count episodes from 0.
+    // Lines of steps count episodes from 1; lines of whole episodes, by the trainers of policies, count them from 0.
     episodes.push(isStep ? (line.episode ?? last + 2) : (line.episode ?? last + 1) + 1)
     value.push(line.total)
   }

@@ -1,4 +1,4 @@
-/** Reads the resources that a run used from its `system.jsonl`. */
+/** Makes the curves of the resources that a run used (memory, CPU, speed) from the text of its `system.jsonl`. */
 import { fields, finite, parsed } from "../json.ts"
 
 /** A curve has at most this many points, since a small chart shows no more. */
@@ -22,6 +22,7 @@ export const systemCurves = (text: string) => {
     return Number((before + now).toPrecision(7))
   })
   const every = Math.ceil(lines.length / mostPoints)
+  // Counted from the end, so that the newest value is always shown.
   const shown = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> =>
     values.filter((_, index) => (values.length - 1 - index) % every === 0)
   const column = (name: string): ReadonlyArray<number | null> => shown(lines.map((line) => finite(line[name])))

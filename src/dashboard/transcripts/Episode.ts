@@ -1,4 +1,4 @@
-/** Describes an episode of a language-model agent for the list of episodes, and the query that selects episodes. */
+/** Defines an episode in the list of episodes, and selects, sorts and searches episodes. Server and page use it. */
 
 export interface Episode {
   /** The key by which requests name the episode, such as `train-12`, `val50-3` or `rollouts-1`. */
@@ -32,12 +32,14 @@ export interface Episode {
 export const orders = ["oldest", "newest", "highest", "lowest"] as const
 export type Order = (typeof orders)[number]
 
+/** The conditions and the order of a requested list. */
 export interface Asked {
   /** The phase or the group of the episodes to select. */
   readonly phase: string
   /** The lowest return (`least`) and the highest return (`most`) of the episodes to select; null for no bound. */
   readonly least: number | null
   readonly most: number | null
+  /** Whether only failed episodes are selected. */
   readonly failed: boolean
   readonly order: Order
 }
@@ -47,19 +49,19 @@ export const chosen = <One extends Episode>(
   episodes: ReadonlyArray<One>,
   { phase, least, most, failed, order }: Asked,
 ): ReadonlyArray<One> => {
-  const found = episodes.filter(
+  const selected = episodes.filter(
     (one) =>
       (phase === "" || one.phase === phase || one.group === phase) &&
       (least === null || one.return >= least) &&
       (most === null || one.return <= most) &&
       (!failed || one.failed !== null),
   )
-  if (order === "newest") return found.toReversed()
-  if (order === "oldest") return found
-  return found.toSorted((a, b) => (order === "highest" ? b.return - a.return : a.return - b.return))
+  if (order === "newest") return selected.toReversed()
+  if (order === "oldest") return selected
+  return selected.toSorted((a, b) => (order === "highest" ? b.return - a.return : a.return - b.return))
 }
 
-/** Returns the part of the selected episodes that a request asks for; `at` is the key of an episode that it must contain. */
+/** Returns the requested part of the selected episodes; if `at` is the key of an episode, the part that contains it. */
 export const pageOf = <One extends Episode>(
   matching: ReadonlyArray<One>,
   { from, count, at }: { readonly from: number; readonly count: number; readonly at?: string | null },
@@ -69,7 +71,7 @@ export const pageOf = <One extends Episode>(
   return { matching: matching.length, from: first, episodes: matching.slice(first, first + count) }
 }
 
-/** Tells whether any string in a value contains the wanted text. The names of fields are not searched. */
+/** Tells whether any string in a value contains `wanted`, which is in lower case. Names of fields are not searched. */
 export const says = (value: unknown, wanted: string): boolean => {
   // This is a loop instead of a recursion, because a file may nest lists more deeply than the stack allows.
   const left = [value]
@@ -78,6 +80,7 @@ export const says = (value: unknown, wanted: string): boolean => {
     if (typeof one === "string") {
       if (one.toLowerCase().includes(wanted)) return true
     } else if (Array.isArray(one)) {
+      // Lists of numbers, such as token ids, have no strings.
       if (typeof one[0] !== "number") for (const item of one) left.push(item)
     } else if (typeof one === "object" && one !== null) {
       for (const item of Object.values(one)) left.push(item)

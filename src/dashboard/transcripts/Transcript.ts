@@ -1,9 +1,9 @@
-/** Describes a transcript in the form that the page draws, for every kind of file that it can be read from. */
+/** Defines the transcript of an episode, which the page shows. `fromRollouts.ts` and `fromScores.ts` make it. */
 import type { ChatMessage, Usage } from "../../lm/Chat.ts"
 import type { Episode } from "./Episode.ts"
 
-/** A sequence of tokens with equal advantages. */
-export interface TokenRun {
+/** One or more consecutive tokens of an answer that have equal advantages and log-probabilities. */
+export interface TokenSpan {
   /** The text of the tokens; null if it is unknown. */
   readonly text: string | null
   readonly ids: ReadonlyArray<number>
@@ -29,6 +29,7 @@ export interface Call {
   /** The prompt begins with this many messages of the previous call's prompt, followed by `messages`. */
   readonly kept: number
   readonly messages: ReadonlyArray<ChatMessage>
+  /** The text of the answer. */
   readonly said: string
   readonly tools: ReadonlyArray<ToolUse>
   /** The feedback and the penalty for an answer that could not be parsed; null if it was parsed. */
@@ -40,7 +41,7 @@ export interface Call {
   /** The error of the model call; null if there is an answer. */
   readonly failed: string | null
   /** The tokens of the answer, from the run's samples; null if no sample has them. */
-  readonly tokens: ReadonlyArray<TokenRun> | null
+  readonly tokens: ReadonlyArray<TokenSpan> | null
   /** The rollouts that the call delegated. */
   readonly children: ReadonlyArray<Played>
 }
@@ -69,8 +70,9 @@ export interface Turn {
   readonly weight: number | null
 }
 
-/** The reward of a rollout under several ways of sharing credit. */
+/** The credit of a rollout (the reward that a training uses for it), computed in several ways. */
 interface Credits {
+  /** The rollout's own reward. */
   readonly own: number
   /** The reward of the rollout at the root of the tree of delegated rollouts. */
   readonly parents: number
@@ -106,7 +108,7 @@ export interface Transcript {
   readonly played: Played
   /** The largest absolute advantage of a token; null if there are no tokens. */
   readonly largest: number | null
-  /** The source of the advantages: those of single tokens, or the credit of turns; null if there are none. */
+  /** `tokens` if the samples have an advantage per token, `credit` if it is credit × weight; null without tokens. */
   readonly advantages: "tokens" | "credit" | null
   /** A hint for the user how to see more; null if everything is shown. */
   readonly hint: string | null

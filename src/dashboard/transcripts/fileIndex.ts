@@ -1,8 +1,12 @@
-/** Finds the episodes in the lines of a file. Each line holds a rollout, the outcome of a batch, or a scored step. */
+/**
+ * Finds the episodes in the lines of a file, and keeps where each one is in the file. A line holds a rollout, the
+ * outcome of a batch, or a scored step. `transcripts.ts` reads the files and passes the lines.
+ */
 import { fields, finite, parsed } from "../json.ts"
 import type { Episode } from "./Episode.ts"
 import { endingOf } from "./fromRollouts.ts"
 
+/** The episodes that were played together, e.g. those of one validation. */
 export interface Group {
   readonly name: string
   readonly phase: Episode["phase"]
@@ -24,7 +28,7 @@ export interface Indexed extends Episode {
 
 type Making = { -readonly [Key in keyof Indexed]: Indexed[Key] } & { spans: Array<Span> }
 
-/** Collects episodes from lines, which are added one by one; skips lines of other kinds. */
+/** Collects episodes from the lines of a file, which are added one by one in their order. Other lines are skipped. */
 export interface FileIndex {
   readonly episodes: ReadonlyArray<Indexed>
   readonly add: (line: Span & { readonly text: string }) => void
@@ -32,6 +36,7 @@ export interface FileIndex {
 
 const string = (value: unknown): string | null => (typeof value === "string" ? value : null)
 
+/** Makes the episode of its first line, whose other fields are set later. */
 const begun = (file: string, { name, phase, seen, contestant }: Group, number: number, span: Span): Making => ({
   key: `${name}-${number}`,
   group: name,
@@ -53,7 +58,7 @@ const begun = (file: string, { name, phase, seen, contestant }: Group, number: n
   spans: [{ from: span.from, to: span.to }],
 })
 
-/** Adds a line to the parts of an episode. Lines of simultaneous episodes alternate; one may hold two rollouts. */
+/** Adds a line to an episode's spans, joined to the line before it. A line that is passed twice is added once. */
 const addSpan = (spans: Array<Span>, { from, to }: Span): void => {
   const last = spans.at(-1)
   if (last?.from === from) return
@@ -61,15 +66,16 @@ const addSpan = (spans: Array<Span>, { from, to }: Span): void => {
   else spans.push({ from, to })
 }
 
+/** Makes the index of a file with rollouts or outcomes. A delegated rollout belongs to the episode of its parent. */
 export const rolloutsIndex = (file: string, group: Group): FileIndex => {
   const episodes: Array<Making> = []
   const byId = new Map<string, Making>()
   const keys = new Set<string>()
 
-  /** Returns the number of an episode: our ids end with it, and rollouts of other programs are counted. */
+  /** Returns the number at the end of a training episode's id if it is free, else the episode's place in the file. */
   const numberOf = (id: string): number => {
-    const said = group.phase === "train" ? Number(/-(\d+)$/.exec(id)?.[1]) : NaN
-    return Number.isSafeInteger(said) && !keys.has(`${group.name}-${said}`) ? said : episodes.length + 1
+    const idNumber = group.phase === "train" ? Number(/-(\d+)$/.exec(id)?.[1]) : NaN
+    return Number.isSafeInteger(idNumber) && !keys.has(`${group.name}-${idNumber}`) ? idNumber : episodes.length + 1
   }
 
   const begin = (id: string, span: Span): Making => {
@@ -115,13 +121,14 @@ export const rolloutsIndex = (file: string, group: Group): FileIndex => {
       if (typeof message !== "string" || rollouts.length > 0) return
       const id = string(fields(request).id) ?? ""
       const made = begin(id, line)
-      // The type of the env is unknown, so the id of the request stands for it.
+      // The env is unknown, so the list shows the id of the request instead.
       made.env = id
       made.failed = message
     },
   }
 }
 
+/** Makes the index of a file of scores, whose lines are steps. */
 export const scoresIndex = (file: string, group: Group): FileIndex => {
   const episodes: Array<Making> = []
   const byNumber = new Map<number, Making>()
@@ -154,7 +161,7 @@ export const scoresIndex = (file: string, group: Group): FileIndex => {
 
 export type SamplesIndex = ReturnType<typeof samplesIndex>
 
-/** Collects the places of the samples of each rollout. */
+/** Makes the index of a file of samples: for each rollout's id, where its samples are in the file. */
 export const samplesIndex = () => {
   const spans = new Map<string, Array<Span>>()
   return {
@@ -162,9 +169,9 @@ export const samplesIndex = () => {
     add: (line: Span & { readonly text: string }): void => {
       const { rollout_id } = fields(parsed(line.text))
       if (typeof rollout_id !== "string") return
-      const known = spans.get(rollout_id) ?? []
-      spans.set(rollout_id, known)
-      addSpan(known, line)
+      const ofRollout = spans.get(rollout_id) ?? []
+      spans.set(rollout_id, ofRollout)
+      addSpan(ofRollout, line)
     },
   }
 }

@@ -1,4 +1,4 @@
-/** Makes the transcript of an episode from its rollout and the rollouts that it delegated. */
+/** Makes the transcript of an episode from its rollout and the rollouts that it delegated. Pure functions. */
 import * as Credit from "../../episode/samples/credit.ts"
 import {
   type AgentStep,
@@ -12,7 +12,7 @@ import type { Sample } from "../../episode/samples/Sample.ts"
 import type { ChatMessage, Usage } from "../../lm/Chat.ts"
 import type { Episode } from "./Episode.ts"
 import { tokensOf } from "./tokens.ts"
-import type { Call, Played, TokenRun, ToolUse, Transcript, Turn } from "./Transcript.ts"
+import type { Call, Played, TokenSpan, ToolUse, Transcript, Turn } from "./Transcript.ts"
 
 export const nothingUsed: Transcript["usage"] = { calls: 0, inputTokens: 0, outputTokens: 0, reasoningTokens: 0 }
 
@@ -26,7 +26,7 @@ export const addUsage = (all: Transcript["usage"], one: Usage): Transcript["usag
 export const endingOf = ({ terminated, truncated }: Pick<Ending, "terminated" | "truncated">): Played["ending"] =>
   terminated ? "terminated" : truncated ? "truncated" : null
 
-/** Returns the number of messages that a prompt shares with the previous one. */
+/** Returns the number of messages at the beginning of a prompt that are equal to those of the previous prompt. */
 export const keptOf = (before: ReadonlyArray<ChatMessage>, messages: ReadonlyArray<ChatMessage>): number => {
   const texts = before.map((message) => JSON.stringify(message))
   const differs = messages.findIndex((message, at) => JSON.stringify(message) !== texts[at])
@@ -47,8 +47,8 @@ export const fromRollouts = (
   const steps = family.flatMap((rollout) => rollout.steps).filter((step) => step._tag === "AgentStep")
   const byId = new Map(steps.map((step) => [step.id, step]))
   const sampled = samples.filter(({ rolloutId }) => family.some(({ id }) => id === rolloutId))
-  const tokens = new Map<string, ReadonlyArray<TokenRun>>()
-  for (const sample of sampled) for (const [id, runs] of tokensOf(sample, byId)) tokens.set(id, runs)
+  const tokens = new Map<string, ReadonlyArray<TokenSpan>>()
+  for (const sample of sampled) for (const [id, spans] of tokensOf(sample, byId)) tokens.set(id, spans)
 
   const playedOf = (rollout: Rollout): Played => {
     const children = family.filter(({ meta }) => meta.parentRolloutId === rollout.id)
@@ -102,7 +102,7 @@ export const fromRollouts = (
     }
   }
 
-  const advantages = Array.from(tokens.values()).flatMap((runs) => runs.map(({ advantage }) => Math.abs(advantage)))
+  const advantages = Array.from(tokens.values()).flatMap((spans) => spans.map(({ advantage }) => Math.abs(advantage)))
   return {
     episode,
     envType: first.meta.envType,
@@ -117,10 +117,10 @@ export const fromRollouts = (
   }
 }
 
-/** Collects a rollout and all rollouts below it, each once, even if parents form a cycle. */
-const familyOf = (given: Rollout, rollouts: ReadonlyArray<Rollout>): ReadonlyArray<Rollout> => {
+/** Collects a rollout and all rollouts delegated below it, each once, even if parents form a cycle. */
+const familyOf = (root: Rollout, rollouts: ReadonlyArray<Rollout>): ReadonlyArray<Rollout> => {
   // The copy has no parent, so that it cannot be its own descendant.
-  const first: Rollout = { ...given, meta: { ...given.meta, parentRolloutId: null } }
+  const first: Rollout = { ...root, meta: { ...root.meta, parentRolloutId: null } }
   const family = new Map([[first.id, first]])
   for (const { id } of family.values()) {
     for (const rollout of rollouts) {
@@ -133,7 +133,7 @@ const familyOf = (given: Rollout, rollouts: ReadonlyArray<Rollout>): ReadonlyArr
 /** Returns the id of the parent's step that delegated a rollout; null if the rollout doesn't contain it. */
 const siteOf = ({ steps }: Rollout): string | null => steps.find((step) => step._tag === "AgentStep")?.parentId ?? null
 
-/** Adds the delegated rollouts that name no call to the last call. */
+/** Adds delegated rollouts whose delegating call is unknown (`strays`) to the last call. */
 const withStrays = (turns: ReadonlyArray<Turn>, strays: ReadonlyArray<Played>): ReadonlyArray<Turn> => {
   const at = turns.findLastIndex(({ calls }) => calls.length > 0)
   if (strays.length === 0 || at < 0) return turns
@@ -143,6 +143,7 @@ const withStrays = (turns: ReadonlyArray<Turn>, strays: ReadonlyArray<Played>): 
   return turns.with(at, { ...turns[at], calls: calls.with(calls.length - 1, whole) })
 }
 
+/** Describes a call, without its tokens and its delegated rollouts. `before` is the prompt of the previous call. */
 const callWithout = (step: AgentStep, before: ReadonlyArray<ChatMessage>): Omit<Call, "tokens" | "children"> => {
   const { id, call, toolResults, reward } = step
   const { completion } = call
@@ -174,7 +175,7 @@ const callWithout = (step: AgentStep, before: ReadonlyArray<ChatMessage>): Omit<
   }
 }
 
-/** Describes a turn without an env step; `goesOn` tells whether other steps follow. */
+/** Describes what the env showed and did in a turn; `goesOn` tells whether a later turn has an env step. */
 const turnWithout = (
   steps: ReadonlyArray<Step>,
   goesOn: boolean,

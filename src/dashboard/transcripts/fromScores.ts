@@ -6,7 +6,7 @@ import type { Episode } from "./Episode.ts"
 import { addUsage, endingOf, keptOf, nothingUsed } from "./fromRollouts.ts"
 import type { Call, ToolUse, Transcript, Turn } from "./Transcript.ts"
 
-/** Makes the transcript. The files of the calls must be in the order in which the calls were made. */
+/** Makes the transcript from an episode's scored steps and its calls, both in the order in which they happened. */
 export const fromScores = (
   episode: Episode,
   lines: ReadonlyArray<StepScoreRecord>,
@@ -21,12 +21,18 @@ export const fromScores = (
   })
   const callsOf = (wanted: (file: CallFile) => boolean): ReadonlyArray<Call> =>
     called.flatMap(([file, call]) => (wanted(file) ? [call] : []))
-  let byParser = 0
+  // Bonuses and penalties of the parser are in the rewards, but not in the scores.
+  let parserRewards = 0
   const turns = lines.map((line, at): Turn => {
     const calls = callsOf(({ purpose, step_index }) => purpose === "action" && step_index === line.step_index)
     const reward = line.reward ?? line.score ?? 0
-    byParser += reward - (line.score ?? 0)
-    return { ...turnOf(line, at === lines.length - 1), calls, reward, cumulative: line.episode_cum_score + byParser }
+    parserRewards += reward - (line.score ?? 0)
+    return {
+      ...turnOf(line, at === lines.length - 1),
+      calls,
+      reward,
+      cumulative: line.episode_cum_score + parserRewards,
+    }
   })
   const cumulative = turns.at(-1)?.cumulative ?? 0
   const after = callsOf(({ purpose, step_index }) => purpose === "reflection" || !steps.has(step_index))
@@ -63,6 +69,7 @@ const hintOf = (isVerbose: boolean): string =>
     ? "What the model was asked isn't in the run's files: output.save_rollouts keeps it."
     : "Only scores were kept: output.save_rollouts, or runtime.verbose_score_logging, keeps what was seen and done."
 
+/** The fields of a turn in which the env did nothing. */
 const nothingDone = {
   observation: null,
   action: null,
@@ -89,9 +96,9 @@ const turnOf = (line: StepScoreRecord, isLast: boolean) => ({
   failed: line.error ?? null,
 })
 
-const feedbackOf = (given: unknown): Turn["feedback"] => {
-  if (typeof given !== "object" || given === null) return null
-  const { score, target, message, extra } = { score: 0, target: null, message: "", extra: null, ...given }
+const feedbackOf = (feedback: unknown): Turn["feedback"] => {
+  if (typeof feedback !== "object" || feedback === null) return null
+  const { score, target, message, extra } = { score: 0, target: null, message: "", extra: null, ...feedback }
   return {
     score: typeof score === "number" ? score : 0,
     target: typeof target === "string" ? target : null,

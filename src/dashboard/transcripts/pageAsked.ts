@@ -1,4 +1,4 @@
-/** Decodes a request for a part of the list of episodes. */
+/** Decodes the query of a request for a part of the list of episodes. */
 import { Option, Schema } from "effect"
 import { orders } from "./Episode.ts"
 import type { PageAsked } from "./transcripts.ts"
@@ -6,6 +6,7 @@ import type { PageAsked } from "./transcripts.ts"
 /** The largest number of episodes on a page. */
 const mostOnAPage = 1000
 
+/** Accepts a text that is an integer from `least` to `most`. */
 const whole = (least: number, most: number) =>
   Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: least, maximum: most }))
 
@@ -23,7 +24,7 @@ const Query = Schema.Struct({
 
 const decode = Schema.decodeUnknownOption(Query)
 
-/** Asks for all episodes. */
+/** The request for all episodes of a run. */
 export const everything: PageAsked = {
   text: "",
   phase: "",

@@ -1,9 +1,9 @@
-/** Reads the tokens of a model's answers, with their advantages, from the samples of a run. */
+/** Finds the tokens of a model's answers, with their advantages, in the samples of a run. Pure functions. */
 import type { AgentStep } from "../../episode/Rollout.ts"
 import type { Sample } from "../../episode/samples/Sample.ts"
 import { asMessage, type Completion } from "../../lm/Chat.ts"
 import { bytes, completionIds } from "../../lm/ChatTokens.ts"
-import type { TokenRun } from "./Transcript.ts"
+import type { TokenSpan } from "./Transcript.ts"
 
 interface Texts {
   readonly of: ReadonlyArray<string>
@@ -19,22 +19,22 @@ const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | un
     const calls = texts.findIndex((text) => (length += text.length) > completion.content.length)
     return { of: texts, words: calls < 0 ? texts.length : calls }
   }
-  const said = completionIds(bytes, asMessage(completion), completion.finishReason !== "length")
-  if (ids.length > said.length || ids.some((id, at) => id !== said[at])) return undefined
+  const byteIds = completionIds(bytes, asMessage(completion), completion.finishReason !== "length")
+  if (ids.length > byteIds.length || ids.some((id, at) => id !== byteIds[at])) return undefined
   const decoder = new TextDecoder()
   const words = bytes.encode(completion.content).length
-  // If a character has several bytes, its text belongs to the last of them.
+  // The id of a byte is the byte + 5. If a character has several bytes, its text belongs to the last of them.
   const of = ids.map((id, at) => (at < words ? decoder.decode(Uint8Array.of(id - 5), { stream: true }) : ""))
   return { of, words }
 }
 
-/** Returns the tokens of each call by the ids of steps. The last calls of a sample that was cut off have fewer or none. */
+/** Returns the tokens of each call by the id of its step. A sample that was cut off lacks tokens of the last calls. */
 export const tokensOf = (
   sample: Sample,
   steps: ReadonlyMap<string, AgentStep>,
-): ReadonlyMap<string, ReadonlyArray<TokenRun>> => {
+): ReadonlyMap<string, ReadonlyArray<TokenSpan>> => {
   const { inputIds, actionMask, logprobs, credit, weight, advantages } = sample
-  const found = new Map<string, ReadonlyArray<TokenRun>>()
+  const tokensByStep = new Map<string, ReadonlyArray<TokenSpan>>()
   let at = 0
   for (const id of sample.stepIds) {
     const step = steps.get(id)
@@ -47,26 +47,27 @@ export const tokensOf = (
     while (at < inputIds.length && actionMask[at] === 1 && at - from < most) at++
     const texts = textsOf(completion, inputIds.slice(from, at))
     if (at === from) continue
-    const worth = (place: number): number => advantages?.[place] ?? credit * weight
+    const advantageAt = (place: number): number => advantages?.[place] ?? credit * weight
     const all = inputIds.slice(from, at)
-    const isOne = all.every((_, index) => worth(from + index) === worth(from))
+    const areEqual = all.every((_, index) => advantageAt(from + index) === advantageAt(from))
     // If all tokens have the same advantage, their texts aren't needed.
-    if (texts === undefined && isOne) {
-      found.set(id, [{ text: completion.content, ids: all, advantage: worth(from), logprob: null }])
+    if (texts === undefined && areEqual) {
+      tokensByStep.set(id, [{ text: completion.content, ids: all, advantage: advantageAt(from), logprob: null }])
       continue
     }
-    const runs: Array<{ text: string | null; ids: Array<number>; advantage: number; logprob: number | null }> = []
+    const spans: Array<{ text: string | null; ids: Array<number>; advantage: number; logprob: number | null }> = []
     for (let place = from; place < at; place++) {
-      const advantage = worth(place)
+      const advantage = advantageAt(place)
       const logprob = logprobs?.[place] ?? null
       const text = texts?.of[place - from] ?? null
-      const before = place - from === texts?.words ? undefined : runs.at(-1)
+      // A new span begins at the first token after the words, so that calls and the answer's end are shown separately.
+      const before = place - from === texts?.words ? undefined : spans.at(-1)
       if (before !== undefined && before.advantage === advantage && before.logprob === logprob) {
         before.ids.push(inputIds[place])
         if (text !== null) before.text = (before.text ?? "") + text
-      } else runs.push({ text, ids: [inputIds[place]], advantage, logprob })
+      } else spans.push({ text, ids: [inputIds[place]], advantage, logprob })
     }
-    found.set(id, runs)
+    tokensByStep.set(id, spans)
   }
-  return found
+  return tokensByStep
 }

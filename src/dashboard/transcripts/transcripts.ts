@@ -1,6 +1,7 @@
 /**
- * Lists the episodes of runs of language-model agents. Files may be larger than the memory, so only the places of lines
- * are kept, and of a file that grew only the new part is read. A transcript is read when it is requested.
+ * Lists the episodes of runs of language-model agents, and reads the transcript of an episode when it is requested.
+ * Files may be larger than the memory, so only the offsets of their lines are kept, and when a file has grown, only the
+ * new part is read. The server and the export use it; it only reads files.
  */
 import { Effect, Exit, Option, Schema, Semaphore } from "effect"
 import { isPlain } from "../../config/plain.ts"
@@ -42,28 +43,30 @@ export interface PageAsked extends Asked {
   readonly at: string | null
 }
 
+/** The index of one file, and how far the file was read. */
 interface Kept<Index> {
   readonly index: Index
   /** The number of bytes read so far, in whole lines. */
   read: number
-  /** The offset and the beginning of the last line that was read, by which a rewritten file is recognised. */
+  /** The offset (`last`) and first bytes (`begins`) of the last line that was read. They differ in a rewritten file. */
   last: number
   begins: string
   /** Tells whether the scores come from a trainer without language models, whose lines are not steps of agents. */
   foreign: boolean
 }
 
+/** The indices of a run's files. */
 interface Run {
   readonly files: Map<string, Kept<FileIndex>>
   /** The indices of the files of samples, which are the largest, so they are read when a transcript is requested. */
   readonly samples: Map<string, Kept<SamplesIndex>>
   /** The result of the last search. */
-  found: { readonly text: string; readonly read: string; readonly keys: ReadonlySet<string> } | undefined
+  lastSearch: { readonly text: string; readonly read: string; readonly keys: ReadonlySet<string> } | undefined
 }
 
 /** The indices of at most this many runs are kept in memory. */
 const mostRuns = 8
-/** This many bytes of the last line are compared. */
+/** At most this many bytes of the last line are compared, to recognise a rewritten file. */
 const compared = 1024
 
 export const makeTranscripts = (files: FileSource) => {
@@ -103,7 +106,7 @@ export const makeTranscripts = (files: FileSource) => {
   })
 
   const read = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Run> {
-    const run: Run = runs.get(path) ?? { files: new Map(), samples: new Map(), found: undefined }
+    const run: Run = runs.get(path) ?? { files: new Map(), samples: new Map(), lastSearch: undefined }
     const sources = yield* filesOf(files, path)
     for (const old of run.files.keys()) if (!sources.some(({ file }) => file === old)) run.files.delete(old)
     for (const { file, group, isScores } of sources) {
@@ -118,6 +121,7 @@ export const makeTranscripts = (files: FileSource) => {
 
   const readInTurn = (path: string): Effect.Effect<Run> => turn.withPermits(1)(read(path))
 
+  /** Makes a function that reads the index of a file of samples, and returns where the samples of rollouts are. */
   const samplesIn =
     (run: Run): SamplesIn =>
     (file, rollouts) =>
@@ -134,7 +138,7 @@ export const makeTranscripts = (files: FileSource) => {
   const search = Effect.fnUntraced(function* (run: Run, episodes: ReadonlyArray<Indexed>, text: string) {
     const wanted = text.toLowerCase()
     const state = JSON.stringify(Array.from(run.files, ([file, { read }]) => [file, read]))
-    if (run.found?.text === wanted && run.found.read === state) return run.found.keys
+    if (run.lastSearch?.text === wanted && run.lastSearch.read === state) return run.lastSearch.keys
     const raw = JSON.stringify(wanted).slice(1, -1)
     const keys = new Set<string>()
     for (const [file, inFile] of Map.groupBy(episodes, (episode) => episode.file)) {
@@ -154,7 +158,7 @@ export const makeTranscripts = (files: FileSource) => {
         return undefined
       })
     }
-    run.found = { text: wanted, read: state, keys }
+    run.lastSearch = { text: wanted, read: state, keys }
     return keys
   })
 
@@ -184,6 +188,7 @@ export const makeTranscripts = (files: FileSource) => {
   }
 }
 
+/** Returns an episode without the fields that only the index uses. */
 const shown = ({ file: _file, spans: _spans, ...episode }: Indexed): Episode => episode
 
 interface Source {
@@ -247,12 +252,12 @@ const episodesOf = (run: Run): ReadonlyArray<Indexed> => {
   })
 }
 
-/** Combines a group's rollouts and scores. Rollouts of a validation belong to its unfailed episodes, in order. */
+/** Combines rollouts and scores. The n-th rollout of a validation belongs to its n-th episode that didn't fail. */
 const merged = (rollouts: ReadonlyArray<Indexed>, scores: ReadonlyArray<Indexed>): ReadonlyArray<Indexed> => {
   if (rollouts[0].phase === "batch") return [...rollouts, ...scores].toSorted((a, b) => a.number - b.number)
   if (rollouts[0].phase === "train") {
-    const known = new Set(rollouts.map(({ number }) => number))
-    return [...rollouts, ...scores.filter(({ number }) => !known.has(number))].toSorted((a, b) => a.number - b.number)
+    const numbers = new Set(rollouts.map(({ number }) => number))
+    return [...rollouts, ...scores.filter(({ number }) => !numbers.has(number))].toSorted((a, b) => a.number - b.number)
   }
   let at = 0
   const all = scores.map((scored): Indexed => {
@@ -267,9 +272,10 @@ const outcomeOf = Schema.decodeUnknownExit(Outcome)
 const sampleOf = Schema.decodeUnknownExit(Sample)
 const callFileOf = Schema.decodeUnknownExit(CallFile)
 
-/** Finds the samples of rollouts in a file. */
+/** Returns where the samples of rollouts are in a file. */
 type SamplesIn = (file: string, rollouts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Span>>
 
+/** Reads and parses the lines in the spans of a file. */
 const linesOf = Effect.fnUntraced(function* (files: FileSource, { file, spans }: Pick<Indexed, "file" | "spans">) {
   const values: Array<unknown> = []
   for (const span of spans) {
@@ -327,9 +333,10 @@ const samplesOf = Effect.fnUntraced(function* (
   return valuesOf(yield* linesOf(files, { file: path, spans: yield* samplesIn(path, [...ids]) }), sampleOf)
 })
 
+/** A transcript shows at most this many calls from files of calls. */
 const mostCalls = 1000
 
-/** Returns the files of an episode's calls, with reflections last. */
+/** Reads the files of an episode's calls, with reflections last. */
 const callsOf = Effect.fnUntraced(function* (
   files: FileSource,
   run: string,
@@ -339,7 +346,7 @@ const callsOf = Effect.fnUntraced(function* (
   const found: Array<CallFile> = []
   for (const purpose of ["action", "reflection"]) {
     const place = `${run}/${Layout.callFolder({ phase: played, purpose })}`
-    // Most runs have no such files, and otherwise every step would need a look-up.
+    // Most runs have no such files; this check saves a look-up for every step.
     if ((yield* files.list(place)).length === 0) continue
     for (let step = 0; step <= length + (failed === null ? 0 : 1); step++) {
       for (let call = 0; found.length < mostCalls; call++) {

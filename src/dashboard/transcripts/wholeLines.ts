@@ -11,6 +11,7 @@ export interface Line {
   readonly to: number
 }
 
+/** The number of bytes that are read at once. */
 const block = 1 << 20
 
 /** A line with more bytes than this is skipped, since it could fill the memory. */
@@ -18,7 +19,7 @@ export const longest = 64 << 20
 
 const lineFeed = 10
 
-/** Passes each whole line of a part of a file to `take`, until that returns `"stop"`. It holds one block in memory. */
+/** Passes each whole line between two offsets of a file to `take`, until `take` returns `"stop"`. Skips empty lines. */
 export const forEachLine = Effect.fnUntraced(function* (
   files: Pick<FileSource, "part">,
   path: string,
@@ -34,14 +35,14 @@ export const forEachLine = Effect.fnUntraced(function* (
     let start = 0
     for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
       length += end - start
-      const behind = at + end + 1
+      const next = at + end + 1
       if (length > 0 && length <= longest) {
         const text = utf8.decode(joined([...parts, chunk.subarray(start, end)]))
-        if (take({ text, from: begin, to: behind }) === "stop") return
+        if (take({ text, from: begin, to: next }) === "stop") return
       }
       parts = []
       length = 0
-      begin = behind
+      begin = next
       start = end + 1
     }
     length += chunk.length - start

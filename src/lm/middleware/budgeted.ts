@@ -55,10 +55,7 @@ export class Spent {
   }
 }
 
-/**
- * Finds the price whose `model` is the longest beginning of the model's name, with or without a prefix such as `vllm:`;
- * undefined if there is none.
- */
+/** Finds the price with the longest `model` that begins the model's name, with or without a prefix such as `vllm:`. */
 export const priceOf = (model: string, prices: ReadonlyArray<Price>): Price | undefined => {
   const name = model.replace(/^[a-z]+:/, "")
   return prices

@@ -35,10 +35,7 @@ export interface AnthropicOptions extends ServerOptions {
   readonly thinkingBudget?: number | null
 }
 
-/**
- * Makes the provider of a server: finds its address and key, and sends nothing yet. Each request names its model; the
- * `model` of the options is for requests that name none.
- */
+/** Makes the provider of a server; sends nothing. `model` of the options is for requests that name no model. */
 export const make = Effect.fnUntraced(function* (options: AnthropicOptions) {
   const { thinkingBudget = null, streaming = false } = options
   const server = yield* serverOf(options, protocol)

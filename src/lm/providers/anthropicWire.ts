@@ -181,9 +181,7 @@ export const gatherWhole = (into: Gathered, message: typeof Whole.Type): string 
   return into.content
 }
 
-/**
- * Adds a piece of a streamed answer to `into`. Gives the text in it, or the failure that the server reports instead.
- */
+/** Adds a piece of a stream to `into`. Gives the text in it, or the failure that the server reports instead. */
 export const gather = (into: Gathered, piece: typeof Piece.Type): string | FailureBody => {
   if (isFailed(piece)) return piece
   if ("message" in piece) {

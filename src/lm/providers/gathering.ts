@@ -16,10 +16,7 @@ export interface AnswerForm {
   readonly format?: JsonFormat | undefined
 }
 
-/**
- * A wire format: it encodes requests, and decodes what the server sends: a `Whole` answer, or the `Piece`s of a stream.
- * A `Gathered` is an object that collects an answer.
- */
+/** Encodes requests and decodes a `Whole` answer or the `Piece`s of a stream; a `Gathered` object collects them. */
 interface Wire<Gathered, Whole, Piece> {
   readonly path: string
   readonly body: (request: LmRequest, form: AnswerForm) => Readonly<Record<string, unknown>>
@@ -28,9 +25,7 @@ interface Wire<Gathered, Whole, Piece> {
   /** The data of the event that ends a stream, if that event is not a piece. */
   readonly endOfStream?: string
   readonly empty: () => Gathered
-  /**
-   * Adds a whole answer or a piece of one to `into`. Gives its text, or the failure that the server reports instead.
-   */
+  /** Adds a whole answer or a piece to `into`. Gives its text, or the failure that the server reports instead. */
   readonly gatherWhole: (into: Gathered, answer: Whole) => string | FailureBody
   readonly gather: (into: Gathered, piece: Piece) => string | FailureBody
   /** Says whether all of a streamed answer has arrived. */

@@ -1,7 +1,4 @@
-/**
- * Converts Effect's `LanguageModel` to our `LmService`, so that agents can call any model that has a Layer for Effect.
- * The file `Provider.ts` converts in the other direction.
- */
+/** Converts Effect's `LanguageModel` to our `LmService`; `Provider.ts` converts in the other direction. */
 import { Context, Effect, Option, Result, Schema } from "effect"
 import { type AiError, type LanguageModel, Prompt, type Response, Tool, Toolkit } from "effect/ai"
 import { type ChatMessage, type Completion, FinishReason, type LmRequest, TokenTrace, type ToolSpec } from "../Chat.ts"

@@ -47,10 +47,7 @@ const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<
     ? { extra_body: { google: { thinking_config: { thinking_budget: budget } } } }
     : {}
 
-/**
- * Makes the provider of a server: finds its address and key, and sends nothing yet. Each request names its model; the
- * `model` of the options is for requests that name none.
- */
+/** Makes the provider of a server; sends nothing. `model` of the options is for requests that name no model. */
 export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
   const server = yield* serverOf(options, protocol)
   const { baseUrl } = server

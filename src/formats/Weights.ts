@@ -1,10 +1,11 @@
 /**
- * Loads and saves tensors by name. It reads safetensors and PyTorch files, one file or several with an index; the file
- * name tells the format: `model.safetensors`, `pytorch_model.bin` (or `.pt`, `.pth`), `….index.json`. In a folder it
- * takes the first of: a safetensors index, a PyTorch index, one safetensors file, one PyTorch file.
+ * Loads and saves tensors by name. `load` reads safetensors and PyTorch files: one file, or several files with an
+ * index, which names the file of each tensor. The file name tells the format: `model.safetensors`, `pytorch_model.bin`
+ * (or `.pt`, `.pth`), `….index.json`. In a folder, `load` reads the first of: a safetensors index, a PyTorch index, one
+ * safetensors file, one PyTorch file.
  *
- * It writes safetensors only. `save` writes the index last, but replacing an older model of several files is not
- * atomic. In a run, put the files of `encode` into a checkpoint, which is.
+ * `save` writes safetensors only. If it replaces an older model of several files, a reader may see files of both
+ * models. In a run, save the files of `encode` with a checkpoint, which is written as a whole or not at all.
  *
  * @example
  * ```ts
@@ -61,6 +62,7 @@ export const inRecord = (files: Readonly<Record<string, Uint8Array>>): Readable 
   },
 })
 
+/** Makes the error about a file. */
 const wrong = (path: string, message: string): WeightsError =>
   new WeightsError({ path, message: `${path}: ${message}` })
 
@@ -108,6 +110,7 @@ const withTied = (tensors: safetensors.Tensors, tied: Readonly<Record<string, st
   return filled
 }
 
+/** Finds the weights file in the folder at `path`. */
 const fileIn = Effect.fnUntraced(function* (files: Readable, path: string) {
   const folder = folderPath(path)
   const list = files.list?.(folder === "" ? "." : folder.slice(0, -1)) ?? Effect.succeed([])
@@ -148,7 +151,9 @@ const loadSharded = Effect.fnUntraced(function* (files: Readable, path: string) 
 const read = (files: Readable, path: string): Effect.Effect<Uint8Array, WeightsError> =>
   Effect.mapError(files.read(path), (error) => wrong(path, error.message))
 
-/** Turns the errors of the formats into a `WeightsError` with the file's name; any other error is a defect. */
+/**
+ * Runs `body` and turns the formats' errors into a `WeightsError` with the path; any other error is a bug (a defect).
+ */
 const attemptAt = <A>(path: string, body: () => A): Effect.Effect<A, WeightsError> =>
   attempt(body, safetensors.SafetensorsError, torch.TorchError, WeightFilesError).pipe(
     Effect.mapError(({ message }) => wrong(path, message)),
@@ -179,7 +184,7 @@ export const save = Effect.fnUntraced(function* (
   }
   const index = `${path}.index.json`
   const isSharded = Object.keys(encoded).length > 1
-  // If the other file exists, it belongs to an older model, and readers differ in which of the two they take.
+  // Remove the file of the other kind: it belongs to an older model, and readers differ in which of the two they take.
   const other = isSharded ? path : index
   yield* Effect.mapError(files.remove(other), (error) => wrong(other, error.message))
   return isSharded ? index : path

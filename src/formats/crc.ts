@@ -1,4 +1,7 @@
-/** Makes a function that computes the 32-bit CRC of `bytes[start ..< end]`, with the bits of the polynomial reversed. */
+/**
+ * Makes a function that computes a 32-bit CRC of the bytes from `start` to `end` − 1. `polynomial` has its bits
+ * reversed.
+ */
 export const crcOf = (polynomial: number): ((bytes: Uint8Array, start?: number, end?: number) => number) => {
   const table = Uint32Array.from({ length: 256 }, (_, byte) => {
     let rest = byte

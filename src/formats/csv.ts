@@ -1,7 +1,8 @@
 /**
- * Reads records of comma-separated values (RFC 4180): a field may be quoted, and then it can hold separators, line ends and
- * doubled quotes. We do not use a library because `RecordScanner` finds the records of JSONL and CSV files and keeps their
- * byte offsets; a library would read the whole file again, and its errors would not say where the problem is.
+ * Splits a record of comma-separated values (RFC 4180) into its fields: a quoted field can hold separators, line ends
+ * and doubled quotes. `task/data/Records.ts` reads the file and calls this. We do not use a library because
+ * `RecordScanner` finds the records of JSONL and CSV files and keeps their byte offsets; a library would read the whole
+ * file again, and its errors would not say where the problem is.
  *
  * @example
  * ```ts

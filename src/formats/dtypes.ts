@@ -1,7 +1,7 @@
 /**
- * Number types of tensor files, and the four typed arrays that hold their values exactly: half floats widen to Float32Array,
- * small integers to Int32Array. Numbers that need more than 32 bits are held in a Float64Array; integers beyond ±2^53 are
- * refused, not rounded. Files are little-endian.
+ * Converts the numbers of tensor files from and to four kinds of typed array that hold them exactly: half floats become
+ * a Float32Array, small integers an Int32Array. Numbers that need more than 32 bits are held in a Float64Array;
+ * integers beyond ±2^53 are refused, not rounded. Files are little-endian.
  *
  * @example
  * ```ts
@@ -23,7 +23,9 @@ interface Codec {
   readonly encode: (data: TensorArray) => Uint8Array
 }
 
-/** A class of typed arrays. Bytes are copied into them as they are: every machine that we run on is little-endian. */
+/**
+ * A class of typed arrays. File bytes are copied into them unchanged: every machine that we run on is little-endian.
+ */
 interface ArrayClass<A> {
   new (length: number): A
   new (buffer: ArrayBuffer): A
@@ -68,6 +70,7 @@ const natural = (Own: ArrayClass<TensorArray>, encodeOne: (value: number) => num
   }
 }
 
+/** Makes a function that returns an integer, and throws a RangeError if it is out of range. */
 const integer =
   (name: string, least: number, most: number) =>
   (value: number): number => {
@@ -78,6 +81,7 @@ const integer =
 const unsigned64 = integer("U64", 0, Number.MAX_SAFE_INTEGER)
 const signed64 = integer("I64", Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
 
+/** Converts to a number; throws a RangeError if that would round. */
 const exact = (value: bigint): number => {
   const rounded = Number(value)
   if (Number.isSafeInteger(rounded)) return rounded
@@ -93,7 +97,10 @@ const nearest = (value: number, step: number): number => {
   return rest > 0.5 || (rest === 0.5 && down % 2 === 1) ? down + 1 : down
 }
 
-/** Encodes a number as a float of 16 bits: a sign, `exponentBits` bits of exponent, and the other bits for the fraction. */
+/**
+ * Makes a function that returns the 16 bits of a small float: a sign, `exponentBits` of exponent, the rest the
+ * fraction.
+ */
 const toSmallFloat = (exponentBits: number) => {
   const fractionBits = 15 - exponentBits
   const bias = 2 ** (exponentBits - 1) - 1
@@ -124,7 +131,9 @@ const fromBrain = (brain: number): number => {
   return bits.getFloat32(0)
 }
 
-/** The codecs of the number types of safetensors, by name: wide types first, in the order in which files hold them. */
+/**
+ * The codecs of the number types of safetensors, by name. Files hold tensors in this order of their types: wide first.
+ */
 export const codecs = {
   U64: converting(BigUint64Array, Float64Array, exact, (value) => BigInt(unsigned64(value))),
   I64: converting(BigInt64Array, Float64Array, exact, (value) => BigInt(signed64(value))),

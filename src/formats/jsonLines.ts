@@ -24,8 +24,8 @@ export interface Line {
   /** The byte offset after the line and its line end. */
   readonly end: number
   /**
-   * True if the line has a line end. The text after the last line end has none: most likely its writer was stopped in the
-   * middle.
+   * Whether the line has a line end. Only the last line of a file may lack it: most likely its writer was stopped while
+   * writing it.
    */
   readonly whole: boolean
 }
@@ -99,7 +99,7 @@ const jsonOf = (bytes: Uint8Array): { readonly value: unknown } | { readonly pro
   }
 }
 
-/** Makes a decoder of lines from a Schema. */
+/** Makes a function that decodes a line by a Schema; its error names the file, the line and the wrong key. */
 export const valueOf = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
 ): ((path: string, line: Line) => Effect.Effect<S["Type"], JsonLinesError>) => {

@@ -2,7 +2,8 @@ import { joined } from "../config/bytes.ts"
 import { utf8 } from "../config/utf8.ts"
 
 /**
- * Writes protobuf's wire format, as far as ONNX models and event files need it.
+ * Encodes a protobuf message, as far as ONNX models and event files need it. Each field begins with its number times
+ * eight, plus a code for its type: 0 varint, 1 eight bytes, 2 a length and so many bytes, 5 four bytes.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
- * The safetensors format: a little-endian length, a JSON header, then the bytes of the tensors. Python's `safetensors`
- * and all that is built on it can read these files.
+ * Encodes and decodes safetensors files in memory: a little-endian length, a JSON header, then the bytes of the
+ * tensors. Python's `safetensors` can read these files. `Weights.ts` loads and saves them.
  *
  * Tensors are held in four kinds of typed array. If the number type in the file is another, such as BF16, `dtype` names
  * it, and the tensor is written in that type again. See `dtypes.ts`.
@@ -54,10 +54,10 @@ const refuse = (message: string): never => {
   throw new SafetensorsError({ message })
 }
 
-/** Returns the number type of a tensor in a file. */
+/** Returns the number type that a tensor has in a file. */
 const dtypeIn = ({ dtype, data }: TensorEntry): Dtype => dtype ?? dtypeOf(data)
 
-/** Returns the number of bytes of a tensor in a file. */
+/** Returns the number of bytes that a tensor has in a file. */
 export const byteLength = (tensor: TensorEntry): number => tensor.data.length * codecs[dtypeIn(tensor)].width
 
 /**
@@ -68,8 +68,8 @@ export const encode = (tensors: Tensors, metadata: Readonly<Record<string, strin
   joined([...encodeParts(tensors, metadata)])
 
 /**
- * Encodes in parts, for tensors too large to hold twice: the header, then the memory of each tensor, which must not
- * change until the last part is taken. Errors are thrown when the part is due.
+ * Encodes in parts, for tensors too large to hold twice in memory: the header, then each tensor. The tensors must not
+ * change until the generator has ended. It throws a `SafetensorsError` at the part that cannot be encoded.
  */
 export function* encodeParts(
   tensors: Tensors,

@@ -1,6 +1,7 @@
 /**
  * Splits weights over several files in Hugging Face's layout: `model-00001-of-00003.safetensors` and so on, and
- * `model.safetensors.index.json`, which names the file of every tensor. Finds the weights file of such a folder.
+ * `model.safetensors.index.json`, which names the file of every tensor. It also finds the weights file in a
+ * list of names. It works on bytes and names only; `Weights.ts` reads and writes the files.
  *
  * @example
  * ```ts
@@ -18,11 +19,11 @@ export interface ShardOptions {
   readonly name?: string | undefined
   /** The largest number of tensor bytes per file; a larger tensor gets a file of its own. Default: 5 GB. */
   readonly maxShardBytes?: number | undefined
-  /** The metadata of every file. Default: `format: pt`, without which Hugging Face's `transformers` refuses it. */
+  /** The metadata of every file. Default: `format: pt`; Hugging Face's `transformers` refuses files without it. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
 }
 
-const five = (index: number): string => String(index).padStart(5, "0")
+const fiveDigits = (index: number): string => String(index).padStart(5, "0")
 
 /** Returns the files by name, the index last. Tensors keep their order. Throws a `SafetensorsError`. */
 export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Readonly<Record<string, Uint8Array>> => {
@@ -35,7 +36,7 @@ export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Rea
   const files: Array<readonly [string, Uint8Array]> = []
   const weightMap: Array<readonly [string, string]> = []
   for (const [index, shard] of shards.entries()) {
-    const file = `${name}-${five(index + 1)}-of-${five(shards.length)}.safetensors`
+    const file = `${name}-${fiveDigits(index + 1)}-of-${fiveDigits(shards.length)}.safetensors`
     files.push([file, encode(shard, metadata)])
     for (const tensor of Object.keys(shard)) weightMap.push([tensor, file])
   }
@@ -45,7 +46,7 @@ export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Rea
   return Object.fromEntries(files)
 }
 
-/** Fills shards in order, and starts a new one when the next tensor does not fit. */
+/** Divides the tensors among shards in order; starts a new shard when the next tensor does not fit. */
 const split = (tensors: Tensors, most: number): ReadonlyArray<Tensors> => {
   const shards: Array<Array<[string, Tensors[string]]>> = []
   let size = Infinity

@@ -1,5 +1,6 @@
 /**
- * Writes and reads TensorBoard's event files. A record is a length, its checksum, a protobuf `Event` and its checksum.
+ * Encodes and decodes the bytes of TensorBoard's event files; it touches no files. A record is the length of an event,
+ * the checksum of the length, the event (a protobuf message), and the checksum of the event.
  *
  * @example
  * ```ts
@@ -21,12 +22,12 @@ export const crc32c = crcOf(0x82f63b78)
 const masked = (crc: number): number => (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0
 
 /**
- * The number of bytes before each payload: its length in eight bytes, and the CRC of that length. The payload's own CRC
- * follows it.
+ * The number of bytes before each event (the payload): its length in eight bytes, and the CRC of the length. The CRC of
+ * the payload follows it.
  */
 const beforePayload = 12
 
-/** Writes one record; `writeFields` writes its payload. */
+/** Writes one record: `writeFields` writes the fields of the event after its time. */
 const record = (to: ByteWriter, wallSeconds: number, writeFields: () => void): void => {
   const start = to.length
   for (let word = 0; word < 3; word++) to.uint32(0)
@@ -42,7 +43,7 @@ const record = (to: ByteWriter, wallSeconds: number, writeFields: () => void): v
 /** The bytes of Event.file_version, which is field 3. */
 const version = utf8.encode("\u001a\u000dbrain.Event:2")
 
-/** Writes the record that begins every file. */
+/** Writes the first record of every file, which holds the version of the format. */
 export const writeHeader = (to: ByteWriter, wallSeconds: number): void =>
   record(to, wallSeconds, () => to.piece(version))
 

@@ -1,5 +1,6 @@
 /**
- * Writes HDF5 files of groups, float32 datasets and text attributes. Equal trees give equal bytes.
+ * Encodes a tree of groups, float32 datasets and text attributes as the bytes of an HDF5 file. Equal trees give equal
+ * bytes. It writes no file itself; `export/rltools.ts` calls it.
  *
  * @example
  * ```ts
@@ -47,11 +48,13 @@ export interface Dataset {
 
 export type Node = Group | Dataset
 
-/** The number of texts after which a new heap collection starts; a collection numbers its texts with 16 bits. */
+/**
+ * The largest number of texts in a heap collection (HDF5's storage for texts), which numbers its texts with 16 bits.
+ */
 const textsPerCollection = 4096
 const mostDimensions = 32
 
-/** A node in which each attribute refers to its value by an index into the texts of the whole file. */
+/** A node of the tree whose attribute values are replaced by indices into a list of the file's texts. */
 interface Planned {
   readonly path: string
   readonly attributes: ReadonlyArray<{ readonly name: string; readonly text: number }>
@@ -68,6 +71,7 @@ export const encode = (root: Group): Uint8Array => {
   return file.finish((end) => superblock(end, address))
 }
 
+/** Appends bytes to the file and returns their address. */
 type Append = (data: Uint8Array) => number
 
 /**
@@ -80,7 +84,7 @@ const appender = (start: number) => {
   const append: Append = (data) => {
     const at = end
     parts.push({ at, data })
-    end += data.length + (-data.length & 7)
+    end += data.length + (-data.length & 7) // rounds up to a multiple of eight
     return at
   }
   const finish = (head: (end: number) => Uint8Array): Uint8Array => {
@@ -92,6 +96,7 @@ const appender = (start: number) => {
   return { append, finish }
 }
 
+/** Checks a node and all nodes below it, and moves their attribute values to `texts`. */
 const planned = (node: Node, path: string, texts: Array<Uint8Array>): Planned => {
   const attributes = Object.entries(node.attributes ?? {}).map(([name, value]) => {
     if (name === "") refuse(`${path}: an attribute has an empty name; expected a name`)
@@ -131,23 +136,26 @@ const checkShape = (path: string, { shape, data }: Dataset): void => {
   }
 }
 
-/** The place of an empty text, which is not stored in the heap; HDF5's own library does the same. */
+/** The place of every empty text: like HDF5's own library, we do not store empty texts. */
 const noPlace: TextPlace = { length: 0, collection: 0, index: 0 }
 
 const writeTexts = (texts: ReadonlyArray<Uint8Array>, append: Append): ReadonlyArray<TextPlace> => {
   const places = texts.map(() => noPlace)
-  const kept = texts.map((data, text) => ({ data, text })).filter(({ data }) => data.length > 0)
-  for (let start = 0; start < kept.length; start += textsPerCollection) {
-    const some = kept.slice(start, start + textsPerCollection)
-    const collection = append(heapCollection(some.map(({ data }) => data)))
-    for (const [index, { data, text }] of some.entries()) {
+  const nonEmpty = texts.map((data, text) => ({ data, text })).filter(({ data }) => data.length > 0)
+  for (let start = 0; start < nonEmpty.length; start += textsPerCollection) {
+    const stored = nonEmpty.slice(start, start + textsPerCollection)
+    const collection = append(heapCollection(stored.map(({ data }) => data)))
+    for (const [index, { data, text }] of stored.entries()) {
       places[text] = { length: data.length, collection, index: index + 1 }
     }
   }
   return places
 }
 
-/** Writes the contents of a node before its header, because the header holds their addresses. */
+/**
+ * Appends a node and returns its address. Its contents come before its header, because the header holds their
+ * addresses.
+ */
 const writeNode = (node: Planned, places: ReadonlyArray<TextPlace>, append: Append): number => {
   const attributes = node.attributes.map(({ name, text }) => attribute(name, places[text]))
   const info = attributes.length === 0 ? [] : [attributeInfo]

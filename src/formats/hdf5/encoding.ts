@@ -1,6 +1,7 @@
 /**
- * Encodes the pieces of an HDF5 file, after the HDF Group's "HDF5 File Format Specification" (version 3.0). The comments name
- * the sections of that document. All numbers are little-endian; addresses and lengths take 8 bytes.
+ * Encodes the pieces of an HDF5 file as bytes, for `Hdf5.ts`, as the HDF Group's "HDF5 File Format Specification"
+ * (version 3.0) describes them. The comments name the sections of that document. All numbers are little-endian;
+ * addresses and lengths take 8 bytes.
  */
 import { joined as join } from "../../config/bytes.ts"
 import { lookup3 } from "./lookup3.ts"
@@ -23,7 +24,7 @@ const u64 = integer(8)
 const bytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Array.from(values)
 const text = (value: string): Uint8Array => utf8.encode(value)
 
-/** The address that HDF5 calls undefined. */
+/** The bytes of the address that HDF5 calls undefined. */
 const nowhere = new Uint8Array(8).fill(0xff)
 
 /** Appends zeros up to a multiple of eight bytes. */
@@ -32,6 +33,7 @@ const padded = (data: Uint8Array): Uint8Array => {
   return missing === 0 ? data : join([data, new Uint8Array(missing)])
 }
 
+/** Joins parts and appends their checksum. */
 const sealed = (...parts: ReadonlyArray<Uint8Array>): Uint8Array => {
   const data = join(parts)
   return join([data, u32(lookup3(data))])
@@ -39,7 +41,7 @@ const sealed = (...parts: ReadonlyArray<Uint8Array>): Uint8Array => {
 
 export const superblockSize = 48
 
-/** Encodes the superblock (section II.A), in version 2, which HDF5 1.8 and later read. */
+/** Encodes the superblock (section II.A), version 2: the file's size `end` and the address of its root. */
 export const superblock = (end: number, root: number): Uint8Array =>
   sealed(bytes(0x89), text("HDF\r\n"), bytes(0x1a, 0x0a), bytes(2, 8, 8, 0), u64(0), nowhere, u64(end), u64(root))
 
@@ -54,8 +56,8 @@ export interface Message {
 export const longestMessage = 0xffff
 
 /**
- * Encodes an object header (section IV.A.1.b), version 2, as one chunk whose size takes 4 bytes. It has no times, so that
- * equal trees give equal bytes.
+ * Encodes an object header (section IV.A.1.b), version 2, as one chunk whose size takes 4 bytes. It has no timestamps,
+ * so that equal trees give equal bytes.
  */
 export const objectHeader = (messages: ReadonlyArray<Message>): Uint8Array => {
   const written = join(
@@ -103,6 +105,7 @@ export interface TextPlace {
 const reference = ({ length, collection, index }: TextPlace): Uint8Array =>
   join([u32(length), u64(collection), u32(index)])
 
+/** The code for names in UTF-8. */
 const utf8Name = 1
 
 /**
@@ -112,10 +115,10 @@ export const attributeInfo: Message = { type: 0x15, flags: 4, data: join([bytes(
 
 /** Encodes an attribute whose value is one text (section IV.A.2.m), version 3. */
 export const attribute = (name: string, place: TextPlace): Message => {
-  const ended = join([text(name), bytes(0)])
+  const zeroEnded = join([text(name), bytes(0)])
   const scalar = dataspace([])
-  const sizes = join([u16(ended.length), u16(anyText.length), u16(scalar.length)])
-  return { type: 0x0c, data: join([bytes(3, 0), sizes, bytes(utf8Name), ended, anyText, scalar, reference(place)]) }
+  const sizes = join([u16(zeroEnded.length), u16(anyText.length), u16(scalar.length)])
+  return { type: 0x0c, data: join([bytes(3, 0), sizes, bytes(utf8Name), zeroEnded, anyText, scalar, reference(place)]) }
 }
 
 /** The messages of a group that keeps its links in its header (sections IV.A.2.c and k). */

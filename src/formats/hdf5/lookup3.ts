@@ -16,13 +16,14 @@ export const lookup3 = (bytes: Uint8Array): number => {
     ((bytes[at + offset + 1] ?? 0) << 8) |
     ((bytes[at + offset + 2] ?? 0) << 16) |
     ((bytes[at + offset + 3] ?? 0) << 24)
-  const take = (): void => {
+  /** Adds the next twelve bytes to a, b and c. */
+  const addBlock = (): void => {
     a = (a + word(0)) | 0
     b = (b + word(4)) | 0
     c = (c + word(8)) | 0
   }
   for (; length - at > 12; at += 12) {
-    take()
+    addBlock()
     a = (a - c) ^ rotate(c, 4)
     c = (c + b) | 0
     b = (b - a) ^ rotate(a, 6)
@@ -38,7 +39,7 @@ export const lookup3 = (bytes: Uint8Array): number => {
   }
   // The loop leaves 1 to 12 bytes for the code below, unless the input is empty.
   if (length === 0) return c >>> 0
-  take()
+  addBlock()
   c = (c ^ b) - rotate(b, 14)
   a = (a ^ c) - rotate(c, 11)
   b = (b ^ a) - rotate(a, 25)

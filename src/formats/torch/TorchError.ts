@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** A file of `torch.save` cannot be read, or is not safe to read. It has the offset of the problem if that is known. */
+/** A file of `torch.save` cannot be read, or is not safe to read. `offset` is null if the place is unknown. */
 export class TorchError extends Schema.TaggedError<TorchError>()("TorchError", {
   message: Schema.String,
   /** The offset in the file, or in its `data.pkl` if the message begins with that name. */

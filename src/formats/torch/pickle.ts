@@ -38,7 +38,7 @@ interface Global {
   readonly name: string
 }
 
-/** A storage: numbers that are stored in their own file in the archive. */
+/** A storage: a file of the archive that holds the numbers of one or several tensors. `key` is the file's name. */
 interface Storage {
   readonly _tag: "Storage"
   readonly dtype: Dtype
@@ -75,6 +75,7 @@ const allowed: ReadonlySet<string> = new Set([...storages.keys(), orderedDict, r
 /** Returns the value of a pickle. Throws a `TorchError` with the offset of the instruction. */
 export const readPickle = (bytes: Uint8Array): Value => new Machine(bytes).run()
 
+/** Interprets the instructions of one pickle. */
 class Machine {
   readonly bytes: Uint8Array
   readonly view: DataView
@@ -82,8 +83,8 @@ class Machine {
   /** The offset of the current instruction in the pickle. */
   instruction = 0
   stack: Array<Value> = []
-  /** The stacks that each mark has set aside, the last mark's stack last. */
-  readonly below: Array<Array<Value>> = []
+  /** The stacks that MARK instructions have set aside; the stack of the last MARK is last. */
+  readonly outerStacks: Array<Array<Value>> = []
   readonly memo = new Map<number, Value>()
 
   constructor(bytes: Uint8Array) {
@@ -174,14 +175,14 @@ class Machine {
   }
 
   mark(): void {
-    this.below.push(this.stack)
+    this.outerStacks.push(this.stack)
     this.stack = []
   }
 
   /** Pops all values above the last mark. */
   popMark(): Array<Value> {
     const items = this.stack
-    this.stack = this.below.pop() ?? this.refuse("there is no mark")
+    this.stack = this.outerStacks.pop() ?? this.refuse("there is no mark")
     return items
   }
 
@@ -196,7 +197,7 @@ class Machine {
 
   stop(): Value {
     const value = this.pop()
-    if (this.stack.length > 0 || this.below.length > 0) this.refuse("it ends with more than one value")
+    if (this.stack.length > 0 || this.outerStacks.length > 0) this.refuse("it ends with more than one value")
     if (this.at !== this.bytes.length) this.refuse("expected the end of the file after STOP")
     return value
   }
@@ -262,7 +263,7 @@ class Machine {
   }
 }
 
-/** The instructions that a `torch.save` needs, by their codes. Their names are those of Python's `pickle`. */
+/** The instructions that `torch.save` writes, by their codes, with their names in Python's `pickle`. */
 const instructions: Readonly<Record<number, (machine: Machine) => void>> = {
   0x28: (m) => m.mark(), // MARK
   0x4e: (m) => m.push(null), // NONE

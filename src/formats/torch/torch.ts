@@ -1,7 +1,7 @@
 /**
  * Reads the files of PyTorch's `torch.save` (`pytorch_model.bin`, `.pt`, `.pth`) without Python and without running
- * code in them: see `pickle.ts`. A file holds a state dict of tensors by name. The names in nested dicts, such as a
- * training's `{"model": …, "optimizer": …}`, are joined with dots. Values other than tensors are ignored.
+ * code in them: see `pickle.ts`. A file holds a state dict of tensors by name. The names in nested dicts, such as
+ * `{"model": …, "optimizer": …}`, are joined with dots. Values other than tensors are ignored.
  *
  * @example
  * ```ts
@@ -23,7 +23,7 @@ const oldMagic = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x
 const isOld = (bytes: Uint8Array): boolean =>
   oldMagic.every((byte, index) => bytes[index] === byte) || utf8.decode(bytes.subarray(257, 262)) === "ustar"
 
-const deepest = 32
+const mostNested = 32
 const longestName = 1024
 /**
  * Returns the largest number of bytes to which a file may expand. Views may repeat the numbers of a storage, but a file that
@@ -45,10 +45,10 @@ export const decode = (bytes: Uint8Array): Tensors => {
   const root = readPickle(entries.get(`${folder}data.pkl`) ?? refuse("the archive has no data.pkl"))
   if (!isDict(root)) return refuse(`expected a dict of tensors, found a ${tagOf(root)}`)
 
-  let room = largest(bytes)
+  let bytesLeft = largest(bytes)
   const tensors = namedTensors(root).map(([name, view]): readonly [string, TensorEntry] => {
-    room -= elements(view.shape) * codecs[view.storage.dtype].width
-    if (!(room >= 0)) refuse(`tensor "${name}": the tensors have far more numbers than the file`)
+    bytesLeft -= elements(view.shape) * codecs[view.storage.dtype].width
+    if (!(bytesLeft >= 0)) refuse(`tensor "${name}": the tensors have far more numbers than the file`)
     const contents = entries.get(`${folder}data/${view.storage.key}`)
     if (contents === undefined) return refuse(`tensor "${name}": the archive has no data/${view.storage.key}`)
     return [name, tensorOf(name, view, contents)]
@@ -69,7 +69,7 @@ const namedTensors = (root: Dict): ReadonlyArray<readonly [string, TensorView]> 
   const visited = new Set<Dict>()
   const visit = (dict: Dict, prefix: string, depth: number): void => {
     if (visited.has(dict)) refuse(`the dict "${prefix}" is also elsewhere in the file`)
-    if (depth > deepest) refuse(`dicts are nested more than ${deepest} deep`)
+    if (depth > mostNested) refuse(`dicts are nested more than ${mostNested} deep`)
     visited.add(dict)
     for (const [key, value] of dict.entries) {
       const name = `${prefix}${String(key)}`
@@ -110,7 +110,7 @@ const tensorOf = (name: string, view: TensorView, contents: Uint8Array): TensorE
 const lastElement = ({ offset, shape, stride }: TensorView): number =>
   shape.includes(0) ? -1 : shape.reduce((last, size, axis) => last + (size - 1) * stride[axis], offset)
 
-/** Copies the bytes of a view in row-major order. */
+/** Returns the bytes of a view in row-major order; without a copy if they already are. */
 const rowMajor = (view: TensorView, contents: Uint8Array, width: number): Uint8Array => {
   const { offset, shape, stride } = view
   const count = elements(shape)

@@ -79,7 +79,7 @@ const findDirectory = (reader: Reader) => {
   return refuse("expected a zip archive, found no record of its end; it may be cut short")
 }
 
-/** Reads an entry of the central directory and the contents to which it points. */
+/** Reads an entry of the central directory: its name, a view of its contents, and the address of the next entry. */
 const readEntry = (reader: Reader, at: number) => {
   if (reader.u32(at) !== 0x02014b50) return refuse("the archive's directory is damaged", at)
   const flags = reader.u16(at + 8)
@@ -92,13 +92,13 @@ const readEntry = (reader: Reader, at: number) => {
   if ((flags & 1) !== 0) refuse(`"${name}" is encrypted`, at)
   if (method !== 0) refuse(`"${name}" is compressed (method ${method}); torch.save writes its files uncompressed`, at)
 
-  // Numbers that do not fit in 32 bits are in the extra field, in this order.
-  let wide = extraField(reader, at + 46 + nameSize, extraSize)
+  // Numbers that do not fit in 32 bits are in the extra field (zip64), in the order in which they are read here.
+  let zip64Offset = extraField(reader, at + 46 + nameSize, extraSize)
   const number = (value: number): number => {
     if (value !== 0xffffffff) return value
-    if (wide === undefined) return refuse(`"${name}" lacks its zip64 field`, at)
-    wide += 8
-    return reader.u64(wide - 8)
+    if (zip64Offset === undefined) return refuse(`"${name}" lacks its zip64 field`, at)
+    zip64Offset += 8
+    return reader.u64(zip64Offset - 8)
   }
   const size = number(reader.u32(at + 24))
   const stored = number(reader.u32(at + 20))
@@ -106,15 +106,15 @@ const readEntry = (reader: Reader, at: number) => {
   if (stored !== size) refuse(`"${name}" has ${size} bytes, of which ${stored} are stored`, at)
 
   if (reader.u32(header) !== 0x04034b50) refuse(`"${name}" is not where the archive's directory says`, header)
-  const nameAgain = reader.u16(header + 26)
-  if (reader.text(header + 30, nameAgain) !== name) refuse(`"${name}" has another name at its contents`, header)
-  const contents = reader.slice(header + 30 + nameAgain + reader.u16(header + 28), size)
+  const localNameSize = reader.u16(header + 26)
+  if (reader.text(header + 30, localNameSize) !== name) refuse(`"${name}" has another name at its contents`, header)
+  const contents = reader.slice(header + 30 + localNameSize + reader.u16(header + 28), size)
   // Torch can omit the checksum, which is then 0.
   if (crc !== 0 && crc32(contents) !== crc) refuse(`the contents of "${name}" do not match their CRC-32`, header)
   return { name, contents, next }
 }
 
-/** Returns the offset of the first zip64 number. */
+/** Returns the offset of the first zip64 number in an entry's extra field; undefined if there is none. */
 const extraField = (reader: Reader, start: number, size: number): number | undefined => {
   for (let at = start; at + 4 <= start + size; at += 4 + reader.u16(at + 2)) {
     if (reader.u16(at) === 1) return at + 4

@@ -1,6 +1,6 @@
 /**
- * Writes the binary format of WebAssembly, as far as our modules need it: functions over one memory that the module owns and
- * exports, with constants in data segments.
+ * Encodes WebAssembly modules as bytes, as far as our modules (`graph/wasm`, `returns/simd.ts`) need it: functions over
+ * one memory that the module owns and exports, with constants in data segments.
  *
  * Code is a tree of bytes (`Code`), so that expressions are composed without copying, and flattened once at the end.
  */
@@ -51,9 +51,10 @@ const append = (to: ByteWriter, code: Code): void => {
   else for (let i = 0; i < code.length; i++) append(to, code[i])
 }
 
-/** One buffer for everything that is flattened, so that it grows only once. */
+/** The buffer of every `flatten`, so that it grows only once. */
 const scratch = new ByteWriter()
 
+/** Returns the bytes of a code in one array. */
 export const flatten = (code: Code): Uint8Array<ArrayBuffer> => {
   scratch.clear()
   append(scratch, code)
@@ -66,21 +67,21 @@ export interface FunctionType {
 }
 
 const vector = (items: ReadonlyArray<Code>): Code => [unsigned(items.length), items]
-/** Encodes bytes after their number. */
+/** Encodes the number of bytes, then the bytes. */
 const sized = (bytes: Uint8Array): Code => [unsigned(bytes.length), bytes]
 const name = (text: string): Code => sized(utf8.encode(text))
 const section = (id: number, items: ReadonlyArray<Code>): Code => [id, sized(flatten(vector(items)))]
 
-/** Encodes the declarations of locals, in runs of one type. */
+/** Encodes the declarations of locals: neighbours of one type are one declaration. */
 const declarations = (locals: ReadonlyArray<ValueType>): Code => {
-  const runs: Array<Code> = []
+  const groups: Array<Code> = []
   for (let i = 0; i < locals.length;) {
     let end = i
     while (end < locals.length && locals[end] === locals[i]) end++
-    runs.push([unsigned(end - i), typeBytes[locals[i]]])
+    groups.push([unsigned(end - i), typeBytes[locals[i]]])
     i = end
   }
-  return vector(runs)
+  return vector(groups)
 }
 
 /** Computes the FNV-1a hash of bytes. */
@@ -102,10 +103,10 @@ export class ModuleBuilder {
   define(type: FunctionType, locals: ReadonlyArray<ValueType>, code: Code): number {
     const body = flatten([declarations(locals), code, 0x0b])
     const typeIndex = this.typeIndex(type)
-    // A function without parameters contains its addresses, so no other one equals it.
+    // A function without parameters has the addresses of its arrays in its code, so no other one equals it.
     const key = type.params.length === 0 ? undefined : hash(body)
-    const alike = key === undefined ? [] : (this.byHash.get(key) ?? [])
-    const existing = alike.find((at) => {
+    const candidates = key === undefined ? [] : (this.byHash.get(key) ?? [])
+    const existing = candidates.find((at) => {
       const other = this.functions[at]
       return (
         other.type === typeIndex && other.body.length === body.length && other.body.every((byte, i) => byte === body[i])
@@ -114,7 +115,7 @@ export class ModuleBuilder {
     if (existing !== undefined) return existing
     const index = this.functions.length
     this.functions.push({ type: typeIndex, body })
-    if (key !== undefined) this.byHash.set(key, [...alike, index])
+    if (key !== undefined) this.byHash.set(key, [...candidates, index])
     return index
   }
 

@@ -1,6 +1,7 @@
 /**
- * Defines typed WebAssembly instructions. An expression is code that leaves a value on the stack, together with the
- * value's type; a statement is code that leaves nothing. Both are plain values, composed by calling functions:
+ * Defines functions that make typed WebAssembly instructions; their names follow WebAssembly's text format. An
+ * expression is code that leaves a value on the stack, together with the value's type; a statement is code that leaves
+ * nothing. Both are plain values, composed by calling functions:
  *
  * ```ts
  * const next = i32.add(index, i32.const(16))
@@ -37,6 +38,7 @@ export const local = <T extends ValueType>(type: T, index: number): Local<T> => 
   }
 }
 
+/** Makes an instruction with one operand, and `two` one with two operands. */
 const one =
   <A extends ValueType, R extends ValueType>(opcode: Code, type: R) =>
   (a: Expression<A>): Expression<R> => ({ type, code: [a.code, opcode] })
@@ -170,7 +172,7 @@ export const v128 = {
   bitselect: (a: V128, b: V128, mask: V128): V128 => ({ type: "v128", code: [a.code, b.code, mask.code, simd(82)] }),
 }
 
-/** Lanes are signed integers. */
+/** Instructions on vectors of four signed 32-bit integers. */
 export const i32x4 = {
   splat: one<"i32", "v128">(simd(17), "v128"),
   eq: vectors2(55),
@@ -237,9 +239,9 @@ export const f64x2 = {
 const bulk =
   (opcode: Code) =>
   (to: I32, source: I32, bytes: I32): Statement => [to.code, source.code, bytes.code, opcode]
-/** Copies bytes from the address `source`. */
+/** Copies `bytes` bytes from the address `source` to the address `to`. */
 export const memoryCopy = bulk([0xfc, 0x0a, 0x00, 0x00])
-/** Fills bytes with the value `source`. */
+/** Sets `bytes` bytes from the address `to` on to the value `source`. */
 export const memoryFill = bulk([0xfc, 0x0b, 0x00])
 
 /** Runs the body, and repeats it while the condition holds after it. */
@@ -253,6 +255,7 @@ export const loopWhile = (body: ReadonlyArray<Statement>, condition: I32): State
   0x0b,
 ]
 
+/** Returns `then` if the condition is not 0, else `otherwise`. Both are computed. */
 export const choose = <T extends ValueType>(
   condition: I32,
   then: Expression<T>,
@@ -265,6 +268,7 @@ export const call = (index: number, args: ReadonlyArray<Expression<ValueType>> =
   unsigned(index),
 ]
 
+/** Calls a function that returns a value. */
 export const callFor = <T extends ValueType>(
   type: T,
   index: number,

@@ -1,7 +1,4 @@
-/**
- * Implements the backend `auto`, which chooses between `wasm` and ONNX Runtime for each graph. `node.ts` makes it from
- * these two backends.
- */
+/** Implements the backend `auto`, which chooses between `wasm` and ONNX Runtime for each graph. `node.ts` makes it. */
 import { Effect } from "effect"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { isElementwise, sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"

@@ -183,7 +183,6 @@ const openSession = ({ Session }: Runtime, device: Device, threads: number, mode
   return session
 }
 
-/** Makes a program that runs a session. Its states stay in the session's tensors between runs. */
 const sessionProgram = (
   runtime: Runtime,
   device: Device,

@@ -18,8 +18,8 @@ import { utf8 } from "../config/utf8.ts"
  * compiled as usual. If two threads compile at once, one may reset the flag while the other still compiles: that module
  * then uses 128-bit operations, with the same results.
  *
- * Before the first module, a check program is compiled both ways. If any bit of its results differs, no module is
- * widened, and `warnings` tells the user.
+ * Before the first module, a check program is compiled both ways. If any bit of its results differs, `warnings` says so
+ * and no module is widened.
  */
 export const wideModules: Effect.Effect<ModuleCompiler, BackendUnavailable> = Effect.suspend(() =>
   Config.Boolean(variable).pipe(
@@ -96,7 +96,6 @@ const mark = Uint8Array.of(0x00, 0x05, 0x04, ...utf8.encode("wide"))
 
 const opposite = (flag: string): string => (flag.startsWith("--no-") ? `--${flag.slice(5)}` : `--no-${flag.slice(2)}`)
 
-/** Compiles one module with `flags` set, and then resets them. */
 export const widened: Widen = (bytes) => {
   const marked = new Uint8Array(bytes.length + mark.length)
   marked.set(bytes)

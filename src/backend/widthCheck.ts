@@ -1,10 +1,9 @@
 /**
  * Checks that two ways to compile WebAssembly modules give the same bits: it compiles one program both ways, runs both
- * and compares their results. `wide-node.ts` calls it before it widens the first module. *
- * The program is small and has a kernel of each kind: products along columns, rows and the inner dimension, in sizes
- * that leave remainders of 1 to 7 elements; sums along and across the lanes; every function of one, two and three
- * elements, of f32, i32 and bool; gathered minibatches; gradients; and Adam. Its inputs include infinities, signed
- * zeros, subnormal numbers and NaN.
+ * and compares their results. `wide-node.ts` calls it before it widens the first module. * The program is small and has
+ * a kernel of each kind: products along columns, rows and the inner dimension, in sizes that leave remainders of 1 to 7
+ * elements; sums along and across the lanes; every function of one, two and three elements, of f32, i32 and bool;
+ * gathered minibatches; gradients; and Adam. Inputs include ±∞, ±0, subnormal numbers, NaN.
  */
 import { gradients } from "../graph/gradients.ts"
 import * as G from "../graph/ops.ts"

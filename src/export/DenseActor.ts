@@ -1,7 +1,6 @@
 /**
  * Describes a policy that has only dense layers, as plain numbers, and computes its outputs. `policyFiles.ts` makes it
- * from a learner's weights; `rltools.ts` and `cheader.ts` encode it for RLtools and for C++ compilers. Touches no
- * files.
+ * from a learner's weights; `rltools.ts` and `cheader.ts` encode it for RLtools and for C++ compilers.
  *
  * @example
  * ```ts
@@ -107,7 +106,6 @@ export const evaluate = (actor: DenseActor, input: Float32Array): Float32Array =
   return result
 }
 
-/** Makes a function that scales or clips the output with an index to the bounds. */
 const bounding = (bounds: Bounds | undefined): ((value: number, index: number) => number) => {
   if (bounds === undefined) return (value) => value
   const { low, high, scaled } = bounds

@@ -146,7 +146,6 @@ void dense(const float (&weight)[Weights], const float (&bias)[Outputs], const f
     }
 }`
 
-/** Returns the C++ lines that normalise `input` to `value_in`. */
 const normaliseLines = ({ clip }: Normalisation): ReadonlyArray<string> => [
   "    float value_in[inputs];",
   "    for (std::size_t index = 0; index < inputs; index++) {",
@@ -160,7 +159,6 @@ const normaliseLines = ({ clip }: Normalisation): ReadonlyArray<string> => [
   "    }",
 ]
 
-/** Returns the C++ lines that scale or clip `output` to the bounds. */
 const boundLines = ({ scaled }: Bounds): ReadonlyArray<string> => [
   "    for (std::size_t index = 0; index < outputs; index++) {",
   ...(scaled

@@ -37,7 +37,6 @@ export const curveSvg = (title: string, curve: Curve): string => {
   const [first, last] = [Math.min(0, ...steps), Math.max(1, ...steps)]
   const ticks = ticksOf(Math.min(...curve.map(({ low }) => low)), Math.max(...curve.map(({ high }) => high)))
   const [lowest, highest] = [ticks[0], ticks[ticks.length - 1]]
-  /** Returns the point of the image for a step and a value. */
   const at = (step: number, value: number): Point => ({
     x: plot.left + ((step - first) / (last - first)) * (plot.right - plot.left),
     y: plot.bottom - ((value - lowest) / (highest - lowest)) * (plot.bottom - plot.top),

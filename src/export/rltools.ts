@@ -59,7 +59,6 @@ export const actorToHdf5 = (actor: DenseActor, { checkpointName, meta, example }
   })
 }
 
-/** Returns a group whose children are the groups, named 0, 1, 2 … */
 const numbered = (groups: ReadonlyArray<Group>): Group => ({
   children: Object.fromEntries(groups.map((group, index) => [index, group])),
 })

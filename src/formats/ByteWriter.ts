@@ -49,7 +49,6 @@ export class ByteWriter {
     this.bytes[this.length++] = value
   }
 
-  /** Appends a copy of the bytes. */
   piece(piece: Uint8Array): void {
     const size = piece.length
     this.reserve(size)

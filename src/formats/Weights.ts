@@ -1,8 +1,8 @@
 /**
  * Loads and saves tensors by name. `load` reads safetensors and PyTorch files: one file, or several files with an
  * index, which names the file of each tensor. The file name tells the format: `model.safetensors`, `pytorch_model.bin`
- * (or `.pt`, `.pth`), `….index.json`. In a folder, `load` reads the first of: a safetensors index, a PyTorch index, one
- * safetensors file, one PyTorch file.
+ * (or `.pt`, `.pth`), `….index.json`. In a folder, it reads the first of: an index (safetensors, PyTorch), a
+ * safetensors file, a PyTorch file.
  *
  * `save` writes safetensors only. If it replaces an older model of several files, a reader may see files of both
  * models. In a run, save the files of `encode` with a checkpoint, which is written as a whole or not at all.
@@ -62,7 +62,6 @@ export const inRecord = (files: Readonly<Record<string, Uint8Array>>): Readable 
   },
 })
 
-/** Makes the error about a file. */
 const wrong = (path: string, message: string): WeightsError =>
   new WeightsError({ path, message: `${path}: ${message}` })
 
@@ -110,7 +109,6 @@ const withTied = (tensors: safetensors.Tensors, tied: Readonly<Record<string, st
   return filled
 }
 
-/** Finds the weights file in the folder at `path`. */
 const fileIn = Effect.fnUntraced(function* (files: Readable, path: string) {
   const folder = folderPath(path)
   const list = files.list?.(folder === "" ? "." : folder.slice(0, -1)) ?? Effect.succeed([])

@@ -1,7 +1,4 @@
-/**
- * Makes a function that computes a 32-bit CRC of the bytes from `start` to `end` − 1. `polynomial` has its bits
- * reversed.
- */
+/** Makes a function that computes a CRC-32 of the bytes from `start` to before `end`. `polynomial` is bit-reversed. */
 export const crcOf = (polynomial: number): ((bytes: Uint8Array, start?: number, end?: number) => number) => {
   const table = Uint32Array.from({ length: 256 }, (_, byte) => {
     let rest = byte

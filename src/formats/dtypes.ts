@@ -70,7 +70,6 @@ const natural = (Own: ArrayClass<TensorArray>, encodeOne: (value: number) => num
   }
 }
 
-/** Makes a function that returns an integer, and throws a RangeError if it is out of range. */
 const integer =
   (name: string, least: number, most: number) =>
   (value: number): number => {
@@ -97,10 +96,7 @@ const nearest = (value: number, step: number): number => {
   return rest > 0.5 || (rest === 0.5 && down % 2 === 1) ? down + 1 : down
 }
 
-/**
- * Makes a function that returns the 16 bits of a small float: a sign, `exponentBits` of exponent, the rest the
- * fraction.
- */
+/** Makes a function that encodes a 16-bit float: a sign, `exponentBits` bits of exponent, and a fraction. */
 const toSmallFloat = (exponentBits: number) => {
   const fractionBits = 15 - exponentBits
   const bias = 2 ** (exponentBits - 1) - 1

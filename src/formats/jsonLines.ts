@@ -24,8 +24,7 @@ export interface Line {
   /** The byte offset after the line and its line end. */
   readonly end: number
   /**
-   * Whether the line has a line end. Only the last line of a file may lack it: most likely its writer was stopped while
-   * writing it.
+   * Whether the line has a line end. Only the last line of a file may lack it: then its writer was probably stopped.
    */
   readonly whole: boolean
 }

@@ -1,7 +1,7 @@
 /**
  * Finds the first name that occurs twice in one object of a JSON text; undefined if there is none. `JSON.parse`
- * silently takes the last value and some other readers take the first, so programs would read such a file differently.
- * The text must be valid JSON.
+ * silently takes the last value and some readers take the first, so such a file is ambiguous. The text must be valid
+ * JSON.
  *
  * @example
  * ```ts

@@ -1,7 +1,7 @@
 /**
  * Splits weights over several files in Hugging Face's layout: `model-00001-of-00003.safetensors` and so on, and
- * `model.safetensors.index.json`, which names the file of every tensor. It also finds the weights file in a
- * list of names. It works on bytes and names only; `Weights.ts` reads and writes the files.
+ * `model.safetensors.index.json`, which names the file of every tensor. It also finds the weights file in a list of
+ * names. It works on bytes and names only; `Weights.ts` reads and writes the files.
  *
  * @example
  * ```ts

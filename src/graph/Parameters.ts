@@ -1,12 +1,6 @@
-import type { Stream } from "../rng/Rng.ts"
-import type { Initialiser } from "./initialisers.ts"
-import { concat, flatten, reshape, slice } from "./ops.ts"
-import { fail, sameShape, shapeText } from "./ops/core.ts"
-import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
-
 /**
- * Lays out named parameters in one flat vector, so that there is one state to keep, one chain of ops for the optimiser,
- * and one array to save.
+ * Lays out named parameters in one flat vector (`theta`), so that a program has one state to keep, one chain of ops for
+ * the optimiser, and one array to save. Models, learners and algorithms call `layout`.
  *
  * @example
  * ```ts
@@ -15,10 +9,16 @@ import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
  * const { weight, bias } = parameters.tensorsOf(theta)
  * ```
  */
+import type { Stream } from "../rng/Rng.ts"
+import type { Initialiser } from "./initialisers.ts"
+import { concat, flatten, reshape, slice } from "./ops.ts"
+import { fail, sameShape, shapeText } from "./ops/core.ts"
+import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
+
 export interface Layout {
   readonly names: ReadonlyArray<string>
   readonly size: number
-  /** Slices a flat vector into parameters. The same vector always gives the same tensors, so that gradients find them. */
+  /** Slices a flat vector into parameters. For one vector it always returns the same tensors. */
   readonly tensorsOf: (theta: Tensor) => Readonly<Record<string, Tensor>>
   /** Joins one tensor for each parameter into a flat vector. */
   readonly flatten: (tensors: Readonly<Record<string, Tensor>>) => Tensor
@@ -26,6 +26,7 @@ export interface Layout {
   readonly initialise: (random: Stream) => Float32Array
   /** Makes a flat vector in which all elements of a parameter equal `numberOf` of the parameter's name. */
   readonly spread: (numberOf: (name: string) => number) => Float32Array
+  /** Cuts a flat vector into copies of the parameters, by name. */
   readonly toNamed: (theta: Float32Array) => Readonly<Record<string, NamedArray>>
   /** Joins named arrays into a flat vector. Throws a `GraphError` if a parameter is missing or has another shape. */
   readonly fromNamed: (named: Readonly<Record<string, NamedArray>>) => Float32Array
@@ -41,7 +42,9 @@ export interface Declaration {
   readonly init: Initialiser
 }
 
-/** The largest number of weights, which take one gibibyte. An optimiser keeps several more numbers for each weight. */
+/**
+ * The largest number of weights; so many take one gibibyte. An optimiser keeps several more numbers for each weight.
+ */
 const mostWeights = 2 ** 28
 
 export const layout = (declarations: Readonly<Record<string, Declaration>>): Layout => {

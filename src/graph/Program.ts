@@ -19,14 +19,14 @@ export interface ProgramSpec {
 }
 
 /**
- * Runs the graph `count` times in one call, each time on other rows, and passes the state from run to run.
+ * Runs the graph `count` times in one call, each time on other rows (a minibatch), and passes the state on to the next
+ * iteration.
  *
  * The feed of an input named in `gathered` has the shape [rows, ...rest], while its tensor in the graph has the shape
- * [batch, ...rest]: iteration k reads the rows whose indices are the elements from k · batch to (k + 1) · batch − 1 of the
- * feed `indices`, an Int32Array of count · batch elements.
- * Inputs that are not gathered are the same for all iterations. The outputs of all iterations are stacked: each
- * result has the shape [count, ...shape].
- * `continueWhile` is a bool scalar of the graph: the first iteration in which it is false is the last one.
+ * [batch, ...rest]: iteration k reads the rows whose indices are the elements from k · batch to (k + 1) · batch − 1 of
+ * the feed `indices`, an Int32Array of count · batch elements. All iterations read the same values of an input that is
+ * not gathered. The outputs of all iterations are stacked: each result has the shape [count, ...shape]. `continueWhile`
+ * is a bool scalar of the graph: the first iteration in which it is false is the last one.
  */
 export interface Minibatches {
   readonly rows: number
@@ -36,5 +36,5 @@ export interface Minibatches {
   readonly continueWhile?: Tensor
 }
 
-/** The name of the feed that holds the index matrix of a program with minibatches. */
+/** The name of the feed with the indices of the rows of all minibatches, one row of `batch` indices per iteration. */
 export const indicesFeed = "indices"

@@ -1,8 +1,9 @@
 /**
- * Tensors as expressions: a tensor is an op, the tensors that the op reads, a static shape and a dtype.
+ * Defines the tensors and ops of graphs. A tensor is an expression: an op, the tensors that it reads, a static shape
+ * and a dtype.
  *
- * This file is the whole vocabulary of the graph: all that a compiler target (`onnx`, `wasm`, `reference`) must implement.
- * Layers, distributions and optimisers are composed of these ops, in files of their own.
+ * A backend (`onnx`, `wasm`, `reference`) must implement all ops of this file and nothing else. Layers, distributions
+ * and optimisers are composed of these ops, in files of their own.
  */
 
 export type DType = "f32" | "i32" | "bool"
@@ -20,7 +21,7 @@ interface ArrayType {
 /** The classes of the arrays that hold the numbers of a tensor. */
 export const arrayTypes: Readonly<Record<DType, ArrayType>> = { f32: Float32Array, i32: Int32Array, bool: Uint8Array }
 
-/** The functions of one f32 element. The output is f32 too. */
+/** The functions of one element, from f32 to f32. */
 export type UnaryFn =
   | "neg"
   | "abs"
@@ -55,7 +56,7 @@ export interface Conv2dAttributes {
 }
 
 export type Op =
-  // Leaves
+  // Leaves: ops without inputs
   | { readonly kind: "input"; readonly name: string }
   | { readonly kind: "state"; readonly name: string }
   | { readonly kind: "constant"; readonly data: TensorData }
@@ -87,7 +88,7 @@ export type Op =
   // Along axes
   /** Reduces over axes, which are ascending, not negative and distinct. With no axes, the result is the input. */
   | { readonly kind: "reduce"; readonly fn: ReduceFn; readonly axes: ReadonlyArray<number>; readonly keepDims: boolean }
-  /** The i32 index of the largest f32 element along an axis, which the output lacks; the first index if several are equal. */
+  /** Finds the i32 index of the (first) largest f32 element along `axis`, which the output lacks. */
   | { readonly kind: "argMax"; readonly axis: number }
   /** Normalises exp(x) to a sum of 1 over the last axis. */
   | { readonly kind: "softmax" }

@@ -1,3 +1,4 @@
+/** Defines the distributions of actions of policies: their samples, log probabilities and entropies, as ops. */
 import {
   add,
   argMax,
@@ -56,7 +57,7 @@ export const categorical = (logits: Tensor): Categorical => {
   return {
     noiseSize: 1,
     logProbabilities,
-    // The action is the number of cumulative probabilities that the uniform number exceeds; rounding may make the last < 1.
+    // The action is the number of cumulative probabilities that the noise reaches; the last may be below 1 by rounding.
     sample: (noise) => {
       const passed = sum(cast(greaterEqual(noise, cumSum(softmax(logits), -1)), "f32"), -1)
       return cast(minimum(passed, n - 1), "i32")

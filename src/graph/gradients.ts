@@ -1,3 +1,6 @@
+/**
+ * Adds to a graph the ops that compute gradients. Learners call `gradients` when they build the program of an update.
+ */
 import { fail, make, sameShape } from "./ops/core.ts"
 import {
   add,
@@ -43,11 +46,11 @@ import {
 } from "./Tensor.ts"
 
 /**
- * Differentiates a scalar with respect to tensors in reverse mode; the gradients are tensors of the same graph.
+ * Returns the gradients of a scalar with respect to tensors (backpropagation), each as a tensor of the same graph.
  *
- * They consist of as few ops as possible, because an ONNX session has a cost for each op. At a tie, `min`, `max`,
- * `minimum` and `maximum` divide the gradient equally among the equal inputs; `clip` passes it on from its lower to its
- * upper bound, both included.
+ * The gradients consist of as few ops as possible, because an ONNX session has a cost for each op. At a tie, `min`,
+ * `max`, `minimum` and `maximum` divide the gradient equally among the equal inputs; `clip` passes the gradient on
+ * where the input is within its bounds or equal to one.
  *
  * @example
  * ```ts
@@ -81,11 +84,13 @@ export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): R
   return withRespectTo.map((tensor) => slopes.get(tensor) ?? constant(0, tensor.shape))
 }
 
-/** Adds up the gradients that all users of a tensor give it. If the users are slices, one concat joins their gradients. */
+/**
+ * Adds up the gradients from all users of a tensor. If the users are slices, one concat joins the gradients instead.
+ */
 const total = (parts: ReadonlyArray<Tensor>): Tensor =>
   (parts.length === 1 ? undefined : joined(parts)) ?? parts.reduce((sum, part) => add(sum, part))
 
-/** Joins parts by one concat if each fills a different range of the same axis and is zero elsewhere; else undefined. */
+/** Joins tensors by one concat if each is zero outside of its own range of one axis; else returns undefined. */
 const joined = (parts: ReadonlyArray<Tensor>): Tensor | undefined => {
   const axis = stretchOf(parts[0])?.axis
   const stretches = parts.flatMap((part) => stretchOf(part) ?? []).sort((a, b) => a.start - b.start)
@@ -113,18 +118,22 @@ const stretchOf = ({ op, inputs }: Tensor) => {
   return others.length > 0 ? undefined : { axis, start: op.before[axis], piece: inputs[0] }
 }
 
+/** Makes the tensor of a gradient when it is called. */
 type Slope = () => Tensor
 
-/** Computes, from the gradient `dy` at `y`, the contributions to the gradients at the inputs of `y` that matter. */
+/**
+ * Backpropagates through one op: returns the gradient contribution for each float32 input of `y` for which `matters` is
+ * true. `dy` is the gradient of the loss with respect to `y`.
+ */
 const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): ReadonlyArray<[Tensor, Tensor]> =>
-  slopesOf(y, dy).flatMap((slope, index) => {
+  inputGradients(y, dy).flatMap((slope, index) => {
     const input = y.inputs[index]
     const needed = slope !== undefined && matters(input) && input.dtype === "f32"
     return needed ? [[input, toShape(slope(), input.shape)]] : []
   })
 
-/** Returns a function for each input that makes its gradient; undefined for an input through which none flows. */
-const slopesOf = (y: Tensor, dy: Tensor): ReadonlyArray<Slope | undefined> => {
+/** Returns for each input of `y` the function that makes its gradient; undefined if no gradient flows to the input. */
+const inputGradients = (y: Tensor, dy: Tensor): ReadonlyArray<Slope | undefined> => {
   const [a, b] = y.inputs
   const { op } = y
   switch (op.kind) {
@@ -138,8 +147,8 @@ const slopesOf = (y: Tensor, dy: Tensor): ReadonlyArray<Slope | undefined> => {
       return [() => where(equal(a, y), dy, 0)]
     case "matmul":
       return matmulSlopes(op.transposeA, op.transposeB, a, b, dy)
-    // A convolution is linear in both inputs. In the gradients of its gradients, `dy` takes the place of the input that it
-    // is the gradient of.
+    // A convolution is linear in both inputs, so the gradients of its gradients are again these three ops, with `dy` in
+    // place of one input.
     case "conv2d":
       return [convolution("conv2dInputGrad", op, dy, b, a), convolution("conv2dWeightGrad", op, a, dy, b)]
     case "conv2dInputGrad":
@@ -196,13 +205,17 @@ const slopesOf = (y: Tensor, dy: Tensor): ReadonlyArray<Slope | undefined> => {
 
 type ConvolutionKind = "conv2d" | "conv2dInputGrad" | "conv2dWeightGrad"
 
-/** Applies a convolution, or the gradient of one, with the same strides and padding; the result is like `like`. */
+/**
+ * Applies a convolution, or a gradient of one, with the same strides and padding; the result has the shape of `like`.
+ */
 const convolution =
   (kind: ConvolutionKind, { strides, padding }: Conv2dAttributes, left: Tensor, right: Tensor, like: Tensor): Slope =>
   () =>
     make({ kind, strides, padding }, [left, right], like.shape, "f32")
 
-/** `sign` and `floor` are missing: they are constant almost everywhere, so the gradient is zero. */
+/**
+ * The gradients of functions of one element. `sign` and `floor` are missing: their gradient is zero almost everywhere.
+ */
 const unarySlopes: Readonly<Partial<Record<UnaryFn, (dy: Tensor, x: Tensor, y: Tensor) => Slope>>> = {
   neg: (dy) => () => neg(dy),
   abs: (dy, x) => () => mul(dy, sign(x)),
@@ -284,7 +297,9 @@ const reduceSlope = (fn: ReduceFn, axes: ReadonlyArray<number>, x: Tensor, y: Te
 const inverse = (permutation: ReadonlyArray<number>): ReadonlyArray<number> =>
   permutation.map((_, axis) => permutation.indexOf(axis))
 
-/** Sums a gradient over the axes along which its tensor was broadcast; broadcasts one that is smaller. */
+/**
+ * Brings a gradient to its input's shape: sums it over the axes along which the input was broadcast, or broadcasts it.
+ */
 const toShape = (slope: Tensor, shape: Shape): Tensor => {
   if (sameShape(slope.shape, shape)) return slope
   const shift = slope.shape.length - shape.length

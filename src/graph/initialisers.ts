@@ -25,7 +25,7 @@ export const uniform =
   (random, shape) =>
     new Float32Array(sizeOf(shape)).map(() => random.between(-bound, bound))
 
-/** Returns a unit's number of inputs: a matrix without its last axis, or a convolution kernel without its first axis. */
+/** Returns the number of inputs of one unit, for a matrix [inputs, outputs] or a convolution kernel [O, C, kh, kw]. */
 const fanIn = (shape: Shape): number => (shape.length === 4 ? sizeOf(shape.slice(1)) : sizeOf(shape.slice(0, -1)))
 const fanOut = (shape: Shape): number => (shape.length === 4 ? shape[0] * shape[2] * shape[3] : shape[shape.length - 1])
 

@@ -1,11 +1,11 @@
+/**
+ * Implements all ops in doubles, written to be read rather than to be fast. The `reference` backend and `evaluate` run
+ * these kernels, and tests compare the other backends with them.
+ */
 import type { BinaryFn, CompareFn, Conv2dAttributes, OpOf, Shape, Tensor, UnaryFn } from "./Tensor.ts"
 import { sizeOf, stridesOf } from "./Tensor.ts"
 
-/**
- * Computes one tensor in doubles. The kernels of all ops are written to be read rather than to be fast: the `reference`
- * backend runs them, and the other backends are checked against them. A kernel is made once for a tensor, over buffers that
- * live as long as the program.
- */
+/** Computes the numbers of one tensor from its inputs' numbers, in buffers that live as long as the program. */
 export type Kernel = () => void
 
 // These functions store their result instead of returning it: V8 allocates a number that is returned by one of many
@@ -55,7 +55,7 @@ const logicalFunctions: Readonly<Record<"and" | "or", Binary>> = {
   or: (a, b, out) => (i, j, at) => void (out[at] = a[i] | b[j]),
 }
 
-/** For each element of `shape`, in order, returns the index of the element of `from` that is broadcast to it. */
+/** Returns, for each element of `shape` in order, the index of the element of `from` that is broadcast to it. */
 const broadcastIndex = (from: Shape, shape: Shape): Int32Array => {
   const shift = shape.length - from.length
   const own = stridesOf(from)
@@ -63,7 +63,7 @@ const broadcastIndex = (from: Shape, shape: Shape): Int32Array => {
   return stridedIndex(shape, strides)
 }
 
-/** For each element of `shape`, in order, returns Σ (start + coordinate) · stride. */
+/** Returns, for each element of `shape` in order, the sum over the axes of (start + coordinate) · stride. */
 const stridedIndex = (shape: Shape, strides: ReadonlyArray<number>, start: Shape = shape.map(() => 0)): Int32Array => {
   const index = new Int32Array(sizeOf(shape))
   const coordinates = [...start]

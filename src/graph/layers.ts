@@ -1,3 +1,4 @@
+/** Defines the layers of neural networks, composed of ops. Models and algorithms build their networks from them. */
 import { type Initialiser, orthogonal, zeros } from "./initialisers.ts"
 import {
   add,
@@ -19,7 +20,7 @@ import type { Declaration } from "./Parameters.ts"
 import type { Tensor } from "./Tensor.ts"
 
 /**
- * A layer declares its parameters, whose names begin with the layer's name, and applies them.
+ * A part of a network. It declares its parameters, whose names begin with the layer's name, and applies them.
  *
  * @example
  * ```ts
@@ -79,7 +80,9 @@ export interface LstmState {
 
 export interface LstmCell {
   readonly parameters: Readonly<Record<string, Declaration>>
-  /** Computes the input's part of the gates, of shape [rows, 4 × size]. It needs no state, so one call can do all steps. */
+  /**
+   * Computes what x adds to the gates, of shape [rows, 4 × size]. It needs no state, so one call can do all time steps.
+   */
   readonly fromInput: (weights: Readonly<Record<string, Tensor>>, x: Tensor) => Tensor
   /** Computes the next state from the result of `fromInput` for this step, and from the state before it. */
   readonly step: (weights: Readonly<Record<string, Tensor>>, fromInput: Tensor, state: LstmState) => LstmState

@@ -1,3 +1,4 @@
+/** Defines the optimisers Adam, SGD and RMSProp as ops, so that a compiled program updates its own parameters. */
 import { add, constant, div, minimum, mul, pow, sqrt, square, state, sub, sum } from "./ops.ts"
 import type { Operand } from "./ops/elementwise.ts"
 import type { Tensor } from "./Tensor.ts"
@@ -17,6 +18,7 @@ export interface Optimiser {
 
 export interface Updated {
   readonly next: Tensor
+  /** The optimiser's states by name, for the `state` of the program. */
   readonly moments: Readonly<Record<string, { readonly tensor: Tensor; readonly next: Tensor }>>
 }
 
@@ -91,7 +93,7 @@ export interface RmspropOptions extends Common {
   readonly epsilon?: number
 }
 
-/** RMSProp (Tieleman and Hinton 2012) divides the gradient by the root of a running mean of its square. */
+/** Makes RMSProp (Tieleman and Hinton 2012), which divides the gradient by the root of a running mean of its square. */
 export const rmsprop = ({
   size,
   learningRate,

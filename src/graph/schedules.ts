@@ -1,7 +1,7 @@
 import { fail } from "./ops/core.ts"
 
 /**
- * A quantity that changes over a run, such as a learning rate: a function of the run's progress, which goes from 0 to 1.
+ * A number that changes over a run, such as a learning rate: a function of the run's progress, which goes from 0 to 1.
  * Progress below 0 counts as 0, and progress above 1 as 1.
  *
  * @example
@@ -33,7 +33,7 @@ export const polynomial = (start: number, end = 0, power = 1): Schedule => {
   return (progress) => end + (start - end) * (1 - clamp(progress)) ** power
 }
 
-/** Rises along a straight line over the first `warmUp` of the run, then falls from `peak` to `end` as half a cosine. */
+/** Rises linearly over the first part of the run (`warmUp`, from 0 to 1), then falls to `end` as half a cosine. */
 export const cosine =
   (peak: number, options: { readonly warmUp?: number; readonly end?: number } = {}): Schedule =>
   (progress) => {
@@ -44,8 +44,8 @@ export const cosine =
   }
 
 /**
- * Completes a schedule in the first `share` of the run, and keeps the schedule's last value after that. With a share of
- * 0, it always has that value.
+ * Runs through a schedule in the first part of the run (`share`, from 0 to 1), and keeps the schedule's last value
+ * after that. With a share of 0, it is always the last value.
  */
 export const within =
   (share: number, schedule: Schedule): Schedule =>

@@ -12,10 +12,10 @@ import { rootsOf } from "./validate.ts"
 
 /**
  * Rewrites a program to fewer ops: constants are computed now, equal expressions are computed once, ops that change
- * nothing are removed, and ops that broadcast take their inputs before an explicit broadcast. Inputs, states and outputs
- * stay the same.
+ * nothing are removed, and ops that broadcast by themselves no longer read explicit broadcasts. The backends `wasm` and
+ * ONNX Runtime call it before they compile. Names and shapes of inputs, states and outputs stay the same.
  *
- * Results stay the same except for rounding and the sign of zeros. The result depends on the graph alone, and never has
+ * Results stay the same except for rounding and the sign of zeros. The result depends on the graph alone and has no
  * more ops.
  *
  * @example
@@ -41,9 +41,10 @@ export const countOps = (spec: ProgramSpec): number =>
   topologicalOrder(rootsOf(spec)).filter(({ inputs }) => inputs.length > 0).length
 
 const maxPasses = 12
-/** The largest number of rewrites of one tensor in one pass. The next pass continues from there. */
+/** The largest number of rewrites of one tensor in one pass; the next pass continues with the result. */
 const maxSteps = 8
 
+/** Removes `stopGradient`: gradients are already part of the graph. */
 const stopsNothing: Rule = ({ op, inputs }) => (op.kind === "stopGradient" ? inputs[0] : undefined)
 
 /** Whether every engine computes the same bits for the op. Elementary functions differ, so only backends compute them. */
@@ -92,6 +93,7 @@ const rules: ReadonlyArray<Rule> = [
   Reductions.ofStretched,
 ]
 
+/** Applies the rules once to each tensor; returns the same object if no output, next value or condition changed. */
 const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
   const roots = rootsOf(spec)
   const order = topologicalOrder(roots)
@@ -135,7 +137,7 @@ const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
 const simplest = (tensor: Tensor, surroundings: Surroundings): Tensor => {
   let current = tensor
   for (let step = 0; step < maxSteps; step++) {
-    const next = firstOf(current, surroundings)
+    const next = firstRewrite(current, surroundings)
     if (next === undefined) return current
     if (!sameShape(next.shape, tensor.shape) || next.dtype !== tensor.dtype) {
       throw new Error(
@@ -147,7 +149,7 @@ const simplest = (tensor: Tensor, surroundings: Surroundings): Tensor => {
   return current
 }
 
-const firstOf = (tensor: Tensor, surroundings: Surroundings): Tensor | undefined => {
+const firstRewrite = (tensor: Tensor, surroundings: Surroundings): Tensor | undefined => {
   for (const rule of rules) {
     const simpler = rule(tensor, surroundings)
     if (simpler !== undefined) return simpler

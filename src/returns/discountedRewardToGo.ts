@@ -12,8 +12,8 @@ export interface RewardToGoInputs<A extends Numbers> {
 
 /**
  * Sums up the discounted rewards Σ γ^k r_{t+k} from each step t to the end of its episode or of the rollout. It adds no
- * value for the rewards after the rollout.
- * REINFORCE weights its gradient with it (Williams 1992); for a recorded episode, it is the rest of its return.
+ * value for the rewards after the rollout. REINFORCE weights its gradient with it (Williams 1992); for a recorded
+ * episode, it is the rest of its return.
  *
  * @example
  * ```ts

@@ -4,8 +4,7 @@
 export type Numbers = Float32Array | Float64Array
 
 /**
- * The inputs of every return: flat arrays of the same kind, in which step t of env n has the index t · N + n (its
- * *row*) if there are N envs.
+ * The inputs of every return: flat arrays of one kind, in which step t of env n is row t · N + n if there are N envs.
  *
  * The next value of a row, v', is the value of the observation after its step: 0 where an episode terminated, the value
  * of the final observation where it was truncated, and the value of the env's next row otherwise.
@@ -72,8 +71,8 @@ export const countedRewards = <A extends Numbers>({ rewards, clip = false }: Ret
 }
 
 /**
- * Returns the next value v' of a row. `next[nextRow]` is the value of the env's next row. `sweep.ts` has its own copy
- * of this code, which is faster.
+ * Returns the next value v' of a row. `next[nextRow]` is the value of the env's next row. `sweep.ts` has a faster copy
+ * of this.
  */
 export const nextValue = (inputs: ReturnInputs<Numbers>, row: number, next: Numbers, nextRow: number): number => {
   if (inputs.terminated[row] !== 0) return 0

@@ -14,8 +14,7 @@ export interface LambdaInputs<A extends Numbers> extends ReturnInputs<A> {
  * v'_t is the value of the observation after step t: 0 if the episode terminated there, the value of its final
  * observation if it was truncated there, else V_{t+1}. T is the number of steps.
  *
- * The λ-return minus the values equals `gae`. With λ = 1 the λ-return equals `nStep`, and with λ = 0 the one-step TD
- * target.
+ * The λ-return minus the values equals `gae`. With λ = 1 it equals `nStep`, and with λ = 0 the one-step TD target.
  *
  * @example
  * ```ts

@@ -5,8 +5,7 @@
  *     A_t = (r_t − V_t) + (0 where terminated, γ V(final) where truncated, else γ V_{t+1} + γλ A_{t+1})
  *
  * V_t is the value of observation t, and V(final) the value of an episode's final observation. The flags `terminated`
- * and `truncated` select one of the three cases instead of multiplying the values, so that a NaN after the end of an
- * episode has no effect.
+ * and `truncated` select one of the three cases, so that a NaN after the end of an episode has no effect.
  */
 import type { Numbers, ReturnInputs } from "./inputs.ts"
 import { simd, type Simd } from "./simd.ts"

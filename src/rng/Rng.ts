@@ -70,7 +70,6 @@ const absorbPart = (part: PathPart): void => {
 const streamHere = (): Stream => new Stream(address[0] | 0, address[1] | 0, address[2] | 0, address[3] | 0)
 
 const twoTo32 = 4_294_967_296
-/** 2⁻²⁴. */
 const uniformScale = 1 / 16_777_216
 
 /**
@@ -259,7 +258,6 @@ export class Stream {
     this.blockIndex = blockIndex
   }
 
-  /** Computes the block with an index into `block`. */
   private drawTo(block: Uint32Array, index: number): void {
     philox(index | 0, Math.floor(index / twoTo32), this.counter2, this.counter3, this.key0, this.key1, block, 0)
   }

@@ -152,10 +152,7 @@ const writeTexts = (texts: ReadonlyArray<Uint8Array>, append: Append): ReadonlyA
   return places
 }
 
-/**
- * Appends a node and returns its address. Its contents come before its header, because the header holds their
- * addresses.
- */
+/** Appends a node and returns its address. Its header comes last, because it holds the addresses of its contents. */
 const writeNode = (node: Planned, places: ReadonlyArray<TextPlace>, append: Append): number => {
   const attributes = node.attributes.map(({ name, text }) => attribute(name, places[text]))
   const info = attributes.length === 0 ? [] : [attributeInfo]

@@ -75,7 +75,6 @@ const allowed: ReadonlySet<string> = new Set([...storages.keys(), orderedDict, r
 /** Returns the value of a pickle. Throws a `TorchError` with the offset of the instruction. */
 export const readPickle = (bytes: Uint8Array): Value => new Machine(bytes).run()
 
-/** Interprets the instructions of one pickle. */
 class Machine {
   readonly bytes: Uint8Array
   readonly view: DataView

@@ -54,7 +54,6 @@ const append = (to: ByteWriter, code: Code): void => {
 /** The buffer of every `flatten`, so that it grows only once. */
 const scratch = new ByteWriter()
 
-/** Returns the bytes of a code in one array. */
 export const flatten = (code: Code): Uint8Array<ArrayBuffer> => {
   scratch.clear()
   append(scratch, code)

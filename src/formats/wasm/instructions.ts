@@ -268,7 +268,6 @@ export const call = (index: number, args: ReadonlyArray<Expression<ValueType>> =
   unsigned(index),
 ]
 
-/** Calls a function that returns a value. */
 export const callFor = <T extends ValueType>(
   type: T,
   index: number,

@@ -1,3 +1,8 @@
+/**
+ * Translates a program to the bytes of an ONNX model, for `backend/onnx-node.ts`. Each state is an input and an output
+ * of the model: the outputs of a run are the inputs of the next run. Minibatches are a loop inside of the model, so
+ * that one call does a whole update: a `Scan`, or a `Loop` if the program can end it early.
+ */
 import { indicesFeed, type Minibatches, type ProgramSpec } from "../Program.ts"
 import type { Tensor } from "../Tensor.ts"
 import { feedShapes, rootsOf } from "../validate.ts"
@@ -5,11 +10,6 @@ import { Graph, modelBytes, type Value } from "./model.ts"
 import { counter, emitNodes, exportAs, nameOf, type Scope } from "./nodes.ts"
 import { type Stages, stagesOf } from "./stages.ts"
 
-/**
- * Translates a program to an ONNX model. State is both input and output: the outputs of a run are the inputs of the next.
- * Minibatches are a loop inside of the model, so that one call does a whole update: a `Scan`, or a `Loop` if the program
- * can end it early.
- */
 export interface Emitted {
   readonly bytes: Uint8Array
   readonly inputs: ReadonlyArray<string>
@@ -38,7 +38,7 @@ export const emit = (spec: ProgramSpec): Emitted => {
   return { bytes: modelBytes(graph), inputs: names(graph.inputs), outputs: names(graph.outputs), nodeCount }
 }
 
-/** Lists the states that a run replaces by their next values. */
+/** Lists the states that have a next value, which replaces them at the end of a run. */
 export const changing = (
   spec: ProgramSpec,
 ): ReadonlyArray<readonly [string, { readonly tensor: Tensor; readonly next: Tensor }]> =>
@@ -62,7 +62,7 @@ const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatch
   for (const [name, tensor] of stages.feeds) outer.names.set(tensor, feedInput(name))
   for (const [name, { tensor }] of Object.entries(spec.state)) outer.names.set(tensor, stateInput(name))
 
-  // Compute before the loop the tensors that its body reads, and those that are sliced for each iteration.
+  // Compute before the loop the tensors that its body reads whole, and those of which each iteration reads a slice.
   const { continueWhile } = minibatches
   const handedOn = [...stages.carried.map(({ next }) => next), ...(continueWhile === undefined ? [] : [continueWhile])]
   const read = new Set([...stages.body.flatMap(({ inputs }) => inputs), ...handedOn])
@@ -92,9 +92,9 @@ const gather = (from: string, rows: string, to: string) =>
   ({ op: "Gather", inputs: [from, rows], outputs: [to], attributes: { axis: 0 } }) as const
 
 /**
- * Emits the loop, and returns the number of nodes in its body. `sliced` has tensors of the body that are slices of tensors
- * computed before the loop. The loop is a `Scan`, which slices its inputs and stacks its outputs without nodes for it; with
- * a condition it is a `Loop`, whose iterations slice their inputs with nodes.
+ * Emits the loop, and returns the number of nodes in its body. `sliced` has pairs of a tensor of the body and the
+ * tensor, computed before the loop, of which it is one slice per iteration. The loop is a `Scan`, which slices its
+ * inputs and stacks its outputs without nodes for it; with a condition it is a `Loop`, which needs nodes to slice.
  */
 const emitLoop = (
   outer: Scope,

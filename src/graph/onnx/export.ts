@@ -14,8 +14,9 @@ export interface ExportOptions {
 }
 
 /**
- * Writes a program as an ONNX model file that contains its weights. Inputs and outputs keep their names. It is standard ONNX
- * (opset 18), so every ONNX runtime runs it. The model does not update its state: export a policy, not an update.
+ * Returns the bytes of an ONNX model file with a program and its weights; the caller writes the file. Inputs and
+ * outputs keep their names. It is standard ONNX (opset 18), so every ONNX runtime runs it. The model does not update
+ * its state: export a policy, not an update.
  *
  * @example
  * ```ts

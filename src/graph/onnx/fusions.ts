@@ -1,6 +1,5 @@
+/** Finds groups of ops for which ONNX has one op, for `nodes.ts`. Each node saved takes 0.25 µs and one array less. */
 import type { Tensor } from "../Tensor.ts"
-
-/** Finds groups of ops for which ONNX has one op. Each node fewer saves a quarter of a microsecond and one array. */
 
 /** Whether a tensor has one user and no name yet, so that it can become part of that user. */
 export type Once = (tensor: Tensor) => boolean

@@ -1,13 +1,12 @@
+/**
+ * Lifts ops out of the loop over minibatches, for `stages.ts`: a tensor that differs between iterations becomes one
+ * tensor whose first axis is the iteration. One node before or after the loop then replaces a node in the loop's body.
+ */
 import { broadcastTo, constant, reshape } from "../ops.ts"
 import { make } from "../ops/core.ts"
 import { isElementwise, type Op, type Shape, type Tensor } from "../Tensor.ts"
 
-/**
- * Lifting does an op for all iterations of a loop at once: a tensor that differs between iterations becomes one tensor whose
- * first axis is the iteration. One node before or after the loop then replaces a node in its body.
- */
-
-/** Whether the op can be lifted and lifting it saves time. Products and convolutions stay in the loop. */
+/** Whether the op can be lifted (shapes have at most six axes). Products and convolutions stay in the loop. */
 export const isLiftable = ({ op, shape, inputs }: Tensor): boolean =>
   liftedOp(op) !== undefined && shape.length < 6 && inputs.every((input) => input.shape.length < 6)
 

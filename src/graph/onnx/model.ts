@@ -1,7 +1,6 @@
+/** Defines the graph of an ONNX model and encodes it as bytes (ir_version 9, opset 18). It writes no files. */
 import { Message } from "../../formats/protobuf.ts"
 import type { DType, Shape, TensorData } from "../Tensor.ts"
-
-/** Writes the ONNX messages that our models need (ir_version 9, opset 18). */
 
 export const elementType: Readonly<Record<DType | "i64", number>> = { f32: 1, i32: 6, i64: 7, bool: 9 }
 

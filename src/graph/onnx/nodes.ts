@@ -1,10 +1,11 @@
+/** Translates tensors to nodes of an ONNX graph, op by op. `emit.ts` and `export.ts` call `emitNodes`. */
 import { String } from "effect"
 import { arrayTypes, type Conv2dAttributes, type OpOf, sizeOf, type Tensor } from "../Tensor.ts"
 import { lastTwoSwapped } from "../ops/core.ts"
 import { absorbedBy, biasedProduct, type Once, siblingSlices, sumOfSquares } from "./fusions.ts"
 import { type Attribute, elementType, Graph, type Initializer } from "./model.ts"
 
-/** A graph to which tensors are added as nodes. A group of ops for which ONNX has one op becomes one node. */
+/** The place where tensors become nodes: the graphs that get nodes and constants, and the names used so far. */
 export interface Scope {
   /** The graph that gets the nodes. */
   readonly graph: Graph
@@ -15,7 +16,7 @@ export interface Scope {
   readonly fresh: (prefix: string) => string
 }
 
-/** Makes names that are not taken yet. */
+/** Makes a function that returns a new name with a prefix, none of them in `taken`. */
 export const counter = (taken: ReadonlySet<string> = new Set()): Scope["fresh"] => {
   let next = 0
   return (prefix) => {
@@ -56,7 +57,7 @@ const unnamed = ({ names }: Scope, roots: ReadonlyArray<Tensor>): ReadonlyArray<
   return [...needed].sort((a, b) => a.id - b.id)
 }
 
-/** Gives a tensor the name of an output: renames its node if it has one without such a name, else adds an Identity. */
+/** Makes a tensor an output of the graph: renames its node's output, or adds an Identity if that is not possible. */
 export const exportAs = ({ graph, names }: Scope, tensor: Tensor, name: string): void => {
   const from = names.get(tensor) ?? ""
   const isMade = graph.nodes.some(({ outputs }) => outputs.includes(from))
@@ -125,6 +126,7 @@ const initializer = (scope: Scope, value: Omit<Initializer, "name">): string => 
   return name
 }
 
+/** Adds an int64 constant and returns its name; equal constants share one. */
 const int64 = (scope: Scope, values: ReadonlyArray<number>, shape: ReadonlyArray<number> = [values.length]): string =>
   initializer(scope, { dtype: "i64", shape, data: BigInt64Array.from(values.map(BigInt)) })
 

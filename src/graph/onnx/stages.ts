@@ -1,3 +1,12 @@
+/**
+ * Divides a program with minibatches into the tensors computed before, in and after the loop, for `emit.ts`. Each node
+ * in the loop's body has a cost in each iteration, so only tensors that depend on the last iteration's state stay:
+ *
+ * - a tensor that is the same in all iterations is computed once, before the loop;
+ * - a tensor that depends only on an iteration's rows or number (normalised advantages, one-hot actions, Adam's bias
+ * corrections) is computed before the loop, for all iterations at once;
+ * - a tensor that only results need (metrics) is computed after the loop, for all iterations at once.
+ */
 import { Record } from "effect"
 import { add, constant, gather, input } from "../ops.ts"
 import { indicesFeed, type Minibatches, type ProgramSpec } from "../Program.ts"
@@ -5,18 +14,9 @@ import { sizeOf, type Tensor, topologicalOrder } from "../Tensor.ts"
 import { rootsOf } from "../validate.ts"
 import { counted, isLiftable, lift, repeated } from "./lift.ts"
 
-/**
- * Divides a program with minibatches into what is computed before, in and after the loop. Each node in the loop's body has a
- * cost in each iteration, so only tensors stay there that depend on the state passed from iteration to iteration:
- *
- * - a tensor that is the same in all iterations is computed once, before the loop;
- * - a tensor that depends only on an iteration's rows or number (normalised advantages, one-hot actions, Adam's bias
- *   corrections) is computed before the loop, for all iterations at once;
- * - a tensor that only results need (metrics) is computed after the loop, for all iterations at once.
- */
 export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
   const { count, batch, rows, continueWhile } = minibatches
-  const over = (tensor: Tensor): number => count * sizeOf(tensor.shape)
+  const totalSize = (tensor: Tensor): number => count * sizeOf(tensor.shape)
   // The number of iterations is fixed only if no condition can end the loop early.
   const countKnown = continueWhile === undefined
 
@@ -43,13 +43,13 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     }
     const whole = input(name, [rows, ...tensor.shape.slice(1)], tensor.dtype)
     feeds.set(name, whole)
-    if (over(tensor) <= mostLaidOut && tensor.shape.length < 6) series.set(tensor, gather(whole, indices))
+    if (totalSize(tensor) <= mostLaidOut && tensor.shape.length < 6) series.set(tensor, gather(whole, indices))
     else gatheredInside.push([name, tensor])
   }
   for (const [name, { tensor, next }] of Object.entries(spec.state)) {
     const step = next === undefined ? undefined : stepOf(tensor, next)
     if (next === undefined) fixed.add(tensor)
-    else if (step !== undefined && countKnown && over(tensor) <= mostMoved) {
+    else if (step !== undefined && countKnown && totalSize(tensor) <= mostMoved) {
       series.set(tensor, add(tensor, counted(step, count, tensor.shape)))
       counters.push([name, add(tensor, constant(step * count))])
     } else carried.push({ name, tensor, next })
@@ -61,7 +61,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     const { inputs, op } = tensor
     if (fixed.has(tensor) || series.has(tensor) || op.kind === "input" || op.kind === "state") continue
     const early = inputs.every((source) => fixed.has(source) || series.has(source))
-    const light = (source: Tensor): boolean => fixed.has(source) || over(source) <= mostMoved
+    const light = (source: Tensor): boolean => fixed.has(source) || totalSize(source) <= mostMoved
     if (inputs.every((source) => fixed.has(source))) fixed.add(tensor)
     else if (early && isLiftable(tensor) && light(tensor) && inputs.every(light)) {
       const lifted = lift(tensor, count, (source) => series.get(source))
@@ -72,12 +72,13 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
   // Counters are computed outside of the loop, so their next values are not among its roots.
   const handedOn = [...carried.map(({ next }) => next), ...(continueWhile === undefined ? [] : [continueWhile])]
   const insideSet = new Set([...inside, ...carried.map(({ tensor }) => tensor), ...gatheredInside.map(([, x]) => x)])
-  const body = bodyOf(spec, handedOn, insideSet, countKnown ? (tensor) => over(tensor) <= mostMoved : () => false)
+  const body = bodyOf(spec, handedOn, insideSet, countKnown ? (tensor) => totalSize(tensor) <= mostMoved : () => false)
 
   /** Maps each tensor of the body that results depend on to a tensor, after the loop, of its values in all iterations. */
   const collected = new Map<Tensor, Tensor>()
   const later = new Map<Tensor, Tensor>()
-  const behind = (tensor: Tensor): Tensor | undefined => {
+  /** Returns a tensor of the values in all iterations, after the loop; undefined if it is the same in all. */
+  const afterLoop = (tensor: Tensor): Tensor | undefined => {
     if (fixed.has(tensor)) return undefined
     const existing = series.get(tensor) ?? later.get(tensor)
     if (existing !== undefined) return existing
@@ -85,13 +86,13 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     const isCollected = body.has(tensor) || !inside.includes(tensor)
     const made = isCollected
       ? input(`collected ${collected.size}`, [count, ...tensor.shape], tensor.dtype)
-      : lift(tensor, count, behind)
+      : lift(tensor, count, afterLoop)
     if (isCollected) collected.set(tensor, made)
     later.set(tensor, made)
     return made
   }
   /** For each output, the tensor [count, ...shape] after the loop. */
-  const results = Record.map(spec.outputs, (tensor) => behind(tensor) ?? repeated(tensor, count))
+  const results = Record.map(spec.outputs, (tensor) => afterLoop(tensor) ?? repeated(tensor, count))
   return {
     feeds,
     fixed: order.filter((tensor) => fixed.has(tensor)),

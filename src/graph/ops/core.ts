@@ -1,12 +1,12 @@
+/** Makes tensors, checks and combines their shapes, and throws `GraphError`s, for the functions that make ops. */
 import { GraphError } from "../GraphError.ts"
 import type { DType, Op, Shape, Tensor } from "../Tensor.ts"
-
-/** Functions that all op constructors use: they make tensors, check and combine shapes, and throw errors. */
 
 let nextId = 0
 
 const maxRank = 6
 
+/** Makes a tensor. Throws a `GraphError` if it has too many axes or a size is not a whole number. */
 export const make = (op: Op, inputs: ReadonlyArray<Tensor>, shape: Shape, dtype: DType): Tensor => {
   if (!isShape(shape)) {
     const wanted = `expected at most ${maxRank} axes, with sizes that are integers from 0 on`
@@ -93,7 +93,9 @@ export const broadcastShapes = (op: string, ...tensors: ReadonlyArray<Tensor>): 
 export const lastTwoSwapped = (rank: number): ReadonlyArray<number> =>
   Array.from({ length: rank }, (_, axis) => (axis < rank - 2 ? axis : 2 * rank - 3 - axis))
 
-/** Converts a negative axis, of which −1 is the last, to one counted from the front. */
+/**
+ * Returns the index of an axis from the front; −1 means the last axis. Throws a `GraphError` if there is no such axis.
+ */
 export const normalAxis = (op: string, tensor: Tensor, axis: number): number => {
   const rank = tensor.shape.length
   const normal = axis < 0 ? axis + rank : axis

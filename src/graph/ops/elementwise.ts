@@ -1,8 +1,7 @@
+/** Makes inputs, states, constants and elementwise ops. A number as an operand gets the dtype of the other operand. */
 import type { BinaryFn, CompareFn, DType, Shape, Tensor, TensorData, UnaryFn } from "../Tensor.ts"
 import { arrayTypes, sizeOf } from "../Tensor.ts"
 import { broadcastShapes, expectDType, fail, make } from "./core.ts"
-
-/** Makes inputs, states, constants and elementwise ops. A number as an operand gets the dtype of the other operand. */
 
 export type Operand = Tensor | number
 

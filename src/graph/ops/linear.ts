@@ -1,7 +1,6 @@
+/** Makes the ops for matrix products and convolutions. */
 import type { Tensor } from "../Tensor.ts"
 import { commonShape, expectDType, fail, isSize, make } from "./core.ts"
-
-/** Makes the ops for matrix products and convolutions. */
 
 interface MatmulOptions {
   readonly transposeA?: boolean

@@ -1,7 +1,6 @@
+/** Makes the ops that move elements without changing their values, such as reshape and slice. */
 import { type Shape, sizeOf, type Tensor } from "../Tensor.ts"
 import { expectDType, fail, isSize, lastTwoSwapped, make, normalAxis, sameShape, shapeText } from "./core.ts"
-
-/** Makes the ops that move elements without changing their values, such as reshape and slice. */
 
 /** Gives a tensor another shape of the same size. One size may be −1; it is computed from the others. */
 export const reshape = (x: Tensor, shape: Shape): Tensor => {
@@ -35,6 +34,7 @@ export const broadcastTo = (x: Tensor, shape: Shape): Tensor => {
   return sameShape(shape, x.shape) ? x : make({ kind: "broadcastTo" }, [x], shape, x.dtype)
 }
 
+/** Cuts out a range of `sizes` elements from `starts` on; both have one number per axis. */
 export const slice = (x: Tensor, starts: ReadonlyArray<number>, sizes: Shape): Tensor => {
   const fits =
     starts.length === x.shape.length &&

@@ -1,9 +1,8 @@
+/** Makes the ops that reduce or normalise along axes. A reduction without `axes` is over all axes. */
 import type { ReduceFn, Tensor } from "../Tensor.ts"
 import { expectDType, make, normalAxis } from "./core.ts"
 import { add, exp, log, mul, reciprocal, sqrt, square, sub } from "./elementwise.ts"
 import { reshape } from "./movement.ts"
-
-/** Makes the ops that reduce or normalise along axes. A reduction without `axes` is over all axes. */
 
 interface ReduceOptions {
   readonly keepDims?: boolean

@@ -1,17 +1,16 @@
+/**
+ * Defines the simplification rules for arithmetic on single elements. All hold for every float, NaN and infinities
+ * included, except for the sign of zero, and for one rounding when two scale factors become one.
+ */
 import { abs, add, broadcastTo, cast, clip, mul, neg, sub, where } from "../ops.ts"
 import { make } from "../ops/core.ts"
 import type { Tensor } from "../Tensor.ts"
 import { likeShape, type Rule, scalarLike, uniformValue } from "./rule.ts"
 
-/**
- * Rules of arithmetic for ops that work element by element. All hold for every float, NaN and infinities included, except
- * for the sign of zero, and for one rounding when two scale factors become one.
- */
-
 const isZero = (x: Tensor): boolean => uniformValue(x) === 0
 const isOne = (x: Tensor): boolean => uniformValue(x) === 1
 
-/** Returns `x` if it has the tensor's shape, so that it can replace the tensor. */
+/** Returns `x` if it has the tensor's shape and can replace it, else undefined. */
 const instead = (tensor: Tensor, x: Tensor): Tensor | undefined => (likeShape(tensor, x) ? x : undefined)
 
 const zeroLike = (tensor: Tensor): Tensor => broadcastTo(scalarLike(tensor, 0), tensor.shape)
@@ -26,6 +25,7 @@ const isFinite = ({ op, dtype, inputs }: Tensor): boolean => {
 const negated = ({ op, inputs }: Tensor): Tensor | undefined =>
   op.kind === "unary" && op.fn === "neg" ? inputs[0] : undefined
 
+/** Removes arithmetic that changes nothing, such as x + 0 and x · 1. */
 export const neutral: Rule = (tensor) => {
   if (tensor.op.kind !== "binary") return undefined
   const [a, b] = tensor.inputs
@@ -76,14 +76,14 @@ interface Scaled {
 const scaled = (tensor: Tensor): Scaled | undefined => {
   const { op, inputs } = tensor
   const [a, b] = inputs
-  const of = (x: Tensor, by: number | undefined): Scaled | undefined =>
+  const scaledBy = (x: Tensor, by: number | undefined): Scaled | undefined =>
     by === undefined || !likeShape(x, tensor) ? undefined : { x, by }
   if (tensor.dtype !== "f32") return undefined
-  if (op.kind === "unary" && op.fn === "neg") return of(a, -1)
+  if (op.kind === "unary" && op.fn === "neg") return scaledBy(a, -1)
   if (op.kind !== "binary") return undefined
-  if (op.fn === "mul") return of(a, uniformValue(b)) ?? of(b, uniformValue(a))
+  if (op.fn === "mul") return scaledBy(a, uniformValue(b)) ?? scaledBy(b, uniformValue(a))
   const divisor = op.fn === "div" ? uniformValue(b) : undefined
-  return divisor === undefined ? undefined : of(a, 1 / divisor)
+  return divisor === undefined ? undefined : scaledBy(a, 1 / divisor)
 }
 
 const smallestNormal = 2 ** -126
@@ -130,6 +130,7 @@ const opposite = {
   greaterEqual: "less",
 } as const
 
+/** Simplifies `not`, `and`, `or` and `where`. */
 export const truths: Rule = (tensor) => {
   const { op } = tensor
   const [a, b, c] = tensor.inputs

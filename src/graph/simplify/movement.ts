@@ -1,16 +1,15 @@
+/** Defines the simplification rules for ops that move elements, and for broadcasts before ops that broadcast anyway. */
 import { concat, reshape, slice, transpose } from "../ops.ts"
 import { broadcastShapes, lastTwoSwapped, make, sameShape } from "../ops/core.ts"
 import { isElementwise, type Shape, sizeOf, type Tensor } from "../Tensor.ts"
 import { likeShape, onInputs, type Rule, scalarLike, uniformValue } from "./rule.ts"
-
-/** Combines ops that move elements, and removes broadcasts before ops that broadcast by themselves. */
 
 const withoutLeadingOnes = (shape: Shape): Shape => {
   const first = shape.findIndex((size) => size !== 1)
   return first === -1 ? [] : shape.slice(first)
 }
 
-/** Returns the smallest tensor that broadcasts to the same elements. */
+/** Returns the smallest tensor in the graph that gives the elements of `x` when it is broadcast to the shape of `x`. */
 const narrowed = (x: Tensor): Tensor => {
   const value = uniformValue(x)
   if (value !== undefined) return x.shape.length === 0 ? x : scalarLike(x, value)
@@ -21,7 +20,7 @@ const narrowed = (x: Tensor): Tensor => {
   return onlyLeadingOnes ? narrowed(source) : x
 }
 
-/** Removes broadcasts before an op that broadcasts by itself, and broadcasts the result if it became smaller. */
+/** Removes broadcasts of an elementwise op's inputs; broadcasts the result instead if it became smaller. */
 export const broadcasts: Rule = (tensor, { once }) => {
   const { op, inputs, shape } = tensor
   const stretches = op.kind === "binary" || op.kind === "compare" || op.kind === "logical" || op.kind === "where"

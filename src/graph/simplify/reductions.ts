@@ -1,9 +1,8 @@
+/** Defines the simplification rules for reductions over axes of size 1, of reductions, and of broadcasts. */
 import { broadcastTo, mul, reshape } from "../ops.ts"
 import { make, nextMark, sameShape } from "../ops/core.ts"
 import type { Shape } from "../Tensor.ts"
 import { madeSince, type Rule } from "./rule.ts"
-
-/** Simplifies reductions over axes of size 1, of reductions, and of broadcasts. */
 
 const kept = (shape: Shape, axes: ReadonlyArray<number>): Shape =>
   shape.map((size, axis) => (axes.includes(axis) ? 1 : size))
@@ -30,7 +29,7 @@ export const twice: Rule = (tensor) => {
   return sameShape(shape, tensor.shape) ? make({ ...op, axes }, [x], shape, "f32") : undefined
 }
 
-/** Along axes of a broadcast, the sum is a product with their size; mean, min and max are the tensor itself. */
+/** Reduces a tensor before its broadcast: a sum over a broadcast axis multiplies by its size, a mean does nothing. */
 export const ofStretched: Rule = (tensor, { once }) => {
   const { op, shape } = tensor
   const [wide] = tensor.inputs

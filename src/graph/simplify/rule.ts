@@ -1,8 +1,7 @@
+/** Defines a simplification rule, and functions that several rules use. */
 import { constant } from "../ops.ts"
 import { make, sameShape } from "../ops/core.ts"
 import type { Tensor } from "../Tensor.ts"
-
-/** Defines a simplification rule, and functions that several rules use. */
 
 /** Returns a cheaper tensor of the same value, shape and dtype, or undefined if the rule does not apply. */
 export type Rule = (tensor: Tensor, graph: Surroundings) => Tensor | undefined

@@ -1,6 +1,4 @@
-/**
- * Makes the compiler's nodes, and refs that view data in another order or shape without copying it.
- */
+/** Makes the nodes of the wasm compiler, and refs (strided views of a node's data) with another order or shape. */
 import { type DType, type Shape, sizeOf, type TensorData } from "../Tensor.ts"
 import { commonShape, lastTwoSwapped } from "../ops/core.ts"
 import { isContiguous, type MapFn, type Node, type Phase, type Ref, restride, wholeOf, type Work } from "./ir.ts"
@@ -29,7 +27,7 @@ export class Builder {
     return this.node({ kind: "reduce", fn, axes }, [input], kept, input.node.dtype)
   }
 
-  /** Chooses the axis that the kernel vectorises over, and copies an operand whose layout does not suit that. */
+  /** Makes a matrix product: chooses the axis to vectorise over, and copies operands whose layout does not suit it. */
   matmul(a: Ref, b: Ref): Ref {
     const { along, packA, packB } = planMatmul(a, b)
     const left = packA ? (along === "rows" ? swapLast(this.copy(swapLast(a))) : this.copy(a)) : a

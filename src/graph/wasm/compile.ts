@@ -1,9 +1,9 @@
 /**
- * Compiles a program to one WebAssembly module: `compile` is a pure function from a program to the bytes of the module and
- * the addresses of its arrays.
+ * Compiles a program to one WebAssembly module: `compile` returns the bytes of the module and the addresses of its
+ * arrays, and touches nothing else. `backend/wasm.ts` calls it.
  *
- * The module exports its memory, `prepare` and `run`. `prepare` computes the values that depend only on states that no
- * run changes; call it after writing those states. `run` returns the number of minibatches that it computed. The
+ * The module exports its memory, `prepare` and `run`. `prepare` computes the values that depend only on states without
+ * a next value; call it after writing those states. `run` returns the number of minibatches that it computed. The
  * arithmetic is strict single precision, in an order that depends on shapes alone, so the results are the same bits on
  * every machine.
  */

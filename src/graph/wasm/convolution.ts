@@ -1,7 +1,7 @@
 /**
  * Expresses convolutions as matrix products over patches: `columns` copies each image to a matrix with a row for each
- * pair of channel and tap, and a column for each position of the kernel. So a convolution needs no loops of its own and
- * is as fast as a matmul.
+ * pair of channel and tap (an element of the kernel), and a column for each position of the kernel. So a convolution
+ * needs no loops of its own and is as fast as a matmul.
  */
 import type { Conv2dAttributes, Shape } from "../Tensor.ts"
 import { stridesOf } from "../Tensor.ts"
@@ -39,13 +39,13 @@ export const convolution = (build: Builder, op: Conv2dAttributes, x: Ref, w: Ref
   return build.reshape(build.matmul(weights, patches), shape)
 }
 
-/** Computes dx: wᵀ · dy is the gradient of each patch, which is added to where the patch came from, tap by tap. */
+/** Computes dx: wᵀ · dy is the gradient of each patch, which is added, tap by tap, at the patch's place in dx. */
 export const convolutionInputGrad = (build: Builder, op: Conv2dAttributes, dy: Ref, w: Ref, shape: Shape): Ref => {
   const [outputs, channels, kh, kw] = w.shape
   const [images, , oh, ow] = dy.shape
   const weights = transpose(build.reshape(w, [outputs, channels * kh * kw]), [1, 0])
-  const shares = build.matmul(weights, build.reshape(dy, [images, outputs, oh * ow]))
-  const byTap = build.reshape(shares, [images, channels, kh, kw, oh, ow])
+  const patchGradients = build.matmul(weights, build.reshape(dy, [images, outputs, oh * ow]))
+  const byTap = build.reshape(patchGradients, [images, channels, kh, kw, oh, ow])
   const [top, left, bottom, right] = op.padding
   const padded = [shape[0], shape[1], shape[2] + top + bottom, shape[3] + left + right]
   const [n, c, h] = stridesOf(padded)

@@ -1,6 +1,4 @@
-/**
- * Emits a group of nodes: functions in the module, and the calls that run them.
- */
+/** Emits groups of nodes for `compile.ts`: adds functions to the module, and returns the calls of these functions. */
 import { call, f32x4, i32, type I32, memoryFill, type Statement } from "../../formats/wasm/instructions.ts"
 import { type Shape, sizeOf, stridesOf } from "../Tensor.ts"
 import { evaluate, expressionsOf, weightOf } from "./expression.ts"

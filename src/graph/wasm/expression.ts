@@ -1,6 +1,6 @@
 /**
- * Translates the maps of a group to vector code without branches. It finds the source of each input of each member, and
- * emits the code of each op.
+ * Translates the maps (elementwise nodes) of a group to vector code without branches. It finds where each input comes
+ * from (memory, a constant or another node of the group), and emits the code of each op.
  */
 import type { UnaryFn } from "../Tensor.ts"
 import { sizeOf } from "../Tensor.ts"

@@ -92,7 +92,7 @@ export class FunctionBuilder {
     this.statements.push(statement)
   }
 
-  /** Frees the locals that `write` made, so that later code can use them for other values. */
+  /** Runs `write`, then frees the locals that it made, so that later code can use them for other values. */
   scoped(write: () => void): void {
     const outer = this.scope
     this.scope = []
@@ -101,7 +101,7 @@ export class FunctionBuilder {
     this.scope = outer
   }
 
-  /** Returns the statements that `write` writes, instead of adding them to the body. */
+  /** Runs `write` and returns the statements that it emits, instead of adding them to the function's body. */
   capture(write: () => void): ReadonlyArray<Statement> {
     const outer = this.statements
     this.statements = []
@@ -111,7 +111,7 @@ export class FunctionBuilder {
     return inner
   }
 
-  /** Repeats the statements that `write` writes `count` times. If `count` is 1, there is no loop. */
+  /** Emits a loop that runs the statements of `write` `count` times; there is no loop if `count` is 1. */
   repeat(count: number, write: () => void): void {
     if (count <= 0) return
     if (count === 1) {
@@ -124,6 +124,7 @@ export class FunctionBuilder {
     })
   }
 
+  /** Returns a vector of four copies of a float32; `word` does so for a 32-bit integer. */
   constant(value: number): V128 {
     return this.word(bitsOf(value))
   }
@@ -133,6 +134,7 @@ export class FunctionBuilder {
     return address === undefined ? v128.const([value, value, value, value]) : v128.load32Splat(i32.const(0), address)
   }
 
+  /** Adds the function to the module and returns its index. */
   finish(result?: Expression<ValueType>): number {
     return this.target.module.define(this.type, this.locals, [this.statements, result === undefined ? [] : result.code])
   }

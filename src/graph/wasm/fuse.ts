@@ -30,6 +30,7 @@ interface Use {
   readonly ref: Ref
 }
 
+/** A larger group would need more registers than there are. */
 const maxMembers = 48
 
 const squeezed = (shape: ReadonlyArray<number>): ReadonlyArray<number> => shape.filter((size) => size !== 1)
@@ -61,7 +62,7 @@ export const fuse = (lowered: Lowered): ReadonlyArray<Group> => {
   }
   const usesIn = (node: Node) => Map.groupBy(uses.get(node) ?? [], ({ user }) => groupOf(user))
 
-  const open = (node: Node): void => {
+  const openGroup = (node: Node): void => {
     const work = node.work
     const counted = work.kind === "reduce" ? node.inputs[0].shape : node.shape
     const kept = counted.map((_, axis) => axis).filter((axis) => work.kind === "matmul" || counted[axis] !== 1)
@@ -90,7 +91,7 @@ export const fuse = (lowered: Lowered): ReadonlyArray<Group> => {
       if (byGroup.size > 1 || lowered.results.has(node)) group.stored.add(node)
       return
     }
-    open(node)
+    openGroup(node)
   }
 
   const join = (node: Node, group: Group): boolean => {
@@ -127,7 +128,7 @@ export const fuse = (lowered: Lowered): ReadonlyArray<Group> => {
         return
       }
     }
-    open(node)
+    openGroup(node)
   }
 
   /** Whether `to` depends on something that `from` computes. */
@@ -152,7 +153,7 @@ export const fuse = (lowered: Lowered): ReadonlyArray<Group> => {
     if (!needed.has(node) || node.work.kind === "leaf" || node.work.kind === "constant") continue
     if (node.work.kind === "map") placeMap(node)
     else if (node.work.kind === "matmul") placeMatmul(node)
-    else open(node)
+    else openGroup(node)
   }
 
   return inOrder(groups)
@@ -175,6 +176,7 @@ const inOrder = (groups: ReadonlyMap<Node, Group>): ReadonlyArray<Group> => {
   return result
 }
 
+/** Returns the flag of each dimension of `finer`, which divides the dimensions of `dims` further. */
 const refineFlags = (
   dims: ReadonlyArray<number>,
   flags: ReadonlyArray<boolean>,

@@ -19,14 +19,14 @@ import {
 
 const bump = (pointer: Local<"i32">, bytes: number): Statement => pointer.set(i32.add(pointer, i32.const(bytes)))
 
-/** Computes the address of the row whose index is at `indices`. */
+/** Computes the address of the row whose index is stored at the address `indices`. */
 const rowAddress = (f: FunctionBuilder, base: I32, indices: I32, rows: number, bytes: number): Local<"i32"> => {
   const index = f.let(i32.load(indices))
   const inRange = choose(i32.ltU(index, i32.const(rows)), index, i32.const(rows - 1))
   return f.let(i32.add(base, i32.mul(inRange, i32.const(bytes))))
 }
 
-/** Writes a loop over `count` indices, which moves the pointer to them. */
+/** Writes a loop over `count` indices, which moves the pointer `indices` from one to the next. */
 const eachIndex = (f: FunctionBuilder, indices: Local<"i32">, count: number, write: () => void): void => {
   const end = f.let(i32.add(indices, i32.const(4 * count)))
   f.emit(loopWhile(f.capture(write), i32.ltU(indices.tee(i32.add(indices, i32.const(4))), end)))

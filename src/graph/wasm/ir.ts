@@ -1,7 +1,7 @@
 /**
  * Defines the compiler's intermediate representation, which has fewer kinds of ops than the graph. A `Node` computes an
- * array and stores it row-major. A movement of data that needs no copy (reshape, transpose, slice, broadcast) is a `Ref`:
- * a node that is read with strides.
+ * array and stores it row-major. A movement of data that needs no copy (reshape, transpose, slice, broadcast) is a
+ * `Ref`: a node that is read with other strides.
  */
 import type { BinaryFn, CompareFn, DType, ReduceFn, Shape, TensorData, UnaryFn } from "../Tensor.ts"
 import { sizeOf, stridesOf } from "../Tensor.ts"
@@ -71,7 +71,7 @@ export type Phase = 0 | 1 | 2
 export interface Ref {
   readonly node: Node
   readonly shape: Shape
-  /** The stride of each dimension, in elements. The offset is in elements too. */
+  /** The stride of each dimension. Strides and `offset` are in elements. */
   readonly strides: ReadonlyArray<number>
   readonly offset: number
 }

@@ -1,6 +1,6 @@
 /**
- * Loads and stores four elements. Numbers have the same form in memory and in lanes; bools are bytes in memory, and masks
- * in lanes.
+ * Emits code that loads and stores up to four elements of a vector (its lanes). Numbers are the same in memory and
+ * lanes; a bool is a byte in memory, and a mask (all bits set or none) in a lane.
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"

@@ -1,6 +1,6 @@
 /**
- * Translates the graph's tensors to the compiler's nodes: movement becomes strides, composed ops become maps and reductions,
- * and convolutions become matrix products.
+ * Translates a program's tensors to the nodes of the wasm compiler, for `compile.ts`: movement becomes strides,
+ * composed ops become maps and reductions, and convolutions become matrix products.
  */
 import type { ProgramSpec } from "../Program.ts"
 import { type DType, sizeOf, stridesOf, type Tensor, topologicalOrder } from "../Tensor.ts"

@@ -1,10 +1,11 @@
 /**
- * Elementary functions over blocks of vectors, in strict single precision. Each reduces the range of its argument and
- * evaluates a polynomial or a rational function, with coefficients fitted for this project. A block is a few vectors that
- * are computed together, so that constants are loaded once for all of them and their dependency chains overlap.
+ * Emits code for elementary functions over blocks of vectors, in single precision and a fixed order. Each reduces the
+ * range of its argument and evaluates a polynomial or a rational function, with coefficients fitted for this project. A
+ * block is a few vectors that are computed together, so that constants are loaded once for all of them and their
+ * dependency chains overlap.
  *
- * The largest errors in units in the last place, over the arguments in `test/graph/wasm/math.test.ts`:
- * exp 1, log 1, tanh 5.5, sigmoid 3, softplus 3, sin and cos 2, pow 0.5.
+ * The largest errors in units in the last place, over the arguments in `test/graph/wasm/math.test.ts`: exp 1, log 1,
+ * tanh 5.5, sigmoid 3, softplus 3, sin and cos 2, pow 0.5.
  */
 import type { FunctionBuilder } from "./function.ts"
 import { callFor, f32, f32x4, f64, f64x2, i32x4, type V128, v128 } from "../../formats/wasm/instructions.ts"
@@ -64,13 +65,14 @@ export const tanh = (f: FunctionBuilder, x: Block): Block => {
   return numerator.map((v, i) => f.let(f32x4.pmax(f32x4.pmin(f32x4.div(v, q[i]), one[i]), minusOne[i])))
 }
 
-const roundingMagic = 12582912 // 1.5 · 2²³: adding it puts the nearest integer into the low bits
+const roundingMagic = 12582912 // 1.5 · 2²³: after adding it, the low bits of the float are the nearest integer
 const roundingMagicBits = 0x4b400000
 const ln2High = 0.693359375
 const ln2Low = -2.1219444e-4
 
 /** Computes 2ⁿ · e^r with |r| ≤ ln 2 / 2; it multiplies by 2ⁿ in two steps, so that overflow and denormals are right. */
 export const exp = (f: FunctionBuilder, x: Block): Block => {
+  // Above 89 the result is ∞ in float32, and below −104 it is 0.
   const high = constant(f, 89, x)
   const low = constant(f, -104, x)
   const t = x.map((v, i) => f.let(f32x4.pmax(f32x4.pmin(v, high[i]), low[i])))
@@ -144,7 +146,7 @@ export const softplus = (f: FunctionBuilder, x: Block): Block => {
   return x.map((v, i) => f.let(f32x4.add(f32x4.pmax(v, zero[i]), series[i])))
 }
 
-const halfPiHigh = 1.5707963267341256 // 33 bits of π/2: its product with a multiple below 2²⁰ is exact
+const halfPiHigh = 1.5707963267341256 // the upper 33 bits of π/2: products with integers below 2²⁰ are exact
 const halfPiLow = 6.077100506506192e-11
 
 /**
@@ -171,6 +173,7 @@ const sine =
       const low = half(v)
       const high = half(v128.shuffle(v, v, [2, 3, 2, 3]))
       const joined = v128.shuffle(low.r, high.r, [0, 1, 4, 5])
+      // The remainder is within ±π/4 (0.785), except for |x| ≥ 10⁹, where clipping keeps the result within [−1, 1].
       const r = f.let(f32x4.pmax(f32x4.pmin(joined, f.constant(0.8)), f.constant(-0.8)))
       const q = f.let(i32x4.add(v128.shuffle(low.quadrant, high.quadrant, [0, 1, 4, 5]), f.word(shift)))
       const u = [f.let(f32x4.mul(r, r))]

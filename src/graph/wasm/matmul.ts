@@ -1,10 +1,11 @@
 /**
- * Computes matrix products, and runs the maps that follow them on the accumulators.
+ * Emits code for matrix products, and for the maps (elementwise nodes) that follow, while the sums are in registers.
  *
- * A tile of the result is in registers: up to eight vectors, as sixteen registers must also hold the operands. Vectorised
- * over columns (or over rows, as the transposed product), each step of k multiplies single elements of one operand with
- * vectors of the other. Vectorised over the inner dimension, it computes four products at once and sums them up at the end.
- * Each element is a sum in the order of k, or, over the inner dimension, four such sums of every fourth product.
+ * A tile of the result is in registers: up to nine vectors, as sixteen registers must also hold the operands.
+ * Vectorised over columns (or over rows, as the transposed product), each step of k multiplies single elements of one
+ * operand with vectors of the other. Vectorised over the inner dimension, it computes four products at once and sums
+ * them up at the end. Each element is a sum in the order of k, or, over the inner dimension, four such sums of every
+ * fourth product.
  *
  * The functions take the addresses of their arrays as parameters, so that products of one shape share one function.
  */
@@ -35,7 +36,7 @@ interface Product {
   readonly finish: (product: Block, read: (index: number) => Block) => ReadonlyArray<Block>
 }
 
-/** An operand's strides along the two directions of the tile, and the pointer that moves through it. */
+/** A pointer that moves through an array, with the array's strides down and across the tile. */
 interface Walker {
   readonly pointer: Local<"i32">
   readonly dtype: DType
@@ -75,10 +76,13 @@ const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: num
     { size: count % size, times: 1 },
   ].filter((piece) => piece.size > 0 && piece.times > 0)
 
-/** Returns the number of vectors in each row of a tile with this many rows. */
+/**
+ * Returns the number of vectors in each row of a tile, so that it has at most nine: 1 × 8, 2 × 4, 3 × 3, 4 × 2, 8 × 1.
+ */
 const vectorsFor = (rows: number, available: number): number =>
   Math.min(available, rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1)
 
+/** Returns the number of rows of a tile whose rows have this many vectors. */
 const rowsFor = (m: number, vectors: number): number => (vectors === 1 ? Math.min(m, 8) : Math.min(m, 4))
 
 class ProductWriter {

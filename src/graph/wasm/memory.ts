@@ -1,7 +1,8 @@
 /**
- * Plans the memory of a program. Feeds, results, states and constants have memory of their own; arrays that are needed only
- * for a part of a run share memory if they are needed at different times. The pieces of a concatenation are computed
- * directly in its memory, and the next value of a state in the state's memory if nothing reads the old value later.
+ * Plans where a compiled program keeps its arrays in memory, for `compile.ts`. Feeds, results, states and constants
+ * have memory of their own; arrays that are needed only for a part of a run share memory if they are needed at
+ * different times. The pieces of a concatenation are computed directly in its memory, and the next value of a state in
+ * the state's memory if nothing reads the old value later.
  */
 import { sizeOf } from "../Tensor.ts"
 import type { Outline } from "../validate.ts"
@@ -17,6 +18,7 @@ export type MemoryPlan = ReturnType<typeof planMemory>
 
 /** Allocates memory for intervals of time. Each array gets the first gap that is free during its whole interval. */
 class Shared {
+  /** For each array, the interval of groups that need it, and its range of bytes. */
   private readonly taken: Array<{
     readonly from: number
     readonly to: number

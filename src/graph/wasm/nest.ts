@@ -1,9 +1,9 @@
 /**
- * Writes loops over strided arrays: the code of every map and every reduction.
+ * Emits nested loops over strided arrays: the code of every map (elementwise node) and every reduction.
  *
- * One dimension is along the four lanes: the one that needs the fewest instructions. Arrays with the same strides share one
- * offset, and the address of an array is part of its instructions, so that a loop over contiguous arrays has only one
- * counter.
+ * One dimension is along the four lanes: the one that needs the fewest instructions. Arrays with the same strides share
+ * one offset, and the address of an array is part of its instructions, so that a loop over contiguous arrays has only
+ * one counter.
  *
  * Sums have a fixed order. Along the lanes there are up to four vectors of partial sums (element i goes to partial sum
  * i mod 16), which are added in pairs at the end. Across the lanes, elements are added one after another.
@@ -21,7 +21,7 @@ export interface Access {
   readonly strides: ReadonlyArray<number>
 }
 
-/** A value that is passed on from element to element along some dimensions: a reduction, or running sums. */
+/** A value that each element passes on to the next along some dimensions: for a reduction, or for running sums. */
 interface Carry {
   readonly fn: "sum" | "max" | "min"
   /** Tells for each dimension whether the value is carried over it. */

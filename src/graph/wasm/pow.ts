@@ -25,6 +25,7 @@ const exp2Series = ((): ReadonlyArray<number> => {
   return terms
 })()
 
+/** Returns the index of the function in the module; adds the function at the first call. */
 export const powFunction = (target: Target): number => {
   const existing = target.shared.get("pow")
   if (existing !== undefined) return existing
@@ -44,7 +45,7 @@ export const powFunction = (target: Target): number => {
   const series = horner(f, f.let(f64.mul(s, s)), atanhSeries)
   const log2 = f64.add(f64.convertS(e), f64.mul(f64.mul(s, series), f64.const(2 * Math.LOG2E)))
 
-  // The result is 2^t. For the bases 0 and ∞, t is a number beyond all exponents.
+  // The result is 2^t. ±400 stands for t beyond all exponents of float32, which the bases 0 and ∞ give.
   const t = f.let(f64.mul(y, log2))
   const towards = (positive: boolean): F64 =>
     choose(f64.gt(y, zero), f64.const(positive ? 400 : -400), f64.const(positive ? -400 : 400))

@@ -42,9 +42,7 @@ export interface Declaration {
   readonly init: Initialiser
 }
 
-/**
- * The largest number of weights; so many take one gibibyte. An optimiser keeps several more numbers for each weight.
- */
+/** The largest number of weights: one gibibyte of them. An optimiser keeps several more numbers for each weight. */
 const mostWeights = 2 ** 28
 
 export const layout = (declarations: Readonly<Record<string, Declaration>>): Layout => {

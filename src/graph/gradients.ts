@@ -1,6 +1,4 @@
-/**
- * Adds to a graph the ops that compute gradients. Learners call `gradients` when they build the program of an update.
- */
+/** Adds the ops that compute gradients to a graph. Learners call `gradients` to build the program of an update. */
 import { fail, make, sameShape } from "./ops/core.ts"
 import {
   add,
@@ -76,17 +74,15 @@ export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): R
     const slope = total(parts)
     slopes.set(tensor, slope)
     for (const [input, part] of pullBack(tensor, slope, (input) => matters.has(input))) {
-      const sofar = contributions.get(input)
-      if (sofar === undefined) contributions.set(input, [part])
-      else sofar.push(part)
+      const earlier = contributions.get(input)
+      if (earlier === undefined) contributions.set(input, [part])
+      else earlier.push(part)
     }
   }
   return withRespectTo.map((tensor) => slopes.get(tensor) ?? constant(0, tensor.shape))
 }
 
-/**
- * Adds up the gradients from all users of a tensor. If the users are slices, one concat joins the gradients instead.
- */
+/** Adds up the gradients from all users of a tensor, or joins them by one concat if the users are slices. */
 const total = (parts: ReadonlyArray<Tensor>): Tensor =>
   (parts.length === 1 ? undefined : joined(parts)) ?? parts.reduce((sum, part) => add(sum, part))
 
@@ -205,17 +201,13 @@ const inputGradients = (y: Tensor, dy: Tensor): ReadonlyArray<Slope | undefined>
 
 type ConvolutionKind = "conv2d" | "conv2dInputGrad" | "conv2dWeightGrad"
 
-/**
- * Applies a convolution, or a gradient of one, with the same strides and padding; the result has the shape of `like`.
- */
+/** Applies a convolution, or a gradient of one, with equal strides and padding; the result has the shape of `like`. */
 const convolution =
   (kind: ConvolutionKind, { strides, padding }: Conv2dAttributes, left: Tensor, right: Tensor, like: Tensor): Slope =>
   () =>
     make({ kind, strides, padding }, [left, right], like.shape, "f32")
 
-/**
- * The gradients of functions of one element. `sign` and `floor` are missing: their gradient is zero almost everywhere.
- */
+/** The gradients of unary functions. `sign` and `floor` are missing: their gradient is zero almost everywhere. */
 const unarySlopes: Readonly<Partial<Record<UnaryFn, (dy: Tensor, x: Tensor, y: Tensor) => Slope>>> = {
   neg: (dy) => () => neg(dy),
   abs: (dy, x) => () => mul(dy, sign(x)),
@@ -251,10 +243,13 @@ const binarySlopes = (fn: BinaryFn, a: Tensor, b: Tensor, y: Tensor, dy: Tensor)
       ]
     case "min":
     case "max": {
-      const wins = once(() => (fn === "min" ? less(a, b) : greater(a, b)))
-      const ties = once(() => equal(a, b))
+      const isChosen = once(() => (fn === "min" ? less(a, b) : greater(a, b)))
+      const isTie = once(() => equal(a, b))
       const half = once(() => mul(dy, 0.5))
-      return [() => where(wins(), dy, where(ties(), half(), 0)), () => where(wins(), 0, where(ties(), half(), dy))]
+      return [
+        () => where(isChosen(), dy, where(isTie(), half(), 0)),
+        () => where(isChosen(), 0, where(isTie(), half(), dy)),
+      ]
     }
   }
 }
@@ -297,9 +292,7 @@ const reduceSlope = (fn: ReduceFn, axes: ReadonlyArray<number>, x: Tensor, y: Te
 const inverse = (permutation: ReadonlyArray<number>): ReadonlyArray<number> =>
   permutation.map((_, axis) => permutation.indexOf(axis))
 
-/**
- * Brings a gradient to its input's shape: sums it over the axes along which the input was broadcast, or broadcasts it.
- */
+/** Brings a gradient to its input's shape: sums it over the axes of the input's broadcast, or broadcasts it. */
 const toShape = (slope: Tensor, shape: Shape): Tensor => {
   if (sameShape(slope.shape, shape)) return slope
   const shift = slope.shape.length - shape.length

@@ -79,7 +79,7 @@ const stridedIndex = (shape: Shape, strides: ReadonlyArray<number>, start: Shape
 }
 
 /** Returns the number of lines along an axis, its size, and the product of the sizes of the axes after it. */
-const around = (shape: Shape, axis: number) => ({
+const axisLayout = (shape: Shape, axis: number) => ({
   lines: sizeOf(shape.toSpliced(axis, 1)),
   along: shape[axis],
   after: sizeOf(shape.slice(axis + 1)),
@@ -112,24 +112,24 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
     case "reshape":
       return () => out.set(a)
     case "binary":
-      return zip(shapes, shape, binaryFunctions[op.fn](a, b, out))
+      return onPairs(shapes, shape, binaryFunctions[op.fn](a, b, out))
     case "compare":
-      return zip(shapes, shape, compareFunctions[op.fn](a, b, out))
+      return onPairs(shapes, shape, compareFunctions[op.fn](a, b, out))
     case "logical":
-      return zip(shapes, shape, logicalFunctions[op.fn](a, b, out))
+      return onPairs(shapes, shape, logicalFunctions[op.fn](a, b, out))
     case "where": {
       const [condition, yes, no] = shapes.map((from) => broadcastIndex(from, shape))
       return () => out.forEach((_, i) => void (out[i] = a[condition[i]] !== 0 ? b[yes[i]] : c[no[i]]))
     }
     case "broadcastTo":
-      return take(broadcastIndex(shapes[0], shape), a, out)
+      return gatherElements(broadcastIndex(shapes[0], shape), a, out)
     case "transpose": {
       const strides = stridesOf(shapes[0])
       const permuted = op.permutation.map((axis) => strides[axis])
-      return take(stridedIndex(shape, permuted), a, out)
+      return gatherElements(stridedIndex(shape, permuted), a, out)
     }
     case "slice":
-      return take(stridedIndex(shape, stridesOf(shapes[0]), op.starts), a, out)
+      return gatherElements(stridedIndex(shape, stridesOf(shapes[0]), op.starts), a, out)
     case "pad": {
       const index = stridedIndex(shapes[0], stridesOf(shape), op.before)
       return () => {
@@ -169,7 +169,7 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
     case "reduce":
       return reduceKernel(op, shapes[0], a, out)
     case "argMax": {
-      const { lines, along, after } = around(shapes[0], op.axis)
+      const { lines, along, after } = axisLayout(shapes[0], op.axis)
       return () => {
         for (let i = 0; i < lines; i++) {
           const at = (k: number) => a[(Math.floor(i / after) * along + k) * after + (i % after)]
@@ -183,7 +183,7 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
     case "logSoftmax":
       return softmaxKernel(op.kind === "logSoftmax", shape[shape.length - 1], a, out)
     case "cumSum": {
-      const { lines, along, after } = around(shape, op.axis)
+      const { lines, along, after } = axisLayout(shape, op.axis)
       return () => {
         for (let i = 0; i < lines; i++) {
           let total = 0
@@ -207,14 +207,19 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
   }
 }
 
-const zip = (shapes: ReadonlyArray<Shape>, shape: Shape, store: (i: number, j: number, at: number) => void): Kernel => {
+/** Makes the kernel of a function of two elements, whose inputs broadcast to `shape`. */
+const onPairs = (
+  shapes: ReadonlyArray<Shape>,
+  shape: Shape,
+  store: (i: number, j: number, at: number) => void,
+): Kernel => {
   const [left, right] = shapes.map((from) => broadcastIndex(from, shape))
   return () => {
     for (let at = 0; at < left.length; at++) store(left[at], right[at], at)
   }
 }
 
-const take =
+const gatherElements =
   (index: Int32Array, a: Float64Array, out: Float64Array): Kernel =>
   () => {
     for (let i = 0; i < index.length; i++) out[i] = a[index[i]]
@@ -231,7 +236,7 @@ const castKernel = (tensor: Tensor, a: Float64Array, out: Float64Array): Kernel 
 const reduceKernel = ({ fn, axes }: OpOf<"reduce">, from: Shape, a: Float64Array, out: Float64Array): Kernel => {
   const kept = from.map((size, axis) => (axes.includes(axis) ? 1 : size))
   const index = broadcastIndex(kept, from)
-  const share = a.length / Math.max(1, out.length)
+  const countPerResult = a.length / Math.max(1, out.length)
   return () => {
     out.fill(fn === "max" ? -Infinity : fn === "min" ? Infinity : 0)
     for (let at = 0; at < a.length; at++) {
@@ -240,7 +245,7 @@ const reduceKernel = ({ fn, axes }: OpOf<"reduce">, from: Shape, a: Float64Array
       else if (fn === "min") out[to] = Math.min(out[to], a[at])
       else out[to] += a[at]
     }
-    if (fn === "mean") for (let to = 0; to < out.length; to++) out[to] /= share
+    if (fn === "mean") for (let to = 0; to < out.length; to++) out[to] /= countPerResult
   }
 }
 

@@ -80,9 +80,7 @@ export interface LstmState {
 
 export interface LstmCell {
   readonly parameters: Readonly<Record<string, Declaration>>
-  /**
-   * Computes what x adds to the gates, of shape [rows, 4 × size]. It needs no state, so one call can do all time steps.
-   */
+  /** Computes what x adds to the gates, [rows, 4 × size]. It needs no state, so one call can do all time steps. */
   readonly fromInput: (weights: Readonly<Record<string, Tensor>>, x: Tensor) => Tensor
   /** Computes the next state from the result of `fromInput` for this step, and from the state before it. */
   readonly step: (weights: Readonly<Record<string, Tensor>>, fromInput: Tensor, state: LstmState) => LstmState
@@ -98,9 +96,9 @@ export const lstmCell = (name: string, inputs: number, size: number): LstmCell =
     add(matmul(x, weights[`${name}.inputWeight`]), weights[`${name}.bias`])
   const step: LstmCell["step"] = (weights, contribution, { hidden, cell }) => {
     const gates = add(contribution, matmul(hidden, weights[`${name}.hiddenWeight`]))
-    const [enter, keep, candidate, show] = split(gates, [size, size, size, size], 1)
-    const nextCell = add(mul(sigmoid(keep), cell), mul(sigmoid(enter), tanh(candidate)))
-    return { cell: nextCell, hidden: mul(sigmoid(show), tanh(nextCell)) }
+    const [inputGate, forgetGate, candidate, outputGate] = split(gates, [size, size, size, size], 1)
+    const nextCell = add(mul(sigmoid(forgetGate), cell), mul(sigmoid(inputGate), tanh(candidate)))
+    return { cell: nextCell, hidden: mul(sigmoid(outputGate), tanh(nextCell)) }
   }
   return {
     parameters: {

@@ -15,8 +15,8 @@ import { rootsOf } from "./validate.ts"
  * nothing are removed, and ops that broadcast by themselves no longer read explicit broadcasts. The backends `wasm` and
  * ONNX Runtime call it before they compile. Names and shapes of inputs, states and outputs stay the same.
  *
- * Results stay the same except for rounding and the sign of zeros. The result depends on the graph alone and has no
- * more ops.
+ * Results stay the same except for rounding and the sign of zeros. The result depends on the graph alone and never
+ * has more ops.
  *
  * @example
  * ```ts
@@ -68,8 +68,8 @@ const inexact: ReadonlySet<UnaryFn> = new Set(["exp", "log", "sin", "cos", "tanh
 const folding: Rule = (tensor) => {
   const { inputs, shape, dtype } = tensor
   if (inputs.length === 0 || !inputs.every(({ op }) => op.kind === "constant") || !isExact(tensor)) return undefined
-  const taken = inputs.reduce((total, input) => total + sizeOf(input.shape), 0)
-  if (sizeOf(shape) > Math.max(16, taken)) return undefined
+  const inputSize = inputs.reduce((total, input) => total + sizeOf(input.shape), 0)
+  if (sizeOf(shape) > Math.max(16, inputSize)) return undefined
   const [values] = evaluate([tensor])
   return constant(arrayTypes[dtype].from(values), shape, dtype)
 }
@@ -111,8 +111,8 @@ const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
   const keys = keyMaker()
   for (const tensor of order) {
     const inputs = tensor.inputs.map(imageOf)
-    const moved = inputs.some((input, index) => input !== tensor.inputs[index])
-    const simple = simplest(moved ? make(tensor.op, inputs, tensor.shape, tensor.dtype) : tensor, surroundings)
+    const inputsChanged = inputs.some((input, index) => input !== tensor.inputs[index])
+    const simple = simplest(inputsChanged ? make(tensor.op, inputs, tensor.shape, tensor.dtype) : tensor, surroundings)
     const key = keys(simple)
     const image = shared.get(key) ?? simple
     shared.set(key, image)

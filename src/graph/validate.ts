@@ -14,41 +14,41 @@ export const rootsOf = (spec: ProgramSpec): ReadonlyArray<Tensor> => [
 
 /** Throws a `GraphError` if a program's names, shapes and graph do not fit together. Every backend calls it first. */
 export const validate = (spec: ProgramSpec): void => {
-  const complain = (message: string, ...tensors: ReadonlyArray<Tensor>): never => {
+  const refuse = (message: string, ...tensors: ReadonlyArray<Tensor>): never => {
     throw programError(spec.name, message, { shapes: tensors.map(({ shape }) => shape) })
   }
   for (const [name, tensor] of Object.entries(spec.inputs)) {
     if (tensor.op.kind !== "input" || tensor.op.name !== name)
-      complain(`input "${name}": expected an input op of this name`, tensor)
+      refuse(`input "${name}": expected an input op of this name`, tensor)
     if (name === indicesFeed && spec.minibatches !== undefined)
-      complain(`input "${indicesFeed}": the name is reserved for the index matrix`, tensor)
+      refuse(`input "${indicesFeed}": the name is reserved for the index matrix`, tensor)
   }
   for (const [name, { tensor, next }] of Object.entries(spec.state)) {
     if (tensor.op.kind !== "state" || tensor.op.name !== name)
-      complain(`state "${name}": expected a state op of this name`, tensor)
+      refuse(`state "${name}": expected a state op of this name`, tensor)
     if (next !== undefined && (!sameShape(next.shape, tensor.shape) || next.dtype !== "f32")) {
-      complain(`state "${name}": its next value has another shape or dtype`, tensor, next)
+      refuse(`state "${name}": its next value has another shape or dtype`, tensor, next)
     }
   }
   for (const tensor of topologicalOrder(rootsOf(spec))) {
     const { op } = tensor
     if (op.kind === "input" && spec.inputs[op.name] !== tensor)
-      complain(`input "${op.name}" is used but not declared`, tensor)
+      refuse(`input "${op.name}" is used but not declared`, tensor)
     if (op.kind === "state" && spec.state[op.name]?.tensor !== tensor)
-      complain(`state "${op.name}" is used but not declared`, tensor)
+      refuse(`state "${op.name}" is used but not declared`, tensor)
   }
   const { minibatches } = spec
   if (minibatches === undefined) return
   const { batch, rows, count, gathered, continueWhile } = minibatches
   if (![batch, rows, count].every((size) => Number.isInteger(size) && size > 0))
-    complain("minibatches need whole, positive sizes")
+    refuse("minibatches need whole, positive sizes")
   for (const name of gathered) {
     const tensor = spec.inputs[name]
-    if (tensor === undefined) complain(`gathered input "${name}" is not declared`)
-    if (tensor.shape[0] !== batch) complain(`gathered input "${name}": expected ${batch} rows`, tensor)
+    if (tensor === undefined) refuse(`gathered input "${name}" is not declared`)
+    if (tensor.shape[0] !== batch) refuse(`gathered input "${name}": expected ${batch} rows`, tensor)
   }
   if (continueWhile !== undefined && (continueWhile.shape.length !== 0 || continueWhile.dtype !== "bool")) {
-    complain("continueWhile must be a bool scalar", continueWhile)
+    refuse("continueWhile must be a bool scalar", continueWhile)
   }
 }
 

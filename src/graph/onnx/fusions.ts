@@ -16,9 +16,9 @@ export const biasedProduct = (tensor: Tensor, once: Once) => {
   for (const [product, bias] of [tensor.inputs, [...tensor.inputs].reverse()]) {
     const fits = product.op.kind === "matmul" && product.shape.length === 2 && once(product) && product !== bias
     const [, n] = product.shape
-    const stretches =
+    const broadcasts =
       bias.shape.length === 0 || (bias.shape.length === 1 && (bias.shape[0] === n || bias.shape[0] === 1))
-    if (fits && stretches && tensor.shape.length === 2) return { product, bias }
+    if (fits && broadcasts && tensor.shape.length === 2) return { product, bias }
   }
   return undefined
 }

@@ -4,7 +4,7 @@
  *
  * - a tensor that is the same in all iterations is computed once, before the loop;
  * - a tensor that depends only on an iteration's rows or number (normalised advantages, one-hot actions, Adam's bias
- * corrections) is computed before the loop, for all iterations at once;
+ *   corrections) is computed before the loop, for all iterations at once;
  * - a tensor that only results need (metrics) is computed after the loop, for all iterations at once.
  */
 import { Record } from "effect"
@@ -60,19 +60,24 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
   for (const tensor of order) {
     const { inputs, op } = tensor
     if (fixed.has(tensor) || series.has(tensor) || op.kind === "input" || op.kind === "state") continue
-    const early = inputs.every((source) => fixed.has(source) || series.has(source))
-    const light = (source: Tensor): boolean => fixed.has(source) || totalSize(source) <= mostMoved
+    const isBeforeLoop = inputs.every((source) => fixed.has(source) || series.has(source))
+    const isSmall = (source: Tensor): boolean => fixed.has(source) || totalSize(source) <= mostMoved
     if (inputs.every((source) => fixed.has(source))) fixed.add(tensor)
-    else if (early && isLiftable(tensor) && light(tensor) && inputs.every(light)) {
+    else if (isBeforeLoop && isLiftable(tensor) && isSmall(tensor) && inputs.every(isSmall)) {
       const lifted = lift(tensor, count, (source) => series.get(source))
       series.set(tensor, lifted)
     } else inside.push(tensor)
   }
 
   // Counters are computed outside of the loop, so their next values are not among its roots.
-  const handedOn = [...carried.map(({ next }) => next), ...(continueWhile === undefined ? [] : [continueWhile])]
+  const bodyOutputs = [...carried.map(({ next }) => next), ...(continueWhile === undefined ? [] : [continueWhile])]
   const insideSet = new Set([...inside, ...carried.map(({ tensor }) => tensor), ...gatheredInside.map(([, x]) => x)])
-  const body = bodyOf(spec, handedOn, insideSet, countKnown ? (tensor) => totalSize(tensor) <= mostMoved : () => false)
+  const body = bodyOf(
+    spec,
+    bodyOutputs,
+    insideSet,
+    countKnown ? (tensor) => totalSize(tensor) <= mostMoved : () => false,
+  )
 
   /** Maps each tensor of the body that results depend on to a tensor, after the loop, of its values in all iterations. */
   const collected = new Map<Tensor, Tensor>()
@@ -135,7 +140,7 @@ const stepOf = (state: Tensor, { op, inputs }: Tensor): number | undefined => {
  */
 const bodyOf = (
   spec: ProgramSpec,
-  handedOn: ReadonlyArray<Tensor>,
+  bodyOutputs: ReadonlyArray<Tensor>,
   inside: ReadonlySet<Tensor>,
   movable: (tensor: Tensor) => boolean,
 ): ReadonlySet<Tensor> => {
@@ -143,7 +148,7 @@ const bodyOf = (
   const keep = (roots: ReadonlyArray<Tensor>): void => {
     for (const tensor of topologicalOrder(roots)) if (inside.has(tensor)) body.add(tensor)
   }
-  keep(handedOn)
+  keep(bodyOutputs)
   const forResults = topologicalOrder(Object.values(spec.outputs)).filter((tensor) => inside.has(tensor))
   const canLeave = (tensor: Tensor): boolean =>
     isLiftable(tensor) && movable(tensor) && tensor.inputs.every((source) => !inside.has(source) || movable(source))

@@ -57,10 +57,10 @@ const callerOutsideGraph = (): string => {
 
 /** Returns the lines of the stack. Engines keep only ten by default, too few where ops call other ops. */
 const stackOf = (depth: number): ReadonlyArray<string> => {
-  const usual = Error.stackTraceLimit
+  const previousLimit = Error.stackTraceLimit
   Error.stackTraceLimit = depth
   const { stack = "" } = new Error()
-  Error.stackTraceLimit = usual
+  Error.stackTraceLimit = previousLimit
   return stack.split("\n")
 }
 
@@ -93,9 +93,7 @@ export const broadcastShapes = (op: string, ...tensors: ReadonlyArray<Tensor>): 
 export const lastTwoSwapped = (rank: number): ReadonlyArray<number> =>
   Array.from({ length: rank }, (_, axis) => (axis < rank - 2 ? axis : 2 * rank - 3 - axis))
 
-/**
- * Returns the index of an axis from the front; −1 means the last axis. Throws a `GraphError` if there is no such axis.
- */
+/** Returns the index of an axis from the front; −1 means the last axis. Throws a `GraphError` if it is no axis. */
 export const normalAxis = (op: string, tensor: Tensor, axis: number): number => {
   const rank = tensor.shape.length
   const normal = axis < 0 ? axis + rank : axis

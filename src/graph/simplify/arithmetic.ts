@@ -11,7 +11,7 @@ const isZero = (x: Tensor): boolean => uniformValue(x) === 0
 const isOne = (x: Tensor): boolean => uniformValue(x) === 1
 
 /** Returns `x` if it has the tensor's shape and can replace it, else undefined. */
-const instead = (tensor: Tensor, x: Tensor): Tensor | undefined => (likeShape(tensor, x) ? x : undefined)
+const ifSameShape = (tensor: Tensor, x: Tensor): Tensor | undefined => (likeShape(tensor, x) ? x : undefined)
 
 const zeroLike = (tensor: Tensor): Tensor => broadcastTo(scalarLike(tensor, 0), tensor.shape)
 
@@ -31,16 +31,16 @@ export const neutral: Rule = (tensor) => {
   const [a, b] = tensor.inputs
   switch (tensor.op.fn) {
     case "add":
-      return isZero(b) ? instead(tensor, a) : isZero(a) ? instead(tensor, b) : undefined
+      return isZero(b) ? ifSameShape(tensor, a) : isZero(a) ? ifSameShape(tensor, b) : undefined
     case "sub":
-      return isZero(b) ? instead(tensor, a) : undefined
+      return isZero(b) ? ifSameShape(tensor, a) : undefined
     case "mul":
       if ((isZero(a) && isFinite(b)) || (isZero(b) && isFinite(a))) return zeroLike(tensor)
-      return isOne(b) ? instead(tensor, a) : isOne(a) ? instead(tensor, b) : undefined
+      return isOne(b) ? ifSameShape(tensor, a) : isOne(a) ? ifSameShape(tensor, b) : undefined
     case "div":
-      return isOne(b) ? instead(tensor, a) : undefined
+      return isOne(b) ? ifSameShape(tensor, a) : undefined
     case "pow":
-      return isOne(b) ? instead(tensor, a) : uniformValue(b) === 2 && likeShape(tensor, a) ? mul(a, a) : undefined
+      return isOne(b) ? ifSameShape(tensor, a) : uniformValue(b) === 2 && likeShape(tensor, a) ? mul(a, a) : undefined
     case "min":
     case "max":
       return a === b ? a : undefined
@@ -145,13 +145,13 @@ export const truths: Rule = (tensor) => {
     case "logical": {
       const [left, right] = [uniformValue(a), uniformValue(b)]
       const neutralTo = op.fn === "and" ? 1 : 0
-      if (a === b || right === neutralTo) return instead(tensor, a)
-      return left === neutralTo ? instead(tensor, b) : undefined
+      if (a === b || right === neutralTo) return ifSameShape(tensor, a)
+      return left === neutralTo ? ifSameShape(tensor, b) : undefined
     }
     case "where": {
       const truth = uniformValue(a)
-      if (truth !== undefined) return instead(tensor, truth === 0 ? c : b)
-      if (b === c) return instead(tensor, b)
+      if (truth !== undefined) return ifSameShape(tensor, truth === 0 ? c : b)
+      if (b === c) return ifSameShape(tensor, b)
       return a.op.kind === "not" ? where(a.inputs[0], c, b) : undefined
     }
     default:

@@ -160,11 +160,11 @@ const emitRun = (
     const from = i32.const(memory.addressOf(node))
     return bytesOf(node) === 4 ? i32.store(to, i32.load(from)) : memoryCopy(to, from, bytes)
   })
-  const goesOn: I32 =
+  const continues: I32 =
     lowered.continueWhile === undefined
       ? i32.const(1)
       : i32.ne(i32.load8(i32.const(memory.addressOf(lowered.continueWhile))), i32.const(0))
   const body = [gathers, each, stacks, copyState(memory), done.set(i32.add(done, i32.const(1)))]
-  f.emit([once, loopWhile(body, i32.and(goesOn, i32.ltU(done, i32.const(count))))])
+  f.emit([once, loopWhile(body, i32.and(continues, i32.ltU(done, i32.const(count))))])
   target.module.export("run", f.finish(done))
 }

@@ -30,7 +30,6 @@ interface Use {
   readonly ref: Ref
 }
 
-/** A larger group would need more registers than there are. */
 const maxMembers = 48
 
 const squeezed = (shape: ReadonlyArray<number>): ReadonlyArray<number> => shape.filter((size) => size !== 1)

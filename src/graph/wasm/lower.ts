@@ -178,7 +178,7 @@ export const lower = (spec: ProgramSpec) => {
 
   // Each result needs a node of its own, which computes no other result.
   const claimed = new Set<Node>()
-  const sink = (tensor: Tensor): Node => {
+  const resultNode = (tensor: Tensor): Node => {
     const ref = refOf(refs, tensor)
     const kind = ref.node.work.kind
     const own = kind !== "leaf" && kind !== "constant" && isWhole(ref) && !claimed.has(ref.node)
@@ -186,10 +186,10 @@ export const lower = (spec: ProgramSpec) => {
     claimed.add(node)
     return node
   }
-  const nextNodes = new Map(nexts.map(([name, next]) => [name, sink(next)]))
+  const nextNodes = new Map(nexts.map(([name, next]) => [name, resultNode(next)]))
   /** All are different, so each can be computed in the memory of its output. */
-  const outputs = new Map(Object.entries(spec.outputs).map(([name, tensor]) => [name, sink(tensor)]))
-  const continueWhile = minibatches?.continueWhile === undefined ? undefined : sink(minibatches.continueWhile)
+  const outputs = new Map(Object.entries(spec.outputs).map(([name, tensor]) => [name, resultNode(tensor)]))
+  const continueWhile = minibatches?.continueWhile === undefined ? undefined : resultNode(minibatches.continueWhile)
   /** The nodes that must be stored. */
   const results = new Set([...outputs.values(), ...nextNodes.values()])
   if (continueWhile !== undefined) results.add(continueWhile)

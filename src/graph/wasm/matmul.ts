@@ -76,9 +76,7 @@ const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: num
     { size: count % size, times: 1 },
   ].filter((piece) => piece.size > 0 && piece.times > 0)
 
-/**
- * Returns the number of vectors in each row of a tile, so that it has at most nine: 1 × 8, 2 × 4, 3 × 3, 4 × 2, 8 × 1.
- */
+/** Returns the vectors in each row of a tile. Tiles have at most nine in all: 1 × 8, 2 × 4, 3 × 3, 4 × 2, 8 × 1. */
 const vectorsFor = (rows: number, available: number): number =>
   Math.min(available, rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1)
 

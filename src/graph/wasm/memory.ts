@@ -27,12 +27,13 @@ class Shared {
   }> = []
   size = 0
 
+  /** Returns the offset of an array of `bytes` bytes that the groups `from` to `to` need. */
   place(from: number, to: number, bytes: number): number {
-    const clashing = this.taken
+    const overlapping = this.taken
       .filter((other) => other.from <= to && from <= other.to)
       .sort((a, b) => a.start - b.start)
     let start = 0
-    for (const other of clashing) {
+    for (const other of overlapping) {
       if (start + bytes <= other.start) break
       start = Math.max(start, other.end)
     }
@@ -111,17 +112,17 @@ export const planMemory = (
     addresses.set(node, reserve(bytesOf(node)))
   for (const [name, bytes] of extras) extra.set(name, reserve(bytes))
 
-  const containing = new Set([...placed.values()].map(({ parent }) => parent))
+  const concatenations = new Set([...placed.values()].map(({ parent }) => parent))
   /** The states whose next value must be copied at the end of a run. */
   const copied = new Map<Node, Node>()
   for (const [name, next] of lowered.nexts) {
     const state = lowered.states.get(name)
     const writer = groups.findIndex((group) => group.stored.has(next))
     if (state === undefined || writer < 0) continue
-    const safe =
-      !containing.has(next) && (last.get(state) ?? -1) <= writer && readsOnlyInStep(groups[writer], state, next)
+    const canOverwrite =
+      !concatenations.has(next) && (last.get(state) ?? -1) <= writer && readsOnlyInStep(groups[writer], state, next)
     const address = addresses.get(state)
-    if (safe && address !== undefined) addresses.set(next, address)
+    if (canOverwrite && address !== undefined) addresses.set(next, address)
     else {
       copied.set(state, next)
       last.set(next, groups.length)
@@ -129,8 +130,8 @@ export const planMemory = (
   }
   for (const node of lowered.outputs.values()) if (!addresses.has(node)) addresses.set(node, reserve(bytesOf(node)))
   for (const node of last.keys()) {
-    const own = node.work.kind === "constant" || (node.phase < 2 && node.work.kind !== "leaf")
-    if (own && rootOf(node) === node && !addresses.has(node)) addresses.set(node, reserve(bytesOf(node)))
+    const hasOwnMemory = node.work.kind === "constant" || (node.phase < 2 && node.work.kind !== "leaf")
+    if (hasOwnMemory && rootOf(node) === node && !addresses.has(node)) addresses.set(node, reserve(bytesOf(node)))
   }
   if (lowered.continueWhile !== undefined) last.set(rootOf(lowered.continueWhile), groups.length)
 

@@ -89,11 +89,11 @@ const chooseLanes = (nest: Nest): number => {
   const total = nest.dims.reduce((product, size) => product * size, 1)
   nest.dims.forEach((size, d) => {
     if (isCarried(nest, d) && nest.carry?.scan !== undefined) return
-    const touch = ({ dtype, strides }: Access): number =>
+    const accessCost = ({ dtype, strides }: Access): number =>
       strides[d] === 0 ? 0.5 : strides[d] === (dtype === "bool" ? 1 : 4) ? 1 : 5
     let cost = nest.weight ?? 0
-    for (const access of nest.reads) cost += touch(access)
-    for (const access of nest.writes) cost += touch(access)
+    for (const access of nest.reads) cost += accessCost(access)
+    for (const access of nest.writes) cost += accessCost(access)
     cost *= (total / size) * Math.ceil(size / 4)
     if (isCarried(nest, d))
       cost += 8 * nest.dims.reduce((product, extent, e) => (isCarried(nest, e) ? product : product * extent), 1)

@@ -36,7 +36,6 @@ export type ActionOf<A extends Space> = A extends Discrete
     ? ReadonlyArray<number> | Float32Array
     : never
 
-/** The result of one step. */
 export interface Transition<State> {
   /** The new state. A step must not change the state that it was given. */
   readonly state: State

@@ -102,7 +102,6 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
   }
 }
 
-/** Makes the arrays of a log with room for `capacity` episodes. */
 const columnsOf = (capacity: number) => ({
   envs: new Int32Array(capacity),
   episodes: new Int32Array(capacity),

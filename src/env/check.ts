@@ -188,7 +188,6 @@ const watchChance = (report: (name: string) => void, body: () => void): void => 
   }
 }
 
-/** The number of envs in the batches that are compared. */
 const numEnvs = 3
 
 /** Gives the env's own batch and one that steps one by one the same actions, and reports the first difference. */

@@ -41,7 +41,6 @@ const wrapper =
     )
   }
 
-/** Turns an exception of `make` into a `ConfigError`. */
 const trying = (make: () => Env, from: DecodeOptions): Effect.Effect<Env, ConfigError> =>
   Effect.try({
     try: make,

@@ -1,5 +1,6 @@
 /**
- * Turns a game for several players into a task for one: policies play the others, and observe what those players would.
+ * Turns a game for several players into a task for one player, the agent. A policy plays each other player, from that
+ * player's own observations.
  *
  * @example
  * ```ts
@@ -17,9 +18,10 @@ import { EnvError } from "../env/EnvError.ts"
 import type { MultiTextEnv, MultiTextEpisode, MultiTextStep, Scene } from "./MultiTextEnv.ts"
 import { make as makeText, type TextEnv } from "./TextEnv.ts"
 
-/** A player that acts by itself, from its observation and a random stream of its own. */
+/** Returns the action of a player, from its observation and a random stream of its own. */
 export type Policy = (observation: string, random: Stream) => string
 
+/** The task's fields, the agent's player, and the policy of the others. Fields that are missing are the game's. */
 export interface Seat extends Pick<TextEnv, "id" | "type" | "maxSteps">, Partial<Pick<TextEnv, "metadata">> {
   /** The player that the agent plays. */
   readonly player: string
@@ -27,9 +29,10 @@ export interface Seat extends Pick<TextEnv, "id" | "type" | "maxSteps">, Partial
   readonly others: Policy
 }
 
-/** The number of moves that the other players may make in a row; with more moves, the step fails with an `EnvError`. */
+/** The number of steps that the game may take without a turn of the agent; then the step fails with an `EnvError`. */
 const mostSteps = 1000
 
+/** The state of the task: the game's episode, and whose turn it is now. */
 interface Table {
   readonly episode: MultiTextEpisode
   readonly now: Scene
@@ -39,14 +42,14 @@ interface Table {
 export const make = (game: MultiTextEnv, seat: Seat): TextEnv => {
   const { id, type, metadata = game.metadata, player, others, maxSteps = game.maxSteps } = seat
 
-  /** Plays until the agent must move again or the game is over; `own` is the agent's next action. */
+  /** Plays until it is the agent's turn or the game is over. `own` is the agent's action; null at the beginning. */
   const playOn = Effect.fnUntraced(function* ({ episode, now: first }: Table, own: string | null, random: Stream) {
     let now = first
-    let left = own
+    let pending = own
     let last: MultiTextStep | null = null
     let score = 0
     let message = ""
-    for (let step = 0; left !== null || !now.toMove.includes(player); step++) {
+    for (let step = 0; pending !== null || !now.toMove.includes(player); step++) {
       if (step === mostSteps) {
         const message = `env "${id}": the others moved ${step} times without ending their turns`
         return yield* new EnvError({ env: id, message })
@@ -54,9 +57,9 @@ export const make = (game: MultiTextEnv, seat: Seat): TextEnv => {
       const actions: Record<string, string> = {}
       for (const who of now.toMove) {
         actions[who] =
-          who === player ? (left ?? "") : others(now.observations[who] ?? "", random.child("others", step, who))
+          who === player ? (pending ?? "") : others(now.observations[who] ?? "", random.child("others", step, who))
       }
-      if (now.toMove.includes(player)) left = null
+      if (now.toMove.includes(player)) pending = null
       last = yield* episode.step(actions)
       const feedback = last.feedback[player]
       if (feedback !== undefined) {
@@ -79,8 +82,8 @@ export const make = (game: MultiTextEnv, seat: Seat): TextEnv => {
       const { table } = yield* playOn({ episode, now: episode }, null, random)
       return { state: table, observation: table.now.observations[player] ?? "" }
     }),
-    step: Effect.fnUntraced(function* (from: Table, action: string, random: Stream) {
-      const { table, last, feedback } = yield* playOn(from, action, random)
+    step: Effect.fnUntraced(function* (before: Table, action: string, random: Stream) {
+      const { table, last, feedback } = yield* playOn(before, action, random)
       return {
         state: table,
         observation: table.now.observations[player] ?? null,

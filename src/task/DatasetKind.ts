@@ -1,6 +1,6 @@
 /**
- * A kind of data set: the schema of its config, and how to open it. Provide your own kinds together with the built-in
- * ones:
+ * Defines a kind of data set: the schema of its config, and a function that opens it. Provide your own kinds together
+ * with the built-in ones:
  *
  * @example
  * ```ts

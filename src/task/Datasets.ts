@@ -1,10 +1,10 @@
 /**
- * Opens data sets from configs.
+ * Opens data sets from configs: finds the kind, decodes the config, and lets the kind read the file or make the tasks.
  *
  * @example
  * ```ts
- * const { tasks, config } = yield* Datasets.open({ dataset_path: "train.jsonl", max_samples: 100 }, { baseDir: "experiments" })
- * const env = yield* tasks.at(0)
+ * const { tasks, config } = yield* Datasets.open({ dataset_path: "train.jsonl", max_samples: 100 }, { baseDir:
+ * "experiments" }) const env = yield* tasks.at(0)
  * ```
  */
 import { Context, Effect, Schema } from "effect"
@@ -64,6 +64,7 @@ export interface Dataset {
   readonly config: Plain
 }
 
+/** Other names of keys, each with the key that it stands for. */
 const aliases = { questionField: "inputField", answerField: "targetField" } as const
 
 /** Converts keys to camelCase, replaces aliases by their keys, and adds the kind if it is missing. */
@@ -107,6 +108,7 @@ const kindOf = (type: unknown, from: DecodeOptions) =>
     return Effect.fail(ConfigError.at(from, "type", `unknown kind of data set ${display(type)}; ${hint}`))
   })
 
+/** Converts the keys of a config to snake_case, as in a file; the items are data and stay the same. */
 const inFile = (encoded: Plain): Plain => {
   const { items, ...rest } = encoded
   const snake = toSnakeCase(rest)
@@ -115,7 +117,7 @@ const inFile = (encoded: Plain): Plain => {
 
 const fromUnknown: DecodeOptions = { source: "data set" }
 
-const decodedBy = (input: unknown, from: DecodeOptions) =>
+const decodeConfig = (input: unknown, from: DecodeOptions) =>
   Effect.gen(function* () {
     const config = yield* normalised(input, from)
     const kind = yield* kindOf(config["type"], from)
@@ -124,7 +126,7 @@ const decodedBy = (input: unknown, from: DecodeOptions) =>
 
 /** Decodes a config without opening the data set; returns it with all defaults and the keys of a config file. */
 export const decode = (input: unknown, from: DecodeOptions = fromUnknown): Effect.Effect<Plain, ConfigError> =>
-  Effect.map(decodedBy(input, from), ({ effective }) => effective)
+  Effect.map(decodeConfig(input, from), ({ effective }) => effective)
 
 /** Opens the data set of a config, with keys in either spelling. Relative paths start at `baseDir`. */
 export const open = (
@@ -132,6 +134,6 @@ export const open = (
   { from = fromUnknown, ...context }: Pick<OpenContext, "baseDir"> & Partial<OpenContext>,
 ): Opening<Dataset> =>
   Effect.gen(function* () {
-    const { kind, config, effective } = yield* decodedBy(input, from)
+    const { kind, config, effective } = yield* decodeConfig(input, from)
     return { type: kind.type, tasks: yield* kind.open(config, { from, ...context }), config: effective }
   })

@@ -1,6 +1,6 @@
 /**
- * A tool of an env: a name, a description, parameters with a Schema, and a function from state to state. A wrong call
- * gives an error result, which the model sees and can react to; the state stays as it was.
+ * Defines tools of an env: a name, a description, parameters with a Schema, and a function from state to state. A wrong
+ * call gives an error result, which the model sees and can react to, and doesn't change the state.
  *
  * @example
  * ```ts
@@ -20,7 +20,7 @@ import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { toolArguments } from "../lm/toolArguments.ts"
 import type { CallResult, TextRules } from "./TextEnv.ts"
 
-/** The new state and the content of a result, or the problem with the call. Other content than text becomes JSON. */
+/** The new state and the result's content, which becomes JSON unless it is text; or the problem with the call. */
 export type Done<State> = { readonly state: State; readonly content: Schema.Json } | { readonly problem: string }
 
 export interface EnvTool<State> {

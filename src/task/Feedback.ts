@@ -1,5 +1,5 @@
 /**
- * Feedback on one step of a task. It also reads the older forms `{ correct }` and `{ is_correct }`.
+ * Defines the feedback on one step of a task, and reads its older forms `{ correct }` and `{ is_correct }`.
  *
  * @example
  * ```ts
@@ -37,7 +37,7 @@ const textOf = (value: unknown): string | null =>
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null
 
-/** Reads feedback, with a warning for an older form. A score that is not a finite number becomes 0, never NaN. */
+/** Converts feedback, with a warning if it has an older form. A score that is not a finite number becomes 0. */
 export const fromForeign = (value: unknown): { readonly feedback: Feedback; readonly warning: string | null } => {
   const fields = isPlain(value) ? value : {}
   const key = ["score", "correct", "is_correct", "isCorrect"].find((name) => isPresent(fields[name]))

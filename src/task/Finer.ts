@@ -33,7 +33,7 @@ export const kind: DatasetKind = makeKind({
   schema: Config,
   open: (config, context) =>
     Effect.gen(function* () {
-      const put = yield* templateOf(config, context)
+      const applyTemplate = yield* templateOf(config, context)
       const answers = new Set<string>()
       let cached: string | undefined
       // The list is made when the first question is asked, since by then all records have been read.
@@ -41,6 +41,7 @@ export const kind: DatasetKind = makeKind({
       const tags = config.prependOptions
         ? (question: string) => `The tags to choose from: ${options()}.\n\n${question}`
         : (question: string) => question
+      // True while `open` checks all records; after that, tasks are made on demand.
       let reading = true
       const task = (fields: Plain, index: number) => {
         const question = readQuestion(fields, config)
@@ -50,7 +51,7 @@ export const kind: DatasetKind = makeKind({
           id: question.id ?? `finer-${index + 1}`,
           type: "finer",
           metadata: question.metadata,
-          observation: reading ? "" : put(tags(question.question)),
+          observation: reading ? "" : applyTemplate(tags(question.question)),
           key: question.key,
           score: exact,
         })

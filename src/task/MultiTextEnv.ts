@@ -1,6 +1,6 @@
 /**
- * A task in words for several players, who act in turn or at the same time. Every step says who acts next, what each
- * player observes, and each player's feedback.
+ * Defines tasks in words for several players, who act in turn or at the same time. Every step says who acts next, what
+ * each player observes, and each player's feedback. `Against` turns such a task into one for a single agent.
  *
  * @example
  * ```ts
@@ -40,11 +40,11 @@ export type ByPlayer<A> = Readonly<Record<string, A>>
 /** The state of a game between two steps: which players move next, and what players observe. */
 export interface Scene {
   /**
-   * The players that move next. If it is one player, players move in turn. If there are several, they move at the same
-   * time and do not see each other's actions. If it is empty, the episode is over.
+   * The players that move next. In a game of turns it is one player. Several players move at the same time, and
+   * do not see each other's actions. If the list is empty, the episode is over.
    */
   readonly toMove: ReadonlyArray<string>
-  /** The observations of players. Every player to move has one; others may, for example a last one at the end. */
+  /** The observations by player. Each player in `toMove` has one; others may have one, e.g. at the end of the game. */
   readonly observations: ByPlayer<string | null>
 }
 
@@ -55,24 +55,24 @@ export interface MultiTextStep extends Scene, Omit<TextStep, "observation" | "fe
 
 /** An episode in progress. */
 export interface MultiTextEpisode extends Scene {
-  /** Takes one action of each player to move, and of no other player. */
+  /** Takes a step. `actions` has an action of each player in `toMove`, and of no other player. */
   readonly step: (actions: ByPlayer<string>) => Effect.Effect<MultiTextStep, EnvError>
   /** Calls one of the env's tools for a player, if the env has tools. A call is not a step. */
   readonly call?: (player: string, call: ToolCall) => Effect.Effect<CallResult, EnvError>
 }
 
-/** A task for several players. Its end is the end for all of them. */
+/** A task for several players. An episode ends for all of them at the same time. */
 export interface MultiTextEnv extends Omit<TextEnv, "begin"> {
   /** The names of the players, in order. */
   readonly players: ReadonlyArray<string>
-  /** Begins an episode. The stream is its only source of chance: the same stream and actions give the same episode. */
+  /** Begins an episode. The stream is its only randomness: the same stream and actions give the same episode. */
   readonly begin: (random: Stream) => Effect.Effect<MultiTextEpisode, EnvError>
 }
 
 export interface MultiTextRules<State>
   extends Omit<MultiTextEnv, "metadata" | "begin">, Partial<Pick<MultiTextEnv, "metadata">> {
   readonly begin: (random: Stream) => OrEffect<Scene & { readonly state: State }>
-  /** Takes one action of each player to move. `random` is the random stream of this step. */
+  /** Takes a step from an action of each player in `toMove`. `random` is the random stream of this step. */
   readonly step: (
     state: State,
     actions: ByPlayer<string>,
@@ -90,12 +90,12 @@ export interface MultiTextRules<State>
 const quoted = (names: ReadonlyArray<string>): string =>
   names.length === 0 ? "no player" : names.map((name) => `"${name}"`).join(", ")
 
-/** Makes an env from its rules. An exception in them, or an inconsistent step, is an `EnvError`. */
+/** Makes an env from its rules. If one throws or returns an inconsistent step, the Effect fails with `EnvError`. */
 export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
   const { id, players, tools = [], call: answer } = rules
   const guard = guardOf(id)
 
-  /** Checks a step; returns a description of the problem, or undefined if there is none. */
+  /** Describes the problem of a step; undefined if there is none. `informed` are the players that got feedback. */
   const problem = (
     { toMove, observations }: Scene,
     informed: ReadonlyArray<string>,
@@ -106,8 +106,8 @@ export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
     if (over) return undefined
     if (toMove.length === 0) return "continues, but no player is to move"
     if (new Set(toMove).size < toMove.length) return `names a player to move twice: ${quoted(toMove)}`
-    const blind = toMove.filter((name) => typeof observations[name] !== "string")
-    return blind.length === 0 ? undefined : `has no observation for ${quoted(blind)}, who is to move`
+    const unobserved = toMove.filter((name) => typeof observations[name] !== "string")
+    return unobserved.length === 0 ? undefined : `has no observation for ${quoted(unobserved)}, who is to move`
   }
 
   const episode = (first: Scene & { readonly state: State }, random: Stream): MultiTextEpisode => {

@@ -65,13 +65,13 @@ const subsetOf = (fields: Plain): string => {
   return named.find((value): value is string => typeof value === "string" && value.trim() !== "") ?? "default"
 }
 
-/** Limits subsets: `tell` records the subset of each record read, `pick` selects records in the order of the tasks. */
+/** Limits subsets: `note` records the subset of each record read, `pick` selects records in the order of the tasks. */
 const subsets = ({ numSubsets, samplesPerSubset }: Config) => {
   const numbers = new Map<string, number>()
   const ofRecord: Array<number> = []
   const taken = new Map<number, number>()
   return {
-    tell: (index: number, name: string): void => {
+    note: (index: number, name: string): void => {
       const number = numbers.get(name) ?? numbers.size
       numbers.set(name, number)
       ofRecord[index] = number
@@ -96,9 +96,10 @@ const readAnswer = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
 /** Removes the code fence that models put around JSON. */
 const unfenced = (text: string): string => /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text)?.[1] ?? text
 
-const wantJson =
+const jsonInstruction =
   'Answer with one JSON object and nothing else: {"final_answer": "the answer alone", "rationale": "how you got it"}'
 
+/** Makes a scorer that reads the `final_answer` of a JSON answer, and scores that by `score`. */
 const ofJson =
   (score: Scorer): Scorer =>
   (answer, key) => {
@@ -123,7 +124,7 @@ const withSolution = (feedback: Feedback, fields: Plain): Feedback => {
 
 const tutor = [
   "You teach mathematics. You are given a problem, how it is solved, and a student's answer, which is wrong.",
-  "In two or three sentences, tell the student where the answer went wrong and what to look at to get it right.",
+  "In two or three sentences, note the student where the answer went wrong and what to look at to get it right.",
 ].join(" ")
 
 const describe = (answer: string, { question = "", targets, fields = {} }: Key): string => {
@@ -136,7 +137,7 @@ const describe = (answer: string, { question = "", targets, fields = {} }: Key):
   ].join("\n\n")
 }
 
-/** Replaces the solution by a model's text. If the model fails, the solution stays, and `extra` says why. */
+/** Makes a scorer that lets a model explain a wrong answer. If the model fails, the feedback shows the solution. */
 const byModel =
   (score: Scorer, lm: LmService, config: LmConfig): AnyScorer =>
   (answer, key) => {
@@ -194,19 +195,19 @@ export const kind: DatasetKind = makeKind({
   open: (config, context) =>
     Effect.gen(function* () {
       const score = yield* scorerOf(config, context)
-      const put = yield* templateOf(config, context)
-      const { tell, pick } = subsets(config)
+      const applyTemplate = yield* templateOf(config, context)
+      const { note, pick } = subsets(config)
       const task = (fields: Plain, index: number) => {
         const question = readQuestion(fields, namesFor(config, fields))
         if (typeof question === "string") return question
         const subset = subsetOf(fields)
-        tell(index, subset)
-        const observation = put(question.question)
+        note(index, subset)
+        const observation = applyTemplate(question.question)
         return makeQuestion({
           id: question.id ?? `omega_math-${index + 1}`,
           type: "omega_math",
           metadata: { subset, eval_mode: config.evalMode, ...question.metadata },
-          observation: config.outputType === "json" ? `${observation}\n\n${wantJson}` : observation,
+          observation: config.outputType === "json" ? `${observation}\n\n${jsonInstruction}` : observation,
           key: question.key,
           score,
         })

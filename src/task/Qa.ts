@@ -85,7 +85,7 @@ export const kind: DatasetKind = makeKind({
     Effect.gen(function* () {
       const scorer = scorerOf(config, yield* Scorers)
       if ("problem" in scorer) return yield* ConfigError.at(context.from, "envClass", scorer.problem)
-      const put = yield* templateOf(config, context)
+      const applyTemplate = yield* templateOf(config, context)
       return yield* open(config, context, (fields, index) => {
         const question = readQuestion(fields, config)
         if (typeof question === "string") return question
@@ -95,7 +95,7 @@ export const kind: DatasetKind = makeKind({
           id: question.id ?? `qa-${index + 1}`,
           type: "qa",
           metadata: { task_type: scorer.name, ...question.metadata },
-          observation: put(withChoices(question.question, question.key.choices)),
+          observation: applyTemplate(withChoices(question.question, question.key.choices)),
           key: question.key,
           score: scorer.score,
         })

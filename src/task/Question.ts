@@ -1,5 +1,5 @@
 /**
- * A task of one turn: the agent answers a question, and the answer is scored.
+ * Makes tasks of one step: the agent answers a question, and a scorer gives feedback on the answer.
  *
  * @example
  * ```ts
@@ -19,20 +19,20 @@ import type { Key } from "./answers/score.ts"
 import type { FeedbackInput } from "./Feedback.ts"
 import { type StepInput, make as makeEnv, type TextEnv } from "./TextEnv.ts"
 
-/** A scorer that may need to wait, for a program to run or a model to judge. */
+/** Gives feedback on an answer; as an Effect if it needs a program's or a model's result. */
 export type AnyScorer = (answer: string, key: Key) => FeedbackInput | Effect.Effect<FeedbackInput, EnvError>
 
 export interface Question {
   readonly id: string
   readonly type: string
   readonly metadata?: Readonly<Record<string, unknown>>
-  /** The observation of the agent. */
+  /** The text that the agent gets: the question with its instructions. */
   readonly observation: string
   readonly key: Key
   readonly score: AnyScorer
 }
 
-const over = (feedback: FeedbackInput): StepInput & { readonly state: null } => ({
+const lastStep = (feedback: FeedbackInput): StepInput & { readonly state: null } => ({
   state: null,
   observation: null,
   feedback,
@@ -49,6 +49,6 @@ export const make = ({ id, type, metadata, observation, key, score }: Question):
     begin: () => ({ state: null, observation }),
     step: (_, answer) => {
       const feedback = score(answer, key)
-      return Effect.isEffect(feedback) ? Effect.map(feedback, over) : over(feedback)
+      return Effect.isEffect(feedback) ? Effect.map(feedback, lastStep) : lastStep(feedback)
     },
   })

@@ -1,5 +1,5 @@
 /**
- * A set of tasks that are read on demand: one of a million tasks takes no more memory than one of ten.
+ * Defines sets of tasks that are made on demand, so that a large set takes little memory, and puts them in order.
  *
  * @example
  * ```ts
@@ -49,14 +49,15 @@ export interface Order {
 }
 
 /** Returns the indices of the tasks in the new order, or undefined if all tasks are kept in their own order. */
-const placesOf = (size: number, { shuffle, seed, maxSamples }: Order): Int32Array | undefined => {
+const indicesOf = (size: number, { shuffle, seed, maxSamples }: Order): Int32Array | undefined => {
   const taken = maxSamples === null ? size : Math.min(size, maxSamples)
   if (shuffle) return stream(seed, "shuffle").permutation(new Int32Array(size)).subarray(0, taken)
   return taken === size ? undefined : Int32Array.from({ length: taken }, (_, index) => index)
 }
 
 /**
- * Shuffles tasks or keeps fewer of them. `pick` selects among the kept ones.
+ * Shuffles tasks, and keeps the first `maxSamples` of the new order. Of these, `pick` keeps those for whose index in
+ * the original set it returns true; it is called in the new order.
  *
  * @example
  * ```ts
@@ -64,16 +65,17 @@ const placesOf = (size: number, { shuffle, seed, maxSamples }: Order): Int32Arra
  * ```
  */
 export const ordered = (tasks: TaskSet, order: Order, pick?: (place: number) => boolean): TaskSet => {
-  let places = placesOf(tasks.size, order)
-  if (pick !== undefined) places = (places ?? Int32Array.from({ length: tasks.size }, (_, index) => index)).filter(pick)
-  if (places === undefined) return tasks
-  const { length: size } = places
+  let indices = indicesOf(tasks.size, order)
+  if (pick !== undefined)
+    indices = (indices ?? Int32Array.from({ length: tasks.size }, (_, index) => index)).filter(pick)
+  if (indices === undefined) return tasks
+  const { length: size } = indices
   const { shuffle, seed } = order
   return {
     name: tasks.name,
     size,
     digest: `${tasks.digest}:${shuffle ? seed : "in order"}:${size}`,
     // An index past the end is not in this set, even if the inner set has more tasks.
-    at: (index) => tasks.at(index < size ? places[index] : tasks.size),
+    at: (index) => tasks.at(index < size ? indices[index] : tasks.size),
   }
 }

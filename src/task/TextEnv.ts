@@ -1,5 +1,6 @@
 /**
- * A task in words: observations and actions are text, and every step gives feedback.
+ * Defines tasks in words: observations and actions are text, and every step gives feedback. `make` checks what the
+ * rules of an env return.
  *
  * @example
  * ```ts
@@ -60,7 +61,7 @@ export interface TextEnv {
   readonly maxSteps?: number
   /** The tools that can be called between steps; none by default. */
   readonly tools?: ReadonlyArray<ToolSpec>
-  /** Begins an episode. The stream is its only source of chance: the same stream and actions give the same episode. */
+  /** Begins an episode. The stream is its only randomness: the same stream and actions give the same episode. */
   readonly begin: (random: Stream) => Effect.Effect<TextEpisode, EnvError>
 }
 
@@ -77,7 +78,7 @@ export interface TextRules<State> extends Omit<TextEnv, "metadata" | "begin">, P
   readonly call?: (state: State, call: ToolCall, random: Stream) => OrEffect<CallResult & { readonly state: State }>
 }
 
-/** Makes an env from its rules, functions from state to state. An exception in them is an `EnvError`. */
+/** Makes an env from its rules, functions from state to state. If one throws, the episode fails with an `EnvError`. */
 export const make = <State>(rules: TextRules<State>): TextEnv => {
   const { id, type, tools = [], call: answer } = rules
   const guard = guardOf(id)

@@ -9,7 +9,7 @@ import type { CallResult, TextRules, TextStep } from "./TextEnv.ts"
 /** The result of a function that the author of an env writes: a value, or an Effect of it. */
 export type OrEffect<A> = A | Effect.Effect<A, EnvError>
 
-/** Returns the problem with info or extra feedback that can't be saved as JSON, such as a bigint, or undefined. */
+/** Describes why info or extra feedback can't be saved as JSON, e.g. because of a bigint; undefined if it can be. */
 export const notJson = (value: unknown, step: number): string | undefined => {
   try {
     JSON.stringify(value)
@@ -19,7 +19,7 @@ export const notJson = (value: unknown, step: number): string | undefined => {
   }
 }
 
-/** Makes an `EnvError` if the functions of an env's author break the rules. */
+/** Returns `wrong`, which makes an `EnvError` about this env, and `run`, which calls a function of the env's author. */
 export const guardOf = (id: string) => {
   const wrong = (step: number, message: string, stack?: string): EnvError =>
     new EnvError({
@@ -46,7 +46,7 @@ export const guardOf = (id: string) => {
   return { wrong, run }
 }
 
-/** Returns what an env and its rules have in common. */
+/** Returns the fields that an env takes over from its rules, with defaults. */
 export const headOf = ({
   id,
   type,
@@ -73,7 +73,9 @@ export const lifeOf = <State>(
   let calls = 0
   let over = false
   return {
-    /** Takes a step by the author's rule. The step counts if `check`, which gets its result and its number, succeeds. */
+    /**
+     * Takes a step by the author's rule. The step counts if `check`, which gets its result and its number, succeeds.
+     */
     step: <Result extends Pick<TextStep, "terminated" | "truncated"> & { readonly state: State }, A>(
       rule: (state: State, random: Stream, steps: number) => OrEffect<Result>,
       check: (result: Result, number: number) => Effect.Effect<A, EnvError>,

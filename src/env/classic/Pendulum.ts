@@ -18,7 +18,6 @@ const strongest = 2
 /** The seconds of a step. */
 const tau = 0.05
 const gravity = 10
-/** A full turn in radians. */
 const turn = 2 * Math.PI
 
 /** Returns the same angle within [−π, π). */

@@ -107,5 +107,4 @@ export const make = (options: Options = {}): BoardEnv => {
 
 /** The env with its default options: `Batch.make(ApplePicker.env, 16)`. */
 export const env: BoardEnv = make()
-/** The env with 20 apples, whose episodes all begin in the same state. */
 export const deterministic: BoardEnv = make({ layoutSeed: 0, id: "ApplePickerDeterministic-v0" })

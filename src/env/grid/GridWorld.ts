@@ -152,5 +152,4 @@ export const make = (options: Options = {}): BoardEnv => {
 
 /** The env with its default options: `Batch.make(GridWorld.env, 32)`. */
 export const env: BoardEnv = make()
-/** The env on maps of 16 × 16. */
 export const large: BoardEnv = make({ size: 16 })

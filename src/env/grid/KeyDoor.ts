@@ -166,7 +166,6 @@ export const make = (options: Options = {}): BoardEnv => {
 
 /** The env with its default options: `Batch.make(KeyDoor.env, 32)`. */
 export const env: BoardEnv = make()
-/** The env on a field of 6 × 6. */
 export const small: BoardEnv = make({ size: 6 })
 /** A field with three rooms: random play almost never reaches the goal. */
 export const large: BoardEnv = make({ size: 10, rooms: 3 })

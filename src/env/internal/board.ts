@@ -24,7 +24,6 @@ export interface Rules {
   readonly show: (state: Int32Array, at: number, into: Float32Array, to: number) => void
 }
 
-/** A game: its env's fields, its planes, its board and its rules. */
 export interface BoardGame extends Pick<Definition<Int32Array, Discrete>, "id" | "maxSteps" | "ui"> {
   /** The name and options of the game in a config, if these describe it fully. */
   readonly recipe?: { readonly name: string; readonly options: object }
@@ -121,7 +120,6 @@ const textOf = (game: BoardGame, seen: Float32Array): string =>
     .map((row) => row.map((top) => top?.letter ?? "·").join(" "))
     .join("\n")
 
-/** The size of a place in pixels. */
 const cell = 24
 
 const svgOf = (game: BoardGame, seen: Float32Array): string => {

@@ -65,7 +65,6 @@ export const disc = (at: Point, radius: number, colour: string): string =>
 export const slab = (at: Point, width: number, height: number, colour: string): string =>
   `<rect x="${short(at.x)}" y="${short(at.y)}" width="${short(width)}" height="${short(height)}" rx="4" fill="${colour}"/>`
 
-/** Returns a line through points. */
 export const path = (points: ReadonlyArray<Point>, colour: string, width: number): string =>
   `<polyline points="${points.map(({ x, y }) => `${short(x)},${short(y)}`).join(" ")}" fill="none" ` +
   `stroke="${colour}" stroke-width="${width}" stroke-linecap="round" stroke-linejoin="round"/>`

@@ -230,7 +230,6 @@ const arraysFor = (numEnvs: number, size: number, arrays: BatchArrays | undefine
         truncated: new Uint8Array(numEnvs),
       }
 
-/** Makes the error for an array of actions with a wrong number of elements. */
 export const wrongLength = (
   env: string,
   numEnvs: number,

@@ -1,3 +1,8 @@
+/**
+ * Implements `EnvPool` with Node's worker threads: a batch whose envs are split among threads. Observations, rewards,
+ * flags and actions are in memory shared by all threads. For a step, this thread writes a command for each thread, then
+ * blocks until each has answered or the time limit has passed.
+ */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads"
 import { Effect, Layer, type Scope } from "effect"
 import type { BatchEnv, Snapshot } from "../BatchEnv.ts"
@@ -10,17 +15,14 @@ import { bytesFor, command, condition, control, type Reply, type Request, type S
 import { merge, part } from "./snapshots.ts"
 import { attempt } from "../../config/attempt.ts"
 
-/**
- * A pool of threads with the interface of a batch. Observations, rewards, flags and actions are in memory shared by all
- * threads; a step writes one word for each thread, then waits until each has answered.
- */
-
+/** A worker thread, and the part of the batch that it steps: `count` envs, starting with env `first`. */
 interface Thread {
   readonly worker: Worker
   readonly port: MessagePort
   readonly words: Int32Array
   readonly first: number
   readonly count: number
+  /** The number of commands sent so far. */
   sent: number
   /** The reason why the thread takes no more commands; undefined while it takes commands. */
   lost: string | undefined
@@ -33,35 +35,36 @@ const entry = new URL(import.meta.url.endsWith(".ts") ? "./worker-node.ts" : "./
 const describeThread = ({ first, count }: Thread): string =>
   count === 1 ? `the worker of env ${first}` : `the worker of envs ${first} to ${first + count - 1}`
 
-const give = (thread: Thread, what: number): void => {
-  // The last command may still be running, and it uses the same words of memory.
+const sendCommand = (thread: Thread, kind: number): void => {
+  // A lost thread may still execute its last command, and reads the same words of memory.
   if (thread.lost !== undefined) return
-  Atomics.store(thread.words, control.command, what)
+  Atomics.store(thread.words, control.command, kind)
   thread.sent++
   Atomics.store(thread.words, control.sent, thread.sent)
   Atomics.notify(thread.words, control.sent)
 }
 
 /** Waits until a thread has finished its last command, up to the time limit. */
-const answered = (env: Env, thread: Thread, seconds: number): void => {
+const waitForAnswer = (env: Env, thread: Thread, seconds: number): void => {
   const { words, sent } = thread
   if (thread.lost !== undefined) throw new EnvError({ env: env.id, message: thread.lost })
-  const lose = (how: string): never => {
+  const markLost = (how: string): never => {
     thread.lost = `${env.id}: ${describeThread(thread)} ${how}`
     throw new EnvError({ env: env.id, message: thread.lost })
   }
-  const until = performance.now() + seconds * 1000
+  const deadline = performance.now() + seconds * 1000
+  // Most steps end soon, so spin briefly before sleeping.
   for (let look = 0; look < 2000 && Atomics.load(words, control.done) < sent; look++);
   while (Atomics.load(words, control.done) < sent) {
-    const left = until - performance.now()
-    if (left <= 0) lose(`has not answered for ${seconds} seconds`)
+    const left = deadline - performance.now()
+    if (left <= 0) markLost(`has not answered for ${seconds} seconds`)
     // Wait on the value that was read here, so that an answer in between is not missed.
     const seen = Atomics.load(words, control.done)
     if (seen >= sent) break
     if (Atomics.load(words, control.ended) !== 0) {
       // The thread may have answered before it ended.
       if (Atomics.load(words, control.done) >= sent) break
-      lose("has ended: the env ended its process")
+      markLost("has ended: the env ended its process")
     }
     // The thread may end just before this wait, and then nothing wakes us: so wait only briefly.
     Atomics.wait(words, control.done, seen, Math.min(left, 100))
@@ -83,7 +86,7 @@ const snapshotOf = (env: Env, thread: Thread): Snapshot => {
   throw invalid(env.id, `${describeThread(thread)} gave no snapshot`)
 }
 
-/** Replaces the index of the env within the thread by its index in the whole batch. */
+/** Makes the error for a failed command. A thread counts its envs from 0, so `first` is added to the env's index. */
 const failureOf = (env: Env, { first }: Thread, { failure }: Reply): EnvError => {
   if (failure === undefined) return invalid(env.id, "a worker failed")
   if (failure.index === undefined) return new EnvError(failure)
@@ -110,10 +113,10 @@ const startThread = (start: Start) =>
     ({ worker }) => Effect.promise(() => worker.terminate()),
   )
 
-/** Waits until a thread is ready. Threads start while the event loop turns, so this wait must not block it; all others do. */
-const ready = (env: Env, thread: Thread): Effect.Effect<void, EnvError> =>
+/** Waits until a thread is ready, without blocking (as later waits do): threads start while the event loop turns. */
+const untilReady = (env: Env, thread: Thread): Effect.Effect<void, EnvError> =>
   Effect.promise(() => thread.up).pipe(
-    Effect.andThen(attempt(() => answered(env, thread, 1), EnvError)),
+    Effect.andThen(attempt(() => waitForAnswer(env, thread, 1), EnvError)),
     // From now on the thread doesn't keep the process alive.
     Effect.andThen(Effect.sync(() => thread.worker.unref())),
   )
@@ -144,7 +147,7 @@ const make = Effect.fnUntraced(function* (
       control: new SharedArrayBuffer(4 * control.words),
     }),
   )
-  yield* Effect.forEach(threads, (thread) => ready(env, thread), { concurrency: "unbounded" })
+  yield* Effect.forEach(threads, (thread) => untilReady(env, thread), { concurrency: "unbounded" })
 
   const { actions, ...arrays } = viewsOf(memory, env, numEnvs, 0, numEnvs)
   const actionSize = sizeOf(env.actionSpace)
@@ -154,7 +157,7 @@ const make = Effect.fnUntraced(function* (
     let failure: unknown
     for (const thread of threads) {
       try {
-        answered(env, thread, timeoutSeconds)
+        waitForAnswer(env, thread, timeoutSeconds)
       } catch (error) {
         failure ??= error
       }
@@ -164,7 +167,7 @@ const make = Effect.fnUntraced(function* (
   const ask = (request: (thread: Thread) => Request): void => {
     for (const thread of threads) {
       if (thread.lost === undefined) thread.port.postMessage(request(thread))
-      give(thread, command.message)
+      sendCommand(thread, command.message)
     }
     settle()
   }
@@ -183,7 +186,7 @@ const make = Effect.fnUntraced(function* (
     step: (batchActions) => {
       if (batchActions.length !== actions.length) throw wrongLength(env.id, numEnvs, actionSize, batchActions)
       actions.set(batchActions)
-      for (const thread of threads) give(thread, command.step)
+      for (const thread of threads) sendCommand(thread, command.step)
       settle()
     },
     snapshot: () => {

@@ -1,16 +1,15 @@
+/** Defines the layout of the memory that the threads of a pool share, and the messages to and from the threads. */
 import { sizeOf } from "../Space.ts"
 import type { AutoReset, BatchArrays, Snapshot } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
 import type { EnvError } from "../EnvError.ts"
 import type { Place } from "../EnvPool.ts"
 
-/** The shared memory of a pool's threads, and the messages between them. */
-
 export interface Arrays extends BatchArrays {
   readonly actions: Float32Array | Int32Array
 }
 
-/** Returns the views of `count` envs, starting with env `first`, in memory for `total` envs. */
+/** Returns the arrays of `count` envs, starting with env `first`, as views of the memory for all `total` envs. */
 export const viewsOf = (
   memory: SharedArrayBuffer,
   env: Pick<Env, "observationSpace" | "actionSpace">,
@@ -21,6 +20,7 @@ export const viewsOf = (
   const width = sizeOf(env.observationSpace)
   const actionSize = sizeOf(env.actionSpace)
   let offset = 0
+  // Returns the offset in bytes and the length of the next array. Arrays of 4-byte numbers must come first.
   const place = (each: number, bytes: number): readonly [number, number] => {
     const from = offset + first * each * bytes
     offset += total * each * bytes
@@ -39,10 +39,11 @@ export const viewsOf = (
   }
 }
 
+/** Returns the size of this memory: two observations, an action, a reward (4 bytes) and two flags for each env. */
 export const bytesFor = (env: Pick<Env, "observationSpace" | "actionSpace">, total: number): number =>
   total * (8 * sizeOf(env.observationSpace) + 4 * sizeOf(env.actionSpace) + 6)
 
-/** The words of a worker's control memory: commands sent and done, the command, its result, whether it has ended. */
+/** The indices of a worker's control words: commands sent and done, the last command, its result, the worker's end. */
 export const control = { sent: 0, done: 1, command: 2, state: 3, ended: 4, words: 5 } as const
 /** The kinds of command: `step` needs no message; for all other commands a message holds the details. */
 export const command = { step: 0, message: 1 } as const

@@ -1,13 +1,14 @@
+/**
+ * Joins the snapshots of a pool's threads into one of the whole batch, and splits it again: a batch saved with some
+ * number of workers continues with any other number, or none. Most arrays have the same number of elements per env. Not
+ * so `origin`, the seed and path, which is the same for all, and `states` as JSON text, a list with an item for each
+ * env.
+ */
 import type { Snapshot } from "../BatchEnv.ts"
 import { fromText, toText } from "../internal/plainData.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/**
- * Joins snapshots of parts of a batch into one of the whole, and splits it again: a batch saved with some number of workers
- * continues with any other number, or none. Columns have the same number of elements per env, except for two columns that the
- * code treats by their names.
- */
-
+/** Removes the prefix `inner.` that each wrapper puts before the names of the inner batch's arrays. */
 const lastPart = (key: string): string => key.slice(key.lastIndexOf(".") + 1)
 const isOrigin = (key: string): boolean => lastPart(key) === "origin"
 const isText = (key: string, column: Snapshot[string]): column is Uint8Array =>

@@ -1,3 +1,7 @@
+/**
+ * The entry point of a worker thread, which `pool-node.ts` starts. It makes its envs, then executes the commands that
+ * it reads from shared memory and writes the results there. It never returns.
+ */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
 import { Effect, Schema } from "effect"
 import * as Batch from "../Batch.ts"
@@ -8,12 +12,11 @@ import { type Place, placeOf } from "../EnvPool.ts"
 import { fromConfig } from "../fromConfig.ts"
 import { type Arrays, command, condition, control, type Reply, type Request, type Start, viewsOf } from "./shared.ts"
 
-/** The code of a thread of a pool. It makes its envs, then waits for commands in shared memory, and never returns. */
-
 const { start, port }: { readonly start: Start; readonly port: MessagePort } = workerData
 const words = new Int32Array(start.control)
 
-const answer = (state: number): void => {
+/** Tells the pool that the current command is finished, and how. */
+const finishCommand = (state: number): void => {
   Atomics.store(words, control.state, state)
   Atomics.add(words, control.done, 1)
   Atomics.notify(words, control.done)
@@ -28,7 +31,8 @@ process.on("exit", () => {
 const isEnv = (value: unknown): value is Env =>
   typeof value === "object" && value !== null && "id" in value && "observe" in value && "step" in value
 
-const find = async ({ id, module, config }: Place): Promise<Env> => {
+/** Makes the env from its config, or imports it from its module. */
+const findEnv = async ({ id, module, config }: Place): Promise<Env> => {
   if (module === undefined) return Effect.runSync(fromConfig(config, { source: "worker" }))
   const exported: unknown = await import(module)
   const values = typeof exported === "object" && exported !== null ? Object.values(exported) : []
@@ -54,7 +58,7 @@ const failureOf = (error: unknown): EnvError => {
   })
 }
 
-/** Replies to the current command. */
+/** Sends a message about the current command to the pool, before `finishCommand`. */
 const reply = (content: Omit<Reply, "command">): void => {
   const message: Reply = { command: Atomics.load(words, control.done) + 1, ...content }
   port.postMessage(message)
@@ -62,7 +66,7 @@ const reply = (content: Omit<Reply, "command">): void => {
 
 const fail = (error: unknown): void => {
   reply({ failure: Schema.encodeSync(EnvError)(failureOf(error)) })
-  answer(condition.failed)
+  finishCommand(condition.failed)
 }
 
 const results = ["observations", "finalObservations", "rewards", "terminated", "truncated"] as const
@@ -72,7 +76,7 @@ const publish = (batch: BatchEnv, arrays: Arrays): void => {
   for (const key of results) if (batch[key] !== arrays[key]) arrays[key].set(batch[key])
 }
 
-const obey = (batch: BatchEnv, arrays: Arrays): void => {
+const execute = (batch: BatchEnv, arrays: Arrays): void => {
   if (Atomics.load(words, control.command) === command.step) return batch.step(arrays.actions)
   const request: Request = receiveMessageOnPort(port)?.message
   if (request.kind === "reset") batch.reset(request.seed, ...request.path)
@@ -87,9 +91,9 @@ const serve = (batch: BatchEnv, arrays: Arrays): never => {
     for (let look = 0; look < 2000 && Atomics.load(words, control.sent) === done; look++);
     while (Atomics.load(words, control.sent) === done) Atomics.wait(words, control.sent, done)
     try {
-      obey(batch, arrays)
+      execute(batch, arrays)
       publish(batch, arrays)
-      answer(condition.well)
+      finishCommand(condition.well)
     } catch (error) {
       fail(error)
     }
@@ -98,11 +102,11 @@ const serve = (batch: BatchEnv, arrays: Arrays): never => {
 
 try {
   const { total, first, count, autoReset, firstIndex } = start
-  const env = await find(start.place)
+  const env = await findEnv(start.place)
   const arrays = viewsOf(start.memory, env, total, first, count)
   const batch = Batch.make(env, count, { autoReset, firstIndex: firstIndex + first, arrays })
   // Making the envs was the first command.
-  answer(condition.well)
+  finishCommand(condition.well)
   parentPort?.postMessage("ready")
   serve(batch, arrays)
 } catch (error) {

@@ -1,9 +1,9 @@
 /**
- * Draws an env on a canvas with JavaScript that a browser loads together with a run's trajectories, as RLtools' viewer
- * does.
+ * Returns the JavaScript that renders an env on a canvas, and trajectories as JSON, as texts. A run saves both as
+ * files, which a browser loads, as RLtools' viewer does.
  *
  * The module of an env exports `init(canvas, options)`, which returns (a promise of) a ui state, `render(ui_state,
- * parameters, state, action)`, which draws one moment, and optionally `episode_init(ui_state, parameters)`. `options`
+ * parameters, state, action)`, which renders one step, and optionally `episode_init(ui_state, parameters)`. `options`
  * are `{ devicePixelRatio }`, and `theme` for our envs; `state` is the env's state as JSON, `action` its numbers.
  *
  * @example
@@ -19,11 +19,11 @@ import { classic } from "./module.ts"
 export interface Ui {
   /** The text of `ui.esm.js`, an ES module. */
   readonly esm: string
-  /** The text of `ui.js`, the same as a script with global functions. */
+  /** The text of `ui.js`, the same code as a script with global functions instead of exports. */
   readonly classic: string
 }
 
-/** Returns the drawing of an env, if it has one. */
+/** Returns the code that renders an env; undefined if the env has none. */
 export const uiOf = ({ ui }: Env): Ui | undefined => (ui === undefined ? undefined : { esm: ui, classic: classic(ui) })
 
 export interface Step {
@@ -43,8 +43,8 @@ export interface Episode {
 }
 
 /**
- * Writes episodes as text, one line per step; `dt` is the number of seconds for which a step is shown. Numbers are
- * written in full; NaN and the infinities become null, and typed arrays become arrays.
+ * Returns episodes as JSON text, one line per step; `dt` is the number of seconds for which a step is shown. Numbers
+ * are written in full; NaN and the infinities become null, and typed arrays become arrays.
  */
 export const trajectoriesJson = (episodes: ReadonlyArray<Episode>, dt: number): string =>
   `[${episodes.map((episode) => `\n${episodeJson(episode, dt)}`).join(",")}\n]\n`

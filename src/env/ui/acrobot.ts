@@ -1,4 +1,4 @@
-/** Draws two links, the line that the free end must cross, and the torque at the joint. */
+/** The code, for `scene`, that renders two links, the line for the free end to cross, and the torque at the joint. */
 export const acrobot = String.raw`
 const width = 480
 const height = 480

@@ -1,10 +1,12 @@
+/** Makes the texts of ui modules of board games. `boards.ts` has the code that finds a game's pieces in a state. */
 import { scene } from "./scene.ts"
 
-/** How a game on a board is drawn: its pieces, each by its kind, and the keys below. */
+/** Tells how a game on a board is rendered: which pieces a state has, and which keys are shown below the board. */
 export interface Drawing {
   /**
-   * The text of a function `look` from a state to `{ pieces: [[kind, row, column, detail?], …], note }`. Later pieces are drawn
-   * on top. The kinds are those of `pieces` below; `piece(kind, place)` makes a piece from the number of its place.
+   * The text of a function `look` from a state to `{ pieces: [[kind, row, column, detail?], …], note }`. Later pieces
+   * are rendered on top. The kinds are those of `pieces` below; `piece(kind, place)` makes a piece from the number of
+   * its place.
    */
   readonly look: string
   /** The direction of each action's key, such as `↑↓←→`; `·` stays. Without this, an action is a place on the board. */
@@ -19,7 +21,7 @@ const directionOf = (arrow: string): readonly [number, number] => {
   return [(at % 3) - 1, Math.floor(at / 3) - 1]
 }
 
-/** Returns the module that draws a game on a board of `size` rows and columns. */
+/** Returns the text of a module that renders a game on a board of `size` rows and columns. */
 export const board = (id: string, size: number, { look, moves = "" }: Drawing): string =>
   scene(id, look + drawing, { rows: size, columns: size, moves: Array.from(moves, directionOf) })
 

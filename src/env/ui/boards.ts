@@ -1,6 +1,6 @@
 /**
- * Finds the pieces on each board in the numbers of a state. Their offsets are those in the env's file; a test compares
- * the pieces with the env's observation.
+ * Defines, for each board game, code that finds the pieces in the numbers of a state. The offsets are the same as in
+ * the env's file; a test compares the pieces with the env's observation.
  */
 import type { Drawing } from "./board.ts"
 
@@ -91,7 +91,7 @@ function look([, agent, left, ...cells]) {
 `,
 }
 
-/** Draws tic-tac-toe. In self-play (`turns`) the board turns after every move: the number of stones tells who moves. */
+/** Returns the code for tic-tac-toe. In self-play (`turns`) the number of stones tells which player moves next. */
 export const ticTacToe = (turns: boolean): Drawing => ({
   look: String.raw`
 const turns = ${turns}

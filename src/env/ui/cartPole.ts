@@ -1,6 +1,7 @@
 /**
- * Draws a cart on a track with its pole, and faint lines at the limits of the pole's angle. The env gives the largest distance
- * from the middle in metres (`farthest`) and the largest angle in radians (`steepest`).
+ * The code, for `scene`, that renders a cart with its pole on a track, and the limits of the pole's angle. Its
+ * constants are the largest distance from the middle in metres (`farthest`) and the largest angle in radians
+ * (`steepest`).
  */
 export const cartPole = String.raw`
 const width = 600

@@ -1,6 +1,6 @@
 /**
- * Draws a mass on its line, and below it the same state as a point in the plane of position and speed. The env gives the
- * limits `farthest`, `fastest` and `strongest`.
+ * The code, for `scene`, that renders a mass on its line, and below it the same state as a point in the plane of
+ * position and speed. Its constants are the limits `farthest` (position), `fastest` (speed) and `strongest` (force).
  */
 export const doubleIntegrator = String.raw`
 const width = 480

@@ -1,6 +1,7 @@
 /**
- * Draws a craft above its pad with its flames and its path, and shows whether it could land at its speed. The env gives the
- * limits of a landing, and whether actions are the powers of the engines (`continuous`) or the index of one engine.
+ * The code, for `scene`, that renders a craft above its pad with its flames and its path, and shows whether it could
+ * land at its speed. Its constants are the limits of a landing, and whether actions are the powers of the engines
+ * (`continuous`) or the index of one engine.
  */
 export const lander = String.raw`
 const width = 440

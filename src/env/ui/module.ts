@@ -1,4 +1,4 @@
-/** Changes the text of a ui module without running it. */
+/** Changes the text of a ui module (an ES module that renders an env, see `Ui`) without evaluating it. */
 
 const names = ["init", "render", "episode_init", "render_multi", "episode_init_multi"] as const
 type Name = (typeof names)[number]
@@ -23,7 +23,7 @@ interface Changes {
   readonly action?: string
 }
 
-/** Returns the module of an env for a wrapper with other states or actions. */
+/** Returns a module for a wrapped env: it passes the wrapper's state and action, changed by expressions, to `esm`. */
 export const adapted = (esm: string, { state = "state", action = "action" }: Changes): string => {
   const exports = exportsOf(esm)
   const forwarded = exports.map(({ name }) => {
@@ -47,6 +47,7 @@ interface Export {
 
 const isName = (text: string): text is Name => names.some((name) => name === text)
 
+// Match exports before a declaration, and exports in a list.
 const declared = /^export\s+(?=(?:async\s+)?(?:function\s*\*?|const|let|var|class)\s*([\w$]+))/gm
 const listed = /^export\s*\{([^}]*)\}\s*;?[^\S\n]*$/gm
 

@@ -1,6 +1,6 @@
 /**
- * Draws a car in its valley, and the flag. The env gives the places `lowest`, `highest` and `goal`, and whether actions are
- * forces from −1 to 1 (`continuous`) or the indices of left, none and right.
+ * The code, for `scene`, that renders a car in its valley, and the flag. Its constants are the positions `lowest`,
+ * `highest` and `goal`, and whether actions are forces from −1 to 1 (`continuous`) or the indices of left, none, right.
  */
 export const mountainCar = String.raw`
 const width = 600

@@ -1,4 +1,4 @@
-/** Draws a pendulum in its circle, with the torque around its hinge as a share of the `strongest`. */
+/** The code, for `scene`, that renders a pendulum, and its torque as a share of the constant `strongest`. */
 export const pendulum = String.raw`
 const width = 480
 const height = 480

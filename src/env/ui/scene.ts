@@ -1,12 +1,12 @@
-import { palette } from "../internal/draw.ts"
-
 /**
- * Code shared by all drawings, as text: browsers load drawings as files, so they are written as plain JavaScript and
- * joined here. A drawing uses only what `stage` provides.
+ * Makes the text of ui modules: code shared by all of them, the constants of an env, and its drawing, i.e. the code
+ * that renders this env. Browsers load them as files, so all code is plain JavaScript in strings. A drawing uses only
+ * what `stage` provides.
  *
  * A drawing has its own `width` and `height` in its own unit, and is scaled to fit the canvas. It may also fill the
  * rest of the canvas, from `left` to `right` and `top` to `bottom`.
  */
+import { palette } from "../internal/draw.ts"
 
 const colours = {
   light: { ...palette, deep: "#efece3", stone: "#4a4e69", muted: "#77758a", act: "#d9820f" },
@@ -26,8 +26,8 @@ const colours = {
 } satisfies Record<string, Record<string, string>>
 
 /**
- * Returns the text of an ES module that draws an env. `drawing` defines `width`, `height` and `draw(stage, state, action)`;
- * `constants` are values of the env that it uses by name.
+ * Returns the text of an ES module that renders an env. `drawing` defines `width`, `height` and `draw(stage, state,
+ * action)`; `constants` are values of the env that it uses by name.
  */
 export const scene = (id: string, drawing: string, constants: Readonly<Record<string, unknown>> = {}): string =>
   [

@@ -1,6 +1,7 @@
 /**
  * Parses expressions that people and models write, in plain text or LaTeX, into functions of their variables. Two
- * expressions are equivalent if they agree at every point that is tried; no algebra is needed.
+ * expressions count as equivalent if their values agree at 24 random points, which are the same in each call. `math.ts`
+ * uses it.
  */
 import { stream } from "../../rng/Rng.ts"
 import { bare } from "./number.ts"
@@ -10,6 +11,7 @@ type Expression = (variables: Variables) => number
 
 /** The largest number of characters in an expression. Longer texts are not parsed, so that parsing is always fast. */
 const mostCharacters = 2000
+/** The largest number of nested sums and signs, so that parsing cannot overflow the stack. */
 const mostDepth = 100
 
 const functions: Readonly<Record<string, (value: number) => number>> = {
@@ -46,6 +48,7 @@ const greek = "alpha|beta|gamma|delta|epsilon|theta|lambda|mu|phi|psi|omega|rho|
 const names = Object.keys(functions).toSorted((a, b) => b.length - a.length)
 const words = new RegExp(`^(?:${[...names, "frac", "pi", greek].join("|")})`)
 
+// Its groups: a number, letters, a sign, and any other character.
 const token =
   /\s+|(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)|\\?([A-Za-z]+)|(\*\*|[-+*/^(){}[\]!_])|([\s\S])/gy
 
@@ -246,7 +249,7 @@ export const constantOf = (text: string): number | undefined => {
   return Number.isFinite(value) ? value : undefined
 }
 
-/** Tells whether both texts are expressions that agree at every point that is tried. */
+/** Tells whether both texts are expressions, and agree at every random point where a value is finite (at least one). */
 export const equivalent = (left: string, right: string): boolean => {
   const [a, b] = [parse(left), parse(right)]
   if (a === undefined || b === undefined) return false

@@ -54,12 +54,13 @@ const within = (text: string, open: string): string | undefined => {
   return undefined
 }
 
-/** Returns the items if none is missing. */
+/** Returns the items; undefined if one of them is undefined. */
 const complete = <A>(items: ReadonlyArray<A | undefined>): ReadonlyArray<A> | undefined => {
   const present = items.filter((item) => item !== undefined)
   return present.length === items.length ? present : undefined
 }
 
+/** Reads each text as a value; undefined if one is none. */
 const all = (texts: ReadonlyArray<string> | undefined): ReadonlyArray<Value> | undefined =>
   texts && complete(texts.map(valueOf))
 
@@ -156,7 +157,7 @@ const lastGroup = (text: string): string | undefined => {
   return undefined
 }
 
-/** Reads a value of one kind. A tuple or a set may be written without brackets. */
+/** Reads a whole text as a value of one kind; undefined if it is none. A tuple or set may have no brackets. */
 const read = (text: string, kind: Kind): Value | undefined => {
   const value = valueOf(text.replace(/^\s*\\?[A-Za-z]\s*=/, ""))
   if (kind === "Matrix") return value !== undefined && isMatrix(value) ? value : undefined
@@ -193,6 +194,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   matrix_tol: "Matrix",
 }
 
+/** Reads the value in an answer; unless `expectBoxed`, it may stand among other words. */
 const valueIn = (answer: string, kind: Kind, expectBoxed: boolean): Value | undefined => {
   const proper = unboxed(answer)
   const whole = read(proper, kind)

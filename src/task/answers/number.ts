@@ -1,4 +1,4 @@
-/** Reads numbers that people and models write. */
+/** Reads numbers that people and models write, in plain text or LaTeX. The scorers of answers use it. */
 import { unboxed } from "./text.ts"
 
 // Groups of two digits are allowed, too, as in 12,34,567.
@@ -11,7 +11,7 @@ const within = new RegExp(
   "g",
 )
 
-/** Removes typesetting: dollar signs, LaTeX's commands for spaces and text, and percent signs. */
+/** Removes signs and commands that only typeset a number, such as `$`, `%` and `\text{…}`, and unifies its notation. */
 export const bare = (text: string): string =>
   text
     .replace(/[\u2212\u2013]/g, "-")
@@ -48,7 +48,7 @@ export const numberOf = (text: string): number | undefined => {
 
 /** Returns the number in a text: the boxed one, else the whole text, else the last number in it. */
 export const lastNumber = (text: string): number | undefined => {
-  // The last number is near the end; a long run of digits must not take much time.
+  // The last number is near the end, and searching a long text full of digits would take much time.
   const plain = unboxed(text).slice(-4000)
   const exact = numberOf(plain)
   if (exact !== undefined) return exact

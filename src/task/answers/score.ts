@@ -35,6 +35,7 @@ export const verdict = (score: number, target: string, answer: string, why?: str
         : `Incorrect${why === undefined ? "" : `: ${why}`}. Your answer was: ${short(answer) || "(empty)"}. The answer is: ${target}`,
 })
 
+/** Makes the feedback for the target with the highest score; `why` explains a score of 0. */
 const best = (key: Key, answer: string, score: (target: string) => number, why?: string): Feedback => {
   let most = 0
   let target = key.targets[0]

@@ -1,6 +1,6 @@
 /**
- * Runs untrusted programs and reports the outcome of each of their tests. A program doesn't learn what a test expects,
- * so it can pass only by being right.
+ * Declares the service that runs untrusted programs and reports the outcome of each test; `runner-node.ts` implements
+ * it. A program doesn't learn the expected values, so it can pass only by being right.
  *
  * @example
  * ```ts
@@ -56,7 +56,7 @@ export class CodeRunner extends Context.Service<CodeRunner, CodeRunnerService>()
   }
 }
 
-/** The answer of the guest process to a test: the value as JSON, or the exception. */
+/** The answer to a test from the process that runs the program: the value as JSON, or the exception. */
 export const Answer = Schema.Struct({
   index: Schema.Int,
   value: Schema.optionalKey(Schema.String),

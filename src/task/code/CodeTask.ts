@@ -29,6 +29,7 @@ export const programOf = (action: string): string => {
   return code.replace(/^([ \t]*)export\s+(?:default\s+)?(?=(?:async\s+)?(?:function|class|const|let|var)\b)/gm, "$1")
 }
 
+/** Describes an outcome to the agent, in words that follow the test's expression. */
 const wordsOf = Match.typeTags<Outcome>()({
   Passed: () => "passed",
   Failed: ({ got }) => `gave ${got.length > 200 ? `${got.slice(0, 200)}…` : got}, which is wrong`,
@@ -114,7 +115,7 @@ export const kind: DatasetKind = makeKind({
         const message = 'programs can\'t be run here: a CodeRunner is needed, such as that of "effect-rl/node"'
         return yield* ConfigError.at(context.from, "type", message)
       }
-      const put = yield* templateOf(config, context)
+      const applyTemplate = yield* templateOf(config, context)
       const { inputField, targetField, idField, metaFields, attempts, partial } = config
       return yield* open(config, context, (fields, index) => {
         const prompt = fieldOf(fields, inputField)
@@ -128,7 +129,7 @@ export const kind: DatasetKind = makeKind({
         const id = idField === null ? undefined : fieldOf(fields, idField)
         return make({
           id: typeof id === "string" || typeof id === "number" ? String(id) : `code-${index + 1}`,
-          prompt: put(prompt),
+          prompt: applyTemplate(prompt),
           tests: tests.value,
           runner,
           attempts,

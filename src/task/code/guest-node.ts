@@ -1,11 +1,12 @@
 /**
- * The code that runs in a separate process: it evaluates a program in a realm that shares no object with it. The
- * process is started with the text of this function, which therefore refers to nothing in this file. Its answers are
+ * Runs in a separate process that `runner-node.ts` starts with the text of this function, which therefore refers to
+ * nothing else in this file. It reads a program and its tests from stdin, runs them in a new realm (a JavaScript global
+ * environment that shares no object with the process) for each test, and writes the answers to stdout. The answers are
  * not trusted, only compared with the expected values.
  *
- * The realm is the first barrier, and each further one holds if those before it fail: outside the realm no code can be
- * made from text; Node's internal bindings are removed; the process has no permissions (`--permission`), no environment
- * variables and little memory, and is killed after a time limit.
+ * The realm is the first barrier. If a program escapes from it, further ones remain: no code can be made from text;
+ * Node's internal bindings are removed; the process has no permissions (`--permission`), no environment variables and
+ * little memory, and is killed after a time limit.
  */
 export const guest = (lock: () => void): void => {
   "use strict"
@@ -14,7 +15,10 @@ export const guest = (lock: () => void): void => {
   const input = process.stdin
   const chunks: Array<Uint8Array> = []
 
-  /** Runs in each realm before the program, and keeps functions that it needs before the program can replace them. */
+  /**
+   * Runs in each realm before the program, and keeps the built-in functions that it uses, which the program could
+   * replace. The result of a test becomes a text: `v` and the value as JSON, or `t` and what was thrown.
+   */
   const inRealm = () => {
     const { stringify } = JSON
     const toText = String
@@ -92,7 +96,7 @@ export const guest = (lock: () => void): void => {
       } catch (error) {
         thrown(error)
       }
-      // All promises of the realm that can settle have settled now, because the realm has no timers.
+      // A realm has no timers, so a promise that can settle does so without much delay: two turns of the event loop.
       if (settled() === undefined) await nextTurn()
       if (settled() === undefined) await nextTurn()
       answer(index, ofRealm(settled()))
@@ -100,7 +104,7 @@ export const guest = (lock: () => void): void => {
     writeSync(1, "done\n")
   }
 
-  // A rejected promise that a program drops must not end the tests of others.
+  // A rejected promise that a program does not handle must not end the process, which has more tests to run.
   process.on("unhandledRejection", () => {})
   input.on("data", (chunk: Uint8Array) => chunks.push(chunk))
   input.on("end", () => void main())

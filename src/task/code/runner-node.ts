@@ -1,6 +1,7 @@
 /**
- * Runs each program in a process of its own that can only compute: no files, no network, no other processes, no
- * environment, and limits on memory and time.
+ * Implements `CodeRunner`: starts a Node process for each untrusted program, with `guest-node.ts` as its code, and
+ * compares its answers with the expected values. That process can only compute: it has no files, no network, no other
+ * processes and no environment variables, and its memory and time are limited.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -22,7 +23,7 @@ interface Options {
 /** Some build tools wrap functions in a helper `__name`, which must exist where the text runs. */
 const guestText = `const __name = (value) => value; (${guest.toString()})(${lockDown.toString()})`
 
-/** Returns the flags with which Node runs a text without permissions. */
+/** Returns the flags of Node for running the text of a script without permissions. */
 export const flags = (memoryMb: number, text = guestText): ReadonlyArray<string> => [
   "--permission",
   "--disallow-code-generation-from-strings",
@@ -36,11 +37,11 @@ export const flags = (memoryMb: number, text = guestText): ReadonlyArray<string>
   text,
 ]
 
-/** The memory of Node itself in MiB: resident, and reserved data, most of which is never used. */
+// The memory of Node itself in MiB: in use (resident), and reserved, most of which is never used.
 const residentOfNode = 96
 const dataOfNode = 1024
 
-/** Starts the process with the system's limits, too: Node can't limit buffers outside its heap or forbid core dumps. */
+/** Starts the process, with limits of the shell: Node can't limit buffers outside its heap, core dumps or files. */
 const started = (memoryMb: number): ChildProcess => {
   const options = { env: {}, cwd: "/", stdio: ["pipe", "pipe", "pipe"] as ["pipe", "pipe", "pipe"] }
   if (process.platform === "win32") return spawn(process.execPath, flags(memoryMb), { ...options, cwd: undefined })
@@ -64,35 +65,41 @@ const residentOf = (pid: number | undefined): number | undefined => {
 
 /** The number of bytes of output after which a process is killed; all valid answers together are much smaller. */
 const mostOutput = 2 ** 26
+// The time limit of a process's start, and the interval between two checks of its memory.
 const startMs = 30_000
-const lookEveryMs = 20
+const memoryCheckMs = 20
 
 const readAnswer = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
 
 interface Ended {
   readonly answers: ReadonlyMap<number, Answer>
   /** The outcome of all tests that the process did not answer. */
-  readonly because: Outcome
+  readonly unanswered: Outcome
 }
 
-const play = ({ program, tests }: Work, timeoutMs: number, memoryMb: number): Effect.Effect<Ended, CodeRunnerError> =>
+/** Runs a program and its tests in one process, and kills the process at a limit or if the Effect is interrupted. */
+const runProgram = (
+  { program, tests }: Work,
+  timeoutMs: number,
+  memoryMb: number,
+): Effect.Effect<Ended, CodeRunnerError> =>
   Effect.callback<Ended, CodeRunnerError>((resume) => {
     const answers = new Map<number, Answer>()
-    let because: Outcome | undefined
+    let unanswered: Outcome | undefined
     let ready = false
     let rest = ""
     let output = 0
-    let complaint = ""
+    let errorOutput = ""
     const child = started(memoryMb)
 
     const stop = (why: Outcome): void => {
-      because ??= why
+      unanswered ??= why
       child.kill("SIGKILL")
     }
     let timer = setTimeout(() => stop({ _tag: "Crashed", message: "it did not start in time" }), startMs)
     const watch = setInterval(() => {
       if ((residentOf(child.pid) ?? 0) > memoryMb + residentOfNode) stop({ _tag: "OutOfMemory" })
-    }, lookEveryMs)
+    }, memoryCheckMs)
     const finish = (result: Effect.Effect<Ended, CodeRunnerError>): void => {
       clearTimeout(timer)
       clearInterval(watch)
@@ -119,7 +126,7 @@ const play = ({ program, tests }: Work, timeoutMs: number, memoryMb: number): Ef
       for (const each of lines) line(each)
     })
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      if (complaint.length < 10_000) complaint += text
+      if (errorOutput.length < 10_000) errorOutput += text
     })
     // If the process ends before it has read its whole input, its `close` event reports that, so ignore the error here.
     child.stdin?.on("error", () => {})
@@ -127,13 +134,13 @@ const play = ({ program, tests }: Work, timeoutMs: number, memoryMb: number): Ef
       finish(Effect.fail(new CodeRunnerError({ message: `programs can't be run: ${messageOf(error)}` }))),
     )
     child.on("close", (code, signal) => {
-      if (!ready && because === undefined) {
-        const message = `programs can't be run: their process ended by ${signal ?? code}: ${complaint.trim().split("\n")[0]}`
+      if (!ready && unanswered === undefined) {
+        const message = `programs can't be run: their process ended by ${signal ?? code}: ${errorOutput.trim().split("\n")[0]}`
         return finish(Effect.fail(new CodeRunnerError({ message })))
       }
-      const isFull = /out of memory|allocation failed/i.test(complaint)
+      const isFull = /out of memory|allocation failed/i.test(errorOutput)
       const crashed: Outcome = { _tag: "Crashed", message: `its process ended by ${signal ?? `exit code ${code}`}` }
-      finish(Effect.succeed({ answers, because: because ?? (isFull ? { _tag: "OutOfMemory" } : crashed) }))
+      finish(Effect.succeed({ answers, unanswered: unanswered ?? (isFull ? { _tag: "OutOfMemory" } : crashed) }))
     })
     child.stdin?.end(JSON.stringify({ program, runs: tests.map(({ run }) => run) }))
 
@@ -144,7 +151,7 @@ const play = ({ program, tests }: Work, timeoutMs: number, memoryMb: number): Ef
     })
   })
 
-/** @example `Effect.provide(program, Node.codeRunner({ timeoutMs: 2000, memoryMb: 64 }))` */
+/** Provides `CodeRunner`: `Effect.provide(program, Node.codeRunner({ timeoutMs: 2000, memoryMb: 64 }))`. */
 export const layer = ({ timeoutMs = 5000, memoryMb = 128, concurrency }: Options = {}): Layer.Layer<CodeRunner> =>
   Layer.effect(
     CodeRunner,
@@ -154,10 +161,10 @@ export const layer = ({ timeoutMs = 5000, memoryMb = 128, concurrency }: Options
         run: (work) =>
           work.tests.length === 0
             ? Effect.succeed([])
-            : Effect.map(slots.withPermits(1)(play(work, timeoutMs, memoryMb)), ({ answers, because }) =>
+            : Effect.map(slots.withPermits(1)(runProgram(work, timeoutMs, memoryMb)), ({ answers, unanswered }) =>
                 work.tests.map((test, index): Outcome => {
                   const answer = answers.get(index)
-                  return answer === undefined ? because : judge(test, answer)
+                  return answer === undefined ? unanswered : judge(test, answer)
                 }),
               ),
       }

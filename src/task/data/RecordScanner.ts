@@ -12,6 +12,7 @@ const quote = 34
 export const mostRecordBytes = 16 * 1024 * 1024
 
 export class RecordScanner {
+  /** Whether a line end between quotes doesn't end a record, as in CSV. */
   readonly #quotes: boolean
   readonly #emit: (bytes: Uint8Array, offset: number, line: number) => string | undefined
   /** The start of a record that has not ended yet. */
@@ -51,6 +52,7 @@ export class RecordScanner {
     return this.#finish(new Uint8Array(0), 0)
   }
 
+  /** Returns the position of the line feed that ends the current record; −1 if it is not in this chunk. */
   #endIn(chunk: Uint8Array, from: number): number {
     if (!this.#quotes) {
       const end = chunk.indexOf(lineFeed, from)
@@ -68,6 +70,7 @@ export class RecordScanner {
     return -1
   }
 
+  /** Emits the current record, whose last bytes are `last`, unless it has only spaces and tabs. */
   #finish(last: Uint8Array, lineEnd: number): string | undefined {
     const whole = this.#pending.length === 0 ? last : joined([...this.#pending, last])
     const start = this.#offset

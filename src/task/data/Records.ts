@@ -1,5 +1,6 @@
 /**
- * Gives records by their index: from a JSONL or CSV file, read on demand, or from a list.
+ * Returns records by their index: from a JSONL or CSV file, read on demand, or from a list. `fileSet.ts` makes tasks of
+ * them.
  *
  * Opening a file reads it once from end to end and checks every record, so that errors are reported before a run
  * begins. After that, only the offset and the line of each record are kept, 16 bytes for each.
@@ -75,7 +76,7 @@ const headerProblem = (names: ReadonlyArray<string>): string | undefined => {
   return names.some((name) => name.trim() === "") ? "expected a header of names, found an empty one" : undefined
 }
 
-/** Cuts off a record's line end and the empty lines after it. */
+/** Returns a record's text without its line end, and without the empty lines between it and the next record. */
 const withoutLineEnds = (text: string): string => {
   let end = text.length
   while (end > 0 && " \t\r\n".includes(text[end - 1])) end--
@@ -102,6 +103,7 @@ export const ofFile = (
     const lines: Array<number> = []
     const hash = new Sha256()
     let names: ReadonlyArray<string> | undefined
+    /** The number of bytes before the first record: 3 if the file begins with a byte order mark. */
     let skipped = 0
 
     const parse = (text: string, line: number): Parsed =>
@@ -126,14 +128,14 @@ export const ofFile = (
       return undefined
     })
 
-    const unreadable = (isMissing: boolean, message: string): DatasetError =>
+    const unreadableFile = (isMissing: boolean, message: string): DatasetError =>
       failed(isMissing ? `: there is no such file; expected ${tried.join(" or ")}` : `: can't be read: ${message}`)
-    const unread = ({ reason, message }: PlatformError.PlatformError): DatasetError =>
-      unreadable(reason._tag === "NotFound", message.split("\n")[0])
+    const readError = ({ reason, message }: PlatformError.PlatformError): DatasetError =>
+      unreadableFile(reason._tag === "NotFound", message.split("\n")[0])
 
-    yield* Effect.mapError(checkFile(path, Infinity), ({ missing, message }) => unreadable(missing, message))
+    yield* Effect.mapError(checkFile(path, Infinity), ({ missing, message }) => unreadableFile(missing, message))
     yield* fs.stream(path, { chunkSize: 256 * 1024 }).pipe(
-      Stream.mapError(unread),
+      Stream.mapError(readError),
       Stream.runForEach((chunk) => {
         const atStart = hash.size === 0
         hash.update(chunk)
@@ -149,7 +151,7 @@ export const ofFile = (
     if (size === 0) return yield* failed(": expected at least one record, found none")
 
     const fileBytes = hash.size
-    const range = pages(fs, path)
+    const readRange = pages(fs, path)
     return {
       name,
       size,
@@ -158,7 +160,7 @@ export const ofFile = (
         Effect.suspend(() => {
           if (!(index >= 0 && index < size)) return Effect.fail(failed(`: there is no record ${index} of ${size}`))
           const end = index + 1 < size ? offsets[index + 1] : fileBytes
-          return Effect.flatMap(Effect.mapError(range(offsets[index], end), unread), (bytes) => {
+          return Effect.flatMap(Effect.mapError(readRange(offsets[index], end), readError), (bytes) => {
             const place = `${name}:${lines[index]}`
             const text = bytes.length === end - offsets[index] ? textOf(bytes) : undefined
             const parsed = text === undefined ? undefined : parse(withoutLineEnds(text), lines[index])

@@ -66,7 +66,7 @@ export const templateOf = (config: RecordConfig, { from }: OpenContext) => {
 /** Names a data set after its file, without folder and extension, wherever it is read. */
 const nameOf = (path: string): string => path.replace(/^.*[\\/]/s, "").replace(/(?<=.)\.[^.]*$/s, "")
 
-/** Opens the data set of a config. `pick` selects records by their index in the file, after all have been read. */
+/** Opens the data set of a config. `pick` keeps those records for whose index in the file it returns true. */
 export const open = (
   config: RecordConfig,
   context: OpenContext,

@@ -1,4 +1,4 @@
-/** Reads ranges of a file, and keeps the pages read last, so that small files are read once. */
+/** Reads ranges of a file, and keeps the pages used last in memory, so that small files are read once. */
 import { Effect, type FileSystem, type PlatformError, Stream } from "effect"
 import { joined } from "../../config/bytes.ts"
 

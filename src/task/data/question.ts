@@ -1,4 +1,4 @@
-/** Reads a question from the fields of a record. */
+/** Reads a question with its answers, choices, id and metadata from a record, for `Qa`, `OmegaMath` and `Finer`. */
 import { Schema } from "effect"
 import { camelCase, display, isPlain, type Plain, snakeCase } from "../../config/Config.ts"
 import { parsedJson } from "../../config/text.ts"
@@ -26,6 +26,7 @@ export const fieldOf = (fields: Plain, name: string): unknown =>
     .map((key) => (Object.hasOwn(fields, key) ? fields[key] : undefined))
     .find((value) => value !== undefined)
 
+/** Describes the problem of a record without a field, with the config key that names the field. */
 const missing = (fields: Plain, name: string, setting: string): string => {
   const names = Object.keys(fields)
   const near = closest(name, names)
@@ -52,7 +53,7 @@ const questionOf = (value: unknown): string | undefined => {
 const scalar = (value: unknown): string | undefined =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : undefined
 
-/** Returns the items of a list as texts; undefined if it is no list, or one of them is neither text, number nor boolean. */
+/** Returns the items of a list as texts; undefined if it is no list of texts, numbers and booleans. */
 const scalars = (value: unknown): ReadonlyArray<string> | undefined => {
   if (!Array.isArray(value)) return undefined
   const all = value.map(scalar).filter((item) => item !== undefined)

@@ -1,6 +1,6 @@
 /**
- * A calendar to keep with function calls: the task lists some requests, and at the end the calendar must equal the one
- * that results from the requests; how the agent gets there does not count. The task needs an agent that calls tools.
+ * Makes tasks in which the agent changes a calendar by calling tools. A task lists requests; the point is for a
+ * calendar that, at the end, equals the one that results from the requests. Which tools were called does not count.
  *
  * @example
  * ```yaml

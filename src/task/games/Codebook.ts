@@ -1,12 +1,12 @@
 /**
- * Words in a secret code, asked repeatedly: the first answer can only be guessed, the feedback reveals it, and an agent
- * that remembers it is right the next time. So the benefit of memory can be measured. The same word is asked in several
- * wordings: an agent that searches its memory for the same question finds the answer late, but an agent that has noted
- * the word's code finds it at once.
+ * Makes tasks that measure the benefit of memory: each asks for the code word that replaces a word in a secret code.
+ * The first time, an agent can only guess; the feedback shows the code word, so an agent that remembers it is right
+ * when the word is asked again. The same word is asked in several wordings, so that an agent that notes the code words
+ * does better than one that only searches its memory for the same question.
  *
- * With `rule: shift`, one rule codes all words (each letter is shifted by a number of places in the alphabet): an agent
- * that finds the rule is right about words it has never seen. With `rule: none`, every code word is drawn separately,
- * and can be known only from feedback.
+ * With `rule: shift`, a code word is the word with each letter moved by the same number of places in the alphabet: an
+ * agent that finds this rule is right about words it has never seen. With `rule: none`, every code word is drawn at
+ * random, and can be known only from feedback.
  *
  * @example
  * ```yaml
@@ -45,10 +45,10 @@ export const Config = Schema.Struct({
   wordings: withDefault(intBetween(1, wordings.length), 4),
   /**
    * How the code is made: `shift` moves every letter by the same number of places in the alphabet, `none` draws each
-   * code word by itself.
+   * code word at random.
    */
   rule: withDefault(Schema.Literals(["shift", "none"]), "shift"),
-  /** The seed of the code, which data sets of different `seed` have in common. */
+  /** The seed of the code. Data sets with the same `code_seed` have the same code, whatever their `seed`. */
   codeSeed: withDefault(Schema.Int, 42),
 })
 export type Config = typeof Config.Type
@@ -58,7 +58,7 @@ const alphabet = "abcdefghijklmnopqrstuvwxyz"
 const shiftedBy = (places: number, word: string): string =>
   Array.from(word, (letter) => alphabet[(alphabet.indexOf(letter) + places) % 26]).join("")
 
-/** Returns every word with its code. */
+/** Draws the words and the code; returns each word with its code word. */
 const codeOf = ({ words, rule, codeSeed }: Config): ReadonlyArray<readonly [string, string]> => {
   const random = stream(codeSeed, "codebook")
   const places = 1 + random.child("shift").integer(25)

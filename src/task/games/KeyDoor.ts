@@ -1,6 +1,6 @@
 /**
- * Rooms with locked doors and their keys, in words. The agent walks, takes keys, unlocks doors, and takes the treasure
- * in the room that is hardest to reach, which gives the only point.
+ * Makes tasks in a house with locked doors, described in words. The agent walks, takes keys and unlocks doors; taking
+ * the treasure, which is behind a locked door if there is one, gives the only point.
  *
  * @example
  * ```yaml
@@ -24,6 +24,7 @@ const roomNames = [
   ["workshop", "gallery", "tower", "courtyard", "bedroom", "laundry", "armoury", "larder", "terrace", "nursery"],
 ].flat()
 
+/** A way from a room to the room `to`. */
 interface Way {
   readonly to: number
   /** The colour of the key that opens the door; null if there is no door, or if it is open. */
@@ -38,7 +39,7 @@ export interface House {
   readonly treasure: number
 }
 
-/** Adds each room to an earlier one. The key to a room is in a room built before it, so every house can be solved. */
+/** Draws a house. Each room is added to an earlier one, and its key, if it is locked, is in an earlier one, too. */
 export const drawn = (count: number, doors: number, random: Stream): House => {
   // The field is so wide that some room always has a free neighbouring place.
   const width = 2 * count + 1
@@ -51,14 +52,14 @@ export const drawn = (count: number, doors: number, random: Stream): House => {
     locked.delete(Math.max(...locked))
     locked.add(count - 1)
   }
-  const free = shuffled(colours, random).slice()
+  const unusedColours = shuffled(colours, random).slice()
   while (placed.length < count) {
     const from = random.integer(placed.length)
     const direction = oneOf(directions, random)
     const place = neighbour(placed[from], direction, width, width)
     if (place === undefined || placed.includes(place)) continue
     const room = placed.length
-    const lock = locked.has(room) ? (free.pop() ?? null) : null
+    const lock = locked.has(room) ? (unusedColours.pop() ?? null) : null
     if (lock !== null) keys[lock] = random.integer(room)
     placed.push(place)
     ways[from][direction] = { to: room, lock }

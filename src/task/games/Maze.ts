@@ -1,6 +1,6 @@
 /**
- * A maze in words: the agent only sees the directions in which it can walk from its place. Reaching the exit gives 1
- * point.
+ * Makes mazes in words: an observation only says in which directions the agent can walk from its place. Reaching the
+ * exit gives 1 point.
  *
  * @example
  * ```yaml
@@ -24,18 +24,18 @@ export interface Maze {
   readonly ways: ReadonlyArray<ReadonlyArray<Direction>>
 }
 
-/** Draws a maze by a walk to unvisited places that goes back at dead ends. The exit is farthest from the start. */
+/** Draws a maze by depth-first search in random directions. The exit is the place farthest from the start. */
 export const drawn = (size: number, random: Stream): Maze => {
   const ways: Array<Array<Direction>> = Array.from({ length: size * size }, () => [])
   const start = random.integer(size * size)
-  const far = new Map([[start, 0]])
+  const distances = new Map([[start, 0]])
   const path = [start]
   let exit = start
   while (path.length > 0) {
     const here = path[path.length - 1]
     const on = shuffled(directions, random).find((direction) => {
       const target = neighbour(here, direction, size, size)
-      return target !== undefined && !far.has(target)
+      return target !== undefined && !distances.has(target)
     })
     const target = on === undefined ? undefined : neighbour(here, on, size, size)
     if (on === undefined || target === undefined) {
@@ -44,8 +44,8 @@ export const drawn = (size: number, random: Stream): Maze => {
     }
     ways[here].push(on)
     ways[target].push(opposite[on])
-    far.set(target, path.length)
-    if (path.length > (far.get(exit) ?? 0)) exit = target
+    distances.set(target, path.length)
+    if (path.length > (distances.get(exit) ?? 0)) exit = target
     path.push(target)
   }
   return { size, start, exit, ways: ways.map((some) => directions.filter((direction) => some.includes(direction))) }

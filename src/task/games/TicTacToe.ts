@@ -1,6 +1,6 @@
 /**
- * Tic-tac-toe in words. `players` is the game for two; a data set's tasks are games against an opponent, in which the
- * agent's side is drawn. Winning gives 1 point, a draw half a point.
+ * Makes games of tic-tac-toe in words. `players` is the game for two agents. The tasks of a data set are games against
+ * an opponent; whether the agent plays X or O is random. Winning gives 1 point, a draw half a point.
  *
  * @example
  * ```yaml
@@ -23,7 +23,7 @@ interface State {
   /** The nine places, row by row from the top: 0 is free, 1 is X, 2 is O. */
   readonly board: ReadonlyArray<number>
   readonly next: number
-  /** Tells the player to move that the last move was invalid; null if it was valid. */
+  /** The message to the player whose turn it is after an invalid move of this player; null after a valid move. */
   readonly note: string | null
 }
 
@@ -34,7 +34,8 @@ const isOver = (board: ReadonlyArray<number>): boolean => wins(board, 0, 1) || w
 /** Returns the name of a place. As in chess, `a1` is the place at the bottom left. */
 const nameOf = (place: number): string => `${letters[place % 3]}${3 - Math.floor(place / 3)}`
 
-const draw = (board: ReadonlyArray<number>): string =>
+/** Renders a board as text. */
+const boardText = (board: ReadonlyArray<number>): string =>
   [
     ...[0, 1, 2].map(
       (row) => `${3 - row} ${[0, 1, 2].map((column) => [".", "X", "O"][board[3 * row + column]]).join(" ")}`,
@@ -62,7 +63,7 @@ const seenBy = (player: Mark, { board, next, note }: State): string => {
   const lines = [
     ...(note === null || marks[next] !== player ? [] : [note]),
     `Tic-tac-toe. You are ${player}.${isFirst ? ` ${howTo}` : ""}`,
-    draw(board),
+    boardText(board),
     ...(isOver(board) ? [] : [turn]),
   ]
   return lines.join("\n")
@@ -119,7 +120,7 @@ export const players: MultiTextEnv = make<State>({
   },
 })
 
-/** Reads the board from an observation: 0 is free, 1 is a mark of the player to move, 2 of the other player. */
+/** Reads the board from an observation: 0 is free, 1 a mark of the observing player, 2 of the other. */
 export const boardOf = (observation: string): ReadonlyArray<number> => {
   const rows = Array.from(observation.matchAll(/^[123] ([.XO]) ([.XO]) ([.XO])$/gm), ([, ...cells]) => cells).flat()
   const board = rows.map((cell) => [".", "X", "O"].indexOf(cell))

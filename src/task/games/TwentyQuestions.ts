@@ -1,6 +1,6 @@
 /**
- * The agent must find out a secret thing by questions answered with yes or no. Naming the thing ends the game with 1
- * point; a wrong name costs a question.
+ * Makes games in which the agent must find out a secret thing by questions that are answered with yes or no. Naming the
+ * thing ends the game with 1 point; a wrong name counts as a question.
  *
  * @example
  * ```yaml
@@ -86,11 +86,12 @@ const names = Object.keys(things)
 const wordsOf = (action: string): ReadonlyArray<string> =>
   Array.from(action.toLowerCase().matchAll(/\p{L}+/gu), ([word]) => word)
 
-/** Maps the words of questions to attributes. */
+/** Maps each word for an attribute to the attribute. */
 const forms = new Map(
   attributes.flatMap((attribute) => [attribute, ...wordsFor[attribute]].map((word) => [word, attribute] as const)),
 )
 
+/** Returns the only different item; undefined if there is none, or more than one. */
 const only = <A>(items: ReadonlyArray<A>): A | undefined => (new Set(items).size === 1 ? items[0] : undefined)
 
 export interface Task {

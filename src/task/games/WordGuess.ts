@@ -1,6 +1,6 @@
 /**
- * A hidden word of five letters, and six guesses. After each guess the agent learns which letters are right, and which
- * are in the word at another place. Guessing the word gives 1 point.
+ * Makes games with a hidden word of five letters and, by default, six guesses. After each guess the agent learns which
+ * letters are right, and which are in the word at another place. Guessing the word gives 1 point.
  *
  * @example
  * ```yaml

@@ -1,4 +1,4 @@
-/** Lets agents write down a thought as an action in a game. The thought takes a step and changes nothing else. */
+/** Makes the steps of games in words, and lets an agent write down a thought as its action in them. */
 import { type Feedback } from "../Feedback.ts"
 import { make, type TextEnv, type TextRules, type TextStep } from "../TextEnv.ts"
 
@@ -35,7 +35,7 @@ export const ends = <State>(
 export const remaining = (count: number, singular: string, plural = `${singular}s`): string =>
   count === 1 ? `1 ${singular} is left.` : `${count} ${plural} are left.`
 
-/** Makes an env from its rules in which a thought takes a step and changes nothing else. */
+/** Makes an env from its rules, in which an action that is a thought takes a step and changes nothing else. */
 export const game = <State>(rules: TextRules<State>): TextEnv =>
   make({
     ...rules,

@@ -5,7 +5,7 @@ import { oneOf, shuffled } from "./levels.ts"
 export const days = ["monday", "tuesday", "wednesday", "thursday", "friday"] as const
 type Day = (typeof days)[number]
 
-/** The first and the last hour, between which all events must lie. */
+// The hours of a day at which the calendar begins and ends.
 export const opens = 9
 export const closes = 17
 
@@ -108,6 +108,7 @@ export interface Plan {
   readonly after: Calendar
 }
 
+/** Draws a plan: a calendar with `events` events, and requests that together change it. */
 export const drawn = (events: number, requests: number, random: Stream): Plan => {
   const before: Array<Event> = []
   for (const title of shuffled(titles, random).slice(0, events)) {
@@ -148,7 +149,7 @@ export const mostEvents = titles.length
 /** The largest number of requests in a task. All of them can be additions, and one title must be left to ask about. */
 export const mostRequests = 5
 
-/** Lists the differences between two calendars: missing events and wrong ones. */
+/** Lists the differences between the calendar `is` and the calendar `should`: missing events and wrong ones. */
 export const differences = (is: Calendar, should: Calendar): ReadonlyArray<string> => {
   const line = ({ title, day, start, hours }: Event): string =>
     `"${title}" on ${named(day)} from ${start} to ${start + hours}`

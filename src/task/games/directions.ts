@@ -1,4 +1,4 @@
-/** Defines the four directions on a field whose places are numbered row by row. */
+/** Defines the four directions on a field whose places are numbered row by row, and finds paths on it. */
 export const directions = ["north", "east", "south", "west"] as const
 export type Direction = (typeof directions)[number]
 
@@ -21,7 +21,7 @@ export const neighbour = (place: number, direction: Direction, width: number, he
 
 export const opposite = { north: "south", south: "north", east: "west", west: "east" } as const
 
-/** Returns the ways on the only path between two places. `waysOf` lists the directions from a place and their ends. */
+/** Returns the steps of the only path between two places: each a direction and the place to which it leads. */
 export const pathBetween = (
   from: number,
   to: number,

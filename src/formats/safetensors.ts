@@ -1,6 +1,6 @@
 /**
- * Encodes and decodes safetensors files in memory: a little-endian length, a JSON header, then the bytes of the
- * tensors. Python's `safetensors` can read these files. `Weights.ts` loads and saves them.
+ * Encodes and decodes safetensors files in memory: the header's length (little-endian), a JSON header, then the bytes
+ * of the tensors. Python's `safetensors` can read these files. `Weights.ts` loads and saves them.
  *
  * Tensors are held in four kinds of typed array. If the number type in the file is another, such as BF16, `dtype` names
  * it, and the tensor is written in that type again. See `dtypes.ts`.

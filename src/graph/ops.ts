@@ -1,5 +1,5 @@
 /**
- * Exports the ops from which graphs are built. Each checks the shapes and dtypes of its inputs at once, and throws a
+ * Exports the ops from which graphs are built. Each function checks the shapes and dtypes of its inputs, and throws a
  * `GraphError` that names the op, the shapes and the line of the call.
  *
  * @example

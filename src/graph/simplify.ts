@@ -15,8 +15,8 @@ import { rootsOf } from "./validate.ts"
  * nothing are removed, and ops that broadcast by themselves no longer read explicit broadcasts. The backends `wasm` and
  * ONNX Runtime call it before they compile. Names and shapes of inputs, states and outputs stay the same.
  *
- * Results stay the same except for rounding and the sign of zeros. The result depends on the graph alone and never
- * has more ops.
+ * Results stay the same except for rounding and the sign of zeros. The result depends on the graph alone and never has
+ * more ops.
  *
  * @example
  * ```ts

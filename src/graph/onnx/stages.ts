@@ -4,7 +4,7 @@
  *
  * - a tensor that is the same in all iterations is computed once, before the loop;
  * - a tensor that depends only on an iteration's rows or number (normalised advantages, one-hot actions, Adam's bias
- *   corrections) is computed before the loop, for all iterations at once;
+ * corrections) is computed before the loop, for all iterations at once;
  * - a tensor that only results need (metrics) is computed after the loop, for all iterations at once.
  */
 import { Record } from "effect"

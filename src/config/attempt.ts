@@ -7,10 +7,7 @@ const isOneOf = <Classes extends ReadonlyArray<ErrorClass>>(
   classes: Classes,
 ): error is InstanceType<Classes[number]> => classes.some((one) => error instanceof one)
 
-/**
- * Runs plain code that throws typed errors. Errors of the named classes become failures; any other thrown value is a
- * defect.
- */
+/** Runs `body` as an Effect: a thrown error of a named class is a failure, any other thrown value a defect. */
 export const attempt = <A, const Classes extends ReadonlyArray<ErrorClass>>(
   body: () => A,
   ...classes: Classes

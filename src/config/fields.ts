@@ -7,10 +7,7 @@ export const fraction = Schema.Finite.check(Schema.isBetween({ minimum: 0, maxim
 export const positiveInt = Schema.Int.check(Schema.isGreaterThan(0))
 export const naturalInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/**
- * Makes the Schema of a whole number between two limits. The upper limit prevents a value that could only exhaust
- * memory or threads.
- */
+/** Makes the Schema of a whole number with limits; above the upper one, it would only exhaust memory or threads. */
 export const intBetween = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
 /** The Schema of the number of rows or columns of a weight matrix. */

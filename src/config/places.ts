@@ -43,10 +43,7 @@ const withPlace = Effect.fnUntraced(function* (key: string, value: string, baseD
   return folderKeys.has(key) ? (yield* Path.Path).resolve(baseDir, value) : value
 })
 
-/**
- * Returns the name of a built-in model in a file, `builtin:FILE.json`, without its folders: a run is then the same wherever
- * the file is.
- */
+/** Removes the folders from a model's name `builtin:FILE.json`, so that a moved file is the same model. */
 export const unplacedModel = (model: string): string => model.replace(/^builtin:.*[\\/](?=[^\\/]+\.json$)/s, "builtin:")
 
 /** The keys that name a file to read and a folder to write, in both spellings. */

@@ -116,10 +116,7 @@ const tooDeep = `expected at most ${deepest} sections inside each other, found m
 /** V8 throws an error with this message when nested lists exhaust the stack. */
 const overflow = "Maximum call stack size exceeded"
 
-/**
- * Checks, before slow parsing, whether a text has more values or levels than a config can have. Returns the problem, or
- * undefined.
- */
+/** Returns why a text has too many values or levels for a config; undefined if it has not. Parsing would be slow. */
 const excessOf = (text: string): string | undefined => {
   // A text cannot have more values or brackets than characters.
   if (text.length <= deepest) return undefined

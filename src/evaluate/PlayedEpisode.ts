@@ -1,6 +1,4 @@
-/**
- * The Schema of a played episode of a language-model agent. Scorers read it, and the journal saves it to resume from.
- */
+/** The Schema of a played episode of a language-model agent, for scorers and for the journal. */
 import { Schema } from "effect"
 import { Failure } from "../episode/rollouts/Outcome.ts"
 import { Ending, parseFailureOf, Rollout, type Step } from "../episode/Rollout.ts"

@@ -1,7 +1,4 @@
-/**
- * Converts scored steps and episodes of language-model agents to events of a run. It only converts. `execute.ts` and
- * the trainings of agents call it.
- */
+/** Converts scored steps and episodes to a run's events, for evaluations and for trainings of agents. */
 import type { Ending } from "../episode/Rollout.ts"
 import type { EpisodeEnded, RunEvent, StepScored } from "../run/record/RunEvent.ts"
 import type { PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
@@ -45,10 +42,7 @@ export const eventsOf = (
   return [...events, { _tag: "StepScored", ...about, ...failure }]
 }
 
-/**
- * Makes the event of an ended episode. The event has no value for the reason `max_seq_len` (a text became too long for
- * the model), so it has null then.
- */
+/** Makes the event of an ended episode. The reason `max_seq_len` (a text too long for the model) becomes null. */
 export const episodeEnded = (
   about: Pick<EpisodeEnded, "step" | "episode" | "return" | "length">,
   { terminated, truncated, truncationReason: reason }: Ending,

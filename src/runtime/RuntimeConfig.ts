@@ -1,7 +1,4 @@
-/**
- * The settings of a training of agents: Schemas, and the types in which code passes them. `settings.ts` checks what a
- * Schema can't express.
- */
+/** The settings of a training of agents: Schemas and types. `settings.ts` checks what a Schema can't express. */
 import { Schema } from "effect"
 import type { RetentionStrategy } from "../run/Checkpoint.ts"
 import { atOnce, naturalInt, orDefault, positiveInt, runName, withDefault } from "../config/fields.ts"
@@ -35,10 +32,7 @@ export interface RuntimeOptions {
   readonly numParallelEpisodes?: number | null
   /** The number of ended episodes between two validations; null or 0 never validates. @default null */
   readonly validationFreq?: number | null
-  /**
-   * The number of validation episodes at the same time; null takes `num_parallel_episodes`, or else the number of cores.
-   * @default null
-   */
+  /** The number of simultaneous validation episodes; null is `num_parallel_episodes` or the CPU cores. @default null */
   readonly validationNumWorkers?: number | null
   /** Validates before the first episode. @default false */
   readonly runValidationAtStart?: boolean
@@ -102,8 +96,7 @@ export interface OutputOptions {
    */
   readonly saveMemoryEvery?: number
   /**
-   * Saves every call of the model with its tokens, as rollouts to train on: `rollouts/train/rollouts.jsonl` and so on.
-   * @default false
+   * Whether every call of the model is saved with its tokens, in rollouts to train on below `rollouts/`. @default false
    */
   readonly saveRollouts?: boolean
 }
@@ -128,8 +121,6 @@ export const RunSettings = Schema.Struct({
 })
 export type RunSettings = typeof RunSettings.Type
 
-/**
- * Converts the checkpoint settings to a `RetentionStrategy`. To keep all checkpoints is always `LastN` with `keep: 0`.
- */
+/** Converts the checkpoint settings to a `RetentionStrategy`; one that keeps all is `LastN` with `keep: 0`. */
 export const strategyOf = ({ checkpointStrategy, checkpointKeepLast: keep }: RuntimeSettings): RetentionStrategy =>
   checkpointStrategy === "top_k_val" && keep > 0 ? { _tag: "TopKValidation", keep } : { _tag: "LastN", keep }

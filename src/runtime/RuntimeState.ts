@@ -1,7 +1,4 @@
-/**
- * The counters of a training of agents, which its checkpoints save as `progress`. `loop.ts` and `validate.ts` change
- * them.
- */
+/** The counters of a training of agents, saved in checkpoints. `loop.ts` and `validate.ts` change them. */
 import { Effect, Schema } from "effect"
 import type { MemoryEntry } from "../agent/memory/Memory.ts"
 import { Spending } from "../lm/middleware/budgeted.ts"
@@ -29,10 +26,7 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   begunAt: count(),
   /** The number of training episodes that were played, without skipped ones. */
   played: count(),
-  /**
-   * The number of steps of all training episodes, including those before a checkpoint of another run that this run
-   * continued.
-   */
+  /** The number of training steps, including those of another run that this run continued from a checkpoint. */
   steps: count(),
   /** The number of training steps that have a score. */
   scoredSteps: count(),

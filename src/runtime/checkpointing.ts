@@ -1,7 +1,4 @@
-/**
- * Saves and restores checkpoints of a language-model agent's training: its counters and its memory. `loop.ts` and
- * `execute.ts` call it.
- */
+/** Saves and restores checkpoints of agents' trainings. `loop.ts` and `execute.ts` call it. */
 import { Clock, Effect, Schema, Struct } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
 import { isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
@@ -16,10 +13,7 @@ import { type RunError, savedFields } from "../run/Run.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 import { RuntimeState } from "./RuntimeState.ts"
 
-/**
- * The file `runtime.json` of a checkpoint. Checkpoints of other programs have only the first six keys, up to
- * `val_score`.
- */
+/** The file `runtime.json` of a checkpoint. Other programs' files have only the keys up to `val_score`. */
 export const RuntimeJson = Schema.Struct({
   timestamp: Schema.optionalKey(Schema.String),
   episode_index: Schema.Int,

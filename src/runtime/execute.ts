@@ -15,7 +15,7 @@ import { digestOf } from "../run/digest.ts"
 import { summaryOf } from "../run/evaluation.ts"
 import { derivedName } from "../run/identifier.ts"
 import { callFiles } from "../run/record/callFiles.ts"
-import { inEffect } from "../run/record/logLevel.ts"
+import { effectLevels } from "../run/record/logLevel.ts"
 import * as Layout from "../run/Layout.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import * as Run from "../run/Run.ts"
@@ -42,10 +42,7 @@ export type RuntimeError = EpisodeFailure | AgentError | DatasetError | ConfigEr
 
 export type Needs = RunStore | Recorder | FileSystem.FileSystem | Path.Path
 
-/**
- * Trains an agent, from the start or from a checkpoint. If `Runtime.validate` requests it, validates a checkpoint
- * instead.
- */
+/** Trains an agent, or if `Runtime.validate` requests it, validates a checkpoint instead. */
 export const execute = Effect.fnUntraced(function* (
   training: AgentTraining,
 ): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Scope.Scope> {
@@ -113,7 +110,7 @@ export const execute = Effect.fnUntraced(function* (
   const request = yield* ValidationRequest
   if (request === undefined) return yield* Run.execute(program)
   return yield* Run.inspect(program, request.checkpoint, (state) => validated(training, state, request)).pipe(
-    Effect.provideService(References.MinimumLogLevel, inEffect[output.logLevel]),
+    Effect.provideService(References.MinimumLogLevel, effectLevels[output.logLevel]),
   )
 })
 
@@ -167,10 +164,7 @@ const recordedLoop = Effect.fnUntraced(function* (training: AgentTraining, state
   )
 })
 
-/**
- * Plays the validation tasks with the agent of a restored checkpoint. The result's times and speed are those of the
- * validation.
- */
+/** Plays the validation tasks with a restored agent. The result has the times and the speed of the validation. */
 const validated = Effect.fnUntraced(function* (
   training: AgentTraining,
   state: RuntimeState,

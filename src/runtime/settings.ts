@@ -39,10 +39,7 @@ export const checked = Effect.fnUntraced(function* (
   return validates && validation === null ? ["validation_freq has no effect: there is no validation_dataset"] : []
 })
 
-/**
- * Fails if a folder for scores or checkpoints that is outside of the run's folder already has files: two runs would
- * write into each other's files.
- */
+/** Fails if a folder outside of the run's folder, for scores or checkpoints, has files: they may be another run's. */
 export const refuseTaken = Effect.fnUntraced(function* ({ runtime }: RunSettings, from: DecodeOptions) {
   const paths = yield* Path.Path
   const folders = {

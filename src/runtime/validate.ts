@@ -13,10 +13,7 @@ import { outcomeOf, type ValidationOutcome } from "../run/evaluation.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 import type { RuntimeState } from "./RuntimeState.ts"
 
-/**
- * A validation is given up if this many first episodes, or all that are played at once if these are more, get no answer
- * from the model.
- */
+/** A validation is given up if so many first episodes (or `concurrency`, if more) get no answer from the model. */
 const leastUnanswered = 3
 
 /**

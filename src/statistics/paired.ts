@@ -54,10 +54,7 @@ export const signTest = (better: number, worse: number): number => {
   return Math.min(1, 2 * tail)
 }
 
-/**
- * Up to this number n of differences, all 2^n choices of signs are tried (at most 16,384); above it, `draws` random
- * ones.
- */
+/** Up to this number n of differences, the test tries all 2^n choices of signs; above it, `draws` random choices. */
 const exactUpTo = 14
 const draws = 10_000
 

@@ -25,10 +25,7 @@ export interface ValidationOptions {
   readonly maxSteps?: number
   /** The number of threads that step the validation envs, for heavy envs; 0 steps them in the run's own thread. @default 0 */
   readonly workers?: number
-  /**
-   * Whether actions are sampled as in training; false takes the best ones. Some policies need randomness. @default
-   * false
-   */
+  /** Whether actions are sampled as in training, instead of taking the best ones. @default false */
   readonly sampled?: boolean
   /** The envs to validate on at the same time, which share the episodes; if empty, the training env. @default [] */
   readonly envs?: ReadonlyArray<Env | string>
@@ -54,8 +51,8 @@ export interface CheckpointOptions {
   /** The folder of the checkpoints, inside the run's folder. @default "checkpoints" */
   readonly dir?: string
   /**
-   * The number of env steps, over all envs, between two checkpoints; 0 saves at the end only, null saves ten times in a
-   * run. @default null
+   * The number of env steps, over all envs, between two checkpoints; 0 saves at the end only, null ten times. @default
+   * null
    */
   readonly everySteps?: number | null
   /**
@@ -98,10 +95,7 @@ export const RenderSettings = Schema.Struct({
 })
 
 export interface NormalizeOptions {
-  /**
-   * Normalises observations to mean 0 and standard deviation 1, by the statistics of all observations so far. @default
-   * false
-   */
+  /** Normalises observations to mean 0 and standard deviation 1, by the observations so far. @default false */
   readonly observations?: boolean
   /** Divides rewards by the standard deviation of the discounted returns so far. @default false */
   readonly rewards?: boolean
@@ -153,10 +147,7 @@ export interface TrainInput {
   readonly trainer?: TrainerOptions
   /** The number of envs that are stepped together. @default 8 */
   readonly numEnvs?: number
-  /**
-   * The number of threads that step the envs, for heavy envs; 0 steps them in the run's own thread. It does not change
-   * the result. @default 0
-   */
+  /** The number of threads that step heavy envs; 0 is the run's own thread. Results don't depend on it. @default 0 */
   readonly workers?: number
   /** The seed of all randomness. @default 1 */
   readonly seed?: number

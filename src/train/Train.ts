@@ -56,10 +56,7 @@ export const fromConfig = (config: unknown, { lines }: { readonly lines?: Readon
   return plan(isPlain(tree) ? tree : {}, {}, lines).pipe(Effect.flatMap(execute), Effect.scoped)
 }
 
-/**
- * Executes a plan: trains from the start or from the last checkpoint. If `Train.validate` requests it, validates a
- * checkpoint instead.
- */
+/** Executes a plan: trains, or if `Train.validate` requests it, validates a checkpoint instead. */
 const execute = Effect.fnUntraced(function* (plan: Plan) {
   const { settings, env, algorithm, effective } = plan
   const { population, onPlanned } = yield* RunOptions
@@ -112,10 +109,7 @@ const specOf = ({ plan, learner }: Training, identity: RunIdentity): RunSpec => 
   }
 }
 
-/**
- * Makes the state of a new training, or takes the state of a checkpoint and restores the learner and the envs from its
- * files.
- */
+/** Makes a new training's state, or takes that of a checkpoint and restores the learner and the envs. */
 const open = Effect.fnUntraced(function* (
   training: Training,
   files: RunFiles,

@@ -123,10 +123,7 @@ const render = Effect.fn("effect-rl.render")(function* ({ writeStepFolder }: Tra
   yield* (yield* CurrentRun).recording.emit([event])
 })
 
-/**
- * Writes the folder `steps/{STEP}/` of this step because a user requested it. The training and its scores do not
- * change.
- */
+/** Writes the folder `steps/{STEP}/` of this step at a user's request. The training and its scores do not change. */
 const showNow = Effect.fn("effect-rl.showNow")(function* ({ writeWantedStep }: Training, state: TrainingState) {
   const failed = (problem: string) => ({
     _tag: "Warning" as const,

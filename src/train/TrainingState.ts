@@ -1,7 +1,4 @@
-/**
- * The counters of a training, which its checkpoints save as `progress` in `runtime.json`. The loop in `Trainer.ts`
- * changes them.
- */
+/** The counters of a training, saved in checkpoints. The loop in `Trainer.ts` changes them. */
 import { Effect, Schema } from "effect"
 import { Evaluation, evaluationOf, type ValidationOutcome } from "../run/evaluation.ts"
 import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
@@ -40,10 +37,7 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
     return this.episodes++
   }
 
-  /**
-   * Drops all but the last hundred returns and lengths. The loop calls it once per iteration, because once per episode
-   * would cost more.
-   */
+  /** Keeps only the last hundred returns and lengths. Called once per iteration, since once per episode costs more. */
   trim(): void {
     this.recentReturns = recent(this.recentReturns)
     this.recentLengths = recent(this.recentLengths)

@@ -44,10 +44,7 @@ export const sharedSettings = ({ plan, learner }: Training): Effect.Effect<Plain
     : Effect.map(digestOfArrays(data), (digest) => ({ ...shared, data: digest }))
 }
 
-/**
- * Saves a checkpoint: the weights, the optimiser's state, and every env in the middle of its episode. Must be called between
- * two iterations.
- */
+/** Saves weights, the optimiser's state and the envs in mid-episode. Must be called between two iterations. */
 export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   { plan, learner, envs }: Training,
   state: TrainingState,
@@ -76,10 +73,7 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   })
 })
 
-/**
- * The size in bytes above which a file is written directly from its arrays: there may be no memory for a copy of a replay
- * buffer.
- */
+/** The size in bytes above which a file is written in parts, as a copy of a replay buffer may not fit in memory. */
 const largeBytes = 32 * 1024 * 1024
 
 const contentsOf = (arrays: safetensors.Tensors): NewCheckpoint["files"][string] => {
@@ -139,10 +133,7 @@ export const restore = Effect.fnUntraced(function* (
   yield* attempt(() => envs.restore(Record.map(savedEnvs, ({ data }) => data)), EnvError)
 })
 
-/**
- * Fails if a resumed training has already done more steps than its total, and that total was lowered since the last
- * start.
- */
+/** Fails if a resumed training has done more steps than its total, which was lowered since the last start. */
 export const checkTotalSteps = Effect.fnUntraced(function* (
   { settings: { totalSteps }, from }: Plan,
   run: RunFiles,

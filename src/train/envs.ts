@@ -1,7 +1,4 @@
-/**
- * Makes the envs of a training and of its validations, which record episodes and normalise observations and rewards.
- * `setUp.ts` calls it.
- */
+/** Makes the envs of a training and of its validations, with recording and normalisation. `setUp.ts` calls it. */
 import { Effect, type Scope } from "effect"
 import * as Batch from "../env/Batch.ts"
 import type { BatchEnv } from "../env/BatchEnv.ts"
@@ -14,10 +11,7 @@ import type { Learner, LearnerError } from "../learner/Algorithm.ts"
 import type { Settings } from "./Settings.ts"
 import { shares } from "./validation/Validator.ts"
 
-/**
- * The training's batch of envs: it records episodes with the env's own rewards, and returns observations (normalised, if
- * set) for the agent.
- */
+/** The training's envs, which record episodes with unnormalised rewards, and normalise what the agent sees. */
 export type TrainingEnvs = BatchEnv & EpisodeLog.Recorded & Partial<Normalise.NormalisedObservations>
 
 /** Makes the training's envs. `gamma` is the discount factor of the return by which rewards are normalised. */
@@ -47,10 +41,7 @@ export const validationBatches = (
     }),
   )
 
-/**
- * Makes a batch of copies of an env, in this thread or in `workers` threads. `firstIndex` is the number of the first
- * copy.
- */
+/** Makes a batch of copies of an env, numbered from `firstIndex`, in this thread or in `workers` threads. */
 const batchOf = (
   env: Env,
   numEnvs: number,

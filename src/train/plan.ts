@@ -192,10 +192,7 @@ const namelessAlgorithm = (algorithm: unknown): string | undefined => {
   return `expected an algorithm's name, or its name with settings, found ${display(name)}`
 }
 
-/**
- * Returns a note if a file of settings (for example of a resumed run) names another env than the code, and one if it
- * names another algorithm.
- */
+/** Returns notes: where a file of settings (as of a resumed run) names another env or algorithm than the code. */
 const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, string>): ReadonlyArray<string> => {
   const nameOf = (written: unknown): string => String(isPlain(written) ? written.name : written)
   return (["env", "algorithm"] as const).flatMap((key) => {
@@ -271,10 +268,7 @@ const conflictIn = ({ validation, render, stopAtReturn }: Settings) => {
 /** Describes an env for the config: a built-in env by all its options, any other env by its id. */
 const inConfig = (env: Env): EnvConfig => envConfigOf(env) ?? env.id
 
-/**
- * Describes an algorithm for the config: its name and the settings that code passed. An unusable value is shown as
- * text.
- */
+/** Describes an algorithm for the config: its name and the settings from code; as text if it is unusable. */
 const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
   typeof algorithm === "string" || noAlgorithm(algorithm) !== undefined
     ? { name: typeof algorithm === "string" ? algorithm : display(algorithm) }

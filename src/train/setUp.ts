@@ -26,10 +26,7 @@ export interface Training {
   readonly learner: Learner
   readonly validator: Validator | undefined
   readonly writeStepFolder: WriteStepFolder | undefined
-  /**
-   * Writes the folder `steps/{STEP}/` on a user's request, even if `render` is off. The first request compiles what it
-   * needs.
-   */
+  /** Writes `steps/{STEP}/` on a user's request, even if `render` is off. The first request compiles what it needs. */
   readonly writeWantedStep: WriteWantedStep | undefined
 }
 

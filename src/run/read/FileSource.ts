@@ -1,3 +1,4 @@
+/** The interface by which `RunReader` reads files, and a function that lists the files below a folder. */
 import { Effect } from "effect"
 
 /**
@@ -34,27 +35,28 @@ export interface FileSize {
   readonly bytes: number
 }
 
-/** The largest number of bytes that one read returns. */
+/** The largest number of bytes that one call of `part` returns if `most` is left out. */
 export const mostAtOnce = 32 * 1024 * 1024
 
-/**
- * Lists the files below a folder with their sizes. If there are more than `most` files, the most deeply nested ones are left
- * out.
- */
+/** Lists the files below a folder with their sizes; of more than `most` files, it leaves out the deepest ones. */
 export const treeOf = Effect.fnUntraced(function* (
   source: Pick<FileSource, "entries" | "size">,
   top: string,
   most = Infinity,
 ): Effect.fn.Return<ReadonlyArray<FileSize>> {
-  const found: Array<FileSize> = []
-  const open = [""]
-  for (let folder = open.shift(); folder !== undefined && found.length < most; folder = open.shift()) {
+  const listed: Array<FileSize> = []
+  const foldersToList = [""]
+  for (
+    let folder = foldersToList.shift();
+    folder !== undefined && listed.length < most;
+    folder = foldersToList.shift()
+  ) {
     const below = (name: string): string => (folder === "" ? name : `${folder}/${name}`)
     const { files, folders } = yield* source.entries(`${top}/${folder}`)
-    for (const name of files.slice(0, most - found.length)) {
-      found.push({ path: below(name), bytes: (yield* source.size(`${top}/${below(name)}`)) ?? 0 })
+    for (const name of files.slice(0, most - listed.length)) {
+      listed.push({ path: below(name), bytes: (yield* source.size(`${top}/${below(name)}`)) ?? 0 })
     }
-    open.push(...folders.map(below))
+    foldersToList.push(...folders.map(below))
   }
-  return found
+  return listed
 })

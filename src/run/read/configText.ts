@@ -1,14 +1,15 @@
+/** Reads keys from the text of `config.yaml`, for listings of thousands of runs. `RunReader.ts` passes the texts. */
 import { isPlain } from "../../config/Config.ts"
 import { parseYaml } from "../../config/yaml.ts"
 import { dataAt } from "../find/Value.ts"
 
-/** The number of blocks that are kept: enough for a sweep, and little memory for ten thousand different runs. */
+/** The number of parsed blocks that are kept: enough for a sweep, and little memory for ten thousand different runs. */
 const most = 5000
 
 /**
- * Makes a reader of single keys in many configs that are nearly equal. Only the top-level block of a key is parsed, and equal
- * blocks are parsed once: runs often differ only in their seed. Both functions throw if a text is not YAML, or if it is not
- * a mapping of keys to values.
+ * Makes a reader of single keys for many similar configs. Only a key's block (its top-level key with all below it) is
+ * parsed, and equal blocks only once: runs often differ only in their seed. Both functions throw if a text is not a
+ * YAML mapping.
  */
 export const configReader = () => {
   const parsed = new Map<string, unknown>()
@@ -54,13 +55,10 @@ const parseConfig = (text: string): unknown => {
   return value
 }
 
-/** The text of each top-level key. */
+/** Maps each top-level key to its block, the text of the key and of all lines below it. */
 type Blocks = ReadonlyMap<string, string>
 
-/**
- * Divides a text by its top-level keys, if this library wrote the config. Returns undefined if the whole text must be
- * parsed.
- */
+/** Divides a text into blocks; undefined if its form is not that of this library, so it must be parsed whole. */
 const divided = (text: string): Blocks | undefined => {
   // An alias may refer to another block.
   if (/[&*]/.test(text)) return undefined

@@ -1,3 +1,4 @@
+/** Reads the files below one folder only, for the server of `effect ui`, whose users choose the paths. */
 import { readdirSync, realpathSync, statSync } from "node:fs"
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path"
 import { Effect } from "effect"
@@ -10,8 +11,8 @@ import { entriesOf } from "./disk-node.ts"
 import { type Entries, type FileSource, mostAtOnce, treeOf } from "./FileSource.ts"
 
 /**
- * Reads the files below one folder, and nothing else: neither `..` nor a symbolic link leads out of it. Paths start from
- * `root`, also those that begin with a slash.
+ * A source of the files below one folder, and no others: neither `..` nor a symbolic link leads out of it. All paths
+ * start from `root`, even with a leading slash.
  */
 export interface Confined extends FileSource {
   readonly root: string
@@ -40,7 +41,7 @@ export const confinedTo = (folder: string, only = ""): Effect.Effect<Confined, F
 export const confinedByName = ({ root }: Confined): Effect.Effect<Confined, FileError> =>
   confinedTo(dirname(root), basename(root))
 
-/** Calls a function of Node, and returns `otherwise` if it throws: a user's folder may contain anything. */
+/** Calls a function of Node, and returns `otherwise` if it throws, because a user's folder may contain anything. */
 const unless = <A, B>(otherwise: B, body: () => A): A | B => {
   try {
     return body()

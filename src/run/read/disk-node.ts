@@ -1,3 +1,4 @@
+/** Reads the files of runs in any folder on disk, for the commands. It writes nothing. */
 import { type Dirent, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -8,9 +9,12 @@ import { owner } from "../store/owner-node.ts"
 import { compareText } from "../find/RunEntry.ts"
 import { type Entries, type FileSize, type FileSource, mostAtOnce } from "./FileSource.ts"
 
-/** Reads the runs in any folder. */
+/** Makes a source that reads any folder on disk, and reports damaged files to `warn`. */
 export const diskSource = (warn: FileSource["warn"]): FileSource => {
-  /** Reads, and returns `otherwise` if the file or folder is missing: runs may appear and disappear during a listing. */
+  /**
+   * Calls `body`; if it throws, gives `otherwise`. A missing file is not reported, as runs may disappear during a
+   * listing.
+   */
   const reading = <A>(path: string, otherwise: A, body: () => A): Effect.Effect<A> =>
     Effect.catch(Effect.try({ try: body, catch: (error) => error }), (error) =>
       Effect.as(isMissing(error) ? Effect.void : warn(`${path}: ${messageOf(error)}`), otherwise),

@@ -1,10 +1,11 @@
 /**
- * Follows a growing file: reads only the bytes that were appended since the last read. It is used to watch unfinished runs.
+ * Follows a growing file: reads only the bytes that were appended since the last read. `RunReader.ts` and the page's
+ * server watch unfinished runs by it.
  */
 import { Effect } from "effect"
 import { type FileSource, mostAtOnce } from "./FileSource.ts"
 
-/** How far a growing file has been read. The bytes before that position show whether the file was replaced meanwhile. */
+/** How far a file has been read, with up to 1024 bytes before this position, to notice that the file was replaced. */
 export interface Position {
   readonly read: number
   readonly before: Uint8Array
@@ -14,14 +15,14 @@ export const start: Position = { read: 0, before: new Uint8Array(0) }
 
 interface Taking {
   /**
-   * Processes some of the bytes, such as whole lines, and returns how many. The rest is passed again with the bytes that
-   * follow.
+   * Processes some of the bytes, such as whole lines, and returns their count. The rest comes again with more bytes.
    */
   readonly take: (bytes: Uint8Array) => number
   /** Discards everything that was processed: the file was cut back or replaced, and is read again from its beginning. */
   readonly restart: () => void
 }
 
+/** The number of bytes before a position that are compared. */
 const compared = 1024
 
 /**

@@ -33,8 +33,7 @@ export const evaluationsIn = (data: unknown): ReadonlyArray<Validation> | undefi
 }
 
 /**
- * Reads the lines of a score file, and tells whether any line is damaged. An incomplete last line is still being written, so
- * it is ignored.
+ * Parses a score file, and tells whether a line is damaged. An incomplete last line is still being written: ignored.
  */
 export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreLine>; readonly damaged: boolean } => {
   const whole = text.split("\n").slice(0, -1)
@@ -51,10 +50,7 @@ export interface Played {
   readonly score: number | null
 }
 
-/**
- * Reads the episodes in the lines of a score file. For language-model agents, the step is counted in episodes; a failed
- * episode has no return.
- */
+/** Returns the episodes in the lines of the score file `name`. For agents, a step is a number of training episodes. */
 export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): ReadonlyArray<Played> =>
   episodesOf(lines).map(({ of, step, total, failed }) => ({
     step: of === "step" ? (seenEpisodesOf(name) ?? NaN) : step,

@@ -16,24 +16,24 @@ import type { RunEvent, RunStarted } from "./RunEvent.ts"
 /** Receives the events of a run while it runs. */
 export interface Recording {
   /**
-   * Takes a batch of events, in order. Returns when every sink has taken them, so that a slow sink slows the run
-   * instead of losing events.
+   * Takes a batch of events, in order. Returns when every sink has them, so a slow sink slows the run but loses none.
    */
   readonly emit: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void, RunStoreError>
   /** Returns when everything emitted so far is written. */
   readonly flush: Effect.Effect<void, RunStoreError>
 }
 
-/** A destination for events. It is opened for a run, and flushed when the run's scope closes. */
+/** A destination for events, such as a file. It is opened for a run, and flushed when the run's scope closes. */
 export type Sink = (run: RunFiles, about: RunStarted) => Effect.Effect<Recording, RunStoreError, Scope.Scope>
 
 /** The recording of a sink that writes nothing. */
 export const silent: Recording = { emit: () => Effect.void, flush: Effect.void }
 
-/** Runs all effects, even if some of them fail, and then fails with the first error. */
+/** Runs all Effects one after another, even if some of them fail, and then fails with the first error. */
 const each = (effects: ReadonlyArray<Effect.Effect<void, RunStoreError>>): Effect.Effect<void, RunStoreError> =>
   Effect.flatMap(Effect.forEach(effects, Effect.exit), (exits) => Exit.asVoidAll(exits))
 
+/** Makes one sink that passes every batch of events to all sinks. */
 const merge = (sinks: ReadonlyArray<Sink>): Sink =>
   Effect.fnUntraced(function* (run, about) {
     const recordings = yield* Effect.forEach(sinks, (sink) => sink(run, about))

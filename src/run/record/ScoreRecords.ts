@@ -27,8 +27,8 @@ export class ScoreRecordsError extends Schema.TaggedError<ScoreRecordsError>()("
 
 const orNone = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
-/** The keys that the other program names differently. */
-const foreign = {
+/** The keys of the other program's lines that we name differently or lack. */
+const otherKeys = {
   feedback_message: orNone(Schema.String),
   target: Schema.optionalKey(Schema.Unknown),
   feedback_extra: Schema.optionalKey(Schema.Unknown),
@@ -47,15 +47,15 @@ const AnyRecord = Schema.Struct({
   ...StepScoreRecord.fields,
   // This key is missing or null if there was no next observation.
   observation: orNone(Schema.String),
-  ...foreign,
+  ...otherKeys,
 })
 
-const isForeign = (record: typeof AnyRecord.Type): boolean => Object.keys(foreign).some((key) => key in record)
+const isOfOtherProgram = (record: typeof AnyRecord.Type): boolean => Object.keys(otherKeys).some((key) => key in record)
 
-/** Converts a record of the other program to our keys. Its observation is the one after the step. */
+/** Converts a record to our keys. In the other program's records, `observation` is the one after the step. */
 const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
   const { observation, feedback_message, target, feedback_extra, error_type, env_info, timing, ...ours } = record
-  if (!isForeign(record)) return { ...ours, ...(typeof observation === "string" ? { observation } : {}) }
+  if (!isOfOtherProgram(record)) return { ...ours, ...(typeof observation === "string" ? { observation } : {}) }
   const isExtra = feedback_extra !== undefined && feedback_extra !== null
   const extra = {
     ...(isPlain(feedback_extra) ? feedback_extra : isExtra ? { value: feedback_extra } : {}),
@@ -81,7 +81,7 @@ const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
 const recordOf = valueOf(AnyRecord)
 const decodeAny = Schema.decodeUnknownOption(AnyRecord)
 
-/** Decodes a parsed line to a record with our keys; none if the line is not a score record. */
+/** Decodes a parsed line to a record with our keys; `Option.none` if the line is not a score record. */
 export const decode = (value: unknown): Option.Option<StepScoreRecord> => Option.map(decodeAny(value), inOurs)
 
 /**

@@ -39,10 +39,7 @@ export const CallFile = Schema.Struct({
 })
 export type CallFile = typeof CallFile.Type
 
-/**
- * Returns the path of a call's file. It contains no time, so a step that is played again after a resume overwrites its
- * files.
- */
+/** Returns the path of a call's file. It has no time, so a step that is played again overwrites its files. */
 const pathOf = ({ phase, ...context }: CallRecord["context"], call: number): string =>
   callFile({ ...context, phase: phase._tag === "validation" ? phase : phase._tag }, call)
 
@@ -68,11 +65,12 @@ const fileOf = (record: CallRecord, callIndex: number): CallFile => {
   }
 }
 
-/** The number of steps whose calls are counted. Never are more steps in progress at the same time. */
+/** The number of agents' steps whose calls are counted; far more than are ever in progress at once. */
 const rememberedSteps = 1 << 16
 
 /**
- * Writes the files of a run's calls. If a file cannot be written, the `RunStoreError` is a defect that ends the run.
+ * Makes the sink that writes a run's calls to files. If writing fails, the `RunStoreError` is a defect and ends the
+ * run.
  */
 export const callFiles = (run: RunFiles): CallSink => {
   const counts = new Map<string, number>()

@@ -4,8 +4,8 @@ import { scalarsOf } from "./scalars.ts"
 import * as Layout from "../Layout.ts"
 
 /**
- * The sink for spreadsheets and data frames: `progress.csv`, with one line per number of each update and validation.
- * One number per line, because the set of metrics can change during a run; `df.pivot(index="step", columns="name")`
+ * The sink for spreadsheets and data frames: writes `progress.csv`, with a line `step,name,value` for each number of an
+ * update or validation. One number per line, because the set of metrics can change during a run; `df.pivot(index="step", columns="name")`
  * makes a column of each.
  *
  * @example

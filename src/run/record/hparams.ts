@@ -32,10 +32,7 @@ const statuses = { success: 1, failure: 2 }
 const endInfo = (status: keyof typeof statuses, seconds: number): Message =>
   new Message().int(1, statuses[status]).double(2, seconds)
 
-/**
- * Encodes `SummaryMetadata`: field 1 is the plugin's name and its content. In the content, field 3 is the start of a
- * session, 4 its end.
- */
+/** Encodes `SummaryMetadata`: field 1 has the plugin's name and content. In it, field 3 starts a session, 4 ends it. */
 const metadataOf = (field: number, info: Message): Uint8Array => {
   const plugin = new Message().text(1, "hparams").message(2, new Message().message(field, info))
   return new Message().message(1, plugin).finish()
@@ -53,8 +50,8 @@ export const writeEnd = (to: ByteWriter, seconds: number, status: keyof typeof s
 const longestText = 100
 
 /**
- * Returns the settings of a config by their paths, as in `--set`. A list is one setting. Lists of records are data and
- * API keys are secrets, so both are left out.
+ * Returns the settings of a config by their paths in snake_case, as `--set` takes them. A list is one setting. Lists of
+ * objects and long values are data, and API keys are secrets, so both are left out.
  */
 export const settingsOf = (value: unknown, path: ReadonlyArray<string> = []): Readonly<Record<string, Setting>> => {
   const name = path.map(snakeCase).join(".")

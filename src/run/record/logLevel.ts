@@ -1,6 +1,7 @@
+/** The levels of a run's log, for its sinks and settings. */
 import { Schema } from "effect"
 
-/** The level of `run.log` and of the terminal; each level includes the ones after it. */
+/** The level of `run.log` and of the terminal. A log of one level also shows the levels after it in this list. */
 export const LogLevel = Schema.Literals(["DEBUG", "INFO", "WARN", "ERROR"])
 export type LogLevel = typeof LogLevel.Type
 
@@ -8,5 +9,5 @@ export type LogLevel = typeof LogLevel.Type
 export const includes = (log: LogLevel, what: LogLevel): boolean =>
   LogLevel.literals.indexOf(log) <= LogLevel.literals.indexOf(what)
 
-/** Maps our names of levels to those of Effect. */
-export const inEffect = { DEBUG: "Debug", INFO: "Info", WARN: "Warn", ERROR: "Error" } as const
+/** The names of these levels in Effect's own logger. */
+export const effectLevels = { DEBUG: "Debug", INFO: "Info", WARN: "Warn", ERROR: "Error" } as const

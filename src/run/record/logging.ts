@@ -1,11 +1,11 @@
 /**
- * Turns what a run logs with `Effect.log…` into events of the run, so that it appears only in `run.log` and in the
- * terminal's progress, and not on standard output, which other programs may parse.
+ * Turns messages that a run logs with `Effect.log…` into events of the run, so that they appear only in `run.log` and
+ * on the terminal, and not on standard output, which other programs may parse. `Run.ts` calls it.
  */
 import { Cause, Effect, Latch, Logger, LogLevel as Levels, References } from "effect"
 import { display } from "../../config/Config.ts"
 import { oneLine } from "../../config/text.ts"
-import { inEffect, type LogLevel } from "./logLevel.ts"
+import { effectLevels, type LogLevel } from "./logLevel.ts"
 import type { Recording } from "./Recorder.ts"
 import type { RunEvent } from "./RunEvent.ts"
 
@@ -27,8 +27,9 @@ const eventOf = (logged: Logger.Options<unknown>): RunEvent => {
 }
 
 /**
- * Runs an effect and records what it logs, in order with the other events. Effect's default logger, which writes to
- * standard output, is off during this; loggers that the caller provided stay.
+ * Runs `use` with a recording, and passes on to `recording` its events and the messages that it logs at `level` or
+ * above, in order. Effect's default logger, which writes to standard output, is off meanwhile; loggers that the caller
+ * provided stay.
  */
 export const withLogs = <A, E, R>(
   recording: Recording,
@@ -62,6 +63,6 @@ export const withLogs = <A, E, R>(
     }
     return yield* use(recordingWithLogs).pipe(
       Effect.provideService(Logger.CurrentLoggers, new Set([...others, logger])),
-      Effect.provideService(References.MinimumLogLevel, inEffect[level]),
+      Effect.provideService(References.MinimumLogLevel, effectLevels[level]),
     )
   }).pipe(Effect.scoped)

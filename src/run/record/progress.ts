@@ -1,3 +1,4 @@
+/** The sink that shows the progress of a run on the terminal. `Node.recorder` adds it. */
 import { Clock, Effect } from "effect"
 import { includes } from "./logLevel.ts"
 import { silent, type Sink } from "./Recorder.ts"
@@ -14,7 +15,7 @@ interface ProgressOptions {
 
 /** The shortest time between two redraws: at most ten per second. */
 const redrawMillis = 100
-/** The time over which the speed is measured. */
+/** The least time over which the speed is measured, so that it does not jump. */
 const speedMillis = 3000
 const recentEpisodes = 100
 
@@ -24,7 +25,7 @@ const clearLine = "\r\u001b[2K"
 const leastFirst = ["left", "speed", "return", "validation", "name"] as const
 type Field = (typeof leastFirst)[number] | "steps"
 
-/** Joins as many whole fields as fit into the line. The field with the progress is dropped last. */
+/** Joins as many whole fields as fit into `room` characters. The field `steps` is never dropped. */
 const fitting = (fields: ReadonlyArray<readonly [Field, string | undefined]>, room: number): string => {
   const joined = (some: typeof fields): string => some.map(([, text]) => text).join("  ")
   let shown = fields.filter(([, text]) => text !== undefined)
@@ -32,10 +33,7 @@ const fitting = (fields: ReadonlyArray<readonly [Field, string | undefined]>, ro
   return joined(shown).slice(0, Math.max(0, room))
 }
 
-/**
- * The sink for the terminal: steps, speed, mean return of the last 100 episodes, the last validation and the time left.
- * Warnings stay visible.
- */
+/** Makes the sink for the terminal: a line with steps, speed, returns and the time left, and above it warnings. */
 export const progress =
   ({ write, isTerminal, columns }: ProgressOptions): Sink =>
   (_, about) => {
@@ -55,7 +53,7 @@ export const progress =
       let older = { at: startedAt, step: firstStep }
       let newer = older
 
-      const look = (event: RunEvent): void => {
+      const update = (event: RunEvent): void => {
         switch (event._tag) {
           case "EpisodeEnded":
             returns[episodes++ % recentEpisodes] = event.return
@@ -112,7 +110,7 @@ export const progress =
 
       return {
         emit: (events) => {
-          for (const event of events) look(event)
+          for (const event of events) update(event)
           const warnings = events.flatMap((event) =>
             event._tag === "Warning" && includes(logLevel, levelOf(event)) ? [`${lineOfWarning(event)}\n`] : [],
           )

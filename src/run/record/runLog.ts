@@ -1,3 +1,4 @@
+/** The sink that writes `run.log`, and the levels of events, which the terminal's sink uses, too. */
 import { Clock, Effect } from "effect"
 import { appender } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
@@ -30,7 +31,7 @@ export const runLog: Sink = (run, { unit, logLevel = "INFO" }) =>
     flush: log.flush,
   }))
 
-/** Returns the lowest level at which a log includes an event. */
+/** Returns the level of an event: a log shows the event if its own level includes this one. */
 export const levelOf = (event: RunEvent): LogLevel => {
   switch (event._tag) {
     case "RunStarted":
@@ -51,7 +52,7 @@ export const levelOf = (event: RunEvent): LogLevel => {
   }
 }
 
-/** Tells whether a line of a log says that the run failed, which is then the log's last line. */
+/** Tells whether a line of `run.log` says that the run failed. Such a line is the last one. */
 export const isFailure = (line: string): boolean => /^\S+ failed at (?:step|episode) \d/.test(line)
 
 export const lineOfWarning = ({ message, isError = false }: Warning): string =>

@@ -1,7 +1,10 @@
 import type { RunEvent } from "./RunEvent.ts"
 import { meanOf } from "../../statistics/resampling.ts"
 
-/** Returns the numbers of an event by their names in TensorBoard; undefined for events without numbers. */
+/**
+ * Returns the numbers of an update or a validation by their names in TensorBoard; undefined for other events. The sinks
+ * for TensorBoard, CSV and Effect's metrics share it.
+ */
 export const scalarsOf = (
   event: RunEvent,
 ): { readonly step: number; readonly values: Readonly<Record<string, number>> } | undefined => {

@@ -1,8 +1,7 @@
 /**
- * Reads lines of scores into one form for charts, whatever wrote them: a trainer (one line per episode), a
- * language-model agent (one per step), or another program's runtime (with more or other keys).
- *
- * It uses no Schema, because a page reads thousands of files with it before it shows anything.
+ * Parses lines of score files into one form, whatever wrote them: a training (one line per episode), a training of
+ * language-model agents (one per step), or another program (with more or other keys). It uses no Schema, because a page
+ * reads thousands of files with it before it shows anything.
  */
 import { isPlain } from "../../config/plain.ts"
 import { parsedJson } from "../../config/text.ts"

@@ -1,3 +1,4 @@
+/** The sink for scores, which writes the files below `scores/`. */
 import { Clock, Effect } from "effect"
 import { appender } from "./appender.ts"
 import type { ByteWriter } from "../../formats/ByteWriter.ts"
@@ -15,8 +16,8 @@ export const scores: Sink = (run, about) => (about.unit === "episodes" ? stepSco
  * Writes `scores/train/scores.jsonl` with one line per episode, and for each validation
  * `scores/val/{N}_seen_episodes_scores.jsonl`, where N is the number of training episodes until then.
  *
- * A line has the keys of a language-model agent's step (whose episodes have few steps; these have thousands): `score`
- * is the return, `step_index` the env steps of the run so far. Further keys follow.
+ * A line has the keys of a language-model agent's line, which describes one step; here, `score` is the episode's return,
+ * and `step_index` the number of env steps of the run so far. Further keys follow.
  */
 const episodeScores: Sink = Effect.fnUntraced(function* (run, about) {
   const train = yield* appender(run, Layout.trainScores)
@@ -58,7 +59,7 @@ const validationLines = (now: number, event: ValidationEnded, about: RunStarted)
     .join("")
 }
 
-/** Makes a function that writes the lines of training episodes. The constant parts of a line are encoded only once. */
+/** Makes the function that writes training episodes as lines. For speed, it encodes the constant parts only once. */
 const lineWriter = (about: RunStarted) => {
   const { encode } = utf8
   const step = encode(`,"step_index":`)
@@ -69,6 +70,7 @@ const lineWriter = (about: RunStarted) => {
   /** Caches the encoded ends of lines, by the three values in them. */
   const ends = new Map<number, Uint8Array>()
   const endOf = ({ terminated, truncated, truncationReason: reason }: EpisodeEnded): Uint8Array => {
+    // Each combination of the three values gives a different sum.
     const key = (terminated ? 1 : 0) + (truncated ? 2 : 0) + (reason === null ? 0 : reason === "env" ? 4 : 8)
     const cached = ends.get(key)
     if (cached !== undefined) return cached

@@ -1,3 +1,4 @@
+/** The sink for the scores of language-model agents, and the Schema of their lines. */
 import { Clock, Effect, Schema } from "effect"
 import { trainScores, validationScores } from "../Layout.ts"
 import type { RunFiles } from "../store/RunFiles.ts"
@@ -7,8 +8,7 @@ import { timestamp } from "./timestamp.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /**
- * A line of `scores.jsonl` of a language-model agent; the fields from `observation` on are written if scores are
- * verbose.
+ * A line of an agent's `scores.jsonl`. The keys from `observation` to `truncation_reason` are there if it is verbose.
  */
 export const StepScoreRecord = Schema.Struct({
   timestamp: Schema.String,
@@ -31,10 +31,7 @@ export const StepScoreRecord = Schema.Struct({
   step_start: Schema.optionalKey(Schema.String),
   step_end: Schema.optionalKey(Schema.String),
   duration_ms: Schema.optionalKey(Schema.Finite),
-  /**
-   * The observation after the step; null if the episode ended without one. Other programs' files lack this key and those on
-   * the episode's end.
-   */
+  /** The observation after the step; null if there was none. Other programs lack this key and the next three. */
   next_observation: Schema.optionalKey(Schema.NullOr(Schema.String)),
   terminated: Schema.optionalKey(Schema.Boolean),
   truncated: Schema.optionalKey(Schema.Boolean),
@@ -44,8 +41,8 @@ export const StepScoreRecord = Schema.Struct({
 export type StepScoreRecord = typeof StepScoreRecord.Type
 
 /**
- * The sink of scores for language-model agents: one line per step, which is in the file when `emit` returns. The lines
- * of an abandoned episode are removed, so that it can be played again.
+ * The sink for the scores of language-model agents: one line per step, which is in the file when `emit` returns. If an
+ * episode is abandoned (stopped before its end), its lines are removed, as it will be played again.
  */
 export const stepScores: Sink = Effect.fnUntraced(function* (run) {
   const append = yield* run.appending(trainScores)

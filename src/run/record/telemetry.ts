@@ -5,7 +5,7 @@ import { scalarsOf } from "./scalars.ts"
 /**
  * Records each number as a gauge of Effect's metrics, such as `effect_rl.losses.policy_loss`, with the run's name, env,
  * algorithm and seed as attributes. Any exporter of Effect's metrics can send them: `Otlp`, `PrometheusMetrics`.
- * Validations and checkpoints are spans of Effect's tracer.
+ * Validations and checkpoints are also spans of Effect's tracer; these need no sink.
  *
  * @example
  * ```ts

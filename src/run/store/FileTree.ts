@@ -1,6 +1,7 @@
 /**
- * A folder of files on disk. Paths are relative to it, with `/`. A file is written as a whole or not at all, even if the
- * machine stops in the middle: the content goes to a temporary name, is flushed to disk, and is renamed into place.
+ * The interface of a folder of files, and its implementation on disk. Paths are relative to the folder, with `/`. A file
+ * is written as a whole or not at all, even if the machine stops meanwhile: the content goes to a temporary name, is
+ * flushed to disk, and is renamed into place.
  *
  * Temporary names start with a dot: `.NAME.tmp` is being written or removed, `.NAME.old` was replaced by a new NAME.
  */
@@ -32,8 +33,7 @@ export interface FileTree {
   readonly stream: (path: string, part?: Part) => Stream.Stream<Uint8Array, RunStoreError>
   readonly readText: (path: string) => Effect.Effect<string, RunStoreError>
   /**
-   * Writes a file as a whole or not at all. If `durable` is false, the write is much cheaper, but may be lost if the machine
-   * stops.
+   * Writes a file as a whole or not at all. With `durable: false`, it is cheaper but can be lost if the machine stops.
    */
   readonly write: (
     path: string,
@@ -66,7 +66,7 @@ export interface FileTree {
   readonly link: (path: string, target: string) => Effect.Effect<void, RunStoreError>
   /** Returns the target of a link; undefined if there is no link at the path. */
   readonly target: (path: string) => Effect.Effect<string | undefined, RunStoreError>
-  /** Completes or undoes the writes that a killed process left unfinished in a folder. */
+  /** Completes or undoes the writes that a killed process left unfinished in a folder, by its temporary names. */
   readonly repair: (path: string) => Effect.Effect<void, RunStoreError>
 }
 
@@ -80,7 +80,7 @@ type Failure = PlatformError.PlatformError | FileError
 const isMissing = (error: Failure): boolean =>
   error instanceof FileError ? error.missing : error.reason._tag === "NotFound"
 
-/** Makes the tree of files for a folder on disk. */
+/** Makes the `FileTree` of a folder on disk. The folder need not exist yet. */
 export const onDisk = Effect.fnUntraced(function* (
   root: string,
 ): Effect.fn.Return<FileTree, never, FileSystem.FileSystem | Path.Path> {
@@ -101,7 +101,9 @@ export const onDisk = Effect.fnUntraced(function* (
 
   const makeDirectory = (folder: string) => Effect.provideContext(makeFolder(folder), context)
 
-  /** Refuses to read pipes, which would wait for a writer, and devices, which have no end. */
+  /**
+   * Runs `effect`, which reads a file, if it is a regular file of at most `most` bytes: a pipe or device may never end.
+   */
   const reading = <A>(relative: string, most: number, effect: Effect.Effect<A, PlatformError.PlatformError>) =>
     doing("read", relative, Effect.andThen(Effect.provideContext(checkFile(at(relative), most), context), effect))
 

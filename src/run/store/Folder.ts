@@ -33,7 +33,7 @@ export interface Folder {
 
 const none = new Uint8Array(0)
 
-/** Joins bytes; if the buffer of the first array has room, the second is copied into it. */
+/** Joins bytes: within the first array's buffer if that has room, or else in a new buffer of twice the size. */
 const joined = (bytes: Uint8Array, more: Uint8Array): Uint8Array => {
   const size = bytes.length + more.length
   const hasRoom = bytes.byteOffset === 0 && bytes.buffer.byteLength >= size
@@ -51,7 +51,7 @@ const wholeOf = (contents: Contents): Uint8Array => {
 }
 
 /**
- * Makes the tree of files that runs work with. A link is a file that holds a name. A directory is written file by file: a
+ * Makes the `FileTree` of a custom folder. A link is a file that holds a name. A directory is written file by file: a
  * checkpoint whose write was interrupted lacks its last file, the manifest, and counts as damaged.
  */
 export const treeOf = (root: string, folder: Folder): FileTree => {

@@ -1,3 +1,4 @@
+/** The files of one run: a `FileTree` that knows which files grow, and hashes these for checkpoints. */
 import { Effect } from "effect"
 import { type Appended, hashPrefix, type Prefix } from "./appended.ts"
 import type { FileTree } from "./FileTree.ts"
@@ -16,7 +17,9 @@ export interface RunFiles extends FileTree {
   readonly appended: Effect.Effect<Appended, RunStoreError>
   /** Lists the growing files whose content up to the recorded sizes has changed since that moment. */
   readonly changedSince: (moment: Appended) => Effect.Effect<ReadonlyArray<Changed>, RunStoreError>
-  /** Cuts the growing files back to their sizes at that moment, and removes files created since. `run.log` is never cut. */
+  /**
+   * Cuts the growing files back to their sizes at that moment, and removes growing files created since. Not `run.log`.
+   */
   readonly cutBack: (moment: Pick<Appended, "sizes">) => Effect.Effect<void, RunStoreError>
   /** Returns the same run with some files and folders placed elsewhere. Callers still use the usual paths. */
   readonly placed: (places: Places) => RunFiles
@@ -52,7 +55,7 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
     return prefix
   })
 
-  /** Drops the hashes of a file, or of the files in a folder, if they cover more than `size` bytes. */
+  /** Forgets the hashes of a file, or of the files in a folder, if they cover more than `size` bytes of it. */
   const forget = (path: string, size = -1) =>
     Effect.sync(() => {
       for (const [file, prefix] of hashed) {

@@ -83,7 +83,7 @@ const pathOf = (
   return options.layout === "flat" ? toFlatPath({ time }) : toPath({ ...identity, time, commit: options.commit })
 }
 
-const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions) {
+const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
@@ -114,9 +114,7 @@ const openOnDisk = Effect.fnUntraced(function* (unlessPlaced: FileSystemOptions)
 
   return Effect.fnUntraced(function* (identity: RunIdentity, place?: OwnPlace) {
     const options: FileSystemOptions =
-      place === undefined || unlessPlaced.ownPlaces === false
-        ? unlessPlaced
-        : { ...unlessPlaced, ...place, layout: "flat" }
+      place === undefined || defaults.ownPlaces === false ? defaults : { ...defaults, ...place, layout: "flat" }
     const { resume, owner, onOpen, readOnly = false } = options
     const directory = yield* resume === undefined ? claim(identity, options) : existing(resume)
     // Update the index even if the run fails. A failure to update it does not fail the run.

@@ -23,8 +23,9 @@ const blockSize = 1 << 20
 const nothing: Prefix = { size: 0, blocks: [], digest: "" }
 
 /**
- * Hashes the first `size` bytes of a file: SHA-256 over the SHA-256 digests of its blocks of 1 MiB, in hex. Blocks let the
- * platform's fast hash be used, and keep blocks that were hashed `before` from being read again.
+ * Hashes the first `size` bytes of a file: the SHA-256, in hex, of the SHA-256 digests of its blocks of 1 MiB. With
+ * blocks, the platform's fast hash can be used, and whole blocks in `before`, an earlier hash of the file, are not read
+ * again.
  */
 export const hashPrefix = Effect.fnUntraced(function* (
   tree: Pick<FileTree, "stream">,

@@ -1,3 +1,10 @@
+/**
+ * Writes `index.txt`, by which a page on a static web server finds all runs: every file below the folder of all runs,
+ * one a line, sorted, as `./relative/path`, like `find . -type f | sort`. It leaves out the index itself, `.git*`,
+ * `.DS_Store`, locks and temporary files. `RunStore.ts` calls it when a run ends. RLtools' viewer takes any path four
+ * levels deep for a run's folder, and fails at a file there or above. So this library writes files into runs' folders
+ * only; a file about several seeds is in one of these folders, and a link elsewhere.
+ */
 import { Effect, FileSystem, Path } from "effect"
 import { mostBytes, namesIn, readText, statOf } from "../../config/files.ts"
 import { fromPath } from "../identifier.ts"
@@ -6,15 +13,8 @@ import { runStoreError } from "./RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 
 /**
- * Writes `index.txt`: every file below the folder of all runs, one a line, sorted, as `./relative/path`. This is the output
- * of `find . -type f | sort`, by which a page finds all runs through a static web server. The index itself, `.git*`,
- * `.DS_Store`, locks and temporary files are left out.
- *
- * RLtools' viewer takes any path four levels deep for a run's folder, and fails at a file there or above. So this library
- * writes files into runs' folders only; a file about several seeds is in one of these folders, and a link elsewhere.
- *
- * The folder of the run that ends is listed anew, and so are folders of unfinished runs. Of finished runs only the existence
- * is checked.
+ * Writes the index after a run in `directory` ended. Lists this run's folder and those of unfinished runs; for a
+ * finished run, the lines of the previous index are kept if its folder still exists.
  */
 export const indexRun = Effect.fnUntraced(function* (directory: string, owner?: Owner) {
   const fs = yield* FileSystem.FileSystem
@@ -39,6 +39,7 @@ export const indexRun = Effect.fnUntraced(function* (directory: string, owner?: 
   )
 })
 
+/** The times of `withTurn`, in milliseconds. */
 const pause = 20
 const second = 1000
 const minute = 60 * second
@@ -50,7 +51,7 @@ const depth = 4
 const runsOf = (index: string): Map<string, ReadonlyArray<string>> => {
   const files = index.split("\n").map((line) => line.slice("./".length))
   const runs = Map.groupBy(files, (file) => file.split("/", depth).join("/"))
-  return new Map([...runs].filter(([run, those]) => those.includes(`${run}/${Layout.returns}`)))
+  return new Map([...runs].filter(([run, runFiles]) => runFiles.includes(`${run}/${Layout.returns}`)))
 }
 
 /**
@@ -88,19 +89,22 @@ const withTurn = Effect.fnUntraced(function* <A, E, R>(
   )
 })
 
-/** Lists the files below `folder/below`. For folders in `known`, the list there is used instead of reading them. */
+/**
+ * Lists the files below `folder/below`. `listed` has the files of finished runs by their folders, which are not read
+ * again.
+ */
 const filesBelow = Effect.fnUntraced(function* (
   folder: string,
   below: string,
-  known: ReadonlyMap<string, ReadonlyArray<string>> = new Map(),
+  listed: ReadonlyMap<string, ReadonlyArray<string>> = new Map(),
 ): Effect.fn.Return<ReadonlyArray<string>, never, FileSystem.FileSystem> {
   const files: Array<string> = []
   for (const name of yield* namesIn(`${folder}/${below}`)) {
     if (isLeftOut(name)) continue
     const at = below === "" ? name : `${below}/${name}`
-    const earlier = known.get(at)
+    const earlier = listed.get(at)
     const kind = earlier === undefined ? yield* kindOf(`${folder}/${at}`) : "Known"
-    if (kind === "Directory") for (const file of yield* filesBelow(folder, at, known)) files.push(file)
+    if (kind === "Directory") for (const file of yield* filesBelow(folder, at, listed)) files.push(file)
     else if (kind === "File") files.push(at)
     else for (const file of earlier ?? []) files.push(file)
   }

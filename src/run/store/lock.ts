@@ -1,3 +1,4 @@
+/** The lock `run.lock` in the folder of a run (`sweep.lock` for a sweep), which has the name of a process. */
 import { Effect, FileSystem } from "effect"
 import { mostBytes, readText } from "../../config/files.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
@@ -10,7 +11,7 @@ export interface Owner {
   readonly isAlive: (name: string) => Effect.Effect<boolean>
 }
 
-/** Holds a run's lock until the scope closes, so that two processes never write one run at once. */
+/** Writes the lock file, and removes it when the scope closes. Fails if another living process holds the lock. */
 export const holdLock = Effect.fnUntraced(function* (file: string, owner: Owner) {
   const fs = yield* FileSystem.FileSystem
   const claim = fs.writeFileString(file, owner.name, { flag: "wx" })

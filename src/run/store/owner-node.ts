@@ -1,3 +1,4 @@
+/** Names the current process in lock files, and tells whether another process still runs. */
 import { hostname } from "node:os"
 import { Effect } from "effect"
 import type { Owner } from "./lock.ts"

@@ -1,7 +1,4 @@
-/**
- * Plays an episode to look at it, and renders its states as an SVG animation. It writes no files. `stepFolder.ts`
- * calls it.
- */
+/** Plays an episode and renders its states as an SVG animation, for `stepFolder.ts`. It writes no files. */
 import { Effect } from "effect"
 import type { Learner } from "../../learner/Algorithm.ts"
 import { drive } from "../../learner/drive.ts"
@@ -12,10 +9,7 @@ import * as Normalise from "../../env/Normalise.ts"
 import type { RunningMoments } from "../../env/RunningMoments.ts"
 import { stream } from "../../rng/Rng.ts"
 
-/**
- * The largest number of pictures in an animation, so that browsers can show it. Of a longer episode, only every second,
- * third … state is shown.
- */
+/** The largest number of pictures in an animation, for browsers. Longer episodes show every second, third … state. */
 const mostFrames = 500
 
 /**

@@ -58,10 +58,7 @@ const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.
   })
 })
 
-/**
- * Computes the loss of A2C: L = −E[A log π] + c_v E[(V − target)²] − c_e H, with the advantage A, the policy's entropy
- * H, and the weights c_v (`valueCoefficient`) and c_e (`entropyCoefficient`).
- */
+/** Computes L = −E[A log π] + c_v E[(V − target)²] − c_e H: A is the advantage, H the entropy, c are weights in `config`. */
 export const a2cLoss = (
   config: A2cConfig,
   { actions, advantages, targets }: Learner.Batch<Learner.BaseColumns>,

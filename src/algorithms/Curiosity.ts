@@ -13,8 +13,7 @@ const { add, concat, mean, mul, stopGradient } = Graph
 /**
  * The intrinsic curiosity module (Pathak et al. 2017, arXiv:1705.05363) on top of A2C. An encoder turns observations
  * into features. It learns with an inverse model, which infers the action from the features before and after it, so the
- * features describe what the agent can influence. The bonus is the error with which a forward model predicts the next
- * features.
+ * features describe what the agent can influence. The bonus is the error of a forward model of the next features.
  */
 
 // --- Config ---

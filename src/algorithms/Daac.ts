@@ -63,10 +63,7 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
   const returns = Learner.generalisedAdvantages(config)
   const rollout = Learner.experience({ name: "daac", task, actor, steps, noiseRepeat, returns })
 
-  /**
-   * Computes the policy's loss: the loss of PPO's policy, + c_a E[(Â(s, a) − A)²], where the policy's network predicts
-   * the advantage Â, and c_a is `advantageCoefficient`.
-   */
+  /** Computes the loss of the policy: PPO's policy loss + c_a E[(Â(s, a) − A)²], where Â is the predicted advantage. */
   const policyLoss = ({ batch, weights, recall }: Rows): Learner.Loss => {
     const evaluation = network.evaluate(weights, batch.observations, recall)
     const main = ppoPolicyLoss(config, batch, evaluation)

@@ -120,8 +120,7 @@ const update = (
  * Computes the loss of DQN: L = E[w · huber(Q(s, a) − y)] with the target y = r + γⁿ Q′(s′, a′). Q′ is the target
  * network, a′ the action that the online network (if `double`) or the target network chooses, and w the importance
  * weight of prioritised replay (1 without it). The batch's `discounts` hold γⁿ, and 0 where the episode terminated; a
- * truncated episode keeps the value of its final observation. Also returns the absolute error of each row, for
- * prioritised replay.
+ * truncated episode keeps the value of its final observation. Also returns the absolute error of each row.
  */
 export const dqnLoss = (
   config: Pick<DqnConfig, "double" | "prioritised">,

@@ -108,8 +108,7 @@ type PpoBatch = Learner.Batch<Learner.ColumnsOf<Model.ActorCriticKept>>
 
 /**
  * Computes the loss of a minibatch: L = L_clip − c_e H + c_v ½ L_value, with the clipped surrogate loss L_clip, the
- * policy's entropy H, the critic's squared error L_value, and the weights c_e (`entropyCoefficient`) and c_v
- * (`valueCoefficient`).
+ * entropy H, the critic's squared error L_value, and their weights c_e and c_v in `config`.
  */
 export const ppoLoss = (
   config: PpoConfig,

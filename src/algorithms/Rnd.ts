@@ -134,10 +134,7 @@ export const rndRollout = (name: string, config: RndConfig, task: Algorithm.Task
 
 // --- Update ---
 
-/**
- * Computes the loss: L = L_PPO + c_v ½ E[(V_bonus − target)²] + L_predictor, where V_bonus is the bonus' critic, c_v is
- * `valueCoefficient`, and L_predictor is the mean error of the predictor over a random share of the rows.
- */
+/** Computes PPO's loss + c_v ½ E[(V_bonus − target)²] + the mean error of the predictor on a share of the rows. */
 export const rndLoss = (
   config: RndConfig,
   { network, bonus }: Pick<ReturnType<typeof rndRollout>, "network" | "bonus">,

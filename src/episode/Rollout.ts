@@ -1,6 +1,5 @@
 /**
- * Defines a rollout, the record of an episode step by step, as plain data. A file of rollouts has one line of JSON for
- * each.
+ * Defines a rollout, the record of an episode step by step, as plain data. In files it is one line of JSON.
  *
  * A turn is everything that an agent does between two observations: any number of `AgentStep`s (each a call of the
  * model), of which the last may lead to an `EnvironmentStep`. The reflection after an episode is a turn of its own at
@@ -15,10 +14,9 @@ export const TruncationReason = Schema.Literals(["max_steps", "env", "max_seq_le
 export type TruncationReason = typeof TruncationReason.Type
 
 /**
- * Says whether and how an episode ended; in a step, whether and how the episode ended with this step. `terminated`
- * means that the env ended it (or the protocol, if a failed parse ends episodes); `truncated` means that a limit cut it
- * off, which `truncationReason` names. At most one of the two is true, and there is a reason if and only if `truncated`
- * is true.
+ * Says whether and how an episode ended; in a step, whether and how it ended with this step. `terminated` means that
+ * the env ended it (or the protocol, if a failed parse ends episodes); `truncated` means that a limit cut it off, which
+ * `truncationReason` names. At most one of both is true; the reason is null unless `truncated` is true.
  */
 export const Ending = Schema.Struct({
   terminated: Schema.Boolean,

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Program } from "../backend/Backend.ts"
 import { LearningError, type Metrics } from "./Algorithm.ts"
 
-/** Averages the metrics of a learner's updates in memory, and can fail if one of them was not finite. */
+/** Averages the metrics of a learner's updates in memory; `checkFinite` fails if one was not finite. */
 export class Averages {
   private readonly sums = new Map<string, { sum: number; count: number }>()
   private firstNotFinite: { readonly name: string; readonly value: number } | undefined
@@ -45,7 +45,7 @@ export class Averages {
     return Effect.fail(new LearningError({ message }))
   }
 
-  /** Returns the averages since the last call and starts over, but `checkFinite` still knows of earlier values. */
+  /** Returns the averages since the last call and starts over; a value that was not finite stays for `checkFinite`. */
   take(): Metrics {
     const metrics: Record<string, number> = {}
     for (const [name, { sum, count }] of this.sums) metrics[name] = sum / count

@@ -56,8 +56,7 @@ export const f32 = (...shape: Shape): F32 => ({ shape, dtype: "f32" })
 export const i32 = (...shape: Shape): I32 => ({ shape, dtype: "i32" })
 
 /**
- * Declares a column with one entry for the whole update: it is filled once an update, and each minibatch reads all of
- * it.
+ * Declares a column with one entry for the whole update: filled once an update, and read whole by each minibatch.
  *
  * @example
  * ```ts

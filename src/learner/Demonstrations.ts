@@ -44,7 +44,7 @@ export interface RecordOptions {
 /** Plays episodes with a policy, and returns their steps. Throws EnvError if an action is invalid or the env fails. */
 export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000 }: RecordOptions): Demonstrations => {
   const observations: Array<number> = []
-  const taken: Array<number> = []
+  const takenActions: Array<number> = []
   const returns: Array<number> = []
   const batch = Batch.make(env, 1, { autoReset: "disabled" })
   const actions = env.actionSpace._tag === "Discrete" ? new Int32Array(1) : new Float32Array(sizeOf(env.actionSpace))
@@ -63,7 +63,7 @@ export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000
       }
       for (let at = 0; at < actions.length; at++) actions[at] = numbers[at]
       for (const number of observation) observations.push(number)
-      for (const number of actions) taken.push(number)
+      for (const number of actions) takenActions.push(number)
       batch.step(actions)
       total += batch.rewards[0]
       if ((batch.terminated[0] | batch.truncated[0]) !== 0) break
@@ -71,9 +71,9 @@ export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000
     returns.push(total)
   }
   return {
-    rows: taken.length / actions.length,
+    rows: takenActions.length / actions.length,
     observations: Float32Array.from(observations),
-    actions: actions instanceof Int32Array ? Int32Array.from(taken) : Float32Array.from(taken),
+    actions: actions instanceof Int32Array ? Int32Array.from(takenActions) : Float32Array.from(takenActions),
     returns,
   }
 }

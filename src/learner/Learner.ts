@@ -4,8 +4,8 @@
  * Functions add features: `withMemory`, `withTarget`, `withBonus` and `withAuxiliary` to an experience, `withTargets` and
  * `withPriorities` to a replay experience.
  *
- * `src/algorithms/A2c.ts` is a complete algorithm of 100 lines, and runs in a project of yours as it is, with its imports
- * taken from `effect-rl`.
+ * `src/algorithms/A2c.ts` is a complete algorithm of 100 lines. It works in your project if you import everything from
+ * `effect-rl`.
  *
  * @example
  * ```ts

@@ -12,7 +12,7 @@ interface BatchOptions<C extends Columns> {
   readonly sequences: number
   readonly steps?: number
   readonly memorySize?: number
-  /** If set, the graph runs `count` times, each time on `sequences` of the `rows` sequences; otherwise it runs once. */
+  /** If set, the graph runs `count` times, each time on `sequences` of all `rows` sequences; otherwise it runs once. */
   readonly minibatches?: { readonly rows: number; readonly count: number } | undefined
   readonly build: (reader: BatchReader<C>) => BatchProgram
 }

@@ -60,7 +60,7 @@ export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: Readonl
 /** The exception if an array of a checkpoint is missing or does not fit; `savedState` turns it into a LearningError. */
 export class Misfit extends Error {}
 
-/** Returns functions that read the arrays of a checkpoint, and fail with a LearningError if one does not fit. */
+/** Returns functions that read the files of a checkpoint; a missing or wrong array is a LearningError. */
 export const savedState = (saved: LearnerState) => {
   const misfit = (message: string): LearningError => new LearningError({ message })
 

@@ -50,9 +50,8 @@ export const forwardError = ({ predicted_tp1, features_tp1 }: Tensors<"predicted
 }
 
 /**
- * Computes the loss of an inverse model (equation 2 of the same paper), which infers the action from the features
- * before and after it: the cross-entropy for discrete actions of shape [rows], the squared error for continuous ones of
- * shape [rows, size].
+ * Computes the loss of an inverse model (equation 2 of the same paper), which infers actions from the features
+ * before and after: the cross-entropy for discrete actions [rows], the squared error for continuous ones [rows, size].
  *
  * @example
  * ```ts

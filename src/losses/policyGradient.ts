@@ -7,11 +7,10 @@ const { abs, add, cast, clip, div, exp, maximum, mean, minimum, mul, neg, sqrt, 
 /**
  * Losses of algorithms that learn a policy from its own rollouts. Each is a scalar to minimise, averaged over rows.
  *
- * Names carry the time index: in row t the policy chose the action a_t in the state s_t. `logProbability_t` is log
- * π(a_t | s_t) by the weights that are learned, `logProbabilityOld_t` by the weights that played the rollout;
- * `advantage_t` is the advantage of a_t, `v_t` the critic's value of s_t (`vOld_t` its value at the time of the
- * rollout), and `target_t` the return that `v_t` is trained towards. In formulas, A_t is `advantage_t` and G_t is
- * `target_t`. All have the shape [rows].
+ * Names carry the time index: in row t the policy chose the action a_t in the state s_t. `logProbability_t` is
+ * log π(a_t | s_t) by the weights that are learned, `logProbabilityOld_t` by the weights that played the rollout.
+ * `advantage_t` (A_t) is the advantage of a_t, `v_t` the critic's value of s_t, `vOld_t` its value at the time of the
+ * rollout, and `target_t` (G_t) the return that `v_t` is trained towards. All have the shape [rows].
  *
  * @example
  * ```ts
@@ -140,8 +139,8 @@ export const clippedValueLoss = ({
 }
 
 /**
- * Scales a minibatch to mean 0 and standard deviation 1: (x − mean) / (deviation + 1e-8), with the unbiased deviation
- * (n − 1). A single row stays as it is.
+ * Scales a minibatch to mean 0 and deviation 1: (x − mean) / (deviation + 1e-8), where the variance divides by n − 1.
+ * A single row stays as it is.
  *
  * @example
  * ```ts
@@ -157,8 +156,7 @@ export const standardised = (x: Tensor): Tensor => {
 }
 
 /**
- * Computes the loss of behaviour cloning: the negative log likelihood of the demonstrated actions, −E[log π(a_t |
- * s_t)].
+ * Computes the loss of behaviour cloning: the negative log likelihood of the actions, −E[log π(a_t | s_t)].
  *
  * @example
  * ```ts

@@ -46,8 +46,8 @@ export const qLearningValue = ({ q_t }: { readonly q_t: Tensor }): Tensor => max
 
 /**
  * Computes the value that double Q-learning gives to the next observation (van Hasselt et al. 2015, arXiv:1509.06461):
- * the online network's values `selector_t` select the action and the target network's `q_t` evaluate it, Q′(s_t,
- * argmaxₐ Q(s_t, a)).
+ * the online network's values `selector_t` select the action and the target network's `q_t` evaluate it:
+ * Q′(s_t, argmaxₐ Q(s_t, a)).
  */
 export const doubleQValue = ({ q_t, selector_t }: Tensors<"q_t" | "selector_t">): Tensor => {
   expectShape("doubleQValue", q_t.shape, { selector_t })

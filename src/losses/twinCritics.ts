@@ -6,8 +6,8 @@ import { expectShape, type Tensors } from "./shapes.ts"
 /**
  * Targets and losses of TD3 and SAC, which learn a policy over real numbers with two critics.
  *
- * Names carry the time index as in `qLearning.ts`. `q_tm1` and `q_t` are the two critics' values of one action in each row,
- * each of shape [rows].
+ * Names carry the time index, as in `qLearning.ts`: a transition leads from s_tm1 to the reward `r_t` and s_t. `q_tm1`
+ * and `q_t` are the two critics' values of one action in s_tm1 and of one in s_t, each of shape [rows].
  *
  * @example
  * ```ts
@@ -36,8 +36,8 @@ export const clippedDoubleQTarget = ({ r_t, discount_t, q_t }: Transition): Tens
 
 /**
  * Computes the target of soft Q-learning (Haarnoja et al. 2018, arXiv:1812.05905, equations 2 and 3): the policy's
- * entropy is part of the value. y = r_t + discount_t · (min(Q′₁, Q′₂) − α log π(a′ | s_t)), where a′ is the action
- * whose values are `q_t`.
+ * entropy is part of the value. y = r_t + discount_t · (min(Q′₁, Q′₂) − α log π(a′ | s_t)), where `q_t`
+ * are the values of a′.
  */
 export const softTarget = ({
   r_t,

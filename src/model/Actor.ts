@@ -19,6 +19,7 @@ export interface Actor<Kept extends string = never> {
   readonly memorySize: number
   /** The names of the numbers that `act` returns in `kept`, and that a rollout stores as columns. */
   readonly keeps: ReadonlyArray<Kept>
+  /** Chooses actions as in training, with exploration, and computes the kept numbers. */
   readonly act: (at: Acting) => Acted<Kept>
   /** Chooses the action that is best by the current weights. */
   readonly greedy: (at: Observing) => { readonly actions: Tensor; readonly memory?: Tensor | undefined }

@@ -31,8 +31,7 @@ export type Planning = typeof Planning.Type
 
 export interface PlanningOptions {
   /**
-   * The settings of a planner below the heads, for observations that are maps: `{}` takes its defaults; null uses no
-   * planner. @default null
+   * The settings of a planner for observations that are maps; `{}` takes its defaults, null uses none. @default null
    */
   readonly planning?: PlannerOptions | null
 }

@@ -99,7 +99,7 @@ class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema
 const refused = (message: string): Refused => new Refused({ message })
 
 /** Plays an episode and its delegated episodes, and returns all rollouts, a parent before its children. */
-const family = Effect.fnUntraced(function* (
+const playTree = Effect.fnUntraced(function* (
   agent: Agent,
   episode: Episode,
   limits: SingleAgent.SingleAgentOptions,
@@ -112,6 +112,7 @@ const family = Effect.fnUntraced(function* (
   const children: Array<ReadonlyArray<Rollout>> = []
   let delegations = 0
 
+  /** Plays the episode of a call of `delegate`, and returns the answer for the parent. */
   const delegated = Effect.fnUntraced(function* (text: string, caller: CallSite) {
     if (!mayDelegate) return yield* refused(`No more delegation: the maximum depth of ${maxDepth} is reached.`)
     const json = yield* Effect.try({
@@ -127,6 +128,7 @@ const family = Effect.fnUntraced(function* (
     }
     const number = delegations++
     const { agent: template, env = answering, result = lastAction, description: _, ...childLimits } = agents[name]
+    /** Runs code of the user; an exception refuses the delegation. */
     const guarded = <A>(option: string, make: () => A): Effect.Effect<A, Refused> =>
       Effect.try({
         try: make,
@@ -142,7 +144,7 @@ const family = Effect.fnUntraced(function* (
       ...(episode.onStep === undefined ? {} : { onStep: episode.onStep }),
     }
     const worker = yield* cloneOf(template)
-    const rollouts = yield* Effect.mapError(family(worker, child, childLimits, options), ({ message }) =>
+    const rollouts = yield* Effect.mapError(playTree(worker, child, childLimits, options), ({ message }) =>
       refused(`${name} failed: ${message}`),
     )
     children[number] = rollouts
@@ -165,6 +167,6 @@ export const make = (agent: Agent, options: DelegatingOptions): Protocol => ({
   name: "Delegating",
   play: Effect.fnUntraced(function* (episode) {
     const { agents: _agents, maxDepth: _depth, maxDelegations: _delegations, ...limits } = options
-    return yield* family(yield* cloneOf(agent), episode, limits, options)
+    return yield* playTree(yield* cloneOf(agent), episode, limits, options)
   }),
 })

@@ -47,7 +47,7 @@ const protocol = "MultiAgentSync"
 const isOneAgent = (agents: Agents): agents is Agent => typeof agents["act"] === "function"
 
 /** Returns the agents in the order of the players; fails unless every player has one and nobody else does. */
-const seats = (
+const agentsInOrder = (
   agents: Readonly<Record<string, Agent>>,
   { id, env }: Episode<MultiTextEnv>,
 ): Effect.Effect<ReadonlyArray<readonly [string, Agent]>, ProtocolError> => {
@@ -157,7 +157,7 @@ export const play = Effect.fnUntraced(function* (
   const { stopOnParseError = false } = options
   const limit = yield* limitOf(protocol, episode.id, "maxSteps", options.maxSteps, env.maxSteps)
   const callContext = yield* CallContext
-  const players = (yield* seats(agents, episode)).map(([name, agent]) => playerOf(name, agent, episode))
+  const players = (yield* agentsInOrder(agents, episode)).map(([name, agent]) => playerOf(name, agent, episode))
   for (const { agent } of players) yield* agent.reset
 
   const begun = yield* env.begin(stream(episode.envSeed, "env"))

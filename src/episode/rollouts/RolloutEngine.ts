@@ -102,7 +102,7 @@ const protocolOf = <Env>({ protocol }: RolloutBatch<Env>, request: RolloutReques
 
 const silent = (): Effect.Effect<void> => Effect.void
 
-/** Plays one request, with its retries. */
+/** Plays one request, with its retries, and returns its outcome. Fails only if all other requests would fail, too. */
 const playRequest = Effect.fnUntraced(function* <Env>(
   batch: RolloutBatch<Env>,
   tasks: string,

@@ -32,7 +32,7 @@ export const inOrder = <Item, Result, E = never, R = never, E2 = never, R2 = nev
     }
     const rest = items[Symbol.iterator]()
     const mostUnemitted = concurrency + ahead
-    /** Resumes the workers that wait until a result is emitted. */
+    /** The callbacks that resume the workers that wait until a result is emitted. */
     const idle: Array<() => void> = []
     const finished = new Map<number, { readonly result: Result }>()
     let begun = 0

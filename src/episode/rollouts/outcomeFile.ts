@@ -34,9 +34,8 @@ const failedTo = (operation: string, path: string, error: PlatformError.Platform
   new JsonLinesError({ path, line: null, message: `${path}: cannot ${operation}: ${oneLine(error.message)}` })
 
 /**
- * Compares the lines of a file with the requests of a batch, and cuts off an incomplete last line. The requests that
- * the file already has are taken from the iterator. With `gaps`, the file may lack some: failed requests were dropped.
- * Returns the totals.
+ * Compares the lines of a file with the requests of a batch, cuts off an incomplete last line, and returns the totals.
+ * Requests that the file has are taken from the iterator. With `gaps`, it may lack some: failed requests were dropped.
  */
 export const resume = Effect.fnUntraced(function* (
   path: string,

@@ -33,8 +33,9 @@ const Fields = Schema.Struct({
   incomplete: Schema.Boolean,
   /** The reward of the turn's last step; `credit` and `weight` belong to the same step. */
   reward: Schema.Finite,
-  /** The part of the reward that the turn is responsible for, and a factor by which trainers multiply it. */
+  /** The part of the rewards that the turn gets, by the `credit` function. */
   credit: Schema.Finite,
+  /** A factor by which trainers multiply the credit. */
   weight: Schema.Finite,
   /** Whether the env ended the episode with this turn. */
   terminated: Schema.Boolean,

@@ -1,6 +1,5 @@
 /**
- * Credit assignment: distributes rewards among rollouts and those of their sub-agents, then among the steps of each
- * rollout.
+ * Credit assignment: distributes rewards among the rollouts of agents and sub-agents, then among their steps.
  *
  * @example
  * ```ts
@@ -119,6 +118,7 @@ export const toGo = (
   checkFraction("discount", discount)
   return perTurn(credit, (turns, total, { totalReward }) => {
     const values: Array<number> = turns.map(() => 0)
+    // The discounted credit of all later turns; after the last turn, the credit beyond the rollout's own reward.
     let ahead = total - totalReward
     let isLast = true
     for (let at = turns.length - 1; at >= 0; at--) {

@@ -108,9 +108,19 @@ export const generalisedAdvantages =
   ({ gamma, lambda }: { readonly gamma: number; readonly lambda: number }) =>
   ({ columns, last, atTruncation, ...rollout }: Rollout<BaseColumns>): void => {
     const { rewards, terminated, truncated } = rollout
-    const cut = rollout.truncations() > 0 ? { truncated, truncatedValues: atTruncation.values } : {}
+    const truncation = rollout.truncations() > 0 ? { truncated, truncatedValues: atTruncation.values } : {}
     const { values, advantages, targets } = columns
-    gae({ rewards, values, lastValues: last.values, terminated, ...cut, gamma, lambda, out: advantages, targets })
+    gae({
+      rewards,
+      values,
+      lastValues: last.values,
+      terminated,
+      ...truncation,
+      gamma,
+      lambda,
+      out: advantages,
+      targets,
+    })
   }
 
 /** Starts an addition to a learner, such as a bonus. Its hooks are called at fixed points of each iteration. */

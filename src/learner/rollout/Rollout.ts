@@ -142,8 +142,8 @@ export function makeRollout(
     }
   }
 
-  const entries = (pick: (of: (typeof keptColumns)[number]) => Float32Array) =>
-    Object.fromEntries(keptColumns.map((of) => [of.name, pick(of)]))
+  const entries = (pick: (column: (typeof keptColumns)[number]) => Float32Array) =>
+    Object.fromEntries(keptColumns.map((column) => [column.name, pick(column)]))
   return {
     steps,
     numEnvs,

@@ -16,7 +16,6 @@ import type { Experience, FeatureHooks } from "./Experience.ts"
 import { type BaseColumns, makeRollout } from "./Rollout.ts"
 import { compileUpdate, type Phase } from "./update.ts"
 
-/** Describes the update after each rollout; its phases run one after another. */
 export interface RolloutUpdate<C> {
   /** The learning rate as a function of the run's progress, from 0 to 1. */
   readonly learningRate: Schedule

@@ -49,10 +49,7 @@ export const closedAll = (tree: unknown, about: Pick<About, "meanings" | "rename
   return isPlain(whole) ? whole : {}
 }
 
-/**
- * Closes the objects in a part of a JSON Schema. Leaves out bounds that only state the range of safe integers, and a
- * `prefixItems` that repeats `items`.
- */
+/** Closes the objects in a schema. Leaves out bounds of safe integers, and a `prefixItems` that repeats `items`. */
 const inner = (tree: unknown, about: Pick<About, "meanings" | "renamed">): unknown => {
   if (Array.isArray(tree)) return tree.map((one) => inner(one, about))
   if (!isPlain(tree)) return tree

@@ -39,7 +39,6 @@ const scorerDefaults = (type: string, schema: Schema.Codec<unknown, unknown>): P
   return Object.fromEntries(Object.entries(isPlain(decoded) ? decoded : {}).filter(([key]) => !basic.includes(key)))
 }
 
-/** Returns the settings of each built-in kind of scorer. */
 export const scorers = (): ReadonlyArray<Part> =>
   Scorers.builtIn.map(({ type, schema }) => ({
     type,

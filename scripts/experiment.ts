@@ -51,7 +51,6 @@ const agentMeanings = (type: string): Meanings => {
   ])
 }
 
-/** Returns the settings of each built-in kind of agent. */
 export const agents = (): ReadonlyArray<Part> =>
   Agents.builtIn.map(({ type, schema }) => ({
     type,
@@ -126,7 +125,6 @@ export const model = {
 
 const runtimeFile = "src/runtime/RuntimeConfig.ts"
 
-/** The settings of a run, and of its sections `runtime` and `output`. */
 export const run = {
   defaults: without(plain(Schema.decodeSync(RunSettings)({})), "runtime", "output"),
   meanings: new Map([

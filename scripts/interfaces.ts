@@ -41,6 +41,5 @@ const baseOf = (file: string, text: string, base: string): ReadonlyMap<string, M
   return baseOf(source, read(source), name)
 }
 
-/** Reads the comments on the members of an interface, by key. */
 export const meaningsOfMembers = (file: string, name: string): Meanings =>
   new Map([...membersOf(file, name)].map(([key, { meaning }]) => [key, meaning]))

@@ -1,6 +1,5 @@
 /**
- * Reads the meanings of settings: the comments on the fields of the Schemas in src/. The scripts put them into
- * docs/settings.md and schemas/. The fields are found by regular expressions, so they must be formatted by oxfmt.
+ * Reads the meanings of settings, which are the comments on their fields in src/, for docs/settings.md and schemas/.
  */
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -9,8 +8,6 @@ import { fileURLToPath } from "node:url"
 export type Meanings = ReadonlyMap<string, string>
 
 const root = fileURLToPath(new URL("..", import.meta.url))
-
-/** Reads a source file by its path in the repository. */
 export const read = (file: string): string => readFileSync(`${root}/${file}`, "utf8")
 
 /** Finds the comments on fields in source texts. Of several comments on fields of the same name, the first is used. */

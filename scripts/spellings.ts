@@ -1,26 +1,17 @@
-/**
- * Makes JSON Schemas accept keys in every spelling that the library reads: editors offer only `learning_rate`, but
- * `learningRate` and `learning_rate_` are correct, too. schemas.ts applies it to all schemas of configs.
- */
+/** Makes JSON Schemas of configs accept all spellings that the library reads, such as `learningRate`. */
 import { camelCase, isPlain, type Plain } from "../src/config/Config.ts"
 
-/**
- * Returns a regular expression for all spellings that `Config.camelCase` reads as this key: its words may be joined by
- * underscores or by capitals, and underscores may follow.
- */
+/** Returns a regular expression for all spellings that `Config.camelCase` converts to the same key. */
 const readAs = (key: string): string =>
   `${key.replace(/_([a-z0-9])/g, (_, first: string) => `(?:_+${first}|${first.toUpperCase()})`)}_*`
 
-/**
- * Returns a JSON Schema whose closed objects also take their keys in other spellings. Editors neither
- * offer these spellings nor check their values; the `effect` command does.
- */
+/** Returns a JSON Schema that also allows other spellings of its keys. Values of those keys are not checked. */
 export const withSpellings = (document: Plain): Plain => {
   const visited = visit(document)
   return isPlain(visited) ? visited : {}
 }
 
-/** Returns a part of a JSON Schema with other spellings allowed in all closed objects of that part. */
+/** Returns a part of a JSON Schema with other spellings allowed in all its closed objects. */
 const visit = (tree: unknown): unknown => {
   if (Array.isArray(tree)) return tree.map(visit)
   if (!isPlain(tree)) return tree

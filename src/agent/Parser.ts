@@ -242,7 +242,6 @@ const One = Schema.Union([
 export const ParserConfig = Schema.Union([One, Schema.NonEmptyArray(One)])
 export type ParserConfig = typeof ParserConfig.Type
 
-/** Makes the parser of a config that is not a list. */
 const one = (config: typeof One.Type): Parser => {
   if (config === "whole") return whole
   if (config === "boxed") return boxed()

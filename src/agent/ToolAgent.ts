@@ -6,9 +6,7 @@ import type { Agent } from "./Agent.ts"
 import { conversationAgent, type ConversationAgentConfig } from "./internal/conversationAgent.ts"
 
 export interface ToolAgentConfig extends ConversationAgentConfig {
-  /**
-   * Whether the model may not call tools in the last of its `maxCalls` calls, so that it has to act; true by default.
-   */
+  /** Whether the model may not call tools in the last of its `maxCalls` calls, so that it must act; true by default. */
   readonly shotClock?: boolean
 }
 

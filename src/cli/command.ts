@@ -1,3 +1,4 @@
+/** Makes the `effect` command with its subcommands, runs it, and reports its failure. main.ts and tests call it. */
 import { Effect, Logger } from "effect"
 import { CliOutput, Command } from "effect/cli"
 import manifest from "../../package.json" with { type: "json" }

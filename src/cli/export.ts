@@ -1,3 +1,4 @@
+/** `effect export RUN --to FORMAT`: writes a policy, or the learning curve of runs, to a file for other programs. */
 import { basename, join, resolve } from "node:path"
 import { Effect, FileSystem, Layer, Option } from "effect"
 import { Argument, Flag } from "effect/cli"
@@ -42,7 +43,6 @@ const flags = {
   file: text("file", "file", "The module that made the run, if its env, algorithm or demonstrations are your own"),
 }
 
-/** `effect export RUN --to FORMAT`: writes a policy or a learning curve for other programs. */
 export const exporting = subcommand(
   "export",
   {
@@ -80,6 +80,7 @@ export const exporting = subcommand(
 const isCurve = (format: CurveFormat | PolicyFormat): format is CurveFormat =>
   curveFormats.some((curve) => curve === format)
 
+/** Returns the name of the written file, without its ending: from the identifier of the run, or from its folder. */
 const nameFor = (run: string): string => {
   const identity = fromPath(run)
   return identity === undefined
@@ -88,8 +89,8 @@ const nameFor = (run: string): string => {
 }
 
 /**
- * Makes the file of a policy by validating its checkpoint in memory: a validation writes the policy in every format, and
- * this returns one of these files.
+ * Makes the file of a policy by validating its checkpoint in memory, which writes the policy in every format. Returns
+ * the bytes of the wanted format.
  */
 const policyFile = Effect.fnUntraced(function* (input: Input<typeof flags>, folder: string, format: PolicyFormat) {
   const run = resolve(folder)
@@ -122,7 +123,7 @@ const policyFile = Effect.fnUntraced(function* (input: Input<typeof flags>, fold
   )
 })
 
-/** These are the files that restore a training, except the arrays of its learner. */
+/** The names of the files that restore a training, besides the arrays of its learner. */
 const restoredFiles: ReadonlySet<string> = new Set([
   Layout.config,
   Layout.latestPointer,

@@ -1,3 +1,4 @@
+/** Finds the runs that the user names, for all subcommands. It reads results folders and changes nothing. */
 import { dirname, join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { exists, statOf } from "../config/files.ts"
@@ -40,8 +41,8 @@ interface FindOptions {
 }
 
 /**
- * Finds the run that the user named by its folder (or a file in it), by `latest`, or by a part of its path that no other
- * run has. A run that is named by its folder is returned even if it isn't usable: the command reports that.
+ * Finds the run that the user named by its folder, a file in it, `latest`, or a part of its path that no other run has.
+ * A run that is named by its folder is returned even if it isn't usable: the command reports that.
  */
 export const findRun = Effect.fnUntraced(function* (
   wanted: string,
@@ -58,7 +59,7 @@ export const findRun = Effect.fnUntraced(function* (
   })
 })
 
-/** Returns the folder of the run that the user named. Prints its path to stderr unless the user typed the path itself. */
+/** Returns the folder of the run that the user named. Prints the path to stderr unless the user typed it. */
 export const runFolder = Effect.fnUntraced(function* (
   wanted: string,
   options: FindOptions & { readonly quiet?: boolean },
@@ -68,7 +69,7 @@ export const runFolder = Effect.fnUntraced(function* (
   return path
 })
 
-/** Prints the path of the run that was found to stderr, unless the user typed the path itself. */
+/** Prints the path of a run to stderr, unless the user typed this path. */
 export const printRun = Effect.fnUntraced(function* (wanted: Option.Option<string>, path: string) {
   if (Option.isSome(wanted) && (yield* runAtPath(wanted.value)) === undefined) yield* writeError(`run: ${path}\n`)
 })
@@ -87,7 +88,7 @@ export const requireConfig = Effect.fnUntraced(function* (run: string, where = r
   return yield* usageError(`${where}: it is not a run (it has no config.yaml)`)
 })
 
-/** Returns the run in an existing folder, or the run that an existing file belongs to. */
+/** Returns the run in an existing folder, or the run that an existing file belongs to; undefined for other paths. */
 const runAtPath = Effect.fnUntraced(function* (path: string) {
   const stat = yield* statOf(path)
   if (stat === undefined) return undefined

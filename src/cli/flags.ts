@@ -70,7 +70,7 @@ export const lookupDir = resultsDirFlag(
 export const nameOf = ({ name, file }: { readonly name: Option.Option<string>; readonly file: string }): string =>
   Option.getOrElse(name, () => derivedName(basename(file, extname(file))))
 
-/** Returns flags as words of a command line: those of a list once for each item, and none without a value. */
+/** Returns flags as words of a command line: one per item of a list, and none for a flag without a value. */
 export const flagWords = (flags: Readonly<Record<string, unknown>>): ReadonlyArray<string> =>
   Object.entries(flags).flatMap(([name, option]) => {
     const value = Option.isOption(option) ? Option.getOrUndefined(option) : option

@@ -25,7 +25,7 @@ command(process.argv.slice(2), strayErrors).pipe(
   NodeRuntime.runMain({
     disableErrorReporting: true,
     teardown: (exit, onExit) => {
-      // `runToEnd` sets 0 if the run was finished before the signal came.
+      // `runToEnd` sets the exit code 0 if the run was finished before the signal came.
       const code = process.exitCode === 0 ? 0 : exitCodeOf(exit)
       onExit(code)
       // A timer or a connection that the user's code left open would keep the process alive.

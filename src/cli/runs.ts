@@ -206,6 +206,7 @@ const factsOf = over(source)
 const usage = <A>(effect: Effect.Effect<A, Query.RunsError>, prefix = "") =>
   Effect.mapError(effect, ({ message }) => usageError(`${prefix}${message}`))
 
+/** Finds the selected runs: `asked` is the query, `entries` are all runs in the folder, and `runs` those that match. */
 const select = Effect.fnUntraced(function* (
   input: Flags.Input<typeof selection> & {
     readonly dir: string

@@ -58,11 +58,11 @@ export const ui = subcommand(
     const directory = yield* folderOf(input.directory)
     if (Option.isSome(input.export)) return yield* exportTo(input.export.value, directory, checkpoints)
     if (checkpoints) return yield* usageError("--checkpoints only works with --export")
-    const wished = Option.getOrUndefined(input.token)
-    if (wished !== undefined && !/^[\w-]{8,}$/.test(wished)) {
+    const typedToken = Option.getOrUndefined(input.token)
+    if (typedToken !== undefined && !/^[\w-]{8,}$/.test(typedToken)) {
       return yield* usageError("--token: expected at least 8 letters, digits, - or _")
     }
-    const token = wished ?? (isLoopback(host) ? undefined : randomBytes(18).toString("base64url"))
+    const token = typedToken ?? (isLoopback(host) ? undefined : randomBytes(18).toString("base64url"))
     // Loaded only when it is needed, so that the other subcommands start fast.
     const { serve } = yield* Effect.promise(() => import("../dashboard/server-node.ts"))
     yield* Effect.scoped(
@@ -82,7 +82,7 @@ export const ui = subcommand(
   }),
 )
 
-/** Returns the folder to show: an existing folder, or the folder of the run that `latest` or a part of its path names. */
+/** Returns the folder to show: an existing folder, or that of the run that `latest` or a part of its path names. */
 const folderOf = Effect.fnUntraced(function* (typed: string) {
   if (yield* exists(typed)) return typed
   // A path that begins with / or ./ is never a part of a run's path.

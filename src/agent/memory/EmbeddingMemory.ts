@@ -37,7 +37,6 @@ const contentOf = ({ entries }: Experience): string => textOf(entries[0])
 
 const failed = (problem: string): AgentError => new AgentError({ agent: type, message: `memory "${type}": ${problem}` })
 
-/** A query and its vector. */
 type Embedded = { readonly query: string; readonly vector: Float32Array }
 
 /** Ranks experiences (groups of entries, see experiences.ts) by the similarity of their embeddings with the query's. */

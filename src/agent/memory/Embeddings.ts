@@ -31,8 +31,7 @@ const hash = (text: string): number => {
 }
 
 /**
- * Makes the service that hashes each word, and each three letters of it, to a dimension and a sign (Weinberger et al.
- * 2009, arXiv:0902.2206).
+ * Makes a service that hashes words and their trigrams to a dimension and a sign (Weinberger 2009, arXiv:0902.2206).
  */
 export const hashing = ({ dimensions = 256 }: { readonly dimensions?: number } = {}): EmbeddingsService => {
   const one = (text: string): Float32Array => {

@@ -14,7 +14,6 @@ export const entryList = (maxLength: number | null) => {
   const forgetFirst = (): MemoryEntry => {
     const forgotten = items[first]
     first++
-    // A small array is not worth a copy.
     if (first > 32 && 2 * first > items.length) {
       items = items.slice(first)
       first = 0

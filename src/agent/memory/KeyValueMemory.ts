@@ -29,7 +29,6 @@ export const note = (key: string, value: string | null): MemoryEntry => entry("N
 
 const readNote = Schema.decodeUnknownOption(Schema.Struct({ key: Schema.String, value: Schema.NullOr(Schema.String) }))
 
-/** Returns the note in an entry, if the entry is one. */
 const noteIn = ({ type, content }: MemoryEntry) => (type === "Note" ? readNote(content) : readNote(null))
 
 const store = (maxLength: number | null): MemoryStore => {

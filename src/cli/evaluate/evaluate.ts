@@ -1,3 +1,7 @@
+/**
+ * `effect eval`: evaluates a checkpoint of a training, evaluates the agents of a YAML file, prints a finished
+ * evaluation again, or compares two evaluations.
+ */
 import { Effect, Option } from "effect"
 import { exists } from "../../config/files.ts"
 import { kindOf } from "../../run/RunSpec.ts"
@@ -9,7 +13,6 @@ import { evaluateRun } from "./evaluateRun.ts"
 import { flags, flagsOfFiles, flagsOfRuns, isGiven, refuseFlags } from "./flags.ts"
 import { compareEvaluations, showEvaluation } from "./showEvaluation.ts"
 
-/** `effect eval`: evaluates a run or the agents in a file, or compares two evaluations. */
 export const evaluate = subcommand(
   "eval",
   {
@@ -41,11 +44,11 @@ export const evaluate = subcommand(
       return yield* compareEvaluations(left, right, json)
     }
     if (isYaml(target)) {
-      const unfitting = flagsOfRuns.filter((flag) => flag !== "set")
-      yield* refuseFlags(input, unfitting, "a run: effect eval RUN")
+      const flagsWithoutEffect = flagsOfRuns.filter((flag) => flag !== "set")
+      yield* refuseFlags(input, flagsWithoutEffect, "a run: effect eval RUN")
       return yield* evaluateFile(input)
     }
-    // A finished evaluation is only printed again, so these flags would have no effect on it.
+    // With a flag about checkpoints, `latest` is the newest training, since a finished evaluation is only printed again.
     const usable = flagsOfRuns.some((flag) => isGiven(input[flag]))
       ? trainings
       : ofKind("a run with a config.yaml", "training", "agents", "evaluation")

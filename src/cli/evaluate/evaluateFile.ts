@@ -1,3 +1,6 @@
+/**
+ * `effect eval tasks.yaml`: runs or resumes the evaluation in a YAML file, saves it in a folder, and prints its tables.
+ */
 import { dirname, join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { isPlain } from "../../config/Config.ts"
@@ -20,7 +23,6 @@ import { ownPlace } from "../userCode/loadTraining.ts"
 import { notKeys, readLocatedYaml } from "../userCode/yamlFile.ts"
 import type { EvalFlags } from "./flags.ts"
 
-/** Runs the evaluation that a YAML file describes: `effect eval tasks.yaml`. */
 export const evaluateFile = Effect.fnUntraced(function* (input: EvalFlags) {
   const { target: file, json, quiet } = input
   const { value: config, lines } = yield* readLocatedYaml(file)
@@ -77,7 +79,7 @@ const resumeCommand = ({ target, set, name, resultsDir }: EvalFlags, directory: 
   return `npx effect eval ${quoted([target, ...flagWords({ resume: directory, set, name, "results-dir": place })])}`
 }
 
-/** Returns the folder of the evaluation that `--resume` names; undefined without that flag. */
+/** Returns the folder of the unfinished evaluation that `--resume` names; undefined without that flag. */
 const runToResume = Effect.fnUntraced(function* (input: EvalFlags, nameOfFile: string) {
   if (Option.isNone(input.resume)) return undefined
   const wanted = input.resume.value

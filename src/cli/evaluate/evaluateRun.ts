@@ -1,3 +1,4 @@
+/** `effect eval RUN`: plays validation episodes from a checkpoint, and prints their returns; `--render` saves files. */
 import { join, resolve } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import type { Override } from "../../config/Config.ts"
@@ -18,7 +19,6 @@ import { loadTrainingOf } from "../userCode/loadTraining.ts"
 import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
 import type { EvalFlags } from "./flags.ts"
 
-/** Plays validation episodes from a checkpoint of a run, and prints their returns. */
 export const evaluateRun = Effect.fnUntraced(function* (input: EvalFlags, run: string) {
   const config = yield* requireConfig(run)
   const training = yield* loadTrainingOf(run, input.file)

@@ -1,4 +1,4 @@
-/** The arguments and flags of `effect eval`, most of which go with a run or with a file only. */
+/** Defines the arguments and flags of `effect eval`. Most flags only work with a run, or only with a file. */
 import { Effect } from "effect"
 import { Argument } from "effect/cli"
 import {
@@ -53,6 +53,7 @@ export type EvalFlags = Input<typeof flags>
 
 /** The flags that change how a run's checkpoint is evaluated. */
 export const flagsOfRuns = ["file", "episodes", "step", "render", "set"] as const
+/** The flags that only change how the agents of a YAML file are evaluated. */
 export const flagsOfFiles = ["name", "resume"] as const
 type OptionalFlag = (typeof flagsOfRuns)[number] | (typeof flagsOfFiles)[number]
 
@@ -61,7 +62,7 @@ export const isGiven = (value: EvalFlags[OptionalFlag]): boolean => {
   return "length" in value ? value.length > 0 : value._tag === "Some"
 }
 
-/** Refuses flags that would have no effect here. */
+/** Fails if one of these flags is given, which would have no effect. The error says: it only works with `owner`. */
 export const refuseFlags = (
   input: EvalFlags,
   flags: ReadonlyArray<OptionalFlag>,

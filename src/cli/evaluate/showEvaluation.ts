@@ -1,3 +1,4 @@
+/** Prints finished evaluations, which it reads from their folders. */
 import { Effect } from "effect"
 import { messageOf } from "../../config/text.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"

@@ -7,6 +7,7 @@ export type Kind = (typeof kinds)[number]
 interface InitFile {
   /** The default name of the file. */
   readonly file: string
+  /** Describes the file in the help and after it was written. */
   readonly about: string
   /** The subcommand that runs the file. */
   readonly command: "run" | "eval"
@@ -15,6 +16,7 @@ interface InitFile {
   readonly text: string
 }
 
+/** The settings of a model, as text in an agent's section of a file. */
 const models = `  lm_config:
     # Built in, so that this runs anywhere: it has no knowledge, and answers from its prompt.
     model: scripted:reader

@@ -1,3 +1,4 @@
+/** `effect init`: writes a commented file to start from, its JSON Schema if needed, and the files of a new project. */
 import { fileURLToPath } from "node:url"
 import { Effect, FileSystem, Option, Path } from "effect"
 import { Argument, Flag } from "effect/cli"
@@ -39,9 +40,9 @@ export const init = subcommand(
     const file = Option.getOrElse(input.file, () => defaultFile)
     const folder = paths.dirname(paths.resolve(file))
     const installedSchema = schema === null ? undefined : yield* schemaNear(folder, schema)
-    const first = schema === null ? "" : `# yaml-language-server: $schema=${installedSchema ?? schema}\n`
+    const schemaLine = schema === null ? "" : `# yaml-language-server: $schema=${installedSchema ?? schema}\n`
     yield* Effect.mapError(makeFolder(folder), ({ message }) => usageError(`${file}: ${message}`))
-    const contents = `${first}${text.replace("FILE_NAME", quoted([file]))}`
+    const contents = `${schemaLine}${text.replace("FILE_NAME", quoted([file]))}`
     yield* fs.writeFileString(file, contents, { flag: input.force ? "w" : "wx" }).pipe(
       Effect.catchIf(
         (error) => error.reason._tag === "AlreadyExists",
@@ -72,6 +73,7 @@ export const init = subcommand(
   }),
 )
 
+/** Returns the kind of file to write: that of `--kind`, or else by the ending of the name. Fails if they conflict. */
 const kindOf = (file: Option.Option<string>, kind: Option.Option<Kind>) => {
   const name = Option.getOrUndefined(file)
   const isProgram = name !== undefined && /\.[mc]?[tj]s$/.test(name)
@@ -84,10 +86,7 @@ const kindOf = (file: Option.Option<string>, kind: Option.Option<Kind>) => {
 
 const packaged = fileURLToPath(new URL("../../../schemas", import.meta.url))
 
-/**
- * The path of a JSON Schema relative to a folder, from the installed package or from the library's own checkout; undefined
- * if neither is near the folder.
- */
+/** Returns the path of a JSON Schema relative to a folder; undefined if no package with it is there or above. */
 const schemaNear = Effect.fnUntraced(function* (folder: string, name: string) {
   const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
   const relative = (to: string): string => paths.relative(folder, to).replaceAll("\\", "/")

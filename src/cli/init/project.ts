@@ -20,9 +20,9 @@ const compilerFile = `{
 `
 
 /**
- * Makes a folder the root of a project unless it is already inside one: writes package.json and tsconfig.json if no folder
- * from it upwards has a package.json. Never overwrites a file. Returns the names of the written files, and the
- * command that installs the library; undefined if it is installed.
+ * Makes a folder the root of a project if neither it nor a folder above it has a package.json: writes package.json and
+ * tsconfig.json, but never overwrites a file. Returns the names of the written files, and the command that installs the
+ * library; the command is undefined if the library is installed.
  */
 export const startProject = Effect.fnUntraced(function* (
   folder: string,

@@ -1,4 +1,4 @@
-/** A stream on which coloured text may be written. */
+/** The part of a stream that says whether it is a terminal. */
 interface Target {
   readonly isTTY?: boolean | undefined
 }
@@ -6,8 +6,8 @@ interface Target {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Whether to write colours, by the same rules as Effect's help: `NO_COLOR` turns them off, `FORCE_COLOR` turns them on
- * even if the stream is not a terminal, and otherwise terminals get them unless `TERM` is `dumb`.
+ * Tells whether to write colours to a stream. `NO_COLOR` turns them off, and `FORCE_COLOR` turns them on for any
+ * stream; otherwise terminals get colours unless `TERM` is `dumb`. Effect's help has the same rules.
  */
 export const hasColors = (stream: Target, env: Environment = process.env): boolean => {
   if (env.TERM === "dumb" || isSet(env.NO_COLOR)) return false

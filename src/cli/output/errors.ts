@@ -1,3 +1,4 @@
+/** Determines the exit code of the command, and reports its failure on stderr. main.ts and command.ts call it. */
 import { Cause, Effect, Exit, Option } from "effect"
 import { CliError } from "effect/cli"
 import { messageOf, oneLine } from "../../config/text.ts"

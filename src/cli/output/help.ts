@@ -1,3 +1,4 @@
+/** Formats the help of the commands for the terminal, instead of Effect's own format. */
 import { Console, Context, Effect, Option } from "effect"
 import { CliOutput, type HelpDoc, TerminalCapabilities } from "effect/cli"
 
@@ -62,7 +63,7 @@ const flagRow = ({ name, aliases, type, description }: HelpDoc.FlagDoc): Row => 
   description: Option.getOrElse(description, () => ""),
 })
 
-/** Returns the placeholder of a flag's value: none for a switch, and `<name>` for a choice (its description lists them). */
+/** Returns the placeholder of a flag's value: none for a switch, and `<name>` for a choice. */
 const valueOf = (type: string): ReadonlyArray<string> => {
   if (type === "boolean") return []
   if (type === "integer") return ["<n>"]
@@ -79,9 +80,10 @@ const subcommandRows = ({ commands }: HelpDoc.SubcommandGroupDoc): ReadonlyArray
 const namesOnly = (flags: ReadonlyArray<HelpDoc.FlagDoc>, width: number): ReadonlyArray<string> =>
   flags.length === 0 ? [] : wrap(`${flags.map(({ name }) => `--${name}`).join(", ")} (see effect --help)`, width, 2, 2)
 
-/** Formats terms on the left and descriptions on the right; a term that is too long gets a line of its own. */
+/** Formats rows: the term left, the description right. A term that is too long gets a line of its own. */
 const table = (rows: ReadonlyArray<Row>, width: number): ReadonlyArray<string> => {
   const longest = Math.max(0, ...rows.map(({ term }) => CliOutput.displayWidth(term)))
+  // A term has two spaces before it and two after it.
   const column = Math.min(descriptionColumn, longest + 4)
   return rows.flatMap(({ term, description }) => {
     const [first = "", ...rest] = wrap(description, width, column, column)
@@ -92,7 +94,7 @@ const table = (rows: ReadonlyArray<Row>, width: number): ReadonlyArray<string> =
   })
 }
 
-/** Formats an example: its description as a comment, and the command, which is continued with `\\` if it is long. */
+/** Formats an example: its description as a comment, and its command, broken into lines that end with a backslash. */
 const exampleLines = (
   { command, description }: HelpDoc.ExampleDoc,
   width: number,
@@ -105,22 +107,23 @@ const exampleLines = (
   ),
 ]
 
-/** Breaks a text into lines of at most `width` columns; the first is indented by `first` columns, the others by `rest`. */
+/** Breaks a text into lines of at most `width` columns, of which the first is indented by `first`, others by `rest`. */
 const wrap = (text: string, width: number, first: number, rest: number): ReadonlyArray<string> =>
   lines(text.split(/\s+/), width, first, rest)
 
+/** Joins words with spaces into lines, as `wrap` does. A word is never broken. */
 const lines = (words: ReadonlyArray<string>, width: number, first: number, rest: number): ReadonlyArray<string> => {
-  const done: Array<string> = []
+  const finished: Array<string> = []
   let line = " ".repeat(first)
   let isEmpty = true
   for (const word of words) {
     if (!isEmpty && CliOutput.displayWidth(line) + 1 + CliOutput.displayWidth(word) > width) {
-      done.push(line)
+      finished.push(line)
       line = " ".repeat(rest)
       isEmpty = true
     }
     line += isEmpty ? word : ` ${word}`
     isEmpty = false
   }
-  return isEmpty ? done : [...done, line]
+  return isEmpty ? finished : [...finished, line]
 }

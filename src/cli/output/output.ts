@@ -1,3 +1,4 @@
+/** Writes the results and messages of the command. Tests replace the streams by providing `Output`. */
 import { Context, Effect, Schema } from "effect"
 
 /** The streams of the command: results go to `stdout`; progress, warnings and errors go to `stderr`. */
@@ -6,7 +7,7 @@ export interface Output {
   readonly stderr: (text: string) => void
 }
 
-/** Ignores the error of a closed pipe: a reader such as `head` may have read enough. */
+/** Writes to stdout. Ignores the error of a closed pipe: a reader such as `head` may have read enough. */
 const toStdout = (text: string): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const ignore = (): void => {}

@@ -1,3 +1,4 @@
+/** Compares the texts of the score files of two runs, for `effect replay`. It reads no files. */
 import { parsedJson } from "../../config/text.ts"
 import { trainScores } from "../../run/Layout.ts"
 
@@ -34,8 +35,8 @@ export const differenceInEpisode = (
   differenceIn(trainScores, linesOfEpisode(before, episode), linesOfEpisode(after, episode), false)
 
 /**
- * Returns the difference with the lowest env step; undefined if the files are equal except for times. With `isPrefix`
- * the first run wasn't finished, so lines that only the second run has are no difference.
+ * Returns the difference with the lowest env step; undefined if only times differ. If `isPrefix`, the first run was not
+ * finished, so more lines in the files of the second run are no difference.
  */
 export const firstScoreDifference = (
   before: ScoreFiles,
@@ -58,6 +59,7 @@ const linesOf = (text = ""): ReadonlyArray<Line> =>
 /** The values of these keys are times, which differ between two equal runs. */
 const timeKeys = new Set(["timestamp", "step_start", "step_end", "duration_ms"])
 
+/** Returns the first difference between two lists of lines of one file, apart from times. */
 const differenceIn = (
   file: string,
   before: ReadonlyArray<Line>,

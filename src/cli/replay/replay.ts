@@ -1,3 +1,4 @@
+/** `effect replay RUN`: trains a run again in memory, and compares all scores and the digest (a hash of the result). */
 import { join } from "node:path"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
 import { exists, mostBytes, namesIn, readRunText } from "../../config/files.ts"
@@ -42,7 +43,6 @@ const flags = {
 }
 type ReplayFlags = Input<typeof flags>
 
-/** `effect replay RUN`: checks that a run can be reproduced from its config and seed. */
 export const replay = subcommand(
   "replay",
   {
@@ -74,6 +74,7 @@ export const replay = subcommand(
 /** Reports that the replayed run has other scores or another digest. */
 class ReplayDiffers extends Schema.TaggedError<ReplayDiffers>()("ReplayDiffers", { message: Schema.String }) {}
 
+/** Compares all scores of the run, and the digest if the run was finished. */
 const replayAll = Effect.fnUntraced(function* (input: ReplayFlags, before: Scores.ScoreFiles) {
   const { run } = input
   const digestBefore = yield* digestIn(run)
@@ -97,6 +98,7 @@ const replayAll = Effect.fnUntraced(function* (input: ReplayFlags, before: Score
   )
 })
 
+/** Compares the scores of one training episode, after which the replay stops. */
 const replayEpisode = Effect.fnUntraced(function* (input: ReplayFlags, before: Scores.ScoreFiles, episode: number) {
   const lines = Scores.linesOfEpisode(before, episode).length
   if (lines === 0) {
@@ -137,7 +139,7 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
       events.some(isPast) ? Effect.asVoid(Deferred.succeed(isOver, undefined)) : Effect.void
     return Effect.succeed({ emit, flush: Effect.void })
   }
-  // The replay is interrupted when the episode has ended, which must not look like Ctrl-C.
+  // The replay is interrupted when the episode has ended; show this as `stopped`, not as interrupted by the user.
   const progress: Sink = (run, about) =>
     Effect.map(terminalProgress(run, about), ({ emit, flush }) => ({
       emit: (events) =>
@@ -174,6 +176,7 @@ const isAfterEpisode = (event: RunEvent, episode: number): boolean =>
     ? event.episode >= episode
     : event._tag === "StepScored" && event.mode === "train" && event.seenEpisodes >= episode
 
+/** Says in one line what differs: a score, or else only the digest. */
 const explain = (difference: Scores.ScoreDifference | undefined, before?: string, after?: string): string =>
   difference === undefined
     ? `all scores are the same, but the digest was ${before} and is ${after}: the last weights differ`

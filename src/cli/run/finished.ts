@@ -19,7 +19,7 @@ export const readFinished = Effect.fnUntraced(function* (runDir: string) {
   return yield* withCurve({ ...toRunResult(result), runDir })
 })
 
-/** Adds the learning curve from the folder of a finished run to its result. */
+/** Adds the learning curve to the result of a finished run; the curve is read from the run's folder. */
 export const withCurve = Effect.fnUntraced(function* (result: RunResult) {
   const curve = yield* readRunIn(result.runDir).curve
   return { result, curve: curve.map(({ step, mean: value }) => ({ step, value })) }
@@ -46,7 +46,7 @@ const finishedAt = (directory: string) =>
 /** Recognises the error by its tag, because the user's program may have a copy of this library of its own. */
 const isLmError = (error: unknown): error is LmError => Predicate.isTagged(error, "LmError")
 
-/** Says how to report the end of a run, and how to read its result from its folder. */
+/** Reports the end of a run, and reads its result from its folder. */
 interface Ending<A, R> {
   readonly finished: (result: A) => Effect.Effect<void, never, R>
   readonly read: (directory: string) => Effect.Effect<A, unknown, R>
@@ -71,12 +71,13 @@ export const runToEnd = Effect.fnUntraced(function* <A, E, R, R2>(
       Effect.provideService(finishedAt(directory), FileSystem.FileSystem, fs),
       (time) => void (opened = { directory, finishedAt: time }),
     )
-  // Everything so far is saved, so the user can resume after removing the cause.
+  // Adds to an error of a language model how to resume, because everything so far is saved.
   const withHint = (error: E): E | LmError => {
     const folder = opened?.directory ?? directory
     if (!isLmError(error) || folder === undefined) return error
     return new LmError({ ...error, message: `${error.message}; resume with: ${resumeCommand(folder, error.remedy)}` })
   }
+  /** After an interruption, returns the result if the run had finished; otherwise prints how to resume, and fails. */
   const afterSignal = Effect.fnUntraced(function* (cause: Cause.Cause<E | LmError>) {
     if (!Cause.hasInterruptsOnly(cause) || opened === undefined) return yield* Effect.failCause(cause)
     const before = opened.finishedAt

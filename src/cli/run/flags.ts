@@ -1,7 +1,7 @@
+/** Defines the arguments and flags of `effect run`. */
 import { Argument } from "effect/cli"
 import { argument, backendFlag, type Input, number, resultsDirFlag, text, texts, toggle } from "../flags.ts"
 
-/** The arguments and flags of `effect run`. */
 export const flags = {
   file: argument(
     "file",

@@ -1,3 +1,4 @@
+/** Collects the settings that `effect run` overrides, from its flags and from the files that they name. */
 import { join } from "node:path"
 import { Effect, Option } from "effect"
 import type { Override } from "../../config/Config.ts"
@@ -53,7 +54,7 @@ export const parseSetting = (text: string): Effect.Effect<Override, UsageError> 
 }
 
 /**
- * Parses a value on the command line: YAML, and numbers may have underscores between their digits. Throws an Error with a
+ * Parses a value on the command line as YAML; numbers may have underscores between their digits. Throws an Error with a
  * one-line message if it isn't YAML.
  */
 export const settingValue = (text: string): unknown => {

@@ -46,6 +46,7 @@ export const runToResume = Effect.fnUntraced(function* (input: RunFlags) {
   return yield* usageError(message)
 })
 
+/** Reads the command that resumes the sweep of a run; undefined if the run is not part of a sweep. */
 const sweepCommandIn = (directory: string) =>
   readRunText(join(directory, Layout.sweepCommand), mostBytes.text).pipe(
     Effect.map((text) => text.trim()),
@@ -55,7 +56,7 @@ const sweepCommandIn = (directory: string) =>
 const nameIn = (config: unknown): string | undefined =>
   isPlain(config) && typeof config.name === "string" ? config.name : undefined
 
-/** Returns all runs of a results folder that have a config, with their names: from the path, or else from the config. */
+/** Returns the runs of a results folder that have a config, with their names from the path, or else from the config. */
 const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
   const runs = yield* Effect.forEach(
     yield* findRuns(resultsDir, silentSource),
@@ -72,7 +73,7 @@ const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
 /** Matches the settings that define the task and the algorithm or agent that learns it, except API keys. */
 const definingSetting = /^(env|algorithm|agent|train_dataset)(\.|$)(?!.*api_?key)/
 
-/** Returns the names of env and algorithm: in a config, each is a text, or a section with the key `name`. */
+/** Returns the names of env and algorithm in a config, where each is a text, or a section with the key `name`. */
 const namesIn = (config: unknown): Plain => {
   const plain = isPlain(config) ? config : {}
   return Object.fromEntries(

@@ -1,8 +1,10 @@
+/** Counts the signals by which the user asks a run to write the folder of its current step. */
 import { Effect } from "effect"
 
 /** The signal that makes a run write a folder for its current step to `steps/`; Windows has no such signal. */
 export const stepSignal = "SIGUSR1"
 
+/** The number of signals that this process has received. */
 let received = 0
 
 /** Listens to the signal. Returns an Effect that tells whether the signal has arrived since the Effect last ran. */

@@ -1,3 +1,4 @@
+/** Runs one training in this process, for `effect run`: saves it in its folder, and prints progress and a summary. */
 import { join } from "node:path"
 import { Effect, FileSystem, Layer } from "effect"
 import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
@@ -20,12 +21,12 @@ import { overridesOf } from "./overrides.ts"
 import { refuseOtherFile, runToResume } from "./runToResume.ts"
 import { stepSignalled } from "./stepSignal.ts"
 
-/** Runs one training in this process. */
 export const trainOnce = Effect.fnUntraced(function* (input: RunFlags) {
   const isStepWanted = yield* stepSignalled
   const name = nameOf(input)
   const training = yield* loadTraining(input.file)
   const resume = yield* runToResume(input)
+  // The sweep that started this process; undefined if the user started it.
   const part = yield* PartOfSweep
   if (resume !== undefined && part === undefined) {
     yield* refuseOtherFile(input, training, resume)
@@ -91,10 +92,10 @@ const howToTrainFurther = Effect.fnUntraced(function* (run: string) {
 const otlpLayer = (baseUrl: string) =>
   Layer.unwrap(Effect.promise(() => import("./otlp.ts").then(({ layer }) => layer(baseUrl))))
 
-/** Returns the command that resumes a run. It names the backend, because another backend may not compute the same bits. */
+/** Returns the command that resumes a run. It names the backend, because another one may not compute the same bits. */
 const resumeCommand = (input: RunFlags, directory: string, remedy?: string): string => {
   const { file, name, config, backend, resultsDir } = input
-  // Without these settings, `refuseOtherFile` would refuse the file as that of another training.
+  // Without these settings, `refuseOtherFile` would take the file for that of another training.
   const naming = input.set.filter((setting) => /^(env|algorithm)(\.name)?=/.test(setting))
   const words = flagWords({
     resume: directory,

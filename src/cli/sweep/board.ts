@@ -1,3 +1,4 @@
+/** Shows the progress of the runs of a sweep: as a table on a terminal, and otherwise as lines. */
 import { Effect } from "effect"
 import { table as aligned } from "../../run/find/table.ts"
 
@@ -28,34 +29,36 @@ interface BoardOptions {
   readonly paint?: (state: string) => string
 }
 
-const redrawMillis = 100
+/** The shortest time between two renderings of the progress. */
+const renderMillis = 100
 
 const unpainted = (text: string): string => text
 
-/** Shows the state of a sweep's runs on the terminal. */
+/** Makes a board that shows the state of a sweep's runs. */
 export const makeBoard = (options: BoardOptions) => {
   const { labels, write, isTerminal, columns, rows, now = Date.now, paint = unpainted } = options
   const states: Array<RowState> = labels.map(() => ({ _tag: "Waiting" }))
-  let drawnAt = -Infinity
-  let drawnLines = 0
-  const draw = (height: number): void => {
+  let renderedAt = -Infinity
+  let renderedLines = 0
+  const render = (height: number): void => {
     const progress = labels.map((label, index) => ({ label, state: states[index] }))
     const lines = table(progress, columns, height, paint)
-    const back = drawnLines === 0 ? "" : `\u001b[${drawnLines}A`
+    // Move the cursor up to the first line of the last table, and clear from there.
+    const back = renderedLines === 0 ? "" : `\u001b[${renderedLines}A`
     write(`${back}\r\u001b[J${lines.join("\n")}\n`)
-    drawnLines = lines.length
-    drawnAt = now()
+    renderedLines = lines.length
+    renderedAt = now()
   }
   return {
     update: (index: number, state: RowState): void => {
       states[index] = state
       if (isTerminal) {
-        if (state._tag !== "Running" || now() - drawnAt >= redrawMillis) draw(rows - 1)
+        if (state._tag !== "Running" || now() - renderedAt >= renderMillis) render(rows - 1)
       } else if (state._tag === "Done") write(`${labels[index]}: ${state.score} ${state.about}\n`)
       else if (state._tag === "Failed") write(`${labels[index]}: failed: ${state.problem}\n`)
     },
-    /** Draws all rows a last time, and leaves them on the terminal. */
-    close: Effect.sync(() => void (isTerminal && draw(Infinity))),
+    /** Renders all rows a last time, and leaves them on the terminal. */
+    close: Effect.sync(() => void (isTerminal && render(Infinity))),
   }
 }
 

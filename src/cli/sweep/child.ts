@@ -19,7 +19,7 @@ export interface Child {
   readonly onProgress: (progress: Progress) => void
 }
 
-/** Trains one run of a sweep, in a process of its own unless another `RunCommand` is provided. */
+/** Trains one run of a sweep by `RunCommand`, by default in its own process. Returns its result and its curve. */
 export const trainInChild = (child: Child) =>
   Effect.gen(function* () {
     const line = (yield* (yield* RunCommand)(child)).trim().split("\n").at(-1) ?? ""
@@ -39,8 +39,8 @@ const children = new Set<ChildProcess>()
 const passOnStepSignal = (): void => children.forEach((child) => void child.kill(stepSignal))
 
 /**
- * Runs `effect run` in a process and returns its stdout. An interruption also stops that process, and waits until it has
- * saved its run. Effect's own child processes have no channel for messages, which progress and stopping need.
+ * Runs `effect run` in a process and returns its stdout. An interruption also stops that process, and waits until it
+ * has saved its run. Effect's own child processes have no channel for messages, which progress and stopping need.
  */
 const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, RunFailed> =>
   Effect.callback((resume) => {

@@ -1,3 +1,4 @@
+/** Makes the command lines of a sweep: one for each of its runs, and one that resumes the sweep. */
 import { flagWords, quoted } from "../flags.ts"
 import type { RunFlags } from "../run/flags.ts"
 import { isNaming } from "../run/overrides.ts"
@@ -16,7 +17,7 @@ export const argumentsOf = (
     ...flagWords({
       config,
       set: settings(run, input),
-      // Without the total, a resumed run would keep the total of its saved config.
+      // A resumed run would otherwise keep the number of steps in its saved config.
       "total-steps": resume === undefined ? input.totalSteps : run.effective.totalSteps,
       backend,
       "results-dir": resultsDir,

@@ -63,7 +63,7 @@ export const earlierFolder = Effect.fnUntraced(function* (
 ) {
   if (wanted !== "latest") {
     const path = yield* pathOf(wanted, resultsDir)
-    const folder = yield* look(dirname(path), basename(path), runs)
+    const folder = yield* inspect(dirname(path), basename(path), runs)
     // A sweep that was stopped before its first run started has an empty folder.
     if (folder.runs.some((run) => run !== undefined) || folder.others === 0) return folder
     return yield* usageError(`--resume ${wanted}: ${path} has none of these runs, but others`)
@@ -72,7 +72,7 @@ export const earlierFolder = Effect.fnUntraced(function* (
   // Remember the newest sweep that is finished, or that was stopped before its first run started.
   let fallback: SweepFolder | undefined
   for (const time of times.toReversed()) {
-    const folder = yield* look(resultsDir, time, runs)
+    const folder = yield* inspect(resultsDir, time, runs)
     const isUnstarted = folder.runs.every((run) => run === undefined)
     if (isUnstarted && !(folder.others === 0 && (yield* isEmpty(join(resultsDir, time))))) continue
     if (!isUnstarted && folder.runs.some((run) => run?.state !== "finished")) return folder
@@ -101,8 +101,8 @@ const pathOf = Effect.fnUntraced(function* (wanted: string, resultsDir: string) 
 const isEmpty = (directory: string) =>
   Effect.map(namesIn(directory), (names) => names.every((name) => name === Layout.sweepLock))
 
-/** Looks for the planned runs in the folder of a sweep, and counts the other runs there. */
-const look = Effect.fnUntraced(function* (resultsDir: string, time: string, planned: ReadonlyArray<PlannedRun>) {
+/** Finds the planned runs in the folder of a sweep, and counts the runs there that are not planned. */
+const inspect = Effect.fnUntraced(function* (resultsDir: string, time: string, planned: ReadonlyArray<PlannedRun>) {
   const indexes = new Map(planned.map(({ identity }, index) => [keyOf(identity), index]))
   const runs: Array<StartedRun | undefined> = planned.map(() => undefined)
   let others = 0
@@ -111,7 +111,7 @@ const look = Effect.fnUntraced(function* (resultsDir: string, time: string, plan
     if (identity === undefined) continue
     const index = indexes.get(keyOf(identity))
     if (index === undefined) others++
-    else runs[index] = further(runs[index], { directory, state: yield* stateOf(directory) })
+    else runs[index] = moreAdvanced(runs[index], { directory, state: yield* stateOf(directory) })
   }
   return { resultsDir, time, runs, others }
 })
@@ -122,7 +122,7 @@ const byProgress = ["finished", "unfinished", "empty"]
  * Returns the run that has made more progress. A sweep that was resumed with other code has two folders for one run,
  * since the path contains the commit.
  */
-const further = (one: StartedRun | undefined, other: StartedRun): StartedRun =>
+const moreAdvanced = (one: StartedRun | undefined, other: StartedRun): StartedRun =>
   one === undefined || byProgress.indexOf(other.state) < byProgress.indexOf(one.state) ? other : one
 
 const stateOf = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<StartedRun["state"]> {
@@ -138,8 +138,8 @@ const stateOf = Effect.fnUntraced(function* (directory: string): Effect.fn.Retur
 const irrelevant = /^(workers|validation\.workers|checkpoint|description)(\.|$)/
 
 /**
- * Refuses to resume a sweep with other settings, since its runs would then differ in more than the swept settings. A run
- * that was finished with fewer steps than the plan has becomes unfinished.
+ * Refuses to resume a sweep with other settings, since its runs would then differ in more than the swept settings. A
+ * run that was finished with fewer steps than planned becomes unfinished.
  */
 export const withSameSettings = Effect.fnUntraced(function* (folder: SweepFolder, planned: ReadonlyArray<PlannedRun>) {
   const runs = yield* Effect.forEach(folder.runs, (run, index) =>

@@ -1,10 +1,11 @@
+/** Computes and formats the results of a sweep: scores, and their interquartile mean (IQM) over the seeds. */
 import { table } from "../../run/find/table.ts"
 import { aggregate, aggregateCurves } from "../../statistics/statistics.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import type { Finished } from "../run/finished.ts"
 import type { PlannedRun } from "./plan.ts"
 
-/** The end of a run: its result, or a line that says why it failed. */
+/** A run that has ended: with its result, or with a line that says why it failed. */
 export interface Ended {
   readonly run: PlannedRun
   readonly directory: string

@@ -1,9 +1,10 @@
+/** Connects the process of a sweep with the processes of its runs, by an environment variable and by messages. */
 import { Clock, Context, Effect, Schema } from "effect"
 import type { Sink } from "../../run/record/Recorder.ts"
 
 /**
- * The sweep that a run is part of. The run's process receives it in an environment variable, and sends its progress as
- * messages to the sweep's process. The message `stop`, or a closed channel, ends the run's process.
+ * Describes the sweep that a run is part of. The run's process receives it in an environment variable, and sends its
+ * progress as messages to the sweep's process. The message `stop`, or a closed channel, ends the run's process.
  */
 export const Part = Schema.Struct({
   /** The time in the path of the sweep's folder, which all its runs share. */
@@ -37,6 +38,7 @@ export type Progress = typeof Progress.Type
 
 export const isProgress = Schema.is(Progress)
 
+/** The shortest time between two messages about progress. */
 const everyMillis = 200
 
 /** Sends the progress of the run to the sweep's process. */

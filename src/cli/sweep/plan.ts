@@ -1,4 +1,4 @@
-/** Plans the runs of a sweep and checks their settings. It writes nothing. */
+/** Plans the runs of a sweep and checks their settings, without starting them. It writes nothing. */
 import { Deferred, Effect, Layer, Option } from "effect"
 import { platform } from "../../node.ts"
 import * as reference from "../../backend/reference.ts"
@@ -104,7 +104,7 @@ const settingFlags = ({ set, totalSteps, name }: RunFlags): ReadonlyArray<string
   ...(Option.isSome(name) ? ["name"] : []),
 ]
 
-/** Returns a key that is equal for equal runs, whatever the order of the variables and the spelling of derived names. */
+/** Returns a key that is equal for equal runs, in any order of the variables and any spelling of derived names. */
 export const keyOf = ({ name, population, seed }: RunIdentity): string => {
   const values = Object.entries(population).map(([key, value]) => [key, derived.has(key) ? derivedName(value) : value])
   return JSON.stringify([derivedName(name), values.sort(([one], [other]) => (one < other ? -1 : 1)), seed])

@@ -1,3 +1,4 @@
+/** Parses the settings that a sweep varies (its population), and combines their values. It changes nothing. */
 import { Effect } from "effect"
 import { camelCase, snakeCase } from "../../config/Config.ts"
 import { isNaming, settingValue } from "../run/overrides.ts"
@@ -111,10 +112,7 @@ export const shortNames = (variables: ReadonlyArray<{ readonly path: string }>):
   return new Map(variables.map(({ path }) => [path, taken(path) ? path : last(path)]))
 }
 
-/**
- * Returns the population in a run's identifier: all choices except env and algorithm, whose names the identifier has
- * already.
- */
+/** Returns the varied settings in a run's identifier, except names of env and algorithm, which it has already. */
 export const populationOf = (
   variables: ReadonlyArray<Variable>,
   choices: ReadonlyArray<Choice>,

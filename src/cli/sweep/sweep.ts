@@ -1,3 +1,7 @@
+/**
+ * Runs a sweep: trains one file with every combination of the swept settings and every seed. Each run has its own
+ * process, and all are saved in one folder. A run that fails doesn't stop the others, and is reported at the end.
+ */
 import { availableParallelism } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { Cause, Effect, Exit, FileSystem, Option, Schema } from "effect"
@@ -21,10 +25,6 @@ import { earlierFolder, newFolder, type SweepFolder, withSameSettings } from "./
 import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
 
-/**
- * Runs many trainings of one file: every combination of the swept settings with every seed, each in a process of its own,
- * all in one folder. A run that fails doesn't stop the others, and is reported at the end.
- */
 export const sweep = Effect.fnUntraced(function* (input: RunFlags) {
   if (Option.isSome(input.seeds) && Option.isSome(input.seed)) {
     return yield* usageError("--seeds and --seed exclude each other; use one of them")
@@ -71,6 +71,7 @@ const dryRun = Effect.fnUntraced(function* (
 /** Reports that some runs of a sweep failed. The reason of each failure is printed before. */
 class RunsFailed extends Schema.TaggedError<RunsFailed>()("RunsFailed", { message: Schema.String }) {}
 
+/** Trains all runs that are not finished, several at a time, and holds the lock of the sweep's folder meanwhile. */
 const inFolder = Effect.fnUntraced(function* (
   input: RunFlags,
   runs: ReadonlyArray<PlannedRun>,
@@ -96,8 +97,7 @@ const inFolder = Effect.fnUntraced(function* (
   const train = Effect.fnUntraced(function* (run: PlannedRun, index: number) {
     const started = folder.runs[index]
     board.update(index, { _tag: "Running" })
-    // A run that was stopped before it wrote its config can't be resumed, and its folder would prevent a new run at that
-    // path.
+    // A run without a config can't be resumed, and its folder would prevent a new run at that path.
     if (started?.state === "empty") {
       const emptied = fs.remove(started.directory, { recursive: true, force: true })
       yield* Effect.mapError(emptied, (error) => new RunFailed({ message: messageOf(error) }))
@@ -179,7 +179,7 @@ const conclude = Effect.fnUntraced(function* (
   return yield* new RunsFailed({ message: `${failures.length} of ${ended.length} ${what} failed` })
 })
 
-/** Writes the metrics into the folder of one run, and a link to them next to the runs; `indexFile.ts` explains why. */
+/** Writes the metrics of all seeds into the folder of one run, and a link next to the runs (see `indexFile.ts`). */
 const writeSeedsSummary = Effect.fnUntraced(function* (run: string, metrics: Metrics) {
   const folder = yield* onDisk(dirname(run))
   const file = `${basename(run)}/${Layout.seedsSummary}`

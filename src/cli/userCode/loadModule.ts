@@ -1,3 +1,4 @@
+/** Imports the module that the user names, and explains errors of the import. */
 import { basename } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Effect } from "effect"

@@ -1,3 +1,4 @@
+/** Loads trainings from the files that the user names, and adds hints to their errors. Nothing is trained here. */
 import { dirname, extname, join, resolve } from "node:path"
 import { Effect, type FileSystem, Option, Path, Predicate } from "effect"
 import { applyOverrides, isPlain, type Override, type Plain, toCamelCase } from "../../config/Config.ts"
@@ -78,7 +79,7 @@ const ofPolicy = Effect.fnUntraced(function* (config: unknown, lines: ReadonlyMa
   return fromConfig(config, { lines }) satisfies Training
 })
 
-/** Rewords the config errors of a training. */
+/** Changes the messages of the config errors of a training. */
 const withHint = (training: Training, reword: (message: string, source: string) => string): Training =>
   Effect.mapError(training, (error) =>
     Predicate.isTagged(error, "ConfigError") ? error.reworded((message) => reword(message, error.source)) : error,
@@ -101,7 +102,7 @@ const withProgramHint = (training: Training, { text, ofRun }: ProgramHint): Trai
     return `${ofRun ? message.replace(/; (?:expected one of|known:|did you mean) [^;]*/, "") : message}; ${text}`
   })
 
-/** Tells the user of a config that lacks the keys which every training needs how to use a file with only some settings. */
+/** If a config lacks keys that every training needs, adds to the error how to use a file with only some settings. */
 const withFragmentHint = (training: Training, config: Plain, file: string): Training => {
   const needed = kindOf(config) === "agents" ? ["agent"] : ["env", "algorithm"]
   if (needed.every((key) => key in config)) return training

@@ -1,4 +1,6 @@
-/** Counters of the main thread; only their differences matter. */
+/** Detects a stall: one call of the user's code that blocks the event loop for too long. */
+
+/** Readings of the main thread; only differences between two readings are used. */
 export interface Measures {
   readonly cpuMillis: number
   readonly wallMillis: number
@@ -13,13 +15,13 @@ export interface Measures {
 const stallLimits = { cpuMillis: 10_000, wallMillis: 120_000 }
 
 interface StallMeter {
-  /** Starts a new measurement. Call this whenever the event loop turns. */
+  /** Starts a new measurement. Call this at each turn of the event loop. */
   readonly turned: () => void
   /** Returns the wall time of the current call in milliseconds if the call has stalled; undefined if it hasn't. */
   readonly stalledMillis: () => number | undefined
 }
 
-/** Measures the current call of the user's code. An env step starts the measurement again, so a slow env is no stall. */
+/** Measures the current call of the user's code. An env step restarts the measurement, so a slow env is no stall. */
 export const stallMeter = (measure: () => Measures): StallMeter => {
   let start = measure()
   return {
@@ -34,10 +36,7 @@ export const stallMeter = (measure: () => Measures): StallMeter => {
   }
 }
 
-/**
- * Returns a function that asks a question only if the last one was answered: while native code runs, no question is
- * answered.
- */
+/** Returns a function that calls `ask` only after the last answer, because native code delays the answers. */
 export const oneAtATime = (ask: (answered: () => void) => void): (() => void) => {
   let isWaiting = false
   return () => {

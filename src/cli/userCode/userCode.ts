@@ -1,3 +1,4 @@
+/** Recognises the errors of the user's own code, and describes them in one line with their place in that code. */
 import { fileURLToPath } from "node:url"
 import { Context, Effect, Schema } from "effect"
 import { display } from "../../config/Config.ts"
@@ -43,7 +44,7 @@ const thrownByUser = (thrown: unknown): string | undefined => {
   return `${shownError(thrown)} (${pathOf(first)})`
 }
 
-/** Turns an error that nothing could catch into a failure; it stays a defect if it comes from the library. */
+/** Turns an error that nothing caught into a failure. An error of this library stays a defect. */
 export const strayError = (thrown: unknown): Effect.Effect<never, UserCodeError> => {
   const stack = thrown instanceof Error ? (thrown.stack ?? "") : ""
   const place = placeIn(stack)

@@ -1,15 +1,14 @@
+/**
+ * Keeps the process that runs the user's code under the user's control. Node handles signals between two turns of its
+ * event loop, so code that never returns would make Ctrl-C useless; and an error that nothing catches would end the
+ * process with a stack trace instead of saving the run.
+ */
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
 import { stepsTaken } from "../../env/internal/episodes.ts"
 import { type Measures, stallMeter } from "./stall.ts"
 import { PartOfSweep } from "../sweep/part.ts"
 import { placeIn, strayError, type UserCodeError } from "./userCode.ts"
-
-/**
- * Keeps the process that runs the user's code under the user's control. Node handles signals between two turns of its
- * event loop, so code that never returns would make Ctrl-C useless; and an error that nothing catches would end the
- * process with a stack trace instead of saving the run.
- */
 
 const signals = ["SIGINT", "SIGTERM"] as const
 
@@ -35,6 +34,7 @@ export const importing = <A>(load: () => Promise<A>): Promise<A> => {
   return load().finally(() => restoreListeners(removed))
 }
 
+/** The time between two increments of `beats` while the event loop turns. */
 const beatMillis = 250
 
 /** The data that the watching thread receives. */
@@ -76,7 +76,7 @@ export const watch: Effect.Effect<void> = Effect.map(PartOfSweep, (part) => {
 
   const parent = process.ppid
 
-  /** Runs inside the call that blocks the main thread, when the watching thread finds that the event loop doesn't turn. */
+  /** Runs inside the call that blocks the main thread, when the watching thread finds that no turn has happened. */
   const stalled = (): void => {
     if (removed === undefined) {
       const millis = meter.stalledMillis()
@@ -104,6 +104,7 @@ export const watch: Effect.Effect<void> = Effect.map(PartOfSweep, (part) => {
   thread.unref()
 })
 
+/** Returns the current stack trace with up to 200 calls; the default of ten may not reach the user's code. */
 const wholeStack = (): string => {
   const before = Error.stackTraceLimit
   Error.stackTraceLimit = 200

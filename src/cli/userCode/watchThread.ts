@@ -1,12 +1,8 @@
+/** Runs in a thread of `userProcess.ts`: calls a hook on the main thread when the event loop there doesn't turn. */
 import { Session } from "node:inspector"
 import { workerData } from "node:worker_threads"
 import { oneAtATime } from "./stall.ts"
 import type { Watched } from "./userProcess.ts"
-
-/**
- * Calls a hook on the main thread when the event loop there doesn't turn. `watch` in `userProcess.ts` starts this
- * thread.
- */
 
 const { beats, everyMillis, hook }: Watched = workerData
 

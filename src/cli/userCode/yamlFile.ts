@@ -1,3 +1,4 @@
+/** Reads configs from YAML files, with the line of each key for error messages. */
 import { Effect } from "effect"
 import { camelCase, display, isPlain, type Override } from "../../config/Config.ts"
 import { mostBytes, readText, shownPath } from "../../config/files.ts"
@@ -15,6 +16,7 @@ export const readLocatedYaml = Effect.fnUntraced(function* (file: string) {
   const { value, keyLineOf } = yield* parseFile(file)
   const lines = new Map<string, string>()
   const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
+    // `items` holds the user's own tasks, not settings.
     const isData = path.at(-1) === "items"
     if (isData || typeof tree !== "object" || tree === null) return
     for (const [key, item] of Object.entries(tree)) {

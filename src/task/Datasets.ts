@@ -3,8 +3,8 @@
  *
  * @example
  * ```ts
- * const { tasks, config } = yield* Datasets.open({ dataset_path: "train.jsonl", max_samples: 100 }, { baseDir:
- * "experiments" }) const env = yield* tasks.at(0)
+ * const { tasks, config } = yield* Datasets.open({ dataset_path: "train.jsonl", max_samples: 100 }, { baseDir: "experiments" })
+ * const env = yield* tasks.at(0)
  * ```
  */
 import { Context, Effect, Schema } from "effect"

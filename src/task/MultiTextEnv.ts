@@ -40,8 +40,8 @@ export type ByPlayer<A> = Readonly<Record<string, A>>
 /** The state of a game between two steps: which players move next, and what players observe. */
 export interface Scene {
   /**
-   * The players that move next. In a game of turns it is one player. Several players move at the same time, and
-   * do not see each other's actions. If the list is empty, the episode is over.
+   * The players that move next: one in a game of turns; several if they move at the same time, without seeing each
+   * other's actions; none if the episode is over.
    */
   readonly toMove: ReadonlyArray<string>
   /** The observations by player. Each player in `toMove` has one; others may have one, e.g. at the end of the game. */

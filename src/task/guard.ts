@@ -73,9 +73,7 @@ export const lifeOf = <State>(
   let calls = 0
   let over = false
   return {
-    /**
-     * Takes a step by the author's rule. The step counts if `check`, which gets its result and its number, succeeds.
-     */
+    /** Takes a step by the author's rule. It counts if `check`, which gets its result and its number, succeeds. */
     step: <Result extends Pick<TextStep, "terminated" | "truncated"> & { readonly state: State }, A>(
       rule: (state: State, random: Stream, steps: number) => OrEffect<Result>,
       check: (result: Result, number: number) => Effect.Effect<A, EnvError>,

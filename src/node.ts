@@ -1,5 +1,6 @@
 /**
- * Provides the Layers for Node: runs stored in folders, all backends, threads for envs, and HTTP.
+ * Provides the Layers for Node: runs stored in folders, all backends, threads for envs, and HTTP. The commands of the
+ * CLI use them, and so do programs that run on Node.
  *
  * @example
  * ```ts
@@ -32,7 +33,7 @@ import { tensorBoard } from "./run/record/tensorBoard.ts"
 export const backendNames = ["auto", "cpu", "cuda", "webgpu", "wasm", "reference"] as const
 export type BackendName = (typeof backendNames)[number]
 
-/** Loads the file of the session backends only when one is used, because it loads ONNX Runtime. */
+/** Makes a backend of ONNX Runtime, which is loaded only when this Effect runs. */
 const session = (
   device: "cpu" | "cuda" | "webgpu",
 ): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
@@ -42,8 +43,8 @@ const session = (
   )
 
 /**
- * Makes the wasm backend, with 256-bit vectors if the machine has them. Results are the same. `EFFECT_RL_WIDE=0` turns it
- * off.
+ * Makes the wasm backend, with 256-bit vectors if the machine has them; the results are the same without.
+ * `EFFECT_RL_WIDE=0` in the environment turns these vectors off.
  */
 const wideWasm = Effect.map(wideModules, wasm.make)
 
@@ -150,6 +151,7 @@ export const gitCommit: Effect.Effect<string> = Effect.map(
   (commit) => commit?.trim().slice(0, 7) ?? "no-hash",
 )
 
+/** Runs git in the working directory. Returns its output; undefined if it fails. */
 function git(...args: ReadonlyArray<string>): Effect.Effect<string | undefined> {
   return Effect.callback((resume) => {
     execFile("git", args, { maxBuffer: 1 << 28 }, (error, stdout) =>

@@ -8,8 +8,8 @@
  * const result = await Effect.runPromise(training.pipe(Effect.provide(Web.layer)))
  * ```
  *
- * Edge workers on workerd cannot compile WebAssembly at run time. There, replace the `wasm` backend by `Reference.layer`,
- * which is slower.
+ * Edge workers on workerd cannot compile WebAssembly at run time. There, replace the `wasm` backend by
+ * `Reference.layer`, which is slower.
  *
  * @example
  * ```ts
@@ -21,4 +21,5 @@ import * as wasm from "./backend/wasm.ts"
 import { RunStore } from "./run/store/RunStore.ts"
 import { Recorder } from "./run/record/Recorder.ts"
 
+/** Provides the `wasm` backend, a store that keeps runs in memory, and a recorder that writes nothing. */
 export const layer = Layer.mergeAll(wasm.layer, RunStore.layerMemory, Recorder.layerSilent)

@@ -9,7 +9,7 @@ import { orders } from "../transcripts/Episode.ts"
 import { segments } from "./parts/format.js"
 import { firstColumns, isSetting } from "./runs/columns.js"
 
-/** The defaults of the charts. `metrics` tells whether all metrics are shown; `metric` is the text that finds some. */
+/** The defaults of the charts. `metrics` tells whether metrics are shown; `metric` is the text that searches them. */
 export const firstView = {
   centre: "iqm",
   axis: "steps",
@@ -21,7 +21,7 @@ export const firstView = {
   metric: "",
 }
 
-/** The defaults of the overview. `chosen` maps the keys of drawn rows to colours, once the user has ticked a row. */
+/** The defaults of the overview. `chosen` maps keys of drawn rows to colours, 0 to 7, once the user ticked a row. */
 export const firstSight = () => ({
   filter: "",
   by: "config",
@@ -31,7 +31,7 @@ export const firstSight = () => ({
   columns: firstColumns,
 })
 
-/** Returns the defaults of a run's transcripts: the open episode, its selected turn, and the list's conditions and order. */
+/** Returns the defaults of a run's transcripts: the open episode, its turn, and the list's conditions and order. */
 export const firstTranscripts = () => ({
   episode: undefined,
   turn: undefined,
@@ -153,8 +153,8 @@ const decoded = (path) => {
   }
 }
 
-/** The time between two changes of the history, in milliseconds: browsers refuse more than about three changes a second. */
-const rest = 350
+/** The milliseconds between two changes of the history: browsers refuse more than about three changes a second. */
+const pause = 350
 let written = -Infinity
 let waiting
 let lastControl
@@ -164,7 +164,7 @@ let lastControl
  */
 export const remember = (address, control) => {
   clearTimeout(waiting)
-  const wait = control === undefined ? 0 : written + rest - performance.now()
+  const wait = control === undefined ? 0 : written + pause - performance.now()
   if (wait > 0) return void (waiting = setTimeout(() => remember(address, control), wait))
   if (new URL(address, location.href).hash === (location.hash || "#/")) return
   if (control !== undefined && control === lastControl) history.replaceState(null, "", address)

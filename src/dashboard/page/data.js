@@ -1,7 +1,7 @@
 /**
  * Reads the data that the page shows. The server of `effect ui` answers these requests, and an exported site has files
- * at the same addresses. Only bands differ: the server computes any band, but an export has only the bands of whole
- * groups.
+ * at the same addresses. Only bands (mean curves of groups, with intervals) differ: the server computes the band of any
+ * group, but an export has only those of groups without a filter.
  */
 import { thinned } from "../../statistics/resampling.ts"
 import { bandOf, mostRunsInABand } from "../curves/bands.ts"
@@ -66,13 +66,14 @@ export const fetchEpisodes = async (path, asked, live) => {
     const reader = async () => {
       for (const { key } of rest) holds.set(key, says(await fetchTranscript(path, key), wanted))
     }
+    // Eight transcripts are requested at a time.
     await Promise.all(Array.from({ length: 8 }, reader))
     matching = matching.filter(({ key }) => holds.get(key))
   }
   return { ...list, ...pageOf(matching, asked) }
 }
 
-/** Listens to the server's events. It calls `status` with true when the connection opens, and with false when it breaks. */
+/** Listens to the server's events. It calls `status` with true when the connection opens, with false when it breaks. */
 export const follow = ({ opened, changed, status }) => {
   let events
   const connect = () => {

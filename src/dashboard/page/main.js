@@ -1,4 +1,4 @@
-/** Shows the page of the current address, and updates it when the server sends an event. */
+/** Starts the web page: shows the content for the current address, and updates it when the server sends an event. */
 import {
   compareAddress,
   firstSight,
@@ -31,7 +31,7 @@ let page
 /** The page that is shown: the path of a run, the paths of two runs, or undefined for the overview. */
 let shown
 
-/** Writes the address after the user has changed the view; `control` names the slider or field that was used. */
+/** Writes the state into the address after the user has changed it; `control` names the slider or field they used. */
 const seen = (control) => {
   if (shown === undefined) remember(overviewAddress(state), control)
   else if (Array.isArray(shown)) remember(compareAddress(shown, state.view), control)
@@ -102,7 +102,7 @@ try {
     await route().catch(failed)
     if (String(before) !== String(shown)) main.focus()
   })
-  // The charts draw the colours of the theme, light or dark.
+  // The charts have the colours of the theme, light or dark, so render them again.
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page?.draw())
   if (state.live) {
     let first = true

@@ -1,13 +1,13 @@
 /**
- * A line chart by uPlot: lines, bands around them, linear and logarithmic axes, a cursor that shows values, and zoom.
+ * Makes line charts with the library uPlot: lines, bands around them, linear and logarithmic axes, a cursor, and zoom.
  *
  * A series is `{ label, color, x, y, low?, high?, faint?, note?, shared?, runs?, of? }`, where the columns have equal
- * lengths. `low` and `high` are the edges of a band. A `note` says why the series has no points. After its first `shared`
- * points a line is dashed and has no band: from there on fewer than half of its `of` runs have a value, and `runs` counts
- * them.
+ * lengths. `low` and `high` are the edges of a band. A `note` says why the series has no points. A series of a group
+ * has `of` runs, and `runs` is the number of them that have a value at each point. After its first `shared` points,
+ * fewer than half of the runs have one, so the line is dashed and has no band.
  *
- * Dragging across the plot zooms in, a double click shows everything again. With the keyboard, arrow keys move the cursor,
- * + and - zoom around it and 0 shows everything.
+ * Dragging across the plot zooms in, a double click shows everything again. With the keyboard, arrow keys move the
+ * cursor, + and - zoom around it and 0 shows everything.
  */
 import { colorOf, el, onceAFrame, swatch } from "./dom.js"
 import { duration, number, tickTexts } from "./format.js"
@@ -16,7 +16,7 @@ import { duration, number, tickTexts } from "./format.js"
 let UPlot
 let loading
 
-/** Loads the library when the first line is drawn, so that the table of runs need not wait for it. */
+/** Loads uPlot when the first line is rendered, so that the table of runs need not wait for it. */
 const loadUPlot = () => {
   // The address is computed because the file is not in this folder: the server takes it from the installed package.
   loading ??= import(new URL("../lib/uplot.js", import.meta.url).href).then((loaded) => (UPlot = loaded.default))
@@ -27,8 +27,8 @@ const loadUPlot = () => {
 const mostNames = 8
 
 /**
- * Makes an empty chart. `text` writes a value and `ticks` the values at the axis; `fromZero` starts the y axis at zero. The
- * chart is drawn when it is first visible, so that a page can have many.
+ * Makes an empty chart. `text` formats a value, `ticks` the values at the y axis; `fromZero` makes the y axis include
+ * 0. The chart is rendered when it is first visible, so that a page can have many.
  */
 export const makeChart = (title, { small = false, fromZero = false, text = number, ticks = tickTexts } = {}) => {
   const plot = el("div.plot", { tabindex: "0", role: "img" })
@@ -48,9 +48,9 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
   let chart
   /** Charts with equal structures differ only in their values, which uPlot can replace. */
   let structure
-  /** The series that each column of uPlot's table shows, and the series on which the cursor marks a point. */
+  /** The columns of uPlot's table, each with its style, and with its series if the cursor marks a point on it. */
   let drawn = []
-  /** The cursor's place on the x axis. `zoom` is the part of the axis that is visible after zooming. */
+  /** The cursor's x value. `zoom` is the range of x values that is visible; undefined for all. */
   let cursor
   let zoom
   let isVisible = false
@@ -144,12 +144,12 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
     draw()
   }
 
-  /** Moves uPlot's cursor to the chart's own, after the keyboard moved that or the plot changed. */
+  /** Moves uPlot's cursor to the x value in `cursor`, after the keyboard or new data changed its place. */
   const moveCursor = () => {
     if (cursor !== undefined) chart?.setCursor({ left: chart.valToPos(cursor, "x"), top: 0 })
   }
 
-  /** Returns the row of uPlot's table with the series' point nearest to the cursor; null beyond the ends of the line. */
+  /** Returns the row of uPlot's table with the point of a series nearest to the cursor; null beyond the line's ends. */
   const pointAt = (column) => {
     const hovered = chart.cursor.idx
     if (column?.series === undefined || hovered === null || hovered === undefined) return null
@@ -234,6 +234,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
 /** The numbers of uPlot's linear, logarithmic and inverse hyperbolic sine scales; the last one includes zero. */
 const [linear, logarithmic, arsinh] = [1, 3, 4]
 
+/** Chooses the scales of both axes: logarithmic if the user asks for it and all values allow it. */
 const distributions = (series, { logX, logY }) => {
   const isPositive = (values) => values.every((value) => value > 0)
   const of = (isLog, columns) => (!isLog ? linear : columns.every(isPositive) ? logarithmic : arsinh)
@@ -292,7 +293,7 @@ const scales = {
 }
 
 /**
- * Leaves room above and below the lines, as much as it looks on the axis's own scale.
+ * Makes the function for the range of the y axis: the range of the lines and 5 % more at each end, on the axis's scale.
  *
  * @type {(distribution: number, fromZero: boolean) => typeof xRange}
  */
@@ -319,12 +320,12 @@ const logTicks = ({ height, width }, axis, least, most) => {
   const room = axis === 0 ? width / 85 : height / 50
   const sizes = Array.from({ length: 40 }, (_, index) => 10 ** (index - 20))
   const isPositive = least > 0
-  const among = (digits) => {
+  const ticksWith = (digits) => {
     const positive = sizes.filter((size) => isPositive || size >= 1).flatMap((size) => digits.map((digit) => Number((digit * size).toPrecision(1)))) // prettier-ignore
     const all = isPositive ? positive : [...positive.map((tick) => -tick).reverse(), 0, ...positive]
     return all.filter((tick) => tick >= least && tick <= most)
   }
-  const ticks = [[1], [1, 2, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9]].map(among).find(({ length }) => length > 2)
+  const ticks = [[1], [1, 2, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9]].map(ticksWith).find(({ length }) => length > 2)
   if (ticks === undefined) return evenTicks(least, most, room)
   const every = Math.ceil(ticks.length / room)
   return ticks.filter((_, index) => index % every === 0)
@@ -345,14 +346,14 @@ const textsBy = (format) => (_, splits) => {
   return splits.map((value) => (value === null ? "" : texts.shift()))
 }
 
-/** Returns the width of the y axis for its widest text, but at least that of most other charts, so that they align. */
+/** Returns the width of the y axis for its widest text, at least 52 pixels, so that most charts align. */
 const widthOf = ({ ctx, axes }, values) => {
   ctx.font = axes[1].font[0]
   const widest = Math.max(0, ...(values ?? []).map((text) => ctx.measureText(text).width))
   return Math.max(52, Math.ceil(widest / devicePixelRatio) + 12)
 }
 
-/** Returns a part of the x axis, `factor` times as long as now, around the cursor or the middle; undefined for all. */
+/** Returns a range of x values, `factor` times as long as now, around the cursor or the middle; undefined for all. */
 const zoomed = (chart, factor, cursor) => {
   const [low, high] = [0, chart.over.clientWidth]
   const centre = cursor === undefined ? (low + high) / 2 : chart.valToPos(cursor, "x")
@@ -362,12 +363,13 @@ const zoomed = (chart, factor, cursor) => {
   return (min <= xs[0] && max >= xs.at(-1)) || !(min < max) ? undefined : { min, max }
 }
 
-/** Returns the index of a series' point nearest to a place; undefined beyond the ends of the line. */
+/** Returns the index of a series' point nearest to an x value; undefined beyond the ends of the line. */
 const indexAt = ({ x }, place) => (place < x[0] || place > x.at(-1) ? undefined : nearest(x, place))
 
 /** Returns the index of the last point that at least half of the runs reach. */
 const lastShared = ({ y, shared = y.length }) => shared - 1
 
+/** Returns the index of the value nearest to `wanted`, by binary search. */
 const nearest = (sorted, wanted) => {
   let low = 0
   let high = sorted.length - 1

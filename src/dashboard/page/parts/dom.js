@@ -1,6 +1,6 @@
 /**
- * Makes an element: `el("button.quiet", { onclick: press }, "Press")`. Classes follow the tag, and the properties can be
- * left out. Strings become text and never markup.
+ * Makes an element: `el("button.quiet", { onclick: press }, "Press")`. Classes follow the tag, and the properties can
+ * be left out. Strings become text and never markup.
  */
 export const el = (name, ...rest) => {
   const [tag, ...classes] = name.split(".")
@@ -45,7 +45,7 @@ export const factList = (facts) =>
 export const tableOf = (label, ...children) =>
   el("div.table.plain", { tabindex: "0", role: "group", "aria-label": label }, el("table", ...children))
 
-/** Makes a function that fills an element with rows. A row whose content is unchanged keeps its element, and so the focus. */
+/** Makes a function that fills an element with rows. A row with unchanged content keeps its element and focus. */
 export const rowsIn = (parent) => {
   let kept = new Map()
   return (rows) => {
@@ -72,8 +72,8 @@ export const colorOf = (name) => {
 export const seriesColor = (place) => colorOf(`--series-${place + 1}`)
 
 /**
- * Makes a function that runs the action soon after a call, once for all calls of that time: charts of many runs are
- * drawn a few times while the runs are read, not once per run. With `isLast` it runs at once.
+ * Makes a function that runs the action 150 ms after a call, once for all calls in that time: charts of many runs are
+ * rendered a few times while the runs are read, not once per run. With `isLast` it runs at once.
  */
 export const together = (action) => {
   let timer

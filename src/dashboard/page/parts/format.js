@@ -14,7 +14,7 @@ const none = "–"
 
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value)
 
-/** Writes a number with four digits, and an integer with all of its digits; commas separate thousands. */
+/** Formats a number with four significant digits, and an integer with all digits; commas separate thousands. */
 export const number = (value) => {
   if (!isNumber(value)) return none
   const size = Math.abs(value)
@@ -25,8 +25,8 @@ export const number = (value) => {
 
 export const signed = (value) => (value > 0 ? "+" : "") + number(value)
 
-/** Writes a count with its noun: "1 run", "1,000 runs". */
-export const counted = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`
+/** Formats a count with its noun: "1 run", "1,000 runs". */
+export const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`
 
 const units = [
   { size: 1e9, letter: "G" },
@@ -35,7 +35,7 @@ const units = [
 ]
 const unitOf = (size) => units.find((unit) => size >= unit.size) ?? { size: 1, letter: "" }
 
-/** Writes a tick with at most two decimals; undefined for a tick that needs more decimals and so is not round. */
+/** Formats a tick in a unit with at most two decimals; undefined for a tick that needs more. */
 const inUnit = (value, { size, letter }) => {
   const short = Number((value / size).toFixed(2))
   return Math.abs(short * size - value) <= 1e-9 * Math.abs(value)
@@ -44,8 +44,8 @@ const inUnit = (value, { size, letter }) => {
 }
 
 /**
- * Writes the ticks of an axis in one way: in the unit of the largest ("0", "2.5k", "5k"), on a logarithmic axis each in its
- * own unit ("100", "10k", "1M"), and in full where they are not round ("4,096").
+ * Formats the ticks of an axis, all in the first of these ways in which two decimals are enough: in the unit of the
+ * largest ("0", "2.5k", "5k"), each in its own unit ("100", "10k", "1M"); or else in full ("4,096").
  */
 export const tickTexts = (ticks) => {
   const largest = unitOf(Math.max(0, ...ticks.map(Math.abs)))
@@ -62,7 +62,7 @@ export const duration = (seconds) => {
   return parts.filter(Boolean).join(" ")
 }
 
-/** Writes the time of a run's identifier, `2026-01-31_12-00-00`, as `2026-01-31 12:00:00`. */
+/** Formats the time of a run's identifier, `2026-01-31_12-00-00`, as `2026-01-31 12:00:00`. */
 export const time = (text) => text.replace(/_(\d\d)-(\d\d)-(\d\d)$/, " $1:$2:$3")
 
 export const bytes = (size) => {
@@ -73,5 +73,5 @@ export const bytes = (size) => {
   return `${unit === 0 ? value : Number(value.toPrecision(3))} ${names[unit]}`
 }
 
-/** Writes a path as a part of an address. */
+/** Encodes a path as a part of an address. */
 export const segments = (path) => path.split("/").map(encodeURIComponent).join("/")

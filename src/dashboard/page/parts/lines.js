@@ -2,19 +2,19 @@
 import { meanOf } from "../../../statistics/resampling.ts"
 import { valueAt } from "../../curves/bands.ts"
 
-/** Keeps the points that have a value on the x axis, and smooths the columns. */
+/** Makes a line of the points whose x value is not null, and smooths the columns. */
 export const lineOf = (x, columns, smoothing) => {
-  const known = x.flatMap((value, index) => (value === null ? [] : [index]))
-  const line = { x: known.map((index) => x[index]) }
+  const indices = x.flatMap((value, index) => (value === null ? [] : [index]))
+  const line = { x: indices.map((index) => x[index]) }
   for (const [name, column] of Object.entries(columns)) {
-    line[name] = smooth(known.map((index) => column[index]), smoothing) // prettier-ignore
+    line[name] = smooth(indices.map((index) => column[index]), smoothing) // prettier-ignore
   }
   return line
 }
 
 /**
- * Smooths a column by an exponential moving mean: `weight` is the share of the past in each value. The first values
- * have a shorter past, and are corrected for it, so that they aren't drawn towards zero.
+ * Smooths a column by an exponential moving mean; `weight`, below 1, is the share of the earlier values in each value.
+ * The sum is divided by the sum of weights, since otherwise the first values would be too close to zero.
  */
 export const smooth = (values, weight) => {
   if (weight === 0) return values
@@ -27,7 +27,7 @@ export const smooth = (values, weight) => {
   })
 }
 
-/** Returns the mean of lines at the places of the longest; a line counts between its ends, by linear interpolation. */
+/** Returns the mean of lines at the x values of the longest line. A line counts between its ends, interpolated. */
 export const meanLine = (lines) => {
   const { x } = lines.reduce((most, line) => (line.x.length > most.x.length ? line : most))
   return { x, y: x.map((place) => meanOf(lines.flatMap((line) => valueAt(line.x, line.y, place) ?? []))) }

@@ -1,4 +1,4 @@
-/** Short texts about a run that several pages show. */
+/** Makes short texts about a run, which several pages show. */
 import { el } from "./dom.js"
 
 /** Returns the population variables of a run as text. They distinguish it from other runs of the same name. */

@@ -1,9 +1,9 @@
-/** Reads the data that is shown, and reads it again after it has changed. */
+/** Keeps the values that a page shows, such as the curves of its runs, and reads them again after they have changed. */
 import { together } from "./dom.js"
 
 /**
- * Makes a reader. `fetch` reads the value for an input. The reader calls `changed` after values have been read, and `failed`
- * with the error if one can't be read.
+ * Makes a store of values by key. `fetch` requests the value of an input from the server. `changed` is called after
+ * values have been read, and `failed` with the error if a value can't be read.
  */
 export const makeSource = (fetch, changed, failed) => {
   const entries = new Map()
@@ -18,7 +18,7 @@ export const makeSource = (fetch, changed, failed) => {
       (value) => ({ value }),
       (error) => ({ error }),
     )
-    // Meanwhile something else is shown, or the value of another input is read.
+    // Meanwhile the key is no longer wanted, or it has another input.
     if (entries.get(key) !== entry) return
     Object.assign(entry, { isLoading: false, isAwaited: false })
     if ("error" in result) {
@@ -32,7 +32,7 @@ export const makeSource = (fetch, changed, failed) => {
   }
 
   return {
-    /** Returns the value of a key; undefined until it has been read. After a change the old value stays until then. */
+    /** Returns the value of a key; undefined until it is first read. After a change it is the old value until then. */
     of: (key) => entries.get(key)?.value,
     /** Tells whether the value of any new or changed input has still to be read. */
     isWaiting,
@@ -48,7 +48,7 @@ export const makeSource = (fetch, changed, failed) => {
         void load(key)
       }
     },
-    /** Reads the values of those of these keys that are shown again. */
+    /** Reads the values of these keys again, as far as they are wanted. */
     stale: (keys) => {
       for (const [key, entry] of entries) {
         if (!keys.has(key)) continue

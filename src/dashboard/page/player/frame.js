@@ -1,13 +1,14 @@
-// The sandboxed side of the player. The frame has an origin of its own, where a run's drawing code sees only a canvas. This
-// is a classic script: the browser would refuse to load a module for a frame with an opaque origin.
+// Renders steps of an episode in the player's sandboxed frame, by the run's own `ui.esm.js`. `player.js` sends the code
+// and the steps as messages. The frame has an origin of its own, so the run's code reaches only a canvas. This is a
+// classic script: the browser would refuse to load a module for such a frame.
 {
   let ui
   let uiState
   let queue = Promise.resolve()
   let last
-  let begun
+  let shownEpisode
 
-  const tell = (message) => parent.postMessage(message, "*")
+  const send = (message) => parent.postMessage(message, "*")
 
   const fit = (canvas) => {
     const ratio = devicePixelRatio || 1
@@ -22,28 +23,28 @@
     const address = URL.createObjectURL(new Blob([code], { type: "text/javascript" }))
     ui = await import(address)
     uiState = await ui.init(canvas, { devicePixelRatio: ratio })
-    tell({ type: "ready" })
+    send({ type: "ready" })
     new ResizeObserver(() => {
       const ratio = devicePixelRatio || 1
       if (canvas.width === Math.round(canvas.clientWidth * ratio)) return
-      // A change of its size clears the canvas, so the last picture is drawn again.
+      // A change of its size clears the canvas, so render the last step again.
       fit(canvas)
       if (last !== undefined) inTurn(() => show(last))
     }).observe(canvas)
   }
 
   const show = async (message) => {
-    // Skip this picture if a newer one has arrived.
+    // Skip this step if a newer one has arrived.
     if (last?.index !== message.index) return
     const { parameters, state, action, index, episode } = message
-    if (begun !== episode && ui.episode_init !== undefined) await ui.episode_init(uiState, parameters)
-    begun = episode
+    if (shownEpisode !== episode && ui.episode_init !== undefined) await ui.episode_init(uiState, parameters)
+    shownEpisode = episode
     await ui.render(uiState, parameters, state, action)
-    tell({ type: "drawn", index })
+    send({ type: "drawn", index })
   }
 
   const inTurn = (action) => {
-    queue = queue.then(action).catch((error) => tell({ type: "failed", message: String(error) }))
+    queue = queue.then(action).catch((error) => send({ type: "failed", message: String(error) }))
   }
 
   addEventListener("message", ({ data, source }) => {
@@ -54,5 +55,5 @@
       inTurn(() => show(data))
     } else if (data.type === "start") inTurn(() => start(data.code))
   })
-  tell({ type: "loaded" })
+  send({ type: "loaded" })
 }

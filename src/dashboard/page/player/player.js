@@ -1,10 +1,11 @@
 /**
- * Plays trajectories `[{ parameters, trajectory: [{ state, action, dt, reward, terminated }] }]`. The run's own `ui.esm.js`
- * draws them in a sandboxed frame; without one, the player shows numbers.
+ * Plays trajectories `[{ parameters, trajectory: [{ state, action, dt, reward, terminated }] }]`. The run's own file
+ * `ui.esm.js` renders them in a sandboxed frame; without this file, the player shows numbers.
  */
 import { choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 
+/** The seconds between two steps that have no `dt`. */
 const usualStep = 1 / 30
 
 /** Reads a file of trajectories. A compressed file that the server sends as plain bytes is decompressed here. */
@@ -12,9 +13,9 @@ const readTrajectories = async (address) => {
   const response = await fetch(address)
   if (!response.ok) throw new Error(`${address}: ${response.status}`)
   const bytes = new Uint8Array(await response.arrayBuffer())
-  const packed = bytes[0] === 0x1f && bytes[1] === 0x8b
+  const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b
   const stream = new Blob([bytes]).stream()
-  const text = await new Response(packed ? stream.pipeThrough(new DecompressionStream("gzip")) : stream).text()
+  const text = await new Response(isGzip ? stream.pipeThrough(new DecompressionStream("gzip")) : stream).text()
   // Before 2025, RLtools wrote an episode as a list of steps without parameters.
   return JSON.parse(text)
     .map((episode) => (Array.isArray(episode) ? { parameters: {}, trajectory: episode } : episode))
@@ -82,16 +83,17 @@ export const makePlayer = () => {
   }
 
   let before
-  let owed = 0
+  /** The time of the episode, in seconds, that has passed since the step that is shown. */
+  let elapsed = 0
   const tick = (now) => {
     if (!playing || closed) return
-    owed += ((now - (before ?? now)) / 1000) * speed
+    elapsed += ((now - (before ?? now)) / 1000) * speed
     before = now
     let next = step
-    // A hidden tab draws no frames. When it is visible again, the player must not play the missed steps at once.
-    owed = Math.min(owed, 0.5)
-    for (let dt = dtOf(next); owed >= dt && next < steps().length - 1; dt = dtOf(next)) {
-      owed -= dt
+    // A hidden tab renders nothing. When it is visible again, the player must not play the missed steps at once.
+    elapsed = Math.min(elapsed, 0.5)
+    for (let dt = dtOf(next); elapsed >= dt && next < steps().length - 1; dt = dtOf(next)) {
+      elapsed -= dt
       next++
     }
     if (next !== step) goTo(next)
@@ -106,7 +108,7 @@ export const makePlayer = () => {
     if (!playing) return
     if (step >= steps().length - 1) chooseEpisode(episode)
     before = undefined
-    owed = 0
+    elapsed = 0
     requestAnimationFrame(tick)
   }
 
@@ -134,6 +136,7 @@ export const makePlayer = () => {
     action()
   })
 
+  /** Makes `show` write a step's state and action as numbers. */
   const numbers = () => {
     const text = el("pre.numbers")
     stage.replaceChildren(text)
@@ -152,7 +155,7 @@ export const makePlayer = () => {
       src: "player/frame.html",
       title: "The episode, drawn by the run's own code",
     })
-    const heard = ({ source, data }) => {
+    const onMessage = ({ source, data }) => {
       if (source !== frame.contentWindow) return
       if (data.type === "loaded") frame.contentWindow.postMessage({ type: "start", code }, "*")
       else if (data.type === "ready") resolve(undefined)
@@ -161,8 +164,8 @@ export const makePlayer = () => {
         reject(new Error(problem.textContent))
       } else if (data.type === "drawn") frame.dataset.drawn = data.index
     }
-    addEventListener("message", heard)
-    stop = () => removeEventListener("message", heard)
+    addEventListener("message", onMessage)
+    stop = () => removeEventListener("message", onMessage)
     stage.replaceChildren(frame)
     show = (message) => frame.contentWindow?.postMessage({ type: "show", ...message }, "*")
     return promise

@@ -1,4 +1,4 @@
-/** Makes the section of a run's page with the episodes of its `steps/` folders, as animated pictures or in the player. */
+/** Makes the section of a run's page with the episodes in its folders `steps/`, as pictures or in the player. */
 import { fileAddress } from "../data.js"
 import { choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
@@ -11,21 +11,22 @@ export const makeEpisodes = (run) => {
   let drawn = ""
   let player
   let step
-  let way
+  let mode
 
   const present = (steps, ui) => {
     const files = steps.get(step)
-    const ways = [files.trajectories && ["player", "player"], files.svg && ["picture", "picture"]].filter(Boolean)
-    if (!ways.some(([name]) => name === way)) way = ui === undefined && files.svg !== undefined ? "picture" : ways[0][0]
+    const modes = [files.trajectories && ["player", "player"], files.svg && ["picture", "picture"]].filter(Boolean)
+    if (!modes.some(([name]) => name === mode))
+      mode = ui === undefined && files.svg !== undefined ? "picture" : modes[0][0]
     const again = () => present(steps, ui)
     const newestFirst = [...steps.keys()].toReversed().map((name) => [name, number(Number(name))])
     controls.replaceChildren(
       choice("at step", newestFirst, step, (value) => ((step = value), again())),
-      ways.length > 1 ? choice("as", ways, way, (value) => ((way = value), again())) : "",
+      modes.length > 1 ? choice("as", modes, mode, (value) => ((mode = value), again())) : "",
     )
     player?.close()
     player = undefined
-    if (way === "picture") {
+    if (mode === "picture") {
       const alt = `A validation episode at step ${Number(step)}`
       return stage.replaceChildren(el("div.stage", el("img", { src: fileAddress(run, files.svg), alt })))
     }

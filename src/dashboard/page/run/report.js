@@ -40,7 +40,7 @@ const scoresOf = ({ agent, scores, tries, by }) => {
   return el("tbody", lines.map(row))
 }
 
-const takenOf = ({ agent, episodes, failed, calls, inputTokens, outputTokens, cost }) =>
+const costsOf = ({ agent, episodes, failed, calls, inputTokens, outputTokens, cost }) =>
   el(
     "tr",
     el("th", { scope: "row" }, agent),
@@ -65,12 +65,12 @@ const comparisonOf = (one) =>
 
 const tablesOf = ({ agents, comparisons, confidence }) => {
   const percent = `#${Number((confidence * 100).toPrecision(4))} %`
-  const taken = ["agent", "#episodes", "#failed", "#calls", "#input tokens", "#output tokens", "#cost"]
+  const costHeadings = ["agent", "#episodes", "#failed", "#calls", "#input tokens", "#output tokens", "#cost"]
   const compared = ["compared", "score", "#difference", percent, "#better", "#worse", "#tasks", "#p", "by"]
   return [
     reportTable("How well they did", ["agent", "score", "#mean", percent, "#tasks"], agents.map(scoresOf)),
     comparisons.length > 0 && reportTable("Task by task", compared, el("tbody", comparisons.map(comparisonOf))),
-    reportTable("What it took", taken, el("tbody", agents.map(takenOf))),
+    reportTable("What it took", costHeadings, el("tbody", agents.map(costsOf))),
   ].filter(Boolean)
 }
 

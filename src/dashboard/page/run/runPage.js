@@ -1,4 +1,4 @@
-/** Makes the page of a run. Each of its sections is a module whose function makes `{ element, show(detail) }`. */
+/** Makes the page of a run from sections `{ element, show(detail) }`; `detail` is the run's data from `detail.ts`. */
 import { measures } from "../../curves/Curve.ts"
 import { overviewAddress } from "../address.js"
 import { fetchCurves, fetchRun } from "../data.js"
@@ -18,6 +18,7 @@ import { makeSystem } from "./system.js"
 
 const titles = { validation: "Validation return, lowest to highest", train: "Training return, lowest to highest" }
 
+/** Makes the page of the run with a path. It calls `seen` after the user has changed what is shown. */
 export const makeRunPage = (state, seen, path) => {
   const charts = measures.map((measure) => makeChart(titles[measure]))
   const back = el("a.back", "← all runs")

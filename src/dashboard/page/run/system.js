@@ -3,6 +3,7 @@ import { makeChart } from "../parts/chart.js"
 import { el, seriesColor } from "../parts/dom.js"
 import { bytes, number } from "../parts/format.js"
 
+/** The charts. A column is its key in the data, its label, and the index of its colour. */
 const figures = [
   {
     title: "Speed",
@@ -46,5 +47,5 @@ export const makeSystem = () => {
   }
 }
 
-/** Returns the index of the last sample with env steps: at its end a run only writes files. */
+/** Returns the index of the last sample with env steps, since at its end a run only writes files. */
 const lastWorking = (speeds) => speeds.findLastIndex((speed) => speed !== null && speed > 0)

@@ -10,8 +10,8 @@ const score = (item) => [
 ]
 
 /**
- * The built-in columns. `of` returns the value by which a column is sorted, and `cell` the text that it shows. Columns
- * of the kind `wide` are left out on narrow screens.
+ * The built-in columns. `of` returns the value by which a column is sorted, and `cell` the content that it shows.
+ * Columns of the kind `wide` are hidden on narrow screens.
  */
 const builtIn = {
   state: { text: "state", kind: "state", of: (run) => run.state, cell: (item) => badge(item) },

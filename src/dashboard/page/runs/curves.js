@@ -1,4 +1,4 @@
-/** Draws the learning curves of the selected rows: a line for each run, and for each group its mean with a band. */
+/** Renders the learning curves of the selected rows: a line for each run, and for each group its mean with a band. */
 import { measures } from "../../curves/Curve.ts"
 import { fetchBand, fetchCurves } from "../data.js"
 import { makeChart } from "../parts/chart.js"
@@ -14,7 +14,7 @@ const mostSingles = 20
 
 const isGroup = ({ runs }) => runs.length > 1
 
-/** Makes the charts of `state.view`. They show items `{ key, label, color, kind, runs }`, where `runs` are paths. */
+/** Makes charts with the axes of `state.view`, for items `{ key, label, color, kind, runs }`; `runs` are paths. */
 export const makeCurves = (state) => {
   const { view } = state
   const charts = measures.map((measure) => ({ measure, chart: makeChart(titles[measure]) }))

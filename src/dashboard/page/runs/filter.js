@@ -1,7 +1,7 @@
 /**
  * The filter of the overview. It takes the conditions of `effect runs --where`, such as `validation>400` and
- * `algorithm.learning_rate<1e-3`, and words that must be somewhere in the run's name, variables, env, algorithm, time or
- * state.
+ * `algorithm.learning_rate<1e-3`, and words that must be somewhere in the run's name, variables, env, algorithm, time
+ * or state.
  */
 import { parseSearch, passes } from "../../../run/find/filter.ts"
 import { isKnownKey, knownKeys, placesOf, unknownKey, valueIn } from "../../../run/find/keys.ts"
@@ -9,7 +9,7 @@ import { hasSettings, readSettings, settingsAreStale, valuesOf } from "./setting
 
 const states = ["running", "finished", "stopped", "failed"]
 
-/** Returns the runs that pass a filter, and its problems. If `isWaiting`, it calls `again` when more data is read. */
+/** Returns the runs that pass a filter, and its text's problems. If `isWaiting`, it calls `again` when more is read. */
 export const filtered = (runs, text, again, failed) => {
   if (text.trim() === "") return { runs, problems: [], isWaiting: false }
   const { words, filters, problems } = parseSearch(text)

@@ -1,11 +1,11 @@
-/** Groups, sorts and labels runs. */
+/** Groups, sorts and labels runs for the table and the charts. Pure functions. */
 import { deviationOf, meanOf } from "../../../statistics/resampling.ts"
 import { mostRunsInABand } from "../../curves/bands.ts"
 import { groupKey } from "../../grouping.ts"
 import { number } from "../parts/format.js"
 import { columnOf } from "./columns.js"
 
-/** The groupings that every results folder offers; `grouping.ts` has their keys. By default runs that differ only in the seed are together. */
+/** The groupings that every results folder offers, with their keys in `grouping.ts`. The first is the default. */
 export const plainGroupings = [
   ["config", "config (seeds together)"],
   ["none", "nothing"],
@@ -28,8 +28,8 @@ export const shortLabels = (items) => {
   })
   const differs = (key) => new Set(parts.map((some) => some.find(([one]) => one === key)?.[1])).size > 1
   return parts.map((some) => {
-    const telling = some.filter(([key]) => differs(key))
-    return (telling.length === 0 ? some.slice(0, 1) : telling).map(([, text]) => text).join(" ")
+    const distinguishing = some.filter(([key]) => differs(key))
+    return (distinguishing.length === 0 ? some.slice(0, 1) : distinguishing).map(([, text]) => text).join(" ")
   })
 }
 
@@ -51,8 +51,8 @@ const compare = (a, b) => {
 
 const ordered = (items, of, descending) =>
   items.toSorted((a, b) => {
-    const found = compare(of(a), of(b))
-    return Number.isFinite(found) ? (descending ? -found : found) : found > 0 ? 1 : -1
+    const order = compare(of(a), of(b))
+    return Number.isFinite(order) ? (descending ? -order : order) : order > 0 ? 1 : -1
   })
 
 export const sortRuns = (runs, { by, descending }) => ordered(runs, columnOf(by).of, descending)

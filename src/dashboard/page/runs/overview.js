@@ -1,4 +1,4 @@
-/** Makes the first page: controls, learning curves, all metrics, the filter and the table of runs. */
+/** Makes the first page: the controls, the learning curves, all metrics, the filter and the table of runs. */
 import { compareAddress } from "../address.js"
 import { makeMetrics } from "../parts/metrics.js"
 import { makeCurves } from "./curves.js"
@@ -85,6 +85,7 @@ export const makeOverview = (state, seen) => {
 
   const keyOf = (item) => item.key ?? item.path
 
+  /** Returns the colours of drawn rows: those that the user has ticked, or else the first rows. */
   const colors = () => {
     const trained = items.filter(({ kind }) => kind === "run")
     const places = state.chosen ?? new Map(trained.slice(0, mostDrawn).map((item, place) => [keyOf(item), place]))
@@ -108,12 +109,12 @@ export const makeOverview = (state, seen) => {
 
   const update = () => {
     const runs = [...state.runs.values()]
-    const found = filtered(runs, state.filter, update, failed)
+    const passing = filtered(runs, state.filter, update, failed)
     readForColumns()
-    const shown = sortRuns(found.runs, state.sort)
-    problem.textContent = found.problems.join("; ")
-    problem.hidden = found.problems.length === 0
-    filter.setAttribute("aria-invalid", String(found.problems.length > 0))
+    const shown = sortRuns(passing.runs, state.sort)
+    problem.textContent = passing.problems.join("; ")
+    problem.hidden = passing.problems.length === 0
+    filter.setAttribute("aria-invalid", String(passing.problems.length > 0))
     const options = [...plainGroupings, ...variablesOf(runs).map((variable) => [variable, `variable ${variable}`])]
     if (!options.some(([by]) => by === state.by)) state.by = plainGroupings[0][0]
     if (grouping.dataset.options !== JSON.stringify(options)) {
@@ -129,7 +130,7 @@ export const makeOverview = (state, seen) => {
     items = state.by === "none" ? shown : groupRuns(shown, state.by, state.sort)
     const running = shown.filter((run) => run.state === "running").length
     const of = shown.length === runs.length ? "" : `${number(shown.length)} of `
-    count.textContent = `${of}${counted(runs.length, "run")}${running > 0 ? `, ${number(running)} running` : ""}${found.isWaiting ? ", reading the settings …" : ""}`
+    count.textContent = `${of}${counted(runs.length, "run")}${running > 0 ? `, ${number(running)} running` : ""}${passing.isWaiting ? ", reading the settings …" : ""}`
     const drawn = colors()
     const some = state.chosen === undefined && drawn.drawable > mostDrawn
     full.textContent = refused
@@ -140,7 +141,7 @@ export const makeOverview = (state, seen) => {
     full.hidden = full.textContent === ""
     welcome.hidden = runs.length > 0
     for (const part of [controls, curves.element, allMetrics, search, table.element]) part.hidden = runs.length === 0
-    const nothing = found.isWaiting ? "reading the settings …" : (found.problems[0] ?? "No run passes the filter.")
+    const nothing = passing.isWaiting ? "reading the settings …" : (passing.problems[0] ?? "No run passes the filter.")
     const { sort, open: expanded, columns } = state
     table.show({ items, sort, colors: drawn.colors, expanded, columns, nothing })
     // Groups, runs, and the runs in groups can be drawn.

@@ -5,6 +5,7 @@
 import { knownKeys, ownKeys, valueIn } from "../../../run/find/keys.ts"
 import { fetchSettings } from "../data.js"
 
+/** The server's answer (see `src/dashboard/settings.ts`); `rows` caches the results of `valuesOf`. */
 let table
 let rows = new WeakMap()
 let reading

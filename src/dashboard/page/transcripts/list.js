@@ -1,4 +1,4 @@
-/** Makes the list of episodes. It loads a part of all episodes, and more when the user scrolls to its end. */
+/** Makes the list of episodes, which shows a part of all episodes and has buttons for earlier and later ones. */
 import { el, rowsIn } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 
@@ -10,6 +10,7 @@ const nameOf = ({ phase, seen, contestant, id, number: place }) => {
   return phase === "validation" ? `${contestant ?? `val ${seen}`} · ${place}` : (id ?? String(place))
 }
 
+/** Makes the list. `address` returns a link to an episode; `more` loads earlier (-1) or later (1) episodes. */
 export const makeEpisodeList = ({ address, more }) => {
   const rows = el("ol.episodeList")
   const button = (text, way) => el("button.button.more", { onclick: () => more(way) }, text)

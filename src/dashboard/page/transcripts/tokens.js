@@ -1,44 +1,47 @@
 /**
- * Shows a model's answer token by token, coloured by the tokens' advantages. Readers who don't see the colours find dashed
- * underlines at negative advantages, and the numbers in each part's title.
+ * Shows a model's answer in spans that are coloured by advantage, and underlined with dashes if it is negative. A span
+ * is a part of the answer: one or more tokens (`ids`) with one advantage, and their text, or null if it is not known.
+ * `largest` is the largest absolute advantage. The title of a span has its numbers.
  */
 import { el } from "../parts/dom.js"
 import { counted, number, signed } from "../parts/format.js"
 
+/** The number of colours for positive advantages, and for negative ones. */
 const levels = 4
 
-/** An answer with more parts than this is shown as one text. */
-const mostParts = 4000
+/** Of an answer, at most this many spans are shown. */
+const mostSpans = 4000
 
-/** Returns the class of a token, such as `up3` or `none`, by its advantage relative to the largest. */
+/** Returns the CSS class for an advantage relative to the largest: `up1` to `up4`, `down1` to `down4`, or `none`. */
 const levelOf = (advantage, largest) => {
   if (advantage === 0 || largest === 0) return "none"
   const level = Math.max(1, Math.ceil((Math.abs(advantage) / largest) * levels))
   return (advantage > 0 ? "up" : "down") + level
 }
 
-const partOf = (run, largest) => {
-  const { text, ids, advantage, logprob } = run
-  const sort = `token ${levelOf(advantage, largest)}`
+const elementOf = (span, largest) => {
+  const { text, ids, advantage, logprob } = span
+  const classes = `token ${levelOf(advantage, largest)}`
   const numbers = `advantage ${signed(advantage)}${logprob === null ? "" : `, log-probability ${number(logprob)}`}`
   const shown = `${ids.slice(0, 12).join(" ")}${ids.length > 12 ? " …" : ""}`
   const title = `${counted(ids.length, "token")} (${shown}), ${numbers}`
-  // The rest are the tokens of calls, which are shown below the answer, and tokens that end it.
+  // An empty text stands for tokens of tool calls, which are shown below the answer, or for the token that ends it.
   const rest = ids.length === 1 ? "end" : counted(ids.length, "more token")
-  if (text === "") return el("span", { class: `${sort} rest`, title }, rest)
-  return el("span", { class: sort, title }, text ?? ids.map((id) => `${id} `).join(""))
+  if (text === "") return el("span", { class: `${classes} rest`, title }, rest)
+  return el("span", { class: classes, title }, text ?? ids.map((id) => `${id} `).join(""))
 }
 
-/** Shows the tokens' texts; for tokens without a text, it shows their ids. */
-export const tokensOf = (runs, largest) => {
-  const parts = runs.slice(0, mostParts).map((run) => partOf(run, largest))
-  const left = runs.length - parts.length
+/** Makes the elements of spans; a span without a text shows the ids of its tokens. */
+export const tokensOf = (spans, largest) => {
+  const parts = spans.slice(0, mostSpans).map((span) => elementOf(span, largest))
+  const left = spans.length - parts.length
   return left > 0 ? [...parts, el("span.quiet", ` and ${counted(left, "more part")}`)] : parts
 }
 
 /** Tells whether the text of every token is known. */
-export const haveWords = (runs) => runs !== null && runs.every(({ text }) => text !== null)
+export const haveWords = (spans) => spans !== null && spans.every(({ text }) => text !== null)
 
+/** Makes the legend; `from` tells whether advantages come from single tokens (`tokens`) or from credit × weight. */
 export const makeLegend = (largest, from) => {
   const step = (level) => {
     const value = (largest * level) / levels

@@ -1,6 +1,6 @@
 /**
- * Shows one episode: its turns with observations, prompts, answers, calls and rewards. Everything is inserted as text, so
- * that nothing that a model wrote can run.
+ * Shows one episode: its turns with observations, prompts, answers, calls and rewards. Everything is inserted as text,
+ * so that nothing that a model wrote can run.
  */
 import { el, factList } from "../parts/dom.js"
 import { counted, number, signed } from "../parts/format.js"
@@ -38,7 +38,7 @@ const folded = (key, title, draw) => {
 }
 
 const messageText = (message) => {
-  const calls = (message.toolCalls ?? []).map(({ name, arguments: given }) => `\n${name}(${given})`).join("")
+  const calls = (message.toolCalls ?? []).map(({ name, arguments: text }) => `\n${name}(${text})`).join("")
   return `${message.content}${calls}`
 }
 
@@ -50,15 +50,15 @@ const fact = (name, value) => el("span.fact", el("span.quiet", `${name} `), valu
 const usageText = ({ inputTokens, outputTokens, reasoningTokens }) =>
   `${number(inputTokens)} in, ${number(outputTokens)} out${reasoningTokens > 0 ? `, ${number(reasoningTokens)} thought` : ""}`
 
-/** Makes the functions that draw turns. Delegated rollouts are drawn inside the turns that delegated them. */
-const drawing = ({ transcript, address }) => {
+/** Makes the elements of the turns and of the credits. A delegated rollout is inside the turn that delegated it. */
+const elementsOf = ({ transcript, address }) => {
   const { largest } = transcript
 
-  const toolOf = ({ name, arguments: given, result, by }) =>
+  const toolOf = ({ name, arguments: text, result, by }) =>
     part(
       el("span", "calls ", by !== null && el("span.quiet", by === "internal" ? "own" : "external")),
       "tool",
-      el("code.words", `${name}(${given})`),
+      el("code.words", `${name}(${text})`),
       result === null
         ? el("p.quiet.line", "not answered")
         : el(
@@ -200,6 +200,7 @@ const headOf = (transcript) => {
   ])
 }
 
+/** Makes the transcript's element. `step` shows another episode; `turned` is called after a key has selected a turn. */
 export const makeTranscript = ({ address, step, turned }) => {
   const element = el("div.transcript", { tabindex: "-1", role: "region", "aria-label": "Transcript" })
   const invite = "Choose an episode. Keys: j and k for the turns, J and K for the episodes, / to find."
@@ -228,6 +229,7 @@ export const makeTranscript = ({ address, step, turned }) => {
     element,
     turnTo,
     stepTurn: (by) => {
+      // If no turn is selected, both directions select the first.
       const next = (turn ?? (by > 0 ? 0 : 2)) + by
       if (next < 1 || next > sections().length) return
       turnTo(next)
@@ -240,7 +242,7 @@ export const makeTranscript = ({ address, step, turned }) => {
       if (text === drawn) return
       drawn = text
       const open = isNew ? [] : [...element.querySelectorAll("details[data-fold]")].map((one) => [one.dataset.fold, one.open]) // prettier-ignore
-      const { turns, credits } = drawing({ transcript, address: (change) => address({ episode: transcript.episode.key, ...change }) }) // prettier-ignore
+      const { turns, credits } = elementsOf({ transcript, address: (change) => address({ episode: transcript.episode.key, ...change }) }) // prettier-ignore
       const { episode, hint, largest, advantages } = transcript
       element.replaceChildren(
         el(

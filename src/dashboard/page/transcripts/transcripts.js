@@ -9,6 +9,7 @@ import { counted, number } from "../parts/format.js"
 import { makeTranscript } from "./transcript.js"
 import { makeEpisodeList } from "./list.js"
 
+/** The number of episodes in one request. */
 const pageSize = 100
 
 const orders = [
@@ -18,6 +19,7 @@ const orders = [
   ["highest", "highest return first"],
 ]
 
+/** Matches the files of a run in which episodes are. */
 const relevant = /^(?:rollouts|outcomes|samples)\.jsonl$|(?:^|\/)(?:rollouts|scores)\/.+\.jsonl$/
 
 export const makeTranscripts = (state, seen, run) => {
@@ -45,7 +47,7 @@ export const makeTranscripts = (state, seen, run) => {
   let page
   let closed = false
   let isFirst = true
-  /** The conditions of the request whose answer is shown. */
+  /** The conditions of the list that is shown, and the key of the episode that is shown. */
   let listed
   let read
 
@@ -54,10 +56,10 @@ export const makeTranscripts = (state, seen, run) => {
     return { text, phase, least, most, failed, order }
   }
 
-  /** The requests of the list run one after another, since otherwise the answer to an older request could arrive last. */
-  let turn = Promise.resolve()
+  /** The list's requests run one after another, since otherwise the answer to an older request could arrive last. */
+  let queue = Promise.resolve()
   const inTurn = (action) => {
-    turn = turn.then(async () => {
+    queue = queue.then(async () => {
       if (closed) return
       try {
         await action()
@@ -66,10 +68,10 @@ export const makeTranscripts = (state, seen, run) => {
         if (!closed) problem.textContent = error.message
       }
     })
-    return turn
+    return queue
   }
 
-  /** Reads the list by the current conditions; with `again`, also if it is already shown, as there may be more. */
+  /** Reads the list by the current conditions; with `again`, also if it is shown, since it may have new episodes. */
   const load = (again) =>
     inTurn(async () => {
       const wanted = JSON.stringify(filters())
@@ -151,7 +153,7 @@ export const makeTranscripts = (state, seen, run) => {
     transcript.stepTurn(1)
   }
 
-  /** Reads the chosen episode; with `again`, also if it is already shown, as it may have grown. */
+  /** Reads the chosen episode; with `again`, also if it is shown, since it may have new turns. */
   const open = async (again) => {
     const { episode, turn } = state.transcripts
     if (episode === undefined) {

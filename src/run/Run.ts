@@ -44,7 +44,7 @@ export type RunError = CheckpointError | RunStoreError
 /** Describes how to execute one kind of run: how it starts, what it does, how it is saved, and what its result is. */
 export interface Program<S, A, E, R> {
   readonly spec: RunSpec
-  /** The time in milliseconds from which the run's duration counts: before compiling, which precedes the folder. */
+  /** The time in milliseconds at which the run's duration begins. It precedes compiling, and so the run's folder. */
   readonly startedAtMillis: number
   /** The results folder that the config chooses, instead of the launcher's. */
   readonly place?: OwnPlace | undefined

@@ -152,10 +152,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return (yield* evaluations) ?? (yield* scored(yield* validationFiles))
   })
 
-  /**
-   * Reads the last validation of an unfinished run, from its newest file of validations, or the one before if that is
-   * still empty.
-   */
+  /** Reads the last validation of an unfinished run: the newest file of scores, or the one before if that is empty. */
   const lastScored = once(function* () {
     const files = yield* validationFiles
     const validations = yield* scored(files.slice(-1))
@@ -195,10 +192,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return undefined
   })
 
-  /**
-   * Returns the largest step that any file of an unfinished run proves: a score, a validation, a checkpoint or a step
-   * folder.
-   */
+  /** Returns the largest step of an unfinished run: of its scores, validations, checkpoints and step folders. */
   const stepsSoFar = Effect.gen(function* () {
     const trained = (yield* newestScore)?.steps
     // Runs of language-model agents count validations in episodes.
@@ -294,10 +288,7 @@ const tail = (source: FileSource, file: string, bytes: number): Effect.Effect<st
     return part.length < bytes ? text : text.slice(text.indexOf("\n") + 1)
   })
 
-/**
- * Makes an Effect that runs at its first use and keeps its result. Uses within one run are sequential, so no lock is
- * needed.
- */
+/** Makes an Effect that runs at its first use and keeps its result. It needs no lock: uses are sequential. */
 const once = <A>(from: Effect.Effect<A> | (() => Generator<Effect.Effect<unknown>, A, never>)): Effect.Effect<A> => {
   const effect = Effect.isEffect(from) ? from : Effect.gen(from)
   let result: { readonly value: A } | undefined

@@ -1,6 +1,6 @@
 /**
- * Describes what a run is: its kind, its identity and its config. `config.yaml` has the kind under the key `kind`. It only
- * declares and converts; the three kinds of runs and the commands use it.
+ * Describes what a run is: its kind, its identity and its config. `config.yaml` has the kind under the key `kind`. It touches
+ * no files; every kind of run and the commands use it.
  *
  * @example
  * ```ts
@@ -69,10 +69,7 @@ const decodeKind = Schema.decodeUnknownOption(RunKind)
 /** The keys that occur only in configs of agents' trainings. */
 const keysOfAgents = ["runtime", "train_dataset", "trainDataset", "validation_dataset", "validationDataset"]
 
-/**
- * Returns the kind of run that a config is for, by its key `kind` or else by its other keys. Only this function decides
- * it.
- */
+/** Returns the kind of run of a config, by its `kind` or its other keys. Only this function decides it. */
 export const kindOf = (config: unknown): RunKind => {
   if (!isPlain(config)) return "training"
   return Option.getOrElse(decodeKind(config.kind), () => {

@@ -3,9 +3,8 @@ import { Schema, SchemaGetter } from "effect"
 const bytes = new DataView(new ArrayBuffer(8))
 
 /**
- * A hash of a sequence of numbers, exact to the bit, for the digest of a run. Two 32-bit words are its whole state, so
- * a resumed run continues it from a checkpoint. It is not cryptographic: the constants are the mixing constants of FNV
- * and MurmurHash.
+ * A hash of a sequence of numbers, exact to the bit, for the digest of a run. Its whole state is two 32-bit words, so a
+ * resumed run continues it from a checkpoint. It is not cryptographic; its constants are those of known hash functions.
  */
 export class ScoreHash {
   private low: number

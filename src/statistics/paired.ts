@@ -24,8 +24,7 @@ export const Paired = Schema.Struct({
   low: Schema.Finite,
   high: Schema.Finite,
   /**
-   * The number of tasks for which the right value is higher; `worse` counts those for which it is lower. (For tokens, lower
-   * is better.)
+   * The number of tasks with a higher right value; `worse` counts those with a lower one. (Fewer tokens are better.)
    */
   better: Schema.Int,
   worse: Schema.Int,

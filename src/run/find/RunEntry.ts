@@ -14,9 +14,7 @@ export interface RunEntry {
   readonly population: Readonly<Record<string, string>>
 }
 
-/**
- * Makes the entry of a run from its path; undefined for other paths. `full` is the whole path, if `path` was shortened.
- */
+/** Makes the entry of a run from its path, if it is one of a run. `full` is the whole path, if `path` was shortened. */
 export const entryOf = (path: string, full = path): RunEntry | undefined => {
   const identifier = fromPath(full)
   if (identifier !== undefined) return { path, ...identifier }

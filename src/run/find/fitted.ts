@@ -7,10 +7,7 @@ import { type Cell, cell, type Paint, table } from "./table.ts"
 export interface Column {
   readonly heading: string
   readonly cells: ReadonlyArray<Cell | undefined>
-  /**
-   * How a column may shrink: a figure and a detail are shown whole (a detail can be dropped), a name and a path can be
-   * cut.
-   */
+  /** How a column may shrink: a figure not at all, a detail can be dropped, a name and a path can be cut. */
   readonly role: "figure" | "detail" | "name" | "path"
 }
 
@@ -25,7 +22,7 @@ const leastName = 6
 /** The number of characters that a path is never cut below; a shorter one would identify nothing. */
 const leastPath = 12
 
-/** Formats a table that is at most `width` wide; see above for what is dropped first. Notes below it name the rest. */
+/** Formats a table at most `width` wide, and drops parts of it in the order above. Notes below it name these. */
 export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint }: FittedOptions): string => {
   const rows = columns[0]?.cells.length ?? 0
   const isSame = ({ role, cells }: Column): boolean =>

@@ -107,8 +107,7 @@ const withoutUnset = (written: ReadonlyArray<string>): ReadonlyArray<string> => 
 }
 
 /**
- * Formats an overview for the terminal. The config is shown as written, without null settings; `paint` colours the
- * state.
+ * Formats an overview for the terminal, with the config as written, without null settings. `paint` colours the state.
  */
 export const overviewText = (
   about: Overview,

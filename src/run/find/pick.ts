@@ -4,7 +4,7 @@ import { derivedName } from "../identifier.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
 import { RunsError } from "./query.ts"
 
-/** The condition on runs with which a command can work. */
+/** The runs that a command can work with, for example trainings with a checkpoint. */
 export interface Usable {
   /** The name of such a run in messages, e.g. `a training`. */
   readonly noun: string

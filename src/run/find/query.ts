@@ -1,6 +1,4 @@
-/**
- * Filters and sorts runs for `effect runs`: first by facts in their paths, then by keys for which files must be read.
- */
+/** Filters and sorts runs, for `effect runs`: first by facts in their paths, then by keys that need their files. */
 import { Effect, Schema } from "effect"
 import { type Filter, formatFilter, parseFilter, passes } from "./filter.ts"
 import { isKnownKey, knownKeys, type Place, placesOf, unknownKey, valueInEntry } from "./keys.ts"

@@ -45,18 +45,14 @@ export const treeOf = Effect.fnUntraced(function* (
   most = Infinity,
 ): Effect.fn.Return<ReadonlyArray<FileSize>> {
   const listed: Array<FileSize> = []
-  const foldersToList = [""]
-  for (
-    let folder = foldersToList.shift();
-    folder !== undefined && listed.length < most;
-    folder = foldersToList.shift()
-  ) {
+  const queue = [""]
+  for (let folder = queue.shift(); folder !== undefined && listed.length < most; folder = queue.shift()) {
     const below = (name: string): string => (folder === "" ? name : `${folder}/${name}`)
     const { files, folders } = yield* source.entries(`${top}/${folder}`)
     for (const name of files.slice(0, most - listed.length)) {
       listed.push({ path: below(name), bytes: (yield* source.size(`${top}/${below(name)}`)) ?? 0 })
     }
-    foldersToList.push(...folders.map(below))
+    queue.push(...folders.map(below))
   }
   return listed
 })

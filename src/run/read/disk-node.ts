@@ -11,10 +11,7 @@ import { type Entries, type FileSize, type FileSource, mostAtOnce } from "./File
 
 /** Makes a source that reads any folder on disk, and reports damaged files to `warn`. */
 export const diskSource = (warn: FileSource["warn"]): FileSource => {
-  /**
-   * Calls `body`; if it throws, gives `otherwise`. A missing file is not reported, as runs may disappear during a
-   * listing.
-   */
+  /** Calls `body`, or gives `otherwise` if it throws. Missing files are not reported: runs may disappear meanwhile. */
   const reading = <A>(path: string, otherwise: A, body: () => A): Effect.Effect<A> =>
     Effect.catch(Effect.try({ try: body, catch: (error) => error }), (error) =>
       Effect.as(isMissing(error) ? Effect.void : warn(`${path}: ${messageOf(error)}`), otherwise),

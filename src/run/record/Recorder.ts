@@ -16,7 +16,8 @@ import type { RunEvent, RunStarted } from "./RunEvent.ts"
 /** Receives the events of a run while it runs. */
 export interface Recording {
   /**
-   * Takes a batch of events, in order. Returns when every sink has them, so a slow sink slows the run but loses none.
+   * Takes a batch of events, in order. Returns when every sink has taken it, so that a slow sink slows the run instead
+   * of losing events.
    */
   readonly emit: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void, RunStoreError>
   /** Returns when everything emitted so far is written. */

@@ -68,10 +68,7 @@ const fileOf = (record: CallRecord, callIndex: number): CallFile => {
 /** The number of agents' steps whose calls are counted; far more than are ever in progress at once. */
 const rememberedSteps = 1 << 16
 
-/**
- * Makes the sink that writes a run's calls to files. If writing fails, the `RunStoreError` is a defect and ends the
- * run.
- */
+/** Makes the sink that writes a run's calls to files. A failure to write is a defect, which ends the run. */
 export const callFiles = (run: RunFiles): CallSink => {
   const counts = new Map<string, number>()
   const nextIn = (step: string): number => {

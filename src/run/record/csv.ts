@@ -5,8 +5,8 @@ import * as Layout from "../Layout.ts"
 
 /**
  * The sink for spreadsheets and data frames: writes `progress.csv`, with a line `step,name,value` for each number of an
- * update or validation. One number per line, because the set of metrics can change during a run; `df.pivot(index="step", columns="name")`
- * makes a column of each.
+ * update or validation. One number per line, because the set of metrics can change during a run;
+ * `df.pivot(index="step", columns="name")` makes a column of each.
  *
  * @example
  * ```ts

@@ -89,10 +89,7 @@ const withTurn = Effect.fnUntraced(function* <A, E, R>(
   )
 })
 
-/**
- * Lists the files below `folder/below`. `listed` has the files of finished runs by their folders, which are not read
- * again.
- */
+/** Lists the files below `folder/below`, and uses the lists in `listed` for the folders of finished runs. */
 const filesBelow = Effect.fnUntraced(function* (
   folder: string,
   below: string,

@@ -122,7 +122,7 @@ describe("an experiment, again", () => {
         assert.deepStrictEqual(resultOf(again), place === outputs ? whole : resultOf(outcome))
         const others = await effect([...args, "--name", "another", "--resume", "latest"], folder)
         assert.strictEqual(others.code, 2)
-        assert.include(others.stderr, `no unfinished run named another in results or ${place}`)
+        assert.include(others.stderr, `there is no run named another in results or ${place}`)
       }),
     ),
   )

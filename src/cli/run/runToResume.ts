@@ -11,10 +11,10 @@ import { isSameName } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
 import { silentSource } from "../../run/read/disk-node.ts"
 import { readRun, runToResumeAt, trainings } from "../findRun.ts"
-import { nameOf } from "../flags.ts"
+import { nameOf, quoted } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { ownPlace, type Training } from "../userCode/loadTraining.ts"
-import { readYaml } from "../userCode/yamlFile.ts"
+import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import type { RunFlags } from "./flags.ts"
 import { overridesOf } from "./overrides.ts"
 
@@ -22,14 +22,19 @@ import { overridesOf } from "./overrides.ts"
  * Returns the folder of the run that `--resume` names; undefined without that flag. `latest` is the newest unfinished
  * run with the name of this file, or else the newest finished one, which can only be trained further with more steps.
  */
-export const runToResume = Effect.fnUntraced(function* (input: RunFlags) {
+export const runToResume = Effect.fnUntraced(function* (input: RunFlags, training: Training) {
   if (Option.isNone(input.resume)) return undefined
   const wanted = input.resume.value
   if (yield* exists(join(wanted, Layout.config))) return wanted
   const own = yield* ownPlace(input.file, yield* overridesOf(input, undefined))
-  const { name = nameOf(input) } = own
   const folders = own.resultsDir === undefined ? [input.resultsDir] : [input.resultsDir, own.resultsDir]
   if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders, usable: trainings })
+  const { name = nameOf(input) } = isYaml(input.file)
+    ? own
+    : Option.getOrElse(
+        Option.map(yield* planOf(input, training), ({ identity }) => identity),
+        () => own,
+      )
   const runs = newestFirst((yield* Effect.forEach(folders, runsIn)).flat())
   const ofThisName = runs.filter((run) => run.name !== undefined && isSameName(run.name, name))
   const newest = ofThisName.find((run) => !run.isFinished)
@@ -41,9 +46,21 @@ export const runToResume = Effect.fnUntraced(function* (input: RunFlags) {
   }
   for (const { path } of ofThisName) if (!(yield* exists(join(path, Layout.sweepCommand)))) return path
   const other = runs.find((run) => !run.isFinished)
-  const hint = other === undefined ? "" : `; the newest unfinished one is ${other.path}`
-  const message = `--resume latest: there is no unfinished run named ${name} in ${folders.join(" or ")}${hint}`
+  const message = `--resume latest: there is no run named ${name} in ${folders.join(" or ")}${other === undefined ? "" : otherRun(input.file, other)}`
   return yield* usageError(message)
+})
+
+const otherRun = (file: string, { path, name }: { readonly path: string; readonly name: string | undefined }) => {
+  const hint = name === undefined ? "" : `; if that is a run of ${file}, add --name ${quoted([name])}`
+  return `; the newest unfinished one is ${path}${hint}`
+}
+
+/** Returns the name and the config that a new run of the file would have; none if the file isn't complete. */
+const planOf = Effect.fnUntraced(function* (input: RunFlags, training: Training) {
+  const { plannedOf } = yield* Effect.promise(() => import("../sweep/plan.ts"))
+  const overrides = yield* overridesOf(input, undefined)
+  const options = { overrides, source: input.file, name: nameOf(input), population: {} }
+  return yield* Effect.option(plannedOf(training, options))
 })
 
 /** Reads the command that resumes the sweep of a run; undefined if the run is not part of a sweep. */
@@ -93,12 +110,8 @@ export const refuseOtherFile = Effect.fnUntraced(function* (input: RunFlags, tra
   const saved = yield* readYaml(join(run, Layout.config))
   const name = nameIn(saved)
   if (name === undefined || Option.exists(input.name, (wanted) => isSameName(name, wanted))) return
-  const { plannedOf } = yield* Effect.promise(() => import("../sweep/plan.ts"))
-  const overrides = yield* overridesOf(input, undefined)
   // A file that isn't complete takes the missing settings from the run's config, so there is nothing to compare.
-  const planned = yield* Effect.option(
-    plannedOf(training, { overrides, source: input.file, name: nameOf(input), population: {} }),
-  )
+  const planned = yield* planOf(input, training)
   if (Option.isNone(planned)) return
   const isOfName = isSameName(name, nameOf(input)) || isSameName(name, planned.value.identity.name)
   // A sweep may have set env and algorithm by --population.

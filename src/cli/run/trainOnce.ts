@@ -25,7 +25,7 @@ export const trainOnce = Effect.fnUntraced(function* (input: RunFlags) {
   const isStepWanted = yield* stepSignalled
   const name = nameOf(input)
   const training = yield* loadTraining(input.file)
-  const resume = yield* runToResume(input)
+  const resume = yield* runToResume(input, training)
   // The sweep that started this process; undefined if the user started it.
   const part = yield* PartOfSweep
   if (resume !== undefined && part === undefined) {

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs"
+import { readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { scoresOf } from "../crash.ts"
@@ -51,5 +51,24 @@ describe("a run that is finished", () => {
       )
       const further = await effect(["run", file, "--resume", first.runDir, "--total-steps", "2048"])
       assert.match(further.stdout, /^2048 steps/)
+    }))
+})
+
+describe("--resume latest of a program", () => {
+  it("finds the runs by the name that the program sets, and offers --name when there is none", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program('name: "cartpole"'))
+      const first = resultOf(await effect(["run", file, "--quiet", "--json"], folder))
+      rmSync(join(folder, first.runDir, "return.json"))
+      const resumed = resultOf(await effect(["run", file, "--resume", "latest", "--quiet", "--json"], folder))
+      assert.strictEqual(resumed.runDir, first.runDir)
+      rmSync(join(folder, first.runDir, "return.json"))
+      const other = await effect(["run", write(folder, "other.ts", program("")), "--resume", "latest"], folder)
+      assert.strictEqual(other.code, 2)
+      assert.include(
+        other.stderr,
+        "--resume latest: there is no run named other in results; the newest unfinished one is",
+      )
+      assert.match(other.stderr, /; if that is a run of \S+other\.ts, add --name cartpole\n$/)
     }))
 })

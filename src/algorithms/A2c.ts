@@ -58,7 +58,7 @@ const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.
   })
 })
 
-/** Computes L = −E[A log π] + c_v E[(V − target)²] − c_e H: A is the advantage, H the entropy, c are weights in `config`. */
+/** Computes L = −E[A log π] + c_v E[(V − target)²] − c_e H: A is the advantage, H the entropy, c set in `config`. */
 export const a2cLoss = (
   config: A2cConfig,
   { actions, advantages, targets }: Learner.Batch<Learner.BaseColumns>,

@@ -21,7 +21,7 @@ import { meanOf } from "../statistics/resampling.ts"
 /**
  * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own slight
  * variation of the weights, in pairs of opposite variations, and the weights move towards the variations with the
- * larger returns. Nothing is differentiated, so it is a baseline for all other algorithms. The variations form the population.
+ * larger returns. Nothing is differentiated, so it is a baseline for all others. The variations form the population.
  */
 
 // --- Config ---

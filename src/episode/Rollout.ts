@@ -55,7 +55,7 @@ export const AgentStep = Schema.TaggedStruct("AgentStep", {
 })
 export type AgentStep = typeof AgentStep.Type
 
-/** Gives the failed parse of a completion that was meant for the env; null if it held an action. */
+/** Returns the failed parse of a completion that was meant for the env; null if it held an action. */
 export const parseFailureOf = ({
   call: { target, parsed },
 }: Pick<AgentStep, "call">): Extract<ModelCall["parsed"], { readonly _tag: "Failed" }> | null =>

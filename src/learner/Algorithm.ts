@@ -111,6 +111,7 @@ export interface Learner {
   readonly weights: Effect.Effect<NamedTensors, BackendError>
   /** All that a resumed run needs to continue bit for bit, except the weights. */
   readonly state: Effect.Effect<LearnerState, BackendError>
+  /** Restores the learner from the weights and the state of a checkpoint. */
   readonly restore: (weights: NamedTensors, state: LearnerState) => Effect.Effect<void, LearningError | BackendError>
 }
 

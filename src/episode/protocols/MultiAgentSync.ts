@@ -107,7 +107,7 @@ const playerOf = (name: string, agent: Agent, episode: Episode<MultiTextEnv>) =>
     recording,
     state,
     seeded,
-    /** Takes the player's part of a step's result. */
+    /** Stores the observation, feedback and info that a step's result has for this player. */
     receive: ({ observations, feedback, info }: Pick<MultiTextStep, "observations" | "feedback" | "info">): void => {
       if (Object.hasOwn(observations, name)) state.observation = observations[name]
       if (Object.hasOwn(feedback, name)) state.feedback.push(feedback[name])

@@ -15,7 +15,7 @@ export interface CallSite {
   readonly stepId: string | null
 }
 
-/** Answers a call of a tool. The message of a failure becomes the result; an exception makes the episode fail. */
+/** Answers a call of a tool. The message of a failure becomes the result; an exception makes only this episode fail. */
 export type ToolHandler = (call: ToolCall, caller: CallSite) => Effect.Effect<CallResult, { readonly message: string }>
 
 export interface ToolOptions {
@@ -50,7 +50,7 @@ const resultOf = (call: ToolCall, { content, isError = false }: CallResult): Too
 
 const errorOf = (content: string): Effect.Effect<CallResult> => Effect.succeed({ content, isError: true })
 
-/** Makes results that tell the model why its calls are refused. */
+/** Makes the results of calls that are refused, which tell the model the reason. */
 export const refused = (calls: ReadonlyArray<ToolCall>, reason: string): ReadonlyArray<ToolResult> =>
   calls.map((call) => resultOf(call, { content: `Not called: ${reason}`, isError: true }))
 
@@ -59,7 +59,7 @@ export const tooManyRounds = (rounds: number): string =>
 
 export const noCallsLeft = "the model may be asked no more, so nobody would see the answer."
 
-/** Gives the descriptions of all external tools: the env's tools, and the tools with handlers. */
+/** Returns the descriptions of all external tools: the env's tools, and the tools with handlers. */
 export const externalTools = (
   env: Pick<ToolOptions, "tools">,
   { tools = [] }: ToolOptions,

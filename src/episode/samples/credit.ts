@@ -16,11 +16,11 @@ export type RolloutCredit = (rollouts: ReadonlyArray<Rollout>) => ReadonlyMap<st
 /** Gives the credit of each step by its id. */
 export type StepCredit = (rollouts: ReadonlyArray<Rollout>) => ReadonlyMap<string, number>
 
-/** Credits each rollout with its own reward. */
+/** Credits each rollout with its total reward. */
 export const own: RolloutCredit = (rollouts) => new Map(rollouts.map(({ id, totalReward }) => [id, totalReward]))
 
 export interface Mix {
-  /** The share of the parent's credit, from 0 (as `own`) to 1. */
+  /** The share of the parent's credit in a rollout's credit, from 0 (as in `own`) to 1. */
   readonly share: number
   /** The factor by which credit is multiplied for each level of delegation. */
   readonly discount: number

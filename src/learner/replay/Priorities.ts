@@ -111,7 +111,7 @@ export const prioritisedDraws = (
         for (let row = 0; row < batchSize; row++) importance[start + row] /= greatest
       }
     },
-    /** Records the errors of the transitions that were drawn last. */
+    /** Sets new priorities for the transitions that were drawn last, from their errors. */
     learned: (places: Int32Array, errors: ArrayLike<number>): void => {
       for (let row = 0; row < places.length; row++) {
         priorities.set(places[row], (Math.abs(errors[row]) + epsilon) ** alpha)

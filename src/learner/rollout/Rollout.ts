@@ -7,7 +7,7 @@ import type { Steps } from "../drive.ts"
 import { numbersOf } from "../learnerState.ts"
 import type { Experience } from "./Experience.ts"
 
-/** A column of numbers that the actor computes from each observation, one number per row, such as `values` and `logProbs`. */
+/** A column of kept numbers: the actor computes one for each observation, such as `values` and `logProbs`. */
 export interface Kept extends F32 {
   readonly kept: true
 }
@@ -21,7 +21,7 @@ export type BaseColumns = {
   /** The critic's values of the observations. */
   readonly values: Kept
   readonly advantages: F32
-  /** The returns that the critic is to learn. */
+  /** The returns that the critic learns to predict. */
   readonly targets: F32
 }
 

@@ -71,7 +71,7 @@ const memory =
 
 /**
  * Adds a target network, which the actor can read: a copy of the learned weights that is renewed every
- * `everySteps` env steps, or never if that is 0.
+ * `everySteps` env steps, or never if `everySteps` is 0.
  *
  * @example
  * ```ts

@@ -44,8 +44,8 @@ interface AddedReward {
 }
 
 /**
- * A second stream of rewards, with its own critic and discount. Rewards are divided by the standard deviation of their
- * discounted sums, so that a coefficient means the same in every env.
+ * A second stream of rewards, with its own critic and discount. The bonuses are divided by the standard deviation of
+ * their discounted sums, so that a coefficient means the same in every env.
  */
 interface SeparateReward<C> {
   readonly kind: "separate"
@@ -116,7 +116,8 @@ export const withBonus = <C extends BaseColumns & Columns>(
 
 /**
  * Makes the feature that computes the bonus. After a rollout, one program computes the surprise of all rows. The surprise is
- * then added to the rewards, or gives its own advantages, which are added to those of the env's rewards.
+ * then added to the rewards, or gives its own advantages, which are added to those
+ * of the env's rewards.
  */
 const bonusFeature =
   <C extends BonusColumns & BaseColumns & Columns>({ surprise, reward }: Bonus<C>): Feature<C> =>

@@ -6,10 +6,10 @@ import { copyInto, namedVector } from "../learnerState.ts"
 import { type Filled, filledPart, Frames, restoreFilled } from "../replay/storage.ts"
 import type { BaseColumns, Rollout } from "../rollout/Rollout.ts"
 
-/** The parts of a rollout that the memory stores. */
+/** The properties of a rollout that `remember` reads. */
 type PlayedRows = Pick<Rollout<BaseColumns>, "steps" | "columns" | "rewards" | "terminated" | "truncated">
 
-/** The number of observations from which the sign of the next reward is predicted. */
+/** The number of consecutive observations (a history) from which the sign of the next reward is predicted. */
 export const history = 3
 
 /** Declares the columns that the memory fills: sequences, and histories with the class of the reward that followed. */

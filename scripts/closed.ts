@@ -1,4 +1,4 @@
-/** Makes closed JSON Schemas: their objects allow only the keys that they list. The other scripts call it. */
+/** Makes closed JSON Schemas, whose objects allow only the keys that they list. The other scripts call it. */
 import { isPlain, type Plain, snakeCase, toSnakeCase } from "../src/config/Config.ts"
 import type { Meanings } from "./meanings.ts"
 

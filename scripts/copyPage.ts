@@ -1,5 +1,4 @@
-// Copies the files of the web page of `effect ui` from src/ into dist/, because tsc does not compile them. `npm run
-// build` runs this script.
+// Copies the web page of `effect ui`, which tsc does not compile, from src/ into dist/. `npm run build` runs it.
 import { cpSync } from "node:fs"
 
 const page = new URL("../src/dashboard/page/", import.meta.url)

@@ -60,8 +60,7 @@ export const evaluationSchema = (): Plain => {
       },
     },
     required: ["dataset"],
-    // A file has either `agent` or `agents`. Strict validators want each required key in the `properties` beside
-    // `required`.
+    // A file has either `agent` or `agents`. Strict validators want a required key in `properties`, too.
     oneOf: ["agent", "agents"].map((key) => ({
       properties: { [key]: { description: parts.get(key) } },
       required: [key],

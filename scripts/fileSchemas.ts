@@ -1,7 +1,6 @@
 /**
- * Makes the JSON Schemas of the files that a run writes; schemas.ts writes them to schemas/files/. All objects are
- * closed (they allow only the keys that they list), so that a validator finds unexpected keys. It reads the comments in
- * src/.
+ * Makes the JSON Schemas of the files of a run from src/; schemas.ts writes them to schemas/files/. All objects are
+ * closed (they allow only the keys that they list), so that a validator finds unexpected keys.
  */
 import { Schema } from "effect"
 import { MemoryEntry } from "../src/agent/memory/Memory.ts"

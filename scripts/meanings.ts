@@ -27,5 +27,4 @@ export const schemaIn = (file: string, name: string): string =>
     .split(`const ${name} = `)[1]
     ?.split(/\n(?:export |const )/)[0] ?? ""
 
-/** Reads the comments on the fields of a constant, which holds a Schema or fields. */
 export const meaningsOf = (file: string, name: string): Meanings => meaningsIn([schemaIn(file, name)])

@@ -79,7 +79,7 @@ const Common = Schema.Struct(fields(""))
 /** The decoded settings of all agents. */
 type Common = Omit<typeof Common.Type, "type">
 
-/** What a kind of agent gets to make an agent, besides its config. It is made in the same way for all kinds. */
+/** The inputs of a kind's `make` besides the config. They are made in the same way for all kinds of agent. */
 export interface Parts {
   /** The settings of the conversation with the model. */
   readonly settings: AgentSettings

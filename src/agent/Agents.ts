@@ -60,7 +60,7 @@ const tool = Schema.Struct({
 
 const react = Schema.Struct({ ...fields(ReActAgent.type), ...loopFields })
 
-/** The built-in kinds; the first is the default. */
+/** The built-in kinds of agent; the first is the default. */
 export const builtIn: ReadonlyArray<AgentKind> = [
   make({
     type: HistoryAgent.type,

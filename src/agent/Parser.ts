@@ -24,13 +24,13 @@ export const ParseResult = Schema.Union([
   Schema.TaggedStruct("Failed", {
     /** The text that the model gets as its next input, instead of an observation. */
     feedback: Schema.String,
-    /** The penalty, as a number of at most 0. */
+    /** The penalty for an answer without an action: a number of at most 0. */
     reward: Schema.Finite,
   }),
 ])
 export type ParseResult = typeof ParseResult.Type
 
-/** Finds the action in an answer. It must be a pure function of the text. */
+/** Finds the action in an answer, or fails with feedback for the model. It must be a pure function of the text. */
 export type Parser = (text: string) => ParseResult
 
 /** The default penalty of a failed parse. */

@@ -32,8 +32,7 @@ const namesFor = ([first, ...more]: ReadonlyArray<string>): ReadonlyArray<Name> 
   isName(first) ? [first] : first === "--version" && more.length === 0 ? [] : Object.keys(subcommands).filter(isName)
 
 /**
- * Makes the `effect` command with the subcommands that the words of a command line need; without words, with all
- * subcommands.
+ * Makes the `effect` command with only the subcommands that a command line needs; with all of them if `words` is empty.
  */
 export const root = (words: ReadonlyArray<string> = []) =>
   Effect.map(

@@ -63,7 +63,7 @@ export const ui = subcommand(
       return yield* usageError("--token: expected at least 8 letters, digits, - or _")
     }
     const token = typedToken ?? (isLoopback(host) ? undefined : randomBytes(18).toString("base64url"))
-    // Loaded only when it is needed, so that the other subcommands start fast.
+    // The server is loaded only here, so that the other subcommands start fast.
     const { serve } = yield* Effect.promise(() => import("../dashboard/server-node.ts"))
     yield* Effect.scoped(
       Effect.gen(function* () {

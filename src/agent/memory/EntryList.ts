@@ -2,9 +2,8 @@
 import type { MemoryEntry } from "./Memory.ts"
 
 /**
- * Makes a list of entries that forgets the oldest entry when there are more than `maxLength` (null: no limit).
- * Forgotten entries stay in the array until they are more than half of it, so adding an entry takes constant time on
- * average.
+ * Makes a list that forgets the oldest entry when there are more than `maxLength` (null: no limit). Forgotten entries
+ * stay in the array until they are more than half of it, so adding an entry takes constant time on average.
  */
 export const entryList = (maxLength: number | null) => {
   let items: Array<MemoryEntry> = []

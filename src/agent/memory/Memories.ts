@@ -76,7 +76,7 @@ const plainKind = <S extends Schema.Codec<unknown, unknown>>(
   make: (config: S["Type"]) => Memory,
 ): MemoryKind => makeKind({ type, schema, make: (config) => Effect.sync(() => make(config)) })
 
-/** The built-in kinds. */
+/** The built-in kinds of memory. */
 export const builtIn: ReadonlyArray<MemoryKind> = [
   plainKind(HistoryList.type, HistoryListConfig, HistoryList.make),
   plainKind(Reflections.type, ReflectionsConfig, Reflections.make),

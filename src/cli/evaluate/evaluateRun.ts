@@ -33,7 +33,7 @@ export const evaluateRun = Effect.fnUntraced(function* (input: EvalFlags, run: s
   const required: ReadonlyArray<Override> = isAgent
     ? episodesAt("validation_dataset.max_samples", episodes)
     : [
-        // The training may have had no validation, and may have written no `steps/` folders.
+        // Set both, since the training may have had no validation, and may have written `steps/` folders or none.
         { path: "validation.everySteps", value: 1, source: "effect eval" },
         { path: "render.everySteps", value: input.render ? 1 : 0, source: "effect eval" },
         ...episodesAt("validation.episodes", episodes),

@@ -13,7 +13,7 @@ const toStdout = (text: string): Effect.Effect<void> =>
     const ignore = (): void => {}
     process.stdout.once("error", ignore)
     process.stdout.write(text, () => {
-      // The error event comes after this callback.
+      // Keep the listener until the error event, which comes after this callback.
       setImmediate(() => process.stdout.off("error", ignore))
       resume(Effect.void)
     })

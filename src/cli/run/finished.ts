@@ -57,8 +57,9 @@ interface Ending<A, R> {
 }
 
 /**
- * Runs a training or an evaluation, which calls `onOpen` with its folder, and reports how it ended. If a signal comes
- * after the run was finished, the result is read from its folder, and the process ends as if there had been no signal.
+ * Runs a training or an evaluation, and reports how it ended. `run` calls `onOpen` with the folder of the run. If a
+ * signal comes after the run was finished, the result is read from its folder, and the process ends as if there had
+ * been no signal.
  */
 export const runToEnd = Effect.fnUntraced(function* <A, E, R, R2>(
   run: (onOpen: (directory: string) => Effect.Effect<void>) => Effect.Effect<A, E, R>,

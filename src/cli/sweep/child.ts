@@ -26,7 +26,7 @@ export const trainInChild = (child: Child) =>
     return yield* withCurve(yield* Schema.decodeUnknownEffect(Schema.fromJsonString(RunResult))(line))
   }).pipe(orFailed)
 
-/** Reads a run that an earlier sweep has finished. */
+/** Reads the result of a run that was finished before its sweep was resumed. */
 export const finishedEarlier = (directory: string) => orFailed(readFinished(directory))
 
 const orFailed = Effect.mapError((error: Error) => new RunFailed({ message: messageOf(error) }))

@@ -69,7 +69,7 @@ export const earlierFolder = Effect.fnUntraced(function* (
     return yield* usageError(`--resume ${wanted}: ${path} has none of these runs, but others`)
   }
   const times = (yield* namesIn(resultsDir)).filter((name) => dateOf(name) !== undefined)
-  // Remember the newest sweep that is finished, or that was stopped before its first run started.
+  // The newest sweep that is finished, or that was stopped before its first run started; used if none is unfinished.
   let fallback: SweepFolder | undefined
   for (const time of times.toReversed()) {
     const folder = yield* inspect(resultsDir, time, runs)

@@ -38,7 +38,7 @@ export type Metrics = ReturnType<typeof summarise>
 
 const digits = (value: number): string => value.toFixed(1)
 
-/** Returns the last line that `--seeds` without `--population` prints. */
+/** Returns the last line that `--seeds` without `--population` prints: the statistics of the scores over the seeds. */
 export const lineOf = ({ score }: Metrics): string => {
   if (score === null) return "no scores"
   const { iqm, low, high, mean, std, runs } = score

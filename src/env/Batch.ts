@@ -102,7 +102,6 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
     }
   }
 
-  /** Checks the result of `env.step` and writes it to the env's row. */
   const storeTransition = (index: number, transition: Transition<unknown>): void => {
     if (typeof transition !== "object" || transition === null || transition instanceof Promise) {
       const description = `${display(transition)}${asyncHint(transition)}`

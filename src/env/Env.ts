@@ -122,7 +122,6 @@ const firstProblem = (definition: unknown): string | undefined => {
 
 /** The rule for one field of a definition. */
 interface Field {
-  /** The valid values, in words for error messages. */
   readonly expected: string
   readonly required: boolean
   readonly isValid: (value: unknown) => boolean

@@ -32,7 +32,6 @@ export interface Place {
   readonly config?: EnvConfig
 }
 
-/** The module of each env that `located` returned. */
 const modules = new WeakMap<Env, string>()
 
 /** Returns a copy of the env that workers can import from this module: `located(env, import.meta.url)`. */

@@ -148,7 +148,6 @@ export const rewards = <B extends BatchEnv>(batch: B, options: RewardOptions = {
   }
 }
 
-/** Returns statistics as the arrays of a snapshot, with a name before each key. */
 const columnsOf = (name: string, { mean, variance, count }: RunningMoments) => ({
   [`${name}.mean`]: mean,
   [`${name}.variance`]: variance,

@@ -74,7 +74,6 @@ export const check = (env: Env, { seed = 0, episodes = 3, steps = 200 }: Options
 
 type Report = (rule: Fault["rule"], where: string, what: string) => void
 
-/** Plays one random episode, and reports each rule that the env breaks. */
 const playOne = (
   env: Env,
   { seed, episode, steps }: { readonly seed: number; readonly episode: number; readonly steps: number },
@@ -215,7 +214,6 @@ const actionsOf = (env: Env, random: ReturnType<typeof stream>): Int32Array | Fl
     : Float32Array.from(Array.from({ length: numEnvs }, () => sample(actionSpace, random)).flat())
 }
 
-/** Returns the name of the first array in which the batches differ; undefined if there is none. */
 const differing = (fast: BatchEnv, slow: BatchEnv, stepped: boolean): string | undefined =>
   (["observations", ...(stepped ? (["rewards", "terminated", "truncated"] as const) : [])] as const).find(
     (key) => !fast[key].every((value, index) => Object.is(value, slow[key][index])),

@@ -20,9 +20,7 @@ const gravity = 9.8
 // The factors of gravity's torque: on both links about the hinge, and on the lower link about the joint.
 const upperWeight = (1 * 0.5 + 1 * 1) * gravity
 const lowerWeight = 0.5 * gravity
-/** The seconds of a step. */
 const tau = 0.2
-/** A quarter of a turn in radians. */
 const quarter = Math.PI / 2
 // The largest velocities of the two angles, in radians per second.
 const fastest1 = 4 * Math.PI

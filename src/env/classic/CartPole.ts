@@ -20,7 +20,6 @@ const totalMass = poleMass + 1
 const length = 0.5
 const poleMassLength = poleMass * length
 const force = 10
-/** The seconds of a step. */
 const tau = 0.02
 // The episode ends beyond this distance from the middle (in metres) or this angle (in radians).
 const farthest = 2.4

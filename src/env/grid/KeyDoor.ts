@@ -60,7 +60,6 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
     for (let wall = 0; wall < count; wall++) state[at + columns + wall] += 2 * (wall + 1)
   }
 
-  /** Draws the walls, and the places of doors, keys, agent and goal. */
   const layout = (state: Int32Array, at: number, random: Stream): void => {
     split(state, at, random)
     for (let wall = 0; wall < count; wall++) {

@@ -44,7 +44,6 @@ const wall = 1
 const apple = 2
 const goal = 3
 
-/** The change of the place by each action. */
 const placeStep = [-side, side, -1, 1]
 
 /** Returns the places reachable from `from`, the nearest first. (The wall around the maze keeps steps inside.) */
@@ -96,7 +95,6 @@ const rulesFor = (apples: number, layoutSeed: number | undefined): Rules => ({
   },
 })
 
-/** Sets the pixels of a place to 1 in one plane. */
 const paint = (into: Float32Array, to: number, plane: number, place: number): void => {
   const corner = to + plane * width * width + Math.floor(place / side) * pixels * width + (place % side) * pixels
   for (let row = 0; row < pixels; row++) {

@@ -79,7 +79,6 @@ export const batchOf = (
     parents = Array.from({ length: numEnvs }, (_, index) => stream(newSeed, ...newPath, firstIndex + index, "episode"))
   }
 
-  /** Starts the episode of an env whose number is in `episodes`. */
   const begin = (index: number): void => {
     elapsed[index] = 0
     waiting[index] = 0

@@ -1,6 +1,6 @@
 /**
- * Makes envs whose state is a few real numbers, from one rule that moves many states in one array: both the
- * env and its fast batch. The envs in `classic` use it. Pure, except for the arrays that it keeps to avoid allocations.
+ * Makes envs whose state is a few real numbers from rules that move many states in one array: both the env and its fast
+ * batch. The envs in `classic` use it. Each env keeps a few arrays to avoid allocations.
  */
 import type { Stream } from "../../rng/Rng.ts"
 import { type Definition, type Env, make } from "../Env.ts"

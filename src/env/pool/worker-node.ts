@@ -31,7 +31,6 @@ process.on("exit", () => {
 const isEnv = (value: unknown): value is Env =>
   typeof value === "object" && value !== null && "id" in value && "observe" in value && "step" in value
 
-/** Makes the env from its config, or imports it from its module. */
 const findEnv = async ({ id, module, config }: Place): Promise<Env> => {
   if (module === undefined) return Effect.runSync(fromConfig(config, { source: "worker" }))
   const exported: unknown = await import(module)

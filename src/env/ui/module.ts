@@ -47,7 +47,6 @@ interface Export {
 
 const isName = (text: string): text is Name => names.some((name) => name === text)
 
-// Match exports before a declaration, and exports in a list.
 const declared = /^export\s+(?=(?:async\s+)?(?:function\s*\*?|const|let|var|class)\s*([\w$]+))/gm
 const listed = /^export\s*\{([^}]*)\}\s*;?[^\S\n]*$/gm
 

@@ -24,7 +24,6 @@ const roomNames = [
   ["workshop", "gallery", "tower", "courtyard", "bedroom", "laundry", "armoury", "larder", "terrace", "nursery"],
 ].flat()
 
-/** A way from a room to the room `to`. */
 interface Way {
   readonly to: number
   /** The colour of the key that opens the door; null if there is no door, or if it is open. */

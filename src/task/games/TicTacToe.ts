@@ -34,7 +34,6 @@ const isOver = (board: ReadonlyArray<number>): boolean => wins(board, 0, 1) || w
 /** Returns the name of a place. As in chess, `a1` is the place at the bottom left. */
 const nameOf = (place: number): string => `${letters[place % 3]}${3 - Math.floor(place / 3)}`
 
-/** Renders a board as text. */
 const boardText = (board: ReadonlyArray<number>): string =>
   [
     ...[0, 1, 2].map(

@@ -56,7 +56,7 @@ export interface Prepared {
   readonly scorers: ReadonlyArray<Scorer>
   /** The effective config, for `config.yaml`. */
   readonly effective: Plain
-  /** The settings that must be the same when the evaluation is resumed. The results don't depend on other settings. */
+  /** The settings that must be the same when the evaluation is resumed: those on which its episodes depend. */
   readonly identity: Plain
   /** The rows of another evaluation to compare with; null if there is none. */
   readonly other: ReadonlyArray<EpisodeRow> | null

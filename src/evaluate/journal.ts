@@ -35,6 +35,7 @@ export interface Kept extends Part {
   readonly index: number
 }
 
+/** These decode a line of the journal: the first line, any JSON, or an episode. */
 const headOf = valueOf(Head)
 const jsonOf = valueOf(Schema.Unknown)
 const entryOf = valueOf(Entry)

@@ -109,6 +109,7 @@ export interface RunValues {
   readonly metrics: unknown
 }
 
+/** Returns the value of a run at one place; undefined if there is none. */
 const valueAt = ({ entry, facts, config, metrics }: RunValues, place: Place): Value | undefined => {
   if (place.in === "config") return valueOfData(dataAt(config, place.path))
   if (place.in === "metrics") return valueOfData(dataAt(metrics, place.path))

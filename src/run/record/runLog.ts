@@ -58,6 +58,7 @@ export const isFailure = (line: string): boolean => /^\S+ failed at (?:step|epis
 export const lineOfWarning = ({ message, isError = false }: Warning): string =>
   `${isError ? "error" : "warning"}: ${message}`
 
+/** Formats an event as lines of the log, without their times. */
 const lineOf = (event: RunEvent, unit: "step" | "episode", logLevel: LogLevel): ReadonlyArray<string> => {
   switch (event._tag) {
     case "RunStarted": {

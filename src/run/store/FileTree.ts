@@ -25,6 +25,7 @@ export interface Part {
   readonly bytes: number
 }
 
+/** A folder of files. Its implementations are `onDisk` here and `treeOf` in `Folder.ts`, for custom stores. */
 export interface FileTree {
   /** The path of the folder, for messages. */
   readonly root: string
@@ -89,6 +90,7 @@ export const onDisk = Effect.fnUntraced(function* (
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   // A config can place some of a run's files at absolute paths.
   const at = (relative: string): string => (path.isAbsolute(relative) ? relative : path.join(root, relative))
+  /** Returns the temporary name of a file or folder: `.NAME.tmp` or `.NAME.old`. */
   const hidden = (final: string, ending: "tmp" | "old"): string =>
     path.join(path.dirname(final), `.${path.basename(final)}.${ending}`)
 

@@ -32,6 +32,7 @@ export interface Changed {
   readonly problem: string
 }
 
+/** Makes the files of a run from the tree of its folder. Hashes of growing files are kept in memory. */
 export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boolean): RunFiles => {
   /** Caches the part of each file that has already been hashed. */
   const hashed = new Map<string, Prefix>()

@@ -74,6 +74,7 @@ export interface OwnPlace {
   readonly resultsDir: string
 }
 
+/** Returns the path of a new run that starts `second` seconds after the time in the options. */
 const pathOf = (
   options: Pick<FileSystemOptions, "time" | "commit" | "layout">,
   identity: RunIdentity,
@@ -83,6 +84,7 @@ const pathOf = (
   return options.layout === "flat" ? toFlatPath({ time }) : toPath({ ...identity, time, commit: options.commit })
 }
 
+/** Makes the function that opens the folder of a run on disk: a new folder, or that of the run to resume. */
 const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -159,8 +161,8 @@ export class RunStore extends Context.Service<
     )
 
   /**
-   * Keeps runs in a custom store, which opens the folder of a run by its path. With `resume`, the run of that path is
-   * resumed. `time` is the start of the run in its path; now unless given.
+   * Makes the Layer that keeps runs in a custom store. `folderAt` opens the folder of a run by the run's path. With
+   * `resume`, the run of that path is resumed. `time` is the start of a new run, a part of its path; now if left out.
    *
    * @example
    * ```ts

@@ -116,8 +116,7 @@ export const withBonus = <C extends BaseColumns & Columns>(
 
 /**
  * Makes the feature that computes the bonus. After a rollout, one program computes the surprise of all rows. The surprise is
- * then added to the rewards, or gives its own advantages, which are added to those
- * of the env's rewards.
+ * then added to the rewards, or gives its own advantages, which are added to the advantages of the env's rewards.
  */
 const bonusFeature =
   <C extends BonusColumns & BaseColumns & Columns>({ surprise, reward }: Bonus<C>): Feature<C> =>

@@ -23,13 +23,13 @@ export const summaryOf = Effect.fnUntraced(function* (
   const curve = yield* run.curve
   const isEvaluation = (yield* run.kind) === "evaluation"
   const kind: RunKind = hasOnlyRollouts ? "rollouts" : isEvaluation ? "evaluation" : "run"
-  // An evaluation has one point per agent; the first is the baseline of the comparison.
+  // The curve of an evaluation has one point per agent; the first agent is the baseline of the comparisons.
   const last = isEvaluation ? curve[0] : curve.at(-1)
   return {
     /** The run's folder, relative to the results folder. Requests identify the run by this path. */
     path,
     kind,
-    /** A digest of the config without its seed; runs of one config have the same digest. */
+    /** A digest of the config without its seed and output folder. */
     configDigest: yield* digestOf((yield* run.configText) ?? ""),
     time,
     commit,

@@ -27,20 +27,19 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
   const system = yield* files.text(`${path}/${Layout.system}`)
   // The texts of the episodes are left out, because the transcripts show them.
   const { episodes, ...figures } = fields(metrics)
-  const isOfAgents = figures.train_episodes !== undefined
+  const isAgent = figures.train_episodes !== undefined
   return {
     summary,
     config: (yield* run.configText) ?? (yield* files.text(`${path}/${Layout.configJson}`)) ?? null,
     metrics: Array.isArray(episodes) ? figures : (metrics ?? null),
     // An unfinished run has no return.json yet, and the steps in that of language-model agents are numbers of episodes.
-    validations:
-      returns === undefined || isOfAgents ? fromScores(yield* curves.validations(path)) : fromReturns(returns),
+    validations: returns === undefined || isAgent ? fromScores(yield* curves.validations(path)) : fromReturns(returns),
     /** The report of a finished evaluation. */
     report: summary.kind === "evaluation" ? evaluationReport(metrics) : null,
     system: system === undefined ? null : systemCurves(system),
     /** The last lines of `run.log`. */
     log: (yield* run.log(64 * 1024)).slice(-logLines),
-    /** All files of the run with their sizes in bytes. */
+    /** The run's files, at most `mostFiles`, with their sizes in bytes. */
     files: (yield* treeOf(files, path, mostFiles)).map((file) => ({ path: file.path, size: file.bytes })),
   }
 })

@@ -4,7 +4,7 @@ import { mostBytes, readText } from "../config/files.ts"
 import { fields, finite, parsed } from "./json.ts"
 
 /**
- * Removes those copied files of a run for which `unwanted` returns true. Only files that the earlier export's
+ * Removes the copied files of a run for which `unwanted` returns true. Only files that the earlier export's
  * `run.json` lists are considered. A file that is now a link or has another size was changed by somebody, so it is
  * kept. Returns the number of removed files and the number of kept files.
  */

@@ -1,7 +1,6 @@
 /**
  * Exports a results folder as a site of plain files, which any file server can host: the page, a JSON file for each
- * request that the page makes to the server of `effect ui`, and copies of the runs' files. `effect ui --export` calls
- * it.
+ * request that the page makes to the server of `effect ui`, and copies of the runs' files. For `effect ui --export`.
  */
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import { type FileError, makeFolder, systemMessage } from "../config/files.ts"

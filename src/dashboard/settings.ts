@@ -1,7 +1,6 @@
 /**
  * Reads the settings and results of all runs of a results folder, when the page first requests them. A part is the
- * value of a top-level key. Runs of one sweep share most parts, so each part is sent once, and a run lists the indices
- * of its parts.
+ * value of a top-level key. Runs of one sweep share most parts, so each is sent once, and a run lists indices of parts.
  */
 import { Effect } from "effect"
 import { isPlain } from "../config/plain.ts"

@@ -80,8 +80,7 @@ export type LmUsage = typeof LmUsage.Type
 export const noUsage: LmUsage = { calls: 0, retries: 0, inputTokens: 0, outputTokens: 0 }
 
 /**
- * The token ids of one call; only some servers return them. `logprobs` and `texts` have one element for each completion
- * token.
+ * The token ids of one call; only some servers return them. `logprobs` and `texts` have one item per completion token.
  */
 export const TokenTrace = Schema.Struct({
   promptIds: Schema.Array(Schema.Int),

@@ -1,5 +1,5 @@
 /**
- * The service that calls a language model, whichever provider answers. Retries, limits, budgets, the cache and the log
+ * Defines the service that calls a language model, of any provider. Retries, limits, budgets, the cache and the log
  * of calls are middleware: functions from one such service to another, which compose in any order.
  */
 import { Context, Effect, Layer, Schema } from "effect"
@@ -11,8 +11,7 @@ export interface LmService {
 }
 
 /**
- * A function that takes an `Lm` service and gives one that wraps each of its calls, e.g. `retrying(config)` or
- * `limited(limits)`.
+ * A function that takes an `Lm` service and gives one that wraps each of its calls, e.g. `limited(limits)`.
  */
 export type Middleware = (lm: LmService) => LmService
 

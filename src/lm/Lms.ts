@@ -87,7 +87,7 @@ export const open = Effect.fnUntraced(function* (
 export const layer = (config: LmConfig, options: OpenOptions = {}): Layer.Layer<Lm, ConfigError | LmError, Needs> =>
   Layer.effect(Lm, open(config, options))
 
-/** Provides `Lm` from Effect's own `LanguageModel`, whichever layer provides that. */
+/** Provides `Lm` from Effect's own `LanguageModel`, which any Layer of Effect may provide. */
 export const fromLanguageModel: Layer.Layer<Lm, never, LanguageModel.LanguageModel> = Layer.effect(
   Lm,
   Effect.map(LanguageModel.LanguageModel, toLm),

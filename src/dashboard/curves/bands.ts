@@ -23,8 +23,7 @@ export const mostRunsInABand = 2000
  * - the points after these, which only the longer runs reach. They don't represent the group, so a chart shows them
  *   without the interval.
  *
- * One run of 100,000 steps and two of 30,000, all measured every 10,000, have places at 10,000 … 100,000 and `shared`
- * 3.
+ * One run of 100,000 steps and two of 30,000, measured every 10,000, have places at 10,000 … 100,000 and `shared` 3.
  */
 export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis) => {
   const curves = all.filter((curve) => curve[axis].length > 0 && curve[axis].every(Number.isFinite))

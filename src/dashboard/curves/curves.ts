@@ -30,7 +30,7 @@ export type Curves = ReturnType<typeof makeCurves>
 /** A curve has at most this many points, since a chart cannot show more. */
 const mostPoints = 400
 
-/** The number of episodes that are kept in memory, for all runs together. */
+/** At most this many training episodes are kept in memory, for all runs together. */
 const mostKept = 4_000_000
 
 /** At most this many bands are kept in memory. */
@@ -122,7 +122,7 @@ export const makeCurves = (files: FileSource) => {
     validations: (run: string) => Effect.map(readInTurn(run), ({ validations }) => validations),
     /** Returns the band of several runs, named by their paths. It is computed again only if a curve has changed. */
     band: Effect.fnUntraced(function* (unsorted: ReadonlyArray<string>, measure: Measure, axis: Axis) {
-      // Resampling depends on the order of the runs, which the user can change.
+      // The interval depends on the order of the runs, which the user can change, so sort them.
       const runs = thinned(unsorted.toSorted(), mostRunsInABand)
       const curves = (yield* Effect.forEach(runs, of)).map((curves) => curves[measure])
       const key = `${measure} ${axis}\n${runs.join("\n")}`

@@ -13,7 +13,9 @@ const mostMetrics = 300
 
 /** All metrics of a run as columns of numbers. */
 export interface RunMetrics {
-  /** The points at which metrics were written. Metrics that are written together share one entry. */
+  /**
+   * The x values of metrics: the steps and times at which they were written. Metrics written together share an entry.
+   */
   readonly places: ReadonlyArray<{
     readonly steps: ReadonlyArray<number>
     /** The times of the points in seconds since the run's start. */

@@ -24,7 +24,7 @@ export interface Points {
 
 export const emptyPoints = (): Points => ({ steps: [], time: [], episodes: [], value: [] })
 
-/** Adds the lines of `scores/train/scores.jsonl`, which hold an episode or a step each; skips other lines. */
+/** Adds the episodes in lines of `scores/train/scores.jsonl`, each for an episode or a step; skips other lines. */
 export const addScores = (points: Points, text: string): void => {
   const { steps, time, episodes, value } = points
   for (const one of text.split("\n")) {
@@ -57,7 +57,7 @@ const stepsAfter = ({ steps, episodes }: Points, seen: number): number => {
   return steps[low - 1] ?? 0
 }
 
-/** Reduces a curve to at most `most` points of equal ranges of steps, each with its lowest and highest value. */
+/** Reduces a curve to about `most` points, one for each of equal ranges of steps, with its lowest and highest value. */
 export const downsample = ({ steps, time, episodes, value }: Points, most: number): Curve => {
   const start = time[0]
   const end = steps.length
@@ -91,8 +91,8 @@ export interface Validation {
 }
 
 /**
- * Reads the validations of one file. The file holds several if no training episode ended between them. If its lines are
- * steps of agents, the training's scores give the number of env steps.
+ * Reads the validations of one file. A file holds several validations if no training episode ended between them. If its
+ * lines are steps of agents, the training's scores give the number of env steps.
  */
 export const validationsOf = (
   text: string,

@@ -43,7 +43,7 @@ export const firstTranscripts = () => ({
   order: "oldest",
 })
 
-/** Returns the parameters of an address for those values that are not the defaults. */
+/** Returns the parameters of an address for the values that differ from the defaults. */
 const parametersOf = (values, defaults) =>
   Object.entries(values).flatMap(([name, value]) =>
     value === defaults[name] ? [] : [[name, value === true ? "1" : String(value)]],

@@ -1,7 +1,7 @@
 /**
  * Reads the data that the page shows. The server of `effect ui` answers these requests, and an exported site has files
  * at the same addresses. Only bands (mean curves of groups, with intervals) differ: the server computes the band of any
- * group, but an export has only those of groups without a filter.
+ * group, but an export has only the bands of groups without a filter.
  */
 import { thinned } from "../../statistics/resampling.ts"
 import { bandOf, mostRunsInABand } from "../curves/bands.ts"

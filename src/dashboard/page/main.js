@@ -38,7 +38,7 @@ const seen = (control) => {
   else remember(runAddress(shown, state.view, state.transcripts), control)
 }
 
-/** Makes the page of an address. Only the modules of the overview are loaded at once. */
+/** Makes the page of an address. Modules that the overview doesn't need are loaded when another page is first shown. */
 const makePage = async (run, compare) => {
   if (compare !== undefined) return (await import("./compare/comparePage.js")).makeComparePage(state, seen, compare)
   if (run !== undefined) return (await import("./run/runPage.js")).makeRunPage(state, seen, run)

@@ -103,7 +103,7 @@ export interface Transcript {
   readonly envType: string
   readonly seeds: { readonly env: number; readonly sampling: number } | null
   readonly tags: Readonly<Record<string, string>>
-  /** The usage of the whole tree of rollouts, including those of sub-agents. */
+  /** The usage of the episode's rollout and of all rollouts that it delegated. */
   readonly usage: Usage & { readonly calls: number }
   readonly played: Played
   /** The largest absolute advantage of a token; null if there are no tokens. */

@@ -21,18 +21,13 @@ export const fromScores = (
   })
   const callsOf = (wanted: (file: CallFile) => boolean): ReadonlyArray<Call> =>
     called.flatMap(([file, call]) => (wanted(file) ? [call] : []))
-  // Bonuses and penalties of the parser are in the rewards, but not in the scores.
-  let parserRewards = 0
+  // The parser's bonuses and penalties so far: they are in the rewards, but not in the scores.
+  let bonus = 0
   const turns = lines.map((line, at): Turn => {
     const calls = callsOf(({ purpose, step_index }) => purpose === "action" && step_index === line.step_index)
     const reward = line.reward ?? line.score ?? 0
-    parserRewards += reward - (line.score ?? 0)
-    return {
-      ...turnOf(line, at === lines.length - 1),
-      calls,
-      reward,
-      cumulative: line.episode_cum_score + parserRewards,
-    }
+    bonus += reward - (line.score ?? 0)
+    return { ...turnOf(line, at === lines.length - 1), calls, reward, cumulative: line.episode_cum_score + bonus }
   })
   const cumulative = turns.at(-1)?.cumulative ?? 0
   const after = callsOf(({ purpose, step_index }) => purpose === "reflection" || !steps.has(step_index))

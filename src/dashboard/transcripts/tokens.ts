@@ -42,7 +42,7 @@ export const tokensOf = (
     const { completion } = step.call
     while (at < inputIds.length && actionMask[at] !== 1) at++
     const from = at
-    // Two completions can follow each other without a separator.
+    // Two completions can follow each other without a separator, so the known length ends the first.
     const most = completion.tokens?.completionIds.length ?? Infinity
     while (at < inputIds.length && actionMask[at] === 1 && at - from < most) at++
     const texts = textsOf(completion, inputIds.slice(from, at))
@@ -50,7 +50,7 @@ export const tokensOf = (
     const advantageAt = (place: number): number => advantages?.[place] ?? credit * weight
     const all = inputIds.slice(from, at)
     const areEqual = all.every((_, index) => advantageAt(from + index) === advantageAt(from))
-    // If all tokens have the same advantage, their texts aren't needed.
+    // If all tokens have the same advantage, the whole answer can be one span, for which its tokens' texts aren't needed.
     if (texts === undefined && areEqual) {
       tokensByStep.set(id, [{ text: completion.content, ids: all, advantage: advantageAt(from), logprob: null }])
       continue

@@ -1,6 +1,5 @@
 /**
- * Reads the answers of models from files, and writes new answers there, so that a run can be repeated exactly without
- * calling its model.
+ * Reads answers of models from files, and writes new answers there, so that a run can be repeated without its model.
  *
  * The name of an answer's file is a hash of the whole request. If the model samples the answer without a seed, the hash
  * includes the call's `CallContext` and the number of earlier equal requests in that context: equal requests of

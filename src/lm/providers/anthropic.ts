@@ -1,6 +1,5 @@
 /**
- * Calls models over HTTP by Anthropic's messages protocol. A call makes one attempt; the middleware `retrying` repeats
- * it.
+ * Calls models over HTTP by Anthropic's messages protocol. A call is one attempt, without retries.
  *
  * @example
  * ```ts

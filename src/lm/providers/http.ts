@@ -1,7 +1,6 @@
 /**
  * Sends one HTTP request to a model server and reads the answer, whole or as events. Every failure becomes an
- * `LmError`: its message is one line without secrets, and its reason says whether a retry may help. The providers use
- * it.
+ * `LmError`: its message is one line without secrets, and its reason says whether a retry may help.
  */
 import { Clock, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { Sse } from "effect/encoding"

@@ -1,5 +1,5 @@
 /**
- * A small language model that really learns, needs no key and no network, and answers at once: a softmax policy over
+ * A small language model in this process that can learn, without a key or a network: a softmax policy over
  * tokens whose logits are sums of table entries. Its features are the last paragraph of the prompt, as a whole and word
  * by word, and the last tokens of the model's own answer. The model calls no tools.
  *
@@ -32,7 +32,7 @@ export interface NgramOptions {
 }
 
 /**
- * A conversation to learn from: its tokens, a mask of those that the model generated, and a weight. The samples of
+ * A conversation to learn from: its tokens, a mask of the tokens that the model generated, and a weight. The samples of
  * rollouts have these fields.
  */
 export interface NgramSample {

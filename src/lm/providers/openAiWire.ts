@@ -251,7 +251,7 @@ export const completionIdsOf = ({ ids, logprobs, logprobIds }: Gathered): Readon
 /** Makes the completion of a request from its collected answer. */
 export const completionOf = (request: LmRequest, from: Gathered): Completion => {
   const toolCalls = from.calls.map((call, at): ToolCall => ({
-    // The id must differ from those of other turns, so that a result finds its call.
+    // The id must differ from the ids in other turns, so that a result finds its call.
     id: call.id === "" ? `call_${request.messages.length}_${at}` : call.id,
     name: call.name,
     arguments: call.arguments === "" ? "{}" : call.arguments,

@@ -1,4 +1,4 @@
-/** Compares two runs: their results, the settings that differ, and their curves and metrics in common charts. */
+/** Makes the page that compares two runs: their results, differing settings, curves and metrics. */
 import { overviewAddress, runAddress } from "../address.js"
 import { diff, leaves } from "../../../run/find/diff.ts"
 import { makeMetrics } from "../parts/metrics.js"

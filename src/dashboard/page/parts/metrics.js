@@ -72,7 +72,7 @@ export const makeMetrics = (view, changed, failed) => {
   draw()
   return {
     element,
-    /** Shows items `{ label, color, runs }` of paths. Several runs are drawn as their mean, with thin lines for each. */
+    /** Shows items `{ label, color, runs }`; `runs` are paths. Several runs give a thin line each, and their mean. */
     show: (items) => {
       shown = items
       source.want(items.flatMap(({ runs }) => runs))

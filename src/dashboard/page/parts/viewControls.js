@@ -1,7 +1,7 @@
 /** Makes the controls for all charts: the axis, smoothing and logarithms, and how groups of runs are drawn. */
 import { choice, el, toggle } from "./dom.js"
 
-/** Makes the controls, which change `view` and call `changed`; with `several`, also those for groups of runs. */
+/** Makes the controls, which change `view` and call `changed`; with `several`, also the controls for groups of runs. */
 export const viewControls = (view, changed, { several }) => {
   const set = (name, control) => (value) => {
     view[name] = value

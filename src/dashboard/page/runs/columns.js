@@ -31,7 +31,7 @@ export const firstColumns = ["state", "seed", "steps", "episodes", "score", "bes
 
 const byName = { text: "run", kind: "name", of: (run) => `${run.name} ${Object.values(run.population).join(" ")}` }
 
-/** Returns the value of a setting in a run, or the value that all runs of a group have. */
+/** Returns the value of a setting in a run; for a group, the value that all of its runs have, or `several`. */
 const valueOf = (item, key) => {
   if (item.runs === undefined) return settingOf(item, key)
   const values = new Set(item.runs.map((run) => settingOf(run, key)))

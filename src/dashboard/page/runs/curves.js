@@ -9,7 +9,7 @@ import { bandLabel } from "./groups.js"
 
 const titles = { validation: "Validation return", train: "Training return" }
 
-/** At most this many single runs are drawn with a band, because more can't be distinguished. */
+/** At most this many lines of single runs are shown with a band, because more can't be distinguished. */
 const mostSingles = 20
 
 const isGroup = ({ runs }) => runs.length > 1
@@ -89,7 +89,7 @@ export const makeCurves = (state) => {
   }
 }
 
-/** Says why a drawn row has no line. */
+/** Says why a selected row has no line. */
 const notes = {
   evaluation: "an evaluation has no curve",
   rollouts: "rollouts alone have no curve",

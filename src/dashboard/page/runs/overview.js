@@ -12,10 +12,10 @@ import { groupRuns, plainGroupings, shortLabels, sortRuns } from "./groups.js"
 import { changeSettings, hasSettings, readSettings, settingsAreStale } from "./settings.js"
 import { makeTable } from "./table.js"
 
-/** At most this many rows are drawn, one for each colour. */
+/** At most this many rows are shown in the charts, one for each colour. */
 const mostDrawn = 8
 
-/** The metrics of a group are drawn from at most this many of its runs, because each run's file must be read. */
+/** The metrics of a group are computed from at most this many of its runs, because each run's file must be read. */
 const mostMembers = 10
 
 /** Makes the page. It calls `seen` after the user has changed what is shown. */
@@ -85,7 +85,7 @@ export const makeOverview = (state, seen) => {
 
   const keyOf = (item) => item.key ?? item.path
 
-  /** Returns the colours of drawn rows: those that the user has ticked, or else the first rows. */
+  /** Returns the colours of the rows in the charts: the rows that the user has ticked, or else the first rows. */
   const colors = () => {
     const trained = items.filter(({ kind }) => kind === "run")
     const places = state.chosen ?? new Map(trained.slice(0, mostDrawn).map((item, place) => [keyOf(item), place]))
@@ -144,7 +144,7 @@ export const makeOverview = (state, seen) => {
     const nothing = passing.isWaiting ? "reading the settings …" : (passing.problems[0] ?? "No run passes the filter.")
     const { sort, open: expanded, columns } = state
     table.show({ items, sort, colors: drawn.colors, expanded, columns, nothing })
-    // Groups, runs, and the runs in groups can be drawn.
+    // Groups, single runs, and the runs in groups can be selected.
     const selected = items
       .flatMap((item) => [item, ...(item.runs ?? [])])
       .filter((item) => drawn.colors.has(keyOf(item)))

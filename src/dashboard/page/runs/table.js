@@ -1,4 +1,4 @@
-/** Makes the table of runs: groups that the user can open, columns that sort, and checkboxes that choose what is drawn. */
+/** Makes the table of runs: groups that can be opened, columns that sort, and boxes that choose runs for the charts. */
 import { runAddress } from "../address.js"
 import { el, rowsIn } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"

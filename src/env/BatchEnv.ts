@@ -1,7 +1,4 @@
-/**
- * Declares the type of a batch of envs: its options, its result arrays, and its functions. `Batch.make` and `EnvPool`
- * make batches; wrappers such as `Normalise` return changed ones. This file has only types.
- */
+/** Declares the types of a batch of envs: options, results and functions. `Batch.make` and `EnvPool` make batches. */
 import type { Box, Space } from "./Space.ts"
 
 /**

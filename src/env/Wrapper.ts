@@ -151,10 +151,7 @@ interface Around<State> {
   readonly inner: State
 }
 
-/**
- * Makes an env whose state contains the inner env's state. `changed` are the functions for the new state; rendering
- * shows the inner state. The inner env's own batch is dropped, since it doesn't know the new state.
- */
+/** Makes an env whose state contains the inner env's state, which rendering shows. It has no `batch` of its own. */
 const around = <State, Outer extends Around<State>, A extends Space>(
   env: Env<State, A>,
   changed: Pick<Env<Outer, A>, "reset" | "observe" | "step"> & Partial<Pick<Env<Outer, A>, "observationSpace">>,

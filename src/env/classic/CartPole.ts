@@ -38,13 +38,13 @@ const advance: Motion["advance"] = (states, { observations, rewards, terminated 
     const sine = sin(angle)
     const cosine = cos(angle)
     const pull = (push + poleMassLength * (spin * spin) * sine) / totalMass
-    const angularAcceleration =
+    const spinChange =
       (gravity * sine - cosine * pull) / (length * (4 / 3 - (poleMass * (cosine * cosine)) / totalMass))
-    const acceleration = pull - (poleMassLength * angularAcceleration * cosine) / totalMass
+    const acceleration = pull - (poleMassLength * spinChange * cosine) / totalMass
     const nextX = states[at] + tau * velocity
     const nextVelocity = velocity + tau * acceleration
     const nextAngle = angle + tau * spin
-    const nextSpin = spin + tau * angularAcceleration
+    const nextSpin = spin + tau * spinChange
     states[at] = observations[at] = nextX
     states[at + 1] = observations[at + 1] = nextVelocity
     states[at + 2] = observations[at + 2] = nextAngle

@@ -5,8 +5,7 @@
  * episode.
  *
  * Actions: up, down, left, right. The observation's planes (grids of zeros and ones): wall, door, goal, key (a held key
- * is at the agent's place), agent. (A whole plane of ones while a key is held would change so many numbers at once that
- * curiosity methods, which reward new observations, would notice little else.)
+ * is at the agent's place), agent.
  */
 import { Schema } from "effect"
 import { intBetween, positiveInt } from "../../config/fields.ts"

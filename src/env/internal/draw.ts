@@ -5,10 +5,7 @@ export interface Point {
   readonly y: number
 }
 
-/**
- * Makes a grid of characters that shows a world of this width and height, whose middle is (0, 0); y points up. `put`
- * and `line` take coordinates of the world, `write` takes a column and a row; `text` returns the lines.
- */
+/** Makes a grid of characters for a world of this size around (0, 0), y up. `write` takes a column and a row. */
 export const canvas = (columns: number, rows: number, world: { readonly width: number; readonly height: number }) => {
   const cells = Array.from({ length: rows }, () => Array.from({ length: columns }, () => " "))
   const put = (x: number, y: number, character: string): void => {

@@ -1,7 +1,4 @@
-/**
- * Makes envs whose state is a few real numbers from rules that move many states in one array: both the env and its fast
- * batch. The envs in `classic` use it. Each env keeps a few arrays to avoid allocations.
- */
+/** Makes envs, and their fast batches, from rules for a state of a few real numbers. `classic` and `hill.ts` use it. */
 import type { Stream } from "../../rng/Rng.ts"
 import { type Definition, type Env, make } from "../Env.ts"
 import { sizeOf, type Space } from "../Space.ts"

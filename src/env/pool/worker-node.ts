@@ -1,7 +1,4 @@
-/**
- * The entry point of a worker thread, which `pool-node.ts` starts. It makes its envs, then executes the commands that
- * it reads from shared memory and writes the results there. It never returns.
- */
+/** The entry point of a worker thread: makes its envs, then executes commands from shared memory, for ever. */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
 import { Effect, Schema } from "effect"
 import * as Batch from "../Batch.ts"

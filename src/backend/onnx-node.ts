@@ -66,7 +66,7 @@ export const make = (
   { threads = 1 }: Options = {},
 ): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
   Effect.gen(function* () {
-    const runtime = yield* loadRuntime
+    const runtime = yield* loadRuntime(device)
     if (device === "cuda") yield* requireCuda
     if (device !== "cpu") yield* checkDevice(runtime, device)
     return {
@@ -101,6 +101,14 @@ const remedies: Readonly<Record<Device, string>> = {
 const unavailable = (device: Device, missing: string): BackendUnavailable =>
   new BackendUnavailable({ backend: device, missing: reasonOf(missing), remedy: `${remedies[device]}.` })
 
+const notInstalled = (device: Device): BackendUnavailable =>
+  new BackendUnavailable({
+    backend: device,
+    missing: "the package onnxruntime-node is not installed",
+    // The package is needed for all devices; a GPU needs more.
+    remedy: [...new Set(["cpu", device] as const)].map((needed) => `${remedies[needed]}.`).join(" "),
+  })
+
 /** Returns the last sentence of the runtime's message; the sentences before it are names of its source files. */
 const reasonOf = (text: string): string =>
   (
@@ -124,23 +132,24 @@ interface Runtime {
 const require = createRequire(import.meta.url)
 
 /** Loads the native library when the first Layer is built. Loading takes 40 ms, so programs that do not use it skip it. */
-const loadRuntime: Effect.Effect<Runtime, BackendUnavailable> = Effect.try({
-  try: (): Runtime => {
-    const native: typeof import("onnxruntime-node/dist/binding.js") = require("onnxruntime-node/dist/binding.js")
-    // Load the copy of onnxruntime-common that the binding uses, because the user's project may not have it.
-    const requireOfBinding = createRequire(require.resolve("onnxruntime-node/dist/binding.js"))
-    const common: typeof import("onnxruntime-common") = requireOfBinding("onnxruntime-common")
-    // Turn off the runtime's log: the same errors are also thrown.
-    common.env.logLevel = "fatal"
-    native.initOrt()
-    return { Session: native.binding.InferenceSession, Tensor: common.Tensor }
-  },
-  catch: (error) => {
-    const isMissing = error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND"
-    const problem = `ONNX Runtime does not load: ${messageOf(error)}`
-    return unavailable("cpu", isMissing ? "the package onnxruntime-node is not installed" : problem)
-  },
-})
+const loadRuntime = (device: Device): Effect.Effect<Runtime, BackendUnavailable> =>
+  Effect.try({
+    try: (): Runtime => {
+      const native: typeof import("onnxruntime-node/dist/binding.js") = require("onnxruntime-node/dist/binding.js")
+      // Load the copy of onnxruntime-common that the binding uses, because the user's project may not have it.
+      const requireOfBinding = createRequire(require.resolve("onnxruntime-node/dist/binding.js"))
+      const common: typeof import("onnxruntime-common") = requireOfBinding("onnxruntime-common")
+      // Turn off the runtime's log: the same errors are also thrown.
+      common.env.logLevel = "fatal"
+      native.initOrt()
+      return { Session: native.binding.InferenceSession, Tensor: common.Tensor }
+    },
+    catch: (error) => {
+      const isMissing = error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND"
+      const problem = `ONNX Runtime does not load: ${messageOf(error)}`
+      return isMissing ? notInstalled(device) : unavailable(device, problem)
+    },
+  })
 
 /** Fails if a CUDA library is missing. Without this check, ONNX Runtime would also print an error on stderr. */
 const requireCuda: Effect.Effect<void, BackendUnavailable> = Effect.suspend(() => {

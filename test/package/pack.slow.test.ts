@@ -155,9 +155,12 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} 
 
   it("is told how to get ONNX Runtime where it asks for it", async () => {
     train("small.ts", "nsteps: 64")
-    const { code, output } = await effect("run", "small.ts", "--backend", "cpu", "--quiet")
-    assert.strictEqual(code, 1)
-    assert.include(output, 'Backend "cpu" is not available: the package onnxruntime-node is not installed')
+    for (const backend of ["cpu", "cuda", "webgpu"]) {
+      const { code, output } = await effect("run", "small.ts", "--backend", backend, "--quiet")
+      assert.strictEqual(code, 1)
+      assert.include(output, `Backend "${backend}" is not available: the package onnxruntime-node is not installed`)
+      assert.include(output, "npm install onnxruntime-node@")
+    }
   })
 
   it("can be started in an empty folder by effect init, with the commands that it names", async () => {

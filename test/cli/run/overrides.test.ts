@@ -3,6 +3,14 @@ import { Effect } from "effect"
 import { parseSetting } from "../../../src/cli/run/overrides.ts"
 
 describe("parseSetting", () => {
+  it.effect("reads underscores in numbers, but not in other words", () =>
+    Effect.gen(function* () {
+      const valueOf = (text: string) => Effect.map(parseSetting(`key=${text}`), ({ value }) => value)
+      assert.strictEqual(yield* valueOf("1_000_000"), 1_000_000)
+      assert.strictEqual(yield* valueOf("level_1_000"), "level_1_000")
+    }),
+  )
+
   it.effect("refuses an endless alias with one short line", () =>
     Effect.gen(function* () {
       const { message } = yield* Effect.flip(parseSetting("env=&a {b: *a}"))

@@ -165,13 +165,13 @@ const sections = (all: ReadonlyArray<Part>, describedElsewhere: ReadonlyArray<st
 /** Returns the part of docs/settings.md about experiments, as Markdown. */
 export const experimentSettings = (): string => {
   const [allAgents, allDatasets] = [agents(), datasets()]
-  const ofAgents = common(allAgents)
+  const sharedByAgents = common(allAgents)
   // Data sets read records from files, or are games, which generate their tasks.
   const [records, games] = [
     allDatasets.filter(({ defaults }) => "datasetPath" in defaults),
     allDatasets.filter(({ defaults }) => "numTasks" in defaults),
   ]
-  const [ofRecords, ofGames] = [common(records), common(games)]
+  const [sharedByRecords, sharedByGames] = [common(records), common(games)]
   const { limits, budget, prices } = model.blocks
   return `## An experiment
 
@@ -190,9 +190,9 @@ ${table(run.output.defaults, run.output.meanings)}
 
 ### \`agent\`
 
-${table({ type: allAgents[0].type, lmConfig: undefined, ...only(allAgents[0].defaults, ofAgents) }, allAgents[0].meanings)}
+${table({ type: allAgents[0].type, lmConfig: undefined, ...only(allAgents[0].defaults, sharedByAgents) }, allAgents[0].meanings)}
 
-${sections(allAgents, ofAgents)}
+${sections(allAgents, sharedByAgents)}
 
 ### \`agent.lm_config\`
 
@@ -214,14 +214,14 @@ ${sections(memories(), [])}
 
 The settings depend on the \`type\`, which is \`qa\` by default. Data sets of records have these:
 
-${table(only(records[0].defaults, ofRecords), records[0].meanings)}
+${table(only(records[0].defaults, sharedByRecords), records[0].meanings)}
 
-${sections(records, ofRecords)}
+${sections(records, sharedByRecords)}
 
 Games need no file; they have these:
 
-${table(only(games[0].defaults, ofGames), games[0].meanings)}
+${table(only(games[0].defaults, sharedByGames), games[0].meanings)}
 
-${sections(games, ofGames)}
+${sections(games, sharedByGames)}
 `
 }

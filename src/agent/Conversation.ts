@@ -124,14 +124,14 @@ export const make = (options: ConversationOptions): Conversation => {
   const { parser = whole } = settings
   const base = requestOf(settings)
   const system = systemMessages(settings.systemPrompt)
-  const own = new Map(tools.map((tool) => [tool.spec.name, tool]))
+  const ownTools = new Map(tools.map((tool) => [tool.spec.name, tool]))
   const ownSpecs = format.native ? tools.map(({ spec }) => spec) : []
 
   let messages: Array<ChatMessage> = [...system]
   /** The external tools, which the agent does not run itself. */
   let external: ReadonlyArray<ToolSpec> = []
   /** The external tool calls that have no result yet. */
-  let open: ReadonlyArray<ToolCall> = []
+  let openCalls: ReadonlyArray<ToolCall> = []
   /** The number of calls of the model since the last observation. */
   let callCount = 0
 
@@ -142,9 +142,9 @@ export const make = (options: ConversationOptions): Conversation => {
 
   /** Runs one of the agent's own tools. An unknown tool is an error that the model sees. */
   const runTool = (call: ToolCall): Effect.Effect<ToolResult> => {
-    const tool = own.get(call.name)
+    const tool = ownTools.get(call.name)
     if (tool !== undefined) return tool.call(call)
-    const names = [...new Set([...own.keys(), ...external.map(({ name }) => name)])].join(", ")
+    const names = [...new Set([...ownTools.keys(), ...external.map(({ name }) => name)])].join(", ")
     return Effect.succeed(failed(call, `There is no tool "${call.name}"${names === "" ? "" : `; there are ${names}`}.`))
   }
 
@@ -212,7 +212,7 @@ export const make = (options: ConversationOptions): Conversation => {
         return { calls, outcome: outcomeOf(parsed) }
       }
       if (isLast) {
-        return external.length === 0 && own.size === 0
+        return external.length === 0 && ownTools.size === 0
           ? refuse("There are no tools to call. Answer in words.", "Not run: there are no tools.")
           : refuse("No more tools can be called for this. Answer without one.", "Not run: too many calls.")
       }
@@ -227,7 +227,7 @@ export const make = (options: ConversationOptions): Conversation => {
       const parsed = isInternal ? yield* Effect.orElseSucceed(read(completion.content), () => null) : null
       record({ target: isInternal ? "internal" : "external", parsed, toolResults })
       if (!isInternal) {
-        open = externalCalls
+        openCalls = externalCalls
         return { calls, outcome: { _tag: "CallTools", toolCalls: externalCalls } } satisfies Turn
       }
     }
@@ -235,12 +235,12 @@ export const make = (options: ConversationOptions): Conversation => {
 
   /** Applies a change and takes a turn; if the turn fails, the change is undone. */
   const turnAfter = (change: () => void): Effect.Effect<Turn, AgentFailure> => {
-    const state = { length: messages.length, open, callCount, external }
+    const state = { length: messages.length, openCalls, callCount, external }
     change()
     return Effect.onError(turn, () =>
       Effect.sync(() => {
         messages.length = state.length
-        ;({ open, callCount, external } = state)
+        ;({ openCalls, callCount, external } = state)
       }),
     )
   }
@@ -250,19 +250,19 @@ export const make = (options: ConversationOptions): Conversation => {
     reset: () => {
       messages = [...system]
       external = []
-      open = []
+      openCalls = []
       callCount = 0
     },
     say: (text, externalTools) =>
       Effect.suspend(() => {
-        if (open.length > 0) {
-          const names = open.map(({ id, name }) => `${name} (${id})`).join(", ")
+        if (openCalls.length > 0) {
+          const names = openCalls.map(({ id, name }) => `${name} (${id})`).join(", ")
           return Effect.fail(wrong(`expected the results of its calls ${names}, found an observation`))
         }
         return turnAfter(() => {
           callCount = 0
           const before = new Set(external.map((spec) => JSON.stringify(spec)))
-          if (externalTools !== undefined) external = externalTools.filter(({ name }) => !own.has(name))
+          if (externalTools !== undefined) external = externalTools.filter(({ name }) => !ownTools.has(name))
           const added = external.filter((spec) => !before.has(JSON.stringify(spec)))
           const introduction = added.length === 0 ? undefined : format.introduce?.(added)
           messages.push({ role: "user", content: introduction === undefined ? text : `${introduction}\n\n${text}` })
@@ -270,7 +270,7 @@ export const make = (options: ConversationOptions): Conversation => {
       }),
     answer: (results) =>
       Effect.suspend(() => {
-        const expected = open.map(({ id }) => id)
+        const expected = openCalls.map(({ id }) => id)
         const answered = results.map(({ toolCallId }) => toolCallId)
         if (expected.length === 0 || expected.toSorted().join("\n") !== answered.toSorted().join("\n")) {
           const found = answered.join(", ")
@@ -283,7 +283,7 @@ export const make = (options: ConversationOptions): Conversation => {
         const inOrder = expected.flatMap((id) => byId.get(id)?.shift() ?? [])
         return turnAfter(() => {
           messages.push(...format.resultMessages(inOrder))
-          open = []
+          openCalls = []
         })
       }),
   }

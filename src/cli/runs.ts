@@ -135,8 +135,8 @@ const findBest = Flags.subcommand(
     if (ranking.length === 0) {
       return yield* new Query.RunsError({ message: `no run in ${input.dir} has a number for ${input.by}` })
     }
-    const most = yield* limitOf(input.limit)
-    const lines = yield* Query.eachRun(ranking.slice(0, most), (one) =>
+    const count = yield* limitOf(input.limit)
+    const lines = yield* Query.eachRun(ranking.slice(0, count), (one) =>
       Effect.map(Query.runLine(one.run), (line) => ({ ...one, line })),
     )
     if (input.json) {
@@ -218,12 +218,12 @@ const select = Effect.fnUntraced(function* (
     return yield* usageError("--finished and --unfinished exclude each other; use one of them")
   }
   const sort = Option.isNone(input.sort) ? undefined : yield* usage(Query.parseSort(input.sort.value), "--sort ")
-  const most = yield* limitOf(input.limit)
+  const count = yield* limitOf(input.limit)
   const asked: Query.Query = {
     where: yield* usage(Effect.forEach(input.where, Query.readFilter), "--where "),
     ...(input.finished || input.unfinished ? { finished: input.finished } : {}),
     ...(sort === undefined ? {} : { sort }),
-    ...(most === undefined ? {} : { limit: most }),
+    ...(count === undefined ? {} : { limit: count }),
   }
   if ((yield* statOf(input.dir))?.type !== "Directory") {
     // The argument may be a mistyped subcommand.

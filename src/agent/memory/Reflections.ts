@@ -59,10 +59,10 @@ const store = (bounds: Required<ReflectionsOptions>): MemoryStore => {
     length: () => reflections.length() + others.length(),
     add: (value) => {
       // Copy an entry that was added before, so that it has two positions.
-      const own = order.has(value) ? entry(value.type, value.content) : value
-      order.set(own, added++)
-      const list = isReflection(own.type) ? reflections : others
-      list.add(own)
+      const stored = order.has(value) ? entry(value.type, value.content) : value
+      order.set(stored, added++)
+      const list = isReflection(stored.type) ? reflections : others
+      list.add(stored)
     },
     recall: ({ limit, where }) => Effect.sync(() => merged(limit, where)),
     entries: () => merged(null),

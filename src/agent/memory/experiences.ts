@@ -90,9 +90,10 @@ export const experienceStore = (maxLength: number | null, ranking: () => Ranking
       const chosen: Array<{ readonly number: number; readonly entries: ReadonlyArray<MemoryEntry> }> = []
       let room = limit
       for (const [{ number, entries }] of best) {
-        const counting = entries.filter(isWanted)
+        const wantedEntries = entries.filter(isWanted)
         // Only the best experience is shortened to fit the limit; others are recalled as a whole or not at all.
-        const shown = counting.length <= room ? counting : chosen.length === 0 ? counting.slice(0, room) : []
+        const shown =
+          wantedEntries.length <= room ? wantedEntries : chosen.length === 0 ? wantedEntries.slice(0, room) : []
         if (shown.length === 0) continue
         chosen.push({ number, entries: shown })
         room -= shown.length

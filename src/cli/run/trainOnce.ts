@@ -96,12 +96,12 @@ const otlpLayer = (baseUrl: string) =>
 const resumeCommand = (input: RunFlags, directory: string, remedy?: string): string => {
   const { file, name, config, backend, resultsDir } = input
   // Without these settings, `refuseOtherFile` would take the file for that of another training.
-  const naming = input.set.filter((setting) => /^(env|algorithm)(\.name)?=/.test(setting))
+  const nameSettings = input.set.filter((setting) => /^(env|algorithm)(\.name)?=/.test(setting))
   const words = flagWords({
     resume: directory,
     name,
     config,
-    set: [...naming, ...(remedy === undefined ? [] : [`agent.lm_config.${remedy}`])],
+    set: [...nameSettings, ...(remedy === undefined ? [] : [`agent.lm_config.${remedy}`])],
     backend: backend === "auto" ? undefined : backend,
     "results-dir": resultsDir === defaultResultsDir ? undefined : resultsDir,
   })

@@ -29,7 +29,7 @@ const types: Readonly<Record<string, string>> = {
 /** The page's folder, relative to `src/`. */
 const folder = "dashboard/page/"
 
-/** The sources are TypeScript, whose types are removed here; a built package has scripts. */
+/** Whether this file is TypeScript, whose types are removed here; a built package has JavaScript. */
 const isSource = posix.extname(import.meta.url) === ".ts"
 
 const fileOf = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url))

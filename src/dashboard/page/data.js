@@ -44,7 +44,7 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
   const places = paths.map((path) => order.get(path)).sort((a, b) => a - b)
   const file = (await exported)[places.join(",")]
   if (file !== undefined) return get(`data/bands/${file}-${measure}-${axis}.json`)
-  // The export has no band of a filtered group.
+  // The export has no band of a filtered group, so compute it here.
   const curves = await Promise.all(sampleOf(paths).map(async (path) => (await fetchCurves(path))[measure]))
   return bandOf(curves, axis)
 }

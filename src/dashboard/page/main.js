@@ -89,7 +89,7 @@ const failed = (error) =>
   )
 
 document.querySelector(".skip").addEventListener("click", (event) => {
-  // The target of this link would replace the part of the address after the #, which names the page.
+  // Following this link would replace the part of the address after the #, which names the page: only move the focus.
   event.preventDefault()
   main.focus()
 })

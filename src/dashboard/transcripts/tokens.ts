@@ -50,7 +50,7 @@ export const tokensOf = (
     const advantageAt = (place: number): number => advantages?.[place] ?? credit * weight
     const all = inputIds.slice(from, at)
     const areEqual = all.every((_, index) => advantageAt(from + index) === advantageAt(from))
-    // If all tokens have the same advantage, the whole answer can be one span, for which its tokens' texts aren't needed.
+    // If all tokens have the same advantage, the whole answer is one span, which doesn't need the texts of tokens.
     if (texts === undefined && areEqual) {
       tokensByStep.set(id, [{ text: completion.content, ids: all, advantage: advantageAt(from), logprob: null }])
       continue

@@ -285,7 +285,7 @@ const xRange = (_, low, high) => {
 }
 
 const same = (value) => value
-/** For each scale the function from a value to its place, and back. */
+/** For each scale, the function from a value to its position on the axis, and the inverse function. */
 const scales = {
   [linear]: [same, same],
   [logarithmic]: [Math.log10, (value) => 10 ** value],
@@ -306,7 +306,7 @@ const yRange = (distribution, fromZero) => (_, least, most) => {
   return [from(to(low) - room), from(to(high) + room)]
 }
 
-/** Distances between ticks in seconds. In minutes and hours other numbers are round than on an axis of steps. */
+/** The distances between ticks of a time axis, in seconds, that are round in seconds, minutes, hours or days. */
 const timeSteps = [
   ...[1e-3, 1e-2, 0.1].map((unit) => [unit, 1, 2, 2.5, 5]),
   [1, 1, 2, 2.5, 5, 10, 15, 30],

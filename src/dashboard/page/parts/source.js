@@ -18,7 +18,7 @@ export const makeSource = (fetch, changed, failed) => {
       (value) => ({ value }),
       (error) => ({ error }),
     )
-    // Meanwhile the key is no longer wanted, or it has another input.
+    // Ignore the result: meanwhile the key is no longer wanted, or it has another input.
     if (entries.get(key) !== entry) return
     Object.assign(entry, { isLoading: false, isAwaited: false })
     if ("error" in result) {
@@ -27,7 +27,7 @@ export const makeSource = (fetch, changed, failed) => {
     }
     entry.value = result.value
     changedTogether(!isWaiting())
-    // The data has changed while it was read.
+    // The data has changed while it was read, so read it again.
     if (entry.isStale) void load(key)
   }
 

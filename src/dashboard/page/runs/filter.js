@@ -43,7 +43,7 @@ const problemOf = ({ key, operator, value }, runs) => {
   return [unknownKey(key, knownKeys(runs.map(valuesOf)))]
 }
 
-/** Writes a text in lower case and with dashes for underscores, so that a word matches derived names, too. */
+/** Converts a text to lower case with dashes for underscores, so that words match in either spelling. */
 const plain = (text) => text.toLowerCase().replaceAll("_", "-")
 
 const texts = new WeakMap()

@@ -249,7 +249,7 @@ export const makeTranscripts = (state, seen, run) => {
   document.addEventListener("keydown", onKey)
   let refreshed = Promise.resolve()
   let waiting = false
-  /** Reads a running run's episodes again, once the last request has been answered. */
+  /** Reads the episodes of a run in progress again, after the last request has been answered. */
   const refresh = () => {
     if (waiting) return
     waiting = true
@@ -291,7 +291,7 @@ const phaseOptions = (groups) => {
   return [
     ["", withCount("all", sum(groups))],
     ...groups.filter(({ seen }) => seen === null).map(({ name, episodes }) => [name, withCount(names[name] ?? name, episodes)]), // prettier-ignore
-    // An evaluation has no other episodes.
+    // All episodes of an evaluation are validations, so the choice “all” is enough.
     ...(validations.length > 1 && validations.some(({ contestant }) => contestant === null) ? [["validation", withCount("all validations", sum(validations))]] : []), // prettier-ignore
     ...validations.map(({ name, seen, contestant, episodes }) => [name, withCount(contestant ?? `validation after ${seen}`, episodes)]), // prettier-ignore
   ]

@@ -108,8 +108,10 @@ const resumeCommand = (input: RunFlags, directory: string, remedy?: string): str
   return `npx effect run ${quoted([file, ...words])}`
 }
 
+/** Describes the result. Time and speed are those of all processes of the run; `stepsPerSecond` is only the last one's. */
 const summary = (result: RunResult): string => {
-  const seconds = `${result.wallSeconds.toFixed(1)} s (${Math.round(result.stepsPerSecond)} steps/s)`
+  const speed = result.wallSeconds > 0 ? result.steps / result.wallSeconds : 0
+  const seconds = `${result.wallSeconds.toFixed(1)} s (${Math.round(speed)} steps/s)`
   return [
     `${result.steps} steps, ${result.episodes} episodes in ${seconds}`,
     scoreOf(result),

@@ -51,6 +51,10 @@ describe("a run that is finished", () => {
       )
       const further = await effect(["run", file, "--resume", first.runDir, "--total-steps", "2048"])
       assert.match(further.stdout, /^2048 steps/)
+      // Time and speed are both of the whole run.
+      const { wall_seconds: wallSeconds } = JSON.parse(readFileSync(join(first.runDir, "metrics.json"), "utf8"))
+      const expected = `in ${wallSeconds.toFixed(1)} s (${Math.round(2048 / wallSeconds)} steps/s)`
+      assert.include(further.stdout, expected)
     }))
 })
 

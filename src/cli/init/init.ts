@@ -18,7 +18,7 @@ export const init = subcommand(
       "effect init quiz.yaml --kind questions": "Write an experiment with your own questions",
       "effect init --kind evaluation": "Write evaluation.yaml: agents compared on the same tasks",
       "effect init train.ts":
-        "Write a reinforcement learning program, with package.json and tsconfig.json in an empty folder",
+        "Write a reinforcement learning program, and package.json and tsconfig.json where they are missing",
     },
   },
   {
@@ -67,7 +67,7 @@ export const init = subcommand(
       ...(install === undefined ? [] : [install]),
       `npx effect ${command} ${quoted([isBelow || install === undefined ? file : paths.basename(file)])}`,
     ]
-    const project = written.length === 0 ? "" : `wrote ${written.join(" and ")}: there was no package.json\n`
+    const project = written.length === 0 ? "" : `wrote ${written.join(" and ")}: there was no such file\n`
     const steps = commands.map((line) => `  ${line}\n`).join("")
     yield* writeOut(`${project}wrote ${file}: ${about}. Run it with\n\n${steps}`)
   }),

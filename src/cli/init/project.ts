@@ -20,9 +20,8 @@ const compilerFile = `{
 `
 
 /**
- * Makes a folder the root of a project if neither it nor a folder above it has a package.json: writes package.json and
- * tsconfig.json, but never overwrites a file. Returns the names of the written files, and the command that installs the
- * library; the command is undefined if the library is installed.
+ * Prepares a folder for programs: writes package.json and tsconfig.json there, each unless the folder or one above has
+ * one. Returns the names of the written files, and the command that installs the library; undefined if it is installed.
  */
 export const startProject = Effect.fnUntraced(function* (
   folder: string,
@@ -41,16 +40,13 @@ export const startProject = Effect.fnUntraced(function* (
   const isInstalled = folders.includes(options.checkout) || (yield* has("node_modules/effect-rl"))
   const { version, dependencies } = manifest
   const install = isInstalled ? undefined : `npm install effect-rl@${version} effect@${dependencies.effect}`
-  if (!options.isProgram || (yield* has("package.json"))) return { written: [], install }
-
   const written: Array<string> = []
   for (const [name, text] of [
     ["package.json", packageFile],
     ["tsconfig.json", compilerFile],
   ] as const) {
-    const path = paths.join(folder, name)
-    if (yield* fs.exists(path)) continue
-    yield* fs.writeFileString(path, text, { flag: "wx" })
+    if (!options.isProgram || (yield* has(name))) continue
+    yield* fs.writeFileString(paths.join(folder, name), text, { flag: "wx" })
     written.push(name)
   }
   return { written, install }

@@ -24,7 +24,7 @@ describe("effect init of a program", () => {
       assert.strictEqual(code, 0, stderr)
       assert.sameMembers(readdirSync(folder), ["package.json", "train.ts", "tsconfig.json"])
       assert.deepInclude(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")), { type: "module" })
-      assert.include(stdout, "wrote package.json and tsconfig.json: there was no package.json\n")
+      assert.include(stdout, "wrote package.json and tsconfig.json: there was no such file\n")
       assert.include(stdout, `  ${install}\n  npx effect run train.ts\n`)
     }))
 
@@ -43,7 +43,16 @@ describe("effect init of a program", () => {
       assert.include(stdout, `  cd ${join(folder, "there")}\n  ${install}\n  npx effect run train.ts\n`)
     }))
 
-  it("overwrites neither, and writes none into a project", () =>
+  it("writes tsconfig.json into a project that has none, and says so", () =>
+    inEmptyFolder(async (folder) => {
+      writeFileSync(join(folder, "package.json"), '{ "type": "module" }')
+      const { stdout } = await inProcess(["init", "train.ts"], folder)
+      assert.sameMembers(readdirSync(folder), ["package.json", "train.ts", "tsconfig.json"])
+      assert.strictEqual(readFileSync(join(folder, "package.json"), "utf8"), '{ "type": "module" }')
+      assert.include(stdout, "wrote tsconfig.json: there was no such file\n")
+    }))
+
+  it("overwrites neither, and writes none into a project that has both", () =>
     inEmptyFolder(async (folder) => {
       writeFileSync(join(folder, "tsconfig.json"), "{}")
       await inProcess(["init", "train.ts"], folder)

@@ -14,7 +14,7 @@ import * as Layout from "../../run/Layout.ts"
 import { silentSource } from "../../run/read/disk-node.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { logsDir } from "../../runtime/logsDir.ts"
-import { evaluations, printRun, runToResumeAt } from "../findRun.ts"
+import { evaluations, printRun, readRun, runToResumeAt } from "../findRun.ts"
 import { defaultResultsDir, flagWords, nameOf, quoted } from "../flags.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { readMetrics, runToEnd } from "../run/finished.ts"
@@ -79,7 +79,10 @@ const resumeCommand = ({ target, set, name, resultsDir }: EvalFlags, directory: 
   return `npx effect eval ${quoted([target, ...flagWords({ resume: directory, set, name, "results-dir": place })])}`
 }
 
-/** Returns the folder of the unfinished evaluation that `--resume` names; undefined without that flag. */
+/**
+ * Returns the folder of the evaluation that `--resume` names; undefined without that flag. `latest` is the newest
+ * unfinished evaluation with the name of this file, or else the newest finished one, whose result is printed again.
+ */
 const runToResume = Effect.fnUntraced(function* (input: EvalFlags, nameOfFile: string) {
   if (Option.isNone(input.resume)) return undefined
   const wanted = input.resume.value
@@ -89,11 +92,21 @@ const runToResume = Effect.fnUntraced(function* (input: EvalFlags, nameOfFile: s
   if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders, usable: evaluations })
   const name = Option.isNone(input.name) && own.name !== undefined ? own.name : nameOfFile
   const entries = (yield* Effect.forEach(folders, (folder) => findRuns(folder, silentSource))).flat()
-  const ofThisName = entries.filter((run) => run.name === undefined || isSameName(run.name, name))
-  for (const { path } of newestFirst(ofThisName)) {
+  const ofThisName = yield* Effect.filter(
+    entries,
+    Effect.fnUntraced(function* (entry) {
+      const saved = entry.name ?? (yield* readRun(entry).configAt(["name"]))
+      return typeof saved !== "string" || isSameName(saved, name)
+    }),
+  )
+  let newestFinished: string | undefined
+  for (const entry of newestFirst(ofThisName)) {
+    const { path } = entry
     const isFinished = yield* exists(join(path, Layout.returns))
     if (!isFinished && (yield* exists(join(path, Layout.evaluation.journal)))) return path
+    if (isFinished && newestFinished === undefined && (yield* evaluations.isUsable(entry))) newestFinished = path
   }
-  const message = `--resume latest: there is no unfinished evaluation named ${name} in ${folders.join(" or ")}`
+  if (newestFinished !== undefined) return newestFinished
+  const message = `--resume latest: there is no evaluation named ${name} in ${folders.join(" or ")}`
   return yield* usageError(message)
 })

@@ -54,9 +54,11 @@ describe("effect eval tasks.yaml", () => {
             assert.strictEqual(rollouts(again.runDir), rollouts(whole.runDir))
             const found = await effect(["runs", join(folder, "out"), "--where", "environment=qa", "--json"])
             assert.strictEqual(told(found).stdout.trim().split("\n").length, 2)
-            const nothing = await effect(["eval", file, "--resume", "latest"])
+            const finished = resultOf(told(await effect(["eval", file, "--quiet", "--json", "--resume", "latest"])))
+            assert.deepStrictEqual(finished, again)
+            const nothing = await effect(["eval", file, "--resume", "latest", "--name", "other"])
             assert.strictEqual(nothing.code, 2)
-            assert.include(nothing.stderr, "--resume latest: there is no unfinished evaluation named capitals in ")
+            assert.include(nothing.stderr, "--resume latest: there is no evaluation named other in ")
           }),
         )
       }).pipe(Effect.scoped),

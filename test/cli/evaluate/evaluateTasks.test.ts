@@ -41,6 +41,9 @@ describe("effect eval tasks.yaml", () => {
       )
       const again = told(await effect(["eval", run]))
       assert.strictEqual(again.stdout, stdout.slice(0, stdout.indexOf(`\n${run}`)))
+      // It is finished, so resuming it prints its result again and plays nothing.
+      const resumed = told(await effect(["eval", file, "--results-dir", results, "--resume", "latest"]))
+      assert.strictEqual(resumed.stdout, stdout)
       // Its own config is the same evaluation.
       const repeated = resultOf(
         told(await effect(["eval", join(run, "config.yaml"), "--results-dir", results, "--quiet", "--json"])),

@@ -6,12 +6,16 @@ import module, { createRequire } from "node:module"
 import { constants } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
+import { setFlagsFromString } from "node:v8"
 
 const here = dirname(fileURLToPath(import.meta.url))
 const [major, minor] = process.versions.node.split(".").map(Number)
 
 if (major > 22 || (major === 22 && minor >= 19)) {
   module.enableCompileCache?.()
+  // While the modules load, V8 would enlarge its space for young objects several times and then keep it. Without that, runs
+  // take a fifth to a third less memory, and listing many runs takes less CPU time.
+  setFlagsFromString("--semi-space-growth-factor=1")
   // In its own checkout it runs the sources. An installed package has them too, but Node strips no types there.
   const isInstalled = /[\\/]node_modules[\\/]/.test(here)
   const main = join(here, isInstalled ? "../dist/cli/main.js" : "../src/cli/main.ts")

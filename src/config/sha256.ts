@@ -5,7 +5,7 @@ import { Effect } from "effect"
 
 /** For fewer bytes than this, the library is faster than a call to Web Crypto, which costs about 30 µs. */
 const smallest = 2 ** 12
-/** Web Crypto gets at most this many bytes: Node's refuses 2 GiB and more. */
+/** The largest input for Web Crypto, in bytes. Node's Web Crypto refuses inputs of 2 GiB and more. */
 const largest = 2 ** 30
 
 /**

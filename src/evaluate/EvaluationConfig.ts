@@ -123,7 +123,7 @@ export const read = Effect.fnUntraced(function* (
   { source = "evaluation", name, overrides = [], lines = new Map() }: ReadOptions,
 ) {
   const tree = toCamelCase(isPlain(config) && "agents" in config ? { ...config, agents: keyed(config.agents) } : config)
-  // A saved config holds a placeholder instead of an API key; treat that as no key.
+  // An override with the placeholder that saved configs show instead of an API key stands for no key.
   const usableOverrides = overrides.filter((override) => !String(override.value).includes(shownKey))
   const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, usableOverrides)
   const from: DecodeOptions = { source, sources: overLines(lines, sources), whole }

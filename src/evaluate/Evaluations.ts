@@ -53,7 +53,8 @@ export interface EvaluationOptions extends ReadOptions {
 }
 
 /**
- * Runs the evaluation that a config describes, and returns its result. A stopped evaluation resumes if the store does.
+ * Runs the evaluation that a config describes, and returns its result. If the store opens the folder of a stopped
+ * evaluation, that evaluation is resumed.
  */
 export const fromConfig = Effect.fnUntraced(function* (
   config: unknown,
@@ -63,6 +64,7 @@ export const fromConfig = Effect.fnUntraced(function* (
   const sections = yield* read(config, options)
   const { settings, from } = sections
   const { source } = from
+  // Check the data set and all agents first, so that one error lists the problems of all.
   yield* checkAll([
     Datasets.decode(sections.dataset, { ...from, prefix: ["dataset"] }),
     ...sections.agents.map((one) => decodedAgent(one, from, baseDir)),
@@ -76,9 +78,9 @@ export const fromConfig = Effect.fnUntraced(function* (
   })
   const decoded = yield* Effect.forEach(sections.agents, (one) => decodedAgent(one, from, baseDir))
   const names = namesOf(decoded.map((one) => ({ ...one, model: one.lmConfig.model })))
-  const twice = names.find((one, at) => names.indexOf(one) < at)
-  if (twice !== undefined) {
-    return yield* ConfigError.at({ source }, "agents", `expected different names, found "${twice}" twice`)
+  const duplicate = names.find((one, at) => names.indexOf(one) < at)
+  if (duplicate !== undefined) {
+    return yield* ConfigError.at({ source }, "agents", `expected different names, found "${duplicate}" twice`)
   }
   const contestants = yield* Effect.forEach(decoded, ({ make, lmConfig, type, prefix, name }, at) =>
     Effect.gen(function* () {
@@ -102,7 +104,7 @@ export const fromConfig = Effect.fnUntraced(function* (
     tasks: dataset.tasks,
     contestants,
     scorers: scorers.map(({ scorer }) => scorer),
-    // An evaluation from this config, as `config.yaml` holds it, is the same evaluation.
+    // The complete config, which is saved as `config.yaml`. Running that file gives the same evaluation.
     effective: {
       ...settings,
       compareTo: earlier?.path ?? null,
@@ -110,6 +112,7 @@ export const fromConfig = Effect.fnUntraced(function* (
       dataset: yield* withPlaces(dataset.config, baseDir),
       agents,
     },
+    // The settings that must be equal when a stopped evaluation is resumed.
     identity: {
       dataset: yield* sha256(utf8.encode(dataset.tasks.digest)),
       seed: settings.seed,

@@ -6,7 +6,7 @@ import type { ProgramSpec } from "./Program.ts"
 import * as Arithmetic from "./simplify/arithmetic.ts"
 import * as Movement from "./simplify/movement.ts"
 import * as Reductions from "./simplify/reductions.ts"
-import type { Rule, Surroundings } from "./simplify/rule.ts"
+import type { Rule, GraphInfo } from "./simplify/rule.ts"
 import { arrayTypes, type Op, sizeOf, type Tensor, topologicalOrder, type UnaryFn } from "./Tensor.ts"
 import { rootsOf } from "./validate.ts"
 
@@ -105,14 +105,14 @@ const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
   const addUsers = (tensor: Tensor, count: number) => users.set(tensor, (users.get(tensor) ?? 0) + count)
   for (const root of roots) addUsers(root, 1)
   for (const tensor of order) for (const input of tensor.inputs) addUsers(input, 1)
-  const surroundings: Surroundings = { once: (tensor) => users.get(tensor) === 1 }
+  const info: GraphInfo = { hasOneUser: (tensor) => users.get(tensor) === 1 }
 
   const shared = new Map<string, Tensor>()
   const keys = keyMaker()
   for (const tensor of order) {
     const inputs = tensor.inputs.map(imageOf)
     const inputsChanged = inputs.some((input, index) => input !== tensor.inputs[index])
-    const simple = simplest(inputsChanged ? make(tensor.op, inputs, tensor.shape, tensor.dtype) : tensor, surroundings)
+    const simple = simplest(inputsChanged ? make(tensor.op, inputs, tensor.shape, tensor.dtype) : tensor, info)
     const key = keys(simple)
     const image = shared.get(key) ?? simple
     shared.set(key, image)
@@ -134,10 +134,10 @@ const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
   }
 }
 
-const simplest = (tensor: Tensor, surroundings: Surroundings): Tensor => {
+const simplest = (tensor: Tensor, info: GraphInfo): Tensor => {
   let current = tensor
   for (let step = 0; step < maxSteps; step++) {
-    const next = firstRewrite(current, surroundings)
+    const next = firstRewrite(current, info)
     if (next === undefined) return current
     if (!sameShape(next.shape, tensor.shape) || next.dtype !== tensor.dtype) {
       throw new Error(
@@ -149,9 +149,9 @@ const simplest = (tensor: Tensor, surroundings: Surroundings): Tensor => {
   return current
 }
 
-const firstRewrite = (tensor: Tensor, surroundings: Surroundings): Tensor | undefined => {
+const firstRewrite = (tensor: Tensor, info: GraphInfo): Tensor | undefined => {
   for (const rule of rules) {
-    const simpler = rule(tensor, surroundings)
+    const simpler = rule(tensor, info)
     if (simpler !== undefined) return simpler
   }
   return undefined

@@ -81,7 +81,10 @@ export interface Opened<S, A> {
   readonly state: S
   /** The step at which the run resumes; null for a new run. */
   readonly resumedFromStep: number | null
-  /** Tells whether a finished run with this result has nothing left to do. If left out, the run is always executed again. */
+  /**
+   * Tells whether a resumed run that already has this result is complete, so that the result is returned as it is; false if,
+   * for example, the config now asks for more steps. If left out, the run is always executed again.
+   */
   readonly isOver?: (finished: A) => boolean
   /** The seconds that earlier processes spent on the run, for a kind of run without checkpoints. */
   readonly seconds?: number

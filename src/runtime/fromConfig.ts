@@ -56,7 +56,7 @@ export const fromConfig = Effect.fnUntraced(function* (
 ): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Lms.Needs | Scope.Scope> {
   const options = yield* RunOptions
   const tree = toCamelCase(config)
-  // A saved config holds a placeholder instead of an API key; treat that as no key.
+  // An override with the placeholder that saved configs show instead of an API key stands for no key.
   const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
   const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
   const from: DecodeOptions = { source: options.source, sources: overLines(lines, sources), whole }

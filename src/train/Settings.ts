@@ -51,8 +51,8 @@ export interface CheckpointOptions {
   /** The folder of the checkpoints, inside the run's folder. @default "checkpoints" */
   readonly dir?: string
   /**
-   * The number of env steps, over all envs, between two checkpoints; 0: only at the end, null: ten in a run. @default
-   * null
+   * The number of env steps, over all envs, between two checkpoints; 0: only at the end, null: ten in a run.
+   * @default null
    */
   readonly everySteps?: number | null
   /**

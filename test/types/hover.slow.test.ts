@@ -42,9 +42,9 @@ const others = [
     ),
     members: membersOf("src/train/Settings.ts", "TrainInput"),
     nested: {
-      "validation.everySteps": "The number of env steps between two validations",
-      "checkpoint.everySteps": "The number of env steps between two checkpoints",
-      "trainer.validateFreq": "The number of env steps between two validations",
+      "validation.everySteps": "The number of env steps, over all envs, between two validations",
+      "checkpoint.everySteps": "The number of env steps, over all envs, between two checkpoints",
+      "trainer.validateFreq": "The number of env steps, over all envs, between two validations",
     },
   },
   {

@@ -16,7 +16,7 @@ import { makeOverview } from "./runs/overview.js"
 
 const state = {
   runs: new Map(),
-  /** Maps the path of a run to its index in the list of runs, by which an export names groups. */
+  /** Maps the path of a run to its index in the list of runs. An exported page finds the saved band of a group by them. */
   order: new Map(),
   live: false,
   title: "",

@@ -51,8 +51,11 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
   const drawIn = (random: Stream, from: number, to: number): number =>
     (1 + random.integer(inside)) * size + from + random.integer(to - from)
 
-  /** Draws the columns of the walls, in order, with at least one column between them: `spare` ones are left over. */
-  const split = (state: Int32Array, at: number, random: Stream): void => {
+  /**
+   * Chooses the columns of the walls at random, in increasing order, with at least one free column before, between and after
+   * them. Drawn numbers up to `spare`, in order, say how many more columns are free before each wall.
+   */
+  const chooseWallColumns = (state: Int32Array, at: number, random: Stream): void => {
     const spare = inside - count - rooms
     for (let wall = 0; wall < count; wall++) state[at + columns + wall] = random.integer(spare + 1)
     state.subarray(at + columns, at + columns + count).sort()
@@ -60,7 +63,7 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
   }
 
   const layout = (state: Int32Array, at: number, random: Stream): void => {
-    split(state, at, random)
+    chooseWallColumns(state, at, random)
     for (let wall = 0; wall < count; wall++) {
       const column = state[at + columns + wall]
       const before = wall === 0 ? 0 : state[at + columns + wall - 1]

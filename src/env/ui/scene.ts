@@ -1,7 +1,8 @@
 /**
- * Makes the text of ui modules: code shared by all of them, the constants of an env, and its drawing, i.e. the code
- * that renders this env. Browsers load them as files, so all code is plain JavaScript in strings. A drawing uses only
- * what `stage` provides.
+ * Makes the source text of ui modules. A ui module is an ES module that renders an env on a canvas in the browser. Files of
+ * envs, such as `cartPole.ts`, call `scene` with a drawing: the code that renders this env. The module also contains the
+ * env's constants and the code that all ui modules share. All code is plain JavaScript in strings, because browsers load
+ * it as files. A drawing uses only what `stage` provides.
  *
  * A drawing has its own `width` and `height` in its own unit, and is scaled to fit the canvas. It may also fill the
  * rest of the canvas, from `left` to `right` and `top` to `bottom`.

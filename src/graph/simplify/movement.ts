@@ -21,7 +21,7 @@ const narrowed = (x: Tensor): Tensor => {
 }
 
 /** Removes broadcasts of an elementwise op's inputs; broadcasts the result instead if it became smaller. */
-export const broadcasts: Rule = (tensor, { once }) => {
+export const broadcasts: Rule = (tensor, { hasOneUser }) => {
   const { op, inputs, shape } = tensor
   const stretches = op.kind === "binary" || op.kind === "compare" || op.kind === "logical" || op.kind === "where"
   if (stretches) {
@@ -32,7 +32,8 @@ export const broadcasts: Rule = (tensor, { once }) => {
     })
     if (narrow.some((input, index) => input !== inputs[index])) return onInputs(tensor, narrow)
   }
-  if (!isElementwise(op) || !inputs.some((input) => input.op.kind === "broadcastTo" && once(input))) return undefined
+  if (!isElementwise(op) || !inputs.some((input) => input.op.kind === "broadcastTo" && hasOneUser(input)))
+    return undefined
   const least = inputs.map(narrowed)
   const own = broadcastShapes(op.kind, ...least)
   return sizeOf(own) < sizeOf(shape) ? stretched(onInputs(tensor, least, own), shape) : undefined
@@ -121,11 +122,11 @@ export const slices: Rule = (tensor) => {
  * In a concat, joins neighbouring slices of one tensor to one slice, and replaces a concat along the same axis by its
  * parts.
  */
-export const concats: Rule = (tensor, { once }) => {
+export const concats: Rule = (tensor, { hasOneUser }) => {
   if (tensor.op.kind !== "concat") return undefined
   const { axis } = tensor.op
   const parts = tensor.inputs.flatMap((part) =>
-    part.op.kind === "concat" && part.op.axis === axis && once(part) ? part.inputs : [part],
+    part.op.kind === "concat" && part.op.axis === axis && hasOneUser(part) ? part.inputs : [part],
   )
   const merged: Array<Tensor> = []
   for (const part of parts) {

@@ -2,7 +2,7 @@
 import { broadcastTo, mul, reshape } from "../ops.ts"
 import { make, nextMark, sameShape } from "../ops/core.ts"
 import type { Shape } from "../Tensor.ts"
-import { madeSince, type Rule } from "./rule.ts"
+import { countOpsSince, type Rule } from "./rule.ts"
 
 const kept = (shape: Shape, axes: ReadonlyArray<number>): Shape =>
   shape.map((size, axis) => (axes.includes(axis) ? 1 : size))
@@ -30,7 +30,7 @@ export const twice: Rule = (tensor) => {
 }
 
 /** Reduces a tensor before its broadcast: a sum over a broadcast axis multiplies by its size, a mean does nothing. */
-export const ofStretched: Rule = (tensor, { once }) => {
+export const ofStretched: Rule = (tensor, { hasOneUser }) => {
   const { op, shape } = tensor
   const [wide] = tensor.inputs
   if (op.kind !== "reduce" || wide.op.kind !== "broadcastTo" || wide.shape.includes(0)) return undefined
@@ -48,7 +48,7 @@ export const ofStretched: Rule = (tensor, { once }) => {
   const dropped = op.axes.map((axis) => axis - shift)
   const result = broadcastTo(keepDims ? summed : reshape(summed, without(x.shape, dropped)), shape)
   // Use the replacement only if it has no more ops than the original.
-  return madeSince(mark, result) <= (once(wide) ? 2 : 1) ? result : undefined
+  return countOpsSince(mark, result) <= (hasOneUser(wide) ? 2 : 1) ? result : undefined
 }
 
 const without = (shape: Shape, axes: ReadonlyArray<number>): Shape => shape.filter((_, axis) => !axes.includes(axis))

@@ -1,14 +1,18 @@
-/** Defines a simplification rule, and functions that several rules use. */
+/**
+ * Defines the rules by which a graph of tensor operations is simplified before it is compiled, and functions that several
+ * rules use. All are pure: they return new tensors and change none.
+ */
 import { constant } from "../ops.ts"
 import { make, sameShape } from "../ops/core.ts"
 import type { Tensor } from "../Tensor.ts"
 
 /** Returns a cheaper tensor of the same value, shape and dtype, or undefined if the rule does not apply. */
-export type Rule = (tensor: Tensor, graph: Surroundings) => Tensor | undefined
+export type Rule = (tensor: Tensor, graph: GraphInfo) => Tensor | undefined
 
-export interface Surroundings {
-  /** Whether a tensor has only one user, so that it is no longer computed when that user is replaced. */
-  readonly once: (tensor: Tensor) => boolean
+/** Tells a rule what it must know about the graph around the tensor. */
+export interface GraphInfo {
+  /** Tells whether only one operation uses a tensor. When that operation is replaced, the tensor is no longer computed. */
+  readonly hasOneUser: (tensor: Tensor) => boolean
 }
 
 /** Applies the same op to other inputs. */
@@ -28,8 +32,11 @@ export const likeShape = (x: Tensor, y: Tensor): boolean => sameShape(x.shape, y
 /** Makes a scalar constant of a tensor's dtype. */
 export const scalarLike = (tensor: Tensor, value: number): Tensor => constant(value, [], tensor.dtype)
 
-/** Counts the ops that a tensor depends on and that were made since `mark`, an id from `nextMark`. */
-export const madeSince = (mark: number, tensor: Tensor): number => {
+/**
+ * Counts the new operations of a replacement: those that `tensor` depends on and that were made since `mark`, an id from
+ * `nextMark`. A rule compares this number with the number of operations that the replacement removes.
+ */
+export const countOpsSince = (mark: number, tensor: Tensor): number => {
   const seen = new Set<Tensor>()
   const visit = (one: Tensor): void => {
     if (one.id < mark || one.inputs.length === 0 || seen.has(one)) return

@@ -73,7 +73,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   const act = yield* backend.compile(yield* build(() => actSpec(acting)))
   const spec = yield* build(() => updateSpec(experience, options, layouts))
   const update = yield* backend.compile(spec)
-  /** The states of the update other than weights: those of optimisers and of target networks. */
+  /** Reads and restores the states of the update program other than the weights: optimisers and target networks. */
   const optimiser = statesOf(update, spec, names)
 
   // The first weights.

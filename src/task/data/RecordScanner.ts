@@ -1,6 +1,7 @@
 /**
- * Finds where the records of a file begin, from chunks of its bytes, in one pass. A record ends at its line end; in
- * CSV, at the first line end outside quotes. Empty lines are skipped.
+ * Splits the bytes of a JSON Lines or CSV file into records, chunk by chunk, in one pass. `Records.ts` feeds it the chunks
+ * of a file; it reads no file itself. A record ends at a line feed; in CSV, at the first line feed outside quotes. Lines
+ * with only spaces are skipped.
  */
 import { joined } from "../../config/bytes.ts"
 
@@ -12,24 +13,25 @@ const quote = 34
 export const mostRecordBytes = 16 * 1024 * 1024
 
 export class RecordScanner {
-  /** Whether a line end between quotes doesn't end a record, as in CSV. */
-  readonly #quotes: boolean
+  readonly #isCsv: boolean
   readonly #emit: (bytes: Uint8Array, offset: number, line: number) => string | undefined
   /** The start of a record that has not ended yet. */
   #pending: Array<Uint8Array> = []
   #pendingBytes = 0
-  #quoted = false
+  #isInsideQuotes = false
+  /** The place of the current record in the file, in bytes, and the number of its first line. */
   #offset = 0
-  #line = 1
-  #lines = 0
+  #firstLine = 1
+  /** The line feeds that were counted in the current record. */
+  #lineFeeds = 0
 
   /** `emit` receives a record without its line end, its offset and its line. If it returns a problem, the scan ends. */
-  constructor(quotes: boolean, emit: (bytes: Uint8Array, offset: number, line: number) => string | undefined) {
-    this.#quotes = quotes
+  constructor(isCsv: boolean, emit: (bytes: Uint8Array, offset: number, line: number) => string | undefined) {
+    this.#isCsv = isCsv
     this.#emit = emit
   }
 
-  /** Scans a chunk of bytes; returns a description of the problem, or undefined if there is none. */
+  /** Scans a chunk. Returns a problem as `:line: text`, to which the caller adds the path; undefined if there is none. */
   push(chunk: Uint8Array): string | undefined {
     let from = 0
     for (let end = this.#endIn(chunk, 0); end >= 0; end = this.#endIn(chunk, from)) {
@@ -41,7 +43,7 @@ export class RecordScanner {
       this.#pending.push(chunk.slice(from))
       this.#pendingBytes += chunk.length - from
       if (this.#pendingBytes > mostRecordBytes) {
-        return `:${this.#line}: expected a record of at most ${mostRecordBytes} bytes, found a longer one`
+        return `:${this.#firstLine}: expected a record of at most ${mostRecordBytes} bytes, found a longer one`
       }
     }
     return undefined
@@ -54,17 +56,17 @@ export class RecordScanner {
 
   /** Returns the position of the line feed that ends the current record; −1 if it is not in this chunk. */
   #endIn(chunk: Uint8Array, from: number): number {
-    if (!this.#quotes) {
+    if (!this.#isCsv) {
       const end = chunk.indexOf(lineFeed, from)
-      if (end >= 0) this.#lines++
+      if (end >= 0) this.#lineFeeds++
       return end
     }
     for (let at = from; at < chunk.length; at++) {
       const byte = chunk[at]
-      if (byte === quote) this.#quoted = !this.#quoted
+      if (byte === quote) this.#isInsideQuotes = !this.#isInsideQuotes
       else if (byte === lineFeed) {
-        this.#lines++
-        if (!this.#quoted) return at
+        this.#lineFeeds++
+        if (!this.#isInsideQuotes) return at
       }
     }
     return -1
@@ -74,10 +76,10 @@ export class RecordScanner {
   #finish(last: Uint8Array, lineEnd: number): string | undefined {
     const whole = this.#pending.length === 0 ? last : joined([...this.#pending, last])
     const start = this.#offset
-    const line = this.#line
+    const line = this.#firstLine
     this.#offset += whole.length + lineEnd
-    this.#line += this.#lines
-    this.#lines = 0
+    this.#firstLine += this.#lineFeeds
+    this.#lineFeeds = 0
     this.#pending = []
     this.#pendingBytes = 0
     const bytes = whole[whole.length - 1] === carriageReturn ? whole.subarray(0, -1) : whole

@@ -20,7 +20,10 @@ export interface AskedQuestion {
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
-/** Returns a field by its name. Items of a config may have had their keys converted to the other spelling. */
+/**
+ * Returns the field with this name, in camelCase or snake_case: the keys of records that a config itself contains (`items`)
+ * may have been converted from one to the other.
+ */
 export const fieldOf = (fields: Plain, name: string): unknown =>
   [name, camelCase(name), snakeCase(name)]
     .map((key) => (Object.hasOwn(fields, key) ? fields[key] : undefined))

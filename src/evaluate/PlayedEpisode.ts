@@ -1,4 +1,7 @@
-/** The Schema of a played episode of a language-model agent, for scorers and for the journal. */
+/**
+ * Defines the Schema of an episode that a language-model agent played in an evaluation, and turns the steps of a rollout
+ * into its scored steps. All functions are pure. Scorers and the journal read such episodes.
+ */
 import { Schema } from "effect"
 import { Failure } from "../episode/rollouts/Outcome.ts"
 import { Ending, parseFailureOf, Rollout, type Step } from "../episode/Rollout.ts"

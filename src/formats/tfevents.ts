@@ -27,14 +27,14 @@ const masked = (crc: number): number => (((crc >>> 15) | (crc << 17)) + 0xa282ea
  */
 const beforePayload = 12
 
-/** Writes one record: `writeFields` writes the fields of the event after its time. */
-const record = (to: ByteWriter, wallSeconds: number, writeFields: () => void): void => {
+/** Writes one record: the time of the event, then its other fields, which `writeOtherFields` writes. */
+const record = (to: ByteWriter, wallSeconds: number, writeOtherFields: () => void): void => {
   const start = to.length
   for (let word = 0; word < 3; word++) to.uint32(0)
   // Write Event.wall_time, which is field 1, a double.
   to.byte(0x09)
   to.float64(wallSeconds)
-  writeFields()
+  writeOtherFields()
   to.setUint32(start, to.length - start - beforePayload)
   to.setUint32(start + 8, masked(crc32c(to.bytes, start, start + 8)))
   to.uint32(masked(crc32c(to.bytes, start + beforePayload, to.length)))

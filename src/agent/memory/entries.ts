@@ -5,7 +5,7 @@ import { messageOf, parsedJson } from "../../config/text.ts"
 import { AgentError } from "../AgentError.ts"
 import { MemoryEntry } from "./Memory.ts"
 
-/** The entries that `entry` has made: they cannot change, and a snapshot restores them exactly. */
+/** Remembers the entries that `entry` has made. They are already copied and frozen, so a memory keeps them uncopied. */
 const made = new WeakSet<MemoryEntry>()
 
 const frozen = (value: unknown): unknown => {

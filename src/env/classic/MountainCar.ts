@@ -21,10 +21,11 @@ const motion = hillEnv({
   rewardThreshold: -110,
   advance: (states, { observations, rewards, terminated }, actions, waiting) => {
     for (let index = 0; index < waiting.length; index++) {
+      // An env that waits for a reset does not move.
       if (waiting[index] !== 0) continue
-      const isThere = drive(states, 2 * index, (actions[index] - 1) * force, goal, observations)
+      const reachedGoal = drive(states, 2 * index, (actions[index] - 1) * force, goal, observations)
       rewards[index] = -1
-      terminated[index] = isThere ? 1 : 0
+      terminated[index] = reachedGoal ? 1 : 0
     }
   },
 })

@@ -91,8 +91,8 @@ const forms = new Map(
   attributes.flatMap((attribute) => [attribute, ...wordsFor[attribute]].map((word) => [word, attribute] as const)),
 )
 
-/** Returns the only different item; undefined if there is none, or more than one. */
-const only = <A>(items: ReadonlyArray<A>): A | undefined => (new Set(items).size === 1 ? items[0] : undefined)
+/** Returns the value that all items are equal to; undefined if they differ, or if there are none. */
+const commonValue = <A>(items: ReadonlyArray<A>): A | undefined => (new Set(items).size === 1 ? items[0] : undefined)
 
 export interface Task {
   readonly id: string
@@ -128,10 +128,10 @@ export const make = ({ id, thing, questions = 20, metadata = {} }: Task): TextEn
     }),
     step: (state, action) => {
       const words = wordsOf(action)
-      const named = only(words.filter((word) => Object.hasOwn(things, word)))
+      const named = commonValue(words.filter((word) => Object.hasOwn(things, word)))
       if (named === thing) return ends(state, { score: 1, target: thing, message: `Yes, it is: ${thing}.` })
       if (named !== undefined) return spent(state, `No, it is not: ${named}.`)
-      const about = only(words.map((word) => forms.get(word)).filter((attribute) => attribute !== undefined))
+      const about = commonValue(words.map((word) => forms.get(word)).filter((attribute) => attribute !== undefined))
       if (about === undefined) return continues(state, `${howTo} ${left(state)}`)
       return spent(state, `${about}: ${things[thing].includes(about) ? "yes" : "no"}.`)
     },

@@ -54,7 +54,10 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
   message: Schema.String,
 }) {}
 
-/** What each backend gives to `programOf`, which calls `read` and `write` only with names of states that exist. */
+/**
+ * The part of a program that differs between backends; `programOf` makes the program from it. Only the names of existing
+ * states are passed to `read` and `write`.
+ */
 interface Machine extends Pick<Program, "device" | "feeds" | "results" | "iterations"> {
   readonly runSync: () => void
   readonly read: (state: string) => Float32Array

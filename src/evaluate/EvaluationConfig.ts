@@ -65,7 +65,7 @@ export const EvaluationSettings = Schema.Struct({
   compareTo: optional(Schema.NonEmptyString),
   /** Shows progress and tables in the terminal. */
   verbose: withDefault(Schema.Boolean, true),
-  /** Which files an evaluation writes, and where. */
+  /** The files that an evaluation writes, and the folders for them. */
   output: withDefault(OutputSettings, {}),
 })
 export type EvaluationSettings = typeof EvaluationSettings.Type

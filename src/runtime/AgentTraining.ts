@@ -27,7 +27,7 @@ export interface AgentTraining {
   readonly warnings?: ReadonlyArray<string>
   /** Whether every call of the model is written to a file below `llm_calls/`. */
   readonly logCalls: boolean
-  /** What counts against the budget, with what was spent before a resume; undefined without a budget. */
+  /** The calls, tokens and cost that count against the budget, also from before a resume; undefined without a budget. */
   readonly spent?: Spent
   /** The places where settings were written, for error messages. */
   readonly from: DecodeOptions

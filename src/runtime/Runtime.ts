@@ -49,7 +49,7 @@ export interface RuntimeInput<E = never, R = never> {
   readonly seed?: number | null
   /** How episodes are run, scored, validated and saved. */
   readonly runtime?: RuntimeOptions
-  /** Which files a run writes, and where. */
+  /** The files that a run writes, and the folders for them. */
   readonly output?: OutputOptions | null
 }
 

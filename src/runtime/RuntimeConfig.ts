@@ -41,7 +41,7 @@ export interface RuntimeOptions {
   /** The number of ended episodes between two checkpoints; null saves ten times in a run, 0 at its end only. @default null */
   readonly checkpointEveryEpisodes?: number | null
   /**
-   * Which checkpoints are kept: the newest ones (`last_n`), or those with the best validation scores (`top_k_val`,
+   * The checkpoints to keep: the newest ones (`last_n`), or those with the best validation scores (`top_k_val`,
    * which also saves one at every validation). @default "last_n"
    */
   readonly checkpointStrategy?: "last_n" | "top_k_val"

@@ -62,7 +62,7 @@ export interface CheckpointOptions {
   /** Saves a checkpoint before the first step. @default false */
   readonly onStart?: boolean
   /**
-   * Which checkpoints are kept: the last `keep` ones (`LastN`), or the `keep` ones with the best validation scores
+   * The checkpoints to keep: the last `keep` ones (`LastN`), or the `keep` ones with the best validation scores
    * (`TopKValidation`, which also saves a checkpoint at every validation). @default {"_tag":"LastN","keep":3}
    */
   readonly strategy?: RetentionStrategy

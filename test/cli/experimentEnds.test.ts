@@ -44,7 +44,7 @@ describe("an experiment ends", () => {
         assert.include(outcome.stderr, "api_key")
         assert.notInclude(outcome.stderr, "wrong-4711")
         assert.strictEqual(outcome.stdout, "")
-        // Those of the first validation that were on their way, none of them again, and nothing after them.
+        // The server got the calls of the first validation that had begun: none was repeated, and no call came later.
         assert.isAtMost(server.asked.length, 8)
         const [at0] = runsOf(folder)
         assert.isFalse(existsSync(join(at0, "return.json")))

@@ -124,7 +124,7 @@ describe("effect runs", () => {
   })
 
   it("takes a folder inside of a results folder, or a run", async () => {
-    // Those that began in the same second share the first two folders.
+    // Runs that began in the same second share the first two folders.
     for (const path of [a2c, dirname(a2c)]) {
       const found = lines(await effect(["runs", path, "--json"]))
       assert.deepEqual(

@@ -149,7 +149,7 @@ export const launch = async (executable: string): Promise<Browser> => {
   }
 }
 
-/** What Chromium answers, as far as it is read here. */
+/** The parts of Chromium's answers that this file reads. */
 interface Reply {
   readonly targetId: string
   readonly sessionId: string

@@ -1,4 +1,4 @@
-/** Which files an exported site has, without a browser: checkpoints on request only, and nothing that vanished. */
+/** Tests the files of an exported site, without a browser: checkpoints on request only, and no file that has vanished. */
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"

@@ -1,4 +1,4 @@
-/** What somebody sees who looks closely, in a real browser: layout, numbers, what is drawn and opened, and contrast. */
+/** Tests the page's details in a real browser: layout, numbers, charts, folded parts, and contrast. */
 import { assert, it } from "vitest"
 import * as Rollouts from "../../src/episode/rollouts/Rollouts.ts"
 import { effect } from "../cli/effect.ts"

@@ -19,7 +19,7 @@ const corridor = Env.make({
 
 describe("make", () => {
   it("infers the types of states and actions", () => {
-    // What matters here is that it compiles.
+    // This test passes if it compiles.
     const typed: Env.Env<{ at: number }, Discrete> = corridor
     const any: Env.Env = typed
     const continuous: Env.Env<number, Box> = Env.make({

@@ -30,7 +30,7 @@ const rulesOf = (env: Env.Env): ReadonlyArray<string> => check(env).map(({ rule 
 
 describe("checkEnv", () => {
   it.each(Envs.builtIn.map((env) => [env.id, env] as const))("finds nothing wrong with %s", (_id, env) => {
-    // Of images, states are long.
+    // Envs of images have long states, so play only a few steps.
     assert.deepStrictEqual(check(env, { episodes: 2, steps: 25 }), [])
   })
 

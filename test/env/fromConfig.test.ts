@@ -36,7 +36,7 @@ const made: ReadonlyArray<Env.Env> = [
   Wrapper.noopStarts(Pendulum.env, [0], 5),
 ]
 
-/** What an env does in some steps, as numbers. */
+/** Returns the numbers that an env gives in some steps. */
 const course = (env: Env.Env): ReadonlyArray<unknown> => {
   const batch = Batch.make(env, 3)
   batch.reset(5, "env")

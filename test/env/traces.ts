@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { assert } from "vitest"
 
-/** What Gymnasium did: from an initial state, what every action led to. */
+/** An episode that Gymnasium played: its initial state, and the result of every action. */
 export interface Episode<Action> {
   readonly initialState: ReadonlyArray<number>
   readonly terminated: boolean

@@ -10,7 +10,7 @@ import { trajectoriesJson, uiOf } from "../../src/env/ui/Ui.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
 import { stream } from "../../src/rng/Rng.ts"
 
-/** What RLtools' viewer calls. */
+/** The functions of a ui module that RLtools' viewer calls. */
 interface Module {
   readonly init: (canvas: unknown, options: object) => unknown
   readonly render: (uiState: unknown, parameters: unknown, state: unknown, action: ReadonlyArray<number>) => void

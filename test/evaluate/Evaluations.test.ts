@@ -56,7 +56,7 @@ const evaluatedUntil = (who: ReadonlyArray<Contestant>, files: Map<string, Uint8
 const run = (who: ReadonlyArray<Contestant>, more: Partial<Prepared> = {}, place: Place = {}) =>
   ended(evaluated(prepared(who, more), place))
 
-/** What must be the same, however it came to be. */
+/** Returns the parts of an evaluation's files that must be equal however often it was stopped. */
 const lasting = (files: ReadonlyMap<string, string>) => {
   const timeless = (text: string | undefined) =>
     linesOf(text).map(({ duration_ms: _1, timestamp: _2, step_start: _3, step_end: _4, ...rest }) => rest)

@@ -266,7 +266,7 @@ export const serve = (options: Options = {}): Effect.Effect<Server, never, Scope
     const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       let fault: Fault = none
       response.on("close", () => {
-        // Those two are our doing.
+        // With these two faults, the server itself closes the connection.
         if (response.writableFinished || fault.kind === "reset" || fault.kind === "dropped") return
         left++
         tell()

@@ -112,7 +112,7 @@ describe("a process that is killed at any file operation of a save", () => {
               message,
             )
             assert.deepEqual(skipped, [], message)
-            // What would be the best is not lost on the way.
+            // The best checkpoint is not lost when a save fails.
             if (strategy._tag === "TopKValidation") yield* Checkpoint.load(run, "ep_1")
             // The next save tidies up what this one could not.
             yield* saveStep(run, 5, strategy)

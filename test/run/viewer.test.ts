@@ -149,7 +149,7 @@ describe.skipIf(lacking !== undefined)("RLtools' viewer", () => {
     assert.sameDeepMembers(Array.isArray(seen) ? seen : [seen], expected)
     assert.strictEqual(expected.length, 4)
     assert.strictEqual(expected[0].config.name, "zoo")
-    // What it lists is there.
+    // The listed files exist.
     for (const { ui, steps, evaluations } of expected) {
       for (const file of [ui, evaluations, ...steps.flatMap(({ files }) => files)]) {
         assert.isTrue(existsSync(file.replace("/results", results)), file)

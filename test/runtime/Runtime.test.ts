@@ -11,7 +11,7 @@ describe("Runtime.run", () => {
     Effect.gen(function* () {
       const train = { ...tasks(2), name: "my_names" }
       const { result, events } = yield* keep({ agent: history, train, seed: 3, name: "my_run" })
-      // What the user calls the run is escaped, so that the path says it exactly.
+      // The run's name is escaped, so that it can be read back from the path.
       assert.match(result.runDir, /_my=5Frun_environment_algorithm\/my-names_history-agent\/0003$/)
       const started = events.find(({ _tag }) => _tag === "RunStarted")
       assert.include(started, { env: "my_names", name: "my_run" })

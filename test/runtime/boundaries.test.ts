@@ -45,7 +45,7 @@ const atBatch =
     return { ...place, sinks: [tensorBoard, () => Effect.succeed({ emit, flush: Effect.void })] }
   }
 
-/** What a run has come to, once it is played to its end. */
+/** Runs an agent's training to its end, and returns its digest and files. */
 const played = Effect.fnUntraced(function* (of: Input, { sinks = [], ...place }: Place) {
   const { effect, files } = runIn({ ...place, sinks: [tensorBoard, ...sinks] }, of)
   const { digest } = yield* effect

@@ -38,7 +38,7 @@ describe("a run's own config", () => {
 })
 
 describe("a key", () => {
-  /** What is warned of. */
+  /** Returns the warnings for a config with this API key. */
   const warnings = (apiKey: string) =>
     Effect.gen(function* () {
       const said: Array<string> = []
@@ -106,7 +106,7 @@ describe("a config of the original", () => {
         Effect.provide(Layer.mergeAll(store.layer, Recorder.layerSilent, disk, FetchHttpClient.layer)),
       )
       assert.strictEqual(result.trainEpisodes, 2)
-      // What it names is named from the root in the run's own config.
+      // The run's own config has absolute paths.
       const saved = [...store.files].find(([path]) => path.endsWith("/config.yaml"))?.[1]
       const text = new TextDecoder().decode(saved)
       assert.include(text, `dataset_path: ${resolve("examples/qa.jsonl")}`)

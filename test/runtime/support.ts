@@ -14,7 +14,7 @@ import { scores } from "../../src/run/record/scores.ts"
 import * as Runtime from "../../src/runtime/Runtime.ts"
 import type { RuntimeResult } from "../../src/run/RuntimeResult.ts"
 
-/** What each number is called; that can't be known, only learnt. */
+/** Returns the name of a number, which an agent can't know but only learn. */
 const nameOf = (number: number): string => `name-${(number * 7) % 11}`
 
 /** Asks for a number's name twice at most; what was right is told after each try. */
@@ -61,7 +61,7 @@ export interface Place {
   readonly sinks?: ReadonlyArray<Sink>
   /** Where other runs' checkpoints lie; there is none unless given. */
   readonly disk?: Layer.Layer<FileSystem.FileSystem | Path.Path>
-  /** What is done to the run's files before it has them. */
+  /** Wraps the run's files, for example so that some operations fail. */
   readonly broken?: (run: RunFiles) => RunFiles
 }
 
@@ -120,7 +120,7 @@ export const withoutTimes = (text: string | undefined): ReadonlyArray<unknown> =
       return rest
     })
 
-/** What must be the same, however often it was stopped. */
+/** Returns the parts of a run's files that must be equal however often it was stopped. */
 export const lasting = (files: ReadonlyMap<string, string>) => {
   const { wall_seconds: _1, steps_per_second: _2, ...metrics } = JSON.parse(files.get("metrics.json") ?? "{}")
   const names = [...files.keys()].filter((path) => /^(scores|memories|rollouts)\//.test(path)).sort()

@@ -95,7 +95,7 @@ describe("questions", () => {
         "Put it in \\boxed{}.\n\nProblem: 1 + 1?",
       )
       assert.strictEqual(yield* put("{question} {{{question}}} {{question}}"), "1 + 1? {1 + 1?} {question}")
-      // What the question holds is no template.
+      // Braces in a question are text, not a template.
       assert.strictEqual(yield* put("Q: {question}", "{question} {{}} $& $1"), "Q: {question} {{}} $& $1")
       const wrong = (instruction_template: string) => problem({ items: [item], instruction_template })
       assert.strictEqual(

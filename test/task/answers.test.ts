@@ -32,7 +32,7 @@ describe("exact", () => {
       ["42", "\\boxed{42}", 1],
       ["first \\boxed{1}, no: \\boxed{2}", "2", 1],
       ["\\boxed{\\frac{1}{2}}", "\\frac{1}{2}", 1],
-      // What stops other programs: the word alone, and a box that is never closed.
+      // Other programs fail on the word without a box, and on a box that is never closed.
       ["it is boxed", "it is boxed", 1],
       ["\\boxed", "4", 0],
       ["\\boxed{4", "4", 0],

@@ -130,7 +130,7 @@ describe("mathematical answers", () => {
       check("auto", [[`so it is \\boxed{${target}}, not 99`, target, 1]], { expectBoxed: true })
       check("auto", [[target, target, 1]], { expectBoxed: true })
     }
-    // What is boxed is the answer, even if something else would be right.
+    // The boxed text is the answer, even if another text would be right.
     check("auto", [
       ["12, so \\boxed{the twelfth}", "12", 0],
       ["so \\boxed{x is 12}, not 13", "12", 1],

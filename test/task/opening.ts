@@ -36,13 +36,13 @@ export const tasksOf = (said: unknown, files: Files = {}) =>
     }),
   )
 
-/** What each of the tasks asks. */
+/** Returns the question of each task. */
 export const questionsOf = (said: unknown, files: Files = {}) =>
   Effect.flatMap(tasksOf(said, files), (envs) =>
     Effect.forEach(envs, (env) => Effect.map(answered(env, ""), ({ question }) => question)),
   )
 
-/** What opening or reading all of it says is wrong. */
+/** Returns the error of opening or reading the whole data set. */
 export const problem = (said: unknown, files: Files = {}): Effect.Effect<string> =>
   opened(said, files).pipe(
     Effect.flip,
@@ -50,7 +50,7 @@ export const problem = (said: unknown, files: Files = {}): Effect.Effect<string>
     Effect.orDie,
   )
 
-/** What is seen at the beginning of an episode, and the feedback on one answer. */
+/** Returns the first observation of an episode, and the feedback on one answer. */
 export const answered = (env: TextEnv, answer: string) =>
   Effect.gen(function* () {
     const episode = yield* env.begin(stream(1, env.id))

@@ -41,7 +41,7 @@ describe("an algorithm that is named again", () => {
       const { message } = yield* Effect.flip(
         withOverrides({ ...input, algorithm: Ppo.make({ minibatches: 7 }) }, { algorithm: "ppo" }),
       )
-      // Who only named it is not to blame for it.
+      // The message names the program, which set the value, not the override, which only names the algorithm.
       assert.match(message, /^train\.ts: algorithm\.minibatches/)
     }),
   )

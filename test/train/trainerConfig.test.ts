@@ -52,7 +52,7 @@ describe("TrainerConfig", () => {
       assert.strictEqual(config.total_steps, 800)
       assert.deepInclude(config.validation, { every_steps: 400, episodes: 2, max_steps: 10_000 })
       assert.strictEqual(config.checkpoint.every_steps, 200)
-      // What isn't said here is the algorithm's own: A2C's λ is 1.
+      // Settings that are left out are the algorithm's own: A2C's λ is 1.
       assert.deepInclude(config.algorithm, { nsteps: 8, gamma: 0.9, lambda: 1 })
       assert.isUndefined(config.trainer)
       assert.strictEqual(kept.result.validation?.episodes, 2)

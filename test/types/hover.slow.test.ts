@@ -12,7 +12,7 @@ import { Settings } from "../../src/train/Settings.ts"
 import { membersOf } from "../../scripts/interfaces.ts"
 import { languageService, type LanguageService, root } from "./languageService.ts"
 
-/** What an editor shows over each setting: of the sources, and of the declarations that the package has. */
+/** Tests the text that an editor shows over each setting, from the sources and from the package's declarations. */
 const folder = mkdtempSync(join(root, ".tmp-types-"))
 let service: LanguageService
 beforeAll(async () => {

@@ -92,7 +92,7 @@ describe("effect replay", () => {
       assert.strictEqual(none.code, 2)
       assert.include(none.stderr, "/scores/train/scores.jsonl has no such episode")
 
-      // Of an unfinished run, the scores that it has are compared.
+      // An unfinished run is compared by the scores that it has so far.
       writeFileSync(path, `${lines.slice(0, 2).join("\n")}\n`)
       rmSync(join(run, "return.json"))
       rmSync(join(run, "scores", "val"), { recursive: true })

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { confinedTo } from "../../../src/run/read/confined-node.ts"
-import { pageAsked } from "../../../src/dashboard/transcripts/pageAsked.ts"
+import { everything, pageAsked } from "../../../src/dashboard/transcripts/pageAsked.ts"
 import { makeTranscripts, type PageAsked } from "../../../src/dashboard/transcripts/transcripts.ts"
 import { line as outcomeLine } from "../../../src/episode/rollouts/Outcome.ts"
 import * as Rollouts from "../../../src/episode/rollouts/Rollouts.ts"
@@ -11,17 +11,7 @@ import { makeRun, withFolder, write } from "../folder.ts"
 import { rolloutOf } from "../rollouts.ts"
 import { calendarRun, namingRun } from "../talk.ts"
 
-const all: PageAsked = {
-  text: "",
-  phase: "",
-  least: null,
-  most: null,
-  failed: false,
-  order: "oldest",
-  from: 0,
-  count: 100,
-  at: null,
-}
+const all: PageAsked = { ...everything, count: 100 }
 
 /** The list and transcripts of one run in a folder. */
 const open = async (folder: string, run: string) => {

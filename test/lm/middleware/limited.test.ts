@@ -59,7 +59,7 @@ describe("limited", () => {
       // Each might take 51, so one goes after another, until it turns out that they took 10.
       const small = yield* trial({ tokensPerMinute: 100 }, 12, 1, 10, { maxOutputTokens: 50 })
       assert.deepStrictEqual(small.times.slice(0, 7), [0, 1, 2, 3, 4, 60, 61])
-      // Those that are larger than a minute's share go alone.
+      // Calls that need more tokens than a minute allows are sent one by one.
       const large = yield* trial({ tokensPerMinute: 100 }, 3, 1, 1000, { maxOutputTokens: 5000 })
       assert.deepStrictEqual(large.times, [0, 60, 120])
     }),

@@ -22,7 +22,7 @@ const key = fc
   .stringMatching(/^[^=<>!\s][^=<>!]*$/)
   .map((text) => text.trim())
   .filter((text) => text !== "")
-/** What begins with = would be a part of the operator before it. */
+/** Generates values. A value that begins with = would be read as a part of the operator before it. */
 const value = fc
   .string()
   .map((text) => text.trim())

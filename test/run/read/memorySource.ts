@@ -3,7 +3,7 @@ import type { FileSource } from "../../../src/run/read/FileSource.ts"
 
 export interface MemorySource extends FileSource {
   readonly warnings: ReadonlyArray<string>
-  /** Which files were read, in their order. */
+  /** The files that were read, in their order. */
   readonly reads: ReadonlyArray<string>
 }
 

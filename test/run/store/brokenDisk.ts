@@ -1,7 +1,7 @@
 import { Effect, FileSystem, Layer, PlatformError } from "effect"
 import { NodeFileSystem } from "@effect/platform-node"
 
-/** What a disk says when something is wrong with it. */
+/** Makes the error of a broken disk. */
 export const diskError = (code: string): PlatformError.PlatformError =>
   PlatformError.systemError({
     _tag: "Unknown",
@@ -11,7 +11,7 @@ export const diskError = (code: string): PlatformError.PlatformError =>
   })
 
 export interface Breakage {
-  /** Which change of the disk fails, counted from 1; all after it fail too: the process is gone, or the disk is full. */
+  /** The first change of the disk that fails, counted from 1. All later ones fail too: the process is gone, or the disk is full. */
   readonly at: number
   readonly code: string
 }

@@ -2,7 +2,7 @@ import { Deferred, Effect } from "effect"
 import type { RunFiles } from "../../../src/run/store/RunStore.ts"
 
 export interface Death {
-  /** Which operation is the last, counted from 1; reading counts too. */
+  /** The number of the last operation, counted from 1; reading counts too. */
   readonly at: number
   /** Whether it is still done, or not even begun. */
   readonly done: boolean

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process"
 
-/** What the system's own tools say that a folder's index.txt must be. */
+/** Returns the index.txt that a folder must have, made by the system's own tools. */
 export const found = (folder: string): string =>
   execFileSync("sh", ["-c", "find . -type f -not -name '.git*' -not -path './.git/*' -not -name .DS_Store | sort"], {
     cwd: folder,

@@ -6,7 +6,7 @@ import { CodeRunner, type CodeTest, type Outcome } from "../../../src/task/code/
 import { lockDown } from "../../../src/task/code/guest-node.ts"
 import { flags, layer as codeRunner } from "../../../src/task/code/runner-node.ts"
 
-/** What comes of one expression after a program, if it should be 1. */
+/** Runs a program and one expression after it, which should be 1, and returns the outcome. */
 const outcome = (program: string, run = "result()"): Effect.Effect<Outcome, unknown, CodeRunner> =>
   Effect.map(CodeRunner.run({ program, tests: [{ run, expected: 1 }] }), ([first]) => first)
 
@@ -218,7 +218,7 @@ layer(codeRunner({ timeoutMs: 60_000, memoryMb: 64, concurrency: 2 }), { timeout
         })
         assert.notInclude(tags(led), "Passed", trick)
       }
-      // What it says itself it may, and that is no more than an answer.
+      // A program may choose its own JSON: it is only an answer.
       assert.strictEqual((yield* outcome("", "({ toJSON: () => 1 })"))._tag, "Passed")
     }),
   )
@@ -235,7 +235,7 @@ layer(codeRunner({ timeoutMs: 60_000, memoryMb: 64, concurrency: 2 }), { timeout
   )
 })
 
-/** What a text prints that is run by Node itself, as if a program had found the way out of its realm. */
+/** Runs code in Node itself, as if a program had escaped its realm, and returns what it prints. */
 const outside = (text: string): Effect.Effect<string> =>
   Effect.callback((resume) => {
     const lines = `const say = console.log; ${text}`

@@ -24,7 +24,7 @@ const trained = (agent: Agent, config: Readonly<Record<string, unknown>>) =>
     return score / envs.length
   })
 
-/** What an agent makes of the training tasks, and then, with its memory as it is, of others in the same code. */
+/** Returns an agent's scores in training, and then, with its memory unchanged, on other tasks with the same code. */
 const scores = (agent: Agent, more: Readonly<Record<string, unknown>> = {}) =>
   Effect.gen(function* () {
     const train = yield* trained(agent, { ...code, ...more })

@@ -9,7 +9,7 @@ import { counted, number, signed } from "../parts/format.js"
 /** The number of colours for positive advantages, and for negative ones. */
 const levels = 4
 
-/** Of an answer, at most this many spans are shown. */
+/** The largest number of spans that are shown of one answer. */
 const mostSpans = 4000
 
 /** Returns the CSS class for an advantage relative to the largest: `up1` to `up4`, `down1` to `down4`, or `none`. */

@@ -79,7 +79,7 @@ export const grow = (choices: ReadonlyArray<readonly [number, number, number]>):
           )
         : undefined,
     (x) => (x.shape.length > 0 ? G.gather(x, G.constant(Int32Array.of(0, x.shape[0] - 1, 0))) : undefined),
-    (x) => G.sin(x),
+    (x) => G.sin(tamed(x)),
     (x) => G.cos(tamed(x)),
     (x) => G.abs(x),
     (x) => G.softplus(x),
@@ -128,15 +128,17 @@ export const grow = (choices: ReadonlyArray<readonly [number, number, number]>):
   const loss = last.reduce((sum, x) => G.add(sum, G.mean(G.tanh(x))), G.constant(0))
   const [slopeS, slopeR] = gradients(loss, [s, r])
   const whole = pool.filter((x) => x.dtype === "f32" && x.shape.join() === "4,6")
+  // Steps are small, as a learner's are: a loop of large ones multiplies a difference in rounding by thousands.
+  const step = (x: Tensor, slope: Tensor): Tensor => G.sub(x, G.mul(G.tanh(slope), 0.02))
   return {
     name: "grown",
     inputs,
     state: {
-      s: { tensor: s, next: G.sub(s, G.mul(slopeS, 0.1)) },
+      s: { tensor: s, next: step(s, slopeS) },
       t: { tensor: t, next: G.mul(G.tanh(whole[whole.length - 1]), 0.9) },
-      r: { tensor: r, next: G.add(G.mul(r, 0.5), slopeR) },
+      r: { tensor: r, next: step(G.mul(r, 0.9), slopeR) },
     },
-    outputs: { loss, ...Object.fromEntries(last.map((x, i) => [`y${i}`, x])), old: r },
+    outputs: { loss, slopeS, slopeR, ...Object.fromEntries(last.map((x, i) => [`y${i}`, x])), old: r },
   }
 }
 

@@ -98,6 +98,10 @@ describe("simplify reduces graphs to these ops", () => {
     "a stretch of a number": [G.sub(stretch(G.sum(row), [2, 3]), x), ["sum", "sub"]],
     "a stretch that only reaches the end": [G.tanh(stretch(row, [2, 3])), ["tanh", "broadcastTo"]],
     "a row with an axis more": [G.mul(x, G.reshape(row, [1, 3])), ["mul"]],
+    "a stretch to a lower rank than before": [
+      stretch(G.reshape(G.slice(column, [0, 0], [1, 1]), [1]), [3]),
+      ["slice", "reshape", "broadcastTo"],
+    ],
     "a stretch of a stretch": [stretch(stretch(row, [1, 3]), [2, 3]), ["broadcastTo"]],
     "a slice of a slice": [G.slice(G.slice(x, [0, 1], [2, 2]), [1, 0], [1, 1]), ["slice"]],
     "a slice of one part": [G.slice(G.concat([x, column], 1), [0, 1], [2, 2]), ["slice"]],

@@ -9,7 +9,10 @@ const withoutLeadingOnes = (shape: Shape): Shape => {
   return first === -1 ? [] : shape.slice(first)
 }
 
-/** Returns the smallest tensor in the graph that gives the elements of `x` when it is broadcast to the shape of `x`. */
+/**
+ * Returns the smallest tensor in the graph whose elements, broadcast, are those of `x`. It can have more leading axes of
+ * size 1 than `x`.
+ */
 const narrowed = (x: Tensor): Tensor => {
   const value = uniformValue(x)
   if (value !== undefined) return x.shape.length === 0 ? x : scalarLike(x, value)
@@ -36,7 +39,8 @@ export const broadcasts: Rule = (tensor, { hasOneUser }) => {
     return undefined
   const least = inputs.map(narrowed)
   const own = broadcastShapes(op.kind, ...least)
-  return sizeOf(own) < sizeOf(shape) ? stretched(onInputs(tensor, least, own), shape) : undefined
+  const isSmaller = own.length <= shape.length && sizeOf(own) < sizeOf(shape)
+  return isSmaller ? stretched(onInputs(tensor, least, own), shape) : undefined
 }
 
 const stretched = (x: Tensor, shape: Shape): Tensor => make({ kind: "broadcastTo" }, [x], shape, x.dtype)
@@ -56,7 +60,9 @@ export const stretches: Rule = (tensor) => {
   const [x] = tensor.inputs
   if (likeShape(x, tensor)) return x
   const least = narrowed(x)
-  return least === x ? undefined : stretched(least, tensor.shape)
+  // A reshape that drops leading axes of size 1 can leave a source of a higher rank, which cannot be broadcast.
+  const isNarrower = least !== x && least.shape.length <= tensor.shape.length
+  return isNarrower ? stretched(least, tensor.shape) : undefined
 }
 
 export const transposes: Rule = (tensor) => {

@@ -1,6 +1,7 @@
 /** Makes the `effect` command with its subcommands, runs it, and reports its failure. main.ts and tests call it. */
 import { Effect, Logger } from "effect"
-import { CliOutput, Command } from "effect/cli"
+import * as CliOutput from "effect/cli/CliOutput"
+import * as Command from "effect/cli/Command"
 import manifest from "../../package.json" with { type: "json" }
 import { report } from "./output/errors.ts"
 import { presenter } from "./output/help.ts"

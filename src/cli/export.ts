@@ -1,7 +1,8 @@
 /** `effect export RUN --to FORMAT`: writes a policy, or the learning curve of runs, to a file for other programs. */
 import { basename, join, resolve } from "node:path"
 import { Effect, FileSystem, Layer, Option } from "effect"
-import { Argument, Flag } from "effect/cli"
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
 import { exists, mostBytes, namesIn, readBytes, systemMessage } from "../config/files.ts"
 import { utf8 } from "../config/utf8.ts"
 import { curveCsv, curveSvg } from "../export/curveFiles.ts"

@@ -1,7 +1,9 @@
 /** Makes the subcommands of `effect` and their flags, so that all of them have the same form. */
 import { basename, extname } from "node:path"
 import { type Effect, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import { backendNames } from "../node.ts"
 import { derivedName } from "../run/identifier.ts"
 

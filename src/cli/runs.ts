@@ -1,6 +1,7 @@
 /** Defines the subcommand `effect runs`, which lists, shows and compares the runs in a results folder. */
 import { Effect, Option } from "effect"
-import { Argument, Command } from "effect/cli"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import { toCamelCase } from "../config/Config.ts"
 import { statOf } from "../config/files.ts"
 import { best } from "../run/find/best.ts"

@@ -1,7 +1,8 @@
 /** Defines the subcommand `effect ui`, which serves the web page or exports it as files. */
 import { randomBytes } from "node:crypto"
 import { Effect, Option } from "effect"
-import { Argument, Flag } from "effect/cli"
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
 import { exists } from "../config/files.ts"
 import { isLoopback } from "../dashboard/guard.ts"
 import { findRuns } from "../run/find/find-node.ts"

@@ -11,8 +11,8 @@
  * ```
  */
 import { Effect, type FileSystem, Layer, type Path } from "effect"
-import { LanguageModel } from "effect/ai"
-import type { HttpClient } from "effect/http"
+import * as LanguageModel from "effect/ai/LanguageModel"
+import type * as HttpClient from "effect/http/HttpClient"
 import { closest } from "../config/closest.ts"
 import { ConfigError } from "../config/Config.ts"
 import { mostBytes, readText } from "../config/files.ts"

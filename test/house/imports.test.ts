@@ -98,13 +98,19 @@ describe("imports", () => {
   })
 
   it("take unstable modules of Effect only where they are adapted", () => {
-    const forModels = (specifier: string): boolean => /^effect\/(ai|encoding|http)$/.test(specifier)
+    const forModels = (specifier: string): boolean => /^effect\/(ai|encoding|http)\//.test(specifier)
     const wrong = files
       .filter((file) => !file.startsWith("cli/") && !["dashboard/server-node.ts", "node.ts"].includes(file))
       .flatMap((file) => importsOf(file).map((specifier) => ({ file, specifier })))
       .filter(
         ({ file, specifier }) => specifier.startsWith("effect/") && !(file.startsWith("lm/") && forModels(specifier)),
       )
+    assert.deepStrictEqual(wrong, [])
+  })
+
+  it("name one module of Effect at a time, because effect/ai or effect/http loads thirty", () => {
+    const barrels = (file: string) => importsOf(file).filter((specifier) => /^effect\/[a-z-]+$/.test(specifier))
+    const wrong = files.flatMap((file) => barrels(file).map((specifier) => `${file} imports ${specifier}`))
     assert.deepStrictEqual(wrong, [])
   })
 })

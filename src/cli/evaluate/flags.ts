@@ -1,6 +1,6 @@
 /** Defines the arguments and flags of `effect eval`. Most flags only work with a run, or only with a file. */
 import { Effect } from "effect"
-import { Argument } from "effect/cli"
+import * as Argument from "effect/cli/Argument"
 import {
   argument,
   backendFlag,

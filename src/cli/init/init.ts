@@ -1,7 +1,8 @@
 /** `effect init`: writes a commented file to start from, its JSON Schema if needed, and the files of a new project. */
 import { fileURLToPath } from "node:url"
 import { Effect, FileSystem, Option, Path } from "effect"
-import { Argument, Flag } from "effect/cli"
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
 import { makeFolder, systemMessage } from "../../config/files.ts"
 import { argument, quoted, subcommand, toggle } from "../flags.ts"
 import { usageError, writeOut } from "../output/output.ts"

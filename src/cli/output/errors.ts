@@ -1,6 +1,6 @@
 /** Determines the exit code of the command, and reports its failure on stderr. main.ts and command.ts call it. */
 import { Cause, Effect, Exit, Option } from "effect"
-import { CliError } from "effect/cli"
+import * as CliError from "effect/cli/CliError"
 import { messageOf, oneLine } from "../../config/text.ts"
 import { placeIn } from "../userCode/userCode.ts"
 import { colored } from "./colors.ts"

@@ -1,6 +1,8 @@
 /** Formats the help of the commands for the terminal, instead of Effect's own format. */
 import { Console, Context, Effect, Option } from "effect"
-import { CliOutput, type HelpDoc, TerminalCapabilities } from "effect/cli"
+import * as CliOutput from "effect/cli/CliOutput"
+import type * as HelpDoc from "effect/cli/HelpDoc"
+import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
 
 /** Prints help and the version. A usage error prints no help: `report` writes one line about it to stderr. */
 export const presenter: CliOutput.Presenter = {

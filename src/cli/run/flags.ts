@@ -1,5 +1,5 @@
 /** Defines the arguments and flags of `effect run`. */
-import { Argument } from "effect/cli"
+import * as Argument from "effect/cli/Argument"
 import { argument, backendFlag, type Input, number, resultsDirFlag, text, texts, toggle } from "../flags.ts"
 
 export const flags = {

@@ -3,7 +3,11 @@
  * run Effect's own AI functions on our providers. The file `languageModel.ts` converts in the other direction.
  */
 import { Effect, Layer, Stream } from "effect"
-import { AiError, LanguageModel, type Prompt, type Response, Tool } from "effect/ai"
+import * as AiError from "effect/ai/AiError"
+import * as LanguageModel from "effect/ai/LanguageModel"
+import type * as Prompt from "effect/ai/Prompt"
+import type * as Response from "effect/ai/Response"
+import * as Tool from "effect/ai/Tool"
 import { type ChatMessage, type Completion, LmRequest, type ToolSpec } from "../Chat.ts"
 import { toAiError } from "./aiError.ts"
 import { argumentsOf, CallSettings, effectFinishReasons, jsonOrText, ours } from "./languageModel.ts"

@@ -1,6 +1,6 @@
 /** The server that a provider calls over HTTP: its address, its key, and the limits of a call. */
 import { Effect, type Redacted } from "effect"
-import { HttpClient } from "effect/http"
+import * as HttpClient from "effect/http/HttpClient"
 import { type Key, keyOf } from "./keys.ts"
 import { withoutUser } from "../LmConfig.ts"
 import { type LmError, lmError } from "../LmError.ts"

@@ -1,6 +1,6 @@
 /** Converts errors between Effect's `AiError` and our `LmError`, in both directions. */
 import { Duration } from "effect"
-import { AiError } from "effect/ai"
+import * as AiError from "effect/ai/AiError"
 import { oneLine } from "../../config/text.ts"
 import { LmError } from "../LmError.ts"
 

@@ -3,7 +3,7 @@
  * collects each answer, which the server sends whole or as a stream of pieces. `openAi.ts` and `anthropic.ts` use it.
  */
 import { Effect, type Schema, Stream } from "effect"
-import type { Response } from "effect/ai"
+import type * as Response from "effect/ai/Response"
 import type { Completion, LmRequest } from "../Chat.ts"
 import type { LmError } from "../LmError.ts"
 import { broken, events, type FailureBody, read, refusedInBody, whole } from "./http.ts"

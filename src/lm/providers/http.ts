@@ -3,15 +3,13 @@
  * `LmError`: its message is one line without secrets, and its reason says whether a retry may help.
  */
 import { Clock, Effect, Option, Redacted, Schema, Stream } from "effect"
-import { Sse } from "effect/encoding"
-import {
-  FetchHttpClient,
-  HttpClient,
-  type HttpClientError,
-  HttpClientRequest,
-  type HttpClientResponse,
-  UrlParams,
-} from "effect/http"
+import * as Sse from "effect/encoding/Sse"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as HttpClient from "effect/http/HttpClient"
+import type * as HttpClientError from "effect/http/HttpClientError"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import type * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as UrlParams from "effect/http/UrlParams"
 import { joined } from "../../config/bytes.ts"
 import { isPlain } from "../../config/Config.ts"
 import { oneLine, parsedJson } from "../../config/text.ts"

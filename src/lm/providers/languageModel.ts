@@ -1,6 +1,11 @@
 /** Converts Effect's `LanguageModel` to our `LmService`; `Provider.ts` converts in the other direction. */
 import { Context, Effect, Option, Result, Schema } from "effect"
-import { type AiError, type LanguageModel, Prompt, type Response, Tool, Toolkit } from "effect/ai"
+import type * as AiError from "effect/ai/AiError"
+import type * as LanguageModel from "effect/ai/LanguageModel"
+import * as Prompt from "effect/ai/Prompt"
+import type * as Response from "effect/ai/Response"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
 import { type ChatMessage, type Completion, FinishReason, type LmRequest, TokenTrace, type ToolSpec } from "../Chat.ts"
 import type { LmService } from "../Lm.ts"
 import { fromAiError } from "./aiError.ts"

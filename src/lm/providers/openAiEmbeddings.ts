@@ -9,7 +9,7 @@
  * ```
  */
 import { Array as Arr, Effect, Schema } from "effect"
-import type { HttpClient } from "effect/http"
+import type * as HttpClient from "effect/http/HttpClient"
 import { stream } from "../../rng/Rng.ts"
 import { failure, read, whole } from "./http.ts"
 import type { LmError } from "../LmError.ts"

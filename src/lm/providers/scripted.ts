@@ -9,7 +9,7 @@
  * ```
  */
 import { Effect, Layer } from "effect"
-import type { LanguageModel } from "effect/ai"
+import type * as LanguageModel from "effect/ai/LanguageModel"
 import type { Completion, LmRequest, TokenTrace } from "../Chat.ts"
 import { bytes, completionIds, promptIds } from "../ChatTokens.ts"
 import { Lm, type LmService } from "../Lm.ts"

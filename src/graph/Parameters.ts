@@ -18,13 +18,13 @@ import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
 export interface Layout {
   readonly names: ReadonlyArray<string>
   readonly size: number
-  /** Slices a flat vector into parameters. For one vector it always returns the same tensors. */
+  /** Slices `theta` into one tensor for each parameter. Further calls with the same `theta` return the same tensors. */
   readonly tensorsOf: (theta: Tensor) => Readonly<Record<string, Tensor>>
   /** Joins one tensor for each parameter into a flat vector. */
   readonly flatten: (tensors: Readonly<Record<string, Tensor>>) => Tensor
-  /** Draws the initial values. Each parameter has its own child stream, so adding a parameter does not change the others. */
+  /** Draws all initial values. A parameter's random stream depends on its name, so others do not change its values. */
   readonly initialise: (random: Stream) => Float32Array
-  /** Makes a flat vector in which all elements of a parameter equal `numberOf` of the parameter's name. */
+  /** Makes a flat vector with one number per parameter: all elements of the parameter `name` are `numberOf(name)`. */
   readonly spread: (numberOf: (name: string) => number) => Float32Array
   /** Cuts a flat vector into copies of the parameters, by name. */
   readonly toNamed: (theta: Float32Array) => Readonly<Record<string, NamedArray>>
@@ -42,7 +42,7 @@ export interface Declaration {
   readonly init: Initialiser
 }
 
-/** The largest number of weights: one gibibyte of them. An optimiser keeps several more numbers for each weight. */
+/** The largest number of weights of a layout, which take one gibibyte. An optimiser keeps more numbers per weight. */
 const mostWeights = 2 ** 28
 
 export const layout = (declarations: Readonly<Record<string, Declaration>>): Layout => {
@@ -55,8 +55,8 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
     return entry
   })
   if (size > mostWeights) throw new RangeError(`${size} weights; expected at most ${mostWeights}`)
-  const parts = new WeakMap<Tensor, Readonly<Record<string, Tensor>>>()
-  const partsOf = (theta: Tensor): Readonly<Record<string, Tensor>> =>
+  const slicesByTheta = new WeakMap<Tensor, Readonly<Record<string, Tensor>>>()
+  const slicesOf = (theta: Tensor): Readonly<Record<string, Tensor>> =>
     Object.fromEntries(
       entries.map(({ name, shape, offset, length }) => [name, reshape(slice(theta, [offset], [length]), shape)]),
     )
@@ -65,8 +65,8 @@ export const layout = (declarations: Readonly<Record<string, Declaration>>): Lay
     size,
     tensorsOf: (theta) => {
       if (!sameShape(theta.shape, [size])) fail("tensorsOf", `expected the flat vector [${size}]`, theta)
-      const slices = parts.get(theta) ?? partsOf(theta)
-      parts.set(theta, slices)
+      const slices = slicesByTheta.get(theta) ?? slicesOf(theta)
+      slicesByTheta.set(theta, slices)
       return slices
     },
     flatten: (tensors) =>

@@ -3,7 +3,8 @@
  * and a dtype.
  *
  * A backend (`onnx`, `wasm`, `reference`) must implement all ops of this file and nothing else. Layers, distributions
- * and optimisers are composed of these ops, in files of their own.
+ * and optimisers are composed of these ops, in files of their own. This file has types and functions on shapes; it
+ * computes no values.
  */
 
 export type DType = "f32" | "i32" | "bool"
@@ -75,26 +76,27 @@ export type Op =
   | { readonly kind: "stopGradient" }
   // Linear algebra
   /**
-   * Multiplies [..., m, k] × [..., k, n] → [..., m, n], after the transposes of the last two axes; leading axes
-   * broadcast.
+   * Multiplies matrices: [..., m, k] × [..., k, n] → [..., m, n]; leading axes broadcast. `transposeA` and `transposeB`
+   * exchange the last two axes of an input before the product.
    */
   | { readonly kind: "matmul"; readonly transposeA: boolean; readonly transposeB: boolean }
   /** A convolution without flipping the kernel. Inputs: x [N, C, H, W], w [O, C, kh, kw]. Output: [N, O, H', W']. */
   | ({ readonly kind: "conv2d" } & Conv2dAttributes)
-  /** The gradient of `conv2d` at x. Inputs: dy, w. The output has the shape of x. */
+  /** The gradient of `conv2d` with respect to x. Inputs: dy (the gradient of its output), w. The output is like x. */
   | ({ readonly kind: "conv2dInputGrad" } & Conv2dAttributes)
-  /** The gradient of `conv2d` at w. Inputs: x, dy. The output has the shape of w. */
+  /** The gradient of `conv2d` with respect to w. Inputs: x, dy. The output has the shape of w. */
   | ({ readonly kind: "conv2dWeightGrad" } & Conv2dAttributes)
   // Along axes
   /** Reduces over axes, which are ascending, not negative and distinct. With no axes, the result is the input. */
   | { readonly kind: "reduce"; readonly fn: ReduceFn; readonly axes: ReadonlyArray<number>; readonly keepDims: boolean }
-  /** Finds the i32 index of the (first) largest f32 element along `axis`, which the output lacks. */
+  /** Finds the i32 index of the largest f32 element along `axis` (the first at a tie). The output lacks this axis. */
   | { readonly kind: "argMax"; readonly axis: number }
   /** Normalises exp(x) to a sum of 1 over the last axis. */
   | { readonly kind: "softmax" }
   | { readonly kind: "logSoftmax" }
+  /** Sums up along `axis`, from the end if `reverse`. With `exclusive`, an element is not part of its own sum. */
   | { readonly kind: "cumSum"; readonly axis: number; readonly exclusive: boolean; readonly reverse: boolean }
-  // Movement
+  // Ops that move elements without changing their values
   | { readonly kind: "reshape" }
   | { readonly kind: "transpose"; readonly permutation: ReadonlyArray<number> }
   | { readonly kind: "broadcastTo" }
@@ -124,7 +126,7 @@ export type Op =
 export type OpOf<Kind extends Op["kind"]> = Extract<Op, { readonly kind: Kind }>
 
 export interface Tensor {
-  /** Grows with each new tensor, so ascending ids are a topological order. */
+  /** Each new tensor gets a greater id than its inputs have, so ascending ids are a topological order. */
   readonly id: number
   readonly op: Op
   readonly inputs: ReadonlyArray<Tensor>

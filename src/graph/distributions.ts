@@ -57,7 +57,8 @@ export const categorical = (logits: Tensor): Categorical => {
   return {
     noiseSize: 1,
     logProbabilities,
-    // The action is the number of cumulative probabilities that the noise reaches; the last may be below 1 by rounding.
+    // The action is the number of cumulative probabilities that are not above the noise. By rounding the last can be
+    // below 1, so the action is limited to n − 1.
     sample: (noise) => {
       const passed = sum(cast(greaterEqual(noise, cumSum(softmax(logits), -1)), "f32"), -1)
       return cast(minimum(passed, n - 1), "i32")
@@ -81,7 +82,7 @@ export interface Gaussian extends Distribution {
   readonly logDeviation: Tensor
 }
 
-const halfLogTau = 0.9189385332046727
+const halfLogTau = 0.9189385332046727 // ½ log 2π
 
 /** Computes standard normal numbers [batch, n] from uniform numbers [batch, 2n], by the method of Box and Muller. */
 export const normalFromUniform = (noise: Tensor): Tensor => {
@@ -126,8 +127,9 @@ export const gaussianKl = (p: Gaussian, q: Gaussian): Tensor => {
 }
 
 /**
- * The tanh of a diagonal Gaussian, so that actions are in (−1, 1). To learn from a sample, take `logProbabilityOfRaw` of
- * the number before the tanh, which `sampleBoth` returns with the action: atanh of the action is inexact near ±1.
+ * The distribution of tanh(raw), where `raw` has a diagonal Gaussian distribution (`base`), so that actions are between
+ * −1 and 1. To learn from a sample, keep the `raw` that `sampleBoth` returns with the action, and call
+ * `logProbabilityOfRaw`: `logProbability` must compute atanh of the action, which is inexact near ±1.
  */
 export interface SquashedGaussian extends Distribution {
   readonly base: Gaussian

@@ -3,8 +3,8 @@ import { kernelOf } from "./kernels.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "./Tensor.ts"
 
 /**
- * Computes tensors from the values of the inputs and states that they depend on, in doubles and without a backend. Use it
- * for constants at build time and in tests; to run a graph many times, compile it.
+ * Computes tensors in doubles and without a backend. `leaves` has the numbers of each input and state that they depend
+ * on. Use it for constants while a graph is built, and in tests; to compute a graph many times, compile it.
  *
  * @example
  * ```ts

@@ -47,8 +47,8 @@ import {
  * Returns the gradients of a scalar with respect to tensors (backpropagation), each as a tensor of the same graph.
  *
  * The gradients consist of as few ops as possible, because an ONNX session has a cost for each op. At a tie, `min`,
- * `max`, `minimum` and `maximum` divide the gradient equally among the equal inputs; `clip` passes the gradient on
- * where the input is within its bounds or equal to one.
+ * `max`, `minimum` and `maximum` divide the gradient equally among the equal inputs. `clip` passes the gradient on
+ * where the input is within the bounds or on a bound.
  *
  * @example
  * ```ts
@@ -82,11 +82,11 @@ export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): R
   return withRespectTo.map((tensor) => slopes.get(tensor) ?? constant(0, tensor.shape))
 }
 
-/** Adds up the gradients from all users of a tensor, or joins them by one concat if the users are slices. */
+/** Adds up the gradients that a tensor gets from all ops that read it; if these are slices, one concat joins them. */
 const total = (parts: ReadonlyArray<Tensor>): Tensor =>
   (parts.length === 1 ? undefined : joined(parts)) ?? parts.reduce((sum, part) => add(sum, part))
 
-/** Joins tensors by one concat if each is zero outside of its own range of one axis; else returns undefined. */
+/** Computes a sum by one concat if each tensor is zero outside of its own range of one axis; else returns undefined. */
 const joined = (parts: ReadonlyArray<Tensor>): Tensor | undefined => {
   const axis = stretchOf(parts[0])?.axis
   const stretches = parts.flatMap((part) => stretchOf(part) ?? []).sort((a, b) => a.start - b.start)
@@ -107,14 +107,14 @@ const joined = (parts: ReadonlyArray<Tensor>): Tensor | undefined => {
   return concat(pieces, axis)
 }
 
-/** Recognises a tensor that pads another one with zeros along one axis: returns the padded tensor, the axis and its start. */
+/** Recognises x padded with zeros along one axis: returns x as `piece`, the axis, and where x starts; or undefined. */
 const stretchOf = ({ op, inputs }: Tensor) => {
   if (op.kind !== "pad" || op.value !== 0) return undefined
   const [axis, ...others] = op.before.flatMap((before, index) => (before + op.after[index] > 0 ? [index] : []))
   return others.length > 0 ? undefined : { axis, start: op.before[axis], piece: inputs[0] }
 }
 
-/** Makes the tensor of a gradient when it is called. */
+/** Makes the tensor of a gradient when it is called, so that a gradient that nothing needs adds no ops. */
 type Slope = () => Tensor
 
 /**
@@ -207,7 +207,7 @@ const convolution =
   () =>
     make({ kind, strides, padding }, [left, right], like.shape, "f32")
 
-/** The gradients of unary functions. `sign` and `floor` are missing: their gradient is zero almost everywhere. */
+/** The gradients of y = f(x) with respect to x. `sign` and `floor` are missing: theirs is zero almost everywhere. */
 const unarySlopes: Readonly<Partial<Record<UnaryFn, (dy: Tensor, x: Tensor, y: Tensor) => Slope>>> = {
   neg: (dy) => () => neg(dy),
   abs: (dy, x) => () => mul(dy, sign(x)),
@@ -292,7 +292,7 @@ const reduceSlope = (fn: ReduceFn, axes: ReadonlyArray<number>, x: Tensor, y: Te
 const inverse = (permutation: ReadonlyArray<number>): ReadonlyArray<number> =>
   permutation.map((_, axis) => permutation.indexOf(axis))
 
-/** Brings a gradient to its input's shape: sums it over the axes of the input's broadcast, or broadcasts it. */
+/** Brings a gradient to its input's shape: sums it over the axes along which the input was broadcast, or broadcasts. */
 const toShape = (slope: Tensor, shape: Shape): Tensor => {
   if (sameShape(slope.shape, shape)) return slope
   const shift = slope.shape.length - shape.length

@@ -52,7 +52,7 @@ export const orthogonal =
     const [count, length] = rows < columns ? [rows, columns] : [columns, rows]
     const vectors = Array.from({ length: count }, () => Float64Array.from({ length }, () => random.normal()))
     vectors.forEach((vector, index) => {
-      // A second pass removes the rounding errors of the first.
+      // Subtract the parts along all earlier vectors; a second pass removes the rounding errors of the first.
       for (let pass = 0; pass < 2; pass++)
         for (let other = 0; other < index; other++) subtractProjection(vector, vectors[other])
       const norm = Math.sqrt(dot(vector, vector))

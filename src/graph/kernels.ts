@@ -63,7 +63,7 @@ const broadcastIndex = (from: Shape, shape: Shape): Int32Array => {
   return stridedIndex(shape, strides)
 }
 
-/** Returns, for each element of `shape` in order, the sum over the axes of (start + coordinate) · stride. */
+/** Returns, for each element of `shape` in order, its index under other strides: Σ (start + coordinate) · stride. */
 const stridedIndex = (shape: Shape, strides: ReadonlyArray<number>, start: Shape = shape.map(() => 0)): Int32Array => {
   const index = new Int32Array(sizeOf(shape))
   const coordinates = [...start]
@@ -78,7 +78,7 @@ const stridedIndex = (shape: Shape, strides: ReadonlyArray<number>, start: Shape
   return index
 }
 
-/** Returns the number of lines along an axis, its size, and the product of the sizes of the axes after it. */
+/** Returns the number of 1-D lines along an axis, the elements of each line, and the distance between neighbours. */
 const axisLayout = (shape: Shape, axis: number) => ({
   lines: sizeOf(shape.toSpliced(axis, 1)),
   along: shape[axis],
@@ -207,7 +207,7 @@ export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, ou
   }
 }
 
-/** Makes the kernel of a function of two elements, whose inputs broadcast to `shape`. */
+/** Makes a kernel of two inputs that broadcast to `shape`; `store` computes element `at` from elements `i` and `j`. */
 const onPairs = (
   shapes: ReadonlyArray<Shape>,
   shape: Shape,
@@ -300,7 +300,10 @@ const matmulKernel = (
   }
 }
 
-/** Calls `tap` with the indices of every x, w and y that a convolution combines; sets `out` to zero first. */
+/**
+ * Makes the kernel of a convolution between images x, weights w and outputs y, given by their shapes. It sets `out` to
+ * zero, then calls `tap` with the indices of each x, w and y for which the convolution adds x · w to y.
+ */
 const eachTap = (
   { strides, padding }: Conv2dAttributes,
   x: Shape,

@@ -20,7 +20,8 @@ import type { Declaration } from "./Parameters.ts"
 import type { Tensor } from "./Tensor.ts"
 
 /**
- * A part of a network. It declares its parameters, whose names begin with the layer's name, and applies them.
+ * A part of a network. `parameters` declares its weights, whose names begin with the layer's name; `apply` computes its
+ * output for the input `x` from tensors of these names.
  *
  * @example
  * ```ts
@@ -80,7 +81,7 @@ export interface LstmState {
 
 export interface LstmCell {
   readonly parameters: Readonly<Record<string, Declaration>>
-  /** Computes what x adds to the gates, [rows, 4 × size]. It needs no state, so one call can do all time steps. */
+  /** Computes x W + b for the four gates, [rows, 4 × size]. It needs no state, so one call can do all time steps. */
   readonly fromInput: (weights: Readonly<Record<string, Tensor>>, x: Tensor) => Tensor
   /** Computes the next state from the result of `fromInput` for this step, and from the state before it. */
   readonly step: (weights: Readonly<Record<string, Tensor>>, fromInput: Tensor, state: LstmState) => LstmState
@@ -113,6 +114,7 @@ export const lstmCell = (name: string, inputs: number, size: number): LstmCell =
 }
 
 export interface ConvOptions extends Conv2dOptions {
+  /** The height and the width of the kernel. */
   readonly kernel: number
 }
 

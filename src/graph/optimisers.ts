@@ -57,7 +57,8 @@ export const adam = ({
     const nextSecond = add(mul(second, beta2), mul(square(gradient), 1 - beta2))
     const correction1 = sub(1, pow(constant(beta1), nextSteps))
     const correction2 = sqrt(sub(1, pow(constant(beta2), nextSteps)))
-    // The step is lr · (m / c₁) / (√v / c₂ + ε). Scalars are combined first, so that few ops work on whole vectors.
+    // The step is lr · (m / c₁) / (√v / c₂ + ε), with the moments m and v and their bias corrections c₁ and c₂. Scalars
+    // are combined first, so that few ops work on whole vectors.
     const rate = div(mul(correction2, learningRate), correction1)
     const step = div(nextFirst, add(sqrt(nextSecond), mul(correction2, epsilon)))
     const decayed = weightDecay === 0 ? theta : mul(theta, sub(1, mul(constant(weightDecay), learningRate)))
@@ -111,7 +112,7 @@ export const rmsprop = ({
   },
 })
 
-/** Scales the gradient down to the norm `largest` if its norm is larger. */
+/** Scales the gradient down to the Euclidean norm `largest` if its norm is larger. */
 export const clipGlobalNorm = (gradient: Tensor, largest: number): Tensor => {
   const norm = sqrt(sum(square(gradient)))
   return mul(gradient, minimum(div(constant(largest), add(norm, 1e-6)), 1))

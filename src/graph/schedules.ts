@@ -44,8 +44,8 @@ export const cosine =
   }
 
 /**
- * Runs through a schedule in the first part of the run (`share`, from 0 to 1), and keeps the schedule's last value
- * after that. With a share of 0, it is always the last value.
+ * Compresses a schedule to the first part of the run (`share`, from 0 to 1), and keeps the schedule's last value after
+ * that. With a share of 0, it is always the last value.
  */
 export const within =
   (share: number, schedule: Schedule): Schedule =>

@@ -44,10 +44,10 @@ const maxPasses = 12
 /** The largest number of rewrites of one tensor in one pass; the next pass continues with the result. */
 const maxSteps = 8
 
-/** Removes `stopGradient`: gradients are already part of the graph. */
-const stopsNothing: Rule = ({ op, inputs }) => (op.kind === "stopGradient" ? inputs[0] : undefined)
+/** Replaces `stopGradient(x)` by x: when a program is simplified, its graph already has the ops of all gradients. */
+const gradientStops: Rule = ({ op, inputs }) => (op.kind === "stopGradient" ? inputs[0] : undefined)
 
-/** Whether every engine computes the same bits for the op. Elementary functions differ, so only backends compute them. */
+/** Whether all JavaScript engines compute the same bits. Functions such as exp differ, so the backend computes them. */
 const isExact = ({ op }: Tensor): boolean => {
   switch (op.kind) {
     case "unary":
@@ -64,7 +64,7 @@ const isExact = ({ op }: Tensor): boolean => {
 
 const inexact: ReadonlySet<UnaryFn> = new Set(["exp", "log", "sin", "cos", "tanh", "sigmoid", "softplus"])
 
-/** Replaces an op on constants by a constant, unless the result is much larger than its inputs. */
+/** Computes an op on constants now, unless the result has more elements than its inputs together, and more than 16. */
 const folding: Rule = (tensor) => {
   const { inputs, shape, dtype } = tensor
   if (inputs.length === 0 || !inputs.every(({ op }) => op.kind === "constant") || !isExact(tensor)) return undefined
@@ -75,7 +75,7 @@ const folding: Rule = (tensor) => {
 }
 
 const rules: ReadonlyArray<Rule> = [
-  stopsNothing,
+  gradientStops,
   folding,
   Arithmetic.neutral,
   Arithmetic.signs,
@@ -93,7 +93,7 @@ const rules: ReadonlyArray<Rule> = [
   Reductions.ofStretched,
 ]
 
-/** Applies the rules once to each tensor; returns the same object if no output, next value or condition changed. */
+/** Makes one pass of rewrites, inputs first. Returns `spec` itself if no output, next value or condition changed. */
 const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
   const roots = rootsOf(spec)
   const order = topologicalOrder(roots)
@@ -169,6 +169,7 @@ const keyMaker = (): ((tensor: Tensor) => string) => {
     if (op.kind === "input" || op.kind === "state") return `${op.kind} ${id}`
     const like = `${dtype} [${shape.join()}]`
     if (op.kind === "constant") {
+      // Large arrays are only compared by identity, which is faster.
       const data = op.data.length <= 64 ? Array.from(op.data, textOf).join() : `@${nameOf(op.data)}`
       return `constant ${like} ${data}`
     }

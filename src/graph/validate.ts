@@ -1,4 +1,7 @@
-/** Checks programs before a backend compiles them, and computes the shapes of their feeds and results. */
+/**
+ * Checks programs before a backend compiles them, and computes the shapes of their feeds (the arrays that the caller
+ * fills for the inputs) and results (the arrays that the caller reads for the outputs).
+ */
 import { Record } from "effect"
 import { programError } from "./GraphError.ts"
 import { sameShape } from "./ops/core.ts"
@@ -52,6 +55,7 @@ export const validate = (spec: ProgramSpec): void => {
   }
 }
 
+/** The shape and dtype of an array. */
 export type Outline = Pick<Tensor, "shape" | "dtype">
 type Outlines = Readonly<Record<string, Outline>>
 

@@ -15,7 +15,7 @@ export const make = (op: Op, inputs: ReadonlyArray<Tensor>, shape: Shape, dtype:
   return { id: nextId++, op, inputs, shape, dtype }
 }
 
-/** Returns the id of the next tensor; all tensors made from now on have this id or a greater one. */
+/** Returns the id that the next tensor will get, so that a caller can later tell which tensors are newer. */
 export const nextMark = (): number => nextId
 
 const isShape = (shape: Shape): boolean => shape.length <= maxRank && shape.every(isSize)
@@ -25,7 +25,7 @@ export const isSize = (size: number): boolean => Number.isSafeInteger(size) && s
 
 export const shapeText = (shape: Shape): string => `[${shape.join(", ")}]`
 
-/** Throws a `GraphError` that names the op, the shapes, and the line outside of this folder that made the op. */
+/** Throws a `GraphError` that names the op, the shapes, and the line outside of `graph/` that made the op. */
 export const fail = (op: string, message: string, ...tensors: ReadonlyArray<Tensor>): never => {
   const shapes = tensors.map((tensor) => tensor.shape)
   const where = callerOutsideGraph()
@@ -39,8 +39,8 @@ export const fail = (op: string, message: string, ...tensors: ReadonlyArray<Tens
 }
 
 /**
- * Finds the line that made an op: the first one in the stack that is outside of `graph/`. The first line of the stack is in
- * this function, so its path tells where `graph/` is. A bundle is one file, in which no line is outside.
+ * Finds the line that made an op: the first one in the stack that is outside of `graph/`. The first line of the stack
+ * is in this function, so its path tells where `graph/` is. Returns "" in a bundle, where all code is in one file.
  */
 const callerOutsideGraph = (): string => {
   const places = stackOf(50).flatMap(
@@ -71,8 +71,8 @@ export const expectDType = (op: string, dtypes: ReadonlyArray<DType>, ...tensors
 }
 
 /**
- * Computes the shape of a broadcast as NumPy does: shapes are aligned at the right, and sizes of 1 are stretched. It is
- * undefined if sizes differ.
+ * Computes the shape of a broadcast as NumPy does: shapes are aligned at the right, and sizes of 1 are stretched.
+ * Returns undefined if two sizes of an axis differ and neither is 1.
  */
 export const commonShape = (...shapes: ReadonlyArray<Shape>): Shape | undefined => {
   const rank = Math.max(...shapes.map((shape) => shape.length))
@@ -89,11 +89,11 @@ export const commonShape = (...shapes: ReadonlyArray<Shape>): Shape | undefined 
 export const broadcastShapes = (op: string, ...tensors: ReadonlyArray<Tensor>): Shape =>
   commonShape(...tensors.map(({ shape }) => shape)) ?? fail(op, "shapes do not broadcast", ...tensors)
 
-/** Returns the permutation that exchanges the last two axes. */
+/** Returns the permutation of `rank` axes that exchanges the last two, such as [0, 2, 1] for three axes. */
 export const lastTwoSwapped = (rank: number): ReadonlyArray<number> =>
   Array.from({ length: rank }, (_, axis) => (axis < rank - 2 ? axis : 2 * rank - 3 - axis))
 
-/** Returns the index of an axis from the front; −1 means the last axis. Throws a `GraphError` if it is no axis. */
+/** Returns the index of an axis, which may count from the end (−1 is the last); throws a `GraphError` if it is none. */
 export const normalAxis = (op: string, tensor: Tensor, axis: number): number => {
   const rank = tensor.shape.length
   const normal = axis < 0 ? axis + rank : axis

@@ -10,7 +10,7 @@ export const input = (name: string, shape: Shape, dtype: DType = "f32"): Tensor 
 
 export const state = (name: string, shape: Shape): Tensor => make({ kind: "state", name }, [], shape, "f32")
 
-/** Makes a tensor of fixed numbers. Without a shape, an array becomes a vector. */
+/** Makes a tensor of fixed numbers. Without a shape, an array is a vector; with one, a single number fills it. */
 export const constant = (
   value: number | TensorData | ReadonlyArray<number>,
   shape?: Shape,

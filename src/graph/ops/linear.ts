@@ -31,8 +31,8 @@ const lastTwo = ({ shape }: Tensor, transposed: boolean): readonly [number, numb
 export interface Conv2dOptions {
   readonly strides?: number | readonly [number, number]
   /**
-   * The padding with zeros: one number for all sides, or top, left, bottom and right. `same`: outputs have ⌈size /
-   * stride⌉.
+   * The padding with zeros: one number for all sides, or top, left, bottom and right. With `same`, the output's height
+   * and width are ⌈size / stride⌉, where size is that of the input.
    */
   readonly padding?: number | "same" | readonly [number, number, number, number]
 }

@@ -15,7 +15,7 @@ export const reshape = (x: Tensor, shape: Shape): Tensor => {
 
 export const flatten = (x: Tensor): Tensor => reshape(x, [-1])
 
-/** Reorders axes; without a permutation it exchanges the last two. */
+/** Reorders axes: axis i of the result is axis `permutation[i]` of `x`. By default it exchanges the last two. */
 export const transpose = (x: Tensor, permutation?: ReadonlyArray<number>): Tensor => {
   const rank = x.shape.length
   const order = permutation ?? lastTwoSwapped(rank)

@@ -44,6 +44,7 @@ export const softmax = overLast("softmax")
 /** Computes the logarithm of `softmax` over the last axis, without overflow. */
 export const logSoftmax = overLast("logSoftmax")
 
+/** Sums up along an axis, from the end if `reverse`. With `exclusive`, an element is not part of its own sum. */
 export const cumSum = (
   x: Tensor,
   axis = -1,

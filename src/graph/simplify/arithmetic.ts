@@ -1,6 +1,7 @@
 /**
- * Defines the simplification rules for arithmetic on single elements. All hold for every float, NaN and infinities
- * included, except for the sign of zero, and for one rounding when two scale factors become one.
+ * Defines the simplification rules for arithmetic on single elements. A rule returns the simpler tensor, or undefined
+ * if it does not apply. All hold for every float, NaN and infinities included, except for the sign of zero, and for one
+ * rounding when two scale factors become one.
  */
 import { abs, add, broadcastTo, cast, clip, mul, neg, sub, where } from "../ops.ts"
 import { make } from "../ops/core.ts"
@@ -25,7 +26,7 @@ const isFinite = ({ op, dtype, inputs }: Tensor): boolean => {
 const negated = ({ op, inputs }: Tensor): Tensor | undefined =>
   op.kind === "unary" && op.fn === "neg" ? inputs[0] : undefined
 
-/** Removes arithmetic that changes nothing, such as x + 0 and x · 1. */
+/** Removes arithmetic that changes nothing, such as x + 0 and x · 1; replaces x · 0 by zeros, and x² by x · x. */
 export const neutral: Rule = (tensor) => {
   if (tensor.op.kind !== "binary") return undefined
   const [a, b] = tensor.inputs
@@ -89,7 +90,7 @@ const scaled = (tensor: Tensor): Scaled | undefined => {
 const smallestNormal = 2 ** -126
 const largest = 3.4e38
 
-/** Combines two successive scale factors to one, unless the product is out of a float's range. */
+/** Combines two successive scale factors to one, unless it is out of a float's range; writes x · (−1) as −x. */
 export const scaleChains: Rule = (tensor) => {
   const outer = scaled(tensor)
   if (outer === undefined) return undefined
@@ -103,7 +104,7 @@ export const scaleChains: Rule = (tensor) => {
   return outer.by === -1 && tensor.op.kind === "binary" ? neg(outer.x) : undefined
 }
 
-/** Removes a function that is applied to its own result, such as relu(relu(x)). */
+/** Removes a function that is applied to its own result, such as relu(relu(x)), and combines two clips or casts. */
 export const repeated: Rule = (tensor) => {
   const { op } = tensor
   const [x] = tensor.inputs

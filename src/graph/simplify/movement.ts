@@ -10,8 +10,8 @@ const withoutLeadingOnes = (shape: Shape): Shape => {
 }
 
 /**
- * Returns the smallest tensor in the graph whose elements, broadcast, are those of `x`. It can have more leading axes of
- * size 1 than `x`.
+ * Returns the smallest tensor that gives `x` when it is broadcast: a scalar if all elements are equal, else the tensor
+ * before the broadcasts that made `x`. It can have more leading axes of size 1 than `x`.
  */
 const narrowed = (x: Tensor): Tensor => {
   const value = uniformValue(x)
@@ -23,7 +23,10 @@ const narrowed = (x: Tensor): Tensor => {
   return onlyLeadingOnes ? narrowed(source) : x
 }
 
-/** Removes broadcasts of an elementwise op's inputs; broadcasts the result instead if it became smaller. */
+/**
+ * Lets an elementwise op read its inputs without explicit broadcasts, as it broadcasts anyway. If all inputs are then
+ * smaller than the result, computes a small result and broadcasts that.
+ */
 export const broadcasts: Rule = (tensor, { hasOneUser }) => {
   const { op, inputs, shape } = tensor
   const stretches = op.kind === "binary" || op.kind === "compare" || op.kind === "logical" || op.kind === "where"
@@ -45,6 +48,7 @@ export const broadcasts: Rule = (tensor, { hasOneUser }) => {
 
 const stretched = (x: Tensor, shape: Shape): Tensor => make({ kind: "broadcastTo" }, [x], shape, x.dtype)
 
+/** Removes a reshape to the same shape, combines two, and makes a reshape of one broadcast number a broadcast. */
 export const reshapes: Rule = (tensor) => {
   if (tensor.op.kind !== "reshape") return undefined
   const [x] = tensor.inputs
@@ -55,6 +59,7 @@ export const reshapes: Rule = (tensor) => {
   return ofOneNumber && source.shape.length <= tensor.shape.length ? stretched(source, tensor.shape) : undefined
 }
 
+/** Removes a broadcast to the same shape, and lets a broadcast read the smallest tensor (`narrowed`) directly. */
 export const stretches: Rule = (tensor) => {
   if (tensor.op.kind !== "broadcastTo") return undefined
   const [x] = tensor.inputs
@@ -65,6 +70,7 @@ export const stretches: Rule = (tensor) => {
   return isNarrower ? stretched(least, tensor.shape) : undefined
 }
 
+/** Combines transposes with each other and with matmul; one that moves only axes of size 1 becomes a reshape. */
 export const transposes: Rule = (tensor) => {
   const { op, inputs } = tensor
   const [x, y] = inputs
@@ -85,12 +91,13 @@ export const transposes: Rule = (tensor) => {
   return make({ kind: "matmul", transposeA, transposeB }, [a ?? x, b ?? y], tensor.shape, "f32")
 }
 
-/** Returns the input of a transpose that exchanges only the last two axes. */
+/** Returns the input of a transpose that exchanges only the last two axes; undefined for another tensor. */
 const swapOfLastTwo = ({ op, inputs }: Tensor): Tensor | undefined => {
   if (op.kind !== "transpose") return undefined
   return sameShape(op.permutation, lastTwoSwapped(op.permutation.length)) ? inputs[0] : undefined
 }
 
+/** Lets a slice of a slice, pad or concat read the inner tensor directly, if one inner tensor contains all of it. */
 export const slices: Rule = (tensor) => {
   const { op, shape } = tensor
   if (op.kind !== "slice") return undefined
@@ -141,11 +148,11 @@ export const concats: Rule = (tensor, { hasOneUser }) => {
     if (both === undefined) merged.push(part)
     else merged[merged.length - 1] = both
   }
-  // If a slice has other users it remains, but the number of ops does not grow: one slice replaces at least one.
+  // A joined slice with other users remains. If the program gets larger by that, `simplify` returns an earlier one.
   return merged.length === tensor.inputs.length ? undefined : concat(merged, axis)
 }
 
-/** Joins two slices to one if the second begins at the end of the first. */
+/** Joins two slices to one if the second begins at the end of the first along `axis`; else returns undefined. */
 const union = (first: Tensor, second: Tensor, axis: number): Tensor | undefined => {
   if (first.op.kind !== "slice" || second.op.kind !== "slice" || first.inputs[0] !== second.inputs[0]) return undefined
   const [from, to] = [first.op.starts, second.op.starts]

@@ -1,4 +1,4 @@
-/** Defines the simplification rules for reductions over axes of size 1, of reductions, and of broadcasts. */
+/** Defines simplification rules for reductions: over axes of size 1, of another reduction, of a broadcast tensor. */
 import { broadcastTo, mul, reshape } from "../ops.ts"
 import { make, nextMark, sameShape } from "../ops/core.ts"
 import type { Shape } from "../Tensor.ts"
@@ -7,6 +7,7 @@ import { countOpsSince, type Rule } from "./rule.ts"
 const kept = (shape: Shape, axes: ReadonlyArray<number>): Shape =>
   shape.map((size, axis) => (axes.includes(axis) ? 1 : size))
 
+/** Replaces a reduction or a cumulative sum over axes of size 1 by its input. */
 export const overNothing: Rule = (tensor) => {
   const { op, inputs } = tensor
   const [x] = inputs
@@ -15,7 +16,7 @@ export const overNothing: Rule = (tensor) => {
   return op.axes.every((axis) => x.shape[axis] === 1) ? reshape(x, tensor.shape) : undefined
 }
 
-/** Combines a sum of sums to one sum; likewise for means, whose parts have equal sizes, and for minima and maxima. */
+/** Combines a sum of sums to one sum, and so with a mean of means (of equal counts), a max of max and a min of min. */
 export const twice: Rule = (tensor) => {
   const { op } = tensor
   const [inner] = tensor.inputs
@@ -29,7 +30,7 @@ export const twice: Rule = (tensor) => {
   return sameShape(shape, tensor.shape) ? make({ ...op, axes }, [x], shape, "f32") : undefined
 }
 
-/** Reduces a tensor before its broadcast: a sum over a broadcast axis multiplies by its size, a mean does nothing. */
+/** Reduces a tensor before its broadcast: over a broadcast axis, a sum multiplies by its size, others do nothing. */
 export const ofStretched: Rule = (tensor, { hasOneUser }) => {
   const { op, shape } = tensor
   const [wide] = tensor.inputs

@@ -1,6 +1,6 @@
 /**
- * Defines the rules by which a graph of tensor operations is simplified before it is compiled, and functions that several
- * rules use. All are pure: they return new tensors and change none.
+ * Defines the type of the rules by which `simplify.ts` makes a graph smaller before it is compiled, and functions that
+ * several rules use. All are pure: they return new tensors and change none.
  */
 import { constant } from "../ops.ts"
 import { make, sameShape } from "../ops/core.ts"
@@ -19,7 +19,7 @@ export interface GraphInfo {
 export const onInputs = (tensor: Tensor, inputs: ReadonlyArray<Tensor>, shape = tensor.shape): Tensor =>
   make(tensor.op, inputs, shape, tensor.dtype)
 
-/** Returns the number that all elements equal, if the tensor is a constant or a broadcast of one. */
+/** Returns the number that all elements equal, for a constant or a broadcast of one; otherwise undefined. */
 export const uniformValue = ({ op, inputs }: Tensor): number | undefined => {
   if (op.kind === "broadcastTo") return uniformValue(inputs[0])
   if (op.kind !== "constant" || op.data.length === 0) return undefined

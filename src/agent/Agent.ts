@@ -1,6 +1,7 @@
 /**
- * An agent gets an observation, calls a language model as often as it needs to, and answers with an action for the env,
- * with calls of tools that it cannot run itself, or with the reason why there is no action.
+ * Defines the interface `Agent`. An agent gets an observation, calls a language model as often as it needs to, and
+ * answers with an action for the env, with calls of tools that it cannot run itself, or with the reason why it does not
+ * act.
  *
  * Its short-term state is reset at the beginning of an episode. It may have a memory, which outlives episodes and is
  * written in training only. The clones of an agent share its model and, with the option `shareMemory`, its memory, but
@@ -39,7 +40,7 @@ export type ToolResult = typeof ToolResult.Type
 export const ModelCall = Schema.Struct({
   purpose: Schema.Literals(["action", "reflection"]),
   target: Schema.Literals(["internal", "external", "env"]),
-  /** The position of the call within its turn, counted from 0. */
+  /** The number of earlier calls since the last observation; the results of external tools do not reset it. */
   loopIndex: Schema.Int,
   /** The messages of the whole prompt. */
   messages: Schema.Array(ChatMessage),
@@ -53,7 +54,7 @@ export const ModelCall = Schema.Struct({
    * `env`. It is null for reflections, and if the completion calls external tools.
    */
   parsed: Schema.NullOr(ParseResult),
-  /** Whether the completion was refused because it was cut off at its length. */
+  /** Whether the agent refused the completion because it was cut off at its length limit. */
   incomplete: Schema.Boolean,
 })
 export type ModelCall = typeof ModelCall.Type

@@ -76,7 +76,7 @@ export const memoryFields = {
 }
 
 const Common = Schema.Struct(fields(""))
-/** The decoded settings of all agents. */
+/** The decoded settings that all kinds of agent have. */
 type Common = Omit<typeof Common.Type, "type">
 
 /** The inputs of a kind's `make` besides the config. They are made in the same way for all kinds of agent. */
@@ -110,6 +110,7 @@ export interface AgentKind {
   ) => Effect.Effect<DecodedAgent, ConfigError, FileSystem.FileSystem | Path.Path>
 }
 
+/** Describes a kind of agent to `make`. */
 export interface KindRules<Config extends Common & { readonly memoryConfig?: unknown }, Encoded> {
   readonly type: string
   /** The Schema of the config: the `fields`, the `memoryFields` of kinds with a memory, and the kind's own settings. */
@@ -135,7 +136,10 @@ const settingsOf = (config: Common, systemPrompt: string | null): AgentSettings 
   rejectIncompleteCompletions: config.rejectIncompleteCompletions,
 })
 
-/** Makes a kind of agent from its Schema and a function. Prompts, parser, model and memory are made here. */
+/**
+ * Makes a kind of agent from its rules. Its `decode` checks a config, inserts the files of prompts, and prepares the
+ * parser and the memory; `rules.make` gets these and makes the agent.
+ */
 export const make = <Config extends Common & { readonly memoryConfig?: unknown }, Encoded>(
   rules: KindRules<Config, Encoded>,
 ): AgentKind => ({

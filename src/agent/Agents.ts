@@ -54,7 +54,7 @@ const loopFields = {
 const tool = Schema.Struct({
   ...fields(ToolAgent.type),
   ...loopFields,
-  /** Whether the model may not call tools in the last of its `max_calls` calls, so that it has to act. */
+  /** Forbids tool calls in the answer to the last of the `max_calls` requests, so that the model has to act. */
   shotClock: withDefault(Schema.Boolean, true),
 })
 
@@ -115,10 +115,10 @@ export const Kinds = Context.Reference<ReadonlyArray<AgentKind>>("effect-rl/agen
   defaultValue: () => builtIn,
 })
 
-/** Replaces the `memoryConfig` of any form by one that is described exactly. */
+/** Replaces the field `memoryConfig`, which accepts any object, by one that lists the built-in kinds of memory. */
 const withMemory = { memoryConfig: withDefault(Schema.NullOr(MemoryConfig), null) }
 
-/** The Schema of the config below `agent` with the built-in kinds, for the schemas of whole files. */
+/** The Schema of the config below the key `agent`, for the JSON Schemas of config files: only the built-in kinds. */
 export const AgentConfig = Schema.Union([
   Schema.Struct({ ...history.fields, ...withMemory }),
   memoryless,
@@ -127,7 +127,7 @@ export const AgentConfig = Schema.Union([
   Schema.Struct({ ...react.fields, ...withMemory }),
 ])
 
-/** Decodes a config strictly, with keys in snake_case or camelCase, and completes it with defaults and files. */
+/** Decodes a config, strictly, with keys in snake_case or camelCase. Adds defaults and the texts of prompt files. */
 export const decode = (
   config: unknown,
   from: From = { source: "agent" },

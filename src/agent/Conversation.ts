@@ -1,6 +1,7 @@
 /**
- * The conversation between an agent and its model. Messages are only appended, so each request begins with the one
- * before it and its answer. All built-in agents use it; they differ in their messages, and in when they reset it.
+ * Makes the conversation between an agent and its model: calls the model and the agent's tools, and finds the action in
+ * the answer. Messages are only appended, so each request begins with the previous request and the answer to it. All
+ * built-in agents use it; they differ in their messages, and in when they reset the conversation.
  */
 import { Effect, Schema } from "effect"
 import { display } from "../config/Config.ts"
@@ -21,7 +22,7 @@ export interface AgentSettings extends Partial<
   readonly systemPrompt?: string | null
   /** Finds the action in an answer; by default it is the whole answer. */
   readonly parser?: Parser
-  /** Whether an answer that was cut off at its length is refused; true by default. */
+  /** Whether the agent refuses to act upon an answer that was cut off at its length limit; true by default. */
   readonly rejectIncompleteCompletions?: boolean
 }
 
@@ -44,11 +45,11 @@ export interface ConversationOptions {
   readonly lm: LmService
   /** The tools that the agent runs itself. The model continues with their results. */
   readonly tools?: ReadonlyArray<Tool>
-  /** The number of calls of the model for one observation, 1 by default. */
+  /** The largest number of calls of the model for one observation, 1 by default. */
   readonly maxCalls?: number
   /**
-   * Whether the model may not call tools in the last of its `maxCalls` calls, so that it has to act; false by default.
-   * The request still describes the tools, so that it begins with the request before it.
+   * Whether the last of the `maxCalls` requests forbids tool calls, so that the model has to act; false by default. It
+   * still describes the tools, so that it begins with the request before it.
    */
   readonly shotClock?: boolean
   /** The format of tool calls; by default the provider's own. */
@@ -90,7 +91,7 @@ export const systemMessages = (prompt: string | null | undefined): ReadonlyArray
 const incompleteFeedback =
   "Your answer was longer than it may be and was cut off, so it was not acted upon. Answer more briefly."
 
-/** Tells whether a completion was cut off at its length, and the agent must not act upon it. */
+/** Says whether a completion was cut off at its length limit, and the settings forbid to act upon it. */
 export const isIncomplete = ({ finishReason }: Completion, settings: AgentSettings): boolean =>
   finishReason === "length" && settings.rejectIncompleteCompletions !== false
 
@@ -175,7 +176,7 @@ export const make = (options: ConversationOptions): Conversation => {
         tools: specs,
         toolChoice: isLast && shotClock && specs.length > 0 ? "none" : "auto",
       })
-      // Our own providers report this as an error, but other services and caches of earlier answers may not.
+      // Our own providers fail if a filter withheld the answer; other services and older cached answers may not.
       if (completion.finishReason === "content_filter") return yield* withheld(settings.model)
       callCount++
       messages.push(asMessage(completion))
@@ -233,7 +234,7 @@ export const make = (options: ConversationOptions): Conversation => {
     }
   })
 
-  /** Applies a change and takes a turn; if the turn fails, the change is undone. */
+  /** Applies a change to the conversation and takes a turn. If the turn fails, restores the earlier conversation. */
   const turnAfter = (change: () => void): Effect.Effect<Turn, AgentFailure> => {
     const state = { length: messages.length, openCalls, callCount, external }
     change()

@@ -53,7 +53,10 @@ export const action =
 /** Gives the content of `finish[…]` or `answer[…]`, e.g. `Paris` for `finish[Paris]`; other text stays as it is. */
 const finished = (text: string): string => /^(?:finish|answer)\s*\[(.*)\]$/is.exec(text)?.[1].trim() ?? text
 
-/** Finds the call `name[input]` in the action line. The input is JSON, or the value of a tool's only parameter. */
+/**
+ * Finds a call of one of the tools, `name[input]` or `name(input)`, in the action line, and gives it the `id`. The list
+ * has one call, or none. The input is JSON, or the value of a tool's only parameter.
+ */
 const callIn = (text: string, tools: ReadonlyArray<ToolSpec>, id: string): ReadonlyArray<ToolCall> => {
   const match = /^([\w-]+)\s*(?:\[(.*)\]|\((.*)\))$/s.exec(lineOf("action", text) ?? "")
   if (match === null) return []
@@ -75,8 +78,9 @@ const argumentsOf = ({ parameters }: ToolSpec, input: string): string => {
 }
 
 /**
- * Makes the format in which the model calls tools: in action lines, or in the provider's own format if it does so
- * anyway. A call in an action line has the id `action`, and its result is an observation.
+ * Makes the format in which the model calls tools: in action lines. Calls in the provider's own format, which some
+ * models make anyway, work too. A call in an action line has the id `action`, and its result is a message that begins
+ * with `Observation:`.
  */
 const formatOf = (own: ReadonlyArray<ToolSpec>): ToolFormat => ({
   native: false,

@@ -1,4 +1,4 @@
-/** The Reflexion agent (`reflexion_agent` in configs), which writes down after an episode what to do better. */
+/** The Reflexion agent (`reflexion_agent` in configs), whose model writes after an episode what to do better. */
 import { Effect } from "effect"
 import type { ConfigError } from "../config/Config.ts"
 import type { ChatMessage } from "../lm/Chat.ts"
@@ -56,7 +56,7 @@ export const make = (config: ReflexionAgentConfig): Effect.Effect<Agent, ConfigE
     yield* checkCount(type, "history_k", historyK)
     yield* checkCount(type, "max_reflections_in_prompt", maxReflectionsInPrompt)
 
-    /** Tells whether the settings require a reflection on the ended episode. */
+    /** Says whether the agent must reflect on the episode that has ended, by its settings and the episode's score. */
     const mustReflect = ({ training, recollection }: Remembering): boolean => {
       if (!training || !enableReflection || recollection.trajectory().length === 0) return false
       return !reflectOnFailureOnly || recollection.score() < failureThreshold
@@ -73,7 +73,7 @@ export const make = (config: ReflexionAgentConfig): Effect.Effect<Agent, ConfigE
             recollection.history(observation, historyK),
             (reflections, history) => [...reflections, ...history],
           ),
-        // The reset comes last, so that `endEpisode` can be called again if the call of the model fails.
+        // Reset the recollection last, so that `endEpisode` can be called again if the call of the model fails.
         endEpisode: (remembering) =>
           remembering.recollection.end.pipe(
             Effect.andThen(Effect.suspend(() => (mustReflect(remembering) ? reflect(config, remembering) : none))),

@@ -1,6 +1,6 @@
 /**
- * A tool that a model can call: a name, a description, and parameters by a Schema. Every failure of a call becomes its
- * result, which the model sees and can act upon.
+ * Makes tools that a model can call. A tool has a name, a description, and parameters by a Schema. A failure of a tool
+ * becomes the result of the call, so that the model sees it and can act upon it.
  *
  * @example
  * ```ts

@@ -6,16 +6,16 @@ import type { Agent } from "./Agent.ts"
 import { conversationAgent, type ConversationAgentConfig } from "./internal/conversationAgent.ts"
 
 export interface ToolAgentConfig extends ConversationAgentConfig {
-  /** Whether the model may not call tools in the last of its `maxCalls` calls, so that it must act; true by default. */
+  /** Whether the last of the `maxCalls` requests forbids tool calls, so that the model must act; true by default. */
   readonly shotClock?: boolean
 }
 
 export const type = "tool_agent"
 
 /**
- * Makes the agent that calls tools before it acts. It runs its own tools; if one fails, the model sees the error as its
- * result. The protocol, which plays the episode, runs the tools of the env and its own tools. Every prompt describes
- * all tools, even when no more calls are allowed, so that each prompt begins with the one before it.
+ * Makes the agent that calls tools before it acts. It runs its own tools; if a tool fails, the model gets the error as
+ * the tool's result. The protocol, which plays the episode, runs the tools of the env and its own tools. Every prompt
+ * describes all tools, even when no more calls are allowed, so that each prompt begins with the one before it.
  *
  * @example
  * ```ts

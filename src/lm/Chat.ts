@@ -1,6 +1,6 @@
 /**
- * Defines requests to a language model and its completions, as plain data that is the same for all providers. The files
- * of a run, the keys of the cache and the samples contain this data unchanged.
+ * Defines requests to a language model and its completions, as plain data that is the same for all providers. Runs and
+ * the cache of answers store this data in their files.
  *
  * @example
  * ```ts
@@ -68,7 +68,7 @@ export const Usage = Schema.Struct({
 })
 export type Usage = typeof Usage.Type
 
-/** Counts the calls to a language model, and the tokens that went in and came out. */
+/** The sums over several calls of a model, e.g. those of an episode: calls, retries, and tokens in and out. */
 export const LmUsage = Schema.Struct({
   calls: Schema.Int,
   retries: Schema.Int,
@@ -86,7 +86,7 @@ export const TokenTrace = Schema.Struct({
   promptIds: Schema.Array(Schema.Int),
   completionIds: Schema.Array(Schema.Int),
   logprobs: Schema.NullOr(Schema.Array(Schema.Finite)),
-  /** The text of each completion token. If a character spans several tokens, it is the text of the last of them. */
+  /** The text of each completion token. A character that spans several tokens is in the text of the last of these. */
   texts: Schema.optionalKey(Schema.Array(Schema.String)),
 })
 export type TokenTrace = typeof TokenTrace.Type

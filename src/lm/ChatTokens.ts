@@ -1,7 +1,7 @@
 /**
  * Converts text to token ids and back, and a conversation to one sequence of ids, for the models that run in this
  * process (`scripted:`, `builtin:`). A new message only adds ids at the end of the sequence, so the prompts and
- * completions of a conversation can be joined into one sample.
+ * completions of a conversation can be joined into one training sample. This file only computes.
  *
  * Id 0 ends a message. Ids 1 to 4 begin a message of the system, the user, the assistant and a tool, in this order. The
  * next 256 ids are the bytes of UTF-8. The remaining ids are words: first each word, then each word with a space before
@@ -25,7 +25,7 @@ export const firstWord = firstByte + 256
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
-/** Makes a tokenizer that has an id for each of these words, and encodes all other text as bytes. */
+/** Makes a tokenizer with an id for each of these words; other text becomes bytes. Throws on an invalid vocabulary. */
 export const words = (vocabulary: ReadonlyArray<string>): Tokenizer => {
   const ids = new Map<string, number>()
   const texts: Array<Uint8Array> = []
@@ -40,6 +40,7 @@ export const words = (vocabulary: ReadonlyArray<string>): Tokenizer => {
     size: firstWord + texts.length,
     encode: (text) => {
       const encoded: Array<number> = []
+      // A piece is a word with the space before it, or a single character of other whitespace.
       for (const [piece] of text.matchAll(/ ?\S+|\s/gu)) {
         const id = ids.get(piece)
         if (id !== undefined) encoded.push(id)
@@ -66,7 +67,7 @@ const textOf = (message: ChatMessage): string =>
     ? message.content + JSON.stringify(message.toolCalls)
     : message.content
 
-/** Encodes the prompt of a request, up to the id that begins the assistant's answer. */
+/** Encodes the tools and the messages of a request, followed by the id that begins the assistant's answer. */
 export const promptIds = (
   tokenizer: Tokenizer,
   { messages, tools }: Pick<LmRequest, "messages" | "tools">,
@@ -83,7 +84,7 @@ export const promptIds = (
   return ids
 }
 
-/** Encodes an answer; unless it is `finished`, the id that ends a message is missing. */
+/** Encodes an answer. The id that ends a message follows only if it is `finished`, i.e. was not cut off. */
 export const completionIds = (tokenizer: Tokenizer, message: ChatMessage, finished: boolean): ReadonlyArray<number> => [
   ...tokenizer.encode(textOf(message)),
   ...(finished ? [end] : []),

@@ -19,7 +19,7 @@ export class Lm extends Context.Service<Lm, LmService>()("effect-rl/lm/Lm") {
   static readonly complete = (request: LmRequest): Effect.Effect<Completion, LmError, Lm> =>
     Effect.flatMap(Lm, (lm) => lm.complete(request))
 
-  /** Wraps the `Lm` that is provided; the first middleware is the innermost. */
+  /** Makes a Layer that wraps its input `Lm` in all these middleware; the first of them is closest to the model. */
   static readonly middleware = (...all: ReadonlyArray<Middleware>): Layer.Layer<Lm, never, Lm> =>
     Layer.effect(
       Lm,
@@ -30,11 +30,12 @@ export class Lm extends Context.Service<Lm, LmService>()("effect-rl/lm/Lm") {
 /**
  * Identifies a call by the phase of the run, the episode, the step and the purpose of the call. The log, the cache, the
  * retries and the sampling seeds use it. The code that plays an episode provides it by
- * `Effect.provideService(CallContext, { … })`.
+ * `Effect.provideService(CallContext, { … })`; the phase `default` stands for calls outside of runs.
  */
 export const CallPlace = Schema.Struct({
   phase: Schema.Union([
     Schema.TaggedStruct("train", {}),
+    /** `seenEpisodes` is the number of training episodes before this validation. */
     Schema.TaggedStruct("validation", { seenEpisodes: Schema.Int }),
     Schema.TaggedStruct("default", {}),
   ]),

@@ -32,7 +32,7 @@ const Secret = Schema.String.pipe(
   }),
 )
 
-/** Removes the user name and password, everything before the last `@`, from an address. */
+/** Removes the user name and the password from an address: all text between `https://` and the last `@`. */
 export const withoutUser = (url: string): string => url.replace(/^([a-z][a-z\d+.-]*:(?=[\\/]))?([\\/]*).*@/is, "$1$2")
 
 /** Removes user name and password from an address, and the keys from its query, so that a file may hold the address. */

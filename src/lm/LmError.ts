@@ -25,11 +25,11 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
     "malformed",
     "refused",
   ]),
-  /** The number of requests to the server. */
+  /** The number of requests that were sent to the server before the call failed. */
   attempts: Schema.Int,
   /** The error message: one line without secrets, for the user of the program. */
   message: Schema.String,
-  /** A setting in the model's config with which the run can continue, e.g. `budget.calls=200`. */
+  /** A setting to change in the model's config so that the run can continue, e.g. `budget.calls=200`. */
   remedy: Schema.optionalKey(Schema.String),
   /** The delay in seconds that the server requires before the next attempt. */
   retryAfter: Schema.optionalKey(Schema.Finite),
@@ -45,7 +45,7 @@ export const lmError = (
   more: Partial<Pick<LmError, "attempts" | "remedy" | "retryAfter">> = {},
 ): LmError => new LmError({ model, reason, attempts: 0, message: `${model}: ${problem}`, ...more })
 
-/** Makes the error for an answer that a filter withheld or cut short: it must not be scored like a complete answer. */
+/** Makes the error for an answer that a content filter withheld or cut short: such an answer must not be scored. */
 export const withheld = (model: string): LmError =>
   lmError(model, "refused", "a filter withheld the answer", { attempts: 1 })
 

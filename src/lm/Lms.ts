@@ -87,13 +87,13 @@ export const open = Effect.fnUntraced(function* (
 export const layer = (config: LmConfig, options: OpenOptions = {}): Layer.Layer<Lm, ConfigError | LmError, Needs> =>
   Layer.effect(Lm, open(config, options))
 
-/** Provides `Lm` from Effect's own `LanguageModel`, which any Layer of Effect may provide. */
+/** Provides `Lm`, whose calls go to Effect's own service `LanguageModel`. */
 export const fromLanguageModel: Layer.Layer<Lm, never, LanguageModel.LanguageModel> = Layer.effect(
   Lm,
   Effect.map(LanguageModel.LanguageModel, toLm),
 )
 
-/** Takes the place of the model with `cache: replay`, where only the cache may answer. A call of it is a defect. */
+/** Replaces the model if `cache: replay` is set: the cache answers or fails every call, so a call of this is a bug. */
 const uncalled: LmService = {
   complete: ({ model }) => Effect.die(new Error(`${model} was called, but only its cache may answer (cache: replay)`)),
 }
@@ -147,7 +147,7 @@ const scripted = (name: string, { model }: LmConfig, options: OpenOptions): Open
   return Effect.fail(unknown(model, options, names))
 }
 
-/** Maps FORM in `builtin:FORM:LIST`, e.g. `builtin:choice:left,right`, to the option of `Ngram.make` for the list. */
+/** Maps FORM in `builtin:FORM:LIST`, e.g. `builtin:choice:left,right`, to the option of `Ngram.make` for LIST. */
 const listOptions = { choice: "answers", words: "vocabulary" } as const
 
 const builtIn = Effect.fnUntraced(function* (name: string, { model }: LmConfig, options: OpenOptions) {
@@ -182,7 +182,7 @@ const configError = ({ source = "lm_config" }: OpenOptions, key: string, problem
 
 const kinds = ["vllm", "toka", "scripted", "builtin", "claude", "gemini", "gpt"]
 
-/** Makes the error for an unknown model, with the closest valid name. `names` are valid names of the same kind. */
+/** Makes the error for an unknown model. It suggests the closest of `names` or, without these, the closest prefix. */
 const unknown = (model: string, options: OpenOptions, names: ReadonlyArray<string> = []): ConfigError => {
   const [, head, rest] = /^(\w+)([:-].+)$/s.exec(model) ?? []
   const kind = head === undefined || names.length > 0 ? undefined : closest(head, kinds)

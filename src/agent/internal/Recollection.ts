@@ -1,4 +1,4 @@
-/** Keeps the entries of an agent's current episode, and makes the text of prompts from memory entries. */
+/** Keeps the memory entries of an agent's current episode, and makes prompts from entries, for agents with a memory. */
 import { Effect } from "effect"
 import type { Feedback } from "../../task/Feedback.ts"
 import type { StepResult } from "../Agent.ts"
@@ -13,7 +13,7 @@ export type Recollection = ReturnType<typeof makeRecollection>
 
 /**
  * Makes the recollection of an agent: it turns its episode into memory entries, and memory entries into the history of
- * a prompt. `contentOf` makes the content of an entry for a feedback.
+ * a prompt. `contentOf` converts a feedback to the content of its entry.
  *
  * When a step is over, its observation, action and feedback become one entry each; an observation is added once, even
  * if several answers to it could not be parsed. In training, the entries are added to the memory. In evaluation they
@@ -45,7 +45,7 @@ export const makeRecollection = (
     begin: (observation: string): void => {
       pending = observation
     },
-    /** Adds the entries of the step. */
+    /** Adds the entries of the step that has ended, and begins the next step with the next observation. */
     step: ({ action, observation, feedback }: StepResult) =>
       Effect.gen(function* () {
         if (pending !== "") yield* add("Observation", pending)

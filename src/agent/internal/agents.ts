@@ -1,4 +1,4 @@
-/** Functions that several agents share: checks of their inputs and settings, and the memory of clones. */
+/** Checks the inputs and settings of agents, and gives their clones a memory. Several kinds of agent use it. */
 import { Effect } from "effect"
 import { ConfigError, display } from "../../config/Config.ts"
 import type { AgentFailure, CloneOptions, AgentInput, Turn } from "../Agent.ts"
@@ -16,7 +16,7 @@ export const withoutTools = (
     ? act(input.text)
     : Effect.fail(new AgentError({ agent, message: `${agent}: expected an observation, found results of tools` }))
 
-/** Gives the memory of a clone: the same one, or a copy. */
+/** Gives the memory for a clone of an agent: the agent's own memory if it is shared, or else a copy of it. */
 export const memoryFor = (memory: Memory, { shareMemory }: Pick<CloneOptions, "shareMemory">): Effect.Effect<Memory> =>
   shareMemory ? Effect.succeed(memory) : memory.copy
 

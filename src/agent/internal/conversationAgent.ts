@@ -13,7 +13,7 @@ import { makeRecollection, promptOf } from "./Recollection.ts"
 export interface ConversationAgentConfig extends Conversation.AgentSettings {
   /** The tools that the agent runs itself. The model continues with their results. */
   readonly tools?: ReadonlyArray<Tool>
-  /** The number of calls of the model for one action, 8 by default. */
+  /** The largest number of calls of the model for one action, 8 by default. */
   readonly maxCalls?: number
   /** The memory of earlier episodes; by default the agent has none. */
   readonly memory?: Memory | null
@@ -24,10 +24,10 @@ export interface ConversationAgentConfig extends Conversation.AgentSettings {
 interface ConversationAgentOptions {
   readonly type: string
   readonly config: ConversationAgentConfig
-  /** Whether the model may not call tools in the last of its `maxCalls` calls; false by default. */
+  /** Whether the last of the `maxCalls` requests forbids tool calls; false by default. */
   readonly shotClock?: boolean
   readonly format?: Conversation.ToolFormat
-  /** Converts an observation to the text that the model reads; by default it is that text. */
+  /** Converts an observation to the text that the model reads; by default the model reads the observation itself. */
   readonly present?: (observation: string) => string
 }
 
@@ -56,7 +56,7 @@ const build = (options: ConversationAgentOptions, lm: LmService, memory: Memory 
     ...conversationOptions,
   })
   const recollection = usedMemory === null ? null : makeRecollection(usedMemory, training, ({ message }) => message)
-  /** Whether the next input comes from the env; if false, it is the feedback on a failed parse. */
+  /** Whether the next input of `act` is an observation of the env; if false, it is the feedback on a failed parse. */
   let isObservation = true
 
   /** Returns the next message of the user; the first one of an episode begins with the recalled entries. */
@@ -100,6 +100,6 @@ const build = (options: ConversationAgentOptions, lm: LmService, memory: Memory 
   }
 }
 
-/** Returns the tools by which the model reads and writes its notes, if the memory is a `KeyValueMemory`. */
+/** Gives the tools by which the model reads and writes its notes if the memory is a `KeyValueMemory`, or else none. */
 export const notesTools = (memory: Memory | null, training: boolean): ReadonlyArray<Tool> =>
   memory?.type === KeyValueMemory.type ? KeyValueMemory.tools(memory, training) : []

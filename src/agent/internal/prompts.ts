@@ -27,8 +27,8 @@ interface Injected {
 }
 
 /**
- * Inserts the text of files into a config's prompts, where `{file:path}` names them. A prompt in `bare` may also
- * consist of a file's name only. A missing file is an error.
+ * Inserts the texts of files into the settings `keys` of a config, in which `{file:path}` names a file. The settings
+ * `bare`, which are among them, may also consist of a file's name only. Fails if a file is missing.
  */
 export const inject = Effect.fnUntraced(function* (
   config: Plain,

@@ -8,7 +8,7 @@ import type { Memory, MemoryEntry } from "../memory/Memory.ts"
 import { memoryFor, withoutTools } from "./agents.ts"
 import { makeRecollection, promptOf, type Recollection } from "./Recollection.ts"
 
-/** The model and the memory of an agent (read-only outside of training), and the record of its current episode. */
+/** Holds an agent's model, its memory (read-only outside of training) and the recollection of its current episode. */
 export interface Remembering {
   readonly lm: LmService
   readonly memory: Memory

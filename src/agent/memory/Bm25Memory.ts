@@ -1,4 +1,4 @@
-/** The memory `bm25`: a search by words, without a model. */
+/** Makes the memory `bm25`, which finds earlier entries by the words in them. It needs no model, and only computes. */
 import { Effect } from "effect"
 import type { Memory } from "./Memory.ts"
 import { fromStore } from "./MemoryStore.ts"
@@ -30,8 +30,8 @@ const b = 0.75
 
 /**
  * Ranks by BM25. We do not use a library: a resumed run must recall exactly what an uninterrupted run does. Libraries
- * keep running means as floats, which depend on forgotten entries; here all state is integers. An experience is a group
- * of entries that belong together (see experiences.ts).
+ * keep running means as floats, whose rounding depends on entries that are long forgotten; here all state is integers.
+ * An experience is a group of entries that belong together (see experiences.ts).
  */
 const ranking = (): Ranking => {
   /** Maps each word to the experiences that contain it, and to its number of occurrences in each. */

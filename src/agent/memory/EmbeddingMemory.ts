@@ -1,4 +1,4 @@
-/** The memory `embeddings`: a search by meaning. It calls the service `Embeddings`, which may use the network. */
+/** Makes the memory `embeddings`, which finds entries by meaning. The service that it calls may use the network. */
 import { Effect } from "effect"
 import { singleFlight } from "../../lm/middleware/singleFlight.ts"
 import { AgentError } from "../AgentError.ts"
@@ -32,7 +32,7 @@ export const make = ({ maxLength = 1000, embeddings = hashing() }: EmbeddingMemo
     experienceStore(maxLength, () => ranking(embeddings)),
   )
 
-/** Returns the observation that begins an experience. Queries are observations, too, so these are compared. */
+/** Gives the text to embed for an experience: its first entry, usually an observation, as queries are. */
 const contentOf = ({ entries }: Experience): string => textOf(entries[0])
 
 const failed = (problem: string): AgentError => new AgentError({ agent: type, message: `memory "${type}": ${problem}` })
@@ -66,7 +66,7 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
   /** Concurrent queries share one request for the embeddings of the new experiences. */
   const once = singleFlight<Embedded, AgentError>()
 
-  /** Returns the vector of a query. It repeats until every experience has a vector, because some may be added. */
+  /** Returns the vector of a query once every experience has a vector, also those added while the requests run. */
   const embedded = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<Experience>) {
     let made: Embedded | undefined
     while (experiences.some(isNew)) made = yield* once("", embedAll(query, experiences))

@@ -31,7 +31,8 @@ const hash = (text: string): number => {
 }
 
 /**
- * Makes a service that hashes words and their trigrams to a dimension and a sign (Weinberger 2009, arXiv:0902.2206).
+ * Makes a service that counts words and their trigrams (three letters). A hash chooses the dimension of the vector and
+ * the sign with which a word or trigram counts (Weinberger 2009, arXiv:0902.2206).
  */
 export const hashing = ({ dimensions = 256 }: { readonly dimensions?: number } = {}): EmbeddingsService => {
   const one = (text: string): Float32Array => {
@@ -43,7 +44,7 @@ export const hashing = ({ dimensions = 256 }: { readonly dimensions?: number } =
     }
     for (const word of words(text)) {
       addFeature(word, 1)
-      // Trigrams (three letters) make `key` and `keys` similar. Those of a word weigh less than one word together.
+      // Trigrams make `key` and `keys` similar. All trigrams of a word together weigh less than the word itself.
       const marked = `^${word}$`
       for (let at = 0; at + 3 <= marked.length; at++) addFeature(`3:${marked.slice(at, at + 3)}`, 1 / marked.length)
     }
@@ -65,7 +66,7 @@ export const cosine = (a: Float32Array, b: Float32Array): number => {
   return one === 0 || other === 0 ? 0 : dot / Math.sqrt(one * other)
 }
 
-/** The embeddings of memories that are made from a config. */
+/** The service that embeds texts for the memories that are made from a config. */
 export const Embeddings = Context.Reference<EmbeddingsService>("effect-rl/agent/memory/Embeddings", {
   defaultValue: () => hashing(),
 })

@@ -1,9 +1,10 @@
-/** The bounded list of entries that `HistoryList`, `Reflections` and `experiences.ts` use. */
+/** Makes the bounded list of memory entries that `HistoryList`, `Reflections` and `experiences.ts` use. */
 import type { MemoryEntry } from "./Memory.ts"
 
 /**
  * Makes a list that forgets the oldest entry when there are more than `maxLength` (null: no limit). Forgotten entries
- * stay in the array until they are more than half of it, so adding an entry takes constant time on average.
+ * stay in the array until they are more than half of it (and more than 32, so that short arrays are not copied at every
+ * turn). So adding an entry takes constant time on average.
  */
 export const entryList = (maxLength: number | null) => {
   let items: Array<MemoryEntry> = []

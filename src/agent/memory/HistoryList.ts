@@ -1,4 +1,4 @@
-/** The memory `history_list`: a list of the last entries. */
+/** Makes the memory `history_list`, which keeps and recalls an agent's last entries. */
 import { Effect } from "effect"
 import { entryList } from "./EntryList.ts"
 import type { Memory } from "./Memory.ts"

@@ -1,4 +1,4 @@
-/** The memory `key_value`: notes that the model writes and reads by tools. */
+/** Makes the memory `key_value`, which keeps notes, and the tools by which the model writes and reads these notes. */
 import { Effect, Schema } from "effect"
 import * as Tool from "../Tool.ts"
 import { entry } from "./entries.ts"
@@ -29,6 +29,7 @@ export const note = (key: string, value: string | null): MemoryEntry => entry("N
 
 const readNote = Schema.decodeUnknownOption(Schema.Struct({ key: Schema.String, value: Schema.NullOr(Schema.String) }))
 
+/** Decodes the note in an entry; None if the entry is not a note. */
 const noteIn = ({ type, content }: MemoryEntry) => (type === "Note" ? readNote(content) : readNote(null))
 
 const store = (maxLength: number | null): MemoryStore => {

@@ -60,7 +60,7 @@ export const KeyValueConfig = Schema.Struct({
   maxLength: bound(100),
 })
 
-/** The Schema of the config below `memory_config` with the built-in kinds, for the schemas of whole files. */
+/** The Schema of the config below `memory_config`, for the JSON Schemas of config files: only the built-in kinds. */
 export const MemoryConfig = Schema.Union([
   HistoryListConfig,
   ReflectionsConfig,
@@ -94,7 +94,7 @@ export const Kinds = Context.Reference<ReadonlyArray<MemoryKind>>("effect-rl/age
   defaultValue: () => builtIn,
 })
 
-/** Decodes a config, whose keys are `_type` and others in camelCase. */
+/** Decodes the config of a memory: its `_type`, and the settings of that kind in camelCase. Fails on any other key. */
 export const decode = (config: Plain, from: DecodeOptions): Effect.Effect<DecodedMemory, ConfigError> =>
   Effect.flatMap(Kinds, (kinds) => {
     const { _type: type } = config

@@ -1,4 +1,4 @@
-/** Makes a memory from its store, so that all kinds share checks, snapshots, copies and read-only views. */
+/** Makes a memory from its store, so that all kinds of memory share checks, snapshots, copies and read-only views. */
 import { Effect } from "effect"
 import { display } from "../../config/Config.ts"
 import { AgentError } from "../AgentError.ts"
@@ -22,7 +22,7 @@ export interface MemoryStore {
 const readOnlyDefect = (type: string, problem: string): Effect.Effect<never> =>
   Effect.die(new Error(`memory "${type}": ${problem}, but it is read-only outside of training`))
 
-/** Makes a memory from its store. */
+/** Makes a memory that keeps its entries in `store`; `recalls` says which entries the store prefers to recall. */
 export const fromStore = (type: string, recalls: Memory["recalls"], store: MemoryStore): Memory => {
   const reading = {
     type,

@@ -1,4 +1,4 @@
-/** The memory `reflections`: a list of the last entries, in which reflections have a limit of their own. */
+/** Makes the memory `reflections`, which recalls the last entries and has a separate limit for reflections. */
 import { Effect } from "effect"
 import { entry } from "./entries.ts"
 import { entryList } from "./EntryList.ts"
@@ -31,7 +31,7 @@ const isReflection = (type: string): boolean => type === "Reflection"
 const store = (bounds: Required<ReflectionsOptions>): MemoryStore => {
   const reflections = entryList(bounds.maxReflections)
   const others = entryList(bounds.maxLength)
-  /** The number of entries that were added before each entry. The two lists are merged by it. */
+  /** Maps each entry to the number of entries added before it, by which `merged` sorts the entries of both lists. */
   const order = new WeakMap<MemoryEntry, number>()
   let added = 0
   const positionOf = (entry: MemoryEntry): number => order.get(entry) ?? 0
@@ -58,7 +58,7 @@ const store = (bounds: Required<ReflectionsOptions>): MemoryStore => {
     maxLength: bounds.maxLength,
     length: () => reflections.length() + others.length(),
     add: (value) => {
-      // Copy an entry that was added before, so that it has two positions.
+      // If an entry is added a second time, add a copy of it, since `order` holds one number per object.
       const stored = order.has(value) ? entry(value.type, value.content) : value
       order.set(stored, added++)
       const list = isReflection(stored.type) ? reflections : others

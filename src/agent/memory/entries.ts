@@ -1,4 +1,4 @@
-/** Makes memory entries, and encodes them as lines of JSON. */
+/** Makes memory entries, checks them, and converts them to lines of JSON and back. It only computes. */
 import { Effect, Schema } from "effect"
 import { display, isPlain } from "../../config/Config.ts"
 import { messageOf, parsedJson } from "../../config/text.ts"

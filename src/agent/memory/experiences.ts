@@ -1,4 +1,4 @@
-/** Groups memory entries into experiences, and recalls the most similar ones, for two kinds of memory. */
+/** Groups memory entries into experiences and recalls similar ones, for the memories `bm25` and `embeddings`. */
 import { Effect } from "effect"
 import type { AgentError } from "../AgentError.ts"
 import { entryList } from "./EntryList.ts"
@@ -15,7 +15,7 @@ export interface Experience {
   readonly entries: ReadonlyArray<MemoryEntry>
 }
 
-/** Ranks experiences by their similarity to a query. It is notified of every entry that is added or forgotten. */
+/** Ranks experiences by their similarity to a query. The store tells it of every entry that is added or forgotten. */
 export interface Ranking {
   readonly added: (experience: Experience, entry: MemoryEntry) => void
   readonly forgotten: (experience: Experience, entry: MemoryEntry) => void

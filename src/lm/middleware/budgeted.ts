@@ -27,14 +27,14 @@ export const Spending = Schema.Struct({
 })
 export type Spending = typeof Spending.Type
 
-/** Counts what a run has spent. All models of the run share one. */
+/** Counts what a run has spent. All models of the run share one counter. */
 export class Spent {
   calls = 0
   inputTokens = 0
   outputTokens = 0
   money = 0
 
-  /** Continues from saved totals. */
+  /** Makes a counter that continues from saved totals. */
   static from(saved: Spending): Spent {
     return Object.assign(new Spent(), saved)
   }
@@ -55,7 +55,10 @@ export class Spent {
   }
 }
 
-/** Finds the price with the longest `model` that begins the model's name, with or without a prefix such as `vllm:`. */
+/**
+ * Finds the price of a model: the one whose `model` is the longest beginning of the model's name, with or without a
+ * prefix such as `vllm:`. Gives undefined if there is none.
+ */
 export const priceOf = (model: string, prices: ReadonlyArray<Price>): Price | undefined => {
   const name = model.replace(/^[a-z]+:/, "")
   return prices

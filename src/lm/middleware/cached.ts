@@ -73,7 +73,7 @@ export const cached = Effect.fnUntraced(function* ({ mode, directory, also = {} 
   const files = yield* cacheFiles(directory)
   const middleware: Middleware = (lm) => {
     const once = singleFlight<Completion, LmError>()
-    /** Counts the equal requests in a context; weak keys free the counts together with the context. */
+    /** The number of equal requests so far, by their JSON, in each context; freed together with the context. */
     const countsByContext = new WeakMap<CallContext, Map<string, number>>()
 
     const answer = Effect.fnUntraced(function* (question: Question): Effect.fn.Return<Completion, LmError> {
@@ -161,7 +161,7 @@ const cacheFiles = Effect.fnUntraced(function* (directory: string) {
     const folder = path.dirname(file)
     // Other processes may write the same file at the same time.
     const temporary = path.join(folder, `.${key}.${crypto.randomUUID()}.tmp`)
-    const put = replace
+    const moveIntoPlace = replace
       ? Effect.as(fs.rename(temporary, file), true)
       : fs.link(temporary, file).pipe(
           Effect.as(true),
@@ -180,7 +180,7 @@ const cacheFiles = Effect.fnUntraced(function* (directory: string) {
         yield* handle.sync
       }),
     ).pipe(
-      Effect.andThen(put),
+      Effect.andThen(moveIntoPlace),
       Effect.ensuring(Effect.ignore(fs.remove(temporary, { force: true }))),
       Effect.uninterruptible,
       Effect.mapError((error) => cacheError(model, `cannot write ${file}: ${messageOf(error)}`)),

@@ -2,8 +2,8 @@
  * Makes calls wait, in the order of their arrival, so that there are never too many calls at the same time, or too many
  * requests or tokens in any minute. All state is in memory.
  *
- * Effect's `RateLimiter` cannot replace it: its windows and buckets let twice the limit pass within a minute, and it
- * can give back neither the estimated tokens that an answer did not use, nor the place of a call that was interrupted.
+ * Effect's `RateLimiter` cannot replace it, for two reasons. It can let twice the limit pass within a minute. And it
+ * cannot give back the tokens that were estimated for an answer but not used, nor the place of an interrupted call.
  *
  * @example
  * ```ts
@@ -36,7 +36,7 @@ export const expectedTokens = ({ messages, tools, maxOutputTokens }: LmRequest):
   return Math.ceil(characters / 4) + (maxOutputTokens ?? 0)
 }
 
-/** Makes the middleware; limits that are null do not apply. */
+/** Makes the middleware that lets calls wait; a limit that is null does not apply. */
 export const limited =
   ({ concurrency, requestsPerMinute, tokensPerMinute }: Limits): Middleware =>
   (lm) => {
@@ -44,12 +44,14 @@ export const limited =
     const requests = requestsPerMinute ?? Infinity
     const tokens = tokensPerMinute ?? Infinity
     const hasRates = requests < Infinity || tokens < Infinity
+    /** Admits one request after the other, so that they are admitted in the order of their arrival. */
     const gate = Semaphore.makeUnsafe(1)
     /** The admitted requests, oldest first; those before index `first` are older than a minute. */
     let entries: Array<Entry> = []
     let first = 0
     /** The sum of the tokens in the last minute. */
     let sum = 0
+    /** Completes when a request ends; the waiting request then computes its waiting time again. */
     let freed = Deferred.makeUnsafe<void>()
 
     const dropOldEntries = (now: number): void => {
@@ -63,15 +65,15 @@ export const limited =
       first = 0
     }
 
-    /** Gives the shortest time that a request has to wait, in milliseconds. */
+    /** Gives the time in milliseconds that a request with `expected` tokens has to wait at least; 0 admits it now. */
     const waitFor = (expected: number, now: number): number => {
       dropOldEntries(now)
       // Find `until`: all entries before that index have to be older than a minute before the request is admitted.
       let until = Math.max(first, entries.length - requests + 1)
       // A request that is larger than a minute's tokens is admitted alone.
-      let left = sum + Math.min(expected, tokens)
-      for (let at = first; at < entries.length && (left > tokens || at < until); at++) {
-        left -= entries[at].tokens
+      let tokenSum = sum + Math.min(expected, tokens)
+      for (let at = first; at < entries.length && (tokenSum > tokens || at < until); at++) {
+        tokenSum -= entries[at].tokens
         until = Math.max(until, at + 1)
       }
       return until === first ? 0 : entries[until - 1].at + minute - now

@@ -37,9 +37,11 @@ export const longestRetryAfter = 60
 const isTemporary = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
 
 /**
- * Gives the delay in seconds before retry number `retry` (counted from 1). `chance` (from 0 to 1) shortens it by up to
- * `jitter`. If the server asks for a longer delay (`retryAfter`), that is used and up to `jitter` longer, but at most
- * `longestRetryAfter` or `maxDelay` seconds, whichever is more.
+ * Gives the delay in seconds before retry number `retry` (counted from 1). The delay grows by `backoffFactor` with each
+ * retry up to `maxDelay`, and is then shortened by the share `jitter` × `chance` (`chance` is random, from 0 to 1).
+ *
+ * If the server asks for a longer delay (`retryAfter`), that delay is used instead and lengthened by the same share. It
+ * is at most `longestRetryAfter` or `maxDelay` seconds, whichever is more.
  */
 export const delayOf = (
   { startingDelay, backoffFactor, maxDelay, jitter }: Retries,
@@ -55,7 +57,7 @@ export const delayOf = (
 
 /**
  * Draws the number from 0 to 1 that shortens or lengthens a retry's delay. It depends only on the call and the retry,
- * so different calls have different delays, and a repeated run has the same.
+ * so different calls have different delays, and a repeated run has the same delays.
  */
 const chanceOf = (request: LmRequest, { phase, purpose, episode, step }: CallContext, retry: number): number =>
   stream(request.seed ?? 0, "retry", phase._tag, purpose, episode, step, canonical(request)).uniformAt(retry)
@@ -77,7 +79,8 @@ const scheduleOf = (config: Retries, chance: (retry: number) => Effect.Effect<nu
 
 /**
  * Repeats an effect after temporary failures (`unavailable`, `malformed`), and fails with LmError `exhausted` after
- * `maxRetries` retries. Gives the value, and the number of attempts that failed before it.
+ * `maxRetries` retries. Gives the value, and the number of attempts that failed before it. `chance` gives the random
+ * number for the delay of a retry (see `delayOf`).
  */
 export const persistently = <A>(
   config: Retries,

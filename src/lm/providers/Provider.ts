@@ -1,6 +1,7 @@
 /**
- * Converts a `Provider`, which calls a model over HTTP or is a script, to Effect's `LanguageModel`. Programs use it to
- * run Effect's own AI functions on our providers. The file `languageModel.ts` converts in the other direction.
+ * Defines a `Provider`, which calls a model over HTTP (`openAi.ts`, `anthropic.ts`) or is a script (`scripted.ts`), and
+ * converts it to Effect's `LanguageModel`. Programs use that to run Effect's own AI functions on our providers.
+ * `languageModel.ts` converts in the other direction.
  */
 import { Effect, Layer, Stream } from "effect"
 import * as AiError from "effect/ai/AiError"

@@ -1,4 +1,4 @@
-/** The server that a provider calls over HTTP: its address, its key, and the limits of a call. */
+/** Defines the HTTP server that a provider calls, and makes it from options. It may read a key from the environment. */
 import { Effect, type Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import { type Key, keyOf } from "./keys.ts"
@@ -64,7 +64,7 @@ export const baseUrlOf = (model: string, address: string): Effect.Effect<URL, Lm
   return Effect.succeed(url)
 }
 
-/** Resolves the address and the key of a server. */
+/** Makes a server from its options and its protocol: checks the address, finds the key, and fills in the defaults. */
 export const serverOf = Effect.fnUntraced(function* (
   { model, baseUrl: address, apiKey, keyVariable, timeoutS = 900, maxAnswerMb = 64 }: ServerOptions,
   { at, variableOf, keyHeader, headers }: Protocol,

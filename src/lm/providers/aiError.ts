@@ -1,4 +1,4 @@
-/** Converts errors between Effect's `AiError` and our `LmError`, in both directions. */
+/** Converts errors between Effect's `AiError` and our `LmError`, for `Provider.ts` and `languageModel.ts`. */
 import { Duration } from "effect"
 import * as AiError from "effect/ai/AiError"
 import { oneLine } from "../../config/text.ts"

@@ -1,5 +1,5 @@
 /**
- * Calls models over HTTP by Anthropic's messages protocol. A call is one attempt, without retries.
+ * Calls models over HTTP by Anthropic's messages protocol. A call makes one attempt; `retrying` repeats it.
  *
  * @example
  * ```ts
@@ -28,13 +28,13 @@ const protocol: Protocol = {
 }
 
 export interface AnthropicOptions extends ServerOptions {
-  /** Streams all answers, so that the connection does not stay silent during a long one. */
+  /** Whether to stream all answers, so that the connection does not stay silent during a long answer. */
   readonly streaming?: boolean
   /** The number of tokens for thinking before the answer, in addition to `maxOutputTokens`; null turns thinking off. */
   readonly thinkingBudget?: number | null
 }
 
-/** Makes the provider of a server; sends nothing. `model` of the options is for requests that name no model. */
+/** Makes the provider that calls a server; this sends nothing. `options.model` serves requests without a model. */
 export const make = Effect.fnUntraced(function* (options: AnthropicOptions) {
   const { thinkingBudget = null, streaming = false } = options
   const server = yield* serverOf(options, protocol)

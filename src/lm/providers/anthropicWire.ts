@@ -1,4 +1,4 @@
-/** Encodes requests and decodes answers, whole or streamed, of Anthropic's messages protocol. */
+/** Encodes requests and decodes answers of Anthropic's messages protocol, for `anthropic.ts`. It only computes. */
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../../config/Config.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest } from "../Chat.ts"
@@ -17,8 +17,8 @@ interface Turn {
 }
 
 /**
- * Parses the arguments of a tool call to an object. The protocol requires an object even if the model wrote no
- * arguments.
+ * Parses the arguments of a tool call. The protocol requires an object, so any other text becomes the object
+ * `{ arguments: text }`.
  */
 const inputOf = (text: string): Plain => {
   const input = jsonOrText(text)
@@ -63,7 +63,8 @@ export const requestBody = (
 ): Readonly<Record<string, unknown>> => {
   const begin = request.messages.findIndex(({ role }) => role !== "system")
   const system = request.messages.slice(0, begin < 0 ? undefined : begin).map(({ content }) => content)
-  // After a tool's result, the server requires the earlier thoughts, which we do not keep: so turn thinking off.
+  // After a tool's result, the server requires the earlier thoughts, which we do not keep: so turn thinking off. Also
+  // turn it off for a `format`, since a thinking model must not be forced to call a tool (see `tool_choice` below).
   const budget = request.messages.at(-1)?.role === "tool" || format !== undefined ? null : thinkingBudget
   const tools = request.tools.map(({ name, description, parameters }) => {
     return { name, description, input_schema: parameters }

@@ -1,6 +1,7 @@
 /**
- * Makes a provider (see `Provider.ts`) from a server and its wire format. The provider sends HTTP requests, and
- * collects each answer, which the server sends whole or as a stream of pieces. `openAi.ts` and `anthropic.ts` use it.
+ * Makes a provider (see `Provider.ts`) from a server and its wire format (the JSON of its calls). The provider
+ * sends HTTP requests, and collects each answer, which the server sends whole or as a stream of pieces. `openAi.ts` and
+ * `anthropic.ts` use it.
  */
 import { Effect, type Schema, Stream } from "effect"
 import type * as Response from "effect/ai/Response"
@@ -16,7 +17,10 @@ export interface AnswerForm {
   readonly format?: JsonFormat | undefined
 }
 
-/** Encodes requests and decodes a `Whole` answer or the `Piece`s of a stream; a `Gathered` object collects them. */
+/**
+ * The wire format of a protocol: how to encode requests, how to decode an answer (a `Whole`, or a stream of `Piece`s),
+ * and how to collect it in a `Gathered` object.
+ */
 interface Wire<Gathered, Whole, Piece> {
   readonly path: string
   readonly body: (request: LmRequest, form: AnswerForm) => Readonly<Record<string, unknown>>
@@ -25,8 +29,9 @@ interface Wire<Gathered, Whole, Piece> {
   /** The data of the event that ends a stream, if that event is not a piece. */
   readonly endOfStream?: string
   readonly empty: () => Gathered
-  /** Adds a whole answer or a piece to `into`. Gives its text, or the failure that the server reports instead. */
+  /** Adds a whole answer to `into`. Gives its text, or the failure that the server reports instead. */
   readonly gatherWhole: (into: Gathered, answer: Whole) => string | FailureBody
+  /** Adds a piece of a stream to `into`. Gives the piece's text, or the failure that the server reports instead. */
   readonly gather: (into: Gathered, piece: Piece) => string | FailureBody
   /** Says whether all of a streamed answer has arrived. */
   readonly isWhole: (from: Gathered) => boolean

@@ -23,8 +23,8 @@ import { utf8 } from "../../config/utf8.ts"
 const shown = (url: URL): string => `${url.origin}${url.pathname}`
 
 /**
- * Gives the beginning of a server's text. The key is removed before the text is cut, so that no part of the key
- * remains.
+ * Gives the first `length` characters of a text from the server, without the API key. The key is removed before the
+ * text is cut, because the beginning of a key would not be found.
  */
 const clip = ({ key }: Server, text: string, length = 300): string => {
   const safe = withoutKey(text, key)
@@ -37,11 +37,11 @@ export const failure = (server: Server, reason: LmError["reason"], message: stri
     ...(retryAfter === undefined ? {} : { retryAfter }),
   })
 
-/** Makes the error for a problem of the server, which begins with its address. */
+/** Makes an error whose message is the server's address followed by the problem. */
 const failureAt = (server: Server, reason: LmError["reason"], problem: string): LmError =>
   failure(server, reason, `${shown(server.baseUrl)}${problem}`)
 
-/** Finds the error message in the body of a failed response; servers put the message under different keys. */
+/** Finds the error message in the body of a failed response, under any of the keys that servers use; or undefined. */
 const messageIn = (body: unknown, depth = 0): string | undefined => {
   if (typeof body === "string") return body
   // No server nests its message this deeply, and a recursion without a limit could exhaust the stack.
@@ -76,7 +76,7 @@ const refusal = (server: Server, status: number, text: string, retryAfter?: numb
   return isTemporary ? failure(server, "unavailable", problem, retryAfter) : failure(server, "rejected", problem)
 }
 
-/** The body of an answer that reports a failure instead of an answer. */
+/** The JSON body of a response in which the server reports a failure instead of an answer. */
 export interface FailureBody {
   readonly error: unknown
 }
@@ -89,7 +89,7 @@ export const refusedInBody = (server: Server, body: FailureBody): LmError => {
   return failureAt(server, "unavailable", ` reported a failure: ${clip(server, messageIn(body) ?? text)}`)
 }
 
-/** Gives the delay in seconds that the response's headers require, given there as a number or a date. */
+/** Gives the seconds to wait before a retry, from the headers (a number or a date); undefined if they name none. */
 const retryAfterOf = (headers: Readonly<Record<string, string | undefined>>, now: number): number | undefined => {
   const milliseconds = Number(headers["retry-after-ms"] ?? Number.NaN)
   if (milliseconds >= 0 && milliseconds < Infinity) return milliseconds / 1000
@@ -145,7 +145,7 @@ export const answered = (
   if (completion.finishReason === "content_filter") {
     return fail("refused", `a filter withheld the answer or a part of it (${finish ?? "content_filter"})`)
   }
-  // An answer that was cut off while the model was thinking is empty, and marked as incomplete.
+  // Accept an empty answer with the reason `length`: it was cut off while the model was thinking.
   if (hasContent || completion.toolCalls.length > 0 || completion.finishReason === "length") {
     return Effect.succeed(completion)
   }
@@ -165,7 +165,7 @@ const timedOut = (server: Server): LmError =>
 const brokenBy = (server: Server) => (error: HttpClientError.HttpClientError) =>
   broken(server, clip(server, causeOf(error.reason.cause) || error.reason._tag))
 
-/** The number of bytes that are read of the body of a failed response; error messages show fewer. */
+/** The largest number of bytes to read from the body of a failed response; error messages show fewer. */
 const failureBytes = 16 * 1024
 
 const beginningOf = (server: Server, response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, LmError> =>
@@ -192,7 +192,7 @@ const bodyOf = (server: Server, response: HttpClientResponse.HttpClientResponse)
     })
   })
 
-/** Decodes UTF-8 piece by piece. Invalid bytes are an error: a replacement character would change the answer. */
+/** Makes a function that decodes UTF-8 piece by piece, and fails on invalid bytes; `more`: another piece follows. */
 const textOf = (server: Server) => {
   const decoder = new TextDecoder("utf-8", { fatal: true })
   return (bytes: Uint8Array, more: boolean): Effect.Effect<string, LmError> =>
@@ -202,7 +202,10 @@ const textOf = (server: Server) => {
     })
 }
 
-/** Sends a request, and gives the response if its status is 2xx. */
+/**
+ * Sends a request, and gives the response if its status is 2xx. A `path` that begins with `/` replaces the path of the
+ * server's address; any other path is appended to it.
+ */
 const send = Effect.fnUntraced(function* (server: Server, path: string, body: unknown) {
   const url = new URL(server.baseUrl)
   url.pathname = path.startsWith("/") ? path : `${url.pathname}/${path}`
@@ -220,7 +223,7 @@ const send = Effect.fnUntraced(function* (server: Server, path: string, body: un
   const response = yield* server.client.execute(request).pipe(
     // Do not follow redirections: neither the key nor the prompt is meant for another server.
     Effect.provideService(FetchHttpClient.RequestInit, { ...Option.getOrUndefined(init), redirect: "manual" }),
-    // The query of an address may hold a secret.
+    // The query of an address may hold a secret, so traces must hide the parameters of every name (`/^/`).
     Effect.provideService(UrlParams.CurrentRedactedNames, [/^/]),
     // Do not send our trace ids to a server.
     Effect.provideService(HttpClient.TracerPropagationEnabled, false),
@@ -240,7 +243,7 @@ const unreadable = (server: Server, problem: string, text: string): LmError =>
     `: cannot read the answer: ${problem}, found ${JSON.stringify(clip(server, text, 120))}`,
   )
 
-/** Makes a decoder that reads JSON by a Schema. */
+/** Makes a function that decodes the JSON text of an answer by a Schema; it fails with the reason `malformed`. */
 export const read = <S extends Schema.Codec<unknown, unknown>>(
   server: Server,
   schema: S,

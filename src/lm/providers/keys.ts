@@ -13,8 +13,8 @@ export interface Key {
 }
 
 /**
- * Finds the key for a server; null if it needs none. If `apiKey` is not set, the key is read from the environment
- * variable.
+ * Finds the key for a server: the config's `apiKey`, or else the value of the environment variable with the name
+ * `variable`. Gives null if both are missing, and fails if the variable is not set.
  */
 export const keyOf = Effect.fnUntraced(function* (
   model: string,
@@ -55,7 +55,7 @@ const checked = (model: string, value: string, from: string): Effect.Effect<Key,
         ),
       )
 
-/** Removes the key, and everything that looks like one, from a server's text, which may quote it. */
+/** Replaces the key, and all that looks like a key, by `<redacted>` in a server's text, which may quote the request. */
 export const withoutKey = (text: string, key: Key | null): string => {
   const cleaned = text.replace(/\bBearer\s+\S+/gi, `Bearer ${shownKey}`).replace(/\bsk-[\w*-]{8,}/g, shownKey)
   return key === null ? cleaned : cleaned.replaceAll(Redacted.value(key.secret), shownKey)

@@ -1,4 +1,7 @@
-/** Converts Effect's `LanguageModel` to our `LmService`; `Provider.ts` converts in the other direction. */
+/**
+ * Converts Effect's `LanguageModel` to our `LmService` (`toLm`), so that our agents can call every such model.
+ * `Provider.ts` converts in the other direction, and uses the smaller conversions of this file.
+ */
 import { Context, Effect, Option, Result, Schema } from "effect"
 import type * as AiError from "effect/ai/AiError"
 import type * as LanguageModel from "effect/ai/LanguageModel"
@@ -37,7 +40,10 @@ export const jsonOrText = (text: string): unknown =>
     () => text,
   )
 
-/** Gives the arguments of a tool call as the model wrote them; if our metadata lacks them, as JSON of their value. */
+/**
+ * Gives the arguments of a tool call as the text that the model wrote, which `metadata` holds for our own providers.
+ * Without such metadata, gives the JSON of the decoded arguments.
+ */
 export const argumentsOf = (part: { readonly params: unknown }, metadata: unknown): string =>
   Option.match(readCall(metadata), {
     onSome: (ours) => ours.arguments,
@@ -137,6 +143,7 @@ export const toLm = (languageModel: LanguageModel.LanguageModel): LmService => (
   complete: (request) => {
     const { messages, tools, toolChoice, ...settings } = request
     const prompt = Prompt.fromMessages(messages.map(promptMessage))
+    // Let Effect neither run the tools nor check their arguments, since agents do both.
     const deferred = { disableToolCallResolution: true, toolCallValidation: "deferred" } as const
     const response: Effect.Effect<{ readonly content: ReadonlyArray<Response.AnyPart> }, AiError.AiError> =
       tools.length === 0

@@ -1,7 +1,8 @@
 /**
  * A small language model in this process that can learn, without a key or a network: a softmax policy over
  * tokens whose logits are sums of table entries. Its features are the last paragraph of the prompt, as a whole and word
- * by word, and the last tokens of the model's own answer. The model calls no tools.
+ * by word, and the last tokens of the model's own answer. The model calls no tools. Configs name it
+ * `builtin:choice:left,right`, `builtin:words:…`, `builtin:ngram` or `builtin:FILE.json`.
  *
  * @example
  * ```ts
@@ -63,7 +64,7 @@ export const NgramSnapshot = Schema.Struct({
 })
 export type NgramSnapshot = typeof NgramSnapshot.Type
 
-/** Gives the tokens that may follow an answer's tokens so far. */
+/** A function that takes the tokens of an unfinished answer, and gives the tokens that may come next. */
 type Grammar = (generated: ReadonlyArray<number>) => ReadonlyArray<number>
 
 /** Makes a grammar that allows only these texts, given as token ids. */
@@ -80,14 +81,17 @@ const oneOf = (texts: ReadonlyArray<ReadonlyArray<number>>): Grammar => {
   return (generated) => sorted.get(generated.join()) ?? [end]
 }
 
-/** Allows one word or more; all but the first are the tokens that begin with a space. */
+/**
+ * Makes a grammar that allows one or more of the `count` words of a vocabulary. All words but the first begin with a
+ * space: their ids are `count` higher (see ChatTokens.ts).
+ */
 const sentences = (count: number): Grammar => {
   const first = Array.from({ length: count }, (_, index) => firstWord + index)
   const later = [end, ...first.map((id) => id + count)]
   return (generated) => (generated.length === 0 ? first : later)
 }
 
-/** Allows printable ASCII and line feeds, so that any sequence of tokens is a valid text. */
+/** Allows line feeds and the 95 printable characters of ASCII, so that any sequence of tokens is a valid text. */
 const ascii: Grammar = (() => {
   const ids = [end, ...bytes.encode("\n"), ...Array.from({ length: 95 }, (_, at) => bytes.encode(" ")[0] + at)]
   return () => ids
@@ -96,7 +100,7 @@ const ascii: Grammar = (() => {
 /** The data from which the next token is predicted: the features of the prompt, and the answer's tokens so far. */
 type Context = { readonly prompt: ReadonlyArray<string>; readonly generated: ReadonlyArray<number> }
 
-/** A model with its tokenizer and its table. */
+/** A model: it answers requests (`lm`) and learns from samples (`learn`), which changes its table of weights. */
 export class Ngram {
   readonly tokenizer: Tokenizer
   readonly order: number
@@ -123,7 +127,7 @@ export class Ngram {
     }
   }
 
-  /** The model as a service. Equal requests have equal answers until it learns. Temperature 0 is greedy. */
+  /** The model as a service. Equal requests have equal answers until the model learns. Temperature 0 is greedy. */
   readonly lm: LmService = { complete: (request) => Effect.sync(() => this.complete(request)) }
 
   /**
@@ -167,7 +171,7 @@ export class Ngram {
     return { kind: "effect-rl/ngram", answers, vocabulary, order, table: Object.fromEntries(rows) }
   }
 
-  /** Replaces the table. */
+  /** Replaces what the model has learnt by the table of a snapshot. */
   restore(table: NgramSnapshot["table"]): void {
     this.table.clear()
     for (const [key, row] of Object.entries(table)) {
@@ -208,7 +212,7 @@ export class Ngram {
     }
   }
 
-  /** Removes the first stop sequence and all tokens after it, and says whether there was one. */
+  /** Cuts `ids` at the first stop sequence in their text, which is removed, too. Says whether there was one. */
   private cutAtStop(ids: Array<number>, stop: ReadonlyArray<string>): boolean {
     if (stop.length === 0) return false
     const text = this.tokenizer.decode(ids)
@@ -219,7 +223,7 @@ export class Ngram {
     return true
   }
 
-  /** Gives the keys of the table's entries that are added up to the logits of the next token. */
+  /** Gives the keys of the table rows whose sum is the logits of the next token. */
   private keysOf({ prompt, generated }: Context): ReadonlyArray<string> {
     const last = generated.slice(-this.order).join()
     const keys = prompt.map((feature) => `${feature} | ${last}`)
@@ -229,7 +233,7 @@ export class Ngram {
     return keys
   }
 
-  /** Gives the probability of each allowed token; `keys` are the table's entries to add up. */
+  /** Gives the probability of each allowed token; `keys` are the keys of the table rows to add up. */
   private chancesOf(keys: ReadonlyArray<string>, allowed: ReadonlyArray<number>, temperature: number): Array<number> {
     const logits = allowed.map(() => 0)
     for (const key of keys) {

@@ -24,7 +24,7 @@ export const openAiUrl = "https://api.openai.com/v1"
 export const geminiUrl = "https://generativelanguage.googleapis.com/v1beta/openai"
 
 export interface OpenAiOptions extends ServerOptions {
-  /** Streams all answers: some gateways close a connection that is silent for a minute. */
+  /** Whether to stream all answers, since some gateways close a connection that is silent for a minute. */
   readonly streaming?: boolean
   /** The number of tokens that Gemini may think; other servers ignore it. */
   readonly thinkingBudget?: number | null
@@ -47,7 +47,7 @@ const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<
     ? { extra_body: { google: { thinking_config: { thinking_budget: budget } } } }
     : {}
 
-/** Makes the provider of a server; sends nothing. `model` of the options is for requests that name no model. */
+/** Makes the provider that calls a server; this sends nothing. `options.model` serves requests without a model. */
 export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
   const server = yield* serverOf(options, protocol)
   const { baseUrl } = server
@@ -71,7 +71,7 @@ export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
   const completed = Effect.fnUntraced(function* (request: LmRequest, from: Wire.Gathered) {
     const lacksPrompt = request.traceTokens && dialect.tokenIds && from.promptIds === null
     if (lacksPrompt && Wire.completionIdsOf(from).length > 0) {
-      // Only llama.cpp has these endpoints. Without them the answer has no trace, but is valid.
+      // Only llama.cpp has the endpoints that `promptIds` calls. Without them, a valid answer has no token trace.
       const ids = yield* Effect.orElseSucceed(promptIds(request), () => null)
       const counted = from.usage?.inputTokens ?? 0
       // If the server counted another number of tokens, its template added something to this call: give no trace.

@@ -1,4 +1,4 @@
-/** Encodes requests and decodes answers, whole or streamed, of OpenAI's chat completions protocol. */
+/** Encodes requests and decodes answers of OpenAI's chat completions protocol, for `openAi.ts`. It only computes. */
 import { Schema } from "effect"
 import { withDefault } from "../../config/fields.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest, ToolCall } from "../Chat.ts"
@@ -182,12 +182,13 @@ export class Gathered {
 const textOf = ({ content }: typeof Message.Type): string =>
   typeof content === "string" ? content : (content ?? []).map(({ text }) => text ?? "").join("")
 
+/** Adds tool calls to `into`: whole ones, or pieces of a stream, which continue a call or begin a new one. */
 const gatherCalls = (into: Gathered, calls: NonNullable<(typeof Message.Type)["tool_calls"]>, whole: boolean): void => {
   for (const { index, id, function: called } of calls) {
-    const open = typeof index === "number" ? into.calls.findLast((call) => call.index === index) : into.calls.at(-1)
+    const openCall = typeof index === "number" ? into.calls.findLast((call) => call.index === index) : into.calls.at(-1)
     // Gemini gives all calls the index 0, but different ids.
-    const isNew = whole || open === undefined || (Boolean(id) && id !== open.id)
-    const call = isNew ? { index: index ?? null, id: id ?? "", name: "", arguments: "" } : open
+    const isNew = whole || openCall === undefined || (Boolean(id) && id !== openCall.id)
+    const call = isNew ? { index: index ?? null, id: id ?? "", name: "", arguments: "" } : openCall
     if (isNew) into.calls.push(call)
     call.name ||= called?.name ?? ""
     const piece = called?.arguments ?? ""
@@ -228,7 +229,7 @@ export const gather = (into: Gathered, piece: typeof Piece.Type): string | Failu
   return text
 }
 
-/** Makes the decoder keep the bytes of an incomplete character until the next token. */
+/** The option that makes a `TextDecoder` keep the bytes of an incomplete character until the next token. */
 const streamed = { stream: true }
 
 /** Gives the token trace of an answer; null if the server gave none, or an incomplete one. */
@@ -245,13 +246,14 @@ const tokensOf = (from: Gathered): Completion["tokens"] => {
   }
 }
 
+/** Gives the token ids of an answer; empty if the server gave none, or did not give one for every token. */
 export const completionIdsOf = ({ ids, logprobs, logprobIds }: Gathered): ReadonlyArray<number> =>
   ids.length > 0 ? ids : logprobIds.length === logprobs.length ? logprobIds : []
 
 /** Makes the completion of a request from its collected answer. */
 export const completionOf = (request: LmRequest, from: Gathered): Completion => {
   const toolCalls = from.calls.map((call, at): ToolCall => ({
-    // The id must differ from the ids in other turns, so that a result finds its call.
+    // Some servers give no id. Make one that no other turn has, so that the result of a tool finds its call.
     id: call.id === "" ? `call_${request.messages.length}_${at}` : call.id,
     name: call.name,
     arguments: call.arguments === "" ? "{}" : call.arguments,

@@ -19,7 +19,8 @@ interface Entry {
 const plain = (text: string): string => text.trim().replace(/\s+/g, " ")
 
 /**
- * Splits a prompt into its labelled lines, each with the lines that follow it. Text without a label gets the type "".
+ * Splits a prompt into entries. An entry is a line with a label, such as `ACTION:`, and the lines after it, up to an
+ * empty line; its type is the label (`Q:` counts as OBSERVATION). The type of text without a label is "".
  */
 const entriesOf = (text: string): ReadonlyArray<Entry> => {
   const entries: Array<{ type: string; lines: Array<string> }> = []
@@ -45,7 +46,7 @@ const subjectOf = (question: string): string => {
   return bracketed === null ? `[${question}]` : bracketed[0]
 }
 
-/** Finds the expected answer in the text of a feedback. */
+/** Finds the expected answer in the text of a feedback; undefined if the text names none. */
 const targetOf = (feedback: string): string | undefined => {
   const json = /"target"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}]+)/.exec(feedback)
   if (json !== null) return json[1].startsWith('"') ? String(JSON.parse(json[1])) : json[1]
@@ -59,7 +60,8 @@ const praised = (feedback: string): boolean =>
   /^(correct|right|yes)\b/i.test(feedback) || /"score"\s*:\s*1\b/.test(feedback)
 
 /**
- * Gives the answer that the feedback to an observation shows: the target, or an action that the feedback calls right.
+ * Gives the answer to the observation with the index `at`, as the feedback shows it: the target, or the action if the
+ * feedback calls it right. Gives undefined if there is no such feedback before the next observation.
  */
 const learntFrom = (entries: ReadonlyArray<Entry>, at: number): string | undefined => {
   let action: string | undefined
@@ -87,19 +89,19 @@ const reflection = (entries: ReadonlyArray<Entry>): string => {
   return shown.length === 0 ? "Nothing to learn." : [...new Set(shown)].join("; ")
 }
 
-/** Answers the open question of a request, or states rules if the request asks to reflect. */
+/** Answers the last question of a request that has no answer yet, or states rules if the request asks to reflect. */
 export const reader = (request: LmRequest): string => {
   const text = request.messages
     .filter(({ role }) => role !== "assistant")
     .map(({ content }) => content)
     .join("\n\n")
   const entries = entriesOf(text)
-  const open = entries.findLastIndex(({ type }) => type === "OBSERVATION")
-  const answered = entries.slice(open + 1).some(({ type }) => type === "FEEDBACK" || type === "ACTION")
+  const last = entries.findLastIndex(({ type }) => type === "OBSERVATION")
+  const answered = entries.slice(last + 1).some(({ type }) => type === "FEEDBACK" || type === "ACTION")
   const trailing = entries.at(-1)
-  const question = open >= 0 && !answered ? entries[open].content : trailing?.type === "" ? trailing.content : undefined
+  const question = last >= 0 && !answered ? entries[last].content : trailing?.type === "" ? trailing.content : undefined
   const toReflect = request.messages.some(({ content }) => /\breflect\b/i.test(content))
-  if (toReflect && (open < 0 || answered)) return reflection(entries)
+  if (toReflect && (last < 0 || answered)) return reflection(entries)
   if (question === undefined) return "I don't know."
   const rule = rules(entries).get(subjectOf(question))
   if (rule !== undefined) return rule

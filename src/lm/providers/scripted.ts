@@ -34,7 +34,7 @@ const countWords = (text: string): number => {
   return count
 }
 
-/** Makes a completion from a script's answer; fields that the answer lacks get usual values. */
+/** Makes a completion from a script's answer; fields that the answer lacks get default values. */
 const completed = (request: LmRequest, answer: Answer): Completion => {
   const fields = typeof answer === "string" ? { content: answer } : answer
   const content = fields.content ?? ""
@@ -57,7 +57,7 @@ const completed = (request: LmRequest, answer: Answer): Completion => {
   }
 }
 
-/** Makes a token trace whose tokens are bytes. All log-probabilities are 0, since a script's answer is certain. */
+/** Makes the token ids of a call; each byte is a token. All log-probabilities are 0: a script's answer is certain. */
 const traced = (
   request: LmRequest,
   content: string,

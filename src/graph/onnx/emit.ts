@@ -82,7 +82,7 @@ const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatch
   for (const [name, final] of stages.counters) exportAs(outer, final, stateOutput(name))
   for (const [name, tensor] of Object.entries(stages.results)) exportAs(outer, tensor, resultOutput(name))
   if (continueWhile !== undefined) {
-    // The number of rows is unknown, so the outputs have no shape.
+    // The loop can end early, so the first axis of a result (the iterations) has no fixed size: leave out its shape.
     graph.outputs.forEach(({ name, dtype }, index) => {
       if (name.startsWith(resultOutput(""))) graph.outputs[index] = { name, dtype }
     })
@@ -95,9 +95,10 @@ const gather = (from: string, rows: string, to: string) =>
   ({ op: "Gather", inputs: [from, rows], outputs: [to], attributes: { axis: 0 } }) as const
 
 /**
- * Emits the loop, and returns the number of nodes in its body. `sliced` has pairs of a tensor of the body and the
- * tensor, computed before the loop, of which it is one slice per iteration. The loop is a `Scan`, which slices its
- * inputs and stacks its outputs without nodes for it; with a condition it is a `Loop`, which needs nodes to slice.
+ * Emits the loop, and returns the number of nodes in its body. `sliced` has pairs of tensors: the first is read in the
+ * body, the second has its values for all iterations and is computed before the loop. Without `continueWhile` the loop
+ * is a `Scan`, which slices its inputs and stacks its outputs by itself. Otherwise it is a `Loop`, which can end early
+ * but needs a node for each slice.
  */
 const emitLoop = (
   outer: Scope,
@@ -122,7 +123,7 @@ const emitLoop = (
     body.names.set(tensor, name)
     slice(nameOf(outer, whole), { name, dtype: tensor.dtype, shape: tensor.shape })
   }
-  // The scanned inputs also determine the number of iterations, so a Scan needs at least one.
+  // A Scan has one iteration for each row of its scanned inputs, so it needs at least one such input.
   if (gatheredInside.length > 0 || (continueWhile === undefined && scanned.length === 0))
     slice(feedInput(indicesFeed), { name: "rows", dtype: "i32", shape: [batch] })
   for (const [name, tensor] of gatheredInside) {
@@ -130,7 +131,7 @@ const emitLoop = (
     body.names.set(tensor, `batch:${name}`)
   }
 
-  // The body's outputs are the condition if there is one, the state, then the collected tensors.
+  // The body's outputs are the condition if there is one, the states, then the tensors that ops after the loop read.
   const condition = continueWhile === undefined ? [] : [continueWhile]
   emitNodes(body, [...condition, ...carried.map(({ next }) => next), ...collected.keys()])
   for (const tensor of condition) exportAs(body, tensor, "goesOn:next")
@@ -151,7 +152,7 @@ const emitLoop = (
     const attributes = { body: body.graph, num_scan_inputs: scanned.length }
     outer.graph.nodes.push({ op: "Scan", inputs: [...states, ...scanned], outputs: results, attributes })
   } else {
-    // The rows of this output tell the number of iterations.
+    // A Loop stacks this output, so its length is the number of iterations.
     nodes.push({ op: "Identity", inputs: ["iteration"], outputs: ["iteration:each"] })
     outputs.push({ name: "iteration:each", dtype: "i64", shape: [] })
     outer.graph.initializers.push(

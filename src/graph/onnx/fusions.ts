@@ -1,7 +1,7 @@
-/** Finds groups of ops for which ONNX has one op, for `nodes.ts`. Each node saved takes 0.25 µs and one array less. */
+/** Finds groups of ops for which ONNX has one op, for `nodes.ts`. Each node less saves 0.25 µs and an array. */
 import type { Tensor } from "../Tensor.ts"
 
-/** Whether a tensor has one user and no name yet, so that it can become part of that user. */
+/** Whether a tensor has one user and no name yet, so that its user's node can compute it too. */
 export type Once = (tensor: Tensor) => boolean
 
 /** Lists the tensors that need no node of their own, because the node of `tensor` computes them too. */
@@ -10,7 +10,7 @@ export const absorbedBy = (tensor: Tensor, once: Once): ReadonlyArray<Tensor> =>
   return part === undefined ? [] : [part]
 }
 
-/** Recognises add(matmul(a, b), bias) of matrices, which is one Gemm if the product has no other user. */
+/** Recognises add(matmul(a, b), bias), which is one Gemm if the product has no other user; else returns undefined. */
 export const biasedProduct = (tensor: Tensor, once: Once) => {
   if (tensor.op.kind !== "binary" || tensor.op.fn !== "add") return undefined
   for (const [product, bias] of [tensor.inputs, [...tensor.inputs].reverse()]) {
@@ -23,7 +23,7 @@ export const biasedProduct = (tensor: Tensor, once: Once) => {
   return undefined
 }
 
-/** Recognises sum(mul(x, x)), which is one ReduceSumSquare. */
+/** Recognises sum(mul(x, x)), which is one ReduceSumSquare; otherwise returns undefined. */
 export const sumOfSquares = (tensor: Tensor, once: Once) => {
   if (tensor.op.kind !== "reduce" || tensor.op.fn !== "sum") return undefined
   const [square] = tensor.inputs
@@ -32,7 +32,7 @@ export const sumOfSquares = (tensor: Tensor, once: Once) => {
   return isSquare && square.dtype === "f32" ? { square, x: square.inputs[0] } : undefined
 }
 
-/** Finds slices that together are a whole tensor along one axis, in order: they become one Split. */
+/** Maps each slice to the slices that together with it are a whole tensor, in order: these become one Split. */
 export const siblingSlices = (order: ReadonlyArray<Tensor>): ReadonlyMap<Tensor, ReadonlyArray<Tensor>> => {
   const slices = order.filter(({ op }) => op.kind === "slice")
   const groups = new Map<Tensor, ReadonlyArray<Tensor>>()

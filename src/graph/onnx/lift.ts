@@ -6,7 +6,7 @@ import { broadcastTo, constant, reshape } from "../ops.ts"
 import { make } from "../ops/core.ts"
 import { isElementwise, type Op, type Shape, type Tensor } from "../Tensor.ts"
 
-/** Whether the op can be lifted (shapes have at most six axes). Products and convolutions stay in the loop. */
+/** Whether the op can be lifted, which adds an axis; six are the most. Products and convolutions stay in the loop. */
 export const isLiftable = ({ op, shape, inputs }: Tensor): boolean =>
   liftedOp(op) !== undefined && shape.length < 6 && inputs.every((input) => input.shape.length < 6)
 
@@ -39,8 +39,8 @@ const liftedOp = (op: Op): Op | undefined => {
 }
 
 /**
- * Applies the op for all `count` iterations at once. `lifted` returns the lifted form of an input that differs between
- * iterations; at least one input does.
+ * Applies the op of `tensor` for all `count` iterations at once: the result has the shape [count, ...shape]. `lifted`
+ * returns the values of an input in all iterations, or undefined for an input that is the same in all of them.
  */
 export const lift = (tensor: Tensor, count: number, lifted: (input: Tensor) => Tensor | undefined): Tensor => {
   const { op, shape, dtype } = tensor
@@ -55,7 +55,7 @@ export const lift = (tensor: Tensor, count: number, lifted: (input: Tensor) => T
   return make(manyOp, inputs, [count, ...shape], dtype)
 }
 
-/** Lifts a tensor that is the same in all iterations. */
+/** Repeats a tensor that is the same in all iterations: the result has the shape [count, ...shape]. */
 export const repeated = (tensor: Tensor, count: number): Tensor => broadcastTo(tensor, [count, ...tensor.shape])
 
 /** Makes a tensor [count, 1, …] of the numbers 0, step, 2 step, …; it has one axis more than `shape`. */
@@ -64,7 +64,7 @@ export const counted = (step: number, count: number, shape: Shape): Tensor => {
   return constant(numbers, [count, ...shape.map(() => 1)])
 }
 
-/** Adds axes of size 1 after the first, so that tensors broadcast: [count, 4] with rank 3 becomes [count, 1, 4]. */
+/** Adds axes of size 1 after the first, so that tensors broadcast: [count, 4] with rank 2 becomes [count, 1, 4]. */
 const stretched = (many: Tensor, rank: number): Tensor => {
   const [count, ...own] = many.shape
   const missing = rank - own.length

@@ -1,7 +1,11 @@
-/** Defines the graph of an ONNX model and encodes it as bytes (ir_version 9, opset 18). It writes no files. */
+/**
+ * Defines the graph of an ONNX model and encodes it as bytes (ir_version 9, opset 18). It writes no files. The first
+ * argument of each `Message` method is a field number of ONNX's protobuf format (`onnx.proto`).
+ */
 import { Message } from "../../formats/protobuf.ts"
 import type { DType, Shape, TensorData } from "../Tensor.ts"
 
+/** The codes of element types in ONNX. */
 export const elementType: Readonly<Record<DType | "i64", number>> = { f32: 1, i32: 6, i64: 7, bool: 9 }
 
 export type Attribute = number | string | ReadonlyArray<number> | Graph

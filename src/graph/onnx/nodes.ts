@@ -13,10 +13,11 @@ export interface Scope {
   readonly constants: Graph
   /** The names of the tensors that nodes compute so far. */
   readonly names: Map<Tensor, string>
+  /** Returns a new name that begins with `prefix`. */
   readonly fresh: (prefix: string) => string
 }
 
-/** Makes a function that returns a new name with a prefix, none of them in `taken`. */
+/** Makes the function `fresh` of a scope. Each name is the prefix and a number, and none is in `taken`. */
 export const counter = (taken: ReadonlySet<string> = new Set()): Scope["fresh"] => {
   let next = 0
   return (prefix) => {
@@ -256,8 +257,9 @@ const chosenTruth = (scope: Scope, [condition, then, otherwise]: ReadonlyArray<s
   ])
 
 /**
- * Computes the sums of a matrix's columns, which are the gradient of every bias, as a product with ones. For 128 × 64
- * elements, this product takes 1 µs in ONNX Runtime, and a reduction takes 5 µs.
+ * Computes the sum or mean of each column of a matrix (the gradient of a bias is such a sum) as a product with a vector
+ * of equal numbers; returns undefined for other reductions and small matrices. For 128 × 64 elements, this product
+ * takes 1 µs in ONNX Runtime, and a reduction takes 5 µs.
  */
 const columnSums = (scope: Scope, op: OpOf<"reduce">, matrix: Tensor): string | undefined => {
   if ((op.fn !== "sum" && op.fn !== "mean") || op.axes.join() !== "0") return undefined
@@ -308,7 +310,7 @@ const convolutionWeightGradient = (scope: Scope, op: Conv2dAttributes, { inputs,
     const padded = x.shape[axis + 2] + op.padding[axis] + op.padding[axis + 2]
     return padded - (dy.shape[axis + 2] - 1) * op.strides[axis] === size
   })
-  // If the strides do not reach the last rows, the result has more taps than the kernel; cut them off.
+  // If the strides do not reach the last rows, the result is larger than the kernel; cut off the rest.
   const cut = fits
     ? taps
     : node(scope, "Slice", [taps, int64(scope, [0, 0]), int64(scope, [height, width]), int64(scope, [2, 3])])

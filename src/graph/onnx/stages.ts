@@ -1,6 +1,6 @@
 /**
  * Divides a program with minibatches into the tensors computed before, in and after the loop, for `emit.ts`. Each node
- * in the loop's body has a cost in each iteration, so only tensors that depend on the last iteration's state stay:
+ * in the loop's body has a cost in each iteration, so only tensors that depend on the previous iteration's state stay:
  *
  * - a tensor that is the same in all iterations is computed once, before the loop;
  * - a tensor that depends only on an iteration's rows or number (normalised advantages, one-hot actions, Adam's bias
@@ -20,7 +20,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
   // The number of iterations is fixed only if no condition can end the loop early.
   const countKnown = continueWhile === undefined
 
-  /** The feeds, from which the tensors before the loop are computed. */
+  /** The feeds: the arrays that the caller fills, from which the tensors before the loop are computed. */
   const feeds = new Map<string, Tensor>()
   /** The tensors that are the same in each iteration. They are computed before the loop, and its body reads them. */
   const fixed = new Set<Tensor>()
@@ -30,7 +30,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
   const gatheredInside: Array<readonly [string, Tensor]> = []
   /** States that the loop passes from iteration to iteration. */
   const carried: Array<Carried> = []
-  /** States to which each iteration adds a fixed integer, with their last values, which are computed before the loop. */
+  /** States to which each iteration adds a fixed integer, with their final values, which need no loop. */
   const counters: Array<readonly [string, Tensor]> = []
 
   const indices = input(indicesFeed, [count, batch], "i32")
@@ -82,7 +82,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
   /** Maps each tensor of the body that results depend on to a tensor, after the loop, of its values in all iterations. */
   const collected = new Map<Tensor, Tensor>()
   const later = new Map<Tensor, Tensor>()
-  /** Returns a tensor of the values in all iterations, after the loop; undefined if it is the same in all. */
+  /** Returns the values of a tensor in all iterations, for use after the loop; undefined if all are the same. */
   const afterLoop = (tensor: Tensor): Tensor | undefined => {
     if (fixed.has(tensor)) return undefined
     const existing = series.get(tensor) ?? later.get(tensor)
@@ -96,7 +96,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     later.set(tensor, made)
     return made
   }
-  /** For each output, the tensor [count, ...shape] after the loop. */
+  /** The outputs of the program: for each, a tensor [count, ...shape] that is computed after the loop. */
   const results = Record.map(spec.outputs, (tensor) => afterLoop(tensor) ?? repeated(tensor, count))
   return {
     feeds,
@@ -121,7 +121,7 @@ interface Carried {
 
 /** The largest number of elements, over all iterations, that are gathered before the loop. */
 const mostLaidOut = 1 << 22
-/** The largest number of elements for which an op is moved out of the loop; above it, memory costs more than a node. */
+/** An op leaves the loop only if its result has no more elements: a larger array costs more time than a node. */
 const mostMoved = 1 << 17
 
 /** Returns the integer that each iteration adds to a state, if it changes the state in no other way. */
@@ -135,8 +135,8 @@ const stepOf = (state: Tensor, { op, inputs }: Tensor): number | undefined => {
 }
 
 /**
- * Lists the tensors that stay in the loop: those that the next state depends on, those that cannot be lifted, and those whose
- * inputs are too large to collect.
+ * Lists the tensors that stay in the loop: those that `bodyOutputs` (next states and condition) depend on, those that
+ * cannot be lifted, those too large to move (not `movable`), and all tensors `inside` the loop that these read.
  */
 const bodyOf = (
   spec: ProgramSpec,

@@ -8,6 +8,7 @@ export class Builder {
   readonly nodes: Array<Node> = []
   private readonly copies = new Map<string, Ref>()
 
+  /** Adds a node. By default its phase (how often it changes) is the highest phase of its inputs. */
   node(work: Work, inputs: ReadonlyArray<Ref>, shape: Shape, dtype: DType, phase?: Phase): Ref {
     const changes =
       phase ?? inputs.reduce<Phase>((latest, input) => (input.node.phase > latest ? input.node.phase : latest), 0)
@@ -39,6 +40,7 @@ export class Builder {
     return this.node({ kind: "matmul", along }, sides, [...batch, m, n], "f32")
   }
 
+  /** Makes a constant. If all its numbers are equal, one is stored and broadcast. */
   constant(data: TensorData, shape: Shape, dtype: DType): Ref {
     let uniform = data.length > 1
     for (let i = 1; uniform && i < data.length; i++) uniform = Object.is(data[i], data[0])
@@ -65,6 +67,7 @@ export class Builder {
     return isContiguous(ref) ? ref : this.copy(ref)
   }
 
+  /** Returns a ref of another shape; copies the data if no strides can express it. */
   reshape(ref: Ref, shape: Shape): Ref {
     const strides = restride(ref.shape, ref.strides, shape)
     return strides === undefined ? wholeOf(this.copy(ref).node, shape) : { ...ref, shape, strides }

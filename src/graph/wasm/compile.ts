@@ -22,6 +22,7 @@ import { lower, type Lowered } from "./lower.ts"
 import { scratchFor } from "./matmul.ts"
 import { bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
 
+/** Tells where an array is in the module's memory. The address is in bytes. */
 export interface Place {
   readonly dtype: DType
   readonly address: number
@@ -38,10 +39,11 @@ export interface CompiledModule {
   readonly prepares: boolean
 }
 
+// The table of constants that vector code loads is in the memory before all arrays.
 const poolAddress = 64
 const poolBytes = 8192
 const pageBytes = 65536
-const maxPages = 32768
+const maxPages = 32768 // 2 GiB
 
 export const compile = (spec: ProgramSpec): CompiledModule => {
   for (const { op, shape } of [...Object.values(spec.inputs), ...Object.values(spec.outputs)])
@@ -50,6 +52,7 @@ export const compile = (spec: ProgramSpec): CompiledModule => {
   const lowered = lower(spec)
   const groups = fuse(lowered).toSorted((a, b) => a.phase - b.phase)
   const memory = planMemory(lowered, groups, poolAddress + poolBytes, extrasOf(spec, lowered))
+  // A vector load can read a few bytes after the end of the last array, so reserve 64 more.
   const pages = Math.ceil((memory.bytes + 64) / pageBytes)
   if (pages > maxPages) {
     const remedy = "use smaller batches or networks, or another backend"
@@ -64,6 +67,7 @@ export const compile = (spec: ProgramSpec): CompiledModule => {
   }
   const calls = (phase: Phase): ReadonlyArray<Statement> =>
     groups.filter((group) => group.phase === phase).flatMap((group) => emitGroup(target, memory, group))
+  // Phase 0 is the work of `prepare`; in `run`, phase 1 is done once and phase 2 for each minibatch.
   const preparation = calls(0)
   emitPrepare(target, preparation)
   emitRun(target, spec, lowered, memory, calls(1), calls(2))

@@ -8,7 +8,7 @@ import { stridesOf } from "../Tensor.ts"
 import { type Builder, slice, transpose } from "./builder.ts"
 import type { Ref } from "./ir.ts"
 
-/** Copies patches to columns: x [N, C, H, W] → [N, C·kh·kw, H'·W']. */
+/** Copies patches to columns: x [N, C, H, W] → [N, C·kh·kw, H'·W'], with `taps` [kh, kw] and `places` [H', W']. */
 const columns = (build: Builder, op: Conv2dAttributes, x: Ref, taps: Shape, places: Shape): Ref => {
   const [top, left, bottom, right] = op.padding
   const [images, channels, height, width] = x.shape

@@ -1,4 +1,4 @@
-/** Emits groups of nodes for `compile.ts`: adds functions to the module, and returns the calls of these functions. */
+/** Emits groups (nodes of one loop) for `compile.ts`: adds functions to the module, and returns the calls of these. */
 import { call, f32x4, i32, type I32, memoryFill, type Statement } from "../../formats/wasm/instructions.ts"
 import { type Shape, sizeOf, stridesOf } from "../Tensor.ts"
 import { evaluate, expressionsOf, weightOf } from "./expression.ts"
@@ -53,7 +53,7 @@ const accessOf = (memory: MemoryPlan, ref: Ref, dims: Shape): Access => {
   return { dtype: ref.node.dtype, base: baseOf(memory, ref), strides: inBytes(strides, ref.node) }
 }
 
-/** Returns the strides of a reduction's result over all dimensions of the loop; reduced dimensions have stride 0. */
+/** Returns the array of a reduction's result, with a stride for each dimension of the loop: 0 for a reduced one. */
 const reducedAccess = (memory: MemoryPlan, node: Node, { dims, reduced }: Group): Access => {
   const strides = [...inBytes(stridesOf(dims.filter((_, d) => !reduced[d])), node)]
   return {

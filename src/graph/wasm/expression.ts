@@ -47,7 +47,10 @@ export const expressionsOf = (group: Group) => {
   return { group, operands, sources }
 }
 
-/** Computes the group's members on one block; `read` loads an operand. It returns a function from a node to its value. */
+/**
+ * Emits the code of the group's maps for one block (a few vectors); `read` loads an operand, and `computed` has values
+ * of nodes that are known before. Returns a function from a node to its value, or to its input's for a reduction.
+ */
 export const evaluate = (
   f: FunctionBuilder,
   expressions: Expressions,

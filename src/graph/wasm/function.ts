@@ -34,7 +34,7 @@ export class ConstantPool {
     this.capacity = capacity
   }
 
-  /** Returns the constant's address, or undefined if the table is full. */
+  /** Returns the address of a constant, which is added to the table if needed; undefined if the table is full. */
   word(value: number): number | undefined {
     const existing = this.words.get(value | 0)
     if (existing !== undefined) return existing
@@ -49,6 +49,7 @@ export class ConstantPool {
   }
 }
 
+/** What all functions of a module share while it is compiled. */
 export interface Target {
   readonly module: ModuleBuilder
   readonly pool: ConstantPool
@@ -81,7 +82,7 @@ export class FunctionBuilder {
     return local(type, index)
   }
 
-  /** Stores the value in a new local. */
+  /** Emits code that stores a value in a new local, and returns the local. */
   let<T extends ValueType>(value: Expression<T>): Local<T> {
     const result = this.local(value.type)
     this.emit(result.set(value))
@@ -140,4 +141,5 @@ export class FunctionBuilder {
   }
 }
 
+/** Returns the types of `count` parameters that are addresses. */
 export const addresses = (count: number): ReadonlyArray<ValueType> => new Array<ValueType>(count).fill("i32")

@@ -1,15 +1,16 @@
 /**
  * Decides which nodes are computed together in one loop; such nodes are a group.
  *
- * Nodes are visited from last to first. A map joins a group that uses it element by element, so that its value need not be
- * stored; if other groups use it too, its group also stores it, unless that makes a cycle between groups. A matmul that
- * only one group of maps uses becomes the core of that group: the maps run on its accumulators before they are stored.
+ * Nodes are visited from last to first. A map (elementwise node) joins a group that uses it element by element, so that
+ * its value need not be stored. If other groups use the map too, its group also stores it; it does not join if two
+ * groups would then need each other's values. A matmul that only one group of maps uses becomes the core of that group:
+ * the maps run on its sums while these are in registers.
  */
 import { commonDims, isWhole, type Node, type Phase, type Ref, restride } from "./ir.ts"
 import type { Lowered } from "./lower.ts"
 
 export interface Group {
-  /** The dimensions of the loop, over the elements of the members or of a matmul's output. */
+  /** The dimensions of the loop, over the elements of the maps, of a reduction's input or of a matmul's output. */
   dims: ReadonlyArray<number>
   /** Tells for each dimension whether the reduction is over it. */
   reduced: ReadonlyArray<boolean>
@@ -34,7 +35,7 @@ const maxMembers = 48
 
 const squeezed = (shape: ReadonlyArray<number>): ReadonlyArray<number> => shape.filter((size) => size !== 1)
 
-/** Finds the nodes that results depend on, and all uses of each. */
+/** Finds the nodes that results depend on (`needed`), and for each node all nodes that read it (`uses`). */
 const usesOf = ({ results }: Lowered) => {
   const needed = new Set<Node>()
   const uses: Array<Use> = []
@@ -61,6 +62,7 @@ export const fuse = (lowered: Lowered): ReadonlyArray<Group> => {
   }
   const usesIn = (node: Node) => Map.groupBy(uses.get(node) ?? [], ({ user }) => groupOf(user))
 
+  /** Makes a group of one node. */
   const openGroup = (node: Node): void => {
     const work = node.work
     const counted = work.kind === "reduce" ? node.inputs[0].shape : node.shape
@@ -93,6 +95,7 @@ export const fuse = (lowered: Lowered): ReadonlyArray<Group> => {
     openGroup(node)
   }
 
+  /** Adds a map to a group if the group's loop can compute it too; returns whether it was added. */
   const join = (node: Node, group: Group): boolean => {
     if (group.core?.work.kind === "matmul") {
       if (!node.inputs.every((ref) => restride(ref.shape, ref.strides, group.dims) !== undefined)) return false

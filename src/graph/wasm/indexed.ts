@@ -1,6 +1,6 @@
 /**
- * Writes the functions for gather, which reads rows by index, and for its gradient, which adds to rows by index. An index
- * out of range counts as the last row.
+ * Writes the WebAssembly functions for gather, which reads rows by index, and for its gradient, which adds to rows by
+ * index. An index out of range counts as the last row.
  */
 import type { FunctionBuilder } from "./function.ts"
 import {
@@ -26,13 +26,13 @@ const rowAddress = (f: FunctionBuilder, base: I32, indices: I32, rows: number, b
   return f.let(i32.add(base, i32.mul(inRange, i32.const(bytes))))
 }
 
-/** Writes a loop over `count` indices, which moves the pointer `indices` from one to the next. */
+/** Writes a loop over `count` indices: `write` emits its body, and the pointer `indices` moves to the next index. */
 const eachIndex = (f: FunctionBuilder, indices: Local<"i32">, count: number, write: () => void): void => {
   const end = f.let(i32.add(indices, i32.const(4 * count)))
   f.emit(loopWhile(f.capture(write), i32.ltU(indices.tee(i32.add(indices, i32.const(4))), end)))
 }
 
-/** Writes a function that gathers; its parameters are the addresses of data, indices and output. */
+/** Writes a function that copies rows by index. Its parameters are the addresses of data, indices and output. */
 export const writeGather = (f: FunctionBuilder, rows: number, bytes: number, count: number): void => {
   const [data, indices, out] = [0, 1, 2].map((i) => f.param("i32", i))
   eachIndex(f, indices, count, () => {
@@ -48,7 +48,7 @@ export const writeGather = (f: FunctionBuilder, rows: number, bytes: number, cou
   })
 }
 
-/** Writes a function that scatters; its parameters are the addresses of indices, updates and output. */
+/** Writes a function that adds `count` updates to zeros; its parameters point to the indices, updates and output. */
 export const writeScatterAdd = (f: FunctionBuilder, rows: number, width: number, count: number): void => {
   const [indices, updates, out] = [0, 1, 2].map((i) => f.param("i32", i))
   f.emit(memoryFill(out, i32.const(0), i32.const(4 * rows * width)))

@@ -20,6 +20,7 @@ export type MapFn =
   | "toBool"
   | { readonly clip: readonly [number, number] }
 
+/** Where an input goes in an assembled array; both are in elements of that array. */
 interface Piece {
   readonly offset: number
   readonly strides: ReadonlyArray<number>
@@ -37,6 +38,7 @@ export type Work =
    * rows m or the inner dimension k.
    */
   | { readonly kind: "matmul"; readonly along: "columns" | "rows" | "inner" }
+  /** Cumulative sums along an axis. */
   | { readonly kind: "scan"; readonly axis: number; readonly exclusive: boolean; readonly reverse: boolean }
   /** Reads rows by index, from data [rows, width] and a vector of indices, both contiguous. */
   | { readonly kind: "gather"; readonly width: number }
@@ -150,7 +152,10 @@ export const restride = (
   return result
 }
 
-/** Finds dimensions that divide both shapes further, so that both have strides over them; undefined if there are none. */
+/**
+ * Divides the dimensions of two shapes of equal size into smaller ones that fit both, so that both have strides over
+ * them: [6, 4] and [2, 12] give [2, 3, 4]. Returns undefined if there are none.
+ */
 export const commonDims = (a: ReadonlyArray<number>, b: ReadonlyArray<number>): ReadonlyArray<number> | undefined => {
   const cuts = new Set<number>()
   for (const dims of [a, b]) {

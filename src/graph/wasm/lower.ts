@@ -1,6 +1,6 @@
 /**
- * Translates a program's tensors to the nodes of the wasm compiler, for `compile.ts`: movement becomes strides,
- * composed ops become maps and reductions, and convolutions become matrix products.
+ * Translates a program's tensors to the nodes of the wasm compiler (`ir.ts`), for `compile.ts`: movement becomes
+ * strides, composed ops become maps (elementwise nodes) and reductions, and convolutions become matrix products.
  */
 import type { ProgramSpec } from "../Program.ts"
 import { type DType, sizeOf, stridesOf, type Tensor, topologicalOrder } from "../Tensor.ts"
@@ -24,7 +24,7 @@ const exponentials = (build: Builder, x: Ref): { readonly shifted: Ref; readonly
   return { shifted, exp, sum: insertAxis(build.reduce("sum", exp, [last]), last) }
 }
 
-/** Computes the smallest index at which the maximum along an axis is reached. */
+/** Computes the smallest index at which the maximum along an axis is reached; `index` is the `iota` of the axis. */
 const argMax = (build: Builder, x: Ref, axis: number, index: Ref): Ref => {
   const size = x.shape[axis]
   const max = insertAxis(build.reduce("max", x, [axis]), axis)
@@ -34,12 +34,13 @@ const argMax = (build: Builder, x: Ref, axis: number, index: Ref): Ref => {
   return build.reduce("min", candidates, [axis])
 }
 
-/** Makes the numbers 0, 1, 2 … along one axis of a shape. */
+/** Makes a constant with the numbers 0, 1, … size − 1 along one axis; its other axes have size 1. */
 const iota = (build: Builder, size: number, axis: number, rank: number): Ref => {
   const data = Int32Array.from({ length: size }, (_, i) => i)
   return build.constant(data, new Array<number>(rank).fill(1).with(axis, size), "i32")
 }
 
+/** Makes a map of two inputs; for the constant exponents 1 to 3, products replace the slower power. */
 const binary = (build: Builder, tensor: Tensor, fn: MapFn, inputs: ReadonlyArray<Ref>): Ref => {
   const exponent = inputs.length === 2 ? inputs[1].node.work : undefined
   if (fn === "pow" && exponent?.kind === "constant" && sizeOf(inputs[1].node.shape) === 1) {

@@ -1,6 +1,6 @@
 /**
- * Emits code for elementary functions over blocks of vectors, in single precision and a fixed order. Each reduces the
- * range of its argument and evaluates a polynomial or a rational function, with coefficients fitted for this project. A
+ * Emits code for elementary functions over blocks of vectors, with roundings in a fixed order. Most reduce the range
+ * of the argument and evaluate a polynomial or a rational function, with coefficients fitted for this project. A
  * block is a few vectors that are computed together, so that constants are loaded once for all of them and their
  * dependency chains overlap.
  *
@@ -34,10 +34,7 @@ const word = (f: FunctionBuilder, value: number, like: Block): Block => {
 const multiplyAdd = (f: FunctionBuilder, a: Block, b: Block, c: Block): Block =>
   a.map((x, i) => f.let(f32x4.add(f32x4.mul(x, b[i]), c[i])))
 
-/**
- * Evaluates a polynomial by Horner's scheme, with coefficients from the highest power down. A first coefficient of 1
- * costs nothing.
- */
+/** Evaluates a polynomial by Horner's scheme, with coefficients from the highest power down. */
 const polynomial = (f: FunctionBuilder, x: Block, coefficients: ReadonlyArray<number>): Block => {
   let sum = constant(f, coefficients[0], x)
   for (const coefficient of coefficients.slice(1)) sum = multiplyAdd(f, sum, x, constant(f, coefficient, x))
@@ -48,8 +45,8 @@ const select = (f: FunctionBuilder, mask: Block, then: Block, otherwise: Block):
   mask.map((m, i) => f.let(v128.bitselect(then[i], otherwise[i], m)))
 
 /**
- * Computes x · P(x²) / Q(x²). x² is clipped at the point where tanh rounds to 1 in float32, and so is the quotient. The
- * coefficients are scaled so that Q's highest is 1; the lowest of P and Q are equal, so that tanh x = x for tiny x.
+ * Computes tanh x as x · P(x²) / Q(x²). x² is clipped to 9.25², where tanh rounds to 1 in float32, and the result to
+ * [−1, 1]. Q's highest coefficient is 1; the lowest of P and Q are equal, so that tanh x = x for tiny x.
  */
 export const tanh = (f: FunctionBuilder, x: Block): Block => {
   const farthest = constant(f, 9.25 ** 2, x)
@@ -67,10 +64,10 @@ export const tanh = (f: FunctionBuilder, x: Block): Block => {
 
 const roundingMagic = 12582912 // 1.5 · 2²³: after adding it, the low bits of the float are the nearest integer
 const roundingMagicBits = 0x4b400000
-const ln2High = 0.693359375
+const ln2High = 0.693359375 // ln 2 = ln2High + ln2Low, where n · ln2High is exact for the exponents n of floats
 const ln2Low = -2.1219444e-4
 
-/** Computes 2ⁿ · e^r with |r| ≤ ln 2 / 2; it multiplies by 2ⁿ in two steps, so that overflow and denormals are right. */
+/** Computes eˣ = 2ⁿ · e^r with |r| ≤ ln 2 / 2. Multiplies by 2ⁿ in two steps, for correct overflow and denormals. */
 export const exp = (f: FunctionBuilder, x: Block): Block => {
   // Above 89 the result is ∞ in float32, and below −104 it is 0.
   const high = constant(f, 89, x)
@@ -123,7 +120,7 @@ export const log = (f: FunctionBuilder, x: Block): Block => {
 
 const negativeAbs = (f: FunctionBuilder, x: Block): Block => apply(f, (v) => f32x4.neg(f32x4.abs(v)), x)
 
-/** Computes the sigmoid from e^(−|x|), so that it is exact for negative and for positive x. */
+/** Computes the sigmoid from e^(−|x|), so that it is accurate for negative and for positive x. */
 export const sigmoid = (f: FunctionBuilder, x: Block): Block => {
   const e = exp(f, negativeAbs(f, x))
   const one = constant(f, 1, x)
@@ -150,8 +147,8 @@ const halfPiHigh = 1.5707963267341256 // the upper 33 bits of π/2: products wit
 const halfPiLow = 6.077100506506192e-11
 
 /**
- * Computes sine or cosine. The multiple of π/2 is subtracted in double precision, which is exact enough for |x| < 10⁹; for
- * larger |x| the result is within [−1, 1] and the same on every machine, but inaccurate.
+ * Computes sine (`shift` 0) or cosine (`shift` 1). The nearest multiple of π/2 is subtracted in double precision, which
+ * is accurate for |x| < 10⁹. For larger |x| the result is in [−1, 1] and equal on every machine, but inaccurate.
  */
 const sine =
   (shift: 0 | 1) =>
@@ -190,7 +187,7 @@ const sine =
 export const sin = sine(0)
 export const cos = sine(1)
 
-/** Computes powers lane by lane, with a scalar function in double precision. */
+/** Computes powers, one lane after another: calls a function that takes and returns doubles (`pow.ts`). */
 export const pow = (f: FunctionBuilder, x: Block, y: Block): Block => {
   const index = powFunction(f.target)
   return x.map((base, i) => {

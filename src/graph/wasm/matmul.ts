@@ -1,11 +1,12 @@
 /**
- * Emits code for matrix products, and for the maps (elementwise nodes) that follow, while the sums are in registers.
+ * Emits code for matrix products c = a · b, and for the maps (elementwise nodes) that follow, which are applied while
+ * the sums are still in registers.
  *
- * A tile of the result is in registers: up to nine vectors, as sixteen registers must also hold the operands.
- * Vectorised over columns (or over rows, as the transposed product), each step of k multiplies single elements of one
- * operand with vectors of the other. Vectorised over the inner dimension, it computes four products at once and sums
- * them up at the end. Each element is a sum in the order of k, or, over the inner dimension, four such sums of every
- * fourth product.
+ * The result is computed in tiles of a few rows and columns. A tile has up to nine vectors, as the sixteen registers
+ * must also hold operands. Vectors are along columns or along the inner dimension k (or along rows: this is the
+ * transposed product along columns). Along columns, each step of k multiplies single elements of a with vectors of b,
+ * and each element of c is a sum in the order of k. Along k, a vector has four partial sums of one element of c, each
+ * of every fourth product, which are added at the end.
  *
  * The functions take the addresses of their arrays as parameters, so that products of one shape share one function.
  */
@@ -32,7 +33,7 @@ interface Product {
   readonly b: ReadonlyArray<number>
   readonly reads: ReadonlyArray<Operand>
   readonly writes: ReadonlyArray<Operand>
-  /** Computes the block of each write from the products. */
+  /** Applies the maps: computes the values for each of `writes` from sums; `read` loads from one of `reads`. */
   readonly finish: (product: Block, read: (index: number) => Block) => ReadonlyArray<Block>
 }
 
@@ -76,13 +77,14 @@ const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: num
     { size: count % size, times: 1 },
   ].filter((piece) => piece.size > 0 && piece.times > 0)
 
-/** Returns the vectors in each row of a tile. Tiles have at most nine in all: 1 × 8, 2 × 4, 3 × 3, 4 × 2, 8 × 1. */
+/** Returns the number of vectors in each row of a tile: a tile has at most 1 × 8, 2 × 4, 3 × 3, 4 × 2 or 8 × 1. */
 const vectorsFor = (rows: number, available: number): number =>
   Math.min(available, rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1)
 
 /** Returns the number of rows of a tile whose rows have this many vectors. */
 const rowsFor = (m: number, vectors: number): number => (vectors === 1 ? Math.min(m, 8) : Math.min(m, 4))
 
+/** Writes the loops of one product: over the batch, over tiles of the result, and over the inner dimension. */
 class ProductWriter {
   private readonly f: FunctionBuilder
   private readonly p: Product
@@ -132,7 +134,7 @@ class ProductWriter {
     if (bytes !== 0) this.f.emit(walker.pointer.set(i32.add(walker.pointer, i32.const(bytes))))
   }
 
-  /** Repeats a block `times` times, moves the pointers by `step` elements after each, and finally moves them back. */
+  /** Repeats the code of `write` for each piece of a list. `move` moves the pointers after each, and at last back. */
   private blocks(
     list: ReadonlyArray<{ readonly size: number; readonly times: number }>,
     move: (elements: number) => void,
@@ -171,7 +173,7 @@ class ProductWriter {
     }
   }
 
-  /** Copies some columns of b to contiguous rows, so that they do not evict each other from the cache. */
+  /** Copies some columns of b to contiguous scratch memory, so that they do not evict each other from the cache. */
   private pack(vectors: number): Walker {
     const { f } = this
     const to = f.let(i32.const(f.target.scratch))
@@ -357,6 +359,7 @@ class ProductWriter {
   }
 }
 
+/** A vector of a tile: the row (`down`) and the column (`across`) of its first element. */
 interface Place {
   readonly down: number
   readonly across: number

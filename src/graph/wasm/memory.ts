@@ -2,7 +2,8 @@
  * Plans where a compiled program keeps its arrays in memory, for `compile.ts`. Feeds, results, states and constants
  * have memory of their own; arrays that are needed only for a part of a run share memory if they are needed at
  * different times. The pieces of a concatenation are computed directly in its memory, and the next value of a state in
- * the state's memory if nothing reads the old value later.
+ * the state's memory if nothing reads the old value later. Time is counted in groups (`fuse.ts`): the nodes of a group
+ * are computed in one loop, one group after another.
  */
 import { sizeOf } from "../Tensor.ts"
 import type { Outline } from "../validate.ts"
@@ -44,7 +45,7 @@ class Shared {
   }
 }
 
-/** Finds the nodes that are computed inside of a concatenation, and their offsets in it. */
+/** Finds the nodes that are computed directly in the memory of a concatenation, and their offsets in it, in bytes. */
 const placements = (lowered: Lowered, groups: ReadonlyArray<Group>) => {
   const stored = new Set(groups.flatMap((group) => [...group.stored]))
   const placed = new Map<Node, { readonly parent: Node; readonly offset: number }>()
@@ -75,6 +76,7 @@ const readsOnlyInStep = (group: Group, state: Node, next: Node): boolean =>
     ),
   )
 
+/** Gives all arrays addresses from `start` on. `extras` has the sizes of memory areas that belong to no node. */
 export const planMemory = (
   lowered: Lowered,
   groups: ReadonlyArray<Group>,

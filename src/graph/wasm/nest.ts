@@ -1,12 +1,12 @@
 /**
- * Emits nested loops over strided arrays: the code of every map (elementwise node) and every reduction.
+ * Emits nested loops over strided arrays: the code of maps (elementwise nodes), reductions and cumulative sums.
  *
- * One dimension is along the four lanes: the one that needs the fewest instructions. Arrays with the same strides share
- * one offset, and the address of an array is part of its instructions, so that a loop over contiguous arrays has only
- * one counter.
+ * Neighbours along one dimension fill the four lanes of a vector: the dimension that needs the fewest instructions.
+ * Arrays with the same strides share one offset, a local variable; the start address of each array is a constant in its
+ * instructions. So a loop over contiguous arrays has only one counter.
  *
- * Sums have a fixed order. Along the lanes there are up to four vectors of partial sums (element i goes to partial sum
- * i mod 16), which are added in pairs at the end. Across the lanes, elements are added one after another.
+ * Sums have a fixed order. Along the lanes there are up to four vectors of partial sums (with four, element i goes to
+ * partial sum i mod 16), which are added in pairs at the end. Along other dimensions, elements are added in order.
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
@@ -14,6 +14,7 @@ import { f32x4, i32, i32x4, type Local, loopWhile, v128, type V128 } from "../..
 import { loadLanes, loadSplat, storeLanes } from "./lanes.ts"
 import type { Block } from "./math.ts"
 
+/** An array in memory, whose first element is at the address `base`. */
 export interface Access {
   readonly dtype: DType
   readonly base: number
@@ -105,7 +106,7 @@ const chooseLanes = (nest: Nest): number => {
   return best
 }
 
-/** Returns the bits of the neutral element. */
+/** Returns the bits of the value that a reduction starts with, such as 0 for a sum and −∞ for a maximum. */
 const identity = ({ fn, write: { dtype } }: Carry): number => {
   if (fn === "sum") return 0
   if (dtype === "f32") return fn === "max" ? -0x800000 : 0x7f800000 // the bits of −∞ and +∞
@@ -117,12 +118,12 @@ const combine = ({ fn, write: { dtype } }: Carry): ((a: V128, b: V128) => V128) 
   return fn === "sum" ? lanes.add : lanes[fn]
 }
 
-/** An array with its offset, a local that loops move. The address of an element is base + offset. */
+/** An array with its offset, a local variable that loops change. The address of an element is base + offset. */
 interface Placed extends Access {
   readonly offset: Local<"i32">
 }
 
-/** Writes the loops into the function. */
+/** Writes the loops over `wholeNest` into the function `f`. */
 export const writeNest = (f: FunctionBuilder, wholeNest: Nest): void => {
   const nest = collapse(wholeNest)
   const { dims } = nest
@@ -195,7 +196,7 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest): void => {
 
   let sums: ReadonlyArray<Local<"v128">> = []
 
-  /** Computes `width` vectors, the last with fewer than four elements if `lanes` is not a multiple of four. */
+  /** Writes the code that computes `lanes` elements in `width` vectors; the last vector can have fewer than four. */
   const body = (width: number, lanes: number): void =>
     f.scoped(() => {
       const blocks = nest.compute((index) => load(index, width, lanes), width)
@@ -232,7 +233,7 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest): void => {
     f.emit(v128.store32Lane(to.offset, total, 0, to.base))
   }
 
-  /** Writes the loops from level `at` on. From the level of the lanes on, they compute `width` vectors of `lanes` elements. */
+  /** Writes the loops from level `at` on. Inside the lanes' loop, each step computes `lanes` elements (see `body`). */
   const loops = (at: number, width: number, lanes: number): void => {
     if (carry !== undefined && at === firstCarried) {
       const count = carriesLanes ? Math.min(widest, Math.ceil(dims[along] / 4)) : width

@@ -12,7 +12,7 @@ const horner = (f: FunctionBuilder, x: F64, coefficients: ReadonlyArray<number>)
   return sum
 }
 
-/** The coefficients of atanh from the highest power down: 1/15, 1/13, … 1/3, 1. */
+/** The coefficients of atanh(s), by which log m = 2 atanh(s) is computed, from the highest power: 1/15, 1/13, … 1. */
 const atanhSeries = [15, 13, 11, 9, 7, 5, 3, 1].map((k) => 1 / k)
 
 /** The coefficients of 2ˣ, which are (ln 2)ⁿ / n!, from n = 11 down. */
@@ -25,7 +25,7 @@ const exp2Series = ((): ReadonlyArray<number> => {
   return terms
 })()
 
-/** Returns the index of the function in the module; adds the function at the first call. */
+/** Returns the index of the power function in the module; the first call adds the function. */
 export const powFunction = (target: Target): number => {
   const existing = target.shared.get("pow")
   if (existing !== undefined) return existing
@@ -36,7 +36,7 @@ export const powFunction = (target: Target): number => {
   const infinity = f64.const(Infinity)
   const a = f.let(f64.abs(x))
 
-  // Split a = 2^e · m, with m between √½ and √2, by its bits. No float32 number is denormal as a double.
+  // Split a = 2^e · m, with m between √½ and √2, by its bits (no float32 is denormal as a double); s = (m − 1) / (m + 1).
   const rootHalf = 0x3fe6a09e667f3bcdn
   const bits = f.let(i64.reinterpret(a))
   const e = f.let(i64.shrS(i64.sub(bits, i64.const(rootHalf)), i64.const(52n)))
@@ -57,7 +57,7 @@ export const powFunction = (target: Target): number => {
   const scale = f64.reinterpret(i64.shl(i64.add(i64.truncSat(n), i64.const(1023n)), i64.const(52n)))
   const result = f.let(f64.mul(horner(f, r, exp2Series), scale))
 
-  // A negative base (or −0) needs an integer exponent; an odd one keeps the sign.
+  // A negative base (or −0) keeps its sign for an odd exponent. A finite one gives NaN for a fraction.
   const whole = f64.eq(f64.floor(y), y)
   const halfY = f64.mul(y, f64.const(0.5))
   const odd = i32.and(whole, f64.ne(f64.floor(halfY), halfY))

@@ -58,6 +58,7 @@ type Manifest = typeof Manifest.Type
 type Description = Manifest["files"][string]
 const decodeManifest = Schema.decodeUnknownEffect(Schema.fromJsonString(Manifest))
 
+/** A checkpoint to save: its name and files, and what decides how long it is kept. */
 export interface NewCheckpoint {
   /** The name of the checkpoint's folder, e.g. `step_000000020480`. */
   readonly name: string
@@ -106,7 +107,7 @@ export const save = Effect.fnUntraced(function* (
   }
   const score = checkpoint.score !== null && Number.isFinite(checkpoint.score) ? checkpoint.score : null
   const manifest = () => {
-    // Parts are described when they have been written, so the digests are put in the order of the files here.
+    // The digest of a file in parts is known only after it was written. The manifest lists all in the order of `files`.
     const inOrder = Object.keys(files).flatMap((file) => [...described].filter(([other]) => other === file))
     const value: Manifest = { step, score, files: Object.fromEntries(inOrder) }
     return { [manifestFile]: utf8.encode(prettyJson(value)) }
@@ -195,7 +196,7 @@ const readParts: ReadFile<OpenedFile> = Effect.fnUntraced(function* (run, path) 
   return { content: { bytes, stream }, bytes, sha256: hash.hex() }
 })
 
-/** Reads all files of a checkpoint and checks each against the manifest. */
+/** Reads all files of a checkpoint by `readFile`. Fails at the first file that does not match the manifest. */
 const readIntact = Effect.fnUntraced(function* <File>(run: FileTree, name: string, readFile: ReadFile<File>) {
   const manifest = yield* readManifest(run, name)
   const existing = yield* run.list(`${folder}/${name}`)
@@ -225,7 +226,7 @@ export const load = (run: FileTree, wanted: string): Effect.Effect<Loaded, Check
 export const open = (run: FileTree, wanted: string): Effect.Effect<Opened, CheckpointError | RunStoreError> =>
   find(run, wanted, readParts)
 
-/** Finds the checkpoint `wanted` as `load` describes it, and reads its files by `readFile`. */
+/** Finds the checkpoint with the name `wanted`, or for `latest` the newest intact one, and reads it by `readFile`. */
 const find = Effect.fnUntraced(function* <File>(run: FileTree, wanted: string, readFile: ReadFile<File>) {
   yield* run.repair(folder)
   if (wanted !== "latest") {

@@ -1,6 +1,6 @@
 /**
- * The checkpoints of a run as a service. By default they are folders in the run's own folder. A Layer keeps them elsewhere,
- * and changes nothing else about the run:
+ * The checkpoints of a run as a service. By default they are folders in the run's own folder. A program can provide a
+ * Layer that keeps them elsewhere; nothing else about the run changes. `Run.ts` uses the service.
  *
  * @example
  * ```ts
@@ -35,7 +35,7 @@ const within = (tree: FileTree): RunCheckpoints => ({
   at: (name) => Checkpoint.load(tree, name),
 })
 
-/** Opens the checkpoints of a run. Provide another function, or one of the Layers here, to keep them elsewhere. */
+/** The function that opens the checkpoints of a run. To keep them elsewhere, provide another one by a Layer below. */
 export const Checkpoints = Context.Reference<(run: RunFiles) => RunCheckpoints>("effect-rl/run/Checkpoints", {
   defaultValue: () => within,
 })

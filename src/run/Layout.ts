@@ -18,13 +18,13 @@ import { dataAt } from "./find/Value.ts"
 
 const padded = (number: number, width: number): string => String(number).padStart(width, "0")
 
-/** Returns the number in a name of this pattern; undefined for other names. */
+/** Returns the number that the first group of a pattern matches in a name; undefined if the name does not match. */
 const numberIn = (pattern: RegExp, name: string): number | undefined => {
   const digits = pattern.exec(name)?.[1]
   return digits === undefined ? undefined : Number(digits)
 }
 
-/** The description of a run */
+/* Files that describe a run */
 
 /** The effective config. A folder with this file is a run, and `effect run` accepts the file as input. */
 export const config = "config.yaml"
@@ -34,7 +34,7 @@ export const description = "description.txt"
 export const provenance = "git.json"
 export const provenanceDiff = "git.diff"
 
-/** The progress of a run */
+/* Files about the progress of a run */
 
 export const log = "run.log"
 export const tensorBoard = "logs.tfevents"
@@ -42,10 +42,10 @@ export const progressCsv = "progress.csv"
 export const system = "system.jsonl"
 /** The file with the name of the process that is writing the run. It is removed at the end. */
 export const lock = "run.lock"
-/** The command that resumes the sweep that a run is part of. */
+/** The file with the command that resumes a sweep. Each run that belongs to a sweep has it. */
 export const sweepCommand = "sweep.txt"
 
-/** The results of a run */
+/* Files with the results of a run */
 
 export const metrics = "metrics.json"
 /** The validations, in the format of RLtools. This file is written last: a run that has it is finished. */
@@ -61,7 +61,10 @@ const validationFolder = "val"
 export const trainScoresFolder = `${scores}/${trainFolder}`
 export const trainScores = `${trainScoresFolder}/scores.jsonl`
 export const validationScoresFolder = `${scores}/${validationFolder}`
-/** Returns the file of a validation's scores; for an evaluation, `seenEpisodes` is the index of the agent. */
+/**
+ * Returns the path of the file with a validation's scores. `seenEpisodes` is the number of training episodes before the
+ * validation; in an evaluation of agents, it is the index of the agent.
+ */
 export const validationScores = (seenEpisodes: number): string =>
   `${validationScoresFolder}/${seenEpisodes}_seen_episodes_scores.jsonl`
 
@@ -87,7 +90,7 @@ export const validationFilesIn = (names: ReadonlyArray<string>): ReadonlyArray<s
 
 export const fileName = (path: string): string => path.slice(path.lastIndexOf("/") + 1)
 
-/* Rollouts that a program of the user's wrote, without a config */
+/* Rollouts that a user's own program wrote, in a folder without config.yaml */
 
 export const batchRollouts = "rollouts.jsonl"
 export const batchOutcomes = "outcomes.jsonl"
@@ -109,7 +112,7 @@ interface CallPlace {
   readonly step: number
 }
 
-/** Returns the folder for the model calls of one phase and purpose. */
+/** Returns the folder with a file for each call of a language model in this phase and for this purpose. */
 export const callFolder = ({ phase, purpose }: Pick<CallPlace, "phase" | "purpose">): string => {
   const folder = typeof phase === "string" ? phase : `validation/val_${phase.seenEpisodes}`
   return `${callsFolder}/${folder}/${purpose}s`
@@ -162,7 +165,7 @@ export const inCheckpoint = {
 /** Returns the name of the part of the learner's state that a checkpoint file holds; undefined for other files. */
 export const arraysOf = (file: string): string | undefined => /^(.*)\.safetensors$/.exec(file)?.[1]
 
-/** The exports of a training at some step, as RLtools' viewer expects them */
+/* Folders that a training exports at some of its steps, as RLtools' viewer expects them */
 
 export const steps = "steps"
 export const stepFolder = (step: number): string => `${steps}/${padded(step, 15)}`
@@ -183,7 +186,7 @@ export const inStep = {
 /** Returns the step folder of an exported policy (`steps/…/checkpoint.h5`); undefined for other paths. */
 export const stepOfPolicy = (path: string): string | undefined => /^(steps\/\d+)\/checkpoint\.[^/]+$/.exec(path)?.[1]
 
-/** The drawing code of the env, for the trajectories in step folders. */
+/** The code that renders the env's states in a browser, for the trajectories in step folders: two kinds of script. */
 export const ui = { module: "ui.esm.js", classic: "ui.js" } as const
 
 /* Evaluations */
@@ -203,10 +206,10 @@ export const resultsIndex = "index.txt"
 export const resultsIndexLock = ".index.lock"
 /** The file in a sweep's folder that marks the sweep as in progress. */
 export const sweepLock = "sweep.lock"
-/** The summary over several seeds. It is in one of the runs; a link `metrics.json` beside the runs points to it. */
+/** The summary of runs that differ in their seed. It is in the folder of one; next to the folders is a link to it. */
 export const seedsSummary = "seeds.json"
 
-/** Files that grow line by line. After a resume, they must end up equal to those of an uninterrupted run. */
+/* Files that grow line by line. After a resume, they must end up equal to those of an uninterrupted run. */
 
 /** The growing files (files to which a run appends) that are logs. Damage to a log does not prevent a resume. */
 export const growingLogs: ReadonlyArray<string> = [tensorBoard, progressCsv]
@@ -221,12 +224,12 @@ export const growingFolders: Readonly<Record<string, RegExp>> = {
   [memories]: /\.jsonl$/,
 }
 
-/** Files that a config places elsewhere */
+/* Files that a config places elsewhere */
 
 /** Maps the usual path of a file or folder to its actual one, if that differs: `{ checkpoints: "models" }`. */
 export type Places = Readonly<Record<string, string>>
 
-/** The settings of a config that place files. A folder is absolute, or relative to the run's folder. */
+/** The settings of a config that place files. A path is absolute, or relative to the run's folder. */
 interface Placement {
   readonly checkpoints?: string | null | undefined
   /** The folder of run.log, logs.tfevents and progress.csv. */
@@ -240,7 +243,7 @@ export const inFolder = (folder: string, name: string): string => (folder === ".
 
 const tidy = (folder: string): string => (folder.startsWith("/") ? `/${tidyFolder(folder)}` : tidyFolder(folder))
 
-/** Returns the places of a run for the settings of its config. */
+/** Returns the actual paths of a run's files that its settings move away from their usual paths. */
 export const places = (placement: Placement): Places => {
   const logs = tidy(placement.logs ?? ".")
   const all = {
@@ -259,16 +262,16 @@ export const placeKeys: ReadonlyArray<ReadonlyArray<string>> = [
   ["runtime", "scores_path"],
 ]
 
-/** Returns the places of a run, given the values of `placeKeys` in its config, in that order. */
+/** Returns the places of a run, as `places` does, given the values of `placeKeys` in its config, in the same order. */
 export const placesAt = (values: ReadonlyArray<unknown>): Places => {
   const [trainingDir, agentsDir, logs, scores] = values.map((value) => (typeof value === "string" ? value : undefined))
   return places({ checkpoints: trainingDir ?? agentsDir, logs, scores })
 }
 
-/** Returns the places in a config, with the keys of config.yaml. */
+/** Returns the places of a run, as `places` does, given its parsed config.yaml. */
 export const placesIn = (config: unknown): Places => placesAt(placeKeys.map((path) => dataAt(config, path)))
 
-/** Returns the actual path of a file, given its usual path. */
+/** Returns the actual path of a file or folder, given its usual path. */
 export const locate = (places: Places, path: string): string => {
   for (const [from, to] of Object.entries(places)) {
     if (path === from) return to
@@ -278,8 +281,8 @@ export const locate = (places: Places, path: string): string => {
 }
 
 /**
- * Returns the part of a file's path below the folder of checkpoints; undefined for other files. If that is the run's
- * own folder, only `latest.json` and folders named like checkpoints count.
+ * Returns the path of a checkpoint's file below `folder`, which holds the checkpoints; undefined for other files. If
+ * `folder` is the run's own folder (`.`), only `latest.json` and files in folders named like checkpoints count.
  */
 export const belowCheckpoints = (path: string, folder: string): string | undefined => {
   if (folder !== ".") return path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : undefined

@@ -25,10 +25,10 @@ export const list = <S extends Schema.Constraint>(of: S) =>
     Schema.mutable(Schema.Array(of)).pipe(Schema.withConstructorDefault(Effect.sync((): Array<S["Type"]> => []))),
   )
 
-/** The field for the hash of all scores so far. */
+/** The field for the hash of all scores so far, which becomes part of the digest in the run's result. */
 export const scoreHash = ScoreHash.schema.pipe(Schema.withConstructorDefault(Effect.sync(() => new ScoreHash())))
 
-/** The number of episodes over which the mean return in progress records and results is taken. */
+/** The number of the last episodes whose returns a run's state keeps, to compute their mean. */
 const recentEpisodes = 100
 
 /** Returns the last hundred values of a list; the same list if it has no more than that. */

@@ -1,7 +1,9 @@
 /**
- * The life of a run, the same for every kind. `execute` opens the run's folder, makes a new state or restores it from a
- * checkpoint, writes the config, and starts recording. Then the loop works until it ends, is interrupted or fails; an
- * interruption saves a checkpoint, and the end writes the results.
+ * Executes runs of every kind: trainings, trainings of language-model agents, and evaluations of such agents. Each kind
+ * describes itself by a `Program`. `execute` opens the run's folder, makes a new state or restores it from a
+ * checkpoint, writes the config, and starts recording. Then it runs the program's `loop`. If the loop is interrupted,
+ * it saves a checkpoint; if the loop ends, it writes the results. `inspect` only restores a checkpoint, and writes
+ * nothing.
  *
  * @example
  * ```ts
@@ -44,28 +46,30 @@ export type RunError = CheckpointError | RunStoreError
 /** Describes how to execute one kind of run: how it starts, what it does, how it is saved, and what its result is. */
 export interface Program<S, A, E, R> {
   readonly spec: RunSpec
-  /** The time in milliseconds at which the run's duration begins. It precedes compiling, and so the run's folder. */
+  /** The time, in milliseconds since 1970, at which the duration of this process's part of the run begins. */
   readonly startedAtMillis: number
-  /** The results folder that the config chooses, instead of the launcher's. */
+  /** The results folder that the config chooses; if left out, the one that the service `RunStore` was made with. */
   readonly place?: OwnPlace | undefined
-  /** The files and folders that the config places elsewhere. */
+  /** The actual paths of files and folders that the config moves away from their usual paths in the run's folder. */
   readonly places?: Layout.Places
   /** Result files of an earlier process to remove, in addition to metrics.json and return.json. */
   readonly results?: ReadonlyArray<string>
   /**
-   * Makes a new state, or restores the saved one. At this time, the files are still as an earlier process left them.
+   * Makes the state of a new run, or restores `saved`, the checkpoint of a resumed run. The run's files are still as an
+   * earlier process left them.
    */
   readonly open: (files: RunFiles, saved: Saved<S> | undefined) => Effect.Effect<Opened<S, A>, E, R>
   /** Does the work of the run, until it is over. */
   readonly loop: (state: S) => Effect.Effect<void, E, CurrentRun | R>
   /** How the state is saved. An evaluation has no checkpoints, so it leaves this out and keeps a journal instead. */
   readonly saving?: Saving<S, E, R>
-  /** Returns the progress of a state, for the event `RunEnded`. A kind that counts only one of the two repeats it. */
+  /** Returns how far a state is, for the event `RunEnded`. Runs that count only episodes return them as `step`, too. */
   readonly position: (state: S) => { readonly step: number; readonly episodes: number }
+  /** The result: `of` makes it when the loop has ended, and `schema` decodes it from the files of a finished run. */
   readonly result: {
     readonly schema: Schema.Codec<A, unknown>
     readonly of: (state: S) => Effect.Effect<Result<A>, E, CurrentRun | R>
-    /** Runs after all results are written. */
+    /** Called after all results are written, e.g. to remove a file that only an unfinished run needs. */
     readonly after?: (files: RunFiles) => Effect.Effect<void, E>
   }
 }
@@ -76,7 +80,7 @@ export interface Result<A> {
   readonly evaluations: ReadonlyArray<Evaluation>
 }
 
-/** The state with which the loop begins. */
+/** What `Program.open` returns: the state with which the loop begins, and facts about where it came from. */
 export interface Opened<S, A> {
   readonly state: S
   /** The step at which the run resumes; null for a new run. */
@@ -118,7 +122,7 @@ export interface Saved<S> extends Target {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Returns the fields that `runtime.json` has in every checkpoint. */
+/** Returns the Schemas of the fields that every `runtime.json` in a checkpoint has, given the Schema of the state. */
 export const savedFields = <S>(state: Schema.Codec<S, unknown>) => ({
   progress: state,
   /** The seconds that the run had taken when the checkpoint was saved. */
@@ -149,7 +153,7 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   }
   const { state, resumedFromStep, notes = [], warnings = [] } = opened
   const logWarnings = saved === undefined ? [] : yield* cutBack(files, saved)
-  // Remove what an earlier process recorded before its first checkpoint.
+  // Without a checkpoint, the run starts over: remove the scores and logs that the earlier process recorded.
   if (saved === undefined && files.resumed) yield* files.cutBack({ sizes: {} })
   for (const stale of [...Layout.results, ...(program.results ?? [])]) yield* files.remove(stale)
   yield* files.write(Layout.config, stringify(toSnakeCase(spec.config)))
@@ -165,7 +169,7 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   ])
   const secondsBefore = saved?.seconds ?? opened.seconds ?? 0
   const current = (recording: Recording) => currentRun(program, state, files, recording, secondsBefore)
-  // Uninterruptible: when the work is done, the run finishes even if a signal arrives.
+  // Only the loop can be interrupted: once it has ended, the results are written even if a signal arrives.
   return yield* Effect.uninterruptibleMask((restore) =>
     withLogs(recording, spec.logLevel, (recording) =>
       Effect.provideService(work(program, state, restore(program.loop(state))), CurrentRun, current(recording)),
@@ -188,14 +192,14 @@ export const inspect = Effect.fnUntraced(function* <S, A, B, E extends { readonl
   return yield* Effect.provideService(use(state), CurrentRun, current)
 })
 
-/** Opens the run's folder, with the files that the config places elsewhere. */
+/** Opens the run's folder. In the result, usual paths lead to the files that the config places elsewhere. */
 const openFiles = Effect.fnUntraced(function* <S, A, E, R>({ spec, place, places = {}, saving }: Program<S, A, E, R>) {
   const opened = yield* (yield* RunStore).open(spec.identity, place)
   if (opened.resumed && saving?.check !== undefined) yield* saving.check(opened)
   return opened.placed(places)
 })
 
-/** Loads a checkpoint of a run to resume. Fails if a setting that must stay the same has changed. */
+/** Loads the checkpoint `wanted` (a name or `latest`), with its state. Fails if it was saved with other settings. */
 const restore = Effect.fnUntraced(function* <S, A, E, R>(
   { places }: Program<S, A, E, R>,
   { schema, settings }: Saving<S, E, R>,
@@ -224,7 +228,7 @@ const restore = Effect.fnUntraced(function* <S, A, E, R>(
   }
 })
 
-/** Makes the service `CurrentRun` for the loop. */
+/** Makes the service `CurrentRun` for the loop. `secondsBefore` is the time that earlier processes spent on the run. */
 const currentRun = <S, A, E, R>(
   program: Program<S, A, E, R>,
   state: S,
@@ -273,14 +277,14 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
   // Ignore an interruption that comes after the last checkpoint: all work is done and saved.
   if (Exit.isSuccess(exit) || (isInterrupted && saving?.isSaved(state) === true)) return yield* ended("finished", null)
   if (isInterrupted) {
-    // `interrupted` promises that the run can be resumed, so it must be saved first.
+    // The event `interrupted` tells the user that the run can be resumed, so save the state before it is emitted.
     const save = saving === undefined ? Effect.void : saving.save(state)
     yield* Effect.tapError(save, (error) => Effect.ignore(ended("failed", error.message)))
     yield* ended("interrupted", null)
     return yield* exit
   }
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-  // After a failure of the store its files are unreliable, so do not replace the previous checkpoint.
+  // If a file could not be read or written, a new checkpoint may be damaged, too, so keep the previous one.
   if (saving?.savesOnFailure === true && !(error instanceof RunStoreError)) yield* Effect.ignore(saving.save(state))
   // If recording the end fails too (for example because the disk is full), report the first error.
   const isBudget = error instanceof LmError && error.reason === "budget"

@@ -29,18 +29,18 @@ import { kindOf } from "./RunSpec.ts"
 /** Whether a run is in progress, and if not, how it ended; `stopped` may have been interrupted or killed. */
 export type RunState = "running" | "finished" | "stopped" | "failed"
 
-/** The facts about one run; each is read when it is first needed. */
+/** Reads the facts about one run. Most facts are Effects that read files at their first use and keep the result. */
 export type RunReader = ReturnType<typeof reader>
 
-/** The bytes to read from a score file's end: many lines of 300 bytes, or else some long ones with an agent's texts. */
+/** The bytes to read from the end of a score file: first few, then many if lines with an agent's texts are longer. */
 const tailBytes = [4096, 1024 * 1024]
 
 /** The number of bytes to read from the end of a log; enough for its last line. */
 const logBytes = 4096
 
 /**
- * Makes a function that returns the reader of a run. All readers of one source share parsed parts of configs. `listed`
- * has the names in the run's folder, if the caller has listed it already.
+ * Makes the function that returns a `RunReader` for a run whose files `source` reads. The readers that it returns share
+ * what they parsed of configs. A caller that has already listed the run's folder passes the names as `listed`.
  */
 export const over = (source: FileSource) => {
   const configs = configReader()
@@ -63,7 +63,7 @@ export const over = (source: FileSource) => {
   return (entry: RunEntry, listed?: Listed) => reader(entry, { source, configs, lineCount }, listed)
 }
 
-/** The names in the folder of a run, for a caller that has listed it. */
+/** The names of the files and folders in a run's folder. */
 export interface Listed {
   readonly names: Iterable<string>
 }
@@ -117,7 +117,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   const configAt = (path: ReadonlyArray<string>): Effect.Effect<unknown> => reading((text) => configs.at(text, path))
   const config = once(reading(configs.tree))
 
-  /** The files and folders that the config places elsewhere. */
+  /** The actual paths of files and folders that the config moves away from their usual paths. */
   const places = once(Effect.map(Effect.forEach(Layout.placeKeys, configAt), Layout.placesAt))
   /** Returns the actual path of a file. The config is read only if the file is missing from its usual place. */
   const located = Effect.fnUntraced(function* (path: string) {
@@ -135,7 +135,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return damaged ? Effect.as(warn(file, "it has lines that are no scores"), lines) : Effect.succeed(lines)
   }
 
-  /** Reads the episodes in a file of validations; several facts share the result. */
+  /** Reads the episodes in a score file of validations. Each file is read once, although several facts need it. */
   const episodesIn = Effect.fnUntraced(function* (file: string) {
     const before = played.get(file)
     if (before !== undefined) return before
@@ -152,7 +152,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return (yield* evaluations) ?? (yield* scored(yield* validationFiles))
   })
 
-  /** Reads the last validation of an unfinished run: the newest file of scores, or the one before if that is empty. */
+  /** The last validation of an unfinished run, from its newest score file, or from the one before if that is empty. */
   const lastScored = once(function* () {
     const files = yield* validationFiles
     const validations = yield* scored(files.slice(-1))
@@ -164,7 +164,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     const result = yield* metrics
     const last = numberAt(result, ["validation", "mean_return"])
     if (last !== undefined) return last
-    // The run ended without a validation.
+    // A null in metrics.json means that the run ended without a validation.
     if (result !== undefined && dataAt(result, ["validation"]) === null) return undefined
     return (yield* (yield* isFinished) ? curve : lastScored).at(-1)?.mean
   })
@@ -177,7 +177,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     })
   })
 
-  /** The last whole line of the training scores, and the number of steps up to it. */
+  /** The last whole line of the training scores, and the number of steps up to it; undefined if there is none. */
   const newestScore = once(function* () {
     const file = yield* located(Layout.trainScores)
     for (const bytes of tailBytes) {
@@ -192,10 +192,10 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return undefined
   })
 
-  /** Returns the largest step of an unfinished run: of its scores, validations, checkpoints and step folders. */
+  /** The largest step in an unfinished run's scores, validations, checkpoints and step folders; undefined if none. */
   const stepsSoFar = Effect.gen(function* () {
     const trained = (yield* newestScore)?.steps
-    // Runs of language-model agents count validations in episodes.
+    // Trainings of language-model agents number their validations by episodes, so these numbers are not steps.
     const isAgentTraining = (yield* configAt(["agent"])) !== undefined
     const validated = isAgentTraining ? undefined : (yield* lastScored).at(-1)?.step
     const stepNames = (yield* has(Layout.steps)) ? yield* source.list(at(Layout.steps)) : []
@@ -217,7 +217,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     const total = numberAt(result, ["train_episodes"]) ?? numberAt(result, ["episodes"])
     if (total !== undefined || (yield* isFinished)) return total
     const line = (yield* newestScore)?.line
-    // A training counts its episodes from 0.
+    // Agents count their episodes from 1 and write a line per step; other trainings count from 0.
     return line === undefined ? undefined : line.of === "step" ? (line.episode ?? 0) : (line.episode ?? 0) + 1
   })
 
@@ -228,7 +228,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   })
 
   const state = once<RunState>(function* () {
-    // This file is written last.
+    // Its return.json is the last file that a run writes.
     if (yield* isFinished) return "finished"
     const owner = yield* textOf(Layout.lock)
     // A lock file without a name was left by a process that was killed before it wrote its name.
@@ -239,7 +239,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   /** The kind of the run; undefined if it has no config.yaml. */
   const kind = once(function* () {
     if ((yield* configText) === undefined) return undefined
-    // One key is read without parsing the whole file.
+    // For speed, read only the key `kind` at first; this does not parse the whole config.
     const kind = yield* configAt(["kind"])
     return kindOf(kind === undefined ? yield* config : { kind })
   })
@@ -267,7 +267,10 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   }
 }
 
-/** Returns the last whole line of scores in the end of a file. An incomplete line after it is still being written. */
+/**
+ * Returns the last whole line with a score in the end of a score file. `isDamaged` tells whether whole lines after it
+ * are not scores. An incomplete last line is ignored: it is still being written.
+ */
 const newestIn = (text: string): { readonly line: ScoreLine | undefined; readonly isDamaged: boolean } => {
   const whole = text.split("\n").slice(0, -1)
   for (let at = whole.length - 1; at >= 0; at--) {
@@ -288,7 +291,7 @@ const tail = (source: FileSource, file: string, bytes: number): Effect.Effect<st
     return part.length < bytes ? text : text.slice(text.indexOf("\n") + 1)
   })
 
-/** Makes an Effect that runs at its first use and keeps its result. It needs no lock: uses are sequential. */
+/** Makes an Effect that runs once, at its first use. It needs no lock: facts of one run are read one after another. */
 const once = <A>(from: Effect.Effect<A> | (() => Generator<Effect.Effect<unknown>, A, never>)): Effect.Effect<A> => {
   const effect = Effect.isEffect(from) ? from : Effect.gen(from)
   let result: { readonly value: A } | undefined

@@ -1,7 +1,7 @@
 /** The Schemas of the result of a training by reinforcement learning, which is the content of its `metrics.json`. */
 import { Schema } from "effect"
 
-/** The step of a validation, the number of its episodes, and the mean and standard deviation of their returns. */
+/** Summarises a validation: its step, its number of episodes, and the mean and standard deviation of their returns. */
 export const ValidationSummary = Schema.Struct({
   step: Schema.Int,
   episodes: Schema.Int,

@@ -19,7 +19,7 @@ import type { RunIdentity } from "./identifier.ts"
 export const RunKind = Schema.Literals(["training", "agents", "evaluation"])
 export type RunKind = typeof RunKind.Type
 
-/** The part of the description that every kind of run has. */
+/** The part of a run's description that every kind of run has. */
 interface Described {
   readonly identity: RunIdentity
   /** The effective config, which becomes `config.yaml`. */
@@ -28,7 +28,7 @@ interface Described {
   readonly description: string
   readonly env: string
   readonly algorithm: string
-  /** The device of each program, or for agents the model of each agent. */
+  /** Maps each compiled program, e.g. `update`, to the device that runs it; for agents, each agent to its model. */
   readonly devices: Readonly<Record<string, string>>
   /** The length of the whole run: env steps of a training, episodes of any other run. */
   readonly total: number
@@ -40,7 +40,7 @@ export type RunSpec =
   | (Described & { readonly kind: "training"; readonly numEnvs: number })
   | (Described & { readonly kind: "agents" | "evaluation"; readonly quiet: boolean })
 
-/** Makes the first event of a run. */
+/** Makes the first event of a run. `resumedFromStep` is null for a new run. */
 export const startedOf = (spec: RunSpec, resumedFromStep: number | null): RunStarted => {
   const { identity, env, algorithm, devices, total, config, logLevel } = spec
   const { name, seed } = identity

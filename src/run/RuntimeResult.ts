@@ -1,4 +1,7 @@
-/** The result of a training of language-model agents. It reads the episodes from the run's scores. */
+/**
+ * The Schema of the result of a training of language-model agents, which is the content of its `metrics.json`. Also
+ * converts this result to the one of other trainings, and reads the training episodes for it from the run's scores.
+ */
 import { Effect, Schema } from "effect"
 import { isPlain } from "../config/Config.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
@@ -61,12 +64,15 @@ export const toRunResult = (result: RunResult | RuntimeResult): RunResult => {
 }
 
 /** The largest size in bytes of `scores.jsonl` with which its episodes are copied into the result. */
-const repeatable = 8_000_000
+const largestCopied = 8_000_000
 
-/** Reads the training episodes from the run's `scores.jsonl`; null if it is too large or has no observations. */
+/**
+ * Reads the training episodes from the run's `scores.jsonl`; null if the file is too large or has no observations, an
+ * empty list if there is no file.
+ */
 export const episodesOf = Effect.fnUntraced(function* (run: RunFiles) {
   if (!(yield* run.exists(trainScores))) return []
-  if ((yield* run.size(trainScores)) > repeatable) return null
+  if ((yield* run.size(trainScores)) > largestCopied) return null
   const episodes = new Map<number, Array<Moment>>()
   for (const line of (yield* run.readText(trainScores)).split("\n")) {
     if (line === "") continue

@@ -3,8 +3,9 @@ import { Schema, SchemaGetter } from "effect"
 const bytes = new DataView(new ArrayBuffer(8))
 
 /**
- * A hash of a sequence of numbers, exact to the bit, for the digest of a run. Its whole state is two 32-bit words, so a
- * resumed run continues it from a checkpoint. It is not cryptographic; its constants are those of known hash functions.
+ * A hash of a sequence of scores, for the digest by which two runs are compared: equal only if all scores are equal to
+ * the bit. Its whole state is two 32-bit words, which a checkpoint holds, so that a resumed run continues the hash. It
+ * is not cryptographic; its constants are those of known hash functions.
  */
 export class ScoreHash {
   private low: number
@@ -15,6 +16,7 @@ export class ScoreHash {
     this.high = words[1]
   }
 
+  /** The state of the hash, as two unsigned integers. */
   get words(): readonly [number, number] {
     return [this.low >>> 0, this.high >>> 0]
   }

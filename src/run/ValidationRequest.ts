@@ -1,4 +1,7 @@
-/** The request to validate a checkpoint instead of training, which a training reads as a service. */
+/**
+ * Validates a checkpoint of a training. `validate` runs the training's own Effect with a request as a service:
+ * `Train.ts` and the runtime of agents read the request, and then validate the checkpoint instead of training.
+ */
 import { Context, Effect } from "effect"
 import type { ValidationOutcome } from "./evaluation.ts"
 
@@ -10,7 +13,10 @@ export interface ValidationOptions {
   readonly writesStepFolder?: boolean
 }
 
-/** The request that makes a training validate a checkpoint instead of training; undefined to train. */
+/**
+ * The request that makes a training validate a checkpoint instead of training; undefined to train. The training calls
+ * `onPlayed` with the outcome of the validation.
+ */
 export const ValidationRequest = Context.Reference<
   (ValidationOptions & { readonly onPlayed: (outcome: ValidationOutcome) => void }) | undefined
 >("effect-rl/run/ValidationRequest", { defaultValue: () => undefined })

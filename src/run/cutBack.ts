@@ -1,4 +1,4 @@
-/** Cuts the growing files of a run (scores, rollouts, logs) back to their sizes at a checkpoint. `Run.ts` calls it. */
+/** Cuts the files that a run appends to (scores, rollouts, logs) back to their sizes at a checkpoint, for `Run.ts`. */
 import { Effect, Option, Schema } from "effect"
 import { intactBytes } from "../formats/tfevents.ts"
 import { utf8 } from "../config/utf8.ts"
@@ -9,7 +9,7 @@ import { Appended } from "./store/appended.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 
-/** A checkpoint, with the sizes and digests that the run's growing files had when it was saved. */
+/** The checkpoint to resume from, with the sizes and digests that the run's growing files had when it was saved. */
 export interface Target {
   readonly name: string
   /** The path of the folder of checkpoints, for messages. */
@@ -23,7 +23,10 @@ const logs: Readonly<Record<string, (bytes: Uint8Array) => number>> = {
   [Layout.progressCsv]: (bytes) => bytes.lastIndexOf(0x0a) + 1,
 }
 
-/** Fails if scores, rollouts or memories were changed since the checkpoint was saved. Returns the changed logs. */
+/**
+ * Fails if the part of scores, rollouts or memories that existed at the checkpoint was changed since. Logs may have
+ * changed; returns those that did. Changes no file.
+ */
 export const refuseChanged = Effect.fnUntraced(function* (run: RunFiles, target: Target) {
   const changed = yield* run.changedSince(target.appended)
   const [first] = changed.filter(({ file }) => !Object.hasOwn(logs, file))
@@ -74,7 +77,7 @@ const remedy = Effect.fnUntraced(function* (run: RunFiles, { name, folder }: Tar
 
 const decodeAppended = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ appended: Appended })))
 
-/** Tells whether a checkpoint is intact and matches the run's growing files; logs don't count. */
+/** Tells whether the checkpoint `name` is intact and the run's growing files still match it; logs may differ. */
 const matches = (run: RunFiles, name: string): Effect.Effect<boolean, RunStoreError> =>
   Effect.gen(function* () {
     const { files } = yield* (yield* Checkpoints)(run).at(name)

@@ -6,7 +6,7 @@ import { sha256 } from "../config/sha256.ts"
 import type { NamedArrays, NamedTensors } from "../learner/Algorithm.ts"
 import type { ScoreHash } from "./ScoreHash.ts"
 
-/** Returns the digest of a run: of its final weights (sorted by name), the hash of its scores, and the memory. */
+/** Returns the digest of a run: of its final weights (sorted by name), the hash of its scores, an agent's memory. */
 export const digestOf = (weights: NamedTensors, scores: ScoreHash, memory = new Uint8Array(0)): Effect.Effect<string> =>
   sha256(joined([...bytesOf(weights), new Uint8Array(Uint32Array.from(scores.words).buffer), memory]))
 

@@ -1,5 +1,7 @@
 /**
- * Validations as a run's state, its events, `metrics.json` and `return.json` have them, and conversions between these.
+ * Converts validations between their four forms: the outcome in an event (`ValidationOutcome`), the episodes in a run's
+ * state (`Evaluation`), the summary in `metrics.json`, and the record in `return.json` (`EvaluationRecord`). It only
+ * computes. Every kind of run uses it.
  */
 import { Schema } from "effect"
 import { utf8 } from "../config/utf8.ts"
@@ -37,7 +39,7 @@ export type Evaluation = typeof Evaluation.Type
 /** The outcome of a validation, as events, results and `effect eval` report it. */
 export type ValidationOutcome = Omit<ValidationEnded, "_tag" | "step" | "seenEpisodes">
 
-/** Makes the evaluation of a step from the outcome of its validation. */
+/** Converts the outcome of the validation at a step to the form that a run's state stores. */
 export const evaluationOf = (step: number, { episodes }: Pick<ValidationOutcome, "episodes">): Evaluation => ({
   step,
   returns: episodes.map((episode) => episode.return),

@@ -1,8 +1,9 @@
 /**
- * Converts between the identifier of a run and the path of its folder, in both directions.
+ * Converts between the identifier of a run and the path of its folder, in both directions. It only computes.
  *
- * RLtools' layout is `{TIME}/{COMMIT}_{NAME}_{POPULATION}/{CONFIG}/{SEED}`: the population has the names of the settings
- * that vary between runs, and the config has their values in the same order. The flat layout is `{YYYYMMDD_HHMMSS}`.
+ * The usual layout of paths is that of the library RLtools: `{TIME}/{COMMIT}_{NAME}_{POPULATION}/{CONFIG}/{SEED}`.
+ * Here, the population has the names of the settings that vary between runs, and the config has their values in the
+ * same order. The flat layout is `{YYYYMMDD_HHMMSS}`.
  *
  * @example
  * ```ts
@@ -10,6 +11,8 @@
  * // 2026-01-31_12-00-00/0123abc_tune_num-envs/8/0007
  * ```
  */
+
+/** The facts that determine the path of a run's folder. */
 export interface Identifier extends RunIdentity {
   /** `YYYY-MM-DD_HH-MM-SS`, in UTC. */
   readonly time: string
@@ -17,7 +20,7 @@ export interface Identifier extends RunIdentity {
   readonly commit: string
 }
 
-/** The facts that determine the path of a run's folder, together with the time and the commit. */
+/** The part of an identifier that is known before the run starts. */
 export interface RunIdentity {
   readonly name: string
   /** The settings that vary between runs, with the values of this run. */
@@ -62,7 +65,7 @@ export const toPath = ({ time, commit, name, population, seed }: Identifier): st
   const variables = Object.keys(population)
   const heading = [escape(commit), escape(name), ...variables.map(escapeVariable)].join("_")
   const values = variables.map((variable) => escape(population[variable])).join("_")
-  // A single value that is a dash itself is escaped.
+  // If one setting varies and its value is a dash, escape it: the name `-` means that no setting varies.
   const config = variables.length === 0 ? nothingVaries : values === nothingVaries ? "=2D" : values
   const digits = String(Math.abs(seed)).padStart(4, "0")
   return [time, heading, config, seed < 0 ? `-${digits}` : digits].join("/")

@@ -14,7 +14,7 @@ export interface RunEntry {
   readonly population: Readonly<Record<string, string>>
 }
 
-/** Makes the entry of a run from its path, if it is one of a run. `full` is the whole path, if `path` was shortened. */
+/** Makes an entry from a run's path; undefined for other paths. `full` is the whole path, if `path` was shortened. */
 export const entryOf = (path: string, full = path): RunEntry | undefined => {
   const identifier = fromPath(full)
   if (identifier !== undefined) return { path, ...identifier }
@@ -22,7 +22,7 @@ export const entryOf = (path: string, full = path): RunEntry | undefined => {
   return flat === undefined ? undefined : { ...unplacedEntry(path), time: flat.time }
 }
 
-/** Makes an entry of a run whose path contains no facts. */
+/** Makes the entry of a run whose path has no known layout, and so contains no facts. */
 export const unplacedEntry = (path: string): RunEntry => ({
   path,
   time: undefined,

@@ -1,4 +1,4 @@
-/** Single values of runs: parsing, comparing, and reading them from data. The page of `effect ui` loads it, too. */
+/** Parses and compares single values of runs, for `effect runs` and the page of `effect ui`. It only computes. */
 import { isPlain } from "../../config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
@@ -13,7 +13,7 @@ export const numberOf = (text: string): number | undefined => {
   return Number.isFinite(value) ? value : undefined
 }
 
-/** Converts a text to a number if it is one. It is for the values in a run's path, which are all texts. */
+/** Converts a text to a number if it is one, or else returns it. It is for values in a run's path, which are texts. */
 export const valueOfText = (text: string): Value => numberOf(text) ?? text
 
 /**

@@ -11,8 +11,8 @@ interface Candidate<A> {
 }
 
 /**
- * Returns for each group its run with the highest value (the lowest if `lowest`), the mean and the number of its runs;
- * the best group first. Of runs with equal values, the first one wins.
+ * Returns for each group the run with the highest value (the lowest if `lowest`), the mean value of the group and its
+ * number of runs; the group with the best run first. Of runs with equal values, the first one wins.
  */
 export const best = <A>(candidates: ReadonlyArray<Candidate<A>>, lowest = false) => {
   const sign = lowest ? 1 : -1

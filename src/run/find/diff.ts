@@ -10,7 +10,8 @@ export interface Difference {
 }
 
 /**
- * Returns the values of a tree that have no keys below them, by their dotted paths. Lists and empty objects count, too.
+ * Maps the dotted paths in a tree, such as `algorithm.gamma`, to their values. Only a value without keys below it has
+ * an entry: a number, a text, a list or an empty object.
  */
 export const leaves = (tree: unknown): ReadonlyMap<string, unknown> => {
   const all = new Map<string, unknown>()

@@ -20,7 +20,7 @@ export interface Filter {
   readonly value: string
 }
 
-/** Maps each operator to the test of an order: the number below, equal to or above 0 that `orderOf` returns. */
+/** Maps each operator to its test of the number that `orderOf` returns: 0 if equal, below 0 if the value is smaller. */
 const holds = {
   "=": (order: number) => order === 0,
   "!=": (order: number) => order !== 0,
@@ -56,7 +56,7 @@ interface Search {
   readonly problems: ReadonlyArray<string>
 }
 
-/** Matches a quoted text, or a text without spaces. */
+/** Matches a value: a quoted text, or a text without spaces. `part` matches a filter, a quoted text or a word. */
 const term = String.raw`"[^"]*"|[^\s"]\S*`
 const part = new RegExp(String.raw`([^\s=<>!"]+)\s*(!=|<=|>=|==?|<|>)\s*(${term}|$)|"([^"]*)"|(\S+)`, "g")
 
@@ -83,9 +83,9 @@ export const parseSearch = (text: string): Search => {
 export const formatFilter = ({ key, operator, value }: Filter): string => `${key}${operator}${value}`
 
 /**
- * Tells whether a run passes a filter, by the run's value of the filter's key (`valueIn` of `keys.ts` looks it up). Numbers
- * are compared as numbers (`1e-3` is `0.001`), texts as texts; a run without the key passes only `!=`. In a name, an
- * environment and an algorithm `_` and `-` are the same.
+ * Tells whether a run passes a filter. `value` is the run's value of the filter's key (`valueIn` of `keys.ts` returns
+ * it). Numbers are compared as numbers (`1e-3` is `0.001`), texts as texts. A run without the key passes only `!=`. In
+ * a name, an environment and an algorithm, `_` equals `-`.
  */
 export const passes = ({ key, operator, value: wanted }: Filter, value: Value | undefined): boolean => {
   if (value === undefined) return operator === "!="
@@ -97,7 +97,7 @@ export const passes = ({ key, operator, value: wanted }: Filter, value: Value | 
 /** The keys whose values may come from names of files: in these, `history_agent` equals `history-agent`. */
 const names = new Set(["name", "environment", "algorithm"])
 
-/** Compares a run's value with a filter's text: below, equal to or above 0; NaN for values without an order. */
+/** Compares a run's value with a filter's text: 0 if equal, below 0 if smaller, above 0 if larger; NaN if neither. */
 const orderOf = (value: Value, wanted: string): number => {
   if (typeof value === "string") return compareText(value, wanted)
   if (typeof value !== "number") return String(value) === wanted ? 0 : NaN

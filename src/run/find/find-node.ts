@@ -1,4 +1,4 @@
-/** Finds the runs in a folder by the names of the folders in it. It lists folders, and reads no files of runs. */
+/** Finds the runs in a folder by the names of the folders in it, for the commands. Reads no file of a run. */
 import { join, resolve, sep } from "node:path"
 import { Effect } from "effect"
 import { dateOf, fromFlatPath } from "../identifier.ts"
@@ -12,7 +12,7 @@ const isTime = (name: string): boolean => dateOf(name) !== undefined
 
 /**
  * Finds all runs in a results folder or a folder inside it (`results/2026-01-31_12-00-00`), and runs of the flat layout
- * in their folders (`outputs/my_experiment/20260131_120000`). Skips other folders.
+ * in their folders (`outputs/my_experiment/20260131_120000`; `identifier.ts` defines the layouts). Skips other folders.
  */
 export const findRuns = Effect.fnUntraced(function* (
   folder: string,

@@ -1,6 +1,7 @@
 /**
- * Fits a table of runs to the terminal's width. The least useful parts are dropped first: paths are cut to their ends,
- * columns with one value move below the table, then details, then the path are dropped, and last, long names are cut.
+ * Fits a table of runs to the terminal's width, for `effect runs`. It takes these steps until the table fits: cut paths
+ * to their ends; move columns with the same value in all rows below the table; drop the columns of details; drop the
+ * path; cut long names.
  */
 import { type Cell, cell, type Paint, table } from "./table.ts"
 
@@ -22,7 +23,7 @@ const leastName = 6
 /** The number of characters that a path is never cut below; a shorter one would identify nothing. */
 const leastPath = 12
 
-/** Formats a table at most `width` wide, and drops parts of it in the order above. Notes below it name these. */
+/** Formats a table of at most `width` characters by the steps above. Notes below it name the columns that it lacks. */
 export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint }: FittedOptions): string => {
   const rows = columns[0]?.cells.length ?? 0
   const isSame = ({ role, cells }: Column): boolean =>

@@ -1,7 +1,8 @@
 /**
- * Looks up the keys of a run, for `effect runs` and the page. A key is looked up in these places, in order: facts of every
- * run (`name`, `seed`, `state` …); variables of the run's population; keys of metrics.json that this library writes;
- * config.yaml; other keys of metrics.json. `population.KEY`, `config.KEY` and `metrics.KEY` select a place.
+ * Looks up the keys of a run, for `effect runs` and the page. A key is looked up in these places, in order: facts of
+ * every run (`name`, `seed`, `state` …); the run's population, which is the settings that vary between runs, from its
+ * path; keys of metrics.json that this library writes; config.yaml; other keys of metrics.json. `population.KEY`,
+ * `config.KEY` and `metrics.KEY` select a place.
  *
  * Like `filter.ts`, this module has only plain functions, so that the page can load it.
  */

@@ -165,10 +165,10 @@ export const overviewText = (
   ].join("\n")
 }
 
-/** The longest value in characters that is shown in full: digests fit, long texts do not. */
+/** The length, in characters, to which a text is cut; a digest is shorter. */
 const widest = 100
 
-/** Shows whole numbers and digests in full, and only the size of long texts. */
+/** Formats a value of metrics.json: rounds numbers, cuts long texts, and shows only the length of a list of objects. */
 const metric = (value: unknown): string => {
   if (Array.isArray(value) && value.some((item) => typeof item === "object" && item !== null)) {
     return `${value.length} in metrics.json`
@@ -200,7 +200,7 @@ const curveText = (validations: ReadonlyArray<Validation>): string => {
       )
 }
 
-/** Lists folders with the size of their contents. */
+/** Lists the files in the run's folder, and for each folder in it the size and the number of all files below. */
 const filesText = (files: ReadonlyArray<FileSize>): string => {
   const groups = new Map<string, { count: number; bytes: number }>()
   for (const { path, bytes } of files) {

@@ -28,7 +28,7 @@ export const pick = Effect.fnUntraced(function* (
     return yield* fail(`none of the runs in ${folder} is ${noun}`)
   }
 
-  // A narrow table of runs shows the ends of paths after an ellipsis.
+  // Accept a path as a narrow table of runs shows it: an ellipsis and the end of the path.
   const part = wanted.replace(/^…\/?/, "").replace(/\/+$/, "")
   const exact = runs.filter(({ path }) => path.includes(part))
   const matching = exact.length > 0 ? exact : runs.filter(({ path }) => derivedName(path).includes(derivedName(part)))

@@ -36,7 +36,7 @@ export const valueOf = Effect.fnUntraced(function* (run: RunReader, key: string)
 /** The number of runs whose configs are read to find a similar key to suggest. */
 const searchedRuns = 100
 
-/** Returns the error message for a key that no run has; undefined if the key is valid, or if no config can be read. */
+/** Returns the error message for a key that no run has; undefined if it is a known key, or if no config can be read. */
 const keyProblem = Effect.fnUntraced(function* (
   key: string,
   runs: ReadonlyArray<RunReader>,
@@ -74,8 +74,8 @@ export const eachRun = <A, B, E>(
 ): Effect.Effect<ReadonlyArray<B>, E> => Effect.forEach(items, body, { concurrency })
 
 /**
- * Returns the value of a key for each run. Fails if no run has the key and it is not one that runs may lack. `asked` is
- * the option that names the key, for the message.
+ * Returns the value of a key for each run. Fails if no run has the key, except if it is a key that runs can lack, such
+ * as `validation`. `asked` is the command's option that names the key, for the message.
  */
 export const valuesOf = Effect.fnUntraced(function* (
   runs: ReadonlyArray<RunReader>,
@@ -151,7 +151,7 @@ export const query = Effect.fnUntraced(function* (
   return limit === undefined ? runs : runs.slice(0, limit)
 })
 
-/** Reads the facts about a run that `--json` prints as one line. A fact that the run lacks is null. */
+/** Reads the facts about a run that `effect runs --json` prints as one line. A fact that the run lacks is null. */
 export const runLine = Effect.fnUntraced(function* (run: RunReader, keys: ReadonlyArray<string> = []) {
   const { path, time, commit, population } = run.entry
   const name = yield* valueOf(run, "name")
@@ -178,7 +178,7 @@ export type RunLine = Effect.Success<ReturnType<typeof runLine>>
 
 const inEveryLine = new Set(["path", "time", "commit", "name", "seed", "state", "steps", "validation"])
 
-/** Returns the keys of a query for more columns: those that `runLine` lacks and that can differ between the runs. */
+/** Returns the keys of a query that need an additional column: not in `runLine`, and not equal in all its runs. */
 export const extraKeys = ({ where, sort }: Query, entries: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
   const keys = [
     ...where.filter(({ operator }) => operator !== "=").map(({ key }) => key),

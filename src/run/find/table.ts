@@ -1,4 +1,4 @@
-/** Formats tables, bars and sizes as plain text for terminals. */
+/** Formats tables, bars and sizes as plain text for the terminal. The commands use it; it only computes. */
 
 /** The value of a table cell; a missing value (undefined) is shown as a dash. */
 export type Cell = string | number | boolean | null
@@ -18,11 +18,12 @@ export const short = (value: number): string =>
       ? value.toFixed(1)
       : String(Number(value.toPrecision(4)))
 
-/** Adds colour to a cell that is already padded; `row` is undefined for the heading. */
+/** Adds colour to the padded text of a cell, in the column `heading`; `row` is undefined for the heading itself. */
 export type Paint = (text: string, heading: string, row: number | undefined) => string
 
 /**
- * Formats columns with two spaces between them; numbers are aligned to the right. Without headings, only rows are printed.
+ * Formats a table with two spaces between columns. Columns of numbers are aligned to the right. If `headings` is empty,
+ * the table has only rows.
  */
 export const table = (
   headings: ReadonlyArray<string>,
@@ -55,7 +56,7 @@ export const table = (
 
 const isText = (value: Cell | undefined): boolean => typeof value === "string" || typeof value === "boolean"
 
-/** The characters that fill zero to seven eighths of a cell, by the number of eighths. */
+/** The characters that fill zero to seven eighths of a character's width, by the number of eighths. */
 const parts = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
 /** Renders a horizontal bar, precise to an eighth of a character. Even the lowest value has a visible bar. */

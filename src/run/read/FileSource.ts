@@ -21,7 +21,7 @@ export interface FileSource {
   readonly tree: (folder: string) => Effect.Effect<ReadonlyArray<FileSize>>
   /** Tells whether the process with this name (as in a run's lock file) is still running. */
   readonly isAlive: (name: string) => Effect.Effect<boolean>
-  /** Reports a damaged file. Each file is reported only once. */
+  /** Reports a damaged file to the user. `RunReader` calls it at most once for each file of a run. */
   readonly warn: (message: string) => Effect.Effect<void>
 }
 

@@ -1,11 +1,11 @@
 import { messageOf } from "../../config/text.ts"
 
-/** Runs a parser, and returns its value or its error message in one line. */
+/** Calls `body`, such as a parser of a run's file, and returns its value, or if it throws, the message in one line. */
 export const attempt = <A>(body: () => A): { readonly value: A } | { readonly problem: string } => {
   try {
     return { value: body() }
   } catch (error) {
-    // Keep only the first line: the other lines of a YAML error draw the place of the problem.
+    // Keep only the first line: the other lines of a YAML error show the text around the problem.
     const [first] = (error instanceof Error ? error.message : messageOf(error)).split("\n")
     return { problem: first.replace(/:$/, "") }
   }

@@ -1,10 +1,10 @@
-/** Reads keys from the text of `config.yaml`, for listings of thousands of runs. `RunReader.ts` passes the texts. */
+/** Reads keys from texts of `config.yaml`, fast enough for thousands of runs. `RunReader.ts` reads the files. */
 import { isPlain } from "../../config/Config.ts"
 import { parseYaml } from "../../config/yaml.ts"
 import { dataAt } from "../find/Value.ts"
 
 /** The number of parsed blocks that are kept: enough for a sweep, and little memory for ten thousand different runs. */
-const most = 5000
+const mostBlocks = 5000
 
 /**
  * Makes a reader of single keys for many similar configs. Only a key's block (its top-level key with all below it) is
@@ -15,7 +15,7 @@ export const configReader = () => {
   const parsed = new Map<string, unknown>()
   const parseOnce = (text: string): unknown => {
     if (parsed.has(text)) return parsed.get(text)
-    if (parsed.size >= most) parsed.clear()
+    if (parsed.size >= mostBlocks) parsed.clear()
     const value = valueIn(text)
     parsed.set(text, value)
     return value
@@ -58,9 +58,9 @@ const parseConfig = (text: string): unknown => {
 /** Maps each top-level key to its block, the text of the key and of all lines below it. */
 type Blocks = ReadonlyMap<string, string>
 
-/** Divides a text into blocks; undefined if its form is not that of this library, so it must be parsed whole. */
+/** Divides a config into blocks; undefined if it lacks the form that this library writes, and must be parsed whole. */
 const divided = (text: string): Blocks | undefined => {
-  // An alias may refer to another block.
+  // `&` and `*` can mark an alias, by which one block refers to another.
   if (/[&*]/.test(text)) return undefined
   const blocks = new Map<string, string>()
   let key: string | undefined

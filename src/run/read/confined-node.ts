@@ -20,13 +20,13 @@ export interface Confined extends FileSource {
   readonly only: string
   /** Returns the real path of a file or folder; undefined if it does not exist, or lies outside of the folder. */
   readonly locate: (path: string) => Effect.Effect<string | undefined>
-  /** Returns a text that changes when a file or folder changes: its size and the time of its last change. */
+  /** Returns the size and the time of the last change of a file or folder, as a text to compare; empty if missing. */
   readonly stamp: (path: string) => Effect.Effect<string>
 }
 
 /**
- * Opens a folder for reading, but nothing outside of it. If `only` names a folder in it, only that folder can be read, and
- * paths still begin with its name.
+ * Makes a source that reads the files below `folder`, and nothing outside of it. If `only` names a folder in it, only
+ * that folder can be read, and paths still begin with its name.
  */
 export const confinedTo = (folder: string, only = ""): Effect.Effect<Confined, FileError> =>
   Effect.try({
@@ -37,7 +37,7 @@ export const confinedTo = (folder: string, only = ""): Effect.Effect<Confined, F
     catch: (error) => new FileError({ path: folder, missing: false, message: messageOf(error) }),
   })
 
-/** Opens the same folder through its parent, so that paths begin with the folder's own name. */
+/** Makes a source for the same folder, but with paths that begin with the folder's own name. */
 export const confinedByName = ({ root }: Confined): Effect.Effect<Confined, FileError> =>
   confinedTo(dirname(root), basename(root))
 
@@ -50,6 +50,7 @@ const unless = <A, B>(otherwise: B, body: () => A): A | B => {
   }
 }
 
+/** Makes the source of paths below `root`; it reads only what is below `bounds`. Both are real paths. */
 const confined = (root: string, bounds: string, only: string): Confined => {
   const locate = (path: string): string | undefined => {
     if (path.includes("\0")) return undefined

@@ -11,7 +11,7 @@ import { type Entries, type FileSize, type FileSource, mostAtOnce } from "./File
 
 /** Makes a source that reads any folder on disk, and reports damaged files to `warn`. */
 export const diskSource = (warn: FileSource["warn"]): FileSource => {
-  /** Calls `body`, or gives `otherwise` if it throws. Missing files are not reported: runs may disappear meanwhile. */
+  /** Calls `body`, or returns `otherwise` if it throws. Reports no missing file: a user may have deleted the run. */
   const reading = <A>(path: string, otherwise: A, body: () => A): Effect.Effect<A> =>
     Effect.catch(Effect.try({ try: body, catch: (error) => error }), (error) =>
       Effect.as(isMissing(error) ? Effect.void : warn(`${path}: ${messageOf(error)}`), otherwise),

@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { type FileSource, mostAtOnce } from "./FileSource.ts"
 
-/** How far a file has been read, with up to 1024 bytes before this position, to notice that the file was replaced. */
+/** How far a file has been read, and up to 1024 bytes before that, by which we notice that the file was replaced. */
 export interface Position {
   readonly read: number
   readonly before: Uint8Array
@@ -15,14 +15,15 @@ export const start: Position = { read: 0, before: new Uint8Array(0) }
 
 interface Taking {
   /**
-   * Processes some of the bytes, such as whole lines, and returns their count. The rest comes again with more bytes.
+   * Processes bytes from the beginning of `bytes`, such as all whole lines, and returns their number. The next call
+   * gets the other bytes again, followed by more of the file.
    */
   readonly take: (bytes: Uint8Array) => number
   /** Discards everything that was processed: the file was cut back or replaced, and is read again from its beginning. */
   readonly restart: () => void
 }
 
-/** The number of bytes before a position that are compared. */
+/** The number of bytes before a position that are compared with what was read before. */
 const compared = 1024
 
 /**
@@ -40,7 +41,7 @@ const bytesBefore = (source: FileSource, file: string, read: number): Effect.Eff
 const isEqual = (a: Uint8Array, b: Uint8Array): boolean =>
   a.length === b.length && a.every((byte, index) => byte === b[index])
 
-/** Reads the bytes that were appended to a file since a position, in parts, and returns the new position. */
+/** Passes the bytes that were appended to a file since `position` to `take`, in parts, and returns the new position. */
 export const readOn = Effect.fnUntraced(function* (
   source: FileSource,
   file: string,

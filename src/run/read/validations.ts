@@ -1,4 +1,4 @@
-/** Reads the learning curve of a run from `return.json` or from score files, for tables and the page. */
+/** Makes a run's learning curve from the texts of its `return.json` or score files, which `RunReader.ts` reads. */
 import { isPlain } from "../../config/plain.ts"
 import { seenEpisodesOf } from "../Layout.ts"
 import { episodesOf, type ScoreLine, scoreLine } from "../record/scoreLine.ts"
@@ -33,7 +33,7 @@ export const evaluationsIn = (data: unknown): ReadonlyArray<Validation> | undefi
 }
 
 /**
- * Parses a score file, and tells whether a line is damaged. An incomplete last line is still being written: ignored.
+ * Parses a score file, and tells whether a line is damaged. Ignores an incomplete last line: it is still being written.
  */
 export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreLine>; readonly damaged: boolean } => {
   const whole = text.split("\n").slice(0, -1)
@@ -44,20 +44,20 @@ export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreL
   return { lines, damaged: lines.length < whole.length }
 }
 
-/** The return of an episode of a validation, and the step of the validation. */
+/** The return of an episode of a validation (null if the episode failed), and the step of the validation. */
 export interface Played {
   readonly step: number
   readonly score: number | null
 }
 
-/** Returns the episodes in the lines of the score file `name`. For agents, a step is a number of training episodes. */
+/** Returns the episodes in the lines of the score file `name`. For agents, `step` is a number of training episodes. */
 export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): ReadonlyArray<Played> =>
   episodesOf(lines).map(({ of, step, total, failed }) => ({
     step: of === "step" ? (seenEpisodesOf(name) ?? NaN) : step,
     score: failed ? null : total,
   }))
 
-/** Groups episodes into validations: all episodes of one step are one validation. */
+/** Groups episodes into validations: all episodes of one step are one validation. Failed episodes are left out. */
 export const curveOf = (episodes: ReadonlyArray<Played>): ReadonlyArray<Validation> => {
   const returned = episodes.flatMap(({ step, score }) => (score === null ? [] : [{ step, score }]))
   return [...Map.groupBy(returned, ({ step }) => step)]

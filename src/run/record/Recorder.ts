@@ -1,5 +1,6 @@
 /**
- * The service that records runs. It opens any number of sinks, and passes every event to all of them.
+ * The service that records runs. For each run, it opens all its sinks (destinations such as a file or the terminal),
+ * and passes every event of the run to all of them. `Run.ts` starts it.
  *
  * @example
  * ```ts
@@ -13,7 +14,7 @@ import type { RunFiles } from "../store/RunFiles.ts"
 import type { RunStoreError } from "../store/RunStoreError.ts"
 import type { RunEvent, RunStarted } from "./RunEvent.ts"
 
-/** Receives the events of a run while it runs. */
+/** Receives the events of one run while the run is in progress. */
 export interface Recording {
   /**
    * Takes a batch of events, in order. Returns when every sink has taken it, so that a slow sink slows the run instead
@@ -24,13 +25,13 @@ export interface Recording {
   readonly flush: Effect.Effect<void, RunStoreError>
 }
 
-/** A destination for events, such as a file. It is opened for a run, and flushed when the run's scope closes. */
+/** Opens a destination for events, such as a file, for a run, and flushes it when the scope of the run closes. */
 export type Sink = (run: RunFiles, about: RunStarted) => Effect.Effect<Recording, RunStoreError, Scope.Scope>
 
 /** The recording of a sink that writes nothing. */
 export const silent: Recording = { emit: () => Effect.void, flush: Effect.void }
 
-/** Runs all Effects one after another, even if some of them fail, and then fails with the first error. */
+/** Runs all Effects one after another, even after one has failed, and at the end fails with the first error, if any. */
 const each = (effects: ReadonlyArray<Effect.Effect<void, RunStoreError>>): Effect.Effect<void, RunStoreError> =>
   Effect.flatMap(Effect.forEach(effects, Effect.exit), (exits) => Exit.asVoidAll(exits))
 
@@ -50,6 +51,7 @@ const merge = (sinks: ReadonlyArray<Sink>): Sink =>
     }
   })
 
+/** The service that opens the recording of a run by `start`. */
 export class Recorder extends Context.Service<Recorder, { readonly start: Sink }>()("effect-rl/run/Recorder") {
   static readonly layer = (...sinks: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>
     Layer.succeed(Recorder, { start: merge(sinks) })

@@ -18,15 +18,15 @@ const Step = Schema.Int
 
 export const RunStarted = Schema.TaggedStruct("RunStarted", {
   name: Schema.String,
-  /** The unit in which the run is counted: env steps, or whole episodes of language-model agents. */
+  /** The unit of the run's steps: env steps, also if left out, or whole episodes of language-model agents. */
   unit: Schema.optionalKey(Schema.Literals(["steps", "episodes"])),
-  /** Whether nothing is shown in the terminal. */
+  /** Whether the terminal shows no progress and no warnings of this run; false if left out. */
   quiet: Schema.optionalKey(Schema.Boolean),
   /** The level of `run.log` and of the terminal; `INFO` if left out. */
   logLevel: Schema.optionalKey(LogLevel),
   env: Schema.String,
   algorithm: Schema.String,
-  /** Maps a program to the device that runs it. */
+  /** Maps each compiled program, e.g. `update`, to the device that runs it; for agents, each agent to its model. */
   devices: Schema.Record(Schema.String, Schema.String),
   seed: Schema.Int,
   totalSteps: Schema.Int,
@@ -41,7 +41,7 @@ export const EpisodeEnded = Schema.TaggedStruct("EpisodeEnded", {
   step: Step,
   /** The number of the episode in the run, from 0. */
   episode: Schema.Int,
-  /** The index of the env in the batch. */
+  /** The index of the env among the envs that the run steps in parallel, from 0. */
   env: Schema.Int,
   return: Schema.Number,
   length: Schema.Int,
@@ -54,7 +54,8 @@ export const EpisodeEnded = Schema.TaggedStruct("EpisodeEnded", {
 export type EpisodeEnded = typeof EpisodeEnded.Type
 
 /**
- * One step of a language-model agent. In training it is emitted at once; in validation, after all steps of earlier episodes.
+ * One step of a language-model agent. In training it is emitted at once. In a validation, whose episodes are played in
+ * parallel, it is emitted after all steps of earlier episodes.
  */
 export const StepScored = Schema.TaggedStruct("StepScored", {
   mode: Schema.Literals(["train", "validation"]),
@@ -75,7 +76,7 @@ export const StepScored = Schema.TaggedStruct("StepScored", {
       /** The action; null if the model's answer contained no action. */
       action: Schema.NullOr(Schema.String),
       feedback: Schema.NullOr(Schema.Unknown),
-      /** The score with the parser's bonus or penalty; left out if there is no bonus or penalty. */
+      /** The score plus a bonus or penalty for the form of the model's answer; left out if there is neither. */
       reward: Schema.optionalKey(Schema.Number),
       nextObservation: Schema.NullOr(Schema.String),
       terminated: Schema.Boolean,
@@ -93,7 +94,7 @@ export const StepScored = Schema.TaggedStruct("StepScored", {
 })
 export type StepScored = typeof StepScored.Type
 
-/** Reports that an episode or a validation was stopped before its end. Its steps are removed, and it will be played again. */
+/** Reports that an agent's episode or validation was stopped early. Sinks remove its steps: it will be repeated. */
 export const Abandoned = Schema.TaggedStruct("Abandoned", {
   mode: Schema.Literals(["train", "validation"]),
   seenEpisodes: Schema.Int,
@@ -130,7 +131,7 @@ export type ValidationEnded = typeof ValidationEnded.Type
 
 export const CheckpointSaved = Schema.TaggedStruct("CheckpointSaved", { step: Step, path: Schema.String })
 
-/** A message for the log. */
+/** A message for `run.log` that is neither a warning nor an error. */
 export const Note = Schema.TaggedStruct("Note", { message: Schema.String })
 
 export const Warning = Schema.TaggedStruct("Warning", {

@@ -1,6 +1,6 @@
 /**
- * Reads files of language-model agents' scores, one line at a time: ours, and those of another program, in which some
- * keys differ.
+ * Reads files of language-model agents' scores, one line at a time: ours, and those of another program, whose lines
+ * have other keys for some values. Programs, and the page of `effect ui`, read scores by it.
  *
  * @example
  * ```ts
@@ -27,7 +27,7 @@ export class ScoreRecordsError extends Schema.TaggedError<ScoreRecordsError>()("
 
 const orNone = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
-/** The keys of the other program's lines that we name differently or lack. */
+/** The keys of the other program's lines that our lines lack, or have under another name. */
 const otherKeys = {
   feedback_message: orNone(Schema.String),
   target: Schema.optionalKey(Schema.Unknown),
@@ -45,14 +45,14 @@ const otherKeys = {
 
 const AnyRecord = Schema.Struct({
   ...StepScoreRecord.fields,
-  // This key is missing or null if there was no next observation.
+  // In the other program's lines, this is the observation after the step; missing or null if there was none.
   observation: orNone(Schema.String),
   ...otherKeys,
 })
 
 const isOfOtherProgram = (record: typeof AnyRecord.Type): boolean => Object.keys(otherKeys).some((key) => key in record)
 
-/** Converts a record to our keys. In the other program's records, `observation` is the one after the step. */
+/** Converts a record of either program to our keys; in ours, the observation after the step is `next_observation`. */
 const inOurs = (record: typeof AnyRecord.Type): StepScoreRecord => {
   const { observation, feedback_message, target, feedback_extra, error_type, env_info, timing, ...ours } = record
   if (!isOfOtherProgram(record)) return { ...ours, ...(typeof observation === "string" ? { observation } : {}) }

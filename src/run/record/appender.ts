@@ -1,4 +1,4 @@
-/** Buffers appends to a growing file. The sinks for scores, logs and metrics write through it. */
+/** Buffers appends to a file. The sinks (receivers of a run's events) for scores, logs and metrics write through it. */
 import { Clock, Effect } from "effect"
 import type { RunFiles } from "../store/RunFiles.ts"
 import type { Sink } from "./Recorder.ts"
@@ -10,12 +10,12 @@ const fullAt = 256 * 1024
 const dueAfterMillis = 250
 
 /**
- * Opens a file, and returns a buffer for it. The buffer is appended to the file if it is full, after a quarter of a
- * second (counted from this call at first), or on flush. The scope closes the file.
+ * Makes a buffer for appends to a file. The caller writes into `buffer`, and calls `settle`, which appends the buffer
+ * to the file only when that is due, or `flush`, which appends it at once. The scope closes the file.
  */
 export const appender = Effect.fnUntraced(function* (run: RunFiles, path: string) {
   const append = yield* run.appending(path)
-  // A batch is written as a whole before the buffer is checked, so it may exceed the size.
+  // A batch of events is written into the buffer as a whole before `settle` checks its size, so leave room for more.
   const buffer = new ByteWriter(fullAt + 64 * 1024)
   let writtenAt = yield* Clock.currentTimeMillis
   let broken = false
@@ -32,7 +32,7 @@ export const appender = Effect.fnUntraced(function* (run: RunFiles, path: string
   )
   return {
     buffer,
-    /** Writes the buffer if it is full or if a quarter of a second has passed since the last write. */
+    /** Appends the buffer to the file if it is full, or if a quarter of a second has passed since the last time. */
     settle: (nowMillis: number) => {
       if (buffer.length < fullAt && nowMillis - writtenAt < dueAfterMillis) return Effect.void
       writtenAt = nowMillis

@@ -1,7 +1,8 @@
 /**
- * Writes the records by which TensorBoard's HParams plugin tells runs apart: the settings of a run, and how it ended.
- * They are summaries whose metadata hold a message of the plugin (`plugin_data.proto`). There is no record of the
- * experiment: the plugin reads one for all runs, and without it collects the settings and metrics of each run.
+ * Writes the records by which TensorBoard's HParams plugin tells runs apart: the settings of a run, and how it ended. A
+ * record is a TensorBoard summary whose metadata hold a protobuf message (`plugin_data.proto` of the plugin defines
+ * it). The plugin can also read one record about all runs; without it, it collects settings and metrics from each run.
+ * `tensorBoard.ts` calls these functions; they only write into its buffer.
  */
 import { isPlain, snakeCase } from "../../config/Config.ts"
 import type { ByteWriter } from "../../formats/ByteWriter.ts"
@@ -32,7 +33,7 @@ const statuses = { success: 1, failure: 2 }
 const endInfo = (status: keyof typeof statuses, seconds: number): Message =>
   new Message().int(1, statuses[status]).double(2, seconds)
 
-/** Encodes `SummaryMetadata`: field 1 has the plugin's name and content. In it, field 3 starts a session, 4 ends it. */
+/** Encodes `SummaryMetadata`: the plugin's name and `info`, which is in field 3 at the start and in 4 at the end. */
 const metadataOf = (field: number, info: Message): Uint8Array => {
   const plugin = new Message().text(1, "hparams").message(2, new Message().message(field, info))
   return new Message().message(1, plugin).finish()

@@ -27,9 +27,8 @@ const eventOf = (logged: Logger.Options<unknown>): RunEvent => {
 }
 
 /**
- * Runs `use` with a recording, and passes on to `recording` its events and the messages that it logs at `level` or
- * above, in order. Effect's default logger, which writes to standard output, is off meanwhile; loggers that the caller
- * provided stay.
+ * Runs `use`, and passes to `recording` the events that `use` emits and the messages that it logs at `level` or above,
+ * in order. Effect's default logger, which writes to standard output, is off meanwhile; other loggers stay.
  */
 export const withLogs = <A, E, R>(
   recording: Recording,

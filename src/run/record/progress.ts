@@ -1,4 +1,4 @@
-/** The sink that shows the progress of a run on the terminal. `Node.recorder` adds it. */
+/** The sink (a receiver of a run's events) that shows the progress on the terminal. `Node.recorder` adds it. */
 import { Clock, Effect } from "effect"
 import { includes } from "./logLevel.ts"
 import { silent, type Sink } from "./Recorder.ts"
@@ -33,7 +33,7 @@ const fitting = (fields: ReadonlyArray<readonly [Field, string | undefined]>, ro
   return joined(shown).slice(0, Math.max(0, room))
 }
 
-/** Makes the sink for the terminal: a line with steps, speed, returns and the time left, and above it warnings. */
+/** Makes the sink for the terminal. It shows a line with steps, speed, returns and time left, and warnings above it. */
 export const progress =
   ({ write, isTerminal, columns }: ProgressOptions): Sink =>
   (_, about) => {

@@ -1,4 +1,4 @@
-/** The sink that writes `run.log`, and the levels of events, which the terminal's sink uses, too. */
+/** The sink (a receiver of a run's events) that writes `run.log`, and the levels of events, also for `progress.ts`. */
 import { Clock, Effect } from "effect"
 import { appender } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"

@@ -2,8 +2,8 @@ import type { RunEvent } from "./RunEvent.ts"
 import { meanOf } from "../../statistics/resampling.ts"
 
 /**
- * Returns the numbers of an update or a validation by their names in TensorBoard; undefined for other events. The sinks
- * for TensorBoard, CSV and Effect's metrics share it.
+ * Returns the numbers that the event of an update or a validation holds, by their names in TensorBoard; undefined for
+ * other events. The sinks for TensorBoard, CSV and Effect's metrics share it.
  */
 export const scalarsOf = (
   event: RunEvent,

@@ -11,9 +11,9 @@ export interface ScoreLine {
   readonly of: "episode" | "step"
   /** The time in milliseconds since 1970; NaN if it is missing. */
   readonly time: number
-  /** The number of the episode; trainers count from 0, agents from 1. Null if it is missing. */
+  /** The number of the episode: from 1 for language-model agents, from 0 for others. Null if it is missing. */
   readonly episode: number | null
-  /** For a trainer, the env steps of the run so far; for an agent, the number of the step in its episode, from 1. */
+  /** For an episode's line, the env steps of the run so far; for a step's line, its number in its episode, from 1. */
   readonly step: number
   /** The score; null if it is not a finite number, or if the episode failed at this step. */
   readonly score: number | null
@@ -36,7 +36,7 @@ export const scoreLine = (text: string): ScoreLine | undefined => {
   const [step, score] = [finite(data["step_index"]), finite(data["score"])]
   if (step === null || !(score !== null || data["score"] === null)) return undefined
   const total = finite(episode_cum_score)
-  // A trainer's line has the length of the episode; an agent's line has the sum of the episode so far.
+  // Only lines of episodes have `episode_length`. The line of an agent's step always has the sum of scores so far.
   const of = episode_length === undefined && total !== null ? "step" : "episode"
   return {
     of,
@@ -51,7 +51,7 @@ export const scoreLine = (text: string): ScoreLine | undefined => {
   }
 }
 
-/** Returns the last line of each episode, in order. A trainer writes one line per episode, so all its lines are returned. */
+/** Returns the last line of each episode, in order. If each line is a whole episode, these are all lines. */
 export const episodesOf = (lines: ReadonlyArray<ScoreLine>): ReadonlyArray<ScoreLine> =>
   lines.filter((line, at) => {
     const next = lines[at + 1]

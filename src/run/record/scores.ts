@@ -1,4 +1,4 @@
-/** The sink for scores, which writes the files below `scores/`. */
+/** The sink (a receiver of a run's events) that writes the files of scores below `scores/`. Launchers choose it. */
 import { Clock, Effect } from "effect"
 import { appender } from "./appender.ts"
 import type { ByteWriter } from "../../formats/ByteWriter.ts"
@@ -16,8 +16,8 @@ export const scores: Sink = (run, about) => (about.unit === "episodes" ? stepSco
  * Writes `scores/train/scores.jsonl` with one line per episode, and for each validation
  * `scores/val/{N}_seen_episodes_scores.jsonl`, where N is the number of training episodes until then.
  *
- * A line has the keys of a language-model agent's line, which describes one step; here, `score` is the episode's return,
- * and `step_index` the number of env steps of the run so far. Further keys follow.
+ * A line has the same keys as one of `stepScores.ts`, which describes a step of a language-model agent, and some more.
+ * But `score` is the return of the episode, and `step_index` the number of env steps of the run so far.
  */
 const episodeScores: Sink = Effect.fnUntraced(function* (run, about) {
   const train = yield* appender(run, Layout.trainScores)

@@ -1,4 +1,4 @@
-/** The sink for the scores of language-model agents, and the Schema of their lines. */
+/** The sink (a receiver of a run's events) for scores of language-model agents, and the Schema of their lines. */
 import { Clock, Effect, Schema } from "effect"
 import { trainScores, validationScores } from "../Layout.ts"
 import type { RunFiles } from "../store/RunFiles.ts"
@@ -8,7 +8,8 @@ import { timestamp } from "./timestamp.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /**
- * A line of an agent's `scores.jsonl`. The keys from `observation` to `truncation_reason` are there if it is verbose.
+ * A line of an agent's `scores.jsonl`. If the setting `verboseScoreLogging` is off, the keys from `observation` to
+ * `truncation_reason` are left out.
  */
 export const StepScoreRecord = Schema.Struct({
   timestamp: Schema.String,
@@ -23,7 +24,7 @@ export const StepScoreRecord = Schema.Struct({
   observation: Schema.optionalKey(Schema.String),
   action: Schema.optionalKey(Schema.NullOr(Schema.String)),
   feedback: Schema.optionalKey(Schema.NullOr(Schema.Unknown)),
-  /** The score with the parser's bonus or penalty, if there is one. Other programs' files lack this key. */
+  /** The score plus a bonus or penalty for the form of the model's answer; left out if there is neither. */
   reward: Schema.optionalKey(Schema.Finite),
   info: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
   lm_model: Schema.optionalKey(Schema.NullOr(Schema.String)),
@@ -31,7 +32,7 @@ export const StepScoreRecord = Schema.Struct({
   step_start: Schema.optionalKey(Schema.String),
   step_end: Schema.optionalKey(Schema.String),
   duration_ms: Schema.optionalKey(Schema.Finite),
-  /** The observation after the step; null if there was none. Other programs lack this key and the next three. */
+  /** The observation after the step; null if there was none. Other programs' files lack this key and the next three. */
   next_observation: Schema.optionalKey(Schema.NullOr(Schema.String)),
   terminated: Schema.optionalKey(Schema.Boolean),
   truncated: Schema.optionalKey(Schema.Boolean),
@@ -47,7 +48,7 @@ export type StepScoreRecord = typeof StepScoreRecord.Type
 export const stepScores: Sink = Effect.fnUntraced(function* (run) {
   const append = yield* run.appending(trainScores)
   let written = (yield* run.exists(trainScores)) ? yield* run.size(trainScores) : 0
-  /** The size of the file after the last complete episode, in bytes. */
+  /** The size in bytes that the training's score file had after the last complete episode. */
   let boundary = written
 
   const take = Effect.fnUntraced(function* (events: ReadonlyArray<RunEvent>, now: number) {

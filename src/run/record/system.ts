@@ -1,8 +1,9 @@
 /**
- * The sink for the resources that a run uses: `system.jsonl`, one line per sample with memory, CPU and speed.
+ * The sink (a receiver of a run's events) that measures the resources that a run uses. It appends samples of memory,
+ * CPU and speed to `system.jsonl`, one line each.
  *
- * Samples become rarer as the run gets longer: a day takes about nine hundred lines. They are in no result or digest,
- * and a resumed run appends to the file instead of cutting it back, as with `run.log`.
+ * Samples become rarer as the run gets longer: a day takes about nine hundred lines. Results and digests do not contain
+ * them, and a resumed run does not remove any: it appends to the file, as to `run.log`.
  *
  * @example
  * ```ts
@@ -45,9 +46,10 @@ export const SystemRecord = Schema.Struct({
 
 /** The shortest time between two samples. */
 const leastMillis = 250
-/** The time between samples as a share of the run's time. */
+/** The time between two samples, as a share of the time since the run was started or resumed. */
 const shareOfTime = 1 / 100
 
+/** Makes the sink. `figuresNow` measures the resources that the process uses. */
 export const system = (figuresNow: () => SystemFigures): Sink =>
   fileSink(Layout.system, ({ buffer, startedAtMillis, about }) => {
     let step = about.resumedFromStep ?? 0

@@ -67,7 +67,7 @@ export interface FileTree {
   readonly link: (path: string, target: string) => Effect.Effect<void, RunStoreError>
   /** Returns the target of a link; undefined if there is no link at the path. */
   readonly target: (path: string) => Effect.Effect<string | undefined, RunStoreError>
-  /** Completes or undoes the writes that a killed process left unfinished in a folder, by its temporary names. */
+  /** Completes or undoes the writes to a folder that a killed process left unfinished, as its temporary names tell. */
   readonly repair: (path: string) => Effect.Effect<void, RunStoreError>
 }
 
@@ -94,7 +94,7 @@ export const onDisk = Effect.fnUntraced(function* (
   const hidden = (final: string, ending: "tmp" | "old"): string =>
     path.join(path.dirname(final), `.${path.basename(final)}.${ending}`)
 
-  /** Makes an operation uninterruptible, and converts its failure to an error with a message of one line. */
+  /** Makes an Effect uninterruptible, and converts its failure to the error "cannot `operation` `relative`: …". */
   const doing = <A>(operation: string, relative: string, effect: Effect.Effect<A, Failure, Scope.Scope>) =>
     Effect.scoped(effect).pipe(
       Effect.uninterruptible,
@@ -104,7 +104,8 @@ export const onDisk = Effect.fnUntraced(function* (
   const makeDirectory = (folder: string) => Effect.provideContext(makeFolder(folder), context)
 
   /**
-   * Runs `effect`, which reads a file, if it is a regular file of at most `most` bytes: a pipe or device may never end.
+   * Runs `effect`, which reads a file. Fails if the file has more than `most` bytes or is not regular: reading a pipe
+   * or a device may never end.
    */
   const reading = <A>(relative: string, most: number, effect: Effect.Effect<A, PlatformError.PlatformError>) =>
     doing("read", relative, Effect.andThen(Effect.provideContext(checkFile(at(relative), most), context), effect))
@@ -130,7 +131,7 @@ export const onDisk = Effect.fnUntraced(function* (
 
   const erase = (file: string) => fs.remove(file, { recursive: true, force: true })
 
-  /** Renames a folder before removing it: otherwise a half-removed folder would look like a damaged one. */
+  /** Removes a file or folder. Renames it first, because a half-removed folder would look like a damaged one. */
   const remove = (final: string) => {
     const temporary = hidden(final, "tmp")
     return erase(temporary).pipe(
@@ -147,8 +148,8 @@ export const onDisk = Effect.fnUntraced(function* (
   const openToAppend = (file: string) => inFolder(file, fs.open(file, { flag: "a" }))
 
   const appending = Effect.fnUntraced(function* (relative: string): Effect.fn.Return<Append, never, Scope.Scope> {
-    // Register the scope now, though the file is opened later: finalizers run in reverse order, so those that are added
-    // after this can still append.
+    // Register now that the file will be closed, though it is opened later. Finalizers run in reverse order, so those
+    // that the caller adds after this run while the file is still open.
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
     let opened: FileSystem.File | undefined
     return (contents) =>
@@ -277,6 +278,7 @@ export const onDisk = Effect.fnUntraced(function* (
           for (const name of yield* fs.readDirectory(folder)) {
             const [, original, ending] = /^\.(.+)\.(tmp|old)$/.exec(name) ?? []
             if (original === undefined) continue
+            // The process was killed after it had renamed the earlier folder and before it renamed the new one.
             const isNeeded = ending === "old" && !(yield* fs.exists(path.join(folder, original)))
             yield* isNeeded
               ? fs.rename(path.join(folder, name), path.join(folder, original))

@@ -1,6 +1,7 @@
 /**
- * The files of one run in a custom store. A custom store implements only these functions: `RunStore.layer` and
- * `Checkpoints.layer` take a function from the path of a run to its folder. Paths are relative to the folder, with `/`.
+ * Keeps the files of runs in a custom store, such as a database or the memory. The store implements a `Folder` for each
+ * run: `RunStore.layer` and `Checkpoints.layer` take a function from the path of a run to its folder, and call
+ * `treeOf`. Paths are relative to the folder, with `/`.
  *
  * @example
  * ```ts
@@ -52,8 +53,9 @@ const wholeOf = (contents: Contents): Uint8Array => {
 }
 
 /**
- * Makes the `FileTree` of a custom folder. A link is a file that holds a name. A directory is written file by file: a
- * checkpoint whose write was interrupted lacks its last file, the manifest, and counts as damaged.
+ * Makes the `FileTree` of a custom folder; `root` is its path in messages. A link is a file that holds the name of its
+ * target. A directory is written file by file: a checkpoint whose write was interrupted lacks its last file, the
+ * manifest, and counts as damaged.
  */
 export const treeOf = (root: string, folder: Folder): FileTree => {
   const doing = <A>(operation: string, path: string, effect: Effect.Effect<A, Failure>) =>
@@ -116,7 +118,7 @@ export const treeOf = (root: string, folder: Folder): FileTree => {
   }
 }
 
-/** Keeps folders in a map from `directory/path` to bytes. */
+/** Returns the function that opens a folder in memory. `files` maps `directory/path` of each file to its bytes. */
 export const inMemory =
   (files: Map<string, Uint8Array>) =>
   (directory: string): Folder => {

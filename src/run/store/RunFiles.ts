@@ -1,4 +1,4 @@
-/** The files of one run: a `FileTree` that knows which files grow, and hashes these for checkpoints. */
+/** The files of one run: a `FileTree` that hashes the growing files (scores, logs …), so that a resume checks them. */
 import { Effect } from "effect"
 import { type Appended, hashPrefix, type Prefix } from "./appended.ts"
 import type { FileTree } from "./FileTree.ts"
@@ -15,13 +15,14 @@ export interface RunFiles extends FileTree {
   readonly resumed: boolean
   /** Flushes the growing files to disk and returns their sizes and digests. Reads only what was appended since the last time. */
   readonly appended: Effect.Effect<Appended, RunStoreError>
-  /** Lists the growing files whose content up to the recorded sizes has changed since that moment. */
+  /** Lists the growing files that, up to their sizes in `moment`, no longer have the content that they had then. */
   readonly changedSince: (moment: Appended) => Effect.Effect<ReadonlyArray<Changed>, RunStoreError>
   /**
-   * Cuts the growing files back to their sizes at that moment, and removes growing files created since. Not `run.log`.
+   * Cuts the growing files back to their sizes in `moment`, and removes those created since. `run.log` does not count
+   * as a growing file, so it stays whole.
    */
   readonly cutBack: (moment: Pick<Appended, "sizes">) => Effect.Effect<void, RunStoreError>
-  /** Returns the same run with some files and folders placed elsewhere. Callers still use the usual paths. */
+  /** Returns the files of this run for a config that moves some of them to other paths. Callers use the usual paths. */
   readonly placed: (places: Places) => RunFiles
 }
 
@@ -34,7 +35,7 @@ export interface Changed {
 
 /** Makes the files of a run from the tree of its folder. Hashes of growing files are kept in memory. */
 export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boolean): RunFiles => {
-  /** Caches the part of each file that has already been hashed. */
+  /** The hash of the beginning of each file, as far as it was hashed until now. */
   const hashed = new Map<string, Prefix>()
 
   const growingFiles = Effect.gen(function* () {
@@ -56,7 +57,7 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
     return prefix
   })
 
-  /** Forgets the hashes of a file, or of the files in a folder, if they cover more than `size` bytes of it. */
+  /** Forgets the hash of a file (or of each file in a folder) that covers more than its first `size` bytes. */
   const forget = (path: string, size = -1) =>
     Effect.sync(() => {
       for (const [file, prefix] of hashed) {
@@ -86,7 +87,7 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
       const digests: Record<string, string> = {}
       for (const file of yield* growingFiles) {
         const size = yield* tree.size(file)
-        // A file that was hashed at this size was flushed at that time.
+        // Flush the file, except if it was flushed and hashed at this size before.
         if (hashed.get(file)?.size !== size) yield* tree.sync(file)
         sizes[file] = size
         digests[file] = (yield* hash(file, size)).digest

@@ -69,7 +69,7 @@ const notARun = (directory: string): RunStoreError =>
     message: `${directory}: expected the folder of a run, found no config.yaml in it`,
   })
 
-/** The results folder that a config chooses. The run is then at `{resultsDir}/{YYYYMMDD_HHMMSS}`. */
+/** The results folder that a config chooses. The path of the run is then `{resultsDir}/{YYYYMMDD_HHMMSS}`. */
 export interface OwnPlace {
   readonly resultsDir: string
 }
@@ -84,7 +84,7 @@ const pathOf = (
   return options.layout === "flat" ? toFlatPath({ time }) : toPath({ ...identity, time, commit: options.commit })
 }
 
-/** Makes the function that opens the folder of a run on disk: a new folder, or that of the run to resume. */
+/** Makes the function that opens the folder of a run on disk: a new folder, or the one of the run to resume. */
 const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -119,7 +119,7 @@ const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
       place === undefined || defaults.ownPlaces === false ? defaults : { ...defaults, ...place, layout: "flat" }
     const { resume, owner, onOpen, readOnly = false } = options
     const directory = yield* resume === undefined ? claim(identity, options) : existing(resume)
-    // Update the index even if the run fails. A failure to update it does not fail the run.
+    // When the run ends or fails, update `index.txt`. A failure to update it does not fail the run.
     if (options.indexed === true)
       yield* Effect.addFinalizer(() => Effect.ignore(Effect.provideContext(indexRun(directory, owner), context)))
     if (readOnly) {
@@ -143,10 +143,11 @@ const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
   })
 })
 
+/** The service that opens the folder of a run: a new run, or the one that the Layer was told to resume. */
 export class RunStore extends Context.Service<
   RunStore,
   {
-    /** Whether this store resumes a run instead of opening a new one. */
+    /** Whether `open` resumes a run instead of making a new one. */
     readonly resumes: boolean
     readonly open: (identity: RunIdentity, place?: OwnPlace) => Effect.Effect<RunFiles, RunStoreError, Scope.Scope>
   }
@@ -161,8 +162,8 @@ export class RunStore extends Context.Service<
     )
 
   /**
-   * Makes the Layer that keeps runs in a custom store. `folderAt` opens the folder of a run by the run's path. With
-   * `resume`, the run of that path is resumed. `time` is the start of a new run, a part of its path; now if left out.
+   * Makes the Layer that keeps runs in a custom store. `folderAt` opens the folder of a run by the run's path. `resume`
+   * is the path of a run to resume. `time` is the start of a new run, a part of its path; the current time if left out.
    *
    * @example
    * ```ts
@@ -190,8 +191,8 @@ export class RunStore extends Context.Service<
   }
 
   /**
-   * Keeps runs in memory, for tests and for programs that keep nothing. Returns the Layer, and all files by their paths. With
-   * `resume`, the run of that path in `files` is resumed.
+   * Keeps runs in memory, for tests and for programs that keep nothing. Returns the Layer, and the map of all files by
+   * their paths. `resume` is the path of a run in `files` to resume.
    */
   static readonly memory = ({
     files = new Map<string, Uint8Array>(),

@@ -10,6 +10,6 @@ export class RunStoreError extends Schema.TaggedError<RunStoreError>()("RunStore
   message: Schema.String,
 }) {}
 
-/** Converts a failure of the platform to an error with a message of one line. */
+/** Converts an error of the file system or a custom store to a `RunStoreError`: "cannot `operation` `path`: …". */
 export const runStoreError = (operation: string, path: string, error: PlatformFailure): RunStoreError =>
   new RunStoreError({ path, operation, message: `cannot ${operation} ${shownPath(path)}: ${systemMessage(error)}` })

@@ -1,9 +1,10 @@
 /**
  * Writes `index.txt`, by which a page on a static web server finds all runs: every file below the folder of all runs,
  * one a line, sorted, as `./relative/path`, like `find . -type f | sort`. It leaves out the index itself, `.git*`,
- * `.DS_Store`, locks and temporary files. `RunStore.ts` calls it when a run ends. RLtools' viewer takes any path four
- * levels deep for a run's folder, and fails at a file there or above. So this library writes files into runs' folders
- * only; a file about several seeds is in one of these folders, and a link elsewhere.
+ * `.DS_Store`, locks and temporary files. `RunStore.ts` calls it when a run ends.
+ *
+ * RLtools' viewer reads this file, too. It takes any path four levels deep for a run's folder, and fails if a file has
+ * such a path or a shorter one. So this library writes other files into runs' folders only, and makes links elsewhere.
  */
 import { Effect, FileSystem, Path } from "effect"
 import { mostBytes, namesIn, readText, statOf } from "../../config/files.ts"
@@ -13,8 +14,8 @@ import { runStoreError } from "./RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 
 /**
- * Writes the index after a run in `directory` ended. Lists this run's folder and those of unfinished runs; for a
- * finished run, the lines of the previous index are kept if its folder still exists.
+ * Writes the index after the run in `directory` ended. It reads the folders of this run and of unfinished runs; for any
+ * other finished run whose folder still exists, it copies the lines of the previous index.
  */
 export const indexRun = Effect.fnUntraced(function* (directory: string, owner?: Owner) {
   const fs = yield* FileSystem.FileSystem
@@ -39,7 +40,7 @@ export const indexRun = Effect.fnUntraced(function* (directory: string, owner?: 
   )
 })
 
-/** The times of `withTurn`, in milliseconds. */
+/** Times in milliseconds, for `withTurn`: the pause between two attempts, and its limits. */
 const pause = 20
 const second = 1000
 const minute = 60 * second
@@ -55,8 +56,8 @@ const runsOf = (index: string): Map<string, ReadonlyArray<string>> => {
 }
 
 /**
- * Runs an effect while this process holds the lock of the index, so that two processes don't overwrite each other's lines. An
- * index of thousands of runs takes time, so this waits while the holder lives; for a second if the holder is unknown.
+ * Runs `body` while this process holds the lock of the index, so that two processes don't overwrite each other's lines.
+ * Waits while another process holds it, but at most a minute, or a second if it is unknown whether that process lives.
  */
 const withTurn = Effect.fnUntraced(function* <A, E, R>(
   lock: string,
@@ -89,7 +90,7 @@ const withTurn = Effect.fnUntraced(function* <A, E, R>(
   )
 })
 
-/** Lists the files below `folder/below`, and uses the lists in `listed` for the folders of finished runs. */
+/** Lists the files below `folder/below`. Folders in `listed` (finished runs, with their files) are not read again. */
 const filesBelow = Effect.fnUntraced(function* (
   folder: string,
   below: string,

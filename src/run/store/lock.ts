@@ -1,4 +1,4 @@
-/** The lock `run.lock` in the folder of a run (`sweep.lock` for a sweep), which has the name of a process. */
+/** Holds the lock file of a run (`run.lock`) or sweep (`sweep.lock`), so that only one process writes its folder. */
 import { Effect, FileSystem } from "effect"
 import { mostBytes, readText } from "../../config/files.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
@@ -16,6 +16,7 @@ export const holdLock = Effect.fnUntraced(function* (file: string, owner: Owner)
   const fs = yield* FileSystem.FileSystem
   const claim = fs.writeFileString(file, owner.name, { flag: "wx" })
   const readOwner = readText(file, mostBytes.config)
+  /** Takes over the lock of a dead process. Returns the name of the holder if it is alive. */
   const takeOver = Effect.gen(function* () {
     const name = yield* readOwner
     // A lock file without a name was left by a process that was killed before it wrote its name.

@@ -18,6 +18,7 @@ export const owner: Owner = {
 
 const isRunning = (pid: number): boolean => {
   try {
+    // Signal 0 does nothing; it fails if the process does not exist.
     return process.kill(pid, 0)
   } catch (error) {
     // The error EPERM means that the process exists, but belongs to another user.

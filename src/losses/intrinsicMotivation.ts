@@ -3,11 +3,12 @@ import { categorical } from "../graph/distributions.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
-/** Prediction errors that measure how new a transition is, for RND and the intrinsic curiosity module. */
+/** Prediction errors, which measure how new a transition is: the algorithms RND and curiosity reward large errors. */
 
 /**
  * Computes the error of random network distillation (Burda et al. 2018, arXiv:1810.12894), for each row: the mean over
- * features of (f̂(s) − f(s))². No gradient flows through the fixed network f.
+ * features of (f̂(s) − f(s))². `fixed` holds the features f(s) of a random network that is never trained: no gradient
+ * flows through them. `predicted` holds the features f̂(s) of the network that learns to predict them.
  *
  * @example
  * ```ts
@@ -21,7 +22,7 @@ export const distillationError = ({ predicted, fixed }: Tensors<"predicted" | "f
 }
 
 /**
- * Returns the mean of the rows whose mask is 1, or 0 if there are none.
+ * Returns the mean of the rows whose mask is 1, or 0 if there are none. The mask holds a 0 or a 1 for each row.
  *
  * @example
  * ```ts
@@ -50,8 +51,9 @@ export const forwardError = ({ predicted_tp1, features_tp1 }: Tensors<"predicted
 }
 
 /**
- * Computes the loss of an inverse model (equation 2 of the same paper), which infers actions from the features
- * before and after: the cross-entropy for discrete actions [rows], the squared error for continuous ones [rows, size].
+ * Computes the loss of an inverse model (Pathak et al. 2017, equation 2), which infers an action from the features
+ * before and after it. For discrete actions [rows], `inferred` holds logits, and the loss is the mean cross-entropy.
+ * For continuous actions [rows, size], `inferred` holds actions, and the loss is the mean squared error.
  *
  * @example
  * ```ts

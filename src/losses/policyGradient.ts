@@ -8,7 +8,7 @@ const { abs, add, cast, clip, div, exp, maximum, mean, minimum, mul, neg, sqrt, 
  * Losses of algorithms that learn a policy from its own rollouts. Each is a scalar to minimise, averaged over rows.
  *
  * Names carry the time index: in row t the policy chose the action a_t in the state s_t. `logProbability_t` is
- * log π(a_t | s_t) by the weights that are learned, `logProbabilityOld_t` by the weights that played the rollout.
+ * log π(a_t | s_t) by the weights that are learned, `logProbabilityOld_t` by the weights that chose the action a_t.
  * `advantage_t` (A_t) is the advantage of a_t, `v_t` the critic's value of s_t, `vOld_t` its value at the time of the
  * rollout, and `target_t` (G_t) the return that `v_t` is trained towards. All have the shape [rows].
  *
@@ -80,7 +80,7 @@ export const clippedSurrogate = ({
 }
 
 /**
- * Returns the share of rows whose ratio lies outside 1 ± ε.
+ * Returns the share of rows whose importance ratio r_t lies outside 1 ± ε, where `clippedSurrogate` clips it.
  *
  * @example
  * ```ts
@@ -139,8 +139,8 @@ export const clippedValueLoss = ({
 }
 
 /**
- * Scales a minibatch to mean 0 and deviation 1: (x − mean) / (deviation + 1e-8), where the variance divides by n − 1.
- * A single row stays as it is.
+ * Scales the values of a minibatch to mean 0 and standard deviation 1: (x − mean) / (deviation + 1e-8). The variance
+ * divides by n − 1. A minibatch with a single row is returned unchanged.
  *
  * @example
  * ```ts
@@ -166,7 +166,7 @@ export const standardised = (x: Tensor): Tensor => {
 export const behaviourCloning = (logProbability_t: Tensor): Tensor => neg(mean(logProbability_t))
 
 /**
- * Returns the share of rows in which the policy would choose the demonstrated action.
+ * Returns the share of rows in which the policy's action (`chosen`) equals the demonstrated one (`actions`): a metric.
  *
  * @example
  * ```ts

@@ -41,7 +41,7 @@ export const tdTarget = ({ r_t, discount_t, v_t }: TdTarget): Tensor => {
   return stopGradient(add(r_t, mul(discount_t, v_t)))
 }
 
-/** Computes the next value of Q-learning (Watkins and Dayan 1992; Mnih et al. 2015): maxₐ Q′(s_t, a). */
+/** Computes Q-learning's value of the next observation (Watkins and Dayan 1992; Mnih et al. 2015): maxₐ Q′(s_t, a). */
 export const qLearningValue = ({ q_t }: { readonly q_t: Tensor }): Tensor => max(q_t, -1)
 
 /**
@@ -54,7 +54,7 @@ export const doubleQValue = ({ q_t, selector_t }: Tensors<"q_t" | "selector_t">)
   return valueOfAction(q_t, argMax(selector_t))
 }
 
-/** Computes the mean over rows, E[w · x]. Each row is multiplied by its importance weight if rows were drawn by priority. */
+/** Computes the mean of the rows x, or of w · x with the importance weights w of rows that were drawn by priority. */
 export const weightedMean = (rows: Tensor, importance?: Tensor): Tensor => {
   if (importance === undefined) return mean(rows)
   expectShape("weightedMean", rows.shape, { importance })

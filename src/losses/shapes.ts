@@ -1,7 +1,8 @@
+/** Defines and checks the tensors that losses take. The other files of this folder use it. */
 import { fail, sameShape } from "../graph/ops/core.ts"
 import type { Shape, Tensor } from "../graph/Tensor.ts"
 
-/** The inputs of a loss by name. */
+/** The input tensors of a loss, by name. */
 export type Tensors<Names extends string> = Readonly<Record<Names, Tensor>>
 
 /** Throws a `GraphError` unless every tensor has the shape; the message names the loss and the wrong tensor. */

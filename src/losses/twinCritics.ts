@@ -4,10 +4,12 @@ import { tdTarget } from "./qLearning.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
 /**
- * Targets and losses of TD3 and SAC, which learn a policy over real numbers with two critics.
+ * Targets and losses of TD3 and SAC, which learn a policy over continuous actions with two critics.
  *
- * Names carry the time index, as in `qLearning.ts`: a transition leads from s_tm1 to the reward `r_t` and s_t. `q_tm1`
- * and `q_t` are the two critics' values of one action in s_tm1 and of one in s_t, each of shape [rows].
+ * Names carry the time index, as in `qLearning.ts`: a transition leads from the state s_tm1 (time t − 1) to the reward
+ * `r_t` and the state s_t. `q_tm1` and `q_t` are pairs: both critics' values of an action in s_tm1, and of an action in
+ * s_t, each of shape [rows]. In formulas, Q is a critic, Q′ its target network, π and μ are policies, and α is the
+ * temperature, the weight of the entropy.
  *
  * @example
  * ```ts
@@ -35,9 +37,9 @@ export const clippedDoubleQTarget = ({ r_t, discount_t, q_t }: Transition): Tens
   tdTarget({ r_t, discount_t, v_t: minimum(q_t[0], q_t[1]) })
 
 /**
- * Computes the target of soft Q-learning (Haarnoja et al. 2018, arXiv:1812.05905, equations 2 and 3): the policy's
- * entropy is part of the value. y = r_t + discount_t · (min(Q′₁, Q′₂) − α log π(a′ | s_t)), where `q_t`
- * are the values of a′.
+ * Computes SAC's target for both critics (Haarnoja et al. 2018, arXiv:1812.05905, equations 2 and 3), in which the
+ * policy's entropy is part of the value: y = r_t + discount_t · (min(Q′₁, Q′₂) − α log π(a′ | s_t)). The action a′ is
+ * drawn from the policy in s_t; `q_t` holds the values of a′, and `logProbability_t` is log π(a′ | s_t).
  */
 export const softTarget = ({
   r_t,
@@ -60,8 +62,8 @@ export const twinCriticLoss = ({
 }
 
 /**
- * Computes the policy loss of SAC (equation 7): E[α log π(a | s) − min(Q₁, Q₂)], for actions drawn with the
- * reparameterisation trick, so that the gradient flows through the action.
+ * Computes the policy loss of SAC (Haarnoja et al. 2018, equation 7): E[α log π(a | s) − min(Q₁, Q₂)]. Draw the actions
+ * with the reparameterisation trick, so that the gradient flows through the actions into the policy.
  */
 export const softPolicyLoss = ({
   q,
@@ -73,8 +75,9 @@ export const softPolicyLoss = ({
 }
 
 /**
- * The gradient of SAC's temperature loss J(log α) = −log α · E[log π + H̄] by log α, of shape [1]: equation 18 with log α in
- * place of α, as in the authors' code. It raises the temperature while the policy's entropy is below the target entropy H̄.
+ * Computes the gradient of SAC's temperature loss −log α · E[log π + H̄] with respect to log α, of shape [1]; H̄ is the
+ * target entropy. This is equation 18 of Haarnoja et al. 2018 with log α in place of α, as in the authors' code.
+ * Gradient descent raises the temperature α while the policy's entropy is below H̄.
  */
 export const temperatureGradient = ({
   logProbability,
@@ -83,13 +86,15 @@ export const temperatureGradient = ({
   reshape(neg(mean(add(logProbability, targetEntropy))), [1])
 
 /**
- * Computes the policy loss of TD3, the deterministic policy gradient (Silver et al. 2014): −E[Q₁(s, μ(s))].
+ * Computes the policy loss of TD3, the deterministic policy gradient (Silver et al. 2014): −E[Q₁(s, μ(s))]. `q` holds
+ * the first critic's values of the policy's actions μ(s).
  */
 export const deterministicPolicyLoss = (q: Tensor): Tensor => neg(mean(q))
 
 /**
- * Computes the target action of TD3 (equation 14): clipped noise smooths the value over nearby actions, which are from
- * −1 to 1. a′ = clip(μ′(s_t) + clip(ε σ, −c, c), −1, 1), with standard normal noise ε, `deviation` σ and `bound` c.
+ * Computes the action a′ whose value in s_t is part of TD3's target (Fujimoto et al. 2018, equation 14): the target
+ * policy's action μ′(s_t) plus clipped noise, which averages the target over nearby actions. Actions are from −1 to 1:
+ * a′ = clip(μ′(s_t) + clip(ε σ, −c, c), −1, 1), with standard normal noise ε, `deviation` σ and `bound` c.
  */
 export const smoothedAction = ({
   action,

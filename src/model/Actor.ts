@@ -1,3 +1,4 @@
+/** Defines `Actor`, what a learner needs of a network to choose actions: types only. Each algorithm makes its actor. */
 import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "./DensePolicy.ts"
 import type { Recall } from "./memory.ts"
@@ -5,19 +6,20 @@ import type { Declarations, Weights } from "./trunk.ts"
 
 /**
  * An actor builds the graphs from observations to actions: `act` with exploration, and `greedy` without. Learners compile
- * them into the programs that play rollouts, validate and are exported.
+ * `act` into the program that plays rollouts, and `greedy` into the programs for validation and export. Each row is an
+ * env's observation.
  *
  * `Kept` names the numbers that `act` computes from each observation and the update needs later, such as `values`.
  */
 export interface Actor<Kept extends string = never> {
   readonly parameters: Declarations
-  /** The layers of the greedy policy, if it consists of dense layers only; such a policy can be exported as C. */
+  /** The layers of the greedy policy, if it consists of dense layers only; such a policy can be exported as C++. */
   readonly dense?: DensePolicy | undefined
   /** The number of uniform random numbers in [0, 1) that `act` needs for each env. */
   readonly noiseSize: number
-  /** The number of elements of the memory of each env; 0 if the actor has no memory. */
+  /** The number of elements of each env's memory, the state of a recurrent network; 0 if the actor has no memory. */
   readonly memorySize: number
-  /** The names of the numbers that `act` returns in `kept`, and that a rollout stores as columns. */
+  /** The names of the numbers that `act` returns in `kept`. A rollout stores them for the update. */
   readonly keeps: ReadonlyArray<Kept>
   /** Chooses actions as in training, with exploration, and computes the kept numbers. */
   readonly act: (at: Acting) => Acted<Kept>

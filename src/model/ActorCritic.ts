@@ -20,12 +20,14 @@ import {
 import { type Planning, planner } from "./valueIteration.ts"
 
 /**
- * An actor and a critic, which PPO, A2C and the algorithms that extend them learn.
+ * An actor and a critic, which PPO, A2C and the algorithms that extend them learn. A trunk is the layers that compute
+ * features from observations; a head is a linear layer from features to the policy's outputs or to a value.
  *
- * Over vectors they are two networks, which share nothing, not even a memory: at first a critic's errors are much larger
- * than an actor's, and would shape the features of both. Over images they are two heads on one trunk and one memory.
- * Weights start orthogonal: with gain 0.01 in the actor's last layer, so that the first policy is nearly uniform, with
- * gain 1 in the critic's, in an LSTM and in a planner, and with √2 in all other layers. Biases start at 0.
+ * For vectors, actor and critic are two networks, which share nothing, not even a memory (an LSTM): at first a critic's
+ * errors are much larger than an actor's, and would shape the features of both. For images, they are two heads on one
+ * trunk and one memory. Weights start orthogonal: with gain 0.01 in the actor's head, so that the first policy is
+ * nearly uniform, with gain 1 in the critic's head, in an LSTM and in a planner (a value-iteration network in place of
+ * the trunk), and with √2 in all other layers. Biases start at 0.
  *
  * @example
  * ```ts
@@ -38,17 +40,18 @@ export interface ActorCritic<Kept extends string = ActorCriticKept> extends Acto
   readonly evaluate: (weights: Weights, observations: Tensor, recall?: Recall) => Evaluation<Kept>
   /** The number of features that each head reads. */
   readonly featureSize: number
+  /** The trunk that actor and critic share; if they share none, the actor's. */
   readonly trunk: Trunk
 }
 
-/** The columns that a rollout keeps for the loss: the critic's value, and the log probability of the action. */
+/** The numbers that a rollout stores of each step for the loss: the critic's value and the action's log probability. */
 export type ActorCriticKept = "values" | "logProbs"
 
 export interface Evaluation<Kept extends string = ActorCriticKept> extends Features {
   readonly distribution: Distribution
   /** The critic's value of each observation, of shape [rows]. */
   readonly value: Tensor
-  /** The values of further critics by name, of shape [rows] each. */
+  /** The values of further critics by name, of shape [rows] each, e.g. of a critic for an exploration bonus. */
   readonly critics: Readonly<Record<Exclude<Kept, ActorCriticKept>, Tensor>>
 }
 
@@ -56,7 +59,7 @@ export interface Evaluation<Kept extends string = ActorCriticKept> extends Featu
 interface Features {
   readonly actor: Tensor
   readonly critic: Tensor
-  /** The memory after the last of the observations. */
+  /** The state of the memory after the last observation; absent without a memory. */
   readonly memory?: Tensor
 }
 
@@ -95,7 +98,7 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
     head: linear(name, body.featureSize, 1, orthogonal(1)),
   }))
 
-  /** A Gaussian has a standard deviation for each element of an action, which does not depend on the observation. */
+  /** Makes the distribution of actions: categorical, or a Gaussian, whose deviation is a weight for each element. */
   const policyOf = (weights: Weights, features: Features): Distribution => {
     const outputs = actorHead.apply(weights, features.actor)
     return actionSpace._tag === "Discrete" ? categorical(outputs) : diagonalGaussian(outputs, weights["actor.logStd"])
@@ -136,7 +139,7 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
   }
 }
 
-/** Makes the part of the networks below the heads: two trunks, each with its own memory. */
+/** Makes the part before the heads of an actor and a critic that share nothing: each has its own trunk and memory. */
 const separateBodies = (options: ActorCriticOptions<string>) => {
   const { observationSpace, lstm } = options
   const towers = (["actor", "critic"] as const).map((name) => {
@@ -161,13 +164,13 @@ const separateBodies = (options: ActorCriticOptions<string>) => {
       })
       return { actor: first.features, critic: second.features, memory: concat([first.memory, second.memory], 1) }
     },
-    // The parameters below the head of the actor, and of the critic.
+    // The parameters of the actor's trunk and memory, and of the critic's.
     actor: { ...actor.trunk.parameters, ...actor.lstm?.parameters },
     critic: { ...critic.trunk.parameters, ...critic.lstm?.parameters },
   }
 }
 
-/** Makes the part of the networks below the heads: one trunk, or a planner, and one memory. */
+/** Makes the part before the heads that an actor and a critic share: one trunk or planner, and one memory. */
 const sharedBody = (options: ActorCriticOptions<string>) => {
   const { observationSpace, planning = null } = options
   const shared =
@@ -185,6 +188,7 @@ const sharedBody = (options: ActorCriticOptions<string>) => {
       const { features, memory: after } = lstm.apply(weights, rows, recall)
       return { actor: features, critic: features, memory: after }
     },
+    // Shared parameters are listed once, as the actor's.
     actor: { ...shared.parameters, ...lstm?.parameters },
     critic: {},
   }

@@ -1,8 +1,8 @@
 import type { Activation } from "../graph/layers.ts"
 
-/** A policy that consists of dense layers only, one after another; it can be exported as C. */
+/** Names the layers of a policy that has only dense layers; `export/policyFiles.ts` can write it as C++ code. */
 export interface DensePolicy {
-  /** The layers in order: the names of the linear layers whose outputs a layer joins, and the layer's activation. */
+  /** The layers in order. A layer joins the outputs of the linear layers `names` (mostly one) with the same input. */
   readonly layers: ReadonlyArray<{
     readonly names: ReadonlyArray<string>
     readonly activation: Activation | "identity"

@@ -1,6 +1,6 @@
 /**
- * Networks as values: each declares its parameters by name, and applies weights to observations. An `Actor` is a network
- * that a learner can act with.
+ * Makes networks. A network is a value without weights: it declares its parameters by name, and builds the graph from
+ * weights and observations to its outputs. An `Actor` is a network with which a learner can choose actions.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** Converts actions between networks and envs, as graphs. */
+/** Builds graphs that convert actions between networks and envs. It only computes; networks and learners call it. */
 import { type Box, sizeOf, type Space } from "../env/Space.ts"
 import { add, constant, maximum, minimum, mul, oneHot, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
@@ -26,7 +26,7 @@ export const asNumbers = (space: Space, actions: Tensor): Tensor =>
   space._tag === "Discrete" ? oneHot(actions, space.n) : actions
 
 /**
- * Clips continuous actions to the bounds of the space, because the env refuses others.
+ * Clips continuous actions to the bounds of the space, because the env refuses others. Discrete actions stay unchanged.
  *
  * @example
  * ```ts
@@ -38,10 +38,10 @@ export const toEnvAction = (space: Space, action: Tensor): Tensor =>
     ? action
     : minimum(maximum(action, constant(space.low.map(atLeast))), constant(space.high.map((high) => -atLeast(-high))))
 
-/** The bits of one float32. */
+/** Holds one float32 while `atLeast` reads and changes its bits. */
 const bits = new DataView(new ArrayBuffer(4))
 
-/** Returns the least float32 that is not below a number: the nearest float32 may be out of bounds. */
+/** Returns the least float32 that is not below `bound`. (The nearest float32 can be below it, so out of bounds.) */
 const atLeast = (bound: number): number => {
   const nearest = Math.fround(bound)
   if (!(nearest < bound)) return nearest
@@ -51,7 +51,7 @@ const atLeast = (bound: number): number => {
   return bits.getFloat32(0)
 }
 
-/** Converts between actions from −1 to 1, which networks output, and actions within an env's finite bounds. */
+/** Two conversions: from a network's actions, which are from −1 to 1, to actions within an env's bounds, and back. */
 interface ScaledActions {
   readonly toEnv: (actions: Tensor) => Tensor
   /** Converts the env's actions to the network's; where both bounds are equal, the network's action is 0. */

@@ -26,7 +26,7 @@ export const critic = (name: string, observationSpace: Box, actionSpace: Box, co
   }
 }
 
-/** Two critics with separate weights, of which the smaller value is used (Fujimoto et al. 2018, arXiv:1802.09477). */
+/** Two critics with separate weights. TD3 and SAC use the smaller value (Fujimoto et al. 2018, arXiv:1802.09477). */
 export interface TwinCritics {
   readonly parameters: Declarations
   readonly apply: (weights: Weights, observations: Tensor, actions: Tensor) => readonly [Tensor, Tensor]

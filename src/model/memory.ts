@@ -1,10 +1,10 @@
-/** The memory of recurrent actors and critics, as graphs. The learners carry its state from step to step. */
+/** Builds the graph of an LSTM, the memory of recurrent actors and critics. A learner keeps the state between steps. */
 import { lstmCell } from "../graph/layers.ts"
 import { concat, mul, reshape, slice, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { Declarations, Weights } from "./trunk.ts"
 
-/** The inputs of a memory: its state before each sequence of rows, and the rows that begin an episode and empty it. */
+/** The state before each sequence (successive steps, or rows, of an env), and the rows at which an episode begins. */
 export interface Recall {
   /** The hidden state and the cell state, joined, of shape [sequences, size]. */
   readonly state: Tensor
@@ -28,7 +28,7 @@ export interface Memory {
 }
 
 /**
- * Makes an LSTM with this number of units, whose state is emptied where an episode begins.
+ * Makes an LSTM with this number of units. It sets its state to 0 where an episode begins.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** The settings of networks, and their trunks: the layers between observations and heads. */
+/** Defines the settings of networks, and makes trunks: the layers from observations to the features that heads read. */
 import { Schema } from "effect"
 import { intBetween, layers, naturalInt, units, withDefault } from "../config/fields.ts"
 import type { Box } from "../env/Space.ts"
@@ -54,11 +54,11 @@ export type Weights = Readonly<Record<string, Tensor>>
 /** Parameters by name: the shape and the initial values of each. */
 export type Declarations = Readonly<Record<string, Declaration>>
 
-/** The part of a network below its heads, from observations [rows, size] to features [rows, outputs]. */
+/** The part of a network before its heads, from observations [rows, size] to features [rows, outputs]. */
 export interface Trunk {
   readonly parameters: Declarations
   readonly outputs: number
-  /** The number of dense layers, whose names end with an index from 0. A head can be named with the index `depth`. */
+  /** The number of dense layers. Their names end with 0, 1, …, so a head that follows can be named with this number. */
   readonly depth: number
   readonly apply: (weights: Weights, observations: Tensor) => Tensor
 }
@@ -67,8 +67,8 @@ export interface Trunk {
 export const isImage = (space: Box): boolean => space.shape.length === 3
 
 /**
- * Describes a trunk over vectors and its head, with the activation `last`, as dense layers, which can be exported as C.
- * Returns undefined for images, whose trunk has convolutions.
+ * Describes a trunk for vectors and its head as dense layers, which can be exported as C++; `last` is the activation
+ * after the head. Returns undefined for images, whose trunk has convolutions.
  */
 export const denseLayers = (
   name: string,
@@ -85,7 +85,10 @@ export const denseLayers = (
         })),
       }
 
-/** Chooses convolutions by the image's size: MinAtar's for 10 × 10, those of DQN's Nature paper for 84 × 84. */
+/**
+ * Chooses convolutions by the image's shorter side: up to 12 pixels one as for MinAtar, from 36 on (the least that they
+ * need) those of DQN's Nature paper, and in between two smaller ones.
+ */
 const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
   size <= 12
     ? [{ filters: 16, kernel: 3, stride: 1 }]

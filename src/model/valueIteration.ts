@@ -1,4 +1,4 @@
-/** The planner of VIN: a network that plans paths on a map. */
+/** Makes the planner of a value-iteration network (VIN): a trunk that plans paths on a map, for `ActorCritic.ts`. */
 import { Schema } from "effect"
 import { intBetween, naturalInt, units, withDefault } from "../config/fields.ts"
 import type { Box } from "../env/Space.ts"

@@ -1,10 +1,11 @@
 /**
  * Computes returns and advantages from the rewards and values of a rollout. The inputs are flat typed arrays of float32
- * or float64; the number of time step t and env n has the index t · N + n, where N is the number of envs (time-major).
+ * or float64; the element of time step t and env n has the index t · N + n, where N is the number of envs (time-major).
  *
- * `gae` (generalised advantage estimation) returns advantages; `lambdaReturn`, `nStep` and `vtrace` return value
- * targets. `GAE`, `LAMBDA` and `NSTEP` are the values of the config's setting `returns`. They take the same inputs and
- * return value *targets* (`GAE` returns advantage + value), so that one can replace another.
+ * `gae` (generalised advantage estimation) returns advantages; `lambdaReturn` and `nStep` return value targets, towards
+ * which a critic is trained; `vtrace` returns both; `discountedRewardToGo` sums up rewards alone. `GAE`, `LAMBDA` and
+ * `NSTEP` are named like the values of the config's setting `returns`. All three take the same inputs and return value
+ * targets, so that one can replace another. The learners call only `gae`; the others are for users of the library.
  *
  * @example
  * ```ts
@@ -42,7 +43,7 @@ export interface MemberInputs<A extends Numbers> extends LambdaInputs<A> {
   readonly horizon?: number
 }
 
-/** Computes value targets by GAE: its advantages plus the values, as rlib's `GAE` does. `gae` returns the advantages. */
+/** Computes value targets by GAE: the advantages that `gae` returns plus the values, like `GAE` in the library rlib. */
 export const GAE = <A extends Numbers>(inputs: MemberInputs<A>): A => {
   const targets = gae(inputs)
   for (let row = 0; row < targets.length; row++) targets[row] += inputs.values[row]

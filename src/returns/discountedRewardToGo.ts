@@ -1,3 +1,4 @@
+/** Computes sums of discounted rewards, without a critic. `Returns.ts` exports it for users of the library. */
 import { checkRows, emptyLike, isDone, type Numbers } from "./inputs.ts"
 
 export interface RewardToGoInputs<A extends Numbers> {
@@ -11,9 +12,9 @@ export interface RewardToGoInputs<A extends Numbers> {
 }
 
 /**
- * Sums up the discounted rewards Σ γ^k r_{t+k} from each step t to the end of its episode or of the rollout. It adds no
- * value for the rewards after the rollout. REINFORCE weights its gradient with it (Williams 1992); for a recorded
- * episode, it is the rest of its return.
+ * Sums up the discounted rewards Σ γ^k r_{t+k} from each step t to the end of its episode or of the rollout. Rewards
+ * after the end of the rollout count as 0. REINFORCE weights its gradient with this sum (Williams 1992). The index of
+ * step t of env n is t · numEnvs + n.
  *
  * @example
  * ```ts

@@ -1,3 +1,4 @@
+/** Checks the inputs of generalised advantage estimation (GAE), which `sweep.ts` computes. The learners call `gae`. */
 import { countedRewards, emptyLike, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
 import { sweep } from "./sweep.ts"
 
@@ -13,7 +14,8 @@ export interface GaeInputs<A extends Numbers> extends ReturnInputs<A> {
  *     δ_t = r_t + γ v'_t − V_t        A_t = δ_t + γ λ (1 − done_t) A_{t+1}        A_T = 0
  *
  * V_t is the value of observation t. v'_t is the value of the observation after step t: 0 if the episode terminated
- * there, the value of its final observation if it was truncated there, else V_{t+1}. T is the number of steps.
+ * there, the value of its final observation if it was truncated there, else V_{t+1}. done_t is 1 if the episode ended
+ * at step t in either way, else 0. T is the number of steps.
  *
  * @example
  * ```ts

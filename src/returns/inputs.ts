@@ -1,6 +1,6 @@
 /** Defines the inputs that all returns share, and checks them. Only the other files of this folder use it. */
 
-/** Arrays of numbers; results have the same kind as the rewards. */
+/** An array of numbers. All arrays of one call have the same type, and its results have it, too. */
 export type Numbers = Float32Array | Float64Array
 
 /**
@@ -41,7 +41,7 @@ export const shapeOf = (
     throw new RangeError(`rewards: expected a multiple of ${envs} envs (the length of lastValues), found ${rows} rows`)
   }
   checkRows(rows, { values, terminated, truncated, truncatedValues, out, ...others })
-  // Values and results are read again after the result of their row is written.
+  // The result of a row is written before the values and results of other rows are read, so the arrays must differ.
   for (const [name, array] of Object.entries({ out, targets: others.targets })) {
     if (array === values) throw new RangeError(`${name}: expected another array than values`)
   }
@@ -56,13 +56,13 @@ export const checkRows = (rows: number, arrays: Readonly<Record<string, ArrayLik
       throw new RangeError(`${name}: expected ${rows} rows, found ${array.length}`)
 }
 
-/** Makes an array of zeros of the same kind and length. */
+/** Makes an array of zeros that has the type and the length of `array`. */
 export function emptyLike<A extends Numbers>(array: A): A
 export function emptyLike(array: Numbers): Numbers {
   return array instanceof Float32Array ? new Float32Array(array.length) : new Float64Array(array.length)
 }
 
-/** Returns the rewards, or a clipped copy of them with `clip`. */
+/** Returns the rewards to compute with: the array itself, or if `clip` is set a copy that is clipped to [−1, 1]. */
 export const countedRewards = <A extends Numbers>({ rewards, clip = false }: ReturnInputs<A>): A => {
   if (!clip) return rewards
   const counted = emptyLike(rewards)

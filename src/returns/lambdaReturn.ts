@@ -1,8 +1,12 @@
+/** Computes λ-returns, which are value targets. `Returns.ts` exports this, and `nStep.ts` calls it with λ = 1. */
 import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
 
 export interface LambdaInputs<A extends Numbers> extends ReturnInputs<A> {
   readonly lambda: number
-  /** With `rlib`, the last row is lastValues · (1 − done), without its reward, as in the library rlib. */
+  /**
+   * With `rlib`, the return of the last time step is lastValues · (1 − done), without the step's reward, as in the
+   * library rlib. By default, the last step is computed like all others.
+   */
   readonly tail?: "rlib"
 }
 

@@ -1,10 +1,11 @@
+/** Computes n-step returns, which are value targets. `Returns.ts` exports the function for users of the library. */
 import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
 import { lambdaReturn } from "./lambdaReturn.ts"
 
 export interface NStepInputs<A extends Numbers> extends ReturnInputs<A> {
   /** The number of rewards that are summed before the value is added; by default, all to the end of the rollout. */
   readonly horizon?: number
-  /** With `rlib`, the results equal those of the library rlib: see `tail` of `lambdaReturn`. */
+  /** With `rlib`, the return of the last time step is computed as in the library rlib: see `LambdaInputs`. */
   readonly tail?: "rlib"
 }
 

@@ -1,7 +1,7 @@
 /**
- * Implements the sweep of `gae` over float32 rows, four elements at a time, as a WebAssembly module of half a kilobyte
- * that is written here instruction by instruction. It does the same float32 operations as `scalar32` in `sweep.ts`, so
- * results have the same bits with and without it. `simd` is undefined if the engine cannot run the module.
+ * Makes the WebAssembly module by which `sweep.ts` computes advantages in float32, four elements at a time (SIMD). The
+ * module has half a kilobyte and is written here instruction by instruction. It does the same operations as `scalar32`
+ * in `sweep.ts`, so results have the same bits with and without it. `simd` is undefined if the engine cannot run it.
  */
 import { ModuleBuilder, type ValueType } from "../formats/wasm/encode.ts"
 import {
@@ -16,17 +16,19 @@ import {
   type V128,
 } from "../formats/wasm/instructions.ts"
 
+/** The exports of the module. The caller writes the columns to `memory` and reads the results there. */
 export interface Simd {
   readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
   readonly sweep: Kernel
-  /** Does the same with truncation. `sweep` does not read the columns `truncated` and `truncatedValues`. */
+  /** Computes like `sweep`, but reads `truncated` and `truncatedValues`, too: for rollouts with truncated episodes. */
   readonly sweepCut: Kernel
 }
 
 /**
- * Computes advantages backwards, four elements at a time: first those from index `at` on, last those from index 0, −1,
- * −2 or −3 on. So up to three elements before each column are read and written too. Columns are addresses in bytes. A
- * row (one time step of all envs) has at least four elements. Value targets overwrite the rewards.
+ * Computes advantages backwards, four elements at a time: first elements `at` to `at` + 3, then the four before, and so
+ * on until all are done. The last group can begin at index −1, −2 or −3, so up to three elements before each column
+ * are read and written too. A column is the address of an array in bytes. A row (one time step of all envs) must have
+ * at least four elements. Value targets overwrite the rewards.
  */
 type Kernel = (
   at: number,
@@ -59,7 +61,7 @@ const locals: ReadonlyArray<ValueType> = ["i32", ...new Array<ValueType>(5).fill
 /** Returns the address of this row's element of a column; `after` returns that of the next row's element. */
 const here = (column: I32): I32 => i32.add(column, offset)
 const after = (column: I32): I32 => i32.add(here(column), rowBytes)
-/** Makes a mask: all bits are set in the lanes whose flag is 0. */
+/** Makes a mask of the four elements from index `at` on: all bits of an element are 1 if its flag is 0, else 0. */
 const unset = (flags: I32): V128 => i32x4.eq(i32x4.extendLowBytes(v128.load32Zero(i32.add(flags, at))), v128.zero)
 
 /** Makes the code for four elements of a row; `handlesTruncation` adds the code for truncated episodes. */

@@ -15,11 +15,11 @@ export interface Columns<A extends Numbers> extends ReturnInputs<A> {
   /** The product γλ. */
   readonly decay: number
   readonly advantages: A
-  /** If set, this array gets advantage + value. */
+  /** If set, this array gets the value targets, advantage + value. */
   readonly targets?: A
 }
 
-/** Computes the advantages, in float32 if the arrays are float32, else in float64. */
+/** Writes the advantages and, if `targets` is set, the value targets; in float32 if the arrays are, else in float64. */
 export const sweep = (columns: Columns<Numbers>): void => (isFloat32(columns) ? sweep32(columns) : sweep64(columns))
 
 const isFloat32 = (columns: Columns<Numbers>): columns is Columns<Float32Array> =>
@@ -76,7 +76,7 @@ const elementsPerGroup = 16_384
 /** The number of unused bytes before a column: the last four elements that the module computes can begin before it. */
 const front = 16
 
-/** Returns arrays that view columns of `capacity` elements in the module's memory. */
+/** Returns views of the module's memory: four columns of float32, then two of flags, with `capacity` elements each. */
 const layOut = (memory: ArrayBuffer, capacity: number) => {
   const floats = (column: number) => new Float32Array(memory, column * (4 * capacity + front) + front, capacity)
   const flags = (column: number) =>
@@ -105,7 +105,10 @@ const scratchOf = ({ memory }: Simd, elements: number): Scratch => {
   return scratch
 }
 
-/** From the last group of rows to the first: copies it to the module's memory, runs the module, copies results back. */
+/**
+ * Computes by the SIMD module, in groups of rows from the last to the first: copies a group's inputs to the module's
+ * memory, runs the module, and copies the results back. A group reads the first row of the group after it.
+ */
 const vector32 = (module: Simd, columns: Columns<Float32Array>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues, gamma, decay, advantages, targets } =
     columns

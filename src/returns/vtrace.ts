@@ -1,3 +1,4 @@
+/** Computes V-trace: value targets and advantages from rollouts of another policy. `Returns.ts` exports it. */
 import { exp } from "../rng/Elementary.ts"
 import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
 
@@ -6,7 +7,7 @@ export interface VtraceInputs<A extends Numbers> extends Omit<ReturnInputs<A>, "
   readonly logRatios: A
   /** The λ of the trace; 1 by default, as in the paper's main text. */
   readonly lambda?: number
-  /** The bounds of the ratios: ρ̄ determines the policy whose value is learned, and c̄ the speed of learning. */
+  /** The bounds of the ratio π/μ, 1 by default: ρ̄ affects which policy's value is learned, and c̄ the speed. */
   readonly rhoBar?: number
   readonly cBar?: number
 }
@@ -24,8 +25,8 @@ export interface Vtrace<A extends Numbers> {
  *     v_t = V_t + ρ_t (r_t + γ v'_t − V_t) + γ c_t (1 − done_t) (v_{t+1} − V_{t+1})
  *
  * V_t is the value of observation t. v'_t is the value of the observation after step t: 0 if the episode terminated
- * there, the value of its final observation if it was truncated there, else V_{t+1}. If π = μ and λ = 1, the targets
- * are the n-step returns.
+ * there, the value of its final observation if it was truncated there, else V_{t+1}. done_t is 1 if the episode ended
+ * in step t, else 0. If π = μ and λ = 1, the targets are the n-step returns.
  *
  * @example
  * ```ts

@@ -100,7 +100,7 @@ export const cosOfTurns = (u: number): number => {
   return cosCore(y) * sinOfQuarters[quadrant + 1] - sinCore(y) * sinOfQuarters[quadrant]
 }
 
-/** The powers 2^(i − 1024), made by exact doubling and halving. Looking one up is faster than composing its bits. */
+/** `powersOfTwo[i]` is 2^(i − 1024), made by exact doubling and halving: a look-up is faster than composing bits. */
 const powersOfTwo = new Float64Array(2048)
 powersOfTwo[1024] = 1
 for (let at = 1025; at < 2048; at++) powersOfTwo[at] = 2 * powersOfTwo[at - 1]
@@ -112,6 +112,7 @@ export const exp = (x: number): number => {
   // Above the first bound e^x is too large for a double; below the second it rounds to 0.
   if (x > 709.782712893384) return Infinity
   if (x < -745.1332191019411) return 0
+  // e^x = 2^k · e^r with |r| ≤ ½ ln 2, and e^r = 1 + r + r² · even + r³ · odd, where both are polynomials of r².
   const k = Math.floor(x * 1.4426950408889634 + 0.5)
   const r = x - k * ln2High - k * ln2Low
   const z = r * r
@@ -135,7 +136,7 @@ export const log = (x: number): number => {
   if (x < 2.2250738585072014e-308) return log(x * 18_014_398_509_481_984) - 54 * ln2
   bits.setFloat64(0, x)
   const high = bits.getUint32(0)
-  // x = 2^k · (1 + f), with 1 + f between √½ and √2; the upper 20 bits of the mantissa tell whether it is above √2.
+  // x = 2^k · (1 + f), with 1 + f between √½ and √2: adding 0x95f62 raises the exponent if the mantissa is above √2.
   const k = ((high + 0x95f62) >>> 20) - 1023
   const f = x * powersOfTwo[1024 - k] - 1
   // log(1 + f) = 2 artanh(s) = 2s + s · rest. As 2s = f − s·f and s·f = f²/2 − s·f²/2, its large part f is exact.

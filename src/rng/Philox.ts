@@ -31,7 +31,7 @@ export const multiplyHigh = (a: number, b: number): number => {
   return (aHigh * bHigh + (middle >>> 16) + (carry >>> 16)) | 0
 }
 
-/** Writes the four words for a counter c0 to c3 (lowest word first) and a key k0, k1 to `out`, from index `at` on. */
+/** Writes the block for the counter c0 to c3 (lowest word first) and the key k0, k1 to `out`, from index `at` on. */
 export const philox = (
   c0: number,
   c1: number,

@@ -28,18 +28,20 @@ export const stream = (seed: number, ...path: ReadonlyArray<PathPart>): Stream =
 }
 
 /**
- * Holds the address of a seed and a path while it is computed: 128 bits that start as zeros and absorb one block of two
- * words after another. The block is the key of a Philox permutation of the address, and the result is XORed with the
- * address (the Davies-Meyer construction), so that nobody can compute backwards to find two paths with one address. A
- * number is one block: its bits as a double. A string is a block with its length, then a block for each four UTF-16
- * units. A tag tells blocks of numbers, lengths and texts apart, so different paths are different sequences of blocks.
- * Two of n streams have the same address with probability n² / 2¹²⁹.
+ * Holds the address of a stream while it is computed: a hash of the seed and the path, of 128 bits. It starts as zeros,
+ * and `absorb` mixes in one block of two words after another. A number is one block: its bits as a double. A string is
+ * a block with its length, then a block for each four UTF-16 units. Tags mark blocks of numbers, lengths and texts, so
+ * different paths are different sequences of blocks. Two of n streams have the same address with probability n² / 2¹²⁹.
  */
 const address = new Uint32Array(4)
 const tags = { number: 1, length: 2, text: 3 } as const
 const mixed = new Uint32Array(4)
 const numberBits = new DataView(new ArrayBuffer(8))
 
+/**
+ * Mixes a block (a, b) into the address: Philox permutes the address with the block as its key, and the result is XORed
+ * with the old address (the Davies-Meyer construction), so that nobody can compute backwards to a path.
+ */
 const absorb = (tag: number, a: number, b: number): void => {
   philox(address[0] ^ tag, address[1], address[2], address[3], a, b, mixed, 0)
   address[0] ^= mixed[0]
@@ -73,8 +75,8 @@ const twoTo32 = 4_294_967_296
 const uniformScale = 1 / 16_777_216
 
 /**
- * Computes a normal number from two words (Box and Muller). The first becomes a number in (0, 1], whose logarithm is
- * finite.
+ * Computes a standard normal number from two random words (Box and Muller). The first becomes a number in (0, 1], whose
+ * logarithm is finite.
  */
 const gaussian = (radiusWord: number, angleWord: number): number =>
   Math.sqrt(-2 * log((radiusWord + 1) / twoTo32)) * cosOfTurns(angleWord / twoTo32)
@@ -129,7 +131,7 @@ export class Stream {
     return peeked[index - 4 * blockIndex]
   }
 
-  /** Returns the number that `uniform` would draw at a position, without moving the cursor. */
+  /** Returns the number that `uniform` would draw at the position `index`, without moving the cursor. */
   uniformAt(index: number): number {
     return (this.uint32At(index) >>> 8) * uniformScale
   }
@@ -202,7 +204,7 @@ export class Stream {
     return last
   }
 
-  /** Fills `out` with 0 … n − 1 in a random order (the inside-out Fisher-Yates shuffle). */
+  /** Fills `out`, of length n, with 0 … n − 1 in a random order (inside-out Fisher-Yates shuffle), and returns it. */
   permutation(out: Int32Array): Int32Array {
     for (let index = 0; index < out.length; index++) {
       const other = this.below(index + 1)
@@ -212,7 +214,7 @@ export class Stream {
     return out
   }
 
-  /** Fills an array with the numbers that `uniform` would draw. */
+  /** Fills `out` from index `start` to `end` − 1 with the numbers that `uniform` would draw, only faster. */
   fillUniform(out: Float32Array | Float64Array, start = 0, end = out.length): void {
     checkRange(out, start, end)
     const { block } = this
@@ -228,13 +230,13 @@ export class Stream {
     for (; at < end; at++) out[at] = this.uniform()
   }
 
-  /** Fills an array with the numbers that `normal` would draw. */
+  /** Fills `out` from index `start` to `end` − 1 with the numbers that `normal` would draw, only faster. */
   fillNormal(out: Float32Array | Float64Array, start = 0, end = out.length): void {
     checkRange(out, start, end)
     const { block } = this
     let at = start
     for (; at < end && this.taken < 4 && this.taken % 2 === 0; at++) out[at] = this.normal()
-    // From an odd position on, each pair of words is in two blocks.
+    // At an odd position, a number's two words can lie in two blocks: the last loop then draws one number at a time.
     for (; at + 2 <= end && this.taken === 4; at += 2) {
       this.draw(this.blockIndex + 1)
       out[at] = gaussian(block[0], block[1])

@@ -1,6 +1,6 @@
 /**
- * Confidence intervals of means. Pass one value for each task, not for each episode: episodes of the same task are similar,
- * and would make the interval too narrow.
+ * Computes confidence intervals of means, for the reports of evaluations. Pass one value for each task, not for each
+ * episode: episodes of the same task are similar, and would make the interval too narrow.
  *
  * @example
  * ```ts
@@ -26,7 +26,7 @@ export const normalBelow = (x: number): number => {
   return 0.5 + (sum * Math.exp((-x * x) / 2)) / Math.sqrt(2 * Math.PI)
 }
 
-/** Returns the value below which the share `share` of a standard normal distribution lies, by bisection. */
+/** Returns the x below which a standard normal variable lies with the probability `share`; found by bisection. */
 export const normalQuantile = (share: number): number => {
   let [low, high] = [-7, 7]
   // After 60 halvings, the interval is as narrow as the precision of a number.
@@ -51,7 +51,7 @@ export const wilson = (successes: number, trials: number, confidence = 0.95): In
   return { mean, low: Math.max(0, Math.min(mean, middle - half)), high: Math.min(1, Math.max(mean, middle + half)) }
 }
 
-/** From this number of values on, a mean counts as normally distributed, as resampling would take minutes. */
+/** From this number of values on, a mean counts as normally distributed, because resampling would take minutes. */
 export const manyValues = 5_000
 
 /**

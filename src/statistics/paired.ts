@@ -1,6 +1,6 @@
 /**
- * Compares two evaluations of the same tasks by the differences of each task, which removes the effect of the tasks'
- * difficulty.
+ * Compares two evaluations of the same tasks, called left and right, by the difference on each task. So it does not
+ * matter that some tasks are harder than others. `evaluate/Report.ts` calls it.
  *
  * @example
  * ```ts
@@ -23,9 +23,7 @@ export const Paired = Schema.Struct({
   difference: Schema.Finite,
   low: Schema.Finite,
   high: Schema.Finite,
-  /**
-   * The number of tasks with a higher right value; `worse` counts those with a lower one. (Fewer tokens are better.)
-   */
+  /** The number of tasks whose right value is higher; `worse` counts those whose right value is lower. */
   better: Schema.Int,
   worse: Schema.Int,
   /** The two-sided p-value of the permutation test, which flips the signs of differences. */
@@ -53,12 +51,13 @@ export const signTest = (better: number, worse: number): number => {
   return Math.min(1, 2 * tail)
 }
 
-/** Up to this number n of differences, the test tries all 2^n choices of signs; above it, `draws` random choices. */
+/** Up to this number n of differences, `permutationTest` tries all 2^n choices of signs; above it, `draws` of them. */
 const exactUpTo = 14
 const draws = 10_000
 
 /**
- * Computes the two-sided p-value of a sum of numbers with these absolute values and random signs, as if it were normal.
+ * Returns the chance that numbers with the absolute values `sizes` and random signs have a sum at least as far from 0
+ * as `sum`, as if that sum were normally distributed.
  */
 const normalTest = (sum: number, sizes: ReadonlyArray<number>): number => {
   const spread = Math.sqrt(sizes.reduce((total, size) => total + size * size, 0))

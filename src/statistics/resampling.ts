@@ -1,5 +1,5 @@
 /**
- * Means, deviations and quantiles of a few numbers, their confidence intervals by resampling, and thinning of long lists.
+ * Computes means, deviations and quantiles of numbers, confidence intervals by resampling, and thinned-out lists.
  * The page of `effect ui` loads this file in the browser, so it may import only files without Node or Effect.
  *
  * @example

@@ -1,6 +1,6 @@
 /**
- * Statistics over runs that differ only in their seed: the interquartile mean (IQM), which single lucky or unlucky runs
- * hardly move, and its confidence interval (Agarwal et al. 2021, arXiv:2108.13264).
+ * Computes statistics over trainings (runs) that differ only in their seed: the interquartile mean (IQM), which one
+ * lucky or unlucky run hardly moves, and its confidence interval (Agarwal et al. 2021, arXiv:2108.13264).
  *
  * @example
  * ```ts

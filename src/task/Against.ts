@@ -21,7 +21,7 @@ import { make as makeText, type TextEnv } from "./TextEnv.ts"
 /** Returns the action of a player, from its observation and a random stream of its own. */
 export type Policy = (observation: string, random: Stream) => string
 
-/** The task's fields, the agent's player, and the policy of the others. Fields that are missing are the game's. */
+/** The task's fields, the agent's player, and the others' policy. `metadata` and `maxSteps` default to the game's. */
 export interface Seat extends Pick<TextEnv, "id" | "type" | "maxSteps">, Partial<Pick<TextEnv, "metadata">> {
   /** The player that the agent plays. */
   readonly player: string
@@ -32,7 +32,7 @@ export interface Seat extends Pick<TextEnv, "id" | "type" | "maxSteps">, Partial
 /** The number of steps that the game may take without a turn of the agent; then the step fails with an `EnvError`. */
 const mostSteps = 1000
 
-/** The state of the task: the game's episode, and whose turn it is now. */
+/** The state of the task: the game's episode, and `now`: who acts next, and what each player observes. */
 interface Table {
   readonly episode: MultiTextEpisode
   readonly now: Scene

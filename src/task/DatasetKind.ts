@@ -1,6 +1,6 @@
 /**
- * Defines a kind of data set: the schema of its config, and a function that opens it. Provide your own kinds together
- * with the built-in ones:
+ * Defines a kind of data set: the schema of its config, and a function that makes the set of tasks from a config. The
+ * example adds a kind of your own to the built-in ones.
  *
  * @example
  * ```ts
@@ -48,7 +48,7 @@ export interface DatasetKind {
   readonly open: (input: unknown, context: OpenContext) => Opening<TaskSet>
 }
 
-/** Makes a kind from its Schema, which is decoded strictly. */
+/** Makes a kind of data set. Its `open` gets the config as the Schema decodes it, with all defaults. */
 export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
   readonly type: string
   /** A Schema with a key `type` that holds the kind's name. */
@@ -85,5 +85,5 @@ export const orderFields = {
   verbose: withDefault(Schema.Boolean, true),
 }
 
-/** Picks the order of the tasks from a config with these keys, for `TaskSet.ordered`. */
+/** Returns only those keys of a data set's config that `TaskSet.ordered` needs. */
 export const orderOf = ({ shuffle, seed, maxSamples }: Order): Order => ({ shuffle, seed, maxSamples })

@@ -20,7 +20,7 @@ import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { toolArguments } from "../lm/toolArguments.ts"
 import type { CallResult, TextRules } from "./TextEnv.ts"
 
-/** The new state and the result's content, which becomes JSON unless it is text; or the problem with the call. */
+/** What a tool's function returns: the new state and a result (text, or a value that becomes JSON), or a problem. */
 export type Done<State> = { readonly state: State; readonly content: Schema.Json } | { readonly problem: string }
 
 export interface EnvTool<State> {

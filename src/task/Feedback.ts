@@ -37,7 +37,7 @@ const textOf = (value: unknown): string | null =>
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null
 
-/** Converts feedback, with a warning if it has an older form. A score that is not a finite number becomes 0. */
+/** Converts any value to feedback. `warning` is null, or says that it has an older form or no valid score. */
 export const fromForeign = (value: unknown): { readonly feedback: Feedback; readonly warning: string | null } => {
   const fields = isPlain(value) ? value : {}
   const key = ["score", "correct", "is_correct", "isCorrect"].find((name) => isPresent(fields[name]))

@@ -1,5 +1,5 @@
 /**
- * Makes questions about which tag fits a number in a financial report: `type: finer`.
+ * Makes the data sets of `type: finer`, from records that ask which tag fits a number in a financial report.
  *
  * @example
  * ```yaml

@@ -95,7 +95,7 @@ export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
   const { id, players, tools = [], call: answer } = rules
   const guard = guardOf(id)
 
-  /** Describes the problem of a step; undefined if there is none. `informed` are the players that got feedback. */
+  /** Describes what is wrong in a scene, or undefined. `informed` are players with feedback; `over`: the game ended. */
   const problem = (
     { toMove, observations }: Scene,
     informed: ReadonlyArray<string>,

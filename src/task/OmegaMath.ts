@@ -65,7 +65,10 @@ const subsetOf = (fields: Plain): string => {
   return named.find((value): value is string => typeof value === "string" && value.trim() !== "") ?? "default"
 }
 
-/** Limits subsets: `note` records the subset of each record read, `pick` selects records in the order of the tasks. */
+/**
+ * Limits the number of subsets and of records in each. Call `note` for each record of the file, then `pick` for each in
+ * the order of the tasks: it returns whether the record stays within the limits, and counts it.
+ */
 const subsets = ({ numSubsets, samplesPerSubset }: Config) => {
   const numbers = new Map<string, number>()
   const ofRecord: Array<number> = []
@@ -93,13 +96,13 @@ const Answer = Schema.Struct({
 })
 const readAnswer = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
 
-/** Removes the code fence that models put around JSON. */
+/** Removes the code fence (```) that models often put around JSON. */
 const unfenced = (text: string): string => /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text)?.[1] ?? text
 
 const jsonInstruction =
   'Answer with one JSON object and nothing else: {"final_answer": "the answer alone", "rationale": "how you got it"}'
 
-/** Makes a scorer that reads the `final_answer` of a JSON answer, and scores that by `score`. */
+/** Makes a scorer that scores the `final_answer` in a JSON answer by `score`; an answer without it gets 0. */
 const ofJson =
   (score: Scorer): Scorer =>
   (answer, key) => {
@@ -180,7 +183,7 @@ const scorerOf = (config: Config, { from, openLm }: OpenContext) =>
     return byModel(score, yield* openLm(feedbackLmConfig), feedbackLmConfig)
   })
 
-/** Uses the field names that such data sets usually have, if a record has none of the config's names. */
+/** Returns the config; its field names become `messages` and `ground_truth` if a record has these, but not its own. */
 const namesFor = (config: Config, fields: Plain): Config =>
   fieldOf(fields, config.inputField) === undefined &&
   fieldOf(fields, config.targetField) === undefined &&

@@ -26,7 +26,7 @@ export const Scorers = Context.Reference<Readonly<Record<string, AnyScorer>>>("e
   defaultValue: () => ({}),
 })
 
-/** Maps the names of other programs' classes to the task type that scores in the same way. */
+/** Maps classes of envs in other programs, which a config may name as `env_class`, to the task type that scores so. */
 const classes = { QAEnv: "exact", MathQAEnv: "numeric", MCQEnv: "mcq" } as const
 
 const builtIn = { exact, f1, numeric, mcq } as const

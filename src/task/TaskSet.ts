@@ -1,5 +1,5 @@
 /**
- * Defines sets of tasks that are made on demand, so that a large set takes little memory, and puts them in order.
+ * Defines sets of tasks, shuffles them and limits their number. A set can make its tasks on demand, to save memory.
  *
  * @example
  * ```ts
@@ -30,7 +30,7 @@ export interface TaskSet {
 export const noTask = (name: string, index: number, size: number): DatasetError =>
   new DatasetError({ path: name, message: `${name}: there is no task ${index}; it has ${size}` })
 
-/** Makes a set of tasks that are in memory. Its digest covers their ids and types. */
+/** Makes a set of tasks that are in memory. By default, its digest covers their ids and types. */
 export const of = (name: string, envs: ReadonlyArray<TextEnv>, digest?: string): TaskSet => ({
   name,
   size: envs.length,

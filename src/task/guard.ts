@@ -1,4 +1,4 @@
-/** Runs and checks the functions that the author of an env writes. `TextEnv` and `MultiTextEnv` use it. */
+/** Calls the functions that the author of an env writes, and checks their results, for `TextEnv` and `MultiTextEnv`. */
 import { Effect } from "effect"
 import { messageOf } from "../config/text.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
@@ -46,7 +46,7 @@ export const guardOf = (id: string) => {
   return { wrong, run }
 }
 
-/** Returns the fields that an env takes over from its rules, with defaults. */
+/** Returns the fields of an env that are copied from its rules, with defaults: all but its functions. */
 export const headOf = ({
   id,
   type,
@@ -61,7 +61,7 @@ export const headOf = ({
   ...(tools.length > 0 && { tools }),
 })
 
-/** Keeps the state of an episode, counts its steps and calls, and refuses both after its end. */
+/** Keeps the state of an episode and counts its steps and tool calls. After the episode's end, both fail. */
 export const lifeOf = <State>(
   { wrong, run }: ReturnType<typeof guardOf>,
   tools: ReadonlyArray<ToolSpec>,
@@ -73,7 +73,7 @@ export const lifeOf = <State>(
   let calls = 0
   let over = false
   return {
-    /** Takes a step by the author's rule. It counts if `check`, which gets its result and its number, succeeds. */
+    /** Takes a step by the author's `rule`. If `check` refuses its result, the state stays and no step counts. */
     step: <Result extends Pick<TextStep, "terminated" | "truncated"> & { readonly state: State }, A>(
       rule: (state: State, random: Stream, steps: number) => OrEffect<Result>,
       check: (result: Result, number: number) => Effect.Effect<A, EnvError>,
@@ -91,7 +91,7 @@ export const lifeOf = <State>(
           }),
         )
       }),
-    /** Answers the call of a tool by the author's rule. The call of a tool that doesn't exist gives an error result. */
+    /** Answers a tool call by the author's `answer`. The call of a tool that doesn't exist gives an error result. */
     call: (
       { name: called }: ToolCall,
       answer: ((state: State, random: Stream) => OrEffect<CallResult & { readonly state: State }>) | undefined,

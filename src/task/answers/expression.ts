@@ -54,7 +54,7 @@ const token =
 
 /** Splits a text into numbers, names and signs; undefined if it contains anything else. */
 const tokensOf = (text: string): ReadonlyArray<string> | undefined => {
-  // Converts powers as programs write them, before "**" is removed as bold.
+  // Converts powers such as `x**2` first, because `bare` removes `**`, the mark of bold text.
   const plain = bare(text.replace(/(?<=[\w)\]}])\s*\*\*\s*(?=[\w({\\-])/g, "^"))
     .replace(/\\(?:cdot|times)|[×·]/g, "*")
     .replace(/\\div|÷/g, "/")
@@ -71,7 +71,7 @@ const tokensOf = (text: string): ReadonlyArray<string> | undefined => {
     if (number !== undefined) tokens.push(number)
     else if (sign !== undefined) tokens.push(sign === "**" ? "^" : sign)
     else if (letters !== undefined) {
-      // "2xy" is a product, "sinx" is a function of x.
+      // Splits letters without spaces: "xy" is a product, "sinx" is a function of x.
       for (let rest = letters; rest !== "";) {
         const word = words.exec(rest)?.[0] ?? rest[0]
         tokens.push(word)
@@ -94,7 +94,7 @@ class Unreadable extends Error {}
 
 const closing: Readonly<Record<string, string>> = { "(": ")", "{": "}", "[": "]" }
 
-/** A recursive descent parser with one token of lookahead: sums of products of powers. */
+/** A recursive descent parser of sums of products of powers. Its methods throw `Unreadable` at a wrong token. */
 class Reader {
   readonly names = new Set<string>()
   readonly #tokens: ReadonlyArray<string>
@@ -211,21 +211,22 @@ class Reader {
     const apply = functions[name]
     if (name === "sqrt" && this.#peek() === "[") {
       const degree = this.#group()
-      const of = this.#atom()
-      return (at) => of(at) ** (1 / degree(at))
+      const radicand = this.#atom()
+      return (at) => radicand(at) ** (1 / degree(at))
     }
     let base: Expression | undefined
     if (name === "log" && this.#take("_")) base = this.#atom()
     // `sin^2 x` means `(sin x)^2`.
     const exponent = this.#take("^") ? this.#atom() : undefined
     const bracketed = this.#peek() === "(" || this.#peek() === "{"
-    const of = bracketed || name === "sqrt" ? this.#atom() : this.#power()
-    const value: Expression = base === undefined ? (at) => apply(of(at)) : (at) => Math.log(of(at)) / Math.log(base(at))
+    const operand = bracketed || name === "sqrt" ? this.#atom() : this.#power()
+    const value: Expression =
+      base === undefined ? (at) => apply(operand(at)) : (at) => Math.log(operand(at)) / Math.log(base(at))
     return exponent === undefined ? value : (at) => value(at) ** exponent(at)
   }
 }
 
-/** Returns the right side of an equation: the part after `y =` or `f(x) =`. */
+/** Removes `y =` or `f(x) =` from the start of a text; other texts stay unchanged. */
 const rightSide = (text: string): string => text.replace(/^\s*\\?[A-Za-z]+\s*(?:\([A-Za-z, ]*\))?\s*=(?!=)/, "")
 
 const parse = (text: string): { readonly names: ReadonlySet<string>; readonly value: Expression } | undefined => {

@@ -12,6 +12,7 @@ import { bare, lastNumber, numberOf } from "./number.ts"
 import { exact, type Key, type Scorer, verdict } from "./score.ts"
 import { normalise, unboxed } from "./text.ts"
 
+/** The ways to compare answers: `auto` by the target's form, `expr_equiv` as expressions, others as a kind of value. */
 export const modes = ["auto", "numeric_tol", "tuple_tol", "set_tol", "matrix_tol", "expr_equiv"] as const
 export type Mode = (typeof modes)[number]
 
@@ -23,7 +24,7 @@ type Value =
 
 const closing: Readonly<Record<string, string>> = { "(": ")", "[": "]", "{": "}" }
 
-/** Splits a text at the commas outside brackets; undefined if the brackets are not balanced. */
+/** Splits a text at the commas and semicolons outside brackets; undefined if the brackets are not balanced. */
 const parts = (text: string): ReadonlyArray<string> | undefined => {
   const items: Array<string> = []
   const open: Array<string> = []
@@ -54,13 +55,13 @@ const within = (text: string, open: string): string | undefined => {
   return undefined
 }
 
-/** Returns the items; undefined if one of them is undefined. */
+/** Returns the list itself; undefined if one of its items is undefined. */
 const complete = <A>(items: ReadonlyArray<A | undefined>): ReadonlyArray<A> | undefined => {
   const present = items.filter((item) => item !== undefined)
   return present.length === items.length ? present : undefined
 }
 
-/** Reads each text as a value; undefined if one is none. */
+/** Reads each text of a list as a value; undefined if one of them is not a value, or if there is no list. */
 const all = (texts: ReadonlyArray<string> | undefined): ReadonlyArray<Value> | undefined =>
   texts && complete(texts.map(valueOf))
 
@@ -90,6 +91,7 @@ const plainly = (text: string): string =>
 /** The largest number of characters of an answer that is parsed, so that parsing takes little time and stack. */
 const mostCharacters = 2000
 
+/** Reads a text as a matrix, tuple, set or number; undefined if it is none of these. */
 const valueOf = (source: string): Value | undefined => {
   if (source.length > mostCharacters) return undefined
   const text = plainly(source)
@@ -157,7 +159,7 @@ const lastGroup = (text: string): string | undefined => {
   return undefined
 }
 
-/** Reads a whole text as a value of one kind; undefined if it is none. A tuple or set may have no brackets. */
+/** Reads a whole text as a value of this kind; undefined if it is not one. A tuple or set may lack its brackets. */
 const read = (text: string, kind: Kind): Value | undefined => {
   const value = valueOf(text.replace(/^\s*\\?[A-Za-z]\s*=/, ""))
   if (kind === "Matrix") return value !== undefined && isMatrix(value) ? value : undefined
@@ -194,7 +196,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   matrix_tol: "Matrix",
 }
 
-/** Reads the value in an answer; unless `expectBoxed`, it may stand among other words. */
+/** Finds a value of this kind in an answer, or undefined; unless `expectBoxed`, it may stand among other words. */
 const valueIn = (answer: string, kind: Kind, expectBoxed: boolean): Value | undefined => {
   const proper = unboxed(answer)
   const whole = read(proper, kind)
@@ -207,7 +209,7 @@ const valueIn = (answer: string, kind: Kind, expectBoxed: boolean): Value | unde
   return group === undefined ? undefined : read(group, kind)
 }
 
-/** Compares an answer with one target; returns the reason if the answer cannot be compared. */
+/** Tells whether an answer equals one target; or returns a text, the reason, if it holds no value to compare. */
 const against = (answer: string, target: string, { mode, tolerance, expectBoxed }: MathOptions): boolean | string => {
   const wanted = unboxed(target)
   const proper = unboxed(answer)

@@ -1,7 +1,7 @@
 /** Reads numbers that people and models write, in plain text or LaTeX. The scorers of answers use it. */
 import { unboxed } from "./text.ts"
 
-// Groups of two digits are allowed, too, as in 12,34,567.
+// Besides groups of three digits, groups of two are allowed, as in 12,34,567 (written so in India).
 const digits = String.raw`(?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)`
 const number = String.raw`[-+]?(?:${digits}(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?`
 const whole = new RegExp(`^${number}$`)
@@ -33,7 +33,7 @@ const fraction = new RegExp(
 )
 const quotient = new RegExp(String.raw`^(${number})\s*/\s*(${number})$`)
 
-/** Returns the number that the whole text is, e.g. `1,234.5`, `$3$`, `-\frac{1}{2}`, `2/3`, `1.5 \times 10^3`. */
+/** Reads a whole text as a number, or returns undefined: `1,234.5`, `$3$`, `-\frac{1}{2}`, `2/3`, `1.5 \times 10^3`. */
 export const numberOf = (text: string): number | undefined => {
   const plain = bare(unboxed(text))
   if (whole.test(plain)) return read(plain)
@@ -46,7 +46,7 @@ export const numberOf = (text: string): number | undefined => {
   return Number.isFinite(value) ? value : undefined
 }
 
-/** Returns the number in a text: the boxed one, else the whole text, else the last number in it. */
+/** Returns the number in a text: the boxed one, else the whole text, else the last one in it; undefined without any. */
 export const lastNumber = (text: string): number | undefined => {
   // The last number is near the end, and searching a long text full of digits would take much time.
   const plain = unboxed(text).slice(-4000)

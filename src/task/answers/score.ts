@@ -17,13 +17,13 @@ export interface Key {
   readonly targets: ReadonlyArray<string>
   readonly choices?: ReadonlyArray<string>
   readonly question?: string
-  /** All other fields of the record, by name. */
+  /** All fields of the record from which the question was read, by name. */
   readonly fields?: Readonly<Record<string, unknown>>
 }
 
 export type Scorer = (answer: string, key: Key) => Feedback
 
-/** Makes feedback in the wording that all scorers share. */
+/** Makes feedback, with a message that all scorers share. `why` is the reason why `answer` is wrong, if it is known. */
 export const verdict = (score: number, target: string, answer: string, why?: string): Feedback => ({
   score,
   target,
@@ -46,7 +46,7 @@ const best = (key: Key, answer: string, score: (target: string) => number, why?:
   return verdict(most, target, answer, most === 0 ? why : undefined)
 }
 
-/** Scores equal texts, ignoring case, spaces, quotes, a full stop and a box around the answer. */
+/** Scores 1 if the answer is the same text as a target, ignoring case, spaces, quotes, a full stop and `\boxed{…}`. */
 export const exact: Scorer = (answer, key) => {
   const text = normalise(unboxed(answer))
   return best(key, answer, (target) => (text === normalise(unboxed(target)) ? 1 : 0))
@@ -76,13 +76,13 @@ const overlap = (answered: ReadonlyArray<string>, wanted: ReadonlyArray<string>)
   return (2 * common) / (answered.length + wanted.length)
 }
 
-/** Scores common words: the harmonic mean of precision and recall (Rajpurkar et al. 2016, arXiv:1606.05250). */
+/** Scores words in common by F1, the harmonic mean of precision and recall (Rajpurkar et al. 2016, arXiv:1606.05250). */
 export const f1: Scorer = (answer, key) => {
   const answered = words(unboxed(answer))
   return best(key, answer, (target) => overlap(answered, words(unboxed(target))))
 }
 
-/** Scores the number in an answer within a tolerance. A target that isn't a number must be the same text. */
+/** Makes a scorer of the number in an answer, within a tolerance. If a target isn't a number, it compares texts. */
 export const numericWithin =
   (tolerance: number): Scorer =>
   (answer, key) => {
@@ -141,7 +141,7 @@ const chosen = (answer: string, choices: ReadonlyArray<string>): number | undefi
   return named(words, choices) ?? (letter === undefined ? undefined : indexOfLetter(letter, choices.length))
 }
 
-/** Scores a choice by its letter or its text. Without choices, letters are compared. */
+/** Scores 1 if the answer names a right choice by its letter or text. Without choices, it compares texts or letters. */
 export const mcq: Scorer = (answer, key) => {
   const { choices = [] } = key
   const options = choices.length === 0 ? Array.from(letters) : choices

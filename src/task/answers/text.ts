@@ -1,6 +1,6 @@
 /**
- * Normalises answers that people and models write, for comparing them: case, spaces, quotes, full stops and
- * `\boxed{…}`.
+ * Normalises answers that people and models write (case, spaces, quotes, full stops) and reads `\boxed{…}`, so that
+ * the scorers of answers can compare them.
  */
 
 /** Removes differences in case, spacing, quotes around the text and a full stop after it. */

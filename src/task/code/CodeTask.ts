@@ -29,7 +29,7 @@ export const programOf = (action: string): string => {
   return code.replace(/^([ \t]*)export\s+(?:default\s+)?(?=(?:async\s+)?(?:function|class|const|let|var)\b)/gm, "$1")
 }
 
-/** Describes an outcome to the agent, in words that follow the test's expression. */
+/** Describes an outcome to the agent. The words follow the test's expression: `add(1, 2)` "gave 4, which is wrong". */
 const wordsOf = Match.typeTags<Outcome>()({
   Passed: () => "passed",
   Failed: ({ got }) => `gave ${got.length > 200 ? `${got.slice(0, 200)}…` : got}, which is wrong`,

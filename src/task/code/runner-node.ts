@@ -20,7 +20,7 @@ interface Options {
   readonly concurrency?: number
 }
 
-/** Some build tools wrap functions in a helper `__name`, which must exist where the text runs. */
+/** The script of the process: it calls `guest`. Some build tools wrap functions in a helper `__name`, so define it. */
 const guestText = `const __name = (value) => value; (${guest.toString()})(${lockDown.toString()})`
 
 /** Returns the flags of Node for running the text of a script without permissions. */
@@ -156,12 +156,12 @@ export const layer = ({ timeoutMs = 5000, memoryMb = 128, concurrency }: Options
   Layer.effect(
     CodeRunner,
     Effect.gen(function* () {
-      const slots = yield* Semaphore.make(concurrency ?? availableParallelism())
+      const semaphore = yield* Semaphore.make(concurrency ?? availableParallelism())
       return {
         run: (work) =>
           work.tests.length === 0
             ? Effect.succeed([])
-            : Effect.map(slots.withPermits(1)(runProgram(work, timeoutMs, memoryMb)), ({ answers, unanswered }) =>
+            : Effect.map(semaphore.withPermits(1)(runProgram(work, timeoutMs, memoryMb)), ({ answers, unanswered }) =>
                 work.tests.map((test, index): Outcome => {
                   const answer = answers.get(index)
                   return answer === undefined ? unanswered : judge(test, answer)

@@ -72,7 +72,7 @@ export class RecordScanner {
     return -1
   }
 
-  /** Emits the current record, whose last bytes are `last`, unless it has only spaces and tabs. */
+  /** Emits the current record, which ends with `last`, unless it is blank. `lineEnd` is the length of its line feed. */
   #finish(last: Uint8Array, lineEnd: number): string | undefined {
     const whole = this.#pending.length === 0 ? last : joined([...this.#pending, last])
     const start = this.#offset

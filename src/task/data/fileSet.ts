@@ -63,7 +63,7 @@ export const templateOf = (config: RecordConfig, { from }: OpenContext) => {
     : Effect.fail(ConfigError.at(from, "instructionTemplate", made.problem))
 }
 
-/** Names a data set after its file, without folder and extension, wherever it is read. */
+/** Returns the name of a data set: its file's name without folder and extension. */
 const nameOf = (path: string): string => path.replace(/^.*[\\/]/s, "").replace(/(?<=.)\.[^.]*$/s, "")
 
 /** Opens the data set of a config. `pick` keeps those records for whose index in the file it returns true. */

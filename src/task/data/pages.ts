@@ -1,4 +1,4 @@
-/** Reads ranges of a file, and keeps the pages used last in memory, so that small files are read once. */
+/** Reads ranges of a file in pages of 16 KiB, and keeps the pages used last, so that a small file is read only once. */
 import { Effect, type FileSystem, type PlatformError, Stream } from "effect"
 import { joined } from "../../config/bytes.ts"
 

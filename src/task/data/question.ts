@@ -5,6 +5,7 @@ import { parsedJson } from "../../config/text.ts"
 import { closest } from "../../config/closest.ts"
 import type { Key } from "../answers/score.ts"
 
+/** The config's keys that name a record's fields. */
 export interface FieldNames {
   readonly inputField: string
   readonly targetField: string
@@ -13,6 +14,7 @@ export interface FieldNames {
   readonly metaFields: ReadonlyArray<string>
 }
 
+/** A question as a record states it, and the `key` by which its answers are scored. */
 export interface AskedQuestion {
   readonly question: string
   readonly key: Key
@@ -29,7 +31,7 @@ export const fieldOf = (fields: Plain, name: string): unknown =>
     .map((key) => (Object.hasOwn(fields, key) ? fields[key] : undefined))
     .find((value) => value !== undefined)
 
-/** Describes the problem of a record without a field, with the config key that names the field. */
+/** Describes the problem of a record that has no field `name`; `setting` is the config key that names the field. */
 const missing = (fields: Plain, name: string, setting: string): string => {
   const names = Object.keys(fields)
   const near = closest(name, names)
@@ -63,7 +65,7 @@ const scalars = (value: unknown): ReadonlyArray<string> | undefined => {
   return all.length === value.length ? all : undefined
 }
 
-/** Reads choices: a list, an object by letters or with texts and labels (as JSON, too), or texts separated by `|`. */
+/** Reads choices: a list, an object (`{ A: … }` or `{ text: […] }`), JSON of these, or texts separated by `|`. */
 const choicesOf = (value: unknown): ReadonlyArray<string> | undefined => {
   if (typeof value === "string") {
     return /^\s*[[{]/.test(value) ? choicesOf(parsedJson(value)) : value.split("|").map((choice) => choice.trim())

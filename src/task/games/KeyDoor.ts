@@ -30,7 +30,7 @@ interface Way {
   readonly lock: string | null
 }
 
-/** The rooms in the order in which they were built; the agent begins in the first. */
+/** A house. Rooms have numbers, their indices in `rooms`; the agent begins in room 0, and `treasure` is a room, too. */
 export interface House {
   readonly rooms: ReadonlyArray<{ readonly name: string; readonly ways: Readonly<Partial<Record<Direction, Way>>> }>
   /** The room of each key, by colour. */
@@ -38,9 +38,9 @@ export interface House {
   readonly treasure: number
 }
 
-/** Draws a house. Each room is added to an earlier one, and its key, if it is locked, is in an earlier one, too. */
+/** Draws a house of `count` rooms. Each is next to an earlier room; if it is locked, its key is in an earlier room. */
 export const drawn = (count: number, doors: number, random: Stream): House => {
-  // The field is so wide that some room always has a free neighbouring place.
+  // Rooms are placed on a square field, so wide that some room always has a free neighbouring place.
   const width = 2 * count + 1
   const placed = [Math.floor((width * width) / 2)]
   const ways: Array<Partial<Record<Direction, Way>>> = [{}]

@@ -33,17 +33,17 @@ export const drawn = (size: number, random: Stream): Maze => {
   let exit = start
   while (path.length > 0) {
     const here = path[path.length - 1]
-    const on = shuffled(directions, random).find((direction) => {
+    const chosen = shuffled(directions, random).find((direction) => {
       const target = neighbour(here, direction, size, size)
       return target !== undefined && !distances.has(target)
     })
-    const target = on === undefined ? undefined : neighbour(here, on, size, size)
-    if (on === undefined || target === undefined) {
+    const target = chosen === undefined ? undefined : neighbour(here, chosen, size, size)
+    if (chosen === undefined || target === undefined) {
       path.pop()
       continue
     }
-    ways[here].push(on)
-    ways[target].push(opposite[on])
+    ways[here].push(chosen)
+    ways[target].push(opposite[chosen])
     distances.set(target, path.length)
     if (path.length > (distances.get(exit) ?? 0)) exit = target
     path.push(target)

@@ -126,6 +126,7 @@ export const boardOf = (observation: string): ReadonlyArray<number> => {
   return /You are O/.test(observation) ? turned(board) : board
 }
 
+/** Makes a policy from a function that chooses a free place of a board. */
 const playing =
   (choose: (board: ReadonlyArray<number>, random: Stream) => number): Policy =>
   (observation, random) =>

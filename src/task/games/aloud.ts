@@ -1,4 +1,4 @@
-/** Makes the steps of games in words, and lets an agent write down a thought as its action in them. */
+/** Makes games in words and their steps. As its action, an agent may also write a thought, which changes nothing. */
 import { type Feedback } from "../Feedback.ts"
 import { make, type TextEnv, type TextRules, type TextStep } from "../TextEnv.ts"
 
@@ -31,7 +31,7 @@ export const ends = <State>(
   terminated: true,
 })
 
-/** Says how many of some things are left: "1 guess is left." */
+/** Says how many things of a kind are left: "1 guess is left.", "3 guesses are left." */
 export const remaining = (count: number, singular: string, plural = `${singular}s`): string =>
   count === 1 ? `1 ${singular} is left.` : `${count} ${plural} are left.`
 

@@ -33,7 +33,7 @@ export const hindrance = (calendar: Calendar, { day, start, hours }: Slot, id?: 
     : `"${other.title}" (id ${other.id}) is there from ${other.start} to ${other.start + other.hours}`
 }
 
-/** Returns the first hour of a day from which `hours` hours are free; undefined if there is none. */
+/** Returns the first hour of a day from which `hours` hours are free, or undefined. Ignores the event with this id. */
 const earliest = (calendar: Calendar, day: Day, hours: number, id?: number): number | undefined => {
   for (let start = opens; start + hours <= closes; start++) {
     if (hindrance(calendar, { day, start, hours }, id) === undefined) return start

@@ -21,16 +21,16 @@ export const neighbour = (place: number, direction: Direction, width: number, he
 
 export const opposite = { north: "south", south: "north", east: "west", west: "east" } as const
 
-/** Returns the steps of the only path between two places: each a direction and the place to which it leads. */
+/** Returns the only path between two places without loops, as steps: a direction and the place to which it leads. */
 export const pathBetween = (
   from: number,
   to: number,
   waysOf: (place: number) => ReadonlyArray<readonly [Direction, number]>,
 ): ReadonlyArray<readonly [Direction, number]> => {
-  const search = (place: number, came: number): ReadonlyArray<readonly [Direction, number]> | undefined => {
+  const search = (place: number, previous: number): ReadonlyArray<readonly [Direction, number]> | undefined => {
     if (place === to) return []
     for (const way of waysOf(place)) {
-      const rest = way[1] === came ? undefined : search(way[1], place)
+      const rest = way[1] === previous ? undefined : search(way[1], place)
       if (rest !== undefined) return [way, ...rest]
     }
     return undefined

@@ -11,13 +11,14 @@ import { arrayTypes, type DType, type Shape, sizeOf, type TensorData } from "../
 
 export type { TensorData } from "../graph/Tensor.ts"
 
-/** Makes an array for the numbers of a tensor. */
+/** Makes an array of zeros that has room for the numbers of a tensor with this shape and type. */
 export const dataFor = ({ shape, dtype }: { readonly shape: Shape; readonly dtype: DType }): TensorData =>
   new arrayTypes[dtype](sizeOf(shape))
 
 /**
- * A compiled graph that keeps its state. Feeds and results are arrays that live as long as the program: write into
- * `feeds`, run, read from `results`. All states start as zeros: set the weights with `write` before the first run.
+ * A compiled graph that keeps its states (such as weights) between runs. Its inputs (`feeds`) and outputs (`results`)
+ * are arrays that live as long as the program: write into `feeds`, run, read from `results`. All states start as zeros:
+ * set the weights with `write` before the first run.
  */
 export interface Program {
   readonly name: string

@@ -6,8 +6,8 @@ import { rootsOf } from "../graph/validate.ts"
 import type { Backend, BackendUnavailable } from "./Backend.ts"
 
 /**
- * Chooses a backend for each graph: `wasm` for small graphs, where calling a session of ONNX Runtime takes longer than the
- * arithmetic, and a session of ONNX Runtime for larger graphs and for graphs that `wasm` cannot compile.
+ * Makes a backend that chooses for each graph: `wasm` for small graphs, where calling a session (a model loaded by ONNX
+ * Runtime) takes longer than the arithmetic; a session for larger graphs, and for those that `wasm` cannot compile.
  *
  * The choice follows from a model of the costs, not from measurements on this machine: the same graph gets the same backend
  * on every machine, and a run stays reproducible from its seed. If ONNX Runtime is not installed, all graphs run on `wasm`,
@@ -44,10 +44,11 @@ export const auto = (options: {
 }
 
 /**
- * The model of the costs. `run` and `node` are the microseconds that each run and each node of the graph takes;
- * `multiplyAdds` and `elements` are the numbers of them computed in one microsecond. Fitted to 56 programs of six
- * algorithms, with networks of 32-32 to 512-512 units and minibatches of 1 to 32,768 rows, on one core of an AMD EPYC
- * with kernels 256 bits wide. The same numbers are used on every machine, so that the choice is the same everywhere.
+ * The model of the costs. `run` is the time of a call in microseconds, and `node` that of each node of the graph.
+ * `multiplyAdds` and `elements` are speeds: how many multiply-adds, and how many elements of elementwise functions, are
+ * computed in one microsecond. The numbers were fitted to 56 programs of six algorithms, with networks of 32-32 to
+ * 512-512 units and minibatches of 1 to 32,768 rows, on one core of an AMD EPYC with 256-bit vectors. The same numbers
+ * are used on every machine, so that the choice is the same everywhere.
  */
 const session = { run: 10, node: 0.19, multiplyAdds: 82_000, elements: 4500 }
 const wasm = { multiplyAdds: 40_000, elements: 14_000 }

@@ -109,7 +109,7 @@ const notInstalled = (device: Device): BackendUnavailable =>
     remedy: [...new Set(["cpu", device] as const)].map((needed) => `${remedies[needed]}.`).join(" "),
   })
 
-/** Returns the last sentence of the runtime's message; the sentences before it are names of its source files. */
+/** Returns the first line of an error message of ONNX Runtime, without the names of source files before `Failed to`. */
 const reasonOf = (text: string): string =>
   (
     text
@@ -207,10 +207,11 @@ const sessionProgram = (
         : new runtime.Tensor("bool", data, shape)
 
   const feeds = Record.map(feedShapes(spec), dataFor)
+  // The input tensors of the next run, by name: the feeds and the current states.
   const bound: Record<string, OrtTensor> = {}
   for (const [name, { shape }] of Object.entries(feedShapes(spec)))
     bound[feedInput(name)] = tensorOver(feeds[name], shape)
-  // `write` fills these arrays and puts their tensors into `bound`. A run replaces them there by its output tensors.
+  // `write` fills these arrays and puts their tensors into `bound`. A run puts the tensors of its new states there.
   const written = Record.map(spec.state, ({ tensor: { shape } }) => {
     const numbers = new Float32Array(sizeOf(shape))
     return { numbers, tensor: tensorOver(numbers, shape) }
@@ -229,6 +230,7 @@ const sessionProgram = (
       const fetched = session.run(bound, fetches, {})
       // The output tensors become the next inputs, without a copy.
       for (const { from, to } of states) bound[to] = fetched[from]
+      // This output has one element for each minibatch that ran.
       if (endsEarly) iterations = fetched[iterationsOutput].size
       for (const { from, data } of outputs) copyInto(fetched[from].data, data, (data.length / count) * iterations)
     } catch (error) {
@@ -256,7 +258,7 @@ const sessionProgram = (
   })
 }
 
-/** Copies the first `length` elements of a tensor. Results of minibatches that did not run keep their values. */
+/** Copies the first `length` elements of a tensor. Of a result, these are the minibatches that ran; the rest stays. */
 const copyInto = (from: OrtTensor["data"], to: TensorData, length: number): void => {
   if (from instanceof Float32Array || from instanceof Int32Array || from instanceof Uint8Array)
     to.set(from.length > length ? from.subarray(0, length) : from)

@@ -36,7 +36,7 @@ const interpret = (spec: ProgramSpec): Program => {
   const { minibatches } = spec
   let iterations = 1
 
-  /** Copies the feeds to the inputs; of gathered feeds, the rows of this iteration's minibatch. */
+  /** Copies the feeds into the graph's inputs. Of `gathered` feeds, it copies only the rows of this minibatch. */
   const load = (iteration: number): void => {
     for (const [name, tensor] of Object.entries(spec.inputs)) {
       const buffer = bufferOf(tensor)
@@ -57,7 +57,7 @@ const interpret = (spec: ProgramSpec): Program => {
     for (const kernel of kernels) kernel()
     for (const [name, tensor] of Object.entries(spec.outputs))
       results[name].set(bufferOf(tensor), iteration * sizeOf(tensor.shape))
-    // A next value may be the old value of another state, so read all of them before writing any.
+    // The next value of a state may be the old value of another state, so read all next values before writing any.
     swaps.forEach(({ from }, index) => spare[index].set(from))
     // Round state to float32, as it is in other backends, so that saving and restoring it changes nothing.
     swaps.forEach(({ to }, index) => spare[index].forEach((value, at) => void (to[at] = Math.fround(value))))

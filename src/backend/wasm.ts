@@ -1,4 +1,4 @@
-/** Implements the backend `wasm`. `node.ts`, `web.ts` and users provide it; `auto.ts` takes it for small graphs. */
+/** Implements the backend `wasm`. `node.ts`, `web.ts` and users provide it; `auto.ts` chooses it for small graphs. */
 import { Effect, Layer, Record } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
@@ -27,7 +27,7 @@ import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmMo
  */
 export const layer: Layer.Layer<Backend> = Layer.suspend(() => Layer.succeed(Backend, make()))
 
-/** Makes the backend with a module compiler. On Node it is that of `wide-node.ts`, which compiles to wider vectors. */
+/** Makes the backend from a compiler of modules. `node.ts` passes that of `wide-node.ts`, which uses wider vectors. */
 export const make = (modules: ModuleCompiler = plainModules): Backend["Service"] => ({
   name: "wasm",
   compile: (spec) => attempt(() => load(spec, modules), GraphError, BackendUnavailable),
@@ -42,7 +42,7 @@ const load = (spec: ProgramSpec, modules: ModuleCompiler): Program => {
   const states = Record.map(compiled.state, ({ address, length }) => new Float32Array(memory.buffer, address, length))
 
   let iterations = 1
-  /** Whether a state was written since `prepare` last computed the values that depend on states alone. */
+  /** Whether a state was written after the last `prepare`, which computes the values that depend only on states. */
   let stale = true
   const runSync = (): void => {
     if (stale) {

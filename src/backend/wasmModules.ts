@@ -1,4 +1,4 @@
-/** Compiles and instantiates the WebAssembly modules of the `wasm` backend, in Node, browsers and edge workers. */
+/** Compiles and instantiates WebAssembly modules in Node, browsers and edge workers. The `wasm` backend uses it. */
 import { messageOf } from "../config/text.ts"
 import { arrayTypes, type TensorData } from "../graph/Tensor.ts"
 import type { Place } from "../graph/wasm/compile.ts"
@@ -18,7 +18,10 @@ declare const WebAssembly: {
   readonly validate: (bytes: Uint8Array<ArrayBuffer>) => boolean
 }
 
-/** The exports of a module that `graph/wasm/compile.ts` made. That file documents them. */
+/**
+ * The exports of a module that `graph/wasm/compile.ts` made. `prepare` computes the values that depend only on states;
+ * call it after writing a state. `run` computes the program once, and returns the number of minibatches computed.
+ */
 interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer }
   readonly prepare: () => void
@@ -62,6 +65,6 @@ export const instantiate = (module: object): Exports => {
   return exports
 }
 
-/** Returns a view of an array in a module's memory. */
+/** Returns a view of the array at an address in a module's memory: no numbers are copied. */
 export const viewOf = (buffer: ArrayBuffer, { dtype, address, length }: Place): TensorData =>
   new arrayTypes[dtype](buffer, address, length)

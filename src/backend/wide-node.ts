@@ -1,6 +1,7 @@
 /**
- * Makes V8 compile the modules of the `wasm` backend to 256-bit vectors. It sets flags of this process's V8 for a
- * moment, and reads the environment variable `EFFECT_RL_WIDE`. `node.ts` calls it.
+ * Makes V8 (Node's JavaScript engine) compile the modules of the `wasm` backend to vectors of 256 bits instead of 128;
+ * we call this widening a module. It sets flags of this process's V8 for a moment, and reads the environment variable
+ * `EFFECT_RL_WIDE`. `node.ts` uses it.
  */
 import { setFlagsFromString } from "node:v8"
 import { Config, Effect } from "effect"
@@ -10,8 +11,9 @@ import { type ModuleCompiler, plainModules } from "./wasmModules.ts"
 import { utf8 } from "../config/utf8.ts"
 
 /**
- * Compiles WebAssembly modules to vectors twice as wide: V8 combines pairs of neighbouring 128-bit operations to one of
- * 256 bits (AVX2), which makes updates of small networks up to twice as fast. The results have the same bits.
+ * Provides the compiler that widens modules: V8 combines pairs of neighbouring 128-bit operations to one of 256 bits
+ * (AVX2), which makes updates of small networks up to twice as fast. The results have the same bits. If V8 cannot widen
+ * modules, or `EFFECT_RL_WIDE` is 0, this is the usual compiler.
  *
  * V8's flag for this is experimental and applies to the whole process. So it is set only while one of our modules is
  * compiled, and that module is compiled completely before the flag is reset: other WebAssembly in the process is
@@ -91,11 +93,12 @@ export const canWiden = ({ arch, versions, config, execArgv }: Engine = process)
   triedVersions.includes(versions.v8.split(".", 2).join(".")) &&
   !execArgv.some((argument) => conflicting.test(argument))
 
-/** An empty section with a name. V8 reuses the code of modules with equal bytes, so a widened module needs other bytes. */
+/** An empty section named `wide`. V8 reuses the code of modules with equal bytes, so a widened module gets this one. */
 const mark = Uint8Array.of(0x00, 0x05, 0x04, ...utf8.encode("wide"))
 
 const opposite = (flag: string): string => (flag.startsWith("--no-") ? `--${flag.slice(5)}` : `--no-${flag.slice(2)}`)
 
+/** Compiles a module to 256-bit vectors: sets the flags of V8, compiles all of the module, and resets the flags. */
 export const widened: Widen = (bytes) => {
   const marked = new Uint8Array(bytes.length + mark.length)
   marked.set(bytes)

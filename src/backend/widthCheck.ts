@@ -1,9 +1,10 @@
 /**
  * Checks that two ways to compile WebAssembly modules give the same bits: it compiles one program both ways, runs both
- * and compares their results. `wide-node.ts` calls it before it widens the first module. * The program is small and has
- * a kernel of each kind: products along columns, rows and the inner dimension, in sizes that leave remainders of 1 to 7
- * elements; sums along and across the lanes; every function of one, two and three elements, of f32, i32 and bool;
- * gathered minibatches; gradients; and Adam. Inputs include ±∞, ±0, subnormal numbers, NaN.
+ * modules and compares their results. `wide-node.ts` calls it before it compiles the first module to wider vectors.
+ *
+ * The program is small and has a kernel of each kind: matrix products whose sizes are not multiples of the vectors'
+ * size; sums over rows and over columns; every elementwise function of f32, i32 and bool; minibatches, whose rows are
+ * gathered by index; gradients; and Adam. Its inputs include ±∞, ±0, subnormal numbers and NaN.
  */
 import { gradients } from "../graph/gradients.ts"
 import * as G from "../graph/ops.ts"
@@ -18,7 +19,7 @@ import { instantiate, viewOf } from "./wasmModules.ts"
 /** Compiles the bytes of a WebAssembly module. */
 type Compile = (bytes: Uint8Array<ArrayBuffer>) => object
 
-/** Describes the first difference between the results of both ways, in part of a sentence; undefined if equal. */
+/** Describes the first difference between the results of two compilers, as a part of a sentence; undefined if equal. */
 export const differenceBetween = (usual: Compile, other: Compile): string | undefined => {
   const compiled = compile(simplify(checkProgram()))
   const expected = resultsOf(compiled, usual)
@@ -32,7 +33,7 @@ export const differenceBetween = (usual: Compile, other: Compile): string | unde
 
 const [batch, count, rows] = [23, 3, 40]
 const [observed, hidden, actions] = [5, 24, 18]
-/** The number of elements: two full blocks of four vectors, and two more vectors, of which the last is partly filled. */
+/** The length of `a`, `b`, `i` and `j`: two blocks of four 4-element vectors, one such vector, and a part of one. */
 const length = 39
 
 /** Makes the check program. Its outputs include the result of each elementwise function. */
@@ -109,6 +110,7 @@ const resultsOf = (
   const whole = (value: number): number => Math.round(1000 * value)
   fill(feeds.x, 1, (value) => value)
   fill(feeds.label, 2, (value) => Math.floor((value + 2) * 4))
+  // Every second element of `a` and every third element of `b` is a special number.
   fill(feeds.a, 3, (value, index) => (index % 2 === 0 ? value : special[(index >> 1) % special.length]))
   fill(feeds.b, 4, (value, index) => (index % 3 > 0 ? value : special[(index / 3) % special.length]))
   fill(feeds.i, 5, whole)

@@ -1,4 +1,4 @@
-/** Summarises a run for its row in the page's table. It reads the run's files; the index of runs calls it. */
+/** Summarises a run for its row in the page's table. It reads the run's files; `runIndex.ts` calls it. */
 import { Effect } from "effect"
 import { sha256 } from "../config/sha256.ts"
 import { utf8 } from "../config/utf8.ts"
@@ -6,7 +6,7 @@ import { valueOf } from "../run/find/query.ts"
 import type { RunReader } from "../run/RunReader.ts"
 import { finite } from "./json.ts"
 
-/** `run` is a training, `evaluation` an evaluation of agents, `rollouts` a folder that has only rollouts. */
+/** Says what a run's folder holds: a training (`run`), an evaluation of agents, or only the rollouts of episodes. */
 export type RunKind = "run" | "evaluation" | "rollouts"
 
 export type RunSummary = Effect.Success<ReturnType<typeof summaryOf>>
@@ -51,6 +51,6 @@ export const summaryOf = Effect.fnUntraced(function* (
   }
 })
 
-/** Computes a digest of a config without its seed and output folder. */
+/** Computes a digest of a config without its seed and output folder: it is equal if the runs differ only in those. */
 const digestOf = (config: string): Effect.Effect<string> =>
   Effect.map(sha256(utf8.encode(config.replaceAll(/^(?:seed| {2}results_dir): .*\n/gm, ""))), (hex) => hex.slice(0, 16))

@@ -1,4 +1,4 @@
-/** Collects the data of a run's page by reading the run's files. The server sends it, and the export writes it. */
+/** Collects the data of a run's page by reading the run's files. `server-node.ts` and `exportSite.ts` use it. */
 import { Effect } from "effect"
 import { evaluationReport } from "./evaluationReport.ts"
 import type { Validation } from "./curves/scoreCurves.ts"
@@ -32,7 +32,7 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
     summary,
     config: (yield* run.configText) ?? (yield* files.text(`${path}/${Layout.configJson}`)) ?? null,
     metrics: Array.isArray(episodes) ? figures : (metrics ?? null),
-    // An unfinished run has no return.json yet, and the steps in that of language-model agents are numbers of episodes.
+    // Use the score files if there is no return.json yet, or if its steps are episodes, as for language-model agents.
     validations: returns === undefined || isAgent ? fromScores(yield* curves.validations(path)) : fromReturns(returns),
     /** The report of a finished evaluation. */
     report: summary.kind === "evaluation" ? evaluationReport(metrics) : null,

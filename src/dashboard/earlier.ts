@@ -1,12 +1,12 @@
-/** Removes checkpoints that an earlier export copied into the folder of an export, if the new export has none. */
+/** Removes checkpoints that an earlier export copied into the folder of a site, if the new export leaves them out. */
 import { Effect, FileSystem, Path } from "effect"
 import { mostBytes, readText } from "../config/files.ts"
 import { fields, finite, parsed } from "./json.ts"
 
 /**
- * Removes the copied files of a run for which `unwanted` returns true. Only files that the earlier export's
- * `run.json` lists are considered. A file that is now a link or has another size was changed by somebody, so it is
- * kept. Returns the number of removed files and the number of kept files.
+ * Removes the copied files of a run for which `unwanted` returns true; `out` is the folder of the site. Only files that
+ * the earlier export's `run.json` lists are removed. A file that is now a link or has another size was changed by
+ * somebody, so it is kept. Returns the number of removed files and the number of kept files.
  */
 export const removeEarlier = Effect.fnUntraced(function* (
   out: string,

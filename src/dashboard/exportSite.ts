@@ -151,8 +151,9 @@ const copyUnlessGone = Effect.fnUntraced(function* (from: string, to: string) {
 })
 
 /**
- * Writes the bands (mean curves with intervals) of all groups that the page can show without a filter. `bands.json`
- * maps a group, named by the sorted indices of its runs in the list of runs, to the number in its bands' file names.
+ * Writes the bands (mean curves with intervals) of all groups that the page can show without a filter. Their files are
+ * named by the number of the group. `bands.json` maps a group to its number; there, a group is written as the sorted
+ * indices of its runs in the list of runs, such as `0,3,4`.
  */
 const exportBands = Effect.fnUntraced(function* ({ curves }: Results, runs: ReadonlyArray<RunSummary>, write: Write) {
   const places = new Map(runs.map(({ path }, index) => [path, index]))

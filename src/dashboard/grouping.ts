@@ -1,13 +1,16 @@
 /**
  * Groups runs by a property or by a population variable, a value such as `env=CartPole-v1` in the name of a run's folder.
- * The page groups the runs that it shows, and the static export uses all groups in advance. Pure functions.
+ * The page groups the runs that it shows, and the static export computes the curves of all groups. Pure functions.
  */
 import type { RunSummary } from "./RunSummary.ts"
 
 /** The properties by which runs can be grouped, in addition to each population variable. */
 const properties = ["name", "env", "algorithm", "commit", "time"] as const
 
-/** Returns the text by which a run is grouped: runs with equal texts form a group. `by` is a grouping of the page. */
+/**
+ * Returns the text by which a run is grouped: runs with equal texts form a group. `by` is one of `properties`, a
+ * population variable, or `config`: runs of equal name and variables, which usually differ only in their seeds.
+ */
 export const groupKey = (run: RunSummary, by: string): string => {
   if (by === "config") {
     return [run.name, ...Object.entries(run.population).map(([variable, value]) => `${variable}=${value}`)].join(" ")
@@ -19,7 +22,7 @@ export const groupKey = (run: RunSummary, by: string): string => {
 export const variablesOf = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<string> =>
   [...new Set(runs.flatMap(({ population }) => Object.keys(population)))].sort()
 
-/** Returns every group of runs that the page can show without a filter, each once, as sorted paths. */
+/** Returns every group that the page can show without a filter, as the sorted paths of its runs, without duplicates. */
 export const allGroups = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<ReadonlyArray<string>> => {
   const groups = new Map<string, ReadonlyArray<string>>()
   for (const by of ["config", ...properties, ...variablesOf(runs)]) {

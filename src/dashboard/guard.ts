@@ -14,9 +14,9 @@ const loopbackNames = ["localhost", "127.0.0.1", "[::1]", "::1"]
 export const isLoopback = (host: string): boolean => loopbackNames.includes(host) || /^127(\.\d{1,3}){3}$/.test(host)
 
 /**
- * Tells whether a `Host` header names this server. A foreign page whose name was made to point to this address (DNS
- * rebinding) sends its own name. An IP address cannot be rebound; if the server isn't on loopback, an IP address is
- * allowed, and the token decides.
+ * Tells whether a `Host` header names this server. Another site can make its own name point to this server's address,
+ * so that its page can send requests here (DNS rebinding), but these requests carry that site's name. A request that
+ * names an IP address is safe from this; it is allowed if the server isn't on loopback, and then needs the token.
  */
 export const hostAllowed = (header: string | undefined, { host, machine }: Guard): boolean => {
   const name = (header ?? "").toLowerCase().replace(/:\d+$/, "")
@@ -48,7 +48,7 @@ export const framePolicy =
 /** The Content-Security-Policy of a run's files, which are not trusted: opening one executes nothing. */
 export const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
-/** Returns the type of a file by its extension; others are downloaded. Code is text, so that no page can load it. */
+/** Returns the media type of a run's file by its extension. Scripts are sent as plain text, so no page can run them. */
 export const contentType = (path: string): string => {
   const extension = /\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ""
   return types.get(extension) ?? "application/octet-stream"

@@ -29,7 +29,7 @@ const types: Readonly<Record<string, string>> = {
 /** The page's folder, relative to `src/`. */
 const folder = "dashboard/page/"
 
-/** Whether this file is TypeScript, whose types are removed here; a built package has JavaScript. */
+/** Whether this package is its TypeScript source, so that types must be removed; a built package has JavaScript. */
 const isSource = posix.extname(import.meta.url) === ".ts"
 
 const fileOf = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url))
@@ -41,7 +41,7 @@ const pageFile = (name: string, bytes: Uint8Array): PageFile => ({
   bytes,
 })
 
-/** Reads all files of the page. They are part of this package, so a missing one is a defect. */
+/** Reads all files of the page. They are part of this package, so the Effect dies if one is missing. */
 export const pageFiles: Effect.Effect<ReadonlyArray<PageFile>> = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const names = (yield* fs.readDirectory(fileOf(folder), { recursive: true })).map((name) => name.replaceAll("\\", "/"))

@@ -15,7 +15,7 @@ export class DashboardError extends Schema.TaggedError<DashboardError>()("Dashbo
 /** A results folder in the form that the server and the static export read. */
 export type Results = Effect.Success<ReturnType<typeof openResults>>
 
-/** Opens a results folder, or a single run, which is named by its folder. Nothing outside of it can be read. */
+/** Opens a results folder, or the folder of a single run, whose name is then the run's path. Reads nothing outside. */
 export const openResults = Effect.fn("openResults")(
   function* (directory: string) {
     const folder = yield* confinedTo(directory)

@@ -15,6 +15,7 @@ export type RunIndex = ReturnType<typeof makeIndex>
 /** A run as it was at the last check. */
 interface IndexedRun {
   readonly summary: RunSummary
+  /** The folders into which the run's config moves some of its files. */
   readonly places: Layout.Places
   /** A text that differs as soon as the run has changed. */
   readonly signature: string
@@ -45,13 +46,14 @@ const growing: ReadonlyArray<string> = [
   Layout.samples,
 ]
 
+/** Makes an index, which is empty until `refresh` is run. It keeps the summaries of all runs in memory. */
 export const makeIndex = (files: Confined) => {
   let indexed = new Map<string, IndexedRun>()
   const readEntry = RunReader.over(files)
   const read = (path: string, listed?: RunReader.Listed): RunReader.RunReader =>
     readEntry(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path), listed)
 
-  /** Summarises the run in a folder, unless it is unchanged; for a folder that is no run, lists the folders in it. */
+  /** Summarises the run in a folder, unless it is unchanged. If the folder is no run, it lists the folders in it. */
   const look = Effect.fnUntraced(function* (path: string) {
     const before = indexed.get(path)
     if (before !== undefined && before.signature === (yield* signatureOf(before))) return before

@@ -29,7 +29,7 @@ export interface ServerOptions {
 const cookieName = "effect-ui-token"
 const json = "application/json; charset=utf-8"
 
-/** The largest body of a request for bands, in bytes. A path in it has rarely more than 500 bytes. */
+/** The largest body of a request for bands, in bytes. It has at most 2000 paths, rarely of more than 500 bytes. */
 const mostAsked = 1024 * 1024
 
 const BandRequest = Schema.Struct({
@@ -191,7 +191,10 @@ const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: 
   return document(yield* curves.band(existing, measure, axis))
 })
 
-/** Makes the stream `events` of changes, checked while somebody listens, and `lookAgain`, which checks at once. */
+/**
+ * Makes `events`, an answer that sends the changes of runs as they happen, and `lookAgain`, which checks for changes at
+ * once. While any page listens to the events, it checks every `pollEvery` milliseconds.
+ */
 const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: number) {
   const changes = yield* PubSub.sliding<string>(16)
   const turn = yield* Semaphore.make(1)
@@ -199,7 +202,7 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
   let lookedAt = -Infinity
   let took = 0
 
-  /** Simultaneous requests share one check. */
+  /** Checks for changes, unless the last check has only just ended: simultaneous requests share one check. */
   const lookAgain = turn.withPermits(1)(
     Effect.gen(function* () {
       if (performance.now() - lookedAt < pollEvery / 2) return

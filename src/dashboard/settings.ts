@@ -1,6 +1,7 @@
 /**
  * Reads the settings and results of all runs of a results folder, when the page first requests them. A part is the
- * value of a top-level key. Runs of one sweep share most parts, so each is sent once, and a run lists indices of parts.
+ * value of a top-level key of config.yaml or metrics.json. Runs of one sweep share most parts, so the answer has each
+ * different part once, and for each run the indices of its parts.
  */
 import { Effect } from "effect"
 import { isPlain } from "../config/plain.ts"
@@ -21,7 +22,7 @@ const concurrency = 32
 /** A part whose JSON has more characters, such as the episodes of an evaluation, is no setting and is left out. */
 const mostText = 4000
 
-/** Makes a reader that keeps the settings of a run in memory while the run's summary is the same object. */
+/** Makes a function that reads the settings of runs. It reads those of a run again if the run has a new summary. */
 export const makeSettings = ({ read }: Pick<RunIndex, "read">) => {
   const kept = new WeakMap<RunSummary, Trees>()
 
@@ -42,7 +43,7 @@ export const makeSettings = ({ read }: Pick<RunIndex, "read">) => {
     )
 }
 
-/** Returns the values of all top-level keys, and for each run's path and key the index of the value. */
+/** Returns the different values of all top-level keys (`parts`), and for each run and key the index of its value. */
 const settingsTable = (runs: ReadonlyArray<readonly [path: string, trees: Trees]>) => {
   const parts = new Map<string, { readonly index: number; readonly value: unknown }>()
   const numbered = (tree: Tree): Record<string, number> =>

@@ -1,6 +1,7 @@
 /**
- * Describes a policy that has only dense layers, as plain numbers, and computes its outputs. `policyFiles.ts` makes it
- * from a learner's weights; `rltools.ts` and `cheader.ts` encode it for RLtools and for C++ compilers.
+ * Describes a policy that has only dense layers, as plain numbers (`DenseActor`), and computes its outputs.
+ * `policyFiles.ts` makes the description from a learner's weights. `rltools.ts` encodes it as a file for RLtools (a C++
+ * library for reinforcement learning), and `cheader.ts` as C++ code. Everything here only computes.
  *
  * @example
  * ```ts
@@ -19,7 +20,7 @@ import type { NamedTensors } from "../learner/Algorithm.ts"
 import type { Activation as GraphActivation } from "../graph/layers.ts"
 import { refuse } from "./ExportError.ts"
 
-/** The activation functions of our networks. GELU is the tanh approximation. */
+/** The names of the activation functions of our networks. GELU is the tanh approximation. */
 export type Activation = "identity" | GraphActivation
 
 export interface DenseLayer {
@@ -51,6 +52,7 @@ export interface Bounds {
   readonly scaled: boolean
 }
 
+/** A policy: it normalises `inputs` numbers, passes them through the layers, and applies the head and the bounds. */
 export interface DenseActor {
   readonly inputs: number
   readonly normalisation?: Normalisation | undefined
@@ -148,9 +150,9 @@ export const exampleOf = (actor: DenseActor, input: Float32Array): Example => ({
 })
 
 /**
- * Makes a layer from a learner's weights, in which `linear` stores `NAME.weight` of shape [inputs, outputs] and
- * `NAME.bias`. Several names make one layer that has the outputs of all of them, such as `["actor.mean",
- * "actor.logStd"]` for `sample_and_squash`.
+ * Makes a dense layer from a learner's weights, where a linear layer has the arrays `NAME.weight` of shape [inputs,
+ * outputs] and `NAME.bias`. If there are several names, such as `["actor.mean", "actor.logStd"]` for
+ * `sample_and_squash`, the result has the outputs of all these layers, one after another.
  */
 export const layer = (weights: NamedTensors, names: ReadonlyArray<string>, activation: Activation): DenseLayer => {
   const parts = names.map((name) => {
@@ -220,7 +222,7 @@ const checkFinite = (where: string, numbers: Float32Array): void => {
   if (wrong !== undefined) refuse(`${where}: expected finite numbers, found ${wrong}`)
 }
 
-/** Checks a policy and its example for every format; returns the number of rows. Throws an `ExportError`. */
+/** Checks that sizes match and numbers are finite; returns the example's number of rows. Throws an `ExportError`. */
 export const checkExport = (actor: DenseActor, { input, output }: Example): number => {
   checkSizes(actor)
   for (const [index, { weights, biases }] of actor.layers.entries()) {

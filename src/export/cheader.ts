@@ -1,7 +1,7 @@
 /**
  * Encodes a policy as the text of a C++17 header that needs only `<cmath>` and `<cstddef>`: for microcontrollers,
  * simulators and other programs without a runtime for networks. The weights are constants, so they can stay in flash.
- * `policyFiles.ts` calls it; the file is written elsewhere.
+ * `policyFiles.ts` calls it, and `train/stepFolder.ts` writes the text to a file.
  *
  * @example
  * ```ts
@@ -29,18 +29,18 @@ import {
 import { utf8 } from "../config/utf8.ts"
 
 export interface HeaderOptions {
-  /** The name of the policy. Its namespace is `policy_NAME`, with `_` for all but letters and digits. */
+  /** The name of the policy. `namespaceOf` makes the C++ namespace from it. */
   readonly name: string
   /** The commit of the code that trained the policy. */
   readonly commit: string
-  /** The example with which `test` compares. */
+  /** Inputs and their outputs, with which the C++ function `test` compares. */
   readonly example: Example
 }
 
-/** Returns the namespace of a policy. C++ reserves names with two `_` in a row. */
+/** Returns `policy_NAME`. One `_` replaces each group of characters that C++ forbids in names; it also forbids `__`. */
 export const namespaceOf = (name: string): string => `policy_${name}`.replace(/[^A-Za-z0-9]+/g, "_").replace(/_$/, "")
 
-/** Returns the text of the header. Throws an `ExportError` if the parts of the policy do not fit together. */
+/** Returns the text of the header. Throws an `ExportError` if sizes do not match or a number is not finite. */
 export const actorToHeader = (actor: DenseActor, { name, commit, example }: HeaderOptions): string => {
   const rows = checkExport(actor, example)
   const space = namespaceOf(name)
@@ -68,8 +68,8 @@ export const actorToHeader = (actor: DenseActor, { name, commit, example }: Head
 }
 
 /**
- * Returns a text as a C++ string literal. Bytes with a special meaning become a backslash and three octal digits; `?`
- * is one of them, because two of it begin a trigraph.
+ * Returns a text as a C++ string literal. Bytes with a special meaning become a backslash and three octal digits. `?`
+ * is one of these bytes, because C++ replaces `??` and some characters after it (a trigraph) by another character.
  */
 const quoted = (text: string): string => {
   const isPlain = (byte: number): boolean => byte >= 0x20 && byte < 0x7f && !'"\\?'.includes(String.fromCharCode(byte))
@@ -170,7 +170,7 @@ const boundLines = ({ scaled }: Bounds): ReadonlyArray<string> => [
   "    }",
 ]
 
-/** Returns the C++ code of `evaluate`. Each layer has its own buffer; the C++ compiler can reuse their memory. */
+/** Returns the C++ function `evaluate`, which computes the outputs for one input. Each layer has its own buffer. */
 const evaluateCode = ({ normalisation, layers, head, bounds }: DenseActor): string => {
   const start = normalisation === undefined ? "input" : "value_in"
   const squashes = head === "sample_and_squash"

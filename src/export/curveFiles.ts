@@ -28,7 +28,7 @@ const colours = {
   axis: "#b9b5ac",
   curve: "#3d5a80",
 }
-/** A curve of at most this many points gets a dot at each: a line through only one point is invisible. */
+/** A curve with at most this many points gets a dot at each point, because a line with only one point is invisible. */
 const mostDots = 40
 
 /** Renders a curve as SVG: the interquartile mean (IQM) as a line, and its 95 % interval as a band. */
@@ -87,7 +87,7 @@ const text = ({ x, y }: Point, content: string, anchor: "start" | "middle" | "en
 const titleSize = (title: string): string =>
   Math.min(17, (width - 2 * margin) / (0.6 * Math.max(1, title.length))).toFixed(1)
 
-/** Renders a line one pixel wide, centred on whole pixels; between two pixels it would look like two pale lines. */
+/** Renders a line one pixel wide, through the middle of pixels: on their edge it would look like two pale lines. */
 const thinLine = (from: Point, to: Point, colour: string): string =>
   polyline(
     [from, to].map(({ x, y }) => ({ x: Math.round(x) + 0.5, y: Math.round(y) + 0.5 })),
@@ -103,7 +103,7 @@ const list = (points: ReadonlyArray<Point>): string =>
 
 const escape = (content: string): string => content.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
 
-/** Returns four to eight round numbers, the first at most `low` and the last at least `high`. */
+/** Returns four to eight round numbers at equal distances, the first at most `low` and the last at least `high`. */
 export const ticksOf = (low: number, high: number): ReadonlyArray<number> => {
   const span = high - low || Math.max(1, Math.abs(high))
   const rough = span / 5

@@ -25,7 +25,7 @@ interface PolicyFilesOptions {
   readonly example: Float32Array
 }
 
-/** Makes the dense actor of a policy from its weights. */
+/** Makes the description of a policy that `cheader.ts` and `rltools.ts` encode, from the learner's weights. */
 export const denseActor = (
   { layers, head }: DensePolicy,
   weights: NamedTensors,
@@ -41,7 +41,7 @@ export const denseActor = (
 /** The largest float32. It replaces infinite bounds, because the files hold only finite numbers. */
 const largestFloat32 = 3.4028234663852886e38
 
-/** Returns the bounds of continuous actions. Discrete actions have none, because the caller takes the largest output. */
+/** Returns the bounds of continuous actions; undefined for discrete actions, whose outputs are only compared. */
 export const boundsOf = (space: Space, { scaled = false }: DensePolicy): Bounds | undefined =>
   space._tag === "Discrete"
     ? undefined
@@ -51,13 +51,14 @@ export const boundsOf = (space: Space, { scaled = false }: DensePolicy): Bounds 
         scaled,
       }
 
+/** Makes the normalisation that `env/Normalise.ts` applies in the training, where 1e-8 prevents a division by zero. */
 const normalisationOf = ({ mean, variance }: RunningMoments, clip?: number): Normalisation => ({
   mean: Float32Array.from(mean),
   deviation: Float32Array.from(variance, (value) => Math.sqrt(value + 1e-8)),
   clip,
 })
 
-/** Returns `checkpoint.h` and `checkpoint.h5` by name; no file if the policy has other layers (`dense` undefined). */
+/** Returns `checkpoint.h` and `checkpoint.h5` by name; no files if the policy has other layers (`dense` undefined). */
 export const policyFiles = (
   dense: DensePolicy | undefined,
   weights: NamedTensors,
@@ -67,7 +68,7 @@ export const policyFiles = (
   const inputs = example.length
   const actorWith = (clip?: number): DenseActor =>
     denseActor(dense, weights, inputs, moments === undefined ? undefined : normalisationOf(moments, clip))
-  // 10 is the default clip of `Normalise`.
+  // In the training, `env/Normalise.ts` clips normalised observations to −10 … 10 by default.
   const header = { ...actorWith(10), bounds: boundsOf(actionSpace, dense) }
   // RLtools' normalisation does not clip, and its envs take actions from −1 to 1: its file has neither clip nor bounds.
   const plain = actorWith()

@@ -1,6 +1,6 @@
 /**
  * Encodes a policy as an HDF5 file in the layout of RLtools (a C++ library for reinforcement learning), so that RLtools
- * can load it. Returns the bytes; `policyFiles.ts` calls it, and the file is written elsewhere.
+ * can load it. Returns the bytes; `policyFiles.ts` calls it, and `train/stepFolder.ts` writes the file.
  *
  * @example
  * ```ts
@@ -24,16 +24,16 @@ export interface Hdf5Options {
   readonly checkpointName: string
   /** The metadata, saved as JSON. RLtools itself writes `{ environment: … }`. */
   readonly meta: Schema.Json
-  /** An input and its output, with which a loader can check itself. */
+  /** Inputs and their outputs, with which a program that loads the file can check itself. */
   readonly example: Example
 }
 
 /**
- * Returns the bytes of RLtools' `checkpoint.h5`: `actor` is a sequence of layers; `example` holds an input and its
- * output, each of shape [1, rows, size]. Throws an `ExportError` if RLtools lacks a layer, and an `Hdf5Error` if HDF5
- * cannot hold the name.
+ * Returns the bytes of RLtools' `checkpoint.h5`. Its group `actor` is a sequence of layers; its group `example` holds
+ * inputs and their outputs, of shape [1, rows, size]. Throws an `ExportError` if RLtools has no such layer, and an
+ * `Hdf5Error` if HDF5 cannot hold the name.
  *
- * All hidden layers of RLtools' `mlp` have the same size and activation. If those of the policy differ, each layer
+ * If all hidden layers have the same size and activation, the layers are written as one `mlp`; otherwise each layer
  * becomes one item of the sequence. RLtools' loader for browsers does not know GELU.
  */
 export const actorToHdf5 = (actor: DenseActor, { checkpointName, meta, example }: Hdf5Options): Uint8Array => {

@@ -20,5 +20,5 @@ export interface Curve {
   readonly max: ReadonlyArray<number>
 }
 
-/** Rounds to seven significant digits; more digits would make answers larger without a visible difference. */
+/** Rounds to seven significant digits; more digits would make the data larger without a visible difference. */
 export const rounded = (value: number): number => Number(value.toPrecision(7))

@@ -40,7 +40,7 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis) => {
     points.map((point) => rounded(point[name]))
   return {
     x: column("x"),
-    /** The number of runs with any measurement. `x` is empty if no place was measured in half of them. */
+    /** The number of runs with any measurement. If half of them reach no place in common, all columns are empty. */
     of: curves.length,
     shared: shared.length,
     /** The number of runs that reach each place. */
@@ -57,8 +57,8 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis) => {
 
 /**
  * Returns the places where any run was measured, if they are few enough for a chart. Otherwise it returns evenly spaced
- * places: half of `mostPlaces` up to the end that half of the runs reach, and at most as many after it, so that a very
- * long run leaves enough places for shorter runs.
+ * places: half of `mostPlaces` up to the last place that half of the runs reach, and at most as many after that place.
+ * So a very long run leaves enough places for shorter runs.
  */
 const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<number> => {
   const union = new Set<number>()

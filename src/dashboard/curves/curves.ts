@@ -1,4 +1,4 @@
-/** Reads the learning curves of runs and keeps them in memory. When a file has grown, only the new part is read. */
+/** Reads the learning curves of runs and keeps them in memory. When a file has grown, it reads only the new part. */
 import { Effect, Semaphore } from "effect"
 import { utf8 } from "../../config/utf8.ts"
 import { unplacedEntry } from "../../run/find/RunEntry.ts"
@@ -54,6 +54,7 @@ export const makeCurves = (files: FileSource) => {
   const turn = Semaphore.makeUnsafe(1)
   const open = RunReader.over(files)
 
+  /** Reads what was added to the files of a run since the last call, and returns the run's curves. */
   const read = Effect.fnUntraced(function* (path: string): Effect.fn.Return<NonNullable<Kept["curves"]>> {
     const run = open(unplacedEntry(path))
     const one: Kept = kept.get(path) ?? {
@@ -79,8 +80,8 @@ export const makeCurves = (files: FileSource) => {
     forget()
     const signature = `${one.position.read} ${validations.map(({ step, returns }) => `${step}:${returns.length}`).join(" ")}`
     if (one.curves?.signature !== signature) {
-      const from = one.points.time[0] ?? validations[0]?.time
-      const value = { validation: validationCurve(validations, from), train: downsample(one.points, mostPoints) }
+      const runStart = one.points.time[0] ?? validations[0]?.time
+      const value = { validation: validationCurve(validations, runStart), train: downsample(one.points, mostPoints) }
       one.curves = { signature, validations, value }
     }
     return one.curves
@@ -137,9 +138,10 @@ export const makeCurves = (files: FileSource) => {
   }
 }
 
+/** The fields of a validation that a return.json doesn't contain. */
 const unknown = { time: NaN, episodes: NaN, lengths: [], terminated: [] }
 
-/** Returns the validations of a run without score files, such as the runs of RLtools. */
+/** Reads the validations in the text of a return.json, for runs without score files, such as the runs of RLtools. */
 const fromReturns = (text: string | undefined): ReadonlyArray<Validation> => {
   const records = parsed(text)
   if (!Array.isArray(records)) return []

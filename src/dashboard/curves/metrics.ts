@@ -81,6 +81,7 @@ const seriesOf = ({ series, leftOut }: MetricsTable, name: string): Series | und
   return added
 }
 
+/** Adds a value to the last point; if that point already has `stride` values, adds a new point. */
 const addPoint = (series: Series, step: number, seconds: number, value: number): void => {
   const { steps, time, sums, low, high, counts } = series
   const last = counts.length - 1

@@ -1,4 +1,4 @@
-/** Reads the metrics of runs from their event files. When a file has grown, only the new part is read. */
+/** Reads the metrics of runs from their TensorBoard event files. When a file has grown, it reads only the new part. */
 import { Effect, Semaphore } from "effect"
 import { decode } from "../../formats/tfevents.ts"
 import { unplacedEntry } from "../../run/find/RunEntry.ts"

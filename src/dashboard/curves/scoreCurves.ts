@@ -24,7 +24,7 @@ export interface Points {
 
 export const emptyPoints = (): Points => ({ steps: [], time: [], episodes: [], value: [] })
 
-/** Adds the episodes in lines of `scores/train/scores.jsonl`, each for an episode or a step; skips other lines. */
+/** Adds the episodes in lines of `scores/train/scores.jsonl`. A line is an episode or, for agents, one of its steps. */
 export const addScores = (points: Points, text: string): void => {
   const { steps, time, episodes, value } = points
   for (const one of text.split("\n")) {
@@ -57,16 +57,16 @@ const stepsAfter = ({ steps, episodes }: Points, seen: number): number => {
   return steps[low - 1] ?? 0
 }
 
-/** Reduces a curve to about `most` points, one for each of equal ranges of steps, with its lowest and highest value. */
+/** Reduces points to about `most`: one for each of `most` equal ranges of steps, with its lowest and highest value. */
 export const downsample = ({ steps, time, episodes, value }: Points, most: number): Curve => {
   const start = time[0]
   const end = steps.length
   const width = (steps[end - 1] - steps[0]) / most
-  const stretchOf = (index: number): number => (width === 0 ? 0 : Math.floor((steps[index] - steps[0]) / width))
+  const rangeOf = (index: number): number => (width === 0 ? 0 : Math.floor((steps[index] - steps[0]) / width))
   const curve = emptyCurve()
   for (let from = 0, to = 0; from < end; from = to) {
-    const stretch = stretchOf(from)
-    for (to = from + 1; to < end && end > most && stretchOf(to) <= stretch;) to++
+    const range = rangeOf(from)
+    for (to = from + 1; to < end && end > most && rangeOf(to) <= range;) to++
     const part = value.slice(from, to)
     curve.steps.push(Math.round(meanOf(steps.slice(from, to))))
     curve.time.push(rounded((meanOf(time.slice(from, to)) - start) / 1000))
@@ -83,6 +83,7 @@ export interface Validation {
   readonly step: number
   /** The time in milliseconds since 1970; NaN if no file contains it. */
   readonly time: number
+  /** The number of training episodes before the validation. */
   readonly episodes: number
   readonly returns: ReadonlyArray<number>
   /** The lengths of the validation's episodes in env steps; empty if the file doesn't contain them. */
@@ -91,8 +92,9 @@ export interface Validation {
 }
 
 /**
- * Reads the validations of one file. A file holds several validations if no training episode ended between them. If its
- * lines are steps of agents, the training's scores give the number of env steps.
+ * Reads the validations in the text of one file, which were made after `seenEpisodes` training episodes. A file holds
+ * several validations if no training episode ended between them. If its lines are steps of agents, they don't contain
+ * the env steps of the training, so those are looked up in `training`, the points of the training's scores.
  */
 export const validationsOf = (
   text: string,

@@ -4,7 +4,7 @@ import { fields, finite, parsed } from "../json.ts"
 /** A curve has at most this many points, since a small chart shows no more. */
 const mostPoints = 500
 
-/** Returns columns of equal length; a value is null if the line in the file lacks it. */
+/** Returns columns of equal length, with one value per line of the file, or null if the line lacks that value. */
 export const systemCurves = (text: string) => {
   // A line that is still being written is ignored.
   const lines = text
@@ -22,7 +22,7 @@ export const systemCurves = (text: string) => {
     return Number((before + now).toPrecision(7))
   })
   const every = Math.ceil(lines.length / mostPoints)
-  // Counted from the end, so that the newest value is always shown.
+  // Keep each value whose distance from the end is a multiple of `every`, so that the newest value is always shown.
   const shown = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> =>
     values.filter((_, index) => (values.length - 1 - index) % every === 0)
   const column = (name: string): ReadonlyArray<number | null> => shown(lines.map((line) => finite(line[name])))

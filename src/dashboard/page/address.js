@@ -9,7 +9,7 @@ import { orders } from "../transcripts/Episode.ts"
 import { segments } from "./parts/format.js"
 import { firstColumns, isSetting } from "./runs/columns.js"
 
-/** The defaults of the charts. `metrics` tells whether metrics are shown; `metric` is the text that searches them. */
+/** The defaults of the view (how charts are drawn). `metrics`: whether metrics are shown; `metric`: a search text. */
 export const firstView = {
   centre: "iqm",
   axis: "steps",
@@ -21,7 +21,7 @@ export const firstView = {
   metric: "",
 }
 
-/** The defaults of the overview. `chosen` maps keys of drawn rows to colours, 0 to 7, once the user ticked a row. */
+/** Returns the defaults of the overview. Once the user has ticked a row, `chosen` maps rows to their colours, 0 to 7. */
 export const firstSight = () => ({
   filter: "",
   by: "config",
@@ -71,7 +71,7 @@ export const overviewAddress = (state) => {
   return parameters.length === 0 ? "#/" : `#/?${new URLSearchParams(parameters)}`
 }
 
-/** Returns the address of a run's page. If a link names no view, the page keeps its current view. */
+/** Returns the address of a run's page. Without a view, it has no parameters, and the page keeps its current view. */
 export const runAddress = (path, view, transcripts = firstTranscripts()) => {
   if (view === undefined) return `#/run/${segments(path)}`
   const parameters = [...viewParameters(view), ...parametersOf(transcripts, firstTranscripts())]
@@ -82,7 +82,7 @@ export const runAddress = (path, view, transcripts = firstTranscripts()) => {
 export const compareAddress = (paths, view) =>
   `#/compare?${new URLSearchParams([...paths.map((path) => ["run", path]), ...viewParameters(view)])}`
 
-/** Reads an address. Values that no control of the page could have written are replaced by the defaults. */
+/** Reads what the page shows from an address. It replaces values that the page could not have written by defaults. */
 export const readAddress = (hash) => {
   const [, place, query] = /^#?([^?]*)\??(.*)$/s.exec(hash) ?? []
   const parameters = new URLSearchParams(query)

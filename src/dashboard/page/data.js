@@ -27,9 +27,10 @@ export const fileAddress = (run, file) => `files/${segments(run)}/${segments(fil
 /** Returns the runs from which a group's band is computed: all of them, or a sample of a large group. */
 const sampleOf = (paths) => thinned(paths.toSorted(), mostRunsInABand)
 
+/** The contents of `bands.json` in an export. */
 let exported
 
-/** Reads the band of a measure. In an export, the page computes the bands of filtered groups as the server would. */
+/** Reads the band of the runs with these paths. `order` maps a path to its index in the list of runs, for an export. */
 export const fetchBand = async (paths, measure, axis, live, order) => {
   if (live) {
     const response = await fetch("data/bands", {
@@ -49,7 +50,7 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
   return bandOf(curves, axis)
 }
 
-/** Reads a part of a run's list of episodes. In an export, the page selects this part as the server would. */
+/** Reads the part of a run's list of episodes that `asked` selects. In an export, the page selects it itself. */
 export const fetchEpisodes = async (path, asked, live) => {
   const address = `data/run/${segments(path)}/episodes.json`
   const parts = Object.entries(asked).flatMap(([name, value]) =>
@@ -73,7 +74,7 @@ export const fetchEpisodes = async (path, asked, live) => {
   return { ...list, ...pageOf(matching, asked) }
 }
 
-/** Listens to the server's events. It calls `status` with true when the connection opens, with false when it breaks. */
+/** Listens to the server's events: `changed` gets each change, and `status` whether the connection is open. */
 export const follow = ({ opened, changed, status }) => {
   let events
   const connect = () => {

@@ -1,4 +1,4 @@
-/** Starts the web page: shows the content for the current address, and updates it when the server sends an event. */
+/** Starts the web page: shows the page of the current address, and updates it when the server sends an event. */
 import {
   compareAddress,
   firstSight,
@@ -16,7 +16,7 @@ import { makeOverview } from "./runs/overview.js"
 
 const state = {
   runs: new Map(),
-  /** Maps the path of a run to its index in the list of runs. An exported page finds the saved band of a group by them. */
+  /** Maps the path of a run to its index in the list of runs. These indices name the bands of groups in an export. */
   order: new Map(),
   live: false,
   title: "",
@@ -27,6 +27,7 @@ const state = {
 
 const main = document.getElementById("main")
 const live = document.getElementById("live")
+/** The methods of the page that is shown: `{ element, update, restore, draw, changed, close? }`. */
 let page
 /** The page that is shown: the path of a run, the paths of two runs, or undefined for the overview. */
 let shown
@@ -45,6 +46,7 @@ const makePage = async (run, compare) => {
   return makeOverview(state, seen)
 }
 
+/** Shows the page of the current address. */
 const route = async () => {
   const { run, compare, view, sight, transcripts } = readAddress(location.hash)
   moved()

@@ -25,7 +25,7 @@ export interface Episode {
   readonly reason: string | null
   /** The error that ended the episode; null if it didn't fail. */
   readonly failed: string | null
-  /** The number of rollouts that this episode's rollout delegated, directly or through others. */
+  /** The number of rollouts of other agents to which the agent delegated, directly or through others. */
   readonly delegated: number
 }
 
@@ -61,7 +61,7 @@ export const chosen = <One extends Episode>(
   return selected.toSorted((a, b) => (order === "highest" ? b.return - a.return : a.return - b.return))
 }
 
-/** Returns the requested part of the selected episodes; if `at` is the key of an episode, the part that contains it. */
+/** Returns the requested part of the selected episodes: from index `from`, or the part with the episode of key `at`. */
 export const pageOf = <One extends Episode>(
   matching: ReadonlyArray<One>,
   { from, count, at }: { readonly from: number; readonly count: number; readonly at?: string | null },

@@ -11,6 +11,7 @@ export interface TokenSpan {
   readonly logprob: number | null
 }
 
+/** A call of a tool by the model. */
 export interface ToolUse {
   readonly name: string
   /** The arguments as the model wrote them. */
@@ -21,9 +22,11 @@ export interface ToolUse {
   readonly by: "internal" | "external" | null
 }
 
+/** A request to the language model, and its answer. */
 export interface Call {
   readonly id: string
   readonly purpose: "action" | "reflection" | "judgement"
+  /** Where the answer goes: to the agent itself, to external tools, or to the env as an action; null if unknown. */
   readonly target: "internal" | "external" | "env" | null
   readonly model: string
   /** The prompt begins with this many messages of the previous call's prompt, followed by `messages`. */
@@ -46,6 +49,7 @@ export interface Call {
   readonly children: ReadonlyArray<Played>
 }
 
+/** One turn of an agent: an observation, calls of the model, and usually an action. */
 export interface Turn {
   readonly observation: string | null
   readonly calls: ReadonlyArray<Call>
@@ -65,8 +69,9 @@ export interface Turn {
   readonly reason: string | null
   readonly info: unknown
   readonly failed: string | null
-  /** The credit of this turn in the run's samples; null if no sample has one. */
+  /** The credit of this turn (its reward in a training), from the run's samples; null if no sample has one. */
   readonly credit: number | null
+  /** A factor by which a training multiplies the credit, from the run's samples. */
   readonly weight: number | null
 }
 
@@ -82,7 +87,7 @@ interface Credits {
   readonly sampled: number | null
 }
 
-/** A rollout, with the rollouts that it delegated. */
+/** A rollout of an agent in the episode, with the rollouts that it delegated (in the `children` of its calls). */
 export interface Played {
   readonly id: string
   /** The name by which the agent was called; if the rollout was not delegated, the type of the agent. */

@@ -1,6 +1,6 @@
 /**
- * Finds the episodes in the lines of a file, and keeps where each one is in the file. A line holds a rollout, the
- * outcome of a batch, or a scored step. `transcripts.ts` reads the files and passes the lines.
+ * Finds the episodes in the lines of a file, and keeps the offsets of each episode's lines. A line holds a rollout, an
+ * outcome (the rollouts or the error of a requested episode), or a scored step. `transcripts.ts` passes the lines.
  */
 import { fields, finite, parsed } from "../json.ts"
 import type { Episode } from "./Episode.ts"
@@ -26,6 +26,7 @@ export interface Indexed extends Episode {
   readonly spans: ReadonlyArray<Span>
 }
 
+/** An episode in the making: its fields change while its lines are read. */
 type Making = { -readonly [Key in keyof Indexed]: Indexed[Key] } & { spans: Array<Span> }
 
 /** Collects episodes from the lines of a file, which are added one by one in their order. Other lines are skipped. */
@@ -36,7 +37,7 @@ export interface FileIndex {
 
 const string = (value: unknown): string | null => (typeof value === "string" ? value : null)
 
-/** Makes the episode of its first line, whose other fields are set later. */
+/** Makes an episode when its first line, at `span`, is read. The caller sets the fields that have no value yet. */
 const begun = (file: string, { name, phase, seen, contestant }: Group, number: number, span: Span): Making => ({
   key: `${name}-${number}`,
   group: name,
@@ -58,7 +59,7 @@ const begun = (file: string, { name, phase, seen, contestant }: Group, number: n
   spans: [{ from: span.from, to: span.to }],
 })
 
-/** Adds a line to an episode's spans, joined to the line before it. A line that is passed twice is added once. */
+/** Adds a line to spans; it extends the last span if it follows directly. A line that is passed twice is added once. */
 const addSpan = (spans: Array<Span>, { from, to }: Span): void => {
   const last = spans.at(-1)
   if (last?.from === from) return
@@ -66,7 +67,7 @@ const addSpan = (spans: Array<Span>, { from, to }: Span): void => {
   else spans.push({ from, to })
 }
 
-/** Makes the index of a file with rollouts or outcomes. A delegated rollout belongs to the episode of its parent. */
+/** Makes the index of a file with rollouts or outcomes. A delegated rollout is added to the episode of its parent. */
 export const rolloutsIndex = (file: string, group: Group): FileIndex => {
   const episodes: Array<Making> = []
   const byId = new Map<string, Making>()

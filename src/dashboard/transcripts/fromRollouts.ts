@@ -1,4 +1,4 @@
-/** Makes the transcript of an episode from its rollout and the rollouts that it delegated. Pure functions. */
+/** Makes the transcript of an episode from its rollouts. Pure functions; `transcripts.ts` reads the rollouts. */
 import * as Credit from "../../episode/samples/credit.ts"
 import {
   type AgentStep,
@@ -33,7 +33,7 @@ export const keptOf = (before: ReadonlyArray<ChatMessage>, messages: ReadonlyArr
   return differs < 0 ? messages.length : differs
 }
 
-/** Makes the transcript of the first rollout, including the rollouts that it delegated. */
+/** Makes the transcript of the first rollout and of those that it delegated. Samples give credits and advantages. */
 export const fromRollouts = (
   episode: Episode,
   rollouts: ReadonlyArray<Rollout>,
@@ -53,7 +53,7 @@ export const fromRollouts = (
   const playedOf = (rollout: Rollout): Played => {
     const children = family.filter(({ meta }) => meta.parentRolloutId === rollout.id)
     const bySite = Map.groupBy(children, siteOf)
-    const of = sampled.filter(({ rolloutId }) => rolloutId === rollout.id)
+    const ownSamples = sampled.filter(({ rolloutId }) => rolloutId === rollout.id)
     let before: ReadonlyArray<ChatMessage> = []
     let cumulative = 0
     const callOf = (step: AgentStep): Call => {
@@ -67,13 +67,13 @@ export const fromRollouts = (
       const calls = all.filter((step) => step._tag === "AgentStep").map(callOf)
       const reward = all.reduce((sum, step) => sum + step.reward, 0)
       cumulative += reward
-      const sample = of.find(({ turnId }) => turnId === all[0].turnId)
-      const next = turns
+      const sample = ownSamples.find(({ turnId }) => turnId === all[0].turnId)
+      const goesOn = turns
         .slice(index + 1)
         .flat()
         .some((step) => step._tag === "EnvironmentStep")
       return {
-        ...turnWithout(all, next),
+        ...turnWithout(all, goesOn),
         calls,
         reward,
         cumulative,
@@ -96,7 +96,7 @@ export const fromRollouts = (
         own: own.get(id) ?? totalReward,
         parents: parents.get(id) ?? totalReward,
         mixed: mixed.get(id) ?? totalReward,
-        sampled: of.at(0)?.credit ?? null,
+        sampled: ownSamples.at(0)?.credit ?? null,
       },
       turns: withStrays(turns, Array.from(bySite.values()).flat().map(playedOf)),
     }
@@ -130,10 +130,10 @@ const familyOf = (root: Rollout, rollouts: ReadonlyArray<Rollout>): ReadonlyArra
   return Array.from(family.values())
 }
 
-/** Returns the id of the parent's step that delegated a rollout; null if the rollout doesn't contain it. */
+/** Returns the id of the parent's step in which a rollout was delegated; null if the rollout doesn't contain the id. */
 const siteOf = ({ steps }: Rollout): string | null => steps.find((step) => step._tag === "AgentStep")?.parentId ?? null
 
-/** Adds delegated rollouts whose delegating call is unknown (`strays`) to the last call. */
+/** Adds delegated rollouts to the last call of the turns, if it is unknown which call delegated them (`strays`). */
 const withStrays = (turns: ReadonlyArray<Turn>, strays: ReadonlyArray<Played>): ReadonlyArray<Turn> => {
   const at = turns.findLastIndex(({ calls }) => calls.length > 0)
   if (strays.length === 0 || at < 0) return turns
@@ -175,7 +175,7 @@ const callWithout = (step: AgentStep, before: ReadonlyArray<ChatMessage>): Omit<
   }
 }
 
-/** Describes what the env showed and did in a turn; `goesOn` tells whether a later turn has an env step. */
+/** Describes what the env showed and did in the steps of a turn; `goesOn` tells if a later turn has an env step. */
 const turnWithout = (
   steps: ReadonlyArray<Step>,
   goesOn: boolean,

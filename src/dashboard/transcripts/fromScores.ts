@@ -1,4 +1,4 @@
-/** Makes the transcript of an episode without a rollout, from its scores and the files of its calls. */
+/** Makes the transcript of an episode that has no rollout, from its scores and the files of its model calls. Pure. */
 import type { CallFile } from "../../run/record/callFiles.ts"
 import type { StepScoreRecord } from "../../run/record/stepScores.ts"
 import type { ChatMessage } from "../../lm/Chat.ts"
@@ -102,7 +102,7 @@ const feedbackOf = (feedback: unknown): Turn["feedback"] => {
   }
 }
 
-/** Describes one call. The results of its tools are taken from the prompt of the next call. */
+/** Describes one call. `before` is the previous call's prompt. The next call's prompt has the results of the tools. */
 const callOf = (file: CallFile, before: ReadonlyArray<ChatMessage>, next: CallFile | undefined): Call => {
   const { request, response, error, usage } = file
   const kept = keptOf(before, request.messages)

@@ -1,4 +1,4 @@
-/** Decodes the query of a request for a part of the list of episodes. */
+/** Decodes the query of a request for a part (a page) of the list of episodes, for the server. */
 import { Option, Schema } from "effect"
 import { orders } from "./Episode.ts"
 import type { PageAsked } from "./transcripts.ts"
@@ -6,7 +6,7 @@ import type { PageAsked } from "./transcripts.ts"
 /** The largest number of episodes on a page. */
 const mostOnAPage = 1000
 
-/** Accepts a text that is an integer from `least` to `most`. */
+/** Makes a Schema that decodes a text to an integer from `least` to `most`. */
 const whole = (least: number, most: number) =>
   Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: least, maximum: most }))
 
@@ -37,7 +37,7 @@ export const everything: PageAsked = {
   at: null,
 }
 
-/** Reads the query of an address; undefined if it is invalid. Empty values are ignored. */
+/** Reads the query of an address; undefined if it is invalid. Missing and empty values get their defaults. */
 export const pageAsked = (query: URLSearchParams): PageAsked | undefined => {
   const asked = Option.getOrUndefined(decode(Object.fromEntries([...query].filter(([, value]) => value.trim() !== ""))))
   return asked && { ...everything, count: 100, ...asked, failed: asked.failed !== undefined }

@@ -5,17 +5,19 @@ import { asMessage, type Completion } from "../../lm/Chat.ts"
 import { bytes, completionIds } from "../../lm/ChatTokens.ts"
 import type { TokenSpan } from "./Transcript.ts"
 
+/** The texts of an answer's tokens (`of`). */
 interface Texts {
   readonly of: ReadonlyArray<string>
-  /** The number of tokens before the tool calls, which are shown separately, and before the end of the answer. */
+  /** The number of tokens of the answer's text. The tokens of tool calls and the token that ends the answer follow. */
   readonly words: number
 }
 
-/** Returns the tokens' texts: as the server sent them, or decoded if every token is a byte; undefined otherwise. */
+/** Returns the texts of tokens: as the server sent them, or decoded if each token is one byte; undefined otherwise. */
 const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | undefined => {
   const { texts, completionIds: traced = [] } = completion.tokens ?? {}
   if (texts !== undefined && ids.every((id, at) => id === traced[at])) {
     let length = 0
+    // The tool calls begin with the first token that ends beyond the answer's text.
     const calls = texts.findIndex((text) => (length += text.length) > completion.content.length)
     return { of: texts, words: calls < 0 ? texts.length : calls }
   }
@@ -28,7 +30,7 @@ const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | un
   return { of, words }
 }
 
-/** Returns the tokens of each call by the id of its step. A sample that was cut off lacks tokens of the last calls. */
+/** Returns the tokens of each answer in a sample, by the id of its step. A sample that was cut off lacks the last. */
 export const tokensOf = (
   sample: Sample,
   steps: ReadonlyMap<string, AgentStep>,
@@ -42,7 +44,7 @@ export const tokensOf = (
     const { completion } = step.call
     while (at < inputIds.length && actionMask[at] !== 1) at++
     const from = at
-    // Two completions can follow each other without a separator, so the known length ends the first.
+    // Two answers can follow each other without a prompt between them, so stop after this answer's number of tokens.
     const most = completion.tokens?.completionIds.length ?? Infinity
     while (at < inputIds.length && actionMask[at] === 1 && at - from < most) at++
     const texts = textsOf(completion, inputIds.slice(from, at))
@@ -50,7 +52,7 @@ export const tokensOf = (
     const advantageAt = (place: number): number => advantages?.[place] ?? credit * weight
     const all = inputIds.slice(from, at)
     const areEqual = all.every((_, index) => advantageAt(from + index) === advantageAt(from))
-    // If all tokens have the same advantage, the whole answer is one span, which doesn't need the texts of tokens.
+    // If the tokens' texts are unknown, but all advantages are equal, the whole answer is one span with its text.
     if (texts === undefined && areEqual) {
       tokensByStep.set(id, [{ text: completion.content, ids: all, advantage: advantageAt(from), logprob: null }])
       continue
@@ -60,7 +62,7 @@ export const tokensOf = (
       const advantage = advantageAt(place)
       const logprob = logprobs?.[place] ?? null
       const text = texts?.of[place - from] ?? null
-      // A new span begins at the first token after the words, so that calls and the answer's end are shown separately.
+      // A new span begins after the answer's text, so that tool calls and the answer's end are shown separately.
       const before = place - from === texts?.words ? undefined : spans.at(-1)
       if (before !== undefined && before.advantage === advantage && before.logprob === logprob) {
         before.ids.push(inputIds[place])

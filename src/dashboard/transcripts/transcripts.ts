@@ -48,10 +48,10 @@ interface Kept<Index> {
   readonly index: Index
   /** The number of bytes read so far, in whole lines. */
   read: number
-  /** The offset (`last`) and first bytes (`begins`) of the last line that was read. They differ in a rewritten file. */
+  /** The offset of the last line that was read, and its first bytes. If the file now has others, it was rewritten. */
   last: number
   begins: string
-  /** Tells whether the scores come from a trainer without language models, whose lines are not steps of agents. */
+  /** Whether the scores are those of a trainer without language models. Their lines are not steps, so none is read. */
   foreign: boolean
 }
 
@@ -77,6 +77,7 @@ export const makeTranscripts = (files: FileSource) => {
   const beginning = (path: string, from: number, to: number): Effect.Effect<string> =>
     Effect.map(files.part(path, from, Math.min(compared, to - from)), (bytes) => utf8.decode(bytes))
 
+  /** Adds the new lines of a file to the index `before`. A new or rewritten file gets an index that `make` makes. */
   const readFile = Effect.fnUntraced(function* <Index extends Pick<FileIndex, "add">>(
     before: Kept<Index> | undefined,
     path: string,
@@ -105,6 +106,7 @@ export const makeTranscripts = (files: FileSource) => {
     return kept
   })
 
+  /** Reads the new lines of a run's files, and returns the indices of the files. */
   const read = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Run> {
     const run: Run = runs.get(path) ?? { files: new Map(), samples: new Map(), lastSearch: undefined }
     const sources = yield* filesOf(files, path)
@@ -238,7 +240,7 @@ const filesOf = Effect.fnUntraced(function* (files: FileSource, run: string): Ef
   return all.filter((_, at) => sizes[at] !== undefined)
 })
 
-/** Returns the episodes by group. If there are rollouts, scores only add failed and unfinished episodes. */
+/** Returns the episodes by group. Scores add only the episodes without a rollout, such as failed or unfinished ones. */
 const episodesOf = (run: Run): ReadonlyArray<Indexed> => {
   const indices = Array.from(run.files.values(), ({ index }) => index.episodes)
   const groups = Map.groupBy(indices.flat(), ({ group }) => group)
@@ -252,7 +254,7 @@ const episodesOf = (run: Run): ReadonlyArray<Indexed> => {
   })
 }
 
-/** Combines rollouts and scores. The n-th rollout of a validation belongs to its n-th episode that didn't fail. */
+/** Combines rollouts and scores by number; the n-th rollout of a validation is its n-th episode that didn't fail. */
 const merged = (rollouts: ReadonlyArray<Indexed>, scores: ReadonlyArray<Indexed>): ReadonlyArray<Indexed> => {
   if (rollouts[0].phase === "batch") return [...rollouts, ...scores].toSorted((a, b) => a.number - b.number)
   if (rollouts[0].phase === "train") {
@@ -348,6 +350,7 @@ const callsOf = Effect.fnUntraced(function* (
     const place = `${run}/${Layout.callFolder({ phase: played, purpose })}`
     // Most runs have no such files; this check saves a look-up for every step.
     if ((yield* files.list(place)).length === 0) continue
+    // The step at which an episode failed is not counted in its length.
     for (let step = 0; step <= length + (failed === null ? 0 : 1); step++) {
       for (let call = 0; found.length < mostCalls; call++) {
         const name = Layout.callFile({ phase: played, purpose, episode: number, step }, call)

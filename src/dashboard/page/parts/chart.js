@@ -2,9 +2,9 @@
  * Makes line charts with the library uPlot: lines, bands around them, linear and logarithmic axes, a cursor, and zoom.
  *
  * A series is `{ label, color, x, y, low?, high?, faint?, note?, shared?, runs?, of? }`, where the columns have equal
- * lengths. `low` and `high` are the edges of a band. A `note` says why the series has no points. A series of a group
- * has `of` runs, and `runs` is the number of them that have a value at each point. After its first `shared` points,
- * fewer than half of the runs have one, so the line is dashed and has no band.
+ * lengths. `low` and `high` are the edges of a band. A `faint` line is thin and pale. A `note` says why there are no
+ * points. A series of a group has `of` runs, and `runs` is the number of them that have a value at each point. After the
+ * first `shared` points, fewer than half of the runs have a value, so the line is dashed and has no band.
  *
  * Dragging across the plot zooms in, a double click shows everything again. With the keyboard, arrow keys move the
  * cursor, + and - zoom around it and 0 shows everything.
@@ -46,7 +46,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
   )
   let shown = { series: [], xName: "steps", logX: false, logY: false }
   let chart
-  /** Charts with equal structures differ only in their values, which uPlot can replace. */
+  /** The axis, scales and styles of `chart` as JSON. While they stay the same, uPlot only gets other values. */
   let structure
   /** The columns of uPlot's table, each with its style, and with its series if the cursor marks a point on it. */
   let drawn = []
@@ -234,7 +234,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
 /** The numbers of uPlot's linear, logarithmic and inverse hyperbolic sine scales; the last one includes zero. */
 const [linear, logarithmic, arsinh] = [1, 3, 4]
 
-/** Chooses the scales of both axes: logarithmic if the user asks for it and all values allow it. */
+/** Chooses the scales of both axes. If the user wants a logarithmic one but a value is not positive, it is `arsinh`. */
 const distributions = (series, { logX, logY }) => {
   const isPositive = (values) => values.every((value) => value > 0)
   const of = (isLog, columns) => (!isLog ? linear : columns.every(isPositive) ? logarithmic : arsinh)

@@ -1,3 +1,5 @@
+/** Makes the elements that all pages of the web page use, chooses colours, and limits how often actions run. */
+
 /**
  * Makes an element: `el("button.quiet", { onclick: press }, "Press")`. Classes follow the tag, and the properties can
  * be left out. Strings become text and never markup.
@@ -11,7 +13,7 @@ export const el = (name, ...rest) => {
     if (value === undefined || value === null || value === false) continue
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value)
     else if (key === "class") element.className = value
-    // The page's policy forbids styles as texts.
+    // The page's Content-Security-Policy forbids a `style` attribute.
     else if (key === "style") Object.assign(element.style, value)
     else if (key === "value" || key === "checked") element[key] = value
     else element.setAttribute(key, value === true ? "" : value)
@@ -45,7 +47,7 @@ export const factList = (facts) =>
 export const tableOf = (label, ...children) =>
   el("div.table.plain", { tabindex: "0", role: "group", "aria-label": label }, el("table", ...children))
 
-/** Makes a function that fills an element with rows. A row with unchanged content keeps its element and focus. */
+/** Makes a function that fills an element with rows `{ key, content, make }`. It calls `make` if the content is new. */
 export const rowsIn = (parent) => {
   let kept = new Map()
   return (rows) => {

@@ -44,8 +44,8 @@ const inUnit = (value, { size, letter }) => {
 }
 
 /**
- * Formats the ticks of an axis, all in the first of these ways in which two decimals are enough: in the unit of the
- * largest ("0", "2.5k", "5k"), each in its own unit ("100", "10k", "1M"); or else in full ("4,096").
+ * Formats the ticks of an axis: all in the unit of the largest ("0", "2.5k", "5k"); if two decimals are too few for it,
+ * each in its own unit ("100", "10k", "1M"); and if they are still too few, in full ("4,096").
  */
 export const tickTexts = (ticks) => {
   const largest = unitOf(Math.max(0, ...ticks.map(Math.abs)))

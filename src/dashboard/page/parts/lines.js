@@ -2,7 +2,7 @@
 import { meanOf } from "../../../statistics/resampling.ts"
 import { valueAt } from "../../curves/bands.ts"
 
-/** Makes a line of the points whose x value is not null, and smooths the columns. */
+/** Makes a line `{ x, ...columns }` of the points whose x value is not null, with smoothed columns. */
 export const lineOf = (x, columns, smoothing) => {
   const indices = x.flatMap((value, index) => (value === null ? [] : [index]))
   const line = { x: indices.map((index) => x[index]) }
@@ -27,7 +27,7 @@ export const smooth = (values, weight) => {
   })
 }
 
-/** Returns the mean of lines at the x values of the longest line. A line counts between its ends, interpolated. */
+/** Returns the mean of lines at the x values of the line with most points. Lines are interpolated between their ends. */
 export const meanLine = (lines) => {
   const { x } = lines.reduce((most, line) => (line.x.length > most.x.length ? line : most))
   return { x, y: x.map((place) => meanOf(lines.flatMap((line) => valueAt(line.x, line.y, place) ?? []))) }

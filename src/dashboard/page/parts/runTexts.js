@@ -1,7 +1,7 @@
 /** Makes short texts about a run, which several pages show. */
 import { el } from "./dom.js"
 
-/** Returns the population variables of a run as text. They distinguish it from other runs of the same name. */
+/** Returns the variables in the name of a run's folder as text. They distinguish it from other runs of its name. */
 export const variables = (run) =>
   Object.entries(run.population)
     .map(([variable, value]) => `${variable}=${value}`)

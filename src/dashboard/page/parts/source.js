@@ -2,8 +2,8 @@
 import { together } from "./dom.js"
 
 /**
- * Makes a store of values by key. `fetch` requests the value of an input from the server. `changed` is called after
- * values have been read, and `failed` with the error if a value can't be read.
+ * Makes a store of values by key. `fetch` requests a value from the server, for the input of a key: the key itself, or
+ * what `want` names. `changed` is called after values have been read, and `failed` if a value can't be read.
  */
 export const makeSource = (fetch, changed, failed) => {
   const entries = new Map()
@@ -32,11 +32,11 @@ export const makeSource = (fetch, changed, failed) => {
   }
 
   return {
-    /** Returns the value of a key; undefined until it is first read. After a change it is the old value until then. */
+    /** Returns the value of a key as it was last read; undefined if it has not been read yet. */
     of: (key) => entries.get(key)?.value,
     /** Tells whether the value of any new or changed input has still to be read. */
     isWaiting,
-    /** Reads the values of these keys, and forgets the values of all other keys. A key is its own input by default. */
+    /** Reads the values of these keys, unless they have been read for the same input; forgets those of other keys. */
     want: (keys, inputOf = (key) => key) => {
       const wanted = new Set(keys)
       for (const key of entries.keys()) if (!wanted.has(key)) entries.delete(key)
@@ -48,7 +48,7 @@ export const makeSource = (fetch, changed, failed) => {
         void load(key)
       }
     },
-    /** Reads the values of these keys again, as far as they are wanted. */
+    /** Reads the values of these keys again, except those of keys that the last `want` did not name. */
     stale: (keys) => {
       for (const [key, entry] of entries) {
         if (!keys.has(key)) continue

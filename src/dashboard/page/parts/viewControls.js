@@ -1,4 +1,4 @@
-/** Makes the controls for all charts: the axis, smoothing and logarithms, and how groups of runs are drawn. */
+/** Makes the controls by which the user sets the view: how all charts are drawn. See `firstView` in `address.js`. */
 import { choice, el, toggle } from "./dom.js"
 
 /** Makes the controls, which change `view` and call `changed`; with `several`, also the controls for groups of runs. */

@@ -147,7 +147,7 @@ export const makePlayer = () => {
     }
   }
 
-  /** Renders by the run's own code, in a frame that can access neither this page nor the network. */
+  /** Makes `show` render a step by the run's own code, in a frame that can access neither this page nor the network. */
   const framed = (code) => {
     const { promise, resolve, reject } = Promise.withResolvers()
     const frame = el("iframe", {

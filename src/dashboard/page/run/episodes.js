@@ -1,4 +1,4 @@
-/** Makes the section of a run's page with the episodes in its folders `steps/`, as pictures or in the player. */
+/** Makes the section of a run's page that shows episodes from its folders `steps/…/`, as pictures or in the player. */
 import { fileAddress } from "../data.js"
 import { choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"

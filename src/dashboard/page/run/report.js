@@ -8,6 +8,7 @@ const figure = (value) => {
 }
 const between = ({ low, high }) => `${figure(low)} to ${figure(high)}`
 
+/** The texts for scores that combine several episodes of a task, by the name of the rule that combines them. */
 const triesText = {
   pass: (at) => `pass@${at}`,
   best: (at) => `best of ${at}`,

@@ -125,7 +125,7 @@ export const makeRunPage = (state, seen, path) => {
   }
 }
 
-/** Returns the facts at the top of the page. The duration of a run in progress is the time of its last sample. */
+/** Returns the facts at the top of the page. For a run in progress, `system.jsonl` tells how long it has taken. */
 const factsOf = ({ summary: run, system }) => [
   ["environment", run.env],
   [run.kind === "evaluation" ? "agents" : "algorithm", run.algorithm],

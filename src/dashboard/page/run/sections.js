@@ -35,7 +35,7 @@ export const makeLog = () => {
     show: ({ log }) => {
       const text = log.map((line) => line.replace(/^\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)\.\d+Z/, "$1")).join("\n")
       if (text === lines.textContent) return
-      // Don't scroll if the user has scrolled up to read.
+      // Don't scroll if the user has scrolled up to read; 4 pixels allow for rounding.
       const atEnd = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 4
       lines.textContent = text
       if (atEnd) lines.scrollTop = lines.scrollHeight

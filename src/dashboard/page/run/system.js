@@ -47,5 +47,5 @@ export const makeSystem = () => {
   }
 }
 
-/** Returns the index of the last sample with env steps, since at its end a run only writes files. */
+/** Returns the index of the last speed above 0: a run that has ended wrote only files after it, at a speed of 0. */
 const lastWorking = (speeds) => speeds.findLastIndex((speed) => speed !== null && speed > 0)

@@ -11,7 +11,7 @@ const score = (item) => [
 
 /**
  * The built-in columns. `of` returns the value by which a column is sorted, and `cell` the content that it shows.
- * Columns of the kind `wide` are hidden on narrow screens.
+ * `kind` has the CSS classes of its cells; columns of the class `wide` are hidden on narrow screens.
  */
 const builtIn = {
   state: { text: "state", kind: "state", of: (run) => run.state, cell: (item) => badge(item) },
@@ -51,6 +51,7 @@ const settingColumn = (key) => ({
   },
 })
 
+/** The columns that `columnOf` has made for settings, by key. */
 const settings = new Map()
 
 /** Returns a column by its key: `name`, a built-in column, or else the key of a setting. */

@@ -42,7 +42,7 @@ export const makeCurves = (state) => {
   }
   const bands = makeSource(fetchBands, draw, failed)
 
-  /** Returns the runs of an item that have lines of their own. */
+  /** Returns the runs of an item whose own curves are shown: a single run, or some of a group if the user wants it. */
   const singlesOf = (item) => (isGroup(item) && !view.singles ? [] : item.runs.slice(0, mostSingles))
 
   const seriesOf = (item, measure) => {

@@ -9,7 +9,7 @@ import { hasSettings, readSettings, settingsAreStale, valuesOf } from "./setting
 
 const states = ["running", "finished", "stopped", "failed"]
 
-/** Returns the runs that pass a filter, and its text's problems. If `isWaiting`, it calls `again` when more is read. */
+/** Returns the runs that pass a filter, and its problems. If it waits for settings (`isWaiting`), `again` is called. */
 export const filtered = (runs, text, again, failed) => {
   if (text.trim() === "") return { runs, problems: [], isWaiting: false }
   const { words, filters, problems } = parseSearch(text)

@@ -41,7 +41,7 @@ export const bandLabel = (label, runs) =>
 
 const compare = (a, b) => {
   if (a === b) return 0
-  // Missing values are last in either direction.
+  // Infinity marks a missing value, which `ordered` puts last in either direction.
   if (a === null || a === undefined) return Infinity
   if (b === null || b === undefined) return -Infinity
   return typeof a === "number" && typeof b === "number"
@@ -57,13 +57,13 @@ const ordered = (items, of, descending) =>
 
 export const sortRuns = (runs, { by, descending }) => ordered(runs, columnOf(by).of, descending)
 
-/** Groups runs that are already sorted. Each group has the values that its runs have in common. */
+/** Groups sorted runs. A group has the mean score, the largest steps and times, and the texts that its runs share. */
 export const groupRuns = (runs, by, sort) => {
   const groups = [...Map.groupBy(runs, (run) => groupKey(run, by))].map(([key, members]) => {
     const scores = members.flatMap((run) => run.score ?? [])
-    const known = (name) => members.flatMap((run) => run[name] ?? [])
+    const valuesOf = (name) => members.flatMap((run) => run[name] ?? [])
     const common = (name) => (members.every((run) => run[name] === members[0][name]) ? members[0][name] : "")
-    const most = (name) => (known(name).length === 0 ? null : known(name).reduce((a, b) => (a > b ? a : b)))
+    const most = (name) => (valuesOf(name).length === 0 ? null : valuesOf(name).reduce((a, b) => (a > b ? a : b)))
     return {
       key: `${by}:${key}`,
       label: key === "" ? `no ${by}` : key,

@@ -1,4 +1,4 @@
-/** Makes the first page: the controls, the learning curves, all metrics, the filter and the table of runs. */
+/** Makes the overview, the first page: the controls, learning curves, all metrics, the filter and the table of runs. */
 import { compareAddress } from "../address.js"
 import { makeMetrics } from "../parts/metrics.js"
 import { makeCurves } from "./curves.js"
@@ -22,6 +22,7 @@ const mostMembers = 10
 export const makeOverview = (state, seen) => {
   const curves = makeCurves(state)
   let items = []
+  /** Whether the user has just ticked one row too many. */
   let refused = false
 
   const filter = el("input", {
@@ -85,7 +86,7 @@ export const makeOverview = (state, seen) => {
 
   const keyOf = (item) => item.key ?? item.path
 
-  /** Returns the colours of the rows in the charts: the rows that the user has ticked, or else the first rows. */
+  /** Returns which rows are drawn in the charts, and their colours: the rows that the user has ticked, or the first. */
   const colors = () => {
     const trained = items.filter(({ kind }) => kind === "run")
     const places = state.chosen ?? new Map(trained.slice(0, mostDrawn).map((item, place) => [keyOf(item), place]))

@@ -26,7 +26,7 @@ export const readSettings = () => {
 
 export const hasSettings = () => table !== undefined
 
-/** Records that runs have changed. A run's settings don't change, but its results do when it ends. */
+/** Records that runs have changed. The data is stale if a run is new or has ended, because it then has new results. */
 export const changeSettings = (runs) => {
   if (table === undefined) return
   isStale ||= runs.some(({ path, state }) => table.runs[path] === undefined || state !== "running")

@@ -8,6 +8,7 @@ import { columnOf, isSetting } from "./columns.js"
 /** The table shows at most this many rows, until the user presses a button that shows the others. */
 const mostRows = 200
 
+/** Makes the table. It calls `sortBy`, `select` or `expand` when the user clicks a heading, a box or a group. */
 export const makeTable = ({ sortBy, select, expand }) => {
   const body = el("tbody")
   const head = el("tr")

@@ -1,7 +1,7 @@
 /**
- * Shows a model's answer in spans that are coloured by advantage, and underlined with dashes if it is negative. A span
- * is a part of the answer: one or more tokens (`ids`) with one advantage, and their text, or null if it is not known.
- * `largest` is the largest absolute advantage. The title of a span has its numbers.
+ * Shows a model's answer in spans that are coloured by advantage; negative ones are underlined with dashes. A span is a
+ * part of the answer: one or more tokens (`ids`) with equal advantages, and their text, or null if it is not known.
+ * `largest` is the largest absolute advantage in the episode. The tooltip of a span has its numbers.
  */
 import { el } from "../parts/dom.js"
 import { counted, number, signed } from "../parts/format.js"

@@ -28,7 +28,7 @@ const words = (text) => {
 const part = (name, sort, ...children) =>
   el("div", { class: `part ${sort}` }, el("div.label", name), el("div.value", ...children))
 
-/** Makes a part that is built when it is first opened, because prompts are long and rarely read. */
+/** Makes a part that `draw` fills when it is first opened, because prompts are long and rarely read. */
 const folded = (key, title, draw) => {
   const details = el("details", { "data-fold": key }, el("summary", title))
   details.addEventListener("toggle", () => {
@@ -50,7 +50,7 @@ const fact = (name, value) => el("span.fact", el("span.quiet", `${name} `), valu
 const usageText = ({ inputTokens, outputTokens, reasoningTokens }) =>
   `${number(inputTokens)} in, ${number(outputTokens)} out${reasoningTokens > 0 ? `, ${number(reasoningTokens)} thought` : ""}`
 
-/** Makes the elements of the turns and of the credits. A delegated rollout is inside the turn that delegated it. */
+/** Makes the elements of the turns, and of the episode's credits. A delegated rollout is inside the turn of its call. */
 const elementsOf = ({ transcript, address }) => {
   const { largest } = transcript
 

@@ -19,9 +19,10 @@ const orders = [
   ["highest", "highest return first"],
 ]
 
-/** Matches the files of a run in which episodes are. */
+/** Matches the files of a run whose lines hold episodes: if one changes, the episodes are read again. */
 const relevant = /^(?:rollouts|outcomes|samples)\.jsonl$|(?:^|\/)(?:rollouts|scores)\/.+\.jsonl$/
 
+/** Makes the section of the run with a path. It calls `seen` after the user has changed what is shown. */
 export const makeTranscripts = (state, seen, run) => {
   const controls = el("div.controls")
   const status = el("p.quiet.line.count", { role: "status" })
@@ -47,7 +48,7 @@ export const makeTranscripts = (state, seen, run) => {
   let page
   let closed = false
   let isFirst = true
-  /** The conditions of the list that is shown, and the key of the episode that is shown. */
+  /** The conditions of the list that is shown (`listed`), and the key of the episode that is shown (`read`). */
   let listed
   let read
 

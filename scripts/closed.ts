@@ -19,7 +19,7 @@ export interface About {
 const texts = (list: unknown): ReadonlyArray<string> =>
   Array.isArray(list) ? list.filter((one) => typeof one === "string") : []
 
-/** Returns the closed schema of an object and of the objects in it. Only the outer keys get descriptions. */
+/** Closes the JSON Schema of an object and of the objects nested in it. What `about` adds is only for the outer one. */
 export const closed = (tree: unknown, about: About = {}): Plain => {
   const { meanings = new Map<string, string>(), defaults = {}, parts = {}, renamed = true } = about
   const spelled = (key: string): string => (renamed ? snakeCase(key) : key)
@@ -49,7 +49,7 @@ export const closedAll = (tree: unknown, about: Pick<About, "meanings" | "rename
   return isPlain(whole) ? whole : {}
 }
 
-/** Closes the objects in a schema. Leaves out bounds of safe integers, and a `prefixItems` that repeats `items`. */
+/** Closes all objects in a part of a schema. Drops bounds of safe integers, and `prefixItems` that repeat `items`. */
 const inner = (tree: unknown, about: Pick<About, "meanings" | "renamed">): unknown => {
   if (Array.isArray(tree)) return tree.map((one) => inner(one, about))
   if (!isPlain(tree)) return tree

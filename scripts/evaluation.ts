@@ -12,25 +12,25 @@ import { table } from "./table.ts"
 const file = "src/evaluate/EvaluationConfig.ts"
 const { output: outputDefaults, ...defaults } = Schema.decodeSync(EvaluationSettings)({})
 
-/** The settings of the file, except those in its lists and in the agents and the data set. */
+/** The settings of the file, except those of its scorers, its agents and its data set. */
 export const evaluation = {
   schema: EvaluationSettings,
   defaults,
   meanings: meaningsOf(file, "EvaluationSettings"),
-  /** The comments on the keys whose contents are decoded by their own kind, such as the scorer. */
+  /** The comments on `dataset`, `agent` and `agents`, whose contents have Schemas of their own. */
   parts: meaningsOf(file, "Whole"),
   output: { schema: OutputSettings, defaults: outputDefaults, meanings: meaningsOf(file, "OutputSettings") },
 }
 
 const scorersFile = "src/evaluate/Scorers.ts"
 
-/** Names the Schema of each kind of scorer that has fields of its own. */
+/** Maps each kind of scorer that has settings of its own to the name of its Schema in Scorers.ts. */
 const ownFields: Readonly<Record<string, string>> = { solved: "SolvedConfig", judge: "JudgeConfig" }
 
 const scorerMeanings = (type: string): Meanings =>
   meaningsIn([...(type in ownFields ? [schemaIn(scorersFile, ownFields[type])] : []), schemaIn(scorersFile, "fields")])
 
-/** Values of keys without a default. Decoding requires them, and `scorerDefaults` leaves them out again. */
+/** Values for keys without a default, so that a scorer can be decoded. `scorerDefaults` leaves them out again. */
 const any = { rubric: "any", lmConfig: { model: "any" } }
 
 const scorerDefaults = (type: string, schema: Schema.Codec<unknown, unknown>): Plain => {

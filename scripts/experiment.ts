@@ -37,7 +37,7 @@ const agentDefaults = (type: string): Plain => {
   return plain(toCamelCase(Effect.runSync(decoded).config))
 }
 
-/** Collects the comments on the fields of a kind of agent: those of its own, and those that other kinds share. */
+/** Collects the comments on the settings of a kind of agent: on its own settings, and on those that kinds share. */
 const agentMeanings = (type: string): Meanings => {
   // Matches the beginning of a Schema in Agents.ts: `const history = Schema.Struct({ ...fields(HistoryAgent.type)`.
   const own = /^const (\w+) = Schema\.Struct\(\{ ?\s*\.\.\.fields\((\w+)\.type\)/gm
@@ -125,6 +125,7 @@ export const model = {
 
 const runtimeFile = "src/runtime/RuntimeConfig.ts"
 
+/** The settings of the run (those at the top of the file), and of its sections `runtime` and `output`. */
 export const run = {
   defaults: without(plain(Schema.decodeSync(RunSettings)({})), "runtime", "output"),
   meanings: new Map([
@@ -143,7 +144,7 @@ export const run = {
   },
 }
 
-/** Returns the keys that have the same default in all of these kinds; one table describes them together. */
+/** Returns the keys that have the same default in all of these parts. One table describes them for all parts. */
 const common = (parts: ReadonlyArray<Part>): ReadonlyArray<string> =>
   Object.keys(parts[0].defaults).filter((key) => {
     const [first, ...others] = parts.map(({ defaults }) => JSON.stringify(defaults[key]))
@@ -153,7 +154,7 @@ const common = (parts: ReadonlyArray<Part>): ReadonlyArray<string> =>
 const only = (tree: Plain, keys: ReadonlyArray<string>): Plain =>
   Object.fromEntries(Object.entries(tree).filter(([key]) => keys.includes(key)))
 
-/** Returns a section with a table for each kind, without the keys that another table describes. */
+/** Returns Markdown with a heading and a table for each part, without the keys that another table describes. */
 const sections = (all: ReadonlyArray<Part>, describedElsewhere: ReadonlyArray<string>): string =>
   all
     .map(({ type, defaults, meanings }) => {

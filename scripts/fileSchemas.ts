@@ -1,6 +1,6 @@
 /**
- * Makes the JSON Schemas of the files of a run from src/; schemas.ts writes them to schemas/files/. All objects are
- * closed (they allow only the keys that they list), so that a validator finds unexpected keys.
+ * Makes the JSON Schemas of a run's files, from the Schemas and comments in src/; schemas.ts writes them to
+ * schemas/files/. All objects are closed (they allow only the keys that they list), so a validator finds other keys.
  */
 import { Schema } from "effect"
 import { MemoryEntry } from "../src/agent/memory/Memory.ts"
@@ -40,7 +40,7 @@ interface File {
   readonly renamed?: boolean
 }
 
-/** Adds the checksum with which each line of `played.jsonl` ends. Lines that older versions wrote have none. */
+/** Makes the Schema of a line of `played.jsonl`: `fields` and a checksum, which lines of older versions lack. */
 const withChecksum = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.Struct({ ...fields, sha256: Schema.optionalKey(Schema.String) })
 

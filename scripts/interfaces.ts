@@ -2,6 +2,7 @@
 import { dirname, join } from "node:path"
 import { type Meanings, read } from "./meanings.ts"
 
+/** A member of an interface: its comment, split at `@default`. */
 export interface Member {
   readonly meaning: string
   /** The text after `@default`. */
@@ -29,13 +30,13 @@ export const membersOf = (file: string, name: string): ReadonlyMap<string, Membe
 const baseOf = (file: string, text: string, base: string): ReadonlyMap<string, Member> => {
   const [name, namespace] = base.split(".").toReversed()
   if (text.includes(`interface ${name} `)) return membersOf(file, name)
-  const direct =
+  const importPattern =
     namespace === undefined
       ? new RegExp(`(?:import|export) (?:type )?\\{[^}]*\\b${name}\\b[^}]*\\} from "(\\.[^"]+)"`)
       : new RegExp(`import \\* as ${namespace} from "(\\.[^"]+)"`)
-  const stars = [...text.matchAll(/^export \* from "(\.[^"]+)"/gm)].map(([, from]) => from)
+  const reexportedFiles = [...text.matchAll(/^export \* from "(\.[^"]+)"/gm)].map(([, from]) => from)
   const isDeclaredIn = (from: string): boolean => read(join(dirname(file), from)).includes(`interface ${name} `)
-  const from = direct.exec(text)?.[1] ?? stars.find(isDeclaredIn)
+  const from = importPattern.exec(text)?.[1] ?? reexportedFiles.find(isDeclaredIn)
   if (from === undefined) throw new Error(`${file}: ${base} is neither declared nor imported`)
   const source = join(dirname(file), from)
   return baseOf(source, read(source), name)

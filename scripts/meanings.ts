@@ -10,7 +10,7 @@ export type Meanings = ReadonlyMap<string, string>
 const root = fileURLToPath(new URL("..", import.meta.url))
 export const read = (file: string): string => readFileSync(`${root}/${file}`, "utf8")
 
-/** Finds the comments on fields in source texts. Of several comments on fields of the same name, the first is used. */
+/** Finds the comments on fields in source texts. For several fields of the same name, it returns the first comment. */
 export const meaningsIn = (texts: ReadonlyArray<string>): Meanings => {
   const meanings = new Map<string, string>()
   for (const text of texts) {

@@ -1,4 +1,4 @@
-/** Makes the JSON Schemas of models, agents and data sets, which files of experiments and evaluations share. */
+/** Makes the JSON Schemas of models, agents and data sets for experimentSchema.ts and evaluationSchema.ts. */
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
 import { closed } from "./closed.ts"
@@ -6,7 +6,7 @@ import * as Experiment from "./experiment.ts"
 
 const propertyOf = (tree: Plain, key: string): unknown => (isPlain(tree.properties) ? tree.properties[key] : undefined)
 
-/** A reference to the schema of a model in `definitions`. */
+/** A JSON Schema that refers to the schema of a model in `definitions`. */
 export const modelRef: Plain = { $ref: "#/$defs/lm_config" }
 
 const model = (): Plain => {

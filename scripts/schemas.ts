@@ -37,7 +37,7 @@ const algorithmOf = (name: string): Plain => {
   return { ...rest, properties: { name: { const: name }, ...(isPlain(properties) ? properties : {}) } }
 }
 
-/** The sections of a config, and the interface with the comments on the settings of each. */
+/** Maps each section of a config to the interface in src/train/Settings.ts that has the comments on its settings. */
 const blocks = {
   validation: "ValidationOptions",
   checkpoint: "CheckpointOptions",

@@ -1,8 +1,8 @@
 /** Makes JSON Schemas of configs accept all spellings that the library reads, such as `learningRate`. */
 import { camelCase, isPlain, type Plain } from "../src/config/Config.ts"
 
-/** Returns a regular expression for all spellings that `Config.camelCase` converts to the same key. */
-const readAs = (key: string): string =>
+/** Returns a regular expression for all spellings of a key: those that `Config.camelCase` converts to the same text. */
+const spellingsOf = (key: string): string =>
   `${key.replace(/_([a-z0-9])/g, (_, first: string) => `(?:_+${first}|${first.toUpperCase()})`)}_*`
 
 /** Returns a JSON Schema that also allows other spellings of its keys. Values of those keys are not checked. */
@@ -21,7 +21,8 @@ const visit = (tree: unknown): unknown => {
   // A key that begins with an underscore has only one spelling.
   const keys = Object.keys(tree.properties).filter((key) => !key.startsWith("_"))
   if (keys.length === 0) return visited
-  const pattern = `^(?!(?:${keys.join("|")})$)(?:${keys.map(readAs).join("|")})$`
+  // The keys themselves are excluded, because `properties` checks them.
+  const pattern = `^(?!(?:${keys.join("|")})$)(?:${keys.map(spellingsOf).join("|")})$`
   return { ...visited, patternProperties: { [pattern]: true }, ...required(tree.required) }
 }
 
@@ -36,5 +37,5 @@ const required = (names: unknown): Plain => {
   }
 }
 
-/** Returns a schema that requires a key. Strict validators require that the key is also listed in `properties`. */
+/** Returns a schema that only requires a key. Strict validators want a required key to be in `properties`, too. */
 const having = (key: string): Plain => ({ properties: { [key]: {} }, required: [key] })

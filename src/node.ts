@@ -35,7 +35,7 @@ import { tensorBoard } from "./run/record/tensorBoard.ts"
 export const backendNames = ["auto", "cpu", "cuda", "webgpu", "wasm", "reference"] as const
 export type BackendName = (typeof backendNames)[number]
 
-/** Makes a backend of ONNX Runtime, which is loaded only when this Effect runs. */
+/** Makes a backend that computes on a device by ONNX Runtime, which is loaded only when this Effect runs. */
 const session = (
   device: "cpu" | "cuda" | "webgpu",
 ): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
@@ -50,7 +50,7 @@ const session = (
  */
 const wideWasm = Effect.map(wideModules, wasm.make)
 
-/** Provides a backend by its name. `auto` chooses a device for each graph. */
+/** Provides a backend by its name. `auto` chooses `wasm` or ONNX Runtime on the CPU for each graph. */
 export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavailable> => {
   switch (name) {
     case "wasm":
@@ -72,8 +72,9 @@ export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavaila
 }
 
 /**
- * Provides the HTTP client for language models. It waits for the whole `timeout_s` seconds, while Node's `fetch` stops
- * after five minutes. The first request loads it: most runs send none, and its modules are a fifth of those of a run.
+ * Provides the HTTP client for language models. It waits for an answer as long as the setting `timeout_s` of the model
+ * says, while Node's `fetch` stops after five minutes. Its modules, which are many, are loaded by the first request,
+ * because most runs send none.
  */
 export const httpClient: Layer.Layer<HttpClient.HttpClient> = Layer.effect(
   HttpClient.HttpClient,
@@ -94,7 +95,7 @@ export const httpClient: Layer.Layer<HttpClient.HttpClient> = Layer.effect(
 /** Provides threads that step envs, for a training that sets `workers`. */
 export { layer as envPool } from "./env/pool/pool-node.ts"
 
-/** Runs untrusted programs in processes without access to files or the network, for data sets of `type: code`. */
+/** Provides the service that runs untrusted programs without files or network, for data sets of `type: code`. */
 export { codeRunner }
 
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
@@ -122,18 +123,18 @@ export const runStore = (
     ),
   ).pipe(Layer.provide(files))
 
-/** Provides a recorder that writes to the run's files, and to the sinks in `more`. */
+/** Provides the recorder: it passes a run's events to the sinks that write the run's files, and to those in `more`. */
 export const recorder = (...more: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>
   Recorder.layer(scores, tensorBoard, runLog, system(systemFigures), ...more)
 
-/** Measures the memory and CPU time that this process uses now. */
+/** Measures the bytes of memory that this process uses now, and the CPU time that it has used so far. */
 const systemFigures = (): SystemFigures => {
   const { rss, heapUsed, external } = process.memoryUsage()
   const { user, system: ofKernel } = process.cpuUsage()
   return { rss, heap: heapUsed, buffers: external, cpuSeconds: (user + ofKernel) / 1e6 }
 }
 
-/** Prints a progress line on stderr. */
+/** A sink that shows the progress of a run as a line on stderr. */
 export const terminalProgress: Sink = progress({
   write: (text) => Effect.sync(() => void process.stderr.write(text)),
   isTerminal: process.stderr.isTTY === true,

@@ -8,8 +8,8 @@
  * const result = await Effect.runPromise(training.pipe(Effect.provide(Web.layer)))
  * ```
  *
- * Edge workers on workerd cannot compile WebAssembly at run time. There, replace the `wasm` backend by
- * `Reference.layer`, which is slower.
+ * Edge workers on workerd (Cloudflare's runtime) cannot compile WebAssembly at run time. There, replace the `wasm`
+ * backend by `Reference.layer`, the backend in plain TypeScript, which is slower.
  *
  * @example
  * ```ts

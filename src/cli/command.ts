@@ -61,7 +61,8 @@ export const root = (words: ReadonlyArray<string> = []) =>
 
 /**
  * Runs the `effect` command with the words of a command line, and reports a failure as one line on stderr. `background`
- * runs at the same time; if it fails, the command is interrupted and saves its work.
+ * runs at the same time (in main.ts, it waits for errors that nothing catches). If it fails, the command is interrupted
+ * and saves its work.
  */
 export const command = (
   words: ReadonlyArray<string>,

@@ -90,8 +90,8 @@ const nameFor = (run: string): string => {
 }
 
 /**
- * Makes the file of a policy by validating its checkpoint in memory, which writes the policy in every format. Returns
- * the bytes of the wanted format.
+ * Returns the bytes of a file with the policy of a run. A validation can write the policy in every format, so this
+ * validates the checkpoint with a store in memory, and takes the file of the wanted format from there.
  */
 const policyFile = Effect.fnUntraced(function* (input: Input<typeof flags>, folder: string, format: PolicyFormat) {
   const run = resolve(folder)
@@ -102,6 +102,7 @@ const policyFile = Effect.fnUntraced(function* (input: Input<typeof flags>, fold
   }
   const training = yield* loadTrainingOf(run, input.file)
   const checkpoint = yield* checkpointOf(run, input.step)
+  // The shortest validation that writes the policy.
   const forExport = {
     "validation.everySteps": 1,
     "validation.episodes": 1,
@@ -124,7 +125,7 @@ const policyFile = Effect.fnUntraced(function* (input: Input<typeof flags>, fold
   )
 })
 
-/** The names of the files that restore a training, besides the arrays of its learner. */
+/** The names of the files from which a training is restored, besides the files with the learner's arrays. */
 const restoredFiles: ReadonlySet<string> = new Set([
   Layout.config,
   Layout.latestPointer,
@@ -133,7 +134,7 @@ const restoredFiles: ReadonlySet<string> = new Set([
   Layout.inCheckpoint.policy,
 ])
 
-/** Reads a run's config and checkpoints, and returns their bytes by path. */
+/** Reads the files from which a training is restored: its config and checkpoints. Returns their bytes by path. */
 const filesToLoad = Effect.fnUntraced(function* (run: string) {
   const fs = yield* FileSystem.FileSystem
   const wrong = (error: { readonly message: string }) => usageError(`${run}: ${error.message}`)
@@ -148,7 +149,7 @@ const filesToLoad = Effect.fnUntraced(function* (run: string) {
   return files
 })
 
-/** Aggregates the learning curves of the named runs, and of all runs in the named folders. */
+/** Returns the bytes of a file with one learning curve, aggregated over runs. A folder is a run, or contains runs. */
 const curveFile = Effect.fnUntraced(function* (folders: ReadonlyArray<string>, format: CurveFormat) {
   const runs = (yield* Effect.forEach(folders, finishedRunsIn)).flat()
   if (runs.length === 0) {
@@ -164,6 +165,7 @@ const curveFile = Effect.fnUntraced(function* (folders: ReadonlyArray<string>, f
   return utf8.encode(format === "csv" ? curveCsv(curve) : curveSvg(nameFor(folders[0]), curve))
 })
 
+/** Makes the `RunReader` of a run, which reads facts from its files and reports damaged ones on stderr. */
 const open = over(warningSource)
 
 /** Returns the folder itself if it is a finished run, or else the finished runs in it. */

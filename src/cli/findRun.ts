@@ -13,16 +13,16 @@ import type { RunKind } from "../run/RunSpec.ts"
 import { warningLabel } from "./output/colors.ts"
 import { usageError, writeError } from "./output/output.ts"
 
-/** Reads runs, and reports damaged files on stderr, for commands that show the contents of these files. */
+/** Reads the files of runs, and reports damaged ones on stderr, for commands that show the contents of files. */
 export const warningSource = diskSource((message) => writeError(`${warningLabel()} ${message}\n`))
 
-/** Reads a run without reporting damaged files. */
+/** Makes the `RunReader` of a run, which reads facts from its files and does not report damaged ones. */
 export const readRun = over(silentSource)
 
-/** Reads the run in a folder without reporting damaged files. */
+/** Makes the `RunReader` of the run in a folder; it does not report damaged files. */
 export const readRunIn = (folder: string) => readRun(unplacedEntry(folder))
 
-/** Restricts a search to runs of the given kinds; error messages call such a run by the noun. */
+/** Makes a filter for `findRun` that accepts runs of some kinds. Error messages call such a run `noun`. */
 export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable => ({
   noun,
   isUsable: (entry) => Effect.map(readRun(entry).kind, (kind) => kind !== undefined && kinds.includes(kind)),
@@ -74,7 +74,7 @@ export const printRun = Effect.fnUntraced(function* (wanted: Option.Option<strin
   if (Option.isSome(wanted) && (yield* runAtPath(wanted.value)) === undefined) yield* writeError(`run: ${path}\n`)
 })
 
-/** Returns the folder of the run that `--resume` names by a path or a part of one; `latest` is resolved elsewhere. */
+/** Returns the folder of the run that `--resume` names by a path or a part of one. The callers resolve `latest`. */
 export const runToResumeAt = Effect.fnUntraced(function* (wanted: string, options: FindOptions) {
   const { path } = yield* Effect.mapError(findRun(wanted, options), ({ message }) => usageError(`--resume ${message}`))
   yield* requireConfig(path, `--resume ${path}`)

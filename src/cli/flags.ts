@@ -18,6 +18,7 @@ interface Help {
   readonly examples: Readonly<Record<string, string>>
 }
 
+/** Makes a subcommand from its help texts, its arguments and flags, and the function that runs it. */
 export const subcommand = <Name extends string, const Flags extends Command.Command.Config, R, E>(
   name: Name,
   { description, short, examples }: Help,
@@ -46,7 +47,7 @@ export const toggle = (name: string, description: string) =>
 export const number = (name: string, description: string) =>
   Flag.Int(name).pipe(Flag.optional, Flag.withDescription(description))
 
-/** Makes an optional flag with a text. Help shows the placeholder in the text's place. */
+/** Makes an optional flag with a text. The help shows the placeholder as its value: `--out <file>`. */
 export const text = (name: string, placeholder: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(placeholder), Flag.optional, Flag.withDescription(description))
 
@@ -63,7 +64,7 @@ export const backendFlag = (description: string) =>
 
 export const resultsDirFlag = (description: string) => textOr(defaultResultsDir, "results-dir", "dir", description)
 
-/** The flag of commands that read a run and write nothing into a results folder. */
+/** The flag `--results-dir` of commands that read a run and write nothing into a results folder. */
 export const lookupDir = resultsDirFlag(
   "The folder in which latest and parts of paths are looked up (default: results)",
 )
@@ -72,7 +73,7 @@ export const lookupDir = resultsDirFlag(
 export const nameOf = ({ name, file }: { readonly name: Option.Option<string>; readonly file: string }): string =>
   Option.getOrElse(name, () => derivedName(basename(file, extname(file))))
 
-/** Returns flags as words of a command line: one per item of a list, and none for a flag without a value. */
+/** Converts flags to words of a command line. A list repeats its flag; undefined, None and false leave it out. */
 export const flagWords = (flags: Readonly<Record<string, unknown>>): ReadonlyArray<string> =>
   Object.entries(flags).flatMap(([name, option]) => {
     const value = Option.isOption(option) ? Option.getOrUndefined(option) : option
@@ -81,6 +82,6 @@ export const flagWords = (flags: Readonly<Record<string, unknown>>): ReadonlyArr
     return (Array.isArray(value) ? value : [value]).flatMap((one) => [`--${name}`, String(one)])
   })
 
-/** Quotes words so that they can be pasted into a shell. */
+/** Joins words to a command line for a shell, and quotes the words that need it. */
 export const quoted = (words: ReadonlyArray<string>): string =>
   words.map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ")

@@ -9,14 +9,14 @@ import { UserProcess } from "./userCode/userCode.ts"
 import { importing, strayErrors, watch } from "./userCode/userProcess.ts"
 
 // The first Ctrl-C makes the run save itself; a later one ends the process at once. A terminal may send several signals
-// within a moment for one Ctrl-C.
+// for one Ctrl-C, so those of the first half second count as one.
 let interruptedAt: number | undefined
 process.on("SIGINT", () => {
   const now = performance.now()
   interruptedAt ??= now
   if (now - interruptedAt > 500) process.exit(130)
 })
-// A run that a sweep has started ends when the sweep does.
+// If a sweep started this process, the process ends with the sweep.
 endWithSweep(() => interruptedAt !== undefined)
 
 command(process.argv.slice(2), strayErrors).pipe(

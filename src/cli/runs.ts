@@ -1,4 +1,4 @@
-/** Defines the subcommand `effect runs`, which lists, shows and compares the runs in a results folder. */
+/** Defines `effect runs`, which lists runs, and its subcommands show, diff and best. They only read results folders. */
 import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -201,9 +201,10 @@ export const runs = Flags.subcommand(
   }),
 ).pipe(Command.withSubcommands([show, compare, findBest]))
 
+/** Makes the `RunReader` of a run, which opens each of the run's files when a fact in it is first needed. */
 const factsOf = over(source)
 
-/** Turns the errors of `run/find/` about flags and arguments into usage errors, because it doesn't use `UsageError`. */
+/** Converts the errors of the modules in `run/find/`, which don't know the CLI, to usage errors with a prefix. */
 const usage = <A>(effect: Effect.Effect<A, Query.RunsError>, prefix = "") =>
   Effect.mapError(effect, ({ message }) => usageError(`${prefix}${message}`))
 
@@ -248,9 +249,10 @@ const configOf = Effect.fnUntraced(function* (entry: RunEntry) {
   return yield* new Query.RunsError({ message: `${entry.path} has no config.yaml to compare` })
 })
 
-/** Returns a value of a config as text that `--set` accepts. */
+/** Returns a config's value for a table cell. Null becomes a text, since `-` means that a run lacks the key. */
 const text = (value: unknown): Value | undefined => (value === null ? "null" : valueOfData(value))
 
+/** Returns a function that makes a table's column from a heading, a role (how it may shrink) and each line's cell. */
 const columnOf =
   <Line>(lines: ReadonlyArray<Line>) =>
   (heading: string, role: Column["role"], value: (line: Line) => Cell | undefined): Column => ({

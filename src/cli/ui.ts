@@ -83,7 +83,7 @@ export const ui = subcommand(
   }),
 )
 
-/** Returns the folder to show: an existing folder, or that of the run that `latest` or a part of its path names. */
+/** Returns the folder to show: an existing folder, or the folder of a run named by `latest` or a part of its path. */
 const folderOf = Effect.fnUntraced(function* (typed: string) {
   if (yield* exists(typed)) return typed
   // A path that begins with / or ./ is never a part of a run's path.

@@ -1,7 +1,8 @@
 /**
- * Decodes what people write (objects in code, YAML, `--set`) into a checked config, or into an error with one part per
- * wrong key. Keys are spelled in camelCase in code, and in snake_case in YAML and on the command line; both spellings
- * are accepted everywhere. It reads no files. Every module that has settings uses it.
+ * Checks the settings that people write (objects in code, YAML, `--set`). `applyOverrides` replaces settings of a
+ * config, `decode` checks it against a Schema, and `ConfigError` is the error, with one part per wrong key. Keys are
+ * spelled in camelCase in code, and in snake_case in YAML and on the command line; both spellings are accepted
+ * everywhere. It reads no files. Every module that has settings uses it.
  */
 import { Effect, Schema, SchemaAST, SchemaIssue } from "effect"
 import { closest } from "./closest.ts"
@@ -10,11 +11,11 @@ import { jsonOf, shortened } from "./text.ts"
 
 export { camelCase, isPlain, type Plain, snakeCase } from "./plain.ts"
 
-/** The source of a config; error messages name the source that set the wrong key. */
+/** Says where the settings of a config were written (`Ppo.make`, `conf.yaml:3`, `--set`), for errors about them. */
 export interface Origin {
   /** The source of every key that `sources` doesn't list: `Ppo.make`, `conf.yaml`. */
   readonly source: string
-  /** The path of this section in the whole config, which is put before every key: `["algorithm"]`. */
+  /** The path of the section, if only a section of the config is decoded: `["algorithm"]`. It precedes every key. */
   readonly prefix?: ReadonlyArray<string>
   /** The source of each key that was set elsewhere, by the key's full path in camelCase. */
   readonly sources?: ReadonlyMap<string, string>
@@ -31,7 +32,7 @@ export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError"
   message: Schema.String,
 }) {
   /**
-   * Builds the error of one key. The message begins with the source that set the key, or a section around it.
+   * Builds the error of one key. The message begins with the source of the key or of the nearest section around it.
    *
    * @example
    * ```ts
@@ -53,7 +54,7 @@ export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError"
   }
 }
 
-/** A value that was set outside the code. */
+/** A setting from a flag, a YAML file or a sweep, which replaces the one in the config. */
 export interface Override {
   /** The path in camelCase or snake_case, such as `algorithm.learning_rate`. */
   readonly path: string
@@ -62,7 +63,7 @@ export interface Override {
   readonly source: string
 }
 
-/** The values below this key are data, so the keys within them are not renamed. */
+/** The key that holds the records of a data set. Records are data, not settings, so their keys are not renamed. */
 const dataKey = "items"
 
 const mapKeys = (value: unknown, rename: (key: string) => string): unknown => {
@@ -196,18 +197,19 @@ const nearestSource = (
   return undefined
 }
 
-/** Returns the source of the first key below a path: an unknown `agnet` comes from `--set agnet.history_k=3`. */
+/** Returns the source of the first key in a section, for an unknown section: `agnet` in `--set agnet.history_k=3`. */
 const firstSourceBelow = (
   sources: ReadonlyMap<string, string> | undefined,
   path: ReadonlyArray<string>,
 ): string | undefined => [...(sources ?? [])].find(([key]) => key.startsWith(`${path.join(".")}.`))?.[1]
 
-/** The messages of Schema for these two issues; other messages are shown as they are. */
+/** The messages with which Effect's Schema reports an unknown and a missing key. `explain` replaces only these two. */
 const unknownKey = "Expected no excess property"
 const missingKey = "Missing key"
 
+/** One issue that Schema found, for `explain`. */
 interface Problem {
-  /** The path of the key from the root of this Schema. */
+  /** The path of the key from the root of the Schema that decoded it. */
   readonly keys: ReadonlyArray<string>
   /** The path of the key from the root of the whole config. */
   readonly full: ReadonlyArray<string>
@@ -217,7 +219,7 @@ interface Problem {
   readonly spell: (key: string) => string
 }
 
-/** Returns how a source spells keys: camelCase in code, snake_case elsewhere. */
+/** Returns the function that spells keys as a source does: in camelCase for a file of code, or else in snake_case. */
 const spelledIn = (source: string): ((key: string) => string) => (/\.[mc]?[jt]s$/.test(source) ? camelCase : snakeCase)
 
 /** Returns the top-level keys that the Schema of a config allows, in camelCase. */
@@ -276,7 +278,7 @@ const knownKeys = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArr
   return properties.filter(({ name }) => name === key).flatMap(({ type }) => knownKeys(type, rest))
 }
 
-/** Returns the nearest sections in which a key is valid, for the hint `it belongs below agent.lm_config`. */
+/** Returns a hint with the nearest section that allows a key: `it belongs below agent.lm_config`; undefined if none. */
 const sectionsOf = (
   whole: Schema.Top,
   key: string,
@@ -299,6 +301,7 @@ const sectionsOf = (
 /** No config has more levels than this. The limit ends the search in a recursive Schema. */
 const deepest = 4
 
+/** Returns the paths of all sections that allow a key. `path` is the path of the section that `ast` describes. */
 const pathsTo = (
   ast: SchemaAST.AST,
   key: string,

@@ -1,3 +1,4 @@
+/** Turns exceptions into failures of an Effect. Backends, trainings and others call code that throws by it. */
 import { Effect } from "effect"
 
 type ErrorClass = abstract new (...args: never) => Error
@@ -7,7 +8,7 @@ const isOneOf = <Classes extends ReadonlyArray<ErrorClass>>(
   classes: Classes,
 ): error is InstanceType<Classes[number]> => classes.some((one) => error instanceof one)
 
-/** Runs `body` as an Effect: a thrown error of a named class is a failure, any other thrown value a defect. */
+/** Runs `body` as an Effect, which fails with a thrown error of `classes`; any other thrown value becomes a defect. */
 export const attempt = <A, const Classes extends ReadonlyArray<ErrorClass>>(
   body: () => A,
   ...classes: Classes

@@ -1,4 +1,5 @@
-/** Finds the name that a misspelt word stands for, for hints in error messages. It has only pure functions. */
+/** Finds the name that a misspelt key, env or agent stands for, for hints in error messages. It only computes. */
+
 /** Returns the smallest number of letters to insert, delete or replace to change one word into the other. */
 export const editDistance = (from: string, to: string): number => {
   let previous = Array.from({ length: to.length + 1 }, (_, index) => index)
@@ -20,9 +21,9 @@ const isSwapped = (from: string, to: string): boolean => {
 }
 
 /**
- * Returns the candidate that was probably meant: one that differs in at most a third of its letters (or in one),
- * `closest("cartpol", ["cartpole", "acrobot"])`, or else the only one that begins with the word, `closest("reflexion",
- * ["reflexion_agent", "tool_agent"])`; undefined if there is neither.
+ * Returns the candidate that `word` was probably meant to be: the nearest one, if at most a third of its letters (or
+ * one letter) differ, as in `cartpole` for `cartpol`. If no candidate is near, it is the only one that begins with the
+ * word, as `reflexion_agent` for `reflexion`. Returns undefined if there is neither.
  */
 export const closest = (word: string, candidates: ReadonlyArray<string>): string | undefined => {
   const plain = (text: string) => text.toLowerCase().replace(/[-_ ]/g, "")
@@ -44,15 +45,15 @@ export const choiceHint = (value: unknown, candidates: ReadonlyArray<string>): s
 }
 
 /**
- * Tells whether the first parts of a candidate are those of `word`: `tool` begins `tool_agent` and `toolAgent`, but not
+ * Tells whether a candidate begins with all parts of `word`: `tool` begins `tool_agent` and `toolAgent`, but not
  * `toolbox`. A word of one or two letters is too short to count.
  */
 const beginsWith = (candidate: string, word: string): boolean => {
-  const wordsOf = (text: string) =>
+  const partsOf = (text: string) =>
     text
       .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
       .toLowerCase()
       .split(/[-_ ]+/)
-  const [whole, begun] = [wordsOf(candidate), wordsOf(word)]
-  return word.length >= 3 && begun.every((part, index) => part === whole[index])
+  const [candidateParts, parts] = [partsOf(candidate), partsOf(word)]
+  return word.length >= 3 && parts.every((part, index) => part === candidateParts[index])
 }

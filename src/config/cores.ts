@@ -1,2 +1,2 @@
-/** Returns the number of CPU cores; 1 if the platform does not report it. */
+/** Returns the number of CPU cores, which is the default number of simultaneous episodes; 1 if it is unknown. */
 export const cores = (): number => globalThis.navigator?.hardwareConcurrency ?? 1

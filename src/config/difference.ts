@@ -1,4 +1,4 @@
-/** Compares two trees of settings, to tell whether a run can be resumed with the settings of now. It reads no files. */
+/** Compares a checkpoint's settings with the present ones, to tell whether its run can be resumed. It only computes. */
 import { display, isPlain, snakeCase } from "./Config.ts"
 
 /** Returns the first path at which two trees differ, in snake_case, with both values; undefined if they are equal. */
@@ -17,7 +17,7 @@ export const firstDifference = (
   return JSON.stringify(now) === JSON.stringify(then) ? undefined : { key: path.map(snakeCase).join("."), now, then }
 }
 
-/** Describes the first setting that has another value than when a checkpoint was saved; undefined if there is none. */
+/** Returns the error message for the first setting that differs from the saved settings; undefined if all are equal. */
 export const changedSetting = (now: unknown, saved: unknown): string | undefined => {
   const difference = firstDifference(now, saved)
   if (difference === undefined) return undefined

@@ -1,4 +1,4 @@
-/** Schemas of the numbers and other values in configs, and helpers for optional keys with defaults. */
+/** Defines Schemas of numbers and of optional keys with defaults, of which the Schemas of all configs are made. */
 import { Effect, Schema, SchemaGetter } from "effect"
 
 export const positive = Schema.Finite.check(Schema.isGreaterThan(0))
@@ -7,7 +7,7 @@ export const fraction = Schema.Finite.check(Schema.isBetween({ minimum: 0, maxim
 export const positiveInt = Schema.Int.check(Schema.isGreaterThan(0))
 export const naturalInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** Makes the Schema of a whole number with limits; above the upper one, it would only exhaust memory or threads. */
+/** Makes the Schema of a whole number. A number above the maximum would only exhaust memory or threads. */
 export const intBetween = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
 /** The Schema of the number of rows or columns of a weight matrix. */
@@ -16,7 +16,7 @@ export const units = intBetween(1, 65_536)
 export const layers = Schema.Array(units).check(Schema.isMaxLength(100))
 /** The Schema of the number of threads of a process. */
 export const threads = intBetween(0, 1024)
-/** The Schema of the number of simultaneous requests, each of which mostly waits for a server. */
+/** The Schema of the number of simultaneous requests. It can exceed `threads`, since a request mostly waits. */
 export const atOnce = intBetween(1, 10_000)
 /** The Schema of a run's name, which is a part of the run's path. */
 export const runName = Schema.NonEmptyString.check(Schema.isMaxLength(200))
@@ -26,7 +26,7 @@ export const withDefault = <S extends Schema.Codec<unknown, unknown>>(schema: S,
   schema.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)))
 
 /**
- * Makes a key optional, with a default. The value null means the default too: other programs write it for an unset key.
+ * Makes a key optional, with a default. Null also means the default: other programs write null for a key without value.
  */
 export const orDefault = <S extends Schema.Codec<unknown, unknown>>(schema: S, value: S["Encoded"]) => {
   const fallback: S["Type"] = Schema.decodeSync(schema)(value)

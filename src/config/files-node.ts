@@ -25,7 +25,7 @@ const fileError = (path: string, error: unknown): FileError => {
   return new FileError({ path, missing, message: code === "ENOENT" ? "there is no such file" : message })
 }
 
-/** Opens a regular file of at most `most` bytes, and closes it when `body` has returned. */
+/** Opens a regular file of at most `most` bytes for `body`, whose result it returns, and closes it afterwards. */
 const withFile = <A>(path: string, most: number, body: (file: number, size: number) => A): A => {
   try {
     const file = openSync(path, flags)
@@ -42,7 +42,7 @@ const withFile = <A>(path: string, most: number, body: (file: number, size: numb
   }
 }
 
-/** Reads a text file that a run writes, of at most `most` bytes. */
+/** Reads a text file that a run writes, of at most `most` bytes; see `textOfRunFile` about incomplete files. */
 export const readTextSync = (path: string, most: number): string =>
   withFile(path, most, (file) => {
     const decoded = textOfRunFile(readFileSync(file))

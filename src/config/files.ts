@@ -30,7 +30,7 @@ export const mostBytes = {
 }
 
 /** Explains the system's error codes and, for an error without a code, the tags of Effect's errors. */
-const plain: Readonly<Record<string, string>> = {
+const explanations: Readonly<Record<string, string>> = {
   ENOSPC: "no space left on device",
   EDQUOT: "disk quota exceeded",
   EFBIG: "the file would be too large",
@@ -66,10 +66,10 @@ export const shownPath = (path: string): string =>
 const codeIn = (value: unknown): string | undefined =>
   typeof value === "object" && value !== null && "code" in value ? String(value.code) : undefined
 
-/** Explains a failure of the system in one line. */
+/** Explains an error of a file operation in one line, by its code if it has one, or else by its tag or message. */
 export const systemMessage = (error: PlatformFailure): string => {
   const code = error.missing === true ? "ENOENT" : (codeIn(error) ?? codeIn(error.cause))
-  return oneLine(plain[code ?? ""] ?? plain[error.reason?._tag ?? ""] ?? error.message)
+  return oneLine(explanations[code ?? ""] ?? explanations[error.reason?._tag ?? ""] ?? error.message)
 }
 
 const kinds: Readonly<Partial<Record<FileSystem.File.Type, string>>> = {
@@ -130,6 +130,7 @@ const inParts = (path: string, size: number, part: number) =>
     }),
   )
 
+/** Makes a function that reads a file by `readBytes` and decodes it to text; it fails with a `FileError`. */
 const decodedBy = (decode: (bytes: Uint8Array) => Decoded) =>
   Effect.fnUntraced(function* (path: string, most: number) {
     const decoded = decode(yield* readBytes(path, most))
@@ -152,30 +153,32 @@ export const textOf = (bytes: Uint8Array): Decoded => {
     // A zero byte is valid UTF-8, but occurs in no text; UTF-16 without a byte order mark is full of zero bytes.
     if (!text.includes("\0")) return { text }
   } catch {
-    // The first bytes identify the format.
+    // The bytes are not UTF-8; the problem below names their format.
   }
   return { problem: `expected text in UTF-8, found ${formatOf(bytes)}` }
 }
 
 /**
- * Decodes the bytes of a file that a run writes. A run that was killed, or is writing, may leave half a character or
- * zeros at the end; the lines before these stay readable. Another format is a problem, as in `textOf`.
+ * Decodes the bytes of a file that a run writes. A run that was killed or is still writing may leave half a character
+ * or zeros at the end. Such a file is decoded all the same, so that the lines before stay readable. Gzip, zip and
+ * UTF-16 are a problem, as in `textOf`.
  */
 export const textOfRunFile = (bytes: Uint8Array): Decoded => {
   const decoded = textOf(bytes)
-  return "problem" in decoded && formatOf(bytes) === other ? { text: utf8.decode(bytes) } : decoded
+  return "problem" in decoded && formatOf(bytes) === unknownFormat ? { text: utf8.decode(bytes) } : decoded
 }
 
-const other = "other bytes"
+const unknownFormat = "other bytes"
 
-/** Names the format of bytes that are not UTF-8, by their first two bytes (a signature or a byte order mark). */
+/** Names the format of bytes that are not UTF-8 by the first two: a signature, a byte order mark, or a single zero. */
 const formatOf = (bytes: Uint8Array): string => {
   const [first, second] = bytes
   if (first === 0x1f && second === 0x8b) return "a gzip file; unpack it first"
   if (first === 0x50 && second === 0x4b) return "a zip file; unpack it first"
   const isMarked = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
+  // A Latin letter has one zero byte in UTF-16.
   const isUnmarked = bytes.length > 1 && (first === 0) !== (second === 0)
-  return isMarked || isUnmarked ? "UTF-16; save it as UTF-8" : other
+  return isMarked || isUnmarked ? "UTF-16; save it as UTF-8" : unknownFormat
 }
 
 /** Tells whether a path exists; false if that cannot be determined. */
@@ -222,7 +225,7 @@ export const makeFolder = Effect.fnUntraced(function* (folder: string) {
   }
 })
 
-/** Removes a trailing `/` and other redundant parts, so that paths below the folder have single slashes. */
+/** Removes empty parts and `.` from a path, also the `/` at its beginning and end; returns `.` if nothing is left. */
 export const tidyFolder = (folder: string): string =>
   folder
     .split("/")

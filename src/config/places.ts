@@ -1,6 +1,6 @@
 /**
- * Finds the files that a config names and makes their paths absolute. It looks whether files exist, and changes nothing. It
- * is used wherever a config is read, a data set or a model is opened, or a prompt is taken from a file.
+ * Finds the files that a config names and makes their paths absolute. It only looks whether files exist. It is used
+ * wherever a config is read, a data set or a model is opened, or a prompt is taken from a file.
  */
 import { Effect, type FileSystem, Path } from "effect"
 import { isPlain, type Plain } from "./Config.ts"
@@ -17,7 +17,7 @@ export const locate = Effect.fnUntraced(function* (file: string, baseDir: string
   return { path: tried[0], isThere: false, tried }
 })
 
-/** Makes the paths in a config absolute, because a run saves its config in another folder. */
+/** Makes the paths in a config absolute, because a run saves it in another folder than `baseDir`, where it is now. */
 export const withPlaces = Effect.fnUntraced(function* (
   config: Plain,
   baseDir: string,

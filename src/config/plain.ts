@@ -1,13 +1,15 @@
-/** Trees of keys and values, and the two spellings of a key. This module imports nothing, so that the web page can load it. */
+/** Recognises plain objects; converts keys to camelCase and snake_case. It has no imports: the web page loads it. */
 
+/** An object that only has data, such as a section of a config. */
 export type Plain = { readonly [key: string]: unknown }
 
+/** Tells whether a value is an object as JSON and YAML have them, not an array or an instance of a class. */
 export const isPlain = (value: unknown): value is Plain =>
   typeof value === "object" &&
   value !== null &&
   (Object.getPrototypeOf(value) === Object.prototype || Object.getPrototypeOf(value) === null)
 
-/** Converts a key to camelCase: `lambda_` becomes `lambda`. Keys that begin with an underscore (`_tag`) are kept. */
+/** Converts a key to camelCase: `num_envs` to `numEnvs`, `lambda_` to `lambda`. Keys that begin with `_` are kept. */
 export const camelCase = (key: string): string =>
   key.startsWith("_")
     ? key

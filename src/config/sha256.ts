@@ -1,16 +1,16 @@
-/** Computes SHA-256 digests. Checkpoints, caches and the digests of results use it; it touches nothing else. */
+/** Computes SHA-256 digests, of checkpoints, cached answers, results and so on. It only computes. */
 import { sha256 as noble } from "@noble/hashes/sha2.js"
 import { bytesToHex } from "@noble/hashes/utils.js"
 import { Effect } from "effect"
 
-/** For fewer bytes than this, the library is faster than a call to Web Crypto, which costs about 30 µs. */
+/** For fewer bytes than this, @noble/hashes is faster than Web Crypto, of which each call costs about 30 µs. */
 const smallest = 2 ** 12
 /** The largest input for Web Crypto, in bytes. Node's Web Crypto refuses inputs of 2 GiB and more. */
 const largest = 2 ** 30
 
 /**
- * Returns the SHA-256 of bytes in hex. Large inputs go to Web Crypto, which is four times as fast, unless it is
- * missing: pages that were not loaded securely lack it.
+ * Returns the SHA-256 of bytes in hex. Large inputs go to Web Crypto, which is four times as fast, if the platform has
+ * it. A web page that was not loaded by HTTPS has none.
  */
 export const sha256 = (bytes: Uint8Array): Effect.Effect<string> => {
   const subtle: typeof crypto.subtle | undefined = crypto.subtle

@@ -1,14 +1,16 @@
-/** Joins the lines of a text into one, for messages. */
+/** Formats texts, errors and values for messages, and handles JSON. It has only pure functions; all modules use it. */
+
+/** Joins the lines of a text by `; ` into one line, for messages. */
 export const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, "; ")
 
 /** Returns the message of a thrown value in one line. */
 export const messageOf = (error: unknown): string => oneLine(error instanceof Error ? error.message : String(error))
 
-/** Shortens a text of any length, for messages. */
+/** Cuts a text that is longer than `most` characters, and marks the cut by `…`. */
 export const shortened = (text: string, most = 60): string =>
   text.length > most ? `${text.slice(0, most - 3)}…` : text
 
-/** Shows an error with its name; its message may be of any length. */
+/** Formats an error for a message: its name and its message in one line, cut to 1000 characters. */
 export const shownError = (error: Error): string => shortened(`${error.name}: ${oneLine(error.message)}`, 1000)
 
 /** Converts a value to JSON, for messages; undefined for values without JSON, such as a function or a cycle. */
@@ -20,7 +22,7 @@ export const jsonOf = (value: unknown, replace?: (key: string, item: unknown) =>
   }
 }
 
-/** Parses JSON; undefined for other texts. */
+/** Parses JSON; returns undefined for a text that is not JSON. */
 export const parsedJson = (text: string): unknown => {
   try {
     return JSON.parse(text)

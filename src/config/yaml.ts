@@ -1,6 +1,7 @@
 /**
- * Parses YAML; no other module does. A YAML text can exhaust memory or time by aliases or by its size, so a document
- * must be a tree, and no larger than a config can be. It reads no files: callers pass the text.
+ * Parses YAML; no other module does. A YAML text can exhaust memory or time by its size, or by aliases (`*name`, which
+ * stands for a value elsewhere in the text). So a document must be a tree, and no larger than a config can be. It reads
+ * no files: callers pass the text.
  */
 import { Effect } from "effect"
 import { isMap, isNode, isScalar, isSeq, Lexer, LineCounter, parseDocument, stringify } from "yaml"
@@ -57,7 +58,7 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
   }
 }
 
-/** Writes a value as YAML and parses it again. What YAML lacks, such as a key whose value is undefined, is lost. */
+/** Returns a config as a saved `config.yaml` has it, to compare the two. Keys whose value is undefined are dropped. */
 export const asSaved = (value: unknown): unknown => {
   const document = parseYaml(stringify(value))
   return "value" in document ? document.value : value
@@ -116,9 +117,9 @@ const tooDeep = `expected at most ${deepest} sections inside each other, found m
 /** V8 throws an error with this message when nested lists exhaust the stack. */
 const overflow = "Maximum call stack size exceeded"
 
-/** Returns why a text has too many values or levels for a config; undefined if it has not. Parsing would be slow. */
+/** Returns the problem of a text with too many values or levels, without parsing it, which is slow; or undefined. */
 const excessOf = (text: string): string | undefined => {
-  // A text cannot have more values or brackets than characters.
+  // A text this short needs no check: it cannot have more values or brackets than characters.
   if (text.length <= deepest) return undefined
   const counts = new Map<string, number>()
   let depth = 0
@@ -132,7 +133,7 @@ const excessOf = (text: string): string | undefined => {
   return undefined
 }
 
-/** The lexer's tokens that count as values: U+001F precedes a scalar, `-` an item, `:` a value; `,` divides items. */
+/** The tokens that count as values. The lexer puts U+001F before a text or number; `-`, `:` and `,` are YAML's own. */
 const counted = new Set(["\u001f", "-", ":", ","])
 
 /** Returns why a value cannot be a config (too many values, too deep, contains itself); undefined if it can be. */

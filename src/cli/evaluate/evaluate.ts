@@ -48,7 +48,7 @@ export const evaluate = subcommand(
       yield* refuseFlags(input, flagsWithoutEffect, "a run: effect eval RUN")
       return yield* evaluateFile(input)
     }
-    // With a flag about checkpoints, `latest` is the newest training: a finished evaluation is only printed again.
+    // With a flag about checkpoints, `latest` is the newest training, because evaluations have no checkpoints.
     const usable = flagsOfRuns.some((flag) => isGiven(input[flag]))
       ? trainings
       : ofKind("a run with a config.yaml", "training", "agents", "evaluation")

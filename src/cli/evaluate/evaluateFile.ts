@@ -49,7 +49,7 @@ export const evaluateFile = Effect.fnUntraced(function* (input: EvalFlags) {
   })
   const storeOptions = {
     resultsDir: input.resultsDir,
-    // --results-dir wins over the results folder that the file names.
+    // The file may name its own results folder, unless the user typed --results-dir.
     ownPlaces: input.resultsDir === defaultResultsDir,
     ...(resume === undefined ? {} : { resume }),
   }

@@ -1,4 +1,4 @@
-/** `effect eval RUN`: plays validation episodes from a checkpoint, and prints their returns; `--render` saves files. */
+/** `effect eval RUN`: plays validation episodes from a checkpoint and prints their returns; `--render` saves one. */
 import { join, resolve } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import type { Override } from "../../config/Config.ts"
@@ -33,7 +33,7 @@ export const evaluateRun = Effect.fnUntraced(function* (input: EvalFlags, run: s
   const required: ReadonlyArray<Override> = isAgent
     ? episodesAt("validation_dataset.max_samples", episodes)
     : [
-        // Set both, since the training may have had no validation, and may have written `steps/` folders or none.
+        // Set both: the training may have had no validation, and the folder in `steps/` is written only for --render.
         { path: "validation.everySteps", value: 1, source: "effect eval" },
         { path: "render.everySteps", value: input.render ? 1 : 0, source: "effect eval" },
         ...episodesAt("validation.episodes", episodes),
@@ -65,8 +65,8 @@ const episodesAt = (path: string, value: number | undefined): ReadonlyArray<Over
   value === undefined ? [] : [{ path, value, source: "--episodes" }]
 
 /**
- * Makes the object that `--json` prints. Its numbers come only from the episodes that this evaluation played, not from
- * the training.
+ * Makes the object that `--json` prints. `step` is the checkpoint's step. All other numbers come from the episodes that
+ * this evaluation played, not from the training.
  */
 const evaluationOf = (
   { runDir, steps, wallSeconds, stepsPerSecond }: RunResult,

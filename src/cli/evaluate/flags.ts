@@ -1,4 +1,4 @@
-/** Defines the arguments and flags of `effect eval`. Most flags only work with a run, or only with a file. */
+/** Defines the arguments and flags of `effect eval`, and refuses a flag that has no effect on the named run or file. */
 import { Effect } from "effect"
 import * as Argument from "effect/cli/Argument"
 import {
@@ -57,12 +57,13 @@ export const flagsOfRuns = ["file", "episodes", "step", "render", "set"] as cons
 export const flagsOfFiles = ["name", "resume"] as const
 type OptionalFlag = (typeof flagsOfRuns)[number] | (typeof flagsOfFiles)[number]
 
+/** Tells whether the user gave a flag, from its value: a switch that is true, a list with items, or a `Some`. */
 export const isGiven = (value: EvalFlags[OptionalFlag]): boolean => {
   if (typeof value === "boolean") return value
   return "length" in value ? value.length > 0 : value._tag === "Some"
 }
 
-/** Fails if one of these flags is given, which would have no effect. The error says: it only works with `owner`. */
+/** Fails if the user gave one of `flags`, which has no effect here. The error says that it only works with `owner`. */
 export const refuseFlags = (
   input: EvalFlags,
   flags: ReadonlyArray<OptionalFlag>,

@@ -1,4 +1,4 @@
-/** `effect init`: writes a commented file to start from, its JSON Schema if needed, and the files of a new project. */
+/** Defines `effect init`, which writes a file to start from, and the other files that a new project lacks. */
 import { fileURLToPath } from "node:url"
 import { Effect, FileSystem, Option, Path } from "effect"
 import * as Argument from "effect/cli/Argument"
@@ -85,9 +85,10 @@ const kindOf = (file: Option.Option<string>, kind: Option.Option<Kind>) => {
   return Effect.fail(usageError(`${name}: expected a name that ends in ${expected}`))
 }
 
+/** The folder of the JSON Schemas in the package (or checkout) of this library. */
 const packaged = fileURLToPath(new URL("../../../schemas", import.meta.url))
 
-/** Returns the path of a JSON Schema relative to a folder; undefined if no package with it is there or above. */
+/** Finds the library in or above a folder. Returns its JSON Schema's path, relative to the folder, or undefined. */
 const schemaNear = Effect.fnUntraced(function* (folder: string, name: string) {
   const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
   const relative = (to: string): string => paths.relative(folder, to).replaceAll("\\", "/")

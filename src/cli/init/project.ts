@@ -1,3 +1,4 @@
+/** Writes the files that a folder needs so that Node can run TypeScript programs in it. `effect init` calls it. */
 import { Effect, FileSystem, Path } from "effect"
 import manifest from "../../../package.json" with { type: "json" }
 import { prettyJson } from "../../config/text.ts"
@@ -20,8 +21,9 @@ const compilerFile = `{
 `
 
 /**
- * Prepares a folder for programs: writes package.json and tsconfig.json there, each unless the folder or one above has
- * one. Returns the names of the written files, and the command that installs the library; undefined if it is installed.
+ * Prepares a folder. If `isProgram`, writes package.json and tsconfig.json, each unless it exists there or above.
+ * Returns the names of the written files, and the command `install` for this library; undefined if it is installed. In
+ * `checkout`, the folder that contains the library's own sources, it needs no installation.
  */
 export const startProject = Effect.fnUntraced(function* (
   folder: string,

@@ -1,3 +1,5 @@
+/** Colours texts for the terminal. The commands use it; it writes nothing itself. */
+
 /** The part of a stream that says whether it is a terminal. */
 interface Target {
   readonly isTTY?: boolean | undefined

@@ -24,7 +24,7 @@ export const report = (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> =
   return line === "" ? Effect.void : writeError(`${colored("red", "effect:", process.stderr)} ${line}\n`)
 }
 
-/** Returns the text for the user. A defect is a bug of this library, so it is printed with its stack. */
+/** Returns the message for the user; empty after Ctrl-C. A defect is a bug of this library, so it has its stack. */
 const lineOf = (cause: Cause.Cause<unknown>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error === undefined) return Cause.hasInterrupts(cause) ? "" : Cause.pretty(cause)

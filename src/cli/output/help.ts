@@ -65,7 +65,7 @@ const flagRow = ({ name, aliases, type, description }: HelpDoc.FlagDoc): Row => 
   description: Option.getOrElse(description, () => ""),
 })
 
-/** Returns the placeholder of a flag's value: none for a switch, and `<name>` for a choice. */
+/** Returns the placeholder for a flag's value in the help: `<n>` for a number; none for a flag without a value. */
 const valueOf = (type: string): ReadonlyArray<string> => {
   if (type === "boolean") return []
   if (type === "integer") return ["<n>"]
@@ -82,7 +82,7 @@ const subcommandRows = ({ commands }: HelpDoc.SubcommandGroupDoc): ReadonlyArray
 const namesOnly = (flags: ReadonlyArray<HelpDoc.FlagDoc>, width: number): ReadonlyArray<string> =>
   flags.length === 0 ? [] : wrap(`${flags.map(({ name }) => `--${name}`).join(", ")} (see effect --help)`, width, 2, 2)
 
-/** Formats rows: the term left, the description right. A term that is too long gets a line of its own. */
+/** Formats rows in two columns, terms and descriptions. A term that is too long for its column gets its own line. */
 const table = (rows: ReadonlyArray<Row>, width: number): ReadonlyArray<string> => {
   const longest = Math.max(0, ...rows.map(({ term }) => CliOutput.displayWidth(term)))
   // A term has two spaces before it and two after it.
@@ -109,11 +109,11 @@ const exampleLines = (
   ),
 ]
 
-/** Breaks a text into lines of at most `width` columns, of which the first is indented by `first`, others by `rest`. */
+/** Breaks a text into lines of at most `width` columns; the first has `first` spaces before it, the others `rest`. */
 const wrap = (text: string, width: number, first: number, rest: number): ReadonlyArray<string> =>
   lines(text.split(/\s+/), width, first, rest)
 
-/** Joins words with spaces into lines, as `wrap` does. A word is never broken. */
+/** Joins words to lines, with the width and the spaces of `wrap`. A word that is longer than a line is not broken. */
 const lines = (words: ReadonlyArray<string>, width: number, first: number, rest: number): ReadonlyArray<string> => {
   const finished: Array<string> = []
   let line = " ".repeat(first)

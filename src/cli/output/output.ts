@@ -1,4 +1,4 @@
-/** Writes the results and messages of the command. Tests replace the streams by providing `Output`. */
+/** Writes the results and messages of the `effect` command, and defines the error of a wrong command line. */
 import { Context, Effect, Schema } from "effect"
 
 /** The streams of the command: results go to `stdout`; progress, warnings and errors go to `stderr`. */

@@ -50,6 +50,7 @@ export const firstScoreDifference = (
   return differences.sort((a, b) => (a.step ?? Infinity) - (b.step ?? Infinity))[0]
 }
 
+/** Returns the complete lines of a text. After the last line feed is nothing, or a line that was not fully written. */
 const linesOf = (text = ""): ReadonlyArray<Line> =>
   text
     .split("\n")
@@ -59,7 +60,7 @@ const linesOf = (text = ""): ReadonlyArray<Line> =>
 /** The values of these keys are times, which differ between two equal runs. */
 const timeKeys = new Set(["timestamp", "step_start", "step_end", "duration_ms"])
 
-/** Returns the first difference between two lists of lines of one file, apart from times. */
+/** Returns the first difference, apart from times, between the lines of a file in two runs; or undefined. */
 const differenceIn = (
   file: string,
   before: ReadonlyArray<Line>,

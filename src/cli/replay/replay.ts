@@ -133,6 +133,7 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
   const training = yield* loadTrainingOf(input.run, input.file)
   const store = RunStore.memory()
   const isOver = yield* Deferred.make<undefined>()
+  // Ends the replay when the named episode is over.
   const watch: Sink = () => {
     const isPast = (event: RunEvent): boolean => episode !== undefined && isAfterEpisode(event, episode)
     const emit = (events: ReadonlyArray<RunEvent>) =>
@@ -176,13 +177,13 @@ const isAfterEpisode = (event: RunEvent, episode: number): boolean =>
     ? event.episode >= episode
     : event._tag === "StepScored" && event.mode === "train" && event.seenEpisodes >= episode
 
-/** Says in one line what differs: a score, or else only the digest. */
+/** Returns the reason for the error message: the score that differs, or else only the digest. */
 const explain = (difference: Scores.ScoreDifference | undefined, before?: string, after?: string): string =>
   difference === undefined
     ? `all scores are the same, but the digest was ${before} and is ${after}: the last weights differ`
     : `${difference.file}, line ${difference.line}, step ${difference.step ?? "?"}: ${difference.key} was ${JSON.stringify(difference.then)} and is ${JSON.stringify(difference.now)}`
 
-/** Reads the score files of a run, by their paths in it. */
+/** Reads the score files of a run. Returns their texts by their paths in the run's folder. */
 const scoresIn = Effect.fnUntraced(function* (run: string) {
   const files = new Map<string, string>()
   for (const folder of [Layout.trainScoresFolder, Layout.validationScoresFolder]) {

@@ -1,4 +1,4 @@
-/** Reads the results of finished runs, and reports how a run ended. */
+/** Reads the results of finished runs from their folders. `runToEnd` executes a run and reports how it ended. */
 import { join } from "node:path"
 import { Cause, Effect, FileSystem, Option, Predicate, type Schema } from "effect"
 import { mostBytes, readRunText, statOf } from "../../config/files.ts"
@@ -25,7 +25,7 @@ export const withCurve = Effect.fnUntraced(function* (result: RunResult) {
   return { result, curve: curve.map(({ step, mean: value }) => ({ step, value })) }
 })
 
-/** Reads the digest of a finished run; undefined for an unfinished one. */
+/** Reads the digest (a hash of the result) of a finished run; undefined for an unfinished one. */
 export const digestIn = Effect.fnUntraced(function* (path: string) {
   const run = readRunIn(path)
   const digest = (yield* run.isFinished) ? (yield* run.metrics)?.digest : undefined
@@ -46,9 +46,11 @@ const finishedAt = (directory: string) =>
 /** Recognises the error by its tag, because the user's program may have a copy of this library of its own. */
 const isLmError = (error: unknown): error is LmError => Predicate.isTagged(error, "LmError")
 
-/** Reports the end of a run, and reads its result from its folder. */
+/** Tells `runToEnd` what to do at the end of a run. */
 interface Ending<A, R> {
+  /** Reports the result of a run that has finished. */
   readonly finished: (result: A) => Effect.Effect<void, never, R>
+  /** Reads the result of a finished run from its folder. */
   readonly read: (directory: string) => Effect.Effect<A, unknown, R>
   /** Returns the command that resumes the run, with a setting that removes the cause of its failure. */
   readonly resumeCommand: (directory: string, remedy?: string) => string
@@ -57,9 +59,9 @@ interface Ending<A, R> {
 }
 
 /**
- * Runs a training or an evaluation, and reports how it ended. `run` calls `onOpen` with the folder of the run. If a
- * signal comes after the run was finished, the result is read from its folder, and the process ends as if there had
- * been no signal.
+ * Runs a training or an evaluation, and reports how it ended. `run` must call `onOpen` with the folder of the run. If a
+ * signal (such as Ctrl-C) interrupts `run` although the result is already saved, the result is read from the folder and
+ * reported as if there had been no signal.
  */
 export const runToEnd = Effect.fnUntraced(function* <A, E, R, R2>(
   run: (onOpen: (directory: string) => Effect.Effect<void>) => Effect.Effect<A, E, R>,
@@ -81,9 +83,9 @@ export const runToEnd = Effect.fnUntraced(function* <A, E, R, R2>(
   /** After an interruption, returns the result if the run had finished; otherwise prints how to resume, and fails. */
   const afterSignal = Effect.fnUntraced(function* (cause: Cause.Cause<E | LmError>) {
     if (!Cause.hasInterruptsOnly(cause) || opened === undefined) return yield* Effect.failCause(cause)
-    const before = opened.finishedAt
-    const now = yield* finishedAt(opened.directory)
-    const wasFinished = now !== undefined && now !== before
+    // A resumed run may have been finished before. Only a new time shows that it was finished by this process.
+    const time = yield* finishedAt(opened.directory)
+    const wasFinished = time !== undefined && time !== opened.finishedAt
     const result = wasFinished ? yield* Effect.option(read(opened.directory)) : Option.none()
     if (Option.isNone(result)) {
       yield* writeError(`\ninterrupted; resume with: ${resumeCommand(opened.directory)}\n`)

@@ -1,8 +1,8 @@
-/** Sends telemetry over HTTP. It is loaded only if `OTEL_EXPORTER_OTLP_ENDPOINT` is set. */
+/** Sends telemetry over HTTP. trainOnce.ts loads it only if `OTEL_EXPORTER_OTLP_ENDPOINT` is set. */
 import { Layer } from "effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Otlp from "effect/observability/Otlp"
 
-/** Makes a Layer that exports metrics, and spans of the main stages of a run, to an OpenTelemetry collector. */
+/** Makes a Layer that sends a run's metrics, and spans (the times of its main parts), to an OpenTelemetry collector. */
 export const layer = (baseUrl: string) =>
   Otlp.layerJson({ baseUrl, resource: { serviceName: "effect-rl" } }).pipe(Layer.provide(FetchHttpClient.layer))

@@ -11,8 +11,8 @@ import type { RunFlags } from "./flags.ts"
 
 /**
  * Returns the settings that override those of the file, in the order in which they apply: the resumed run's own config,
- * `--config`, the flags, `--set`, and the settings of a sweep. A later setting wins. Names of env and algorithm that a
- * sweep sets go before `--set`, because setting a name drops all settings of the earlier env or algorithm.
+ * `--config`, the flags, `--set`, and the settings that a sweep chose (`choices`). A later setting wins. Names of env
+ * and algorithm in `choices` go before `--set`, because such a name drops all settings of the former env or algorithm.
  */
 export const overridesOf = Effect.fnUntraced(function* (
   input: RunFlags,
@@ -42,7 +42,7 @@ export const overridesOf = Effect.fnUntraced(function* (
 export const isNaming = ({ path }: { readonly path: string }): boolean =>
   ["env", "env.name", "algorithm", "algorithm.name"].includes(path)
 
-/** Parses `key.path=value` of `--set`. */
+/** Parses `key.path=value` of `--set`, where the value is YAML; fails with a usage error if it has another form. */
 export const parseSetting = (text: string): Effect.Effect<Override, UsageError> => {
   const at = text.indexOf("=")
   const shown = shortened(text)

@@ -1,4 +1,4 @@
-/** Finds the run that `effect run --resume` continues, and checks that it belongs to the file. */
+/** Finds the run that `effect run FILE --resume` continues, and checks that it is a run of this file. It only reads. */
 import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { display, isPlain, type Plain, toSnakeCase } from "../../config/Config.ts"
@@ -50,12 +50,13 @@ export const runToResume = Effect.fnUntraced(function* (input: RunFlags, trainin
   return yield* usageError(message)
 })
 
+/** Returns the end of an error message, which suggests an unfinished run of another name. */
 const otherRun = (file: string, { path, name }: { readonly path: string; readonly name: string | undefined }) => {
   const hint = name === undefined ? "" : `; if that is a run of ${file}, add --name ${quoted([name])}`
   return `; the newest unfinished one is ${path}${hint}`
 }
 
-/** Returns the name and the config that a new run of the file would have; none if the file isn't complete. */
+/** Returns the name and the config that a new run of the file would have; `None` if the file lacks needed settings. */
 const planOf = Effect.fnUntraced(function* (input: RunFlags, training: Training) {
   const { plannedOf } = yield* Effect.promise(() => import("../sweep/plan.ts"))
   const overrides = yield* overridesOf(input, undefined)
@@ -110,7 +111,7 @@ export const refuseOtherFile = Effect.fnUntraced(function* (input: RunFlags, tra
   const saved = yield* readYaml(join(run, Layout.config))
   const name = nameIn(saved)
   if (name === undefined || Option.exists(input.name, (wanted) => isSameName(name, wanted))) return
-  // A file that isn't complete takes the missing settings from the run's config, so there is nothing to compare.
+  // A file that lacks settings takes them from the run's config, so there is nothing to compare.
   const planned = yield* planOf(input, training)
   if (Option.isNone(planned)) return
   const isOfName = isSameName(name, nameOf(input)) || isSameName(name, planned.value.identity.name)

@@ -1,7 +1,7 @@
-/** Counts the signals by which the user asks a run to write the folder of its current step. */
+/** Counts the signals by which a user asks a run to write the folder of its current step: its policy and episodes. */
 import { Effect } from "effect"
 
-/** The signal that makes a run write a folder for its current step to `steps/`; Windows has no such signal. */
+/** The signal that makes a run write the folder of its current step. Windows has no such signal. */
 export const stepSignal = "SIGUSR1"
 
 /** The number of signals that this process has received. */

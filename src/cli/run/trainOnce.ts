@@ -52,7 +52,7 @@ export const trainOnce = Effect.fnUntraced(function* (input: RunFlags) {
       ),
       runStore({
         resultsDir: input.resultsDir,
-        // --results-dir wins over the results folder that the file names.
+        // The file may name its own results folder, unless the user typed --results-dir or a sweep chose the folder.
         ownPlaces: part === undefined && input.resultsDir === defaultResultsDir,
         ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
         onOpen: Effect.fnUntraced(function* (directory) {
@@ -92,7 +92,7 @@ const howToTrainFurther = Effect.fnUntraced(function* (run: string) {
 const otlpLayer = (baseUrl: string) =>
   Layer.unwrap(Effect.promise(() => import("./otlp.ts").then(({ layer }) => layer(baseUrl))))
 
-/** Returns the command that resumes a run. It names the backend, because another one may not compute the same bits. */
+/** Returns the command that resumes a run. It repeats `--backend`: another backend may not compute the same bits. */
 const resumeCommand = (input: RunFlags, directory: string, remedy?: string): string => {
   const { file, name, config, backend, resultsDir } = input
   // Without these settings, `refuseOtherFile` would take the file for that of another training.
@@ -108,7 +108,10 @@ const resumeCommand = (input: RunFlags, directory: string, remedy?: string): str
   return `npx effect run ${quoted([file, ...words])}`
 }
 
-/** Describes the result. Time and speed are those of all processes of the run; `stepsPerSecond` is only the last one's. */
+/**
+ * Formats the result as lines for people. The time and the speed cover the whole run. `stepsPerSecond` is not used,
+ * because for a resumed run it covers only the last process.
+ */
 const summary = (result: RunResult): string => {
   const speed = result.wallSeconds > 0 ? result.steps / result.wallSeconds : 0
   const seconds = `${result.wallSeconds.toFixed(1)} s (${Math.round(speed)} steps/s)`

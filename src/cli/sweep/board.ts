@@ -1,4 +1,4 @@
-/** Shows the progress of the runs of a sweep: as a table on a terminal, and otherwise as lines. */
+/** Shows the progress of a sweep's runs: as a table on a terminal, and otherwise as lines. sweep.ts calls it. */
 import { Effect } from "effect"
 import { table as aligned } from "../../run/find/table.ts"
 
@@ -34,7 +34,7 @@ const renderMillis = 100
 
 const unpainted = (text: string): string => text
 
-/** Makes a board that shows the state of a sweep's runs. */
+/** Makes a board: `update` shows the new state of the run with this index, and `close` shows all states a last time. */
 export const makeBoard = (options: BoardOptions) => {
   const { labels, write, isTerminal, columns, rows, now = Date.now, paint = unpainted } = options
   const states: Array<RowState> = labels.map(() => ({ _tag: "Waiting" }))
@@ -62,7 +62,7 @@ export const makeBoard = (options: BoardOptions) => {
   }
 }
 
-/** Orders the states: if the terminal has no room for all rows, rows with the lowest numbers are shown. */
+/** Orders the states: if the terminal has no room for the rows of all runs, those with the lowest numbers are shown. */
 const urgency: Readonly<Record<RowState["_tag"], number>> = { Running: 0, Failed: 1, Done: 2, Waiting: 3 }
 
 /** Formats one line per run, as many as fit, and a last line with the number of runs in each state. */

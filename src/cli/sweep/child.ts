@@ -1,4 +1,4 @@
-/** Runs each training of a sweep in a process of its own, and exchanges messages with it. */
+/** Runs each training of a sweep in a process of its own, exchanges messages with it, and reads its result. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { stripVTControlCharacters } from "node:util"
@@ -12,9 +12,11 @@ import { isProgress, type Part, type Progress, stop, withPart } from "./part.ts"
 /** Reports that a run of a sweep ended without a result. The message is one line. */
 export class RunFailed extends Schema.TaggedError<RunFailed>()("RunFailed", { message: Schema.String }) {}
 
+/** One run of a sweep, to be trained in a process. */
 export interface Child {
   /** The arguments of `effect run`. */
   readonly args: ReadonlyArray<string>
+  /** Describes the sweep to the process. */
   readonly part: Part
   readonly onProgress: (progress: Progress) => void
 }
@@ -35,12 +37,13 @@ const bin = fileURLToPath(new URL("../../../bin/effect.js", import.meta.url))
 
 const children = new Set<ChildProcess>()
 
-/** Passes the step signal on to every run, so that each run writes the folder of its current step. */
+/** Passes SIGUSR1 on to every run: with this signal, the user asks each run for the folder of its current step. */
 const passOnStepSignal = (): void => children.forEach((child) => void child.kill(stepSignal))
 
 /**
  * Runs `effect run` in a process and returns its stdout. An interruption also stops that process, and waits until it
- * has saved its run. Effect's own child processes have no channel for messages, which progress and stopping need.
+ * has saved its run. It uses Node's `spawn`, because Effect's child processes have no channel for messages, by which
+ * the process reports its progress and is told to stop.
  */
 const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, RunFailed> =>
   Effect.callback((resume) => {

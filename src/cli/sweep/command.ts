@@ -1,10 +1,10 @@
-/** Makes the command lines of a sweep: one for each of its runs, and one that resumes the sweep. */
+/** Makes the command lines of a sweep: one for each of its runs, and one that resumes the sweep. It only computes. */
 import { flagWords, quoted } from "../flags.ts"
 import type { RunFlags } from "../run/flags.ts"
 import { isNaming } from "../run/overrides.ts"
 import type { PlannedRun } from "./plan.ts"
 
-/** Returns the arguments of `effect run` for one run of a sweep. */
+/** Returns the arguments of `effect run` for one run of a sweep. `resume` is the folder of an unfinished run. */
 export const argumentsOf = (
   input: RunFlags,
   run: PlannedRun,
@@ -29,7 +29,7 @@ export const argumentsOf = (
   ]
 }
 
-/** Returns the settings in the order in which they override each other, as in `overridesOf`. */
+/** Returns the values of a run's `--set` flags. Names of env and algorithm come first: a name drops their settings. */
 const settings = ({ choices }: PlannedRun, { set }: RunFlags): ReadonlyArray<string> => [
   ...choices.filter(isNaming).map(settingOf),
   ...set,

@@ -1,4 +1,4 @@
-/** Makes the folder of a new sweep, or finds the folder of the sweep to resume. */
+/** Makes the folder of a new sweep, or finds the folder of the sweep to resume and checks its settings. */
 import { basename, dirname, join } from "node:path"
 import { Clock, Effect, FileSystem } from "effect"
 import { display, isPlain, toSnakeCase } from "../../config/Config.ts"
@@ -30,8 +30,8 @@ export interface StartedRun {
 }
 
 /**
- * Makes the folder of a new sweep. Its name is the current time in seconds, or the first later second whose folder
- * doesn't exist yet.
+ * Makes the folder of a new sweep. Its name is the current time in seconds; if that folder exists already, the first
+ * later second without a folder.
  */
 export const newFolder = Effect.fnUntraced(function* (resultsDir: string, runs: ReadonlyArray<PlannedRun>) {
   const fs = yield* FileSystem.FileSystem
@@ -53,8 +53,8 @@ export const newFolder = Effect.fnUntraced(function* (resultsDir: string, runs: 
 })
 
 /**
- * Returns the folder of the sweep to resume: the one that the user names, or the newest one with unfinished runs of
- * this plan.
+ * Returns the folder of the sweep to resume: the one that the user names, or for `latest`, the newest one in which some
+ * of the planned runs (`runs`) are unfinished.
  */
 export const earlierFolder = Effect.fnUntraced(function* (
   wanted: string,
@@ -116,10 +116,11 @@ const inspect = Effect.fnUntraced(function* (resultsDir: string, time: string, p
   return { resultsDir, time, runs, others }
 })
 
+/** The states of a run, the most advanced first. */
 const byProgress = ["finished", "unfinished", "empty"]
 
 /**
- * Returns the run that has made more progress. A sweep that was resumed with other code has two folders for one run,
+ * Returns the folder in which a run is more advanced. A run has two folders if its sweep was resumed after a commit,
  * since the path contains the commit.
  */
 const moreAdvanced = (one: StartedRun | undefined, other: StartedRun): StartedRun =>
@@ -138,8 +139,8 @@ const stateOf = Effect.fnUntraced(function* (directory: string): Effect.fn.Retur
 const irrelevant = /^(workers|validation\.workers|checkpoint|description)(\.|$)/
 
 /**
- * Refuses to resume a sweep with other settings, since its runs would then differ in more than the swept settings. A
- * run that was finished with fewer steps than planned becomes unfinished.
+ * Refuses to resume a sweep with other settings, since its runs would then differ in more than the swept settings.
+ * Returns the folder, in which a finished run with fewer steps than planned counts as unfinished.
  */
 export const withSameSettings = Effect.fnUntraced(function* (folder: SweepFolder, planned: ReadonlyArray<PlannedRun>) {
   const runs = yield* Effect.forEach(folder.runs, (run, index) =>
@@ -148,6 +149,7 @@ export const withSameSettings = Effect.fnUntraced(function* (folder: SweepFolder
   return { ...folder, runs }
 })
 
+/** Returns the run, if its saved config and the planned one have the same settings; fails if they don't. */
 const checked = Effect.fnUntraced(function* (run: StartedRun, { label, effective }: PlannedRun) {
   const file = join(run.directory, Layout.config)
   // A finished run whose config was deleted can't be checked.

@@ -17,7 +17,7 @@ export const scoreOf = ({ validation, meanReturn }: RunResult): number | null =>
 
 export const scoreText = (result: RunResult): string => scoreOf(result)?.toFixed(1) ?? "no score"
 
-/** Computes the metrics of a configuration: the metrics of each seed, and their aggregate over the seeds. */
+/** Computes the metrics of runs that differ only in their seed: for each seed, and aggregated over the seeds. */
 export const summarise = (ended: ReadonlyArray<Ended>) => {
   const finished = ended.flatMap(({ outcome }) => ("result" in outcome ? [outcome] : []))
   const scores = finished.map(({ result }) => scoreOf(result)).filter((score) => score !== null)
@@ -45,7 +45,7 @@ export const lineOf = ({ score }: Metrics): string => {
   return `IQM ${digits(iqm)} (95 %: ${digits(low)} to ${digits(high)}), mean ${digits(mean)} ± ${digits(std)} over ${runs} seeds`
 }
 
-/** Formats a table with one row per configuration. */
+/** Formats a table with one row for each combination of the swept settings (`variables`). */
 export const tableOf = (
   variables: ReadonlyArray<string>,
   rows: ReadonlyArray<{ readonly values: ReadonlyArray<string>; readonly metrics: Metrics }>,

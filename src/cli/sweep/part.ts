@@ -9,7 +9,9 @@ import type { Sink } from "../../run/record/Recorder.ts"
 export const Part = Schema.Struct({
   /** The time in the path of the sweep's folder, which all its runs share. */
   time: Schema.String,
+  /** The commit in the path of the run's folder. */
   commit: Schema.String,
+  /** The swept settings, with their values in this run. */
   population: Schema.Record(Schema.String, Schema.String),
   /** The command that resumes the sweep, for the run's `sweep.txt`. */
   command: Schema.String,
@@ -41,7 +43,7 @@ export const isProgress = Schema.is(Progress)
 /** The shortest time between two messages about progress. */
 const everyMillis = 200
 
-/** Sends the progress of the run to the sweep's process. */
+/** A sink that sends the progress of this run to the sweep's process. */
 export const sweepProgress: Sink = (_, about) =>
   Effect.gen(function* () {
     const firstStep = about.resumedFromStep ?? 0
@@ -64,7 +66,7 @@ export const sweepProgress: Sink = (_, about) =>
 /** This message makes a run save its work and end. */
 export const stop = "stop"
 
-/** Ends this process, as Ctrl-C does, when its sweep sends `stop` or has ended; does nothing if Ctrl-C came first. */
+/** In a process that a sweep started: ends it like Ctrl-C when the sweep says `stop` or ends, unless already stopping. */
 export const endWithSweep = (isInterrupted: () => boolean): void => {
   if (process.channel === undefined || process.env[variable] === undefined) return
   const end = (): void => void (isInterrupted() || process.kill(process.pid, "SIGINT"))

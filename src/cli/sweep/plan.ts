@@ -17,7 +17,7 @@ import { type Choice, choicesOf, parsePopulation, populationOf, shortNames } fro
 
 /** One run of a sweep. Its settings are checked, but neither env nor algorithm is created yet. */
 export interface PlannedRun {
-  /** The number of the configuration; runs that differ only in their seed have the same number. */
+  /** The index of the combination of swept settings; runs that differ only in their seed have the same index. */
   readonly configuration: number
   readonly choices: ReadonlyArray<Choice>
   /** The run's name on the terminal, such as `algorithm=ppo seed 1`. */
@@ -92,6 +92,7 @@ const parseSeeds = Effect.fnUntraced(function* (text: string) {
 /** File systems refuse file names with more bytes than this. */
 const longestName = 255
 
+/** Returns the names of the folders in the path of a run, with placeholders for the time and the commit. */
 const foldersOf = (identity: RunIdentity): ReadonlyArray<string> =>
   toPath({ ...identity, time: "", commit: "no-hash" }).split("/")
 
@@ -104,12 +105,13 @@ const settingFlags = ({ set, totalSteps, name }: RunFlags): ReadonlyArray<string
   ...(Option.isSome(name) ? ["name"] : []),
 ]
 
-/** Returns a key that is equal for equal runs, in any order of the variables and any spelling of derived names. */
+/** Returns a text that is equal for equal runs, in any order of the swept settings, and with `-` or `_` in names. */
 export const keyOf = ({ name, population, seed }: RunIdentity): string => {
   const values = Object.entries(population).map(([key, value]) => [key, derived.has(key) ? derivedName(value) : value])
   return JSON.stringify([derivedName(name), values.sort(([one], [other]) => (one < other ? -1 : 1)), seed])
 }
 
+/** These keys of an identity's `population` hold the names of the env and the algorithm. */
 const derived = new Set(["environment", "algorithm"])
 
 /** Layers for a training that is only planned and never starts, so nothing is written. */

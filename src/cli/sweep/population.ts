@@ -1,4 +1,4 @@
-/** Parses the settings that a sweep varies (its population), and combines their values. It changes nothing. */
+/** Parses the settings that a sweep varies (its population), and combines their values. It only computes. */
 import { Effect } from "effect"
 import { camelCase, snakeCase } from "../../config/Config.ts"
 import { isNaming, settingValue } from "../run/overrides.ts"
@@ -19,7 +19,7 @@ export interface Value {
   readonly shown: string
 }
 
-/** A value that was chosen for a variable. */
+/** The value of one swept setting in one run. */
 export interface Choice extends Value {
   readonly path: string
 }
@@ -68,7 +68,7 @@ export const splitValues = (list: string): ReadonlyArray<string> | undefined => 
   const texts: Array<string> = []
   const open: Array<string> = []
   let from = 0
-  // A quote opens a quoted text only after one of these characters; within a word it is an apostrophe.
+  // The last character that is not a space. A quote begins a quoted text only after one of `,[{:`, not within a word.
   let before = ","
   for (let at = 0; at < list.length; at++) {
     const here = list[at]
@@ -86,7 +86,7 @@ export const splitValues = (list: string): ReadonlyArray<string> | undefined => 
   return open.length > 0 ? undefined : [...texts, list.slice(from).trim()]
 }
 
-/** Returns the index of the quote that closes the quoted text which starts at `start`. */
+/** Returns the index of the quote that closes the quoted text which starts at `start`; undefined if it isn't closed. */
 const quoteEnd = (list: string, start: number): number | undefined => {
   const [quoted] = /^(?:"(?:[^"\\]|\\[^])*"|'(?:[^']|'')*')/.exec(list.slice(start)) ?? []
   return quoted === undefined ? undefined : start + quoted.length - 1
@@ -112,7 +112,7 @@ export const shortNames = (variables: ReadonlyArray<{ readonly path: string }>):
   return new Map(variables.map(({ path }) => [path, taken(path) ? path : last(path)]))
 }
 
-/** Returns the varied settings in a run's identifier, except names of env and algorithm, which it has already. */
+/** Returns the swept settings for a run's identifier, except names of env and algorithm, which every identifier has. */
 export const populationOf = (
   variables: ReadonlyArray<Variable>,
   choices: ReadonlyArray<Choice>,

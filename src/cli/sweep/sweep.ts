@@ -42,7 +42,7 @@ export const sweep = Effect.fnUntraced(function* (input: RunFlags) {
   yield* Effect.scoped(inFolder(input, runs, folder, commit))
 })
 
-/** Prints the folder and the settings of each run. The path of a new sweep contains `{TIME}` instead of a time. */
+/** `--dry-run`: prints each run's folder and settings. The path of a new sweep has `{TIME}` instead of a time. */
 const dryRun = Effect.fnUntraced(function* (
   input: RunFlags,
   planned: ReadonlyArray<PlannedRun>,
@@ -110,7 +110,7 @@ const inFolder = Effect.fnUntraced(function* (
     })
   })
 
-  /** Trains one run unless an earlier sweep has finished it. A failed run is returned as a value. */
+  /** Trains one run, unless it was finished before the sweep was resumed. A failure is returned as a value. */
   const runOne = (run: PlannedRun, index: number): Effect.Effect<Ended, never, FileSystem.FileSystem> => {
     const started = folder.runs[index]
     const isFinished = started?.state === "finished"
@@ -179,7 +179,7 @@ const conclude = Effect.fnUntraced(function* (
   return yield* new RunsFailed({ message: `${failures.length} of ${ended.length} ${what} failed` })
 })
 
-/** Writes the metrics of all seeds into the folder of one run, and a link next to the runs (see `indexFile.ts`). */
+/** Writes the metrics of all seeds to a file in one run's folder, and a link next to the runs (why: `indexFile.ts`). */
 const writeSeedsSummary = Effect.fnUntraced(function* (run: string, metrics: Metrics) {
   const folder = yield* onDisk(dirname(run))
   const file = `${basename(run)}/${Layout.seedsSummary}`

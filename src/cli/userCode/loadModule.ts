@@ -1,4 +1,4 @@
-/** Imports the module that the user names, and explains errors of the import. */
+/** Imports the module that the user names, which runs its code. Explains an error of the import in one line. */
 import { basename } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Effect } from "effect"
@@ -27,9 +27,11 @@ export const loadModule = Effect.fnUntraced(function* (file: string, path: strin
 const loadCompiled = Effect.fnUntraced(function* (href: string, error: unknown) {
   const { importing } = yield* UserProcess
   const { register } = yield* Effect.tryPromise({ try: () => import("tsx/esm/api"), catch: () => error })
-  // tsx is registered for the whole process: a second copy of the library wouldn't recognise graphs made by the first.
+  // Register tsx for the whole process: importing only this module by tsx would load a second copy of the library,
+  // which wouldn't recognise the graphs of the first copy.
   register()
   return yield* Effect.tryPromise({
+    // The query makes this a new import: Node would return the failed one again.
     try: (): Promise<unknown> => importing(() => import(`${href}?compiled`)),
     catch: (problem) => problem,
   })

@@ -1,4 +1,4 @@
-/** Loads trainings from the files that the user names, and adds hints to their errors. Nothing is trained here. */
+/** Makes a training from the file that the user names, and adds hints to its errors. It does not run the training. */
 import { dirname, extname, join, resolve } from "node:path"
 import { Effect, type FileSystem, Option, Path, Predicate } from "effect"
 import { applyOverrides, isPlain, type Override, type Plain, toCamelCase } from "../../config/Config.ts"
@@ -68,7 +68,7 @@ const fromYaml = Effect.fnUntraced(function* (file: string, path: string, progra
   return withFragmentHint(withProgramHint(yield* training, programHint), config, file)
 })
 
-// Both modules are loaded only when a training needs them, so that help and the other commands start fast.
+// Runtime.ts and Train.ts are loaded only when a training needs them, so that help and the other commands start fast.
 const ofAgents = Effect.fnUntraced(function* (config: unknown, where: Parameters<typeof Runtime.fromConfig>[1]) {
   const { fromConfig } = yield* Effect.promise(() => import("../../runtime/Runtime.ts"))
   return withStepsHint(Effect.map(fromConfig(config, where), toRunResult))
@@ -85,7 +85,7 @@ const withHint = (training: Training, reword: (message: string, source: string) 
     Predicate.isTagged(error, "ConfigError") ? error.reworded((message) => reword(message, error.source)) : error,
   )
 
-/** Says how the user can tell a subcommand which program defines an env or an algorithm. */
+/** A hint how to name the program that defines an env or an algorithm; it differs between the subcommands. */
 interface ProgramHint {
   readonly text: string
   /**
@@ -110,7 +110,7 @@ const withFragmentHint = (training: Training, config: Plain, file: string): Trai
   return withHint(training, (message) => (message.includes("missing key") ? `${message}; ${hint}` : message))
 }
 
-/** Agents that ask a language model train for a number of tasks, so `--total-steps` is an unknown key to them. */
+/** Explains the error of `--total-steps` for agents that ask a language model: they train for a number of tasks. */
 const withStepsHint = (training: Training): Training =>
   withHint(training, (message, source) =>
     source === "--total-steps" && message.includes('unknown key "total_steps"')
@@ -126,7 +126,7 @@ const isTraining = (
   value: unknown,
 ): value is Effect.Effect<RunResult | Runtime.RuntimeResult, Effect.Error<Training>, Needs> => Effect.isEffect(value)
 
-/** Reads the results folder and the name of the run from a config in YAML; a program has neither before it runs. */
+/** Returns the results folder and the name that a config in YAML chooses for its run; nothing for a program. */
 export const ownPlace = Effect.fnUntraced(function* (
   file: string,
   overrides: ReadonlyArray<Override> = [],

@@ -1,4 +1,4 @@
-/** Detects a stall: one call of the user's code that blocks the event loop for too long. */
+/** Detects a stall: one call of the user's code that blocks the event loop for too long. userProcess.ts uses it. */
 
 /** Readings of the main thread; only differences between two readings are used. */
 export interface Measures {
@@ -36,7 +36,7 @@ export const stallMeter = (measure: () => Measures): StallMeter => {
   }
 }
 
-/** Returns a function that calls `ask` only after the last answer, because native code delays the answers. */
+/** Returns a function that calls `ask`, unless the last call is not answered yet: native code can delay an answer. */
 export const oneAtATime = (ask: (answered: () => void) => void): (() => void) => {
   let isWaiting = false
   return () => {

@@ -14,6 +14,7 @@ export class UserCodeError extends Schema.TaggedError<UserCodeError>()("UserCode
 
 const library = new URL("../../", import.meta.url).href
 
+/** Tells whether a place in a stack trace is not in the user's own files, but in a package or in this library. */
 const isForeign = (place: string): boolean => place.includes("/node_modules/") || place.startsWith(library)
 
 /** Returns the files in a stack trace, with their lines and columns. */
@@ -35,7 +36,7 @@ export const placeIn = (stack = ""): string | undefined => {
   return place === undefined ? undefined : pathOf(place)
 }
 
-/** Describes an error that the user's code threw, with its place; undefined if the library threw it. */
+/** Describes an error that the user's code threw, with its place; undefined if the library or a package threw it. */
 const thrownByUser = (thrown: unknown): string | undefined => {
   // The library throws only instances of Error.
   if (!(thrown instanceof Error)) return shownThrown(thrown)
@@ -44,7 +45,7 @@ const thrownByUser = (thrown: unknown): string | undefined => {
   return `${shownError(thrown)} (${pathOf(first)})`
 }
 
-/** Turns an error that nothing caught into a failure. An error of this library stays a defect. */
+/** Turns an error that nothing caught into a failure. An error of this library is a bug, and stays a defect. */
 export const strayError = (thrown: unknown): Effect.Effect<never, UserCodeError> => {
   const stack = thrown instanceof Error ? (thrown.stack ?? "") : ""
   const place = placeIn(stack)
@@ -66,11 +67,11 @@ export const shownThrown = (thrown: unknown): string =>
 export const UserProcess = Context.Reference<{
   /** Wraps the import of a module. */
   readonly importing: <A>(load: () => Promise<A>) => Promise<A>
-  /** Runs after the import, before the training starts. */
+  /** Starts to watch for calls that block the process. It runs after the import, before the training starts. */
   readonly watch: Effect.Effect<void>
 }>("effect-rl/cli/UserProcess", { defaultValue: () => ({ importing: (load) => load(), watch: Effect.void }) })
 
-/** The message of the error that Effect throws when a Layer is missing. */
+/** Matches the message of the error that Effect throws when a service is not provided. */
 const missingService = /^Service not found: (.+)$/
 
 /**

@@ -1,7 +1,7 @@
 /**
- * Keeps the process that runs the user's code under the user's control. Node handles signals between two turns of its
- * event loop, so code that never returns would make Ctrl-C useless; and an error that nothing catches would end the
- * process with a stack trace instead of saving the run.
+ * Keeps the process that runs the user's code under the user's control, for main.ts. Node handles signals between two
+ * turns of its event loop, so Ctrl-C would do nothing while code doesn't return: `importing` and `watch` prevent that.
+ * An error that nothing catches would end the process without saving the run: `strayErrors` prevents that.
  */
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
@@ -28,13 +28,13 @@ const restoreListeners = (removed: RemovedListeners): void => {
   for (const [signal, listeners] of removed) for (const listener of listeners) process.on(signal, listener)
 }
 
-/** Imports a module. There is nothing to save until it is loaded, so a signal ends the process at once. */
+/** Imports a module by `load`. There is nothing to save yet, so meanwhile a signal ends the process at once. */
 export const importing = <A>(load: () => Promise<A>): Promise<A> => {
   const removed = removeListeners()
   return load().finally(() => restoreListeners(removed))
 }
 
-/** The time between two increments of `beats` while the event loop turns. */
+/** The milliseconds after which the event loop of the main thread increments its counter `beats` again. */
 const beatMillis = 250
 
 /** The data that the watching thread receives. */
@@ -49,7 +49,7 @@ export interface Watched {
 
 const hook = "effectRlStalled"
 
-/** Node 22 can only measure the CPU time of the whole process. */
+/** Measures the CPU time of this thread. Node 22 can only measure that of the whole process. */
 const cpuUsage = process.threadCpuUsage ?? process.cpuUsage
 
 const measure = (): Measures => {

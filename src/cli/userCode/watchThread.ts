@@ -8,7 +8,7 @@ const { beats, everyMillis, hook }: Watched = workerData
 
 let lastBeats = -1
 
-/** The inspector can run code on the main thread even while a loop runs there. */
+/** Calls the hook on the main thread by the inspector, which can run code there even in the middle of a loop. */
 const callHook = oneAtATime((answered) => {
   const session = new Session()
   session.connectToMainThread()

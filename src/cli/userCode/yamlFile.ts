@@ -1,4 +1,4 @@
-/** Reads configs from YAML files, with the line of each key for error messages. */
+/** Reads configs from YAML files, with the line of each key for error messages. The commands use it. */
 import { Effect } from "effect"
 import { camelCase, display, isPlain, type Override } from "../../config/Config.ts"
 import { mostBytes, readText, shownPath } from "../../config/files.ts"
@@ -11,7 +11,7 @@ export const isYaml = (file: string): boolean => /\.ya?ml$/.test(file)
 /** Reads a YAML file as plain data. */
 export const readYaml = (file: string) => Effect.map(parseFile(file), ({ value }) => value)
 
-/** Reads a YAML file as plain data, with the place of each of its keys: `agent.historyK` is at `conf.yaml:7`. */
+/** Reads a YAML file as plain data, with a map from each key to its place: `agent.historyK` is at `conf.yaml:7`. */
 export const readLocatedYaml = Effect.fnUntraced(function* (file: string) {
   const { value, keyLineOf } = yield* parseFile(file)
   const lines = new Map<string, string>()
@@ -35,6 +35,7 @@ export const yamlOverrides = Effect.fnUntraced(function* (file: string) {
   if (!isPlain(value)) return yield* notKeys(file, value)
   const overrides: Array<Override> = []
   const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
+    // A section becomes one override per key; an object with a `_tag`, such as `checkpoint.strategy`, stays whole.
     if (isPlain(tree) && !("_tag" in tree) && Object.keys(tree).length > 0) {
       // Setting a name drops the settings of the earlier env or algorithm, so the name comes before the other settings.
       const keys = Object.keys(tree).sort((a, b) => Number(b === "name") - Number(a === "name"))

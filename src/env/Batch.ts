@@ -1,6 +1,6 @@
 /**
  * Steps many copies of one env together, in this thread, and writes the results to flat arrays with one row per env.
- * Its only randomness is the random streams of the seed. Training, validation and the threads of `EnvPool` use it.
+ * All its random numbers come from the seed given to `reset`. Training, validation and the threads of `EnvPool` use it.
  *
  * @example
  * ```ts
@@ -29,8 +29,8 @@ export interface Options extends Partial<Omit<BatchOptions, "maxSteps">> {}
  * Makes a batch of any env. It uses the env's own `batch` if there is one that supports the options, otherwise it calls
  * the env's `reset`, `observe` and `step` for each copy.
  *
- * Episode k of env i draws its reset and its steps from the stream (seed, ...path, firstIndex + i, "episode", k). So an
- * episode depends neither on the other envs nor on their number.
+ * All random numbers of episode k of env i come from the stream (seed, ...path, firstIndex + i, "episode", k); `reset`
+ * receives the seed and the path. So an episode depends neither on the other envs nor on their number.
  */
 export const make = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
   env.batch?.(numEnvs, complete(env, numEnvs, options)) ?? oneByOne(env, numEnvs, options)
@@ -50,7 +50,7 @@ const complete = (env: Env, numEnvs: number, options: Options): BatchOptions => 
 /** Returns a hint for error messages if the env returned a Promise: a batch steps synchronously and cannot await it. */
 const asyncHint = (value: unknown): string => (value instanceof Promise ? " (it must not be async)" : "")
 
-/** Makes the kernel (see `internal/episodes.ts`) that calls the env's own functions and checks what they return. */
+/** Makes the kernel (it holds and steps the states, see `internal/episodes.ts`) that calls the env's own functions. */
 const pureKernel = (env: Env, columns: Columns): Kernel => {
   const { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed } = columns
   const size = sizeOf(env.observationSpace)
@@ -60,7 +60,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   const fail = (index: number, step: number, message: string, userStack?: string): EnvError =>
     errorAt(env.id, index, episodes[index], step, message, userStack)
 
-  /** Makes the error for an exception in the env's function `doing`. */
+  /** Makes the error for an exception that the env threw in `doing`: `reset`, `observe` or `step`. */
   const threw = (index: number, step: number, doing: string, error: unknown): EnvError => {
     // An EnvError with an index comes from the checks below, and already names the env and the step.
     if (error instanceof EnvError && error.index !== undefined) return error
@@ -159,7 +159,7 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   return { start, advance, stateAt: (index) => states[index], save, load }
 }
 
-/** Returns a function that reads one env's action: for a box, a new array, since an env may keep it in its state. */
+/** Returns a function that reads the action of one env. For a box it is a new array, since an env may keep it. */
 const actionReader = (space: Space): ((actions: Float32Array | Int32Array, index: number) => ActionOf<Space>) => {
   if (space._tag === "Discrete") return (actions, index) => actions[index]
   const size = sizeOf(space)

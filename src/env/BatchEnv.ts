@@ -4,10 +4,10 @@ import type { Box, Space } from "./Space.ts"
 /**
  * Says when an env whose episode ended is reset, in Gymnasium's terms.
  *
- * - `same-step`: in the step that ended the episode. Its last observation is in `finalObservations`.
+ * - `same-step`: in the step that ended the episode. The episode's last observation is in `finalObservations`.
  * - `next-step`: in the next step, which ignores its action and returns the first observation of the new episode, with
  *   reward 0, and neither `terminated` nor `truncated` set.
- * - `disabled`: by `restart`. Stepping an ended env throws an `EnvError`.
+ * - `disabled`: when the caller calls `restart`. Until then, a step throws an `EnvError`.
  */
 export type AutoReset = "same-step" | "next-step" | "disabled"
 
@@ -19,28 +19,29 @@ export interface BatchOptions {
   /** The way in which an env starts again after an episode has ended. Default: `same-step`. */
   readonly autoReset: AutoReset
   /**
-   * The index of this batch's first env in the paths of the random streams. If one set of envs is split into several
-   * batches, set it to the number of envs in the batches before this one. Default: 0.
+   * Is added to the index of an env in the path of its random stream (see `reset`). If one set of envs is split into
+   * several batches, set it to the number of envs in the batches before this one, so that no two envs share a stream.
+   * Default: 0.
    */
   readonly firstIndex: number
   /** Truncates episodes at this many steps. Default: no limit. */
   readonly maxSteps?: number | undefined
-  /** The arrays to write results to, e.g. in memory shared by threads. Default, and if a length differs: new ones. */
+  /** The arrays to write results to, e.g. in memory shared by threads. Without them, or if they don't fit: new ones. */
   readonly arrays?: BatchArrays | undefined
 }
 
 /** The results of a batch, one row per env. */
 export interface BatchArrays {
-  /** The observations to act on: the first ones of a new episode if an env was reset in the same step. */
+  /** The current observation of each env: the first one of a new episode if the last step reset the env. */
   readonly observations: Float32Array
-  /** The last observation of each env whose episode ended in this step, before any reset; else unspecified. */
+  /** The last observation, before a reset, of each env whose episode ended in this step; ignore the other rows. */
   readonly finalObservations: Float32Array
   readonly rewards: Float32Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
 }
 
-/** N copies of an env, stepped together. `step` allocates nothing: it overwrites the flat arrays, one row per env. */
+/** N copies of an env, stepped together. Each `step` overwrites the result arrays, which have one row per env. */
 export interface BatchEnv extends BatchArrays {
   readonly id: string
   readonly numEnvs: number
@@ -50,11 +51,14 @@ export interface BatchEnv extends BatchArrays {
   readonly observationSize: number
   /** The number of elements in an action; it is 1 if actions are discrete. */
   readonly actionSize: number
-  /** Starts episode 0 of all envs. Episode k of env i has the stream (seed, ...path, firstIndex + i, "episode", k). */
+  /** Starts episode 0 of all envs. Env i draws episode k from stream (seed, ...path, firstIndex + i, "episode", k). */
   readonly reset: (seed: number, ...path: ReadonlyArray<string | number>) => void
   /** Starts the next episode of each env whose entry in `mask` is not 0, even if its episode has not ended. */
   readonly restart: (mask: Uint8Array) => void
-  /** Steps all envs by numEnvs × actionSize numbers; a discrete action is its index. Throws an `EnvError`. */
+  /**
+   * Steps all envs. `actions` has `actionSize` numbers for each env, one env after the other; a discrete action is its
+   * index. Throws an `EnvError` if an action is wrong or an env fails.
+   */
   readonly step: (actions: Float32Array | Int32Array) => void
   /** Renders the env at `index` as lines of text. Missing if the env has no `renderText`. */
   readonly renderText?: (index: number) => string

@@ -1,6 +1,6 @@
 /**
- * Defines environments: how an episode begins, what the agent observes of a state, and what a step does. `make` only
- * checks a definition; `Batch.make` steps envs.
+ * Defines the type of an environment (env): how an episode begins, what the agent observes of a state, and what a step
+ * does. `make` checks the definition of an env and returns the env; it runs no episode. `Batch.make` steps envs.
  *
  * @example
  * ```ts
@@ -29,7 +29,7 @@ import type { Box, Discrete, Space } from "./Space.ts"
 import { isModule } from "./ui/module.ts"
 import { display } from "../config/Config.ts"
 
-/** The index of a discrete action, or the numbers of a continuous one. */
+/** The type of an action in the space `A`: its index if the space is discrete, a list of numbers if it is a box. */
 export type ActionOf<A extends Space> = A extends Discrete
   ? number
   : A extends Box
@@ -50,8 +50,8 @@ export interface Transition<State> {
  * An environment: pure functions over a state of plain data (numbers, strings, arrays, typed arrays, objects). Any env
  * can be batched, checkpointed and replayed without work by its author.
  *
- * `Env` without parameters is the type of any env: its functions are declared as methods, so every env is assignable to
- * it.
+ * `Env` without type parameters is the type of any env. Its functions are declared as methods, whose parameters
+ * TypeScript checks less strictly, so that every env is assignable to it.
  */
 export interface Env<State = unknown, A extends Space = Space> {
   readonly id: string
@@ -70,11 +70,11 @@ export interface Env<State = unknown, A extends Space = Space> {
   renderSvg?(state: State): string
   /** The text of an ES module that renders a state, received as JSON, on a canvas in a browser. See `Ui`. */
   readonly ui?: string
-  /** Makes a faster batch with the results of `step`; returns `undefined` if it doesn't support the options. */
+  /** Makes a batch that is faster than `step` with equal results; `undefined` if it doesn't support the options. */
   batch?(numEnvs: number, options: BatchOptions): BatchEnv | undefined
 }
 
-/** The argument of `make`: the fields of `Env`, with function types that are checked strictly. */
+/** The argument of `make`: the fields of `Env`, with functions whose parameters TypeScript checks strictly. */
 export interface Definition<State, A extends Space> extends Pick<
   Env<State, A>,
   "id" | "observationSpace" | "actionSpace" | "maxSteps" | "rewardThreshold" | "ui"
@@ -88,7 +88,7 @@ export interface Definition<State, A extends Space> extends Pick<
 }
 
 /**
- * Makes an env. A missing or wrong field throws an `EnvError` that names it.
+ * Makes an env. A missing, wrong or unknown field throws an `EnvError` that names the field.
  *
  * The type of the state is what `reset` returns. An action is a `number` in a discrete space and several numbers in a
  * box.

@@ -1,15 +1,17 @@
+/** Defines the error of envs, batches, spaces and wrappers, and two functions that make or throw it. */
 import { Schema } from "effect"
 
 /**
- * An env failed or was used wrongly: its code threw, a reward or an observation is not finite, or an action is not in its
- * space. The message is one line that names the env, the step and the problem.
+ * The error of an env that failed or was used wrongly: its code threw, a reward or an observation is not finite, an
+ * action is not in its space, or an option is wrong. The message is one line that names the env and the problem, and
+ * also the episode and the step if the error happened in an episode.
  */
 export class EnvError extends Schema.TaggedError<EnvError>()("EnvError", {
   env: Schema.String,
   message: Schema.String,
   /** The index of the env in its batch. */
   index: Schema.optionalKey(Schema.Number),
-  /** The number of the episode from 0, as in the path of its random stream. */
+  /** The number of the env's episode, counted from 0. */
   episode: Schema.optionalKey(Schema.Number),
   /** The number of the step from 1; 0 is the reset. */
   step: Schema.optionalKey(Schema.Number),
@@ -20,7 +22,7 @@ export class EnvError extends Schema.TaggedError<EnvError>()("EnvError", {
 /** Makes an error about an env as a whole, such as `CartPole-v1: step before reset`. */
 export const invalid = (env: string, problem: string): EnvError => new EnvError({ env, message: `${env}: ${problem}` })
 
-/** Throws an `EnvError` unless a value is a whole number of at least `least`; the message begins with `described`. */
+/** Throws an `EnvError`, beginning with `described` (`KeyDoor: 1 rooms`), unless `value` is whole and ≥ `least`. */
 export const checkWhole = (env: string, value: number, least: number, described: string): void => {
   if (Number.isInteger(value) && value >= least) return
   throw new EnvError({ env, message: `${described}; it must be a whole number of at least ${least}` })

@@ -2,8 +2,8 @@
  * Declares the service that makes batches whose envs are stepped by worker threads. Training uses it if `workers` is
  * set. Threads are faster only for envs whose step takes longer than waking a thread.
  *
- * A function cannot be sent to a thread, so each worker imports the env: a built-in one (also with options or wrappers)
- * is made from its config; your own is imported from the module that exports it with `located`.
+ * A function cannot be sent to a thread, so each worker gets the env itself: it makes a built-in env (also with options
+ * or wrappers) from its config, and imports your own env from your module, which must export `located(env, …)`.
  *
  * @example
  * ```ts
@@ -25,7 +25,7 @@ export interface PoolOptions extends Partial<Pick<BatchOptions, "autoReset" | "f
   readonly timeoutSeconds?: number
 }
 
-/** The information by which a worker finds an env: its id, and the module that exports it or its config. */
+/** Tells a worker how to get an env with this id: either from its config, or from the module that exports it. */
 export interface Place {
   readonly id: string
   readonly module?: string
@@ -34,7 +34,7 @@ export interface Place {
 
 const modules = new WeakMap<Env, string>()
 
-/** Returns a copy of the env that workers can import from this module: `located(env, import.meta.url)`. */
+/** Returns a copy of the env that workers import from the module with this URL: `located(env, import.meta.url)`. */
 export const located = <E extends Env>(env: E, module: string): E => {
   const copy = { ...env }
   modules.set(copy, module)
@@ -50,11 +50,11 @@ export const placeOf = (env: Env): Place | undefined => {
 }
 
 export interface EnvPoolService {
-  /** Makes a batch that is stepped by threads, which end with the scope. Its results equal those of `Batch.make`. */
+  /** Makes a batch stepped by threads, with the results of `Batch.make`. Closing the scope ends the threads. */
   readonly make: (env: Env, numEnvs: number, options: PoolOptions) => Effect.Effect<BatchEnv, EnvError, Scope.Scope>
 }
 
-/** The service. By default `make` fails; the Layers of `effect-rl/node` provide one that starts threads. */
+/** The service that makes pools. Its default `make` fails; the Layers of `effect-rl/node` provide one with threads. */
 export const EnvPool = Context.Reference<EnvPoolService>("effect-rl/env/EnvPool", {
   defaultValue: () => ({
     make: (env, _numEnvs, { workers }) =>

@@ -53,7 +53,7 @@ export const builtIn: ReadonlyArray<Env> = [
   TicTacToe.selfPlay,
 ]
 
-/** Returns the config from which `fromConfig` makes this env; undefined if there is none. */
+/** Returns the config from which `fromConfig` makes this env; undefined for envs that no config can make. */
 export const envConfigOf = (env: Env): EnvConfig | undefined =>
   recipeOf(env) ?? (builtIn.includes(env) ? env.id : undefined)
 
@@ -62,7 +62,7 @@ export const byId = (id: string, envs: ReadonlyArray<Env> = builtIn): Env => {
   const env = envs.find((candidate) => candidate.id === id)
   if (env !== undefined) return env
   const ids = envs.map((candidate) => candidate.id)
-  // The version may be missing or wrong: then compare the ids without it.
+  // The version at the end (`-v1`) may be missing or wrong, so compare the ids also without their versions.
   const withoutVersion = (name: string): string => name.replace(/-v\d+$/, "")
   const suggestion =
     closest(id, ids) ?? ids.find((name) => withoutVersion(name) === closest(id, ids.map(withoutVersion)))

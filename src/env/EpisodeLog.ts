@@ -16,12 +16,15 @@ import { Struct } from "effect"
 import type { BatchEnv, Snapshot } from "./BatchEnv.ts"
 import { markResets, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 
-/** Finished episodes in the order of their ends, until `clear`. The arrays may be longer than `length`. */
+/**
+ * The episodes that finished since the last `clear`, in the order of their ends. Each array has one number per episode;
+ * only the first `length` numbers count, since the arrays have room for more episodes.
+ */
 export interface EpisodeLog {
   readonly length: number
   /** The index of the env in the batch. */
   readonly envs: Int32Array
-  /** The number of the episode of that env, from 0. */
+  /** The number of the episode, counted from 0 for each env. */
   readonly episodes: Int32Array
   readonly returns: Float64Array
   readonly lengths: Int32Array
@@ -36,7 +39,7 @@ export interface Recorded {
   readonly episodes: EpisodeLog
 }
 
-/** Adds a log to a batch. It grows until `clear`, `reset` or `restore`; a snapshot doesn't contain it. */
+/** Adds a log to a batch. `clear`, `reset` and `restore` empty the log. A snapshot of the batch doesn't contain it. */
 export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
   const { numEnvs } = batch
   /** The return and the length so far of each env's current episode, and the number of this episode. */
@@ -84,7 +87,8 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
       log.clear()
     },
     restart: (mask) => {
-      // The number of an episode that `restart` abandons is not used again.
+      // Count the episode that `restart` abandons, so that its number is not used again. An episode that has ended was
+      // counted by `step`, but with `same-step` the env is already in the next one, which is abandoned here.
       for (let index = 0; index < numEnvs; index++) {
         if (mask[index] === 0) continue
         if ((batch.terminated[index] | batch.truncated[index]) === 0 || batch.autoReset === "same-step")

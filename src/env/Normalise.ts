@@ -1,5 +1,6 @@
 /**
  * Wraps a batch so that its observations or rewards are normalised by running statistics, which each step updates.
+ * `asGraph` adds the same normalisation of observations to an exported policy. Training and validation use it.
  *
  * @example
  * ```ts
@@ -68,7 +69,7 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
     }
   }
 
-  // A snapshot doesn't hold frozen statistics: that of the batch that updates them does.
+  // Frozen statistics belong to another batch, the one that updates them, and are saved in the snapshot of that batch.
   const own = { normalised, finals, ...(frozen ? {} : columnsOf("observationMoments", moments)) }
   return {
     ...batch,
@@ -95,7 +96,7 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
   }
 }
 
-/** Returns a function that adds the normalisation, with the current statistics as constants, to a policy's graph. */
+/** Returns a function that normalises observations in the graph of an exported policy, by the current statistics. */
 export const asGraph = (
   { mean, variance }: RunningMoments,
   { clip = 10, epsilon = 1e-8 }: Options = {},

@@ -1,6 +1,7 @@
 /**
  * Computes the running mean and variance of each column of the rows that it receives, in one pass (Chan, Golub and
- * LeVeque 1979). `update` changes the numbers in the arrays but never replaces the arrays, so others can hold them.
+ * LeVeque 1979). `update` changes the numbers in the arrays but never replaces the arrays, so a reference to them stays
+ * valid. `Normalise` and the exploration bonus keep their statistics in it.
  */
 export interface RunningMoments {
   readonly size: number
@@ -15,7 +16,8 @@ export interface RunningMoments {
 }
 
 /**
- * Makes statistics of `size` columns.
+ * Makes statistics of `size` columns. They begin with mean 0 and variance 1, which together weigh as much as
+ * `initialCount` rows.
  *
  * @example
  * ```ts

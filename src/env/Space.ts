@@ -1,6 +1,6 @@
 /**
- * Defines the spaces of observations and actions: a box of real numbers, or n choices. A value in a space is called a
- * member of it.
+ * Defines the spaces of observations and actions: a box of real numbers, or n choices. The functions make spaces, test
+ * whether a value is in a space, and draw random values from a space.
  *
  * @example
  * ```ts
@@ -72,10 +72,10 @@ export const discrete = (n: number): Discrete => {
   return { _tag: "Discrete", n }
 }
 
-/** Returns the number of elements of a member; it is 1 for a discrete space. */
+/** Returns how many numbers a value in the space has; 1 for a discrete space. */
 export const sizeOf = (space: Space): number => (space._tag === "Discrete" ? 1 : space.low.length)
 
-/** Tells whether a value is a member. All elements of a box must be finite and within bounds. */
+/** Tells whether a value is in the space. In a box, each number must be finite and within its bounds. */
 export const contains = (space: Space, value: unknown): boolean => {
   if (space._tag === "Discrete") return Number.isInteger(value) && Number(value) >= 0 && Number(value) < space.n
   if (!isArrayLike(value) || value.length !== space.low.length) return false
@@ -92,7 +92,7 @@ export const contains = (space: Space, value: unknown): boolean => {
 const isArrayLike = (value: unknown): value is ArrayLike<unknown> =>
   Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))
 
-/** Writes a random member from `offset` on: uniform between two finite bounds, exponential from one, else normal. */
+/** Writes a random value in the space to `into`, from index `offset` on. `sampleElement` draws each number of a box. */
 export const sampleInto = (
   space: Space,
   random: Stream,
@@ -108,6 +108,7 @@ export const sampleInto = (
   }
 }
 
+/** Draws a number: uniform between two finite bounds, exponential from one finite bound, standard normal without. */
 const sampleElement = (low: number, high: number, random: Stream): number => {
   const below = low > Number.NEGATIVE_INFINITY
   const above = high < Number.POSITIVE_INFINITY
@@ -117,7 +118,7 @@ const sampleElement = (low: number, high: number, random: Stream): number => {
   return below ? low + distance : high - distance
 }
 
-/** Returns a random member: a number for a discrete space, an array for a box. */
+/** Returns a random value in the space: a number for a discrete space, an array for a box. */
 export function sample(space: Discrete, random: Stream): number
 export function sample(space: Box, random: Stream): ReadonlyArray<number>
 export function sample(space: Space, random: Stream): number | ReadonlyArray<number>

@@ -1,8 +1,8 @@
 /**
- * Wraps envs. Each wrapper is a pure function from env to env, so wrappers compose by calling. A wrapped env keeps the
- * fast batch of the inner one if possible.
+ * Changes the actions, rewards, observations or episode lengths of an env. Each wrapper is a pure function from env to
+ * env, so wrappers can be nested. Where possible, the wrapped env keeps the fast `batch` of the inner env.
  *
- * For running statistics of a whole batch see `Normalise` and `EpisodeLog`.
+ * `Normalise` and `EpisodeLog` wrap a batch instead of an env, because they compute statistics over all its envs.
  *
  * @example
  * ```ts
@@ -21,7 +21,7 @@ import { withRecipe } from "./recipe.ts"
 import { box, type Box, contains, display, type Space } from "./Space.ts"
 import { adapted } from "./ui/module.ts"
 
-/** Records the config of a wrapped env: the wrapper's name, its options and the inner env's config, if that has one. */
+/** Records how `wrapped` was made, if the inner env has a config: that config, and the wrapper's name and options. */
 const withConfig = <E extends Env>(env: Env, wrapped: E, name: string, options: object): E => {
   const inner = envConfigOf(env)
   return inner === undefined ? wrapped : withRecipe(wrapped, name, { ...options, env: inner })
@@ -41,7 +41,7 @@ export const clipAction = <State>(env: Env<State, Box>): Env<State, Box> => {
   return withConfig(env, clipped, "ClipAction", {})
 }
 
-/** Scales actions from `low` … `high` to the env's own bounds, which must be finite. */
+/** Lets the agent act with numbers from `low` to `high`: scales them to the env's own bounds, which must be finite. */
 export const rescaleAction = <State>(env: Env<State, Box>, low = -1, high = 1): Env<State, Box> => {
   const inner = env.actionSpace
   if (![...inner.low, ...inner.high].every(Number.isFinite))
@@ -56,7 +56,7 @@ export const rescaleAction = <State>(env: Env<State, Box>, low = -1, high = 1): 
   return withConfig(env, { ...rescaled, ...rescaledUi(env, low, high) }, "RescaleAction", { low, high })
 }
 
-/** Returns a `ui` module that receives a rescaled action from `low` … `high`, and shows the env's own action. */
+/** Changes an env's `ui`, its code for browsers, to scale actions from `low` … `high` to the env's own bounds. */
 const rescaledUi = (
   { ui, actionSpace }: Pick<Env<unknown, Box>, "ui" | "actionSpace">,
   low: number,
@@ -68,7 +68,7 @@ const rescaledUi = (
   return { ui: adapted(ui, { action }) }
 }
 
-/** Returns the `batch` of a wrapped env, which wraps the env's own batch if it has one. */
+/** Returns the function `batch` of a wrapped env: it makes the inner env's fast batch, if it has one, and wraps it. */
 const batchOf =
   (env: Env, wrap: (inner: BatchEnv) => BatchEnv): NonNullable<Env["batch"]> =>
   (numEnvs, options) => {
@@ -76,7 +76,7 @@ const batchOf =
     return inner && wrap(inner)
   }
 
-/** Wraps an env so that `map` changes its actions. They are rounded to float32 before and after, as in a batch. */
+/** Wraps an env so that `map` changes its actions. A batch stores float32, so round to it before and after `map`. */
 const withAction = <State>(
   env: Env<State, Box>,
   space: Box,
@@ -111,7 +111,7 @@ export const scaleReward = <State, A extends Space>(env: Env<State, A>, factor: 
   )
 }
 
-/** Wraps an env so that `map` changes its rewards. They are rounded to float32 before that, as in a batch. */
+/** Wraps an env so that `map` changes its rewards. A batch stores float32, so round to it before `map`. */
 const withReward = <State, A extends Space>(env: Env<State, A>, map: (reward: number) => number): Env<State, A> => ({
   ...env,
   step: (state, action, random) => {
@@ -146,12 +146,12 @@ export const keepObservations = <State, A extends Space>(
   return withConfig(env, reduced, "KeepObservations", { elements })
 }
 
-/** The state of an env whose wrapper has a state of its own: the inner env's state, and the wrapper's fields. */
+/** The state of a wrapped env, to which a wrapper that must remember something adds fields of its own. */
 interface Around<State> {
   readonly inner: State
 }
 
-/** Makes an env whose state contains the inner env's state, which rendering shows. It has no `batch` of its own. */
+/** Makes a wrapped env whose state is an `Around`. Rendering shows the inner state; there is no fast `batch`. */
 const around = <State, Outer extends Around<State>, A extends Space>(
   env: Env<State, A>,
   changed: Pick<Env<Outer, A>, "reset" | "observe" | "step"> & Partial<Pick<Env<Outer, A>, "observationSpace">>,
@@ -172,8 +172,8 @@ export interface Stacked<State> extends Around<State> {
 }
 
 /**
- * Observes the last `size` observations, oldest first. At the start of an episode, the first one is repeated. Images of
- * `channels` channels become images of `size * channels` channels, so that networks still see an image.
+ * Joins the last `size` observations to one, oldest first. At the start of an episode it repeats the first observation.
+ * Images of `channels` channels become images of `size * channels` channels, so that networks still see an image.
  */
 export const frameStack = <State, A extends Space>(env: Env<State, A>, size: number): Env<Stacked<State>, A> => {
   checkWhole(env.id, size, 1, `${env.id}: frameStack: ${size} frames`)
@@ -203,7 +203,7 @@ export interface Sticky<State, A extends Space> extends Around<State> {
   readonly last: ActionOf<A> | null
 }
 
-/** Repeats the last action with this probability instead of taking the new one (Machado et al. 2018). */
+/** Repeats, with this probability, the last action instead of taking the agent's new one (Machado et al. 2018). */
 export const stickyActions = <State, A extends Space>(
   env: Env<State, A>,
   probability = 0.25,
@@ -222,7 +222,7 @@ export const stickyActions = <State, A extends Space>(
   return withConfig(env, sticky, "StickyActions", { probability })
 }
 
-/** Begins each episode with 1 to `most` no-op steps. If the episode ends, the steps left are made in a new one. */
+/** Begins each episode with 1 to `most` steps of `noop`. If one of these ends the episode, the rest follow a reset. */
 export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: ActionOf<A>, most = 30): Env<State, A> => {
   checkWhole(env.id, most, 1, `${env.id}: noopStarts: ${most} steps`)
   if (!contains(env.actionSpace, noop))

@@ -25,8 +25,8 @@ export interface Fault {
    * - `in place`: a state was changed after it was returned
    * - `plain`: a state isn't plain data, so it cannot be saved
    * - `restored`: a saved and restored state gave another step
-   * - `observation`, `reward`, `ending`: a step returned a wrong value
-   * - `batch`: the env's own `batch` differs from its steps one by one
+   * - `observation`, `reward`, `ending`: a step returned a wrong value (`ending`: of `terminated` or `truncated`)
+   * - `batch`: the env's own `batch` gave other results than its `step`
    * - `throws`: the env threw an error
    */
   readonly rule:
@@ -79,7 +79,7 @@ const playOne = (
   { seed, episode, steps }: { readonly seed: number; readonly episode: number; readonly steps: number },
   report: Report,
 ): void => {
-  // A new object each time, since drawing from a stream advances it.
+  // Makes the episode's stream anew at each call: drawing advances a stream, but repeated steps must draw the same.
   const chance = () => stream(seed, "check", episode, "env")
   const actions = stream(seed, "check", episode, "actions")
   const saved = (state: unknown, where: string): string | undefined => {
@@ -131,7 +131,7 @@ const playOne = (
   }
 }
 
-/** Tells whether two steps have the same reward and flags. Their states are compared as text instead. */
+/** Tells whether two steps have the same reward and flags. The caller compares their states, as text. */
 const sameStep = (one: ReturnType<Env["step"]>, other: ReturnType<Env["step"]>): boolean =>
   Object.is(one.reward, other.reward) &&
   one.terminated === other.terminated &&
@@ -161,7 +161,7 @@ const chanceSources: ReadonlyArray<readonly [name: string, owner: object, key: s
   ["crypto.randomUUID", crypto, "randomUUID"],
 ]
 
-/** Runs `body` and reports each use of a chance source in it; afterwards restores the original functions. */
+/** Runs `body` with each chance source replaced by one that also reports its use; then restores the original ones. */
 const watchChance = (report: (name: string) => void, body: () => void): void => {
   // A web page without HTTPS has no crypto.randomUUID.
   const present = chanceSources.filter(([, owner, key]) => typeof Reflect.get(owner, key) === "function")
@@ -189,7 +189,7 @@ const watchChance = (report: (name: string) => void, body: () => void): void => 
 
 const numEnvs = 3
 
-/** Gives the env's own batch and one that steps one by one the same actions, and reports the first difference. */
+/** Steps the env's own batch and one that calls `step` for each env with the same actions; reports a difference. */
 const checkBatch = (
   env: Env,
   { seed, steps }: { readonly seed: number; readonly steps: number },

@@ -1,6 +1,7 @@
 /**
- * Makes envs from parsed configs, and reads no files: `env: CartPole-v1`, `env: { name: KeyDoor, size: 12 }`, and
- * wrappers around either, `env: { name: ScaleReward, factor: 0.1, env: Pendulum-v1 }`.
+ * Makes envs from parsed configs; it reads no files. A config is an env's id (`env: CartPole-v1`), a name with options
+ * (`env: { name: KeyDoor, size: 12 }`), or the name of a wrapper with its options and the config of the inner env
+ * (`env: { name: ScaleReward, factor: 0.1, env: Pendulum-v1 }`). Training and the threads of `EnvPool` use it.
  */
 import { Effect, Schema } from "effect"
 import { messageOf, shortened } from "../config/text.ts"
@@ -86,7 +87,7 @@ const makers: Readonly<Record<string, Maker>> = {
   ),
 }
 
-/** Makes the env of a config: a built-in env's id, or a name with options. */
+/** Makes the env that a config describes. An unknown name or a wrong option fails with an error that names its key. */
 export const fromConfig = (config: unknown, from: DecodeOptions): Effect.Effect<Env, ConfigError> => {
   if (typeof config === "string") return trying(() => byId(config), from)
   if (!isPlain(config)) return Effect.fail(ConfigError.at(from, "", `expected an env's id, or its name with options`))
@@ -100,7 +101,10 @@ export const fromConfig = (config: unknown, from: DecodeOptions): Effect.Effect<
   return Effect.fail(ConfigError.at(from, "name", `unknown env "${shortened(name)}"; ${hint}`))
 }
 
-/** Returns the name and options of a built-in env, so that single options can be overridden. */
+/**
+ * Expands the id or name of an env that has options to `{ name, ...options }`, so that an override can change a single
+ * option. Returns any other config unchanged.
+ */
 export const expandedConfig = (config: unknown): unknown => {
   if (typeof config !== "string") return config
   const env = builtIn.find(({ id }) => id === config)

@@ -1,11 +1,11 @@
-/** Remembers, in memory, from which name and options an env was made, so that a run's config can hold its env. */
+/** Remembers in memory an env's recipe, i.e. the name and options that made it, so that a config can hold it. */
 import type { Plain } from "../config/Config.ts"
 import type { Env } from "./Env.ts"
 
 /** An env in a config: the id of a built-in one, or a name with options such as `{ name: "KeyDoor", size: 12 }`. */
 export type EnvConfig = string | Plain
 
-// The map is keyed by the object: a copy of an env may have other functions, so it has no config.
+// The key is the env object, not its id: a copy such as `{ ...env, step }` may behave differently, so it has no recipe.
 const recipes = new WeakMap<Env, Plain>()
 
 /** Records the name and options that made an env, and returns the env. */

@@ -63,7 +63,7 @@ const k1 = new Float64Array(4)
 const k2 = new Float64Array(4)
 const k3 = new Float64Array(4)
 const k4 = new Float64Array(4)
-/** Returns the change of a state's number in one Runge-Kutta step, from its four slopes. */
+/** Returns by how much a Runge-Kutta step changes the state's number `index`, from its slopes in k1, k2, k3 and k4. */
 const changeOf = (index: number): number => (tau / 6) * (k1[index] + 2 * k2[index] + 2 * k3[index] + k4[index])
 
 /** Moves the state that begins at offset `at` by one Runge-Kutta step. */
@@ -97,6 +97,7 @@ const advance: Motion["advance"] = (states, { observations, rewards, terminated 
     if (waiting[index] !== 0) continue
     const at = 4 * index
     move(states, at, actions[index] - 1)
+    // The left side is the height of the free end above the hinge.
     const isUp = -cos(states[at]) - cos(states[at + 1] + states[at]) > 1
     terminated[index] = isUp ? 1 : 0
     rewards[index] = isUp ? 0 : -1
@@ -151,5 +152,5 @@ const motion = motionEnv({
 /** Computes one step of the two links, without a time limit. */
 export const dynamics: (state: ArrayLike<number>, action: number) => Moved = motion.dynamics
 
-/** The env with its default options: `Batch.make(Acrobot.env, 16)`. */
+/** The env, which has no options: `Batch.make(Acrobot.env, 16)`. */
 export const env: Env<ReadonlyArray<number>, Discrete> = motion.env

@@ -95,5 +95,5 @@ const motion = motionEnv({
 /** Computes one step of the cart and the pole, without a time limit. */
 export const dynamics: (state: ArrayLike<number>, action: number) => Moved = motion.dynamics
 
-/** The env with its default options: `Batch.make(CartPole.env, 1024)`. */
+/** The env, which has no options: `Batch.make(CartPole.env, 1024)`. */
 export const env: Env<ReadonlyArray<number>, Discrete> = motion.env

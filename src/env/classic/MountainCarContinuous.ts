@@ -36,5 +36,5 @@ const motion = hillEnv({
 /** Computes one step of the car, without a time limit. */
 export const dynamics: (state: ArrayLike<number>, action: ArrayLike<number>) => Moved = motion.dynamics
 
-/** The env with its default options: `Batch.make(MountainCarContinuous.env, 16)`. */
+/** The env, which has no options: `Batch.make(MountainCarContinuous.env, 16)`. */
 export const env: Env<ReadonlyArray<number>, Box> = motion.env

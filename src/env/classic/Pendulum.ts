@@ -2,8 +2,8 @@
  * Pendulum-v1: swing a pendulum up and hold it there with a torque of at most 2 N m. The reward is minus a cost of the
  * angle from upright, the speed and the torque; an episode has 200 steps.
  *
- * A state is [angle, angular velocity]: the angle is 0 when upright and is never wrapped. The observation is [cos, sin,
- * velocity]. The dynamics are Gymnasium's.
+ * A state is [angle, angular velocity]: the angle is 0 when upright, and may exceed a full turn. The observation is
+ * [cos, sin, velocity]. The dynamics are Gymnasium's.
  */
 import { cos, sin } from "../../rng/Elementary.ts"
 import type { Env } from "../Env.ts"
@@ -15,22 +15,22 @@ import { scene } from "../ui/scene.ts"
 
 const fastest = 8
 const strongest = 2
-/** The seconds of a step. */
+/** The duration of a step in seconds. */
 const tau = 0.05
 const gravity = 10
 const turn = 2 * Math.PI
 
-/** Returns the same angle within [−π, π). */
+/** Returns the same angle within [−π, π), by adding or subtracting full turns. */
 const wrapped = (angle: number): number => {
   const raised = angle + Math.PI
-  // For an angle at most one turn outside, the remainder is one exact subtraction; `%` is many times slower.
+  // The usual case: at most one turn must be subtracted, which is exact. `%` is many times slower.
   if (raised >= 0 && raised < 2 * turn) return (raised < turn ? raised : raised - turn) - Math.PI
   const rest = raised % turn
   return (rest < 0 ? rest + turn : rest) - Math.PI
 }
 
 const observe: NonNullable<Motion["observe"]> = (states, at, into, to) => {
-  // The next step needs the sine again.
+  // Store the sine behind the state (see `derived` below), because the next step needs it.
   states[at + 2] = sin(states[at])
   into[to] = cos(states[at])
   into[to + 1] = states[at + 2]
@@ -91,5 +91,5 @@ const motion = motionEnv({
 /** Computes one step of the pendulum, without a time limit. */
 export const dynamics: (state: ArrayLike<number>, action: ArrayLike<number>) => Moved = motion.dynamics
 
-/** The env with its default options: `Batch.make(Pendulum.env, 64)`. */
+/** The env, which has no options: `Batch.make(Pendulum.env, 64)`. */
 export const env: Env<ReadonlyArray<number>, Box> = motion.env

@@ -1,6 +1,6 @@
 /**
- * A mass on a line that a force moves: bring it to rest in the middle. It is the simplest continuous control task, and
- * its best policy is known: the linear one of the linear-quadratic regulator (LQR).
+ * DoubleIntegrator-v0: a force moves a mass on a line; bring the mass to rest in the middle. It is the simplest
+ * continuous control task, and its best policy is known: the linear one of the linear-quadratic regulator (LQR).
  *
  * A state is [position x, velocity v], as is the observation; the action u is a force from −1 to 1. A step takes 0.1 s
  * and costs 0.1 (x² + 0.1 v² + 0.1 u²); an episode has 100 steps.
@@ -27,10 +27,14 @@ export const dynamics = (state: ArrayLike<number>, action: ArrayLike<number>): M
   return { state: next, observation: next.map(Math.fround), reward: -cost * tau, terminated: false }
 }
 
-/** Returns the gains k of the best policy if nothing is clipped, u = −k · state, from the discrete Riccati equation. */
+/**
+ * Returns the gains k of the best policy, for position and velocity: it sets the force u to −k · state. They solve the
+ * discrete Riccati equation, which holds as long as neither the state nor the force is clipped.
+ */
 export const gains = (): readonly [number, number] => {
-  // The next state [x', v'] is A [x, v] + B u, because v' = v + τ u and x' = x + τ v'. a12, b1, b2 are elements of A
-  // and B, q1, q2, r the weights of the cost, and p11, p12, p22 elements of the symmetric matrix P.
+  // The next state [x', v'] is A [x, v] + B u, because v' = v + τ u and x' = x + τ v'. Here a12, b1, b2 are elements of
+  // A and B; q1, q2, r are the weights of the cost (Q is the matrix with q1, q2 on its diagonal); p11, p12, p22 are
+  // elements of the symmetric matrix P, by which a state's future cost is stateᵀ P state.
   const [a12, b1, b2] = [tau, tau * tau, tau]
   const [q1, q2, r] = [1, 0.1, 0.1]
   let [p11, p12, p22] = [q1, 0, q2]
@@ -51,7 +55,7 @@ export const gains = (): readonly [number, number] => {
   return k
 }
 
-/** The env with its default options: `Batch.make(DoubleIntegrator.env, 16)`. */
+/** The env, which has no options: `Batch.make(DoubleIntegrator.env, 16)`. */
 export const env: Env<ReadonlyArray<number>, Box> = make({
   id: "DoubleIntegrator-v0",
   observationSpace: box([-farthest, -fastest], [farthest, fastest]),

@@ -28,18 +28,18 @@ const turnPower = 2
 const padHalf = 0.2
 const fieldHalf = 1
 const ceiling = 1.6
-// The craft breaks if it touches the ground faster (downwards or sideways) or more tilted than this.
+// The craft breaks if it touches the ground faster than these speeds (downwards, sideways) or tilted beyond this angle.
 const slowDown = 0.25
 const slowAcross = 0.2
 const upright = 0.3
 
 type State = ReadonlyArray<number>
 
-/** Returns the potential of a state; the reward is the change of this potential. */
+/** Returns the potential of a state: higher is better. The reward contains its change in a step. */
 const potential = ([x, y, vx, vy, angle]: ArrayLike<number> & Iterable<number>): number =>
   -100 * Math.sqrt(x * x + y * y) - 50 * Math.sqrt(vx * vx + vy * vy) - 40 * Math.abs(angle)
 
-/** Computes one step with engines at these powers: main from 0 to 1, side from −1 (turns right) to 1. */
+/** Computes one step with engines at these powers: main from 0 to 1, side from −1 (turns right) to 1 (left). */
 const fly = (state: State, main: number, side: number): Moved => {
   const [x, y, vx, vy, angle, spin] = state
   const push = main * mainPower
@@ -77,7 +77,7 @@ export const dynamics = (state: State, action: number): Moved => fly(state, main
 export const dynamicsContinuous = (state: State, action: ArrayLike<number>): Moved =>
   fly(state, (clip(action[0], 1) + 1) / 2, clip(action[1], 1))
 
-/** The limits that the ui module shows. */
+/** The limits of a landing and of the field, which the drawing of the env in a browser (`ui/lander.ts`) shows. */
 const limits = { padHalf, fieldHalf, slowDown, slowAcross, upright }
 
 const common = {
@@ -118,7 +118,7 @@ const common = {
   },
 }
 
-/** The env with its default options: `Batch.make(Lander.env, 16)`. */
+/** The env with discrete actions: `Batch.make(Lander.env, 16)`. */
 export const env: Env<State, Discrete> = make({
   ...common,
   id: "Lander-v0",

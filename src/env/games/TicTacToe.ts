@@ -88,7 +88,7 @@ export const playOptimally = (board: ReadonlyArray<number>, random: Stream): num
   return good[random.integer(good.length)].place
 }
 
-/** Checks the moves of a user's opponent: one outside the board would change another game's state in the batch. */
+/** Adds a check of the moves to a user's opponent: one outside the board would change another game of the batch. */
 const checked =
   (opponent: Exclude<Opponent, string>) =>
   (board: ReadonlyArray<number>, random: Stream): number => {
@@ -108,7 +108,7 @@ const show: Rules["show"] = (state, at, into, to) => {
   }
 }
 
-/** Places a stone; returns the player's reward, and sets the state's flag if the game is over. */
+/** Places a stone of `who` and returns this player's reward. Sets the state's flag `over` if the move ends the game. */
 const put = (state: Int32Array, at: number, place: number, who: number): number => {
   if (state[at + cells + place] !== 0) {
     state[at + over] = 1
@@ -186,9 +186,9 @@ export const make = (options: Options = {}): BoardEnv => {
   return game(id, against(opponent), isOwn ? undefined : { name: "TicTacToe", options })
 }
 
-/** Plays against a random opponent. */
+/** The env in which the agent plays against an opponent that moves at random. */
 export const env: BoardEnv = make()
-/** Plays against an opponent that never loses. */
+/** The env in which the agent plays against an opponent that never loses. */
 export const optimal: BoardEnv = make({ opponent: "optimal", id: "TicTacToeOptimal-v0" })
 /** The env in which the same policy plays both sides; train it with a discount of −1. */
 export const selfPlay: BoardEnv = game("TicTacToeSelfPlay-v0", bothSides)

@@ -1,6 +1,6 @@
 /**
- * ApplePicker-v0 and ApplePickerDeterministic-v0: pick all apples of an orchard. Modelled on J. Hare's
- * envs of the same names (github.com/jhare96/apple_picker), with another orchard.
+ * ApplePicker-v0 and ApplePickerDeterministic-v0: pick all apples of an orchard. Modelled on J. Hare's envs of the same
+ * names (github.com/jhare96/apple_picker), with another orchard.
  *
  * The orchard has 84 × 84 places and hedges with gaps. Actions: up, down, left, right; a move into a hedge or over the
  * edge does nothing. Walking onto an apple is worth 1, and the last apple ends the episode; it is truncated after 5,000
@@ -22,7 +22,7 @@ export const Options = Schema.Struct({
   size: Schema.optionalKey(intBetween(1, 1000)),
   /** The number of apples. Default: 100, or 20 with a `layoutSeed`. */
   apples: Schema.optionalKey(intBetween(1, 1000)),
-  /** Draws one layout from this seed for all episodes. Default: each episode has its own. */
+  /** Draws one layout from this seed for all episodes. Default: each episode draws a new layout. */
   layoutSeed: Schema.optionalKey(Schema.Int),
   id: Schema.optionalKey(Schema.NonEmptyString),
 })
@@ -50,6 +50,7 @@ const rulesFor = (size: number, count: number, layoutSeed: number | undefined): 
       while (hedges[place] === 1 || state[at + apples + place] === 1 || place === state[at + agent])
       return place
     }
+    // The agent has no place yet: if its number stayed 0, `free` could never return place 0.
     state[at + agent] = -1
     state[at + agent] = free()
     state[at + left] = count

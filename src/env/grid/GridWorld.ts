@@ -36,7 +36,7 @@ const cells = 3
 const rowStep = [-1, -1, 0, 1, 1, 1, 0, -1]
 const columnStep = [0, 1, 1, 1, 0, -1, -1, -1]
 
-/** Returns the place that an action leads to; −1 if it is outside the map. */
+/** Returns the place to which an action leads; −1 if that is outside the map. Places are numbered row by row. */
 const neighbour = (size: number, place: number, action: number): number => {
   const row = Math.floor(place / size) + rowStep[action]
   const column = (place % size) + columnStep[action]
@@ -93,6 +93,7 @@ const rulesFor = (size: number, density: number): Rules => {
     for (let place = 0; place < places; place++) {
       state[at + cells + place] = onEdge(place) || random.uniformDouble() < density ? 1 : 0
     }
+    /** Chooses a place inside the wall at random, and removes the obstacle there. */
     const free = (): number => {
       let place: number
       do place = random.integer(places)

@@ -23,16 +23,16 @@ export const Options = Schema.Struct({
   rooms: Schema.optionalKey(intBetween(1, 1000)),
   /** Truncates episodes at this many steps. Default: 4 × size². */
   maxSteps: Schema.optionalKey(positiveInt),
-  /** Draws one layout from this seed for all episodes. Default: each episode has its own. */
+  /** Draws one layout from this seed for all episodes. Default: each episode draws a new layout. */
   layoutSeed: Schema.optionalKey(Schema.Int),
   id: Schema.optionalKey(Schema.NonEmptyString),
 })
 export type Options = typeof Options.Type
 
 // These are offsets in a state: whether the game is over, the places of agent and goal, and the number of keys held.
-// From `walls` on follow, each for all walls: their columns, their doors' places, their keys' places and their openings
-// (the places of the doors, which stay after they are opened). An opened door or a taken key has place 0, a corner of
-// the field.
+// From `walls` on follow four lists with one number for each wall between rooms: its column, the place of its door, the
+// place of the key in the room before it, and the place of its opening (where its door is or was). An opened door or a
+// taken key has place 0, a corner of the field.
 const over = 0
 const agent = 1
 const goal = 2
@@ -52,8 +52,9 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
     (1 + random.integer(inside)) * size + from + random.integer(to - from)
 
   /**
-   * Chooses the columns of the walls at random, in increasing order, with at least one free column before, between and after
-   * them. Drawn numbers up to `spare`, in order, say how many more columns are free before each wall.
+   * Chooses the columns of the walls at random, in increasing order, with at least one free column before, between and
+   * after them. Besides these, `spare` columns are free: sorted random numbers, one for each wall, say how many of them
+   * are to the left of the wall.
    */
   const chooseWallColumns = (state: Int32Array, at: number, random: Stream): void => {
     const spare = inside - count - rooms

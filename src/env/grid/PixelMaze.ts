@@ -1,8 +1,8 @@
 /**
  * PixelMaze-v0: a small maze observed as a colour picture of 20 × 20 pixels: walls are white, the agent is blue, apples
  * (1 point each) are green, and the goal (10 points, and the end) is red. Each episode draws the places of walls,
- * apples, goal and agent at random, so that all can be reached; with `layoutSeed`, only that of the agent, far from the
- * goal.
+ * apples, goal and agent at random, so that all can be reached. With `layoutSeed`, all episodes have the same maze, and
+ * each draws only the agent's place, far from the goal.
  *
  * Actions: up, down, left, right. The observation's planes (grids of zeros and ones) are the colours red, green and
  * blue.
@@ -15,7 +15,7 @@ import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
 import { board } from "../ui/board.ts"
 import { pixelMaze } from "../ui/boards.ts"
 
-/** The number of places in a row, and of pixels in a row of a place. */
+// The maze has `side` × `side` places, and the picture shows each as `pixels` × `pixels` pixels.
 const side = 10
 const pixels = 2
 const width = side * pixels
@@ -29,7 +29,7 @@ export const Options = Schema.Struct({
   apples: Schema.optionalKey(intBetween(0, 1000)),
   /** Truncates episodes at this many steps. Default: 200. */
   maxSteps: Schema.optionalKey(positiveInt),
-  /** Draws one maze from this seed for all episodes. Default: each episode has its own. */
+  /** Draws one maze from this seed for all episodes. Default: each episode draws a new maze. */
   layoutSeed: Schema.optionalKey(Schema.Int),
 })
 export type Options = typeof Options.Type
@@ -44,6 +44,7 @@ const wall = 1
 const apple = 2
 const goal = 3
 
+/** The change of the place's number by the actions up, down, left and right. */
 const placeStep = [-side, side, -1, 1]
 
 /** Returns the places reachable from `from`, the nearest first. (The wall around the maze keeps steps inside.) */
@@ -102,7 +103,7 @@ const paint = (into: Float32Array, to: number, plane: number, place: number): vo
   }
 }
 
-/** Draws a maze into the state; returns whether it has enough reachable places for everything. */
+/** Draws a random maze into the state. Returns false if too few places can be reached; then the caller draws again. */
 const drawMaze = (state: Int32Array, at: number, apples: number, random: Stream): boolean => {
   for (let place = 0; place < side * side; place++) {
     const [row, column] = [Math.floor(place / side), place % side]

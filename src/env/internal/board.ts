@@ -1,6 +1,6 @@
 /**
  * Makes envs of board games from their rules: the env and its fast batch. An observation is planes, i.e. grids of zeros
- * and ones, one for each kind of thing on the board. Pure; the games in `games`, `grid` and `pixel` use it.
+ * and ones, one for each kind of thing on the board. It only computes; the games in `games`, `grid` and `pixel` use it.
  */
 import type { Stream } from "../../rng/Rng.ts"
 import { type Definition, type Env, make } from "../Env.ts"
@@ -16,19 +16,19 @@ import { batchOf, copyFrom, type Columns, type Kernel, streamsOf } from "./episo
 export interface Rules {
   /** The size of a state. Its first number tells whether the game is over. */
   readonly stateSize: number
-  /** Writes the first state of an episode into `state` from `at` on. Its numbers are 0 before the call. */
+  /** Writes the first state of an episode into `state` from `at` on. The caller has set all its numbers to 0. */
   readonly reset: (state: Int32Array, at: number, random: Stream) => void
   /** Makes a move, sets the state's first number if the move ends the game, and returns the reward. */
   readonly step: (state: Int32Array, at: number, action: number, random: Stream) => number
-  /** Writes the observation, of shape [planes, size, size], into `into` from `to` on. Its numbers are 0 before. */
+  /** Writes an observation [planes, size, size] into `into` from `to` on. The caller has set its numbers to 0. */
   readonly show: (state: Int32Array, at: number, into: Float32Array, to: number) => void
 }
 
 export interface BoardGame extends Pick<Definition<Int32Array, Discrete>, "id" | "maxSteps" | "ui"> {
-  /** The name and options of the game in a config, if these describe it fully. */
+  /** The name and options that a config gives for this game. Missing if a config cannot describe the game fully. */
   readonly recipe?: { readonly name: string; readonly options: object }
   readonly planes: ReadonlyArray<Plane>
-  /** The number of rows, and of columns. */
+  /** The number of rows, which is also the number of columns. */
   readonly size: number
   /** The number of actions, which are the integers from 0. */
   readonly actions: number
@@ -109,7 +109,7 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
   return recipe === undefined ? env : withRecipe(env, recipe.name, recipe.options)
 }
 
-/** Returns, row by row, the last plane that is not 0 at each place; undefined for an empty place. */
+/** Returns the plane to render at each place, row by row: the last one that is not 0; undefined for an empty place. */
 const topsOf = ({ planes, size }: BoardGame, seen: Float32Array): ReadonlyArray<ReadonlyArray<Plane | undefined>> => {
   const top = (y: number, x: number) => planes.findLast((_, plane) => seen[(plane * size + y) * size + x] !== 0)
   return Array.from({ length: size }, (_row, y) => Array.from({ length: size }, (_place, x) => top(y, x)))
@@ -141,7 +141,7 @@ export const mark = (into: Float32Array, to: number, plane: number, size: number
 export const rowStep = [-1, 1, 0, 0]
 export const columnStep = [0, 0, -1, 1]
 
-/** Returns the last action (kept in the state at `slot`) with this probability, else `action` (Machado et al. 2018). */
+/** Returns the action to take: with this probability the last one, else `action`. Stores it in the state at `slot`. */
 export const sticky = (
   state: Int32Array,
   slot: number,

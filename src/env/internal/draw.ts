@@ -1,11 +1,17 @@
-/** Renders states: a grid of characters for `renderText`, and elements of SVG in one palette for `renderSvg`. Pure. */
+/**
+ * Helps the built-in envs to render states: `canvas` makes the grid of characters for `renderText`; `svg` makes the
+ * document for `renderSvg`, from elements that `stroke` and the functions below it return as text. It only computes.
+ */
 
 export interface Point {
   readonly x: number
   readonly y: number
 }
 
-/** Makes a grid of characters for a world of this size around (0, 0), y up. `write` takes a column and a row. */
+/**
+ * Makes an empty grid of characters that shows a world of this size, with (0, 0) in the middle and y growing upwards.
+ * `put` and `line` take coordinates in the world, `write` takes a column and a row, and `text` returns the result.
+ */
 export const canvas = (columns: number, rows: number, world: { readonly width: number; readonly height: number }) => {
   const cells = Array.from({ length: rows }, () => Array.from({ length: columns }, () => " "))
   const put = (x: number, y: number, character: string): void => {
@@ -39,7 +45,7 @@ export const palette = {
   goal: "#2a9d8f",
 } as const
 
-/** Rounds a number to two decimals. */
+/** Returns a number as text, rounded to at most two decimals. */
 export const short = (value: number): string => String(Math.round(value * 100) / 100)
 
 /** Returns an SVG document of these elements, with a title for screen readers. */

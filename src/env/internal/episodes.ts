@@ -21,26 +21,27 @@ export interface Columns extends Omit<BatchArrays, "finalObservations"> {
   readonly elapsed: Int32Array
 }
 
-/** The states of a batch and their dynamics. */
+/** The part of a batch that holds and steps the states; `batchOf` adds the rest, such as resets. */
 export interface Kernel {
   /** Starts an episode of an env and writes its first observation. */
   readonly start: (index: number, random: Stream) => void
   /**
-   * Steps each env whose `waiting` is 0: writes its observation, reward and `terminated`, and sets `truncated` (0
-   * before the call) if the env itself cuts the episode off.
+   * Steps each env whose `waiting` is 0 (1 means that its episode has ended): writes its observation, reward and
+   * `terminated`, and sets `truncated` (0 before the call) if the env itself cuts the episode off.
    */
   readonly advance: (actions: Float32Array | Int32Array, waiting: Uint8Array) => void
-  /** Saves the states as typed arrays; `load` copies them back and receives the stream of each env's episode. */
+  /** Returns copies of the states, as typed arrays. */
   readonly save: () => Snapshot
+  /** Copies saved states back; `streamOf` returns the random stream of an env's current episode. */
   readonly load: (snapshot: Snapshot, streamOf: (index: number) => Stream) => void
-  /** Returns the state of one env, to draw it. */
+  /** Returns the state of one env, for rendering. */
   readonly stateAt: (index: number) => unknown
 }
 
-/** The number of batch steps in this thread so far: while it grows, the env is slow but does not hang. */
+/** The number of batch steps in this thread so far. While it grows, the command line does not report a hanging env. */
 export const stepsTaken = new Float64Array(1)
 
-/** The largest number that `elapsed`, an Int32Array, can count to. */
+/** Stands for no time limit: the largest number that `elapsed`, an Int32Array, can count to. */
 const noLimit = 0x7fffffff
 
 /** Makes a batch of an env. `kernelOf` makes the kernel, which writes its results to the arrays that it receives. */
@@ -72,7 +73,7 @@ export const batchOf = (
   /** The stream (seed, ...path, firstIndex + i, "episode") of each env i: the parent of its episodes' streams. */
   let parents: ReadonlyArray<Stream> = []
 
-  /** Takes over a seed and a path, from which all random streams are made. */
+  /** Stores the seed and the path of the random streams, and makes `parents` from them. */
   const seedStreams = (newSeed: number, newPath: ReadonlyArray<string | number>): void => {
     seed = newSeed
     path = newPath
@@ -95,7 +96,7 @@ export const batchOf = (
     if (choices !== undefined) {
       for (let index = 0; index < numEnvs; index++) {
         const action = actions[index]
-        // `>>> 0` changes every number that is not a whole number from 0.
+        // `>>> 0` changes every number except the whole numbers from 0 (below 2³²).
         if ((action >>> 0 !== action || action >= choices) && waiting[index] === 0) {
           throw fail(index, `expected an action from 0 to ${choices - 1}, found ${action}`)
         }
@@ -217,7 +218,7 @@ export const batchOf = (
   }
 }
 
-/** Returns the caller's arrays, or new ones if the lengths differ because the caller's are for a wrapper's results. */
+/** Returns the caller's arrays; new ones if they don't fit, as within a wrapper that changes the observation's size. */
 const arraysFor = (numEnvs: number, size: number, arrays: BatchArrays | undefined): BatchArrays =>
   arrays !== undefined && arrays.observations.length === numEnvs * size && arrays.rewards.length === numEnvs
     ? arrays
@@ -258,7 +259,7 @@ export const errorAt = (
     ...(userStack === undefined ? {} : { userStack }),
   })
 
-/** Copies a column of a snapshot; throws an `EnvError` if it is missing or has another length or type. */
+/** Copies the array `key` of a snapshot to `into`; if it is missing or of another length or type, throws. */
 export const copyFrom = (
   env: string,
   saved: Snapshot,
@@ -274,7 +275,7 @@ export const copyFrom = (
   into.set(column)
 }
 
-/** Makes the list of a batch's random streams, one for each env, with functions that save and load their positions. */
+/** Makes an empty list for the random streams of a batch's envs, with functions to save and load their positions. */
 export const streamsOf = (env: string, numEnvs: number) => {
   const streams: Array<Stream> = []
   return {

@@ -12,7 +12,7 @@ const highest = 0.6
 const fastest = 0.07
 const gravity = 0.0025
 
-/** Moves the car at offset `at` by the force `push`, writes its observation, and returns whether it is at the goal. */
+/** Moves the car at offset `at` by the force `push`, writes its observation to `into`; tells if it is at the goal. */
 export const drive = (states: Float64Array, at: number, push: number, goal: number, into: Float32Array): boolean => {
   const speed = clip(states[at + 1] + (push - gravity * cos(3 * states[at])), fastest)
   const position = Math.min(Math.max(states[at] + speed, lowest), highest)
@@ -29,7 +29,7 @@ interface Hill<A extends Space> extends Pick<
   readonly goal: number
 }
 
-/** Makes the env of a mountain car. */
+/** Makes a mountain car env, with `dynamics` (see `motionEnv`), from the rules in which the two envs differ. */
 export const hillEnv = <A extends Space>({ goal, ...rules }: Hill<A>) =>
   motionEnv({
     ...rules,
@@ -64,7 +64,7 @@ const hillSvg = (title: string, position: number, velocity: number, goal: number
     y: 280 - height(x) * 220 - above,
   })
   const track = Array.from({ length: 91 }, (_, index) => at(lowest + ((highest - lowest) * index) / 90))
-  // The derivative of `height`, from position units to pixels.
+  // The slope of the rendered track, i.e. the derivative of `height` scaled to pixels.
   const slope = 1.35 * cos(3 * position) * (220 / 560) * (highest - lowest)
   const along = 14 / Math.sqrt(1 + slope * slope)
   const car = at(position, 13)

@@ -36,9 +36,9 @@ export const mapRewards = (batch: BatchEnv, map: (reward: number) => number): Ba
 }
 
 /**
- * Returns the functions of a batch with rewards of its own. After each step `compute` writes them; `resetting` is 1 for
- * each env that the step only reset. A snapshot adds the arrays `own`; a reset or restart of an env sets its number in
- * each of the arrays `cleared` to 0.
+ * Returns the functions of a batch that computes its rewards from those of the inner `batch`. After each step it calls
+ * `compute`, which writes the rewards; `resetting` is 1 for each env that the step only reset. Snapshots also save the
+ * arrays `own`. The arrays `cleared` have one number per env, which a reset or restart of the env sets to 0.
  */
 export const rewarding = (
   batch: BatchEnv,
@@ -85,7 +85,7 @@ export const selectObservations = (
       }
     }
   }
-  /** Returns a function of the inner batch that afterwards also copies the chosen elements. */
+  /** Wraps a function of the inner batch such as `step`: calls it, then copies the chosen elements of observations. */
   const thenPick =
     <Arguments extends Array<unknown>>(act: (...input: Arguments) => void) =>
     (...input: Arguments): void => {

@@ -6,7 +6,7 @@ import { batchOf, type Columns, copyFrom, type Kernel } from "./episodes.ts"
 
 type State = ReadonlyArray<number>
 
-/** The result of one step of an env as plain numbers, in the documented order of its state and observation. */
+/** The result of one step of an env. The header of the env's file says what each number of the lists is. */
 export interface Moved {
   readonly state: State
   /** The observation, rounded to float32. */
@@ -45,10 +45,10 @@ export interface Motion<A extends Space = Space> extends Omit<
   ) => void
 }
 
-/** Clips a value to ± a limit. */
+/** Clips a value to −`limit` … `limit`. */
 export const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
 
-/** Makes the env of some rules, and `dynamics`, which computes one step from any state without a time limit. */
+/** Makes an env from its rules. Also returns `dynamics`, a function that computes one step from any given state. */
 export const motionEnv = <A extends Space>(motion: Motion<A>) => {
   const { columns, derived = [], reset, advance, ...definition } = motion
   const names = [...columns, ...derived].map((name) => `state.${name}`)

@@ -1,4 +1,4 @@
-/** Saves and restores wrappers of a batch together with the inner batch. `EpisodeLog` and `Normalise` use it. */
+/** Helps batches that wrap an inner batch (`EpisodeLog`, `Normalise`, `mapped.ts`) with snapshots and resets. */
 import type { BatchEnv, Snapshot } from "../BatchEnv.ts"
 import { copyFrom } from "./episodes.ts"
 
@@ -20,7 +20,7 @@ export const nestedRestore = (batch: BatchEnv, own: Columns, saved: Snapshot): v
   for (const [key, column] of Object.entries(own)) copyFrom(batch.id, saved, key, column)
 }
 
-/** Sets `into` to 1 for each env that the next step only resets: in the mode `next-step`, if its episode has ended. */
+/** With auto-reset `next-step`, sets `into` to 1 for each env that the next step will only reset, to 0 for others. */
 export const markResets = (batch: BatchEnv, into: Uint8Array): void => {
   if (batch.autoReset !== "next-step") return
   for (let index = 0; index < batch.numEnvs; index++) into[index] = batch.terminated[index] | batch.truncated[index]

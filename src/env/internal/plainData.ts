@@ -4,7 +4,7 @@
  * Snapshots and `checkEnv` convert the states of envs with it.
  */
 
-/** Is thrown for a value that is not plain data: its path in the state, e.g. `state.cars[0]`, and what it is. */
+/** `toText` throws this if a value is not plain data: `path` is e.g. `state.cars[0]`, and `kind` e.g. `a function`. */
 export class NotPlain {
   readonly path: string
   readonly kind: string
@@ -67,6 +67,7 @@ const encodeInside = (value: object, path: string, ancestors: Set<object>): Json
     key,
     encode(item, `${path}.${key}`, ancestors),
   ])
+  // An object that has the key `$` itself is written as a list of entries, so that `decode` doesn't misread it.
   return Object.hasOwn(value, mark) ? { [mark]: "object", value: entries } : Object.fromEntries(entries)
 }
 

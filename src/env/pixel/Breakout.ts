@@ -31,8 +31,9 @@ const struck = 7
 const lastAction = 8
 const bricks = 9
 
-// Directions are numbered: up-left, up-right, down-right, down-left. By direction: the steps in x and y, and the new
-// direction after a hit of a side wall, of the ceiling (or a brick or the paddle from above), and of the paddle's edge.
+// The ball's direction is 0 (up-left), 1 (up-right), 2 (down-right) or 3 (down-left). Each list has a number for each
+// direction: the steps in x and y, and the new direction after the ball hits a side wall, the ceiling (also a brick, or
+// the paddle from above), and the paddle's edge.
 const stepX = [-1, 1, 1, -1]
 const stepY = [-1, -1, 1, 1]
 const offWall = [1, 0, 3, 2]

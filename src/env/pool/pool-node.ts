@@ -1,7 +1,7 @@
 /**
  * Implements `EnvPool` with Node's worker threads: a batch whose envs are split among threads. Observations, rewards,
- * flags and actions are in memory shared by all threads. For a step, this thread writes a command for each thread, then
- * blocks until each has answered or the time limit has passed.
+ * flags and actions are in memory shared by all threads. For a step, this thread writes a command for each worker (a
+ * thread that runs `worker-node.ts`), then blocks until each has answered or the time limit has passed.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads"
 import { Effect, Layer, type Scope } from "effect"
@@ -19,12 +19,13 @@ import { attempt } from "../../config/attempt.ts"
 interface Thread {
   readonly worker: Worker
   readonly port: MessagePort
+  /** The integers in shared memory by which this pool and the thread signal each other, see `control`. */
   readonly words: Int32Array
   readonly first: number
   readonly count: number
   /** The number of commands sent so far. */
   sent: number
-  /** The reason why the thread takes no more commands; undefined while it takes commands. */
+  /** The reason why the thread gets no more commands (it ended, or didn't answer in time); undefined before. */
   lost: string | undefined
   /** Resolves when the thread is ready for commands, or when it has failed to start. */
   readonly up: Promise<void>
@@ -36,7 +37,7 @@ const describeThread = ({ first, count }: Thread): string =>
   count === 1 ? `the worker of env ${first}` : `the worker of envs ${first} to ${first + count - 1}`
 
 const sendCommand = (thread: Thread, kind: number): void => {
-  // A lost thread may still execute its last command, and reads the same words of memory.
+  // A lost thread may still be busy with its last command, which a new one would overwrite.
   if (thread.lost !== undefined) return
   Atomics.store(thread.words, control.command, kind)
   thread.sent++
@@ -44,7 +45,7 @@ const sendCommand = (thread: Thread, kind: number): void => {
   Atomics.notify(thread.words, control.sent)
 }
 
-/** Waits until a thread has finished its last command, up to the time limit. */
+/** Waits until a thread has finished its last command. Throws if it failed, has ended, or needs more than `seconds`. */
 const waitForAnswer = (env: Env, thread: Thread, seconds: number): void => {
   const { words, sent } = thread
   if (thread.lost !== undefined) throw new EnvError({ env: env.id, message: thread.lost })
@@ -58,7 +59,7 @@ const waitForAnswer = (env: Env, thread: Thread, seconds: number): void => {
   while (Atomics.load(words, control.done) < sent) {
     const left = deadline - performance.now()
     if (left <= 0) markLost(`has not answered for ${seconds} seconds`)
-    // Wait on the value that was read here, so that an answer in between is not missed.
+    // The wait below returns at once if the count is no longer `seen`, so an answer in between is not missed.
     const seen = Atomics.load(words, control.done)
     if (seen >= sent) break
     if (Atomics.load(words, control.ended) !== 0) {
@@ -72,7 +73,7 @@ const waitForAnswer = (env: Env, thread: Thread, seconds: number): void => {
   if (Atomics.load(words, control.state) !== condition.well) throw failureOf(env, thread, receive(thread))
 }
 
-/** Returns the reply to the last command, and drops late replies to earlier commands. */
+/** Returns the reply to the last command, an empty one if there is none; drops late replies to earlier commands. */
 const receive = ({ port, sent }: Thread): Reply => {
   for (;;) {
     const reply: Reply | undefined = receiveMessageOnPort(port)?.message
@@ -113,7 +114,7 @@ const startThread = (start: Start) =>
     ({ worker }) => Effect.promise(() => worker.terminate()),
   )
 
-/** Waits until a thread is ready, without blocking (as later waits do): threads start while the event loop turns. */
+/** Waits until a new thread has made its envs. This doesn't block: threads start only while the event loop turns. */
 const untilReady = (env: Env, thread: Thread): Effect.Effect<void, EnvError> =>
   Effect.promise(() => thread.up).pipe(
     Effect.andThen(attempt(() => waitForAnswer(env, thread, 1), EnvError)),
@@ -152,7 +153,7 @@ const make = Effect.fnUntraced(function* (
   const { actions, ...arrays } = viewsOf(memory, env, numEnvs, 0, numEnvs)
   const actionSize = sizeOf(env.actionSpace)
 
-  /** Waits until all threads have answered, and throws the first failure in order. */
+  /** Waits until all threads have answered, then throws the error of the first thread that failed, if any. */
   const settle = (): void => {
     let failure: unknown
     for (const thread of threads) {
@@ -198,5 +199,5 @@ const make = Effect.fnUntraced(function* (
   }
 })
 
-/** Provides worker threads to `EnvPool`. */
+/** Provides the `EnvPool` whose batches are stepped by Node's worker threads. */
 export const layer: Layer.Layer<never> = Layer.succeed(EnvPool, { make })

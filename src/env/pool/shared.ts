@@ -1,4 +1,4 @@
-/** Defines the layout of the memory that the threads of a pool share, and the messages to and from the threads. */
+/** Defines the memory that a pool (`pool-node.ts`) shares with its workers (`worker-node.ts`), and their messages. */
 import { sizeOf } from "../Space.ts"
 import type { AutoReset, BatchArrays, Snapshot } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
@@ -20,11 +20,12 @@ export const viewsOf = (
   const width = sizeOf(env.observationSpace)
   const actionSize = sizeOf(env.actionSpace)
   let offset = 0
-  // Returns the offset in bytes and the length of the next array. Arrays of 4-byte numbers must come first.
-  const place = (each: number, bytes: number): readonly [number, number] => {
-    const from = offset + first * each * bytes
-    offset += total * each * bytes
-    return [from, count * each]
+  // Returns the offset in bytes and the length of the next array. Arrays of 4-byte numbers come first, since their
+  // offsets must be multiples of 4.
+  const place = (perEnv: number, bytes: number): readonly [number, number] => {
+    const from = offset + first * perEnv * bytes
+    offset += total * perEnv * bytes
+    return [from, count * perEnv]
   }
   const [observations, final, rewards] = [place(width, 4), place(width, 4), place(1, 4)]
   const [actions, terminated, truncated] = [place(actionSize, 4), place(1, 1), place(1, 1)]
@@ -39,17 +40,21 @@ export const viewsOf = (
   }
 }
 
-/** Returns the size of this memory: two observations, an action, a reward (4 bytes) and two flags for each env. */
+/** Returns how many bytes the arrays need: per env 2 observations, an action and a reward (4-byte numbers), 2 flags. */
 export const bytesFor = (env: Pick<Env, "observationSpace" | "actionSpace">, total: number): number =>
   total * (8 * sizeOf(env.observationSpace) + 4 * sizeOf(env.actionSpace) + 6)
 
-/** The indices of a worker's control words: commands sent and done, the last command, its result, the worker's end. */
+/**
+ * The indices of the integers, called words, by which the pool and a worker signal each other: the numbers of commands
+ * sent and done, the kind of the last command, its result, and 1 if the worker has ended. There are 5 `words`.
+ */
 export const control = { sent: 0, done: 1, command: 2, state: 3, ended: 4, words: 5 } as const
 /** The kinds of command: `step` needs no message; for all other commands a message holds the details. */
 export const command = { step: 0, message: 1 } as const
 /** The possible results of a command. */
 export const condition = { well: 0, failed: 1 } as const
 
+/** The data that a new worker gets: how to make its env, and which part of the batch it steps. */
 export interface Start {
   readonly place: Place
   readonly total: number
@@ -61,6 +66,7 @@ export interface Start {
   readonly control: SharedArrayBuffer
 }
 
+/** The message with the details of a command that is not a step. */
 export type Request =
   | { readonly kind: "reset"; readonly seed: number; readonly path: ReadonlyArray<string | number> }
   | { readonly kind: "restart"; readonly mask: Uint8Array }

@@ -1,14 +1,14 @@
 /**
- * Joins the snapshots of a pool's threads into one of the whole batch, and splits it again: a batch saved with some
- * number of workers continues with any other number, or none. Most arrays have the same number of elements per env. Not
- * so `origin`, the seed and path, which is the same for all, and `states` as JSON text, a list with an item for each
- * env.
+ * Joins the snapshots of a pool's threads into one of the whole batch (`merge`), and splits it again (`part`): a batch
+ * saved with some number of workers continues with any other number, or none. Most arrays have the same number of
+ * elements for each env. Two differ: `origin` (the seed and path of the random streams) is equal in all parts, and
+ * `states` can be JSON text, a list with an item for each env.
  */
 import type { Snapshot } from "../BatchEnv.ts"
 import { fromText, toText } from "../internal/plainData.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** Removes the prefix `inner.` that each wrapper puts before the names of the inner batch's arrays. */
+/** Removes the prefixes `inner.`: each wrapper of a batch puts one before the names of the inner batch's arrays. */
 const lastPart = (key: string): string => key.slice(key.lastIndexOf(".") + 1)
 const isOrigin = (key: string): boolean => lastPart(key) === "origin"
 const isText = (key: string, column: Snapshot[string]): column is Uint8Array =>
@@ -45,6 +45,7 @@ const joined = (columns: ReadonlyArray<Column>): Column => {
   return all
 }
 
+/** Joins the snapshots of all threads, in the order of their envs. */
 export const merge = (parts: ReadonlyArray<Snapshot>): Snapshot =>
   Object.fromEntries(
     Object.entries(parts[0]).map(([key, first]) => {

@@ -1,4 +1,4 @@
-/** The entry point of a worker thread: makes its envs, then executes commands from shared memory, for ever. */
+/** The program of the threads that `pool-node.ts` starts: makes a thread's envs, then executes commands for ever. */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
 import { Effect, Schema } from "effect"
 import * as Batch from "../Batch.ts"
@@ -12,7 +12,7 @@ import { type Arrays, command, condition, control, type Reply, type Request, typ
 const { start, port }: { readonly start: Start; readonly port: MessagePort } = workerData
 const words = new Int32Array(start.control)
 
-/** Tells the pool that the current command is finished, and how. */
+/** Tells the pool that the current command is finished, and its result, one of `condition`. */
 const finishCommand = (state: number): void => {
   Atomics.store(words, control.state, state)
   Atomics.add(words, control.done, 1)
@@ -32,7 +32,7 @@ const findEnv = async ({ id, module, config }: Place): Promise<Env> => {
   if (module === undefined) return Effect.runSync(fromConfig(config, { source: "worker" }))
   const exported: unknown = await import(module)
   const values = typeof exported === "object" && exported !== null ? Object.values(exported) : []
-  // A module such as `CartPole` is exported as a namespace, so its env is one level deeper.
+  // An export can be a namespace such as `CartPole`, which contains an env, so look one level deeper, too.
   const env = values
     .flatMap((value) =>
       typeof value === "object" && value !== null && !isEnv(value) ? [value, ...Object.values(value)] : [value],
@@ -54,7 +54,7 @@ const failureOf = (error: unknown): EnvError => {
   })
 }
 
-/** Sends a message about the current command to the pool, before `finishCommand`. */
+/** Sends the pool an error or a snapshot as the reply to the current command. Call it before `finishCommand`. */
 const reply = (content: Omit<Reply, "command">): void => {
   const message: Reply = { command: Atomics.load(words, control.done) + 1, ...content }
   port.postMessage(message)
@@ -101,7 +101,7 @@ try {
   const env = await findEnv(start.place)
   const arrays = viewsOf(start.memory, env, total, first, count)
   const batch = Batch.make(env, count, { autoReset, firstIndex: firstIndex + first, arrays })
-  // Making the envs was the first command.
+  // The pool counts making the envs as the first command, so report that it is finished.
   finishCommand(condition.well)
   parentPort?.postMessage("ready")
   serve(batch, arrays)

@@ -1,10 +1,12 @@
 /**
- * Returns the JavaScript that renders an env on a canvas, and trajectories as JSON, as texts. A run saves both as
- * files, which a browser loads, as RLtools' viewer does.
+ * Makes two texts for pages that replay episodes, such as RLtools' viewer and our dashboard: `uiOf` returns the
+ * JavaScript that renders an env on a canvas, and `trajectoriesJson` the states and actions of episodes. It only
+ * computes; a run saves the texts as files.
  *
- * The module of an env exports `init(canvas, options)`, which returns (a promise of) a ui state, `render(ui_state,
- * parameters, state, action)`, which renders one step, and optionally `episode_init(ui_state, parameters)`. `options`
- * are `{ devicePixelRatio }`, and `theme` for our envs; `state` is the env's state as JSON, `action` its numbers.
+ * The JavaScript is an ES module, called the ui module of the env. It exports `init(canvas, options)`, which returns (a
+ * promise of) a ui state, `render(ui_state, parameters, state, action)`, which renders one step, and optionally
+ * `episode_init(ui_state, parameters)`. `options` are `{ devicePixelRatio }`, and for the built-in envs also `theme`.
+ * `state` is the env's state, read from JSON; `action` is a list of numbers.
  *
  * @example
  * ```ts
@@ -37,7 +39,7 @@ export interface Step {
 }
 
 export interface Episode {
-  /** The parameters of the whole episode. Default: none. */
+  /** The `parameters` that `episode_init` and `render` receive in this episode. Default: none. */
   readonly parameters?: Readonly<Record<string, unknown>>
   readonly steps: ReadonlyArray<Step>
 }

@@ -1,4 +1,4 @@
-/** The code, for `scene`, that renders two links, the line for the free end to cross, and the torque at the joint. */
+/** The JavaScript for `scene` that renders Acrobot: its links, the line that the free end must cross, the torque. */
 export const acrobot = String.raw`
 const width = 480
 const height = 480

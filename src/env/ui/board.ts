@@ -1,27 +1,31 @@
-/** Makes the texts of ui modules of board games. `boards.ts` has the code that finds a game's pieces in a state. */
+/**
+ * Makes the ui modules of board games, i.e. the JavaScript that renders them in a browser, as texts. In `boards.ts` is
+ * the code that finds a game's pieces in a state; in this file is the code that renders the pieces of all games.
+ */
 import { scene } from "./scene.ts"
 
 /** Tells how a game on a board is rendered: which pieces a state has, and which keys are shown below the board. */
 export interface Drawing {
   /**
-   * The text of a function `look` from a state to `{ pieces: [[kind, row, column, detail?], …], note }`. Later pieces
-   * are rendered on top. The kinds are those of `pieces` below; `piece(kind, place)` makes a piece from the number of
-   * its place.
+   * The text of a function `look` from a state to `{ pieces: [[kind, row, column, detail?], …], note, row?, next? }`.
+   * Later pieces are rendered on top; the kinds are those of `pieces` below; `piece(kind, place)` makes a piece from
+   * the number of its place. `note` is a text, `row` the places of a winning row, `next` the kind of the next piece.
    */
   readonly look: string
   /** The direction of each action's key, such as `↑↓←→`; `·` stays. Without this, an action is a place on the board. */
   readonly moves?: string
 }
 
+/** The arrows of the nine directions in three rows of three: an arrow's row and column tell its direction. */
 const arrows = "↖↑↗←·→↙↓↘"
 
-/** Returns the direction of an arrow as [right, down]. */
+/** Returns the direction of an arrow as [right, down], each −1, 0 or 1. */
 const directionOf = (arrow: string): readonly [number, number] => {
   const at = arrows.indexOf(arrow)
   return [(at % 3) - 1, Math.floor(at / 3) - 1]
 }
 
-/** Returns the text of a module that renders a game on a board of `size` rows and columns. */
+/** Returns the text of the ui module that renders a game on a board of `size` rows and columns. */
 export const board = (id: string, size: number, { look, moves = "" }: Drawing): string =>
   scene(id, look + drawing, { rows: size, columns: size, moves: Array.from(moves, directionOf) })
 
@@ -79,7 +83,7 @@ const pieces = {
     faded(0.35, () => disc(-0.14, -0.03, 0.07, "#fff"))
   },
   agent({ disc, faded, colours }, [across = 0, down = 0] = []) {
-    // On a large board the piece would be hard to see.
+    // On a large board, with small cells, the agent is larger and has a halo, to be seen.
     if (cell < 12) faded(0.25, () => disc(0, 0, 2.6, colours.act))
     const size = cell < 12 ? 1.1 : 0.38
     disc(0, 0, size, cell < 12 ? colours.act : colours.body)

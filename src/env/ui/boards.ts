@@ -1,6 +1,6 @@
 /**
- * Defines, for each board game, code that finds the pieces in the numbers of a state. The offsets are the same as in
- * the env's file; a test compares the pieces with the env's observation.
+ * Defines, for each board game, the JavaScript that finds the pieces in the numbers of a state; `board.ts` makes a ui
+ * module from it. The offsets are those in the env's file; a test compares the pieces with the env's observation.
  */
 import type { Drawing } from "./board.ts"
 
@@ -91,7 +91,7 @@ function look([, agent, left, ...cells]) {
 `,
 }
 
-/** Returns the code for tic-tac-toe. In self-play (`turns`) the number of stones tells which player moves next. */
+/** Returns the code for tic-tac-toe. In self-play (`turns` is true) the numbers of stones tell which player is next. */
 export const ticTacToe = (turns: boolean): Drawing => ({
   look: String.raw`
 const turns = ${turns}
@@ -100,7 +100,7 @@ const rowsOfThree = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 
 function look([over, ...cells]) {
   const count = (who) => cells.filter((cell) => cell === who).length
   const row = rowsOfThree.find((line) => cells[line[0]] !== 0 && line.every((place) => cells[place] === cells[line[0]]))
-  // A move onto a taken place ends the game: the board was turned, but without a new stone.
+  // A move onto a taken place ends the game without a new stone, but the env has swapped the players all the same.
   const refused = over === 1 && row === undefined && count(0) > 0
   const crossNext = !turns || (count(1) === count(2)) !== refused
   const kinds = crossNext ? ["cross", "nought"] : ["nought", "cross"]

@@ -1,5 +1,5 @@
 /**
- * The code, for `scene`, that renders a cart with its pole on a track, and the limits of the pole's angle. Its
+ * The JavaScript for `scene` that renders a cart with its pole on a track, and the limits of the pole's angle. Its
  * constants are the largest distance from the middle in metres (`farthest`) and the largest angle in radians
  * (`steepest`).
  */

@@ -1,5 +1,5 @@
 /**
- * The code, for `scene`, that renders a mass on its line, and below it the same state as a point in the plane of
+ * The JavaScript for `scene` that renders a mass on its line, and below it the same state as a point in the plane of
  * position and speed. Its constants are the limits `farthest` (position), `fastest` (speed) and `strongest` (force).
  */
 export const doubleIntegrator = String.raw`
@@ -11,7 +11,7 @@ function draw(stage, [position, velocity], [action]) {
   const { colours, left, right, bottom, faded, line, disc, ring, slab, shadow, arrow, words, caption, dial, remember, fading } = stage
   const force = clip((action ?? 0) / strongest, -1, 1)
   const path = remember(position, velocity, 100)
-  // Scales so that the whole path fits.
+  // Choose the scale so that the whole path fits.
   const needed = Math.max(...path.flat().map(Math.abs))
   const span = [1.25, 2.5].find((wide) => needed <= wide) ?? Math.max(farthest, fastest)
   const unit = half / span

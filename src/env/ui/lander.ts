@@ -1,7 +1,7 @@
 /**
- * The code, for `scene`, that renders a craft above its pad with its flames and its path, and shows whether it could
- * land at its speed. Its constants are the limits of a landing, and whether actions are the powers of the engines
- * (`continuous`) or the index of one engine.
+ * The JavaScript for `scene` that renders a craft above its pad with its flames and its path, and shows whether it
+ * could land at its speed. Its constants are the limits of a landing, and `continuous`: true if an action is the powers
+ * of the engines, false if it is the index of one engine.
  */
 export const lander = String.raw`
 const width = 440

@@ -1,5 +1,9 @@
-/** Changes the text of a ui module (an ES module that renders an env, see `Ui`) without evaluating it. */
+/**
+ * Checks and rewrites the text of a ui module, an ES module that renders an env in a browser (see `Ui`). It reads the
+ * text by patterns and never runs it. `Env.make`, wrappers and `Ui` use it.
+ */
 
+/** The functions that a viewer may call; the module's other exports are ignored. */
 const names = ["init", "render", "episode_init", "render_multi", "episode_init_multi"] as const
 type Name = (typeof names)[number]
 
@@ -9,7 +13,7 @@ export const isModule = (text: string): boolean => {
   return exported.has("init") && exported.has("render")
 }
 
-/** Turns a module into a script whose exports are global. */
+/** Returns the text of a classic script, which defines the module's exports as global variables. */
 export const classic = (esm: string): string => {
   const exports = exportsOf(esm)
   const list = exports.map(({ name }) => name).join(", ")
@@ -17,13 +21,13 @@ export const classic = (esm: string): string => {
 }
 
 interface Changes {
-  /** A JavaScript expression of `state` for the state to draw. */
+  /** A JavaScript expression that computes the inner env's state from `state`. Default: `state` itself. */
   readonly state?: string
-  /** A JavaScript expression of `action` for the action to show. */
+  /** A JavaScript expression that computes the inner env's action from `action`. Default: `action` itself. */
   readonly action?: string
 }
 
-/** Returns a module for a wrapped env: it passes the wrapper's state and action, changed by expressions, to `esm`. */
+/** Returns a ui module for a wrapped env: it computes the inner env's state and action, and renders them by `esm`. */
 export const adapted = (esm: string, { state = "state", action = "action" }: Changes): string => {
   const exports = exportsOf(esm)
   const forwarded = exports.map(({ name }) => {
@@ -41,12 +45,13 @@ export const adapted = (esm: string, { state = "state", action = "action" }: Cha
 
 interface Export {
   readonly name: Name
-  /** The name within the module. */
+  /** The name within the module, which differs from `name` after `export { local as name }`. */
   readonly local: string
 }
 
 const isName = (text: string): text is Name => names.some((name) => name === text)
 
+// They match `export const name …` (also of functions and classes), and `export { name, local as name }`.
 const declared = /^export\s+(?=(?:async\s+)?(?:function\s*\*?|const|let|var|class)\s*([\w$]+))/gm
 const listed = /^export\s*\{([^}]*)\}\s*;?[^\S\n]*$/gm
 
@@ -60,8 +65,8 @@ const exportsOf = (esm: string): ReadonlyArray<Export> => {
 }
 
 /**
- * Turns a module into an expression of an object with its exports. A module that imports others loads later, so then
- * each function returns a promise of its result.
+ * Returns a JavaScript expression whose value is an object with the module's exports. A module with imports can only be
+ * loaded asynchronously, so then each function of the object returns a promise of its result.
  */
 const expression = (esm: string, exports: ReadonlyArray<Export>): string => {
   const body = esm.replace(declared, "").replace(listed, "").trimEnd()

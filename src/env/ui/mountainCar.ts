@@ -1,6 +1,7 @@
 /**
- * The code, for `scene`, that renders a car in its valley, and the flag. Its constants are the positions `lowest`,
- * `highest` and `goal`, and whether actions are forces from −1 to 1 (`continuous`) or the indices of left, none, right.
+ * The JavaScript for `scene` that renders a car in its valley, and the flag. Its constants are the positions `lowest`,
+ * `highest` and `goal`, and `continuous`: true if an action is a force from −1 to 1, false if it is the index of left,
+ * none or right.
  */
 export const mountainCar = String.raw`
 const width = 600

@@ -1,4 +1,4 @@
-/** The code, for `scene`, that renders a pendulum, and its torque as a share of the constant `strongest`. */
+/** The JavaScript for `scene` that renders a pendulum, and its torque as a share of the constant `strongest`. */
 export const pendulum = String.raw`
 const width = 480
 const height = 480

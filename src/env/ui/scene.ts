@@ -1,11 +1,12 @@
 /**
- * Makes the source text of ui modules. A ui module is an ES module that renders an env on a canvas in the browser. Files of
- * envs, such as `cartPole.ts`, call `scene` with a drawing: the code that renders this env. The module also contains the
- * env's constants and the code that all ui modules share. All code is plain JavaScript in strings, because browsers load
- * it as files. A drawing uses only what `stage` provides.
+ * Makes the source text of ui modules. A ui module is an ES module that renders an env on a canvas in the browser. An
+ * env's file, such as `CartPole.ts`, calls `scene` with a drawing, i.e. the code that renders this env, such as
+ * `ui/cartPole.ts`. The module also contains the env's constants and the code that all ui modules share. All code is
+ * plain JavaScript in strings, because browsers load it as files. A drawing gets its functions, such as `line`, in the
+ * object `stage`; it may also use `turn` (a full circle), `short` and `clip`.
  *
- * A drawing has its own `width` and `height` in its own unit, and is scaled to fit the canvas. It may also fill the
- * rest of the canvas, from `left` to `right` and `top` to `bottom`.
+ * A drawing defines its `width` and `height` in a unit of its choice, and is scaled to fit the canvas. It may also fill
+ * the rest of the canvas, from `left` to `right` and `top` to `bottom`, which `stage` contains.
  */
 import { palette } from "../internal/draw.ts"
 
@@ -178,7 +179,7 @@ function stage({ canvas, context, options, trail }) {
       colour,
     )
   }
-  /** Leaves out text that would be too small to read. */
+  /** Writes text, unless it would be too small to read. */
   const words = (text, x, y, { size = 15, colour = colours.muted, align = "left" } = {}) => {
     if (size < 7 * pixel) return
     context.font = "500 " + size + "px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -189,7 +190,7 @@ function stage({ canvas, context, options, trail }) {
   }
   /** Writes text in the top left corner. */
   const caption = (text) => words(text, left + 18, top + 24)
-  /** Draws a force between two ends, as a share from −1 to 1. */
+  /** Draws a bar that shows a force as a share of the largest, from −1 to 1. */
   const dial = (x, y, wide, share) => {
     const part = clip(share, -1, 1)
     slab(x - wide / 2, y - 5, wide, 10, 5, colours.faint)
@@ -210,7 +211,7 @@ function stage({ canvas, context, options, trail }) {
       else head(atX, atY, Math.atan2(down, across), cell * 0.24, mark)
     })
   }
-  /** Remembers a path, the latest place last; a place is added only if it is new. */
+  /** Adds a place to the path, unless it is the last one there; returns the newest places, "most" of them at most. */
   const remember = (x, y, most) => {
     const last = trail.at(-1)
     if (last === undefined || last[0] !== x || last[1] !== y) trail.push([x, y])

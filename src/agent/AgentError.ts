@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** The error of an agent, or of a memory, that cannot be made or cannot continue. The message is one line. */
+/** Reports that an agent, or a memory, cannot be made or cannot continue. The message is one line. */
 export class AgentError extends Schema.TaggedError<AgentError>()("AgentError", {
   /** The type of the agent or of the memory, as in configs. */
   agent: Schema.String,

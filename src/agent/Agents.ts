@@ -44,7 +44,7 @@ const reflexion = Schema.Struct({
   reflectionFewShotExamples: prompt,
 })
 
-/** The fields of agents that may call the model several times for one action, with those of agents with a memory. */
+/** The fields of agents that may call the model several times for one action, including the fields of a memory. */
 const loopFields = {
   ...memoryFields,
   /** The largest number of calls of the model for one action. */

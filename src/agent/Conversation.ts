@@ -80,7 +80,7 @@ export const requestOf = ({
   seed = null,
   traceTokens = false,
 }: AgentSettings): Omit<LmRequest, "messages"> => {
-  // The defaults are parameters, because these also replace keys that are present but undefined.
+  // The defaults stand in the parameter list, since those also replace keys that are present but undefined.
   return { ...LmRequest.defaults, model, temperature, topP, maxOutputTokens, stop, seed, traceTokens }
 }
 

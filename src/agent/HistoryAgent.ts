@@ -1,4 +1,4 @@
-/** The history agent (`history_agent` in configs), whose prompts show what happened before, from its memory. */
+/** Makes the history agent (`history_agent` in configs), whose prompts show what happened before, from its memory. */
 import { Effect } from "effect"
 import type { ConfigError } from "../config/Config.ts"
 import type { Lm } from "../lm/Lm.ts"

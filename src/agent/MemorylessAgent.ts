@@ -1,4 +1,4 @@
-/** The memoryless agent (`memoryless_agent` in configs), whose prompts show only the current observation. */
+/** Makes the memoryless agent (`memoryless_agent` in configs), whose prompts show only the current observation. */
 import { Effect } from "effect"
 import { Lm, type LmService } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"

@@ -45,10 +45,10 @@ export interface ParserOptions {
   readonly feedback?: string
 }
 
-/** The result for an answer with an action. */
+/** Makes the result for an answer with an action. */
 export const parsed = (action: string, reward = 0): ParseResult => ({ _tag: "Parsed", action, reward })
 
-/** The result for an answer without an action, with the feedback for the model. */
+/** Makes the result for an answer without an action, with the feedback for the model. */
 export const refused = (feedback: string, reward = defaultPenalty): ParseResult => {
   return { _tag: "Failed", feedback, reward }
 }
@@ -157,7 +157,7 @@ const jsonIn = (text: string): ReadonlyArray<unknown> => {
   return values
 }
 
-/** Finds the position at which the bracket at `from` is closed, ignoring brackets within strings. */
+/** Finds where the bracket at `from` is closed, ignoring brackets in strings; undefined if it is not closed. */
 const closing = (text: string, from: number): number | undefined => {
   let depth = 0
   let quoted = false

@@ -1,4 +1,4 @@
-/** The ReAct agent (`react_agent` in configs), which thinks before each action and calls tools in its text. */
+/** Makes the ReAct agent (`react_agent` in configs), which thinks before each action and calls tools in its text. */
 import type { Effect } from "effect"
 import { type ConfigError, isPlain } from "../config/Config.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
@@ -66,7 +66,7 @@ const callIn = (text: string, tools: ReadonlyArray<ToolSpec>, id: string): Reado
   return [{ id, name, arguments: argumentsOf(tool, (inBrackets ?? inParentheses ?? "").trim()) }]
 }
 
-/** Returns the arguments of a call as JSON. If the tool has one parameter, the input may be its value alone. */
+/** Returns the arguments of a call as JSON, which the input already is, or the value of a tool's only parameter. */
 const argumentsOf = ({ parameters }: ToolSpec, input: string): string => {
   if (input === "" || input.startsWith("{")) return input
   const { properties } = parameters
@@ -97,10 +97,10 @@ const formatOf = (own: ReadonlyArray<ToolSpec>): ToolFormat => ({
     ),
 })
 
-/** Writes the list of tools for the prompt, and explains how to call them. */
-const listOf = (tools: ReadonlyArray<ToolSpec>, youCan: string): string =>
+/** Makes the text that lists tools for the prompt, and explains how to call them. It begins with `opening`. */
+const listOf = (tools: ReadonlyArray<ToolSpec>, opening: string): string =>
   [
-    `${youCan}, by \`Action: name[input]\`:`,
+    `${opening}, by \`Action: name[input]\`:`,
     ...tools.map(
       ({ name, description, parameters }) => `- ${name}: ${description} Its input: ${JSON.stringify(parameters)}`,
     ),
@@ -116,9 +116,9 @@ const instructions = (tools: ReadonlyArray<ToolSpec>): string => {
 
 /**
  * Makes the ReAct agent, which writes a `Thought: …` before each `Action: …` (Yao et al. 2022, arXiv:2210.03629). If
- * the action names one of the agent's own tools, the agent runs it; if it names a tool of the env or of the protocol
- * (which plays the episode), the protocol runs it. The model continues with the result as its observation. Any other
- * action goes to the env. The model itself need not support tool calls.
+ * the action calls one of the agent's own tools, the agent runs the tool. If it calls a tool of the env or of the
+ * protocol, the protocol (the code that plays the episode) runs the tool. The model gets the result as its next
+ * observation. Any other action goes to the env. The model itself need not support tool calls.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** The Reflexion agent (`reflexion_agent` in configs), whose model writes after an episode what to do better. */
+/** Makes the Reflexion agent (`reflexion_agent` in configs), whose model writes after an episode what to do better. */
 import { Effect } from "effect"
 import type { ConfigError } from "../config/Config.ts"
 import type { ChatMessage } from "../lm/Chat.ts"

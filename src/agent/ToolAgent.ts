@@ -1,4 +1,4 @@
-/** The tool agent (`tool_agent` in configs), which calls tools before it acts. */
+/** Makes the tool agent (`tool_agent` in configs), which calls tools before it acts. */
 import type { Effect } from "effect"
 import type { ConfigError } from "../config/Config.ts"
 import type { Lm } from "../lm/Lm.ts"

@@ -115,14 +115,14 @@ export interface LmOptions {
   readonly maxOutputTokens?: number
   /** Writes every call as a file below `llm_calls/`. @default false */
   readonly logCalls?: boolean
-  /** The number of times that a call is tried again after a temporary failure. @default 5 */
+  /** The largest number of times that a call is tried again after temporary failures. @default 5 */
   readonly maxRetries?: number
   /** The delay before the first retry, in seconds. @default 1 */
   readonly startingDelay?: number
   /** The factor by which the delay grows from one retry to the next. @default 2 */
   readonly backoffFactor?: number
   /**
-   * The longest delay before a retry, in seconds. Only if the server requires it, a delay is longer: up to a minute.
+   * The longest delay before a retry, in seconds. A delay is only longer if the server asks for it: up to a minute.
    * @default 10
    */
   readonly maxDelay?: number
@@ -144,12 +144,13 @@ export interface LmOptions {
    */
   readonly thinkingBudget?: number | null
   /**
-   * Has no effect: models are always called over HTTP. The key is accepted so that files that have it stay valid. @default null
+   * Has no effect: the model's name decides how it is called. The key is accepted so that files with it stay valid.
+   * @default null
    */
   readonly useServer?: boolean | null
   /**
-   * Whether answers are cached: `record` calls the model once and then answers from files, `replay` answers from files only,
-   * `off` always calls the model. @default "off"
+   * Whether answers are cached: `record` calls the model only for new requests and stores its answers, `replay` gives
+   * stored answers only, `off` always calls the model. @default "off"
    */
   readonly cache?: "record" | "replay" | "off"
   /** The folder of the cached answers. @default "lm_cache" */

@@ -70,7 +70,7 @@ export const limited =
       dropOldEntries(now)
       // Find `until`: all entries before that index have to be older than a minute before the request is admitted.
       let until = Math.max(first, entries.length - requests + 1)
-      // A request that is larger than a minute's tokens is admitted alone.
+      // A request that needs more than all tokens of a minute counts as all of them, and is admitted alone.
       let tokenSum = sum + Math.min(expected, tokens)
       for (let at = first; at < entries.length && (tokenSum > tokens || at < until); at++) {
         tokenSum -= entries[at].tokens

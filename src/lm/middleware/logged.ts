@@ -38,7 +38,8 @@ export type CallRecord = typeof CallRecord.Type
 
 export interface CallSink {
   /**
-   * Receives a call at its beginning, and gives the function that receives the same call at its end, even if it fails.
+   * Receives the record of a call that begins. Gives a function that gets the final record at the end, even of a call
+   * that fails.
    */
   readonly begin: (begun: CallRecord) => Effect.Effect<(ended: CallRecord) => Effect.Effect<void>>
 }

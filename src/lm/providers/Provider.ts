@@ -24,7 +24,7 @@ export interface Provider {
   /** The model for requests that do not name one. */
   readonly model: string
   readonly complete: (request: LmRequest, format?: JsonFormat) => Effect.Effect<Completion, LmError>
-  /** Gives the parts of the answer as they arrive. If it is not set, the whole answer is one part. */
+  /** Gives the parts of the answer as they arrive. If a provider has no `stream`, the whole answer is one part. */
   readonly stream?: (request: LmRequest) => Stream.Stream<Response.StreamPartEncoded, LmError>
 }
 

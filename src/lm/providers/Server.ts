@@ -22,7 +22,7 @@ export interface Server {
 
 /** The options of a server, which are the same for all protocols. */
 export interface ServerOptions {
-  /** The server's name for the model. It is used in messages, and for requests that name no model. */
+  /** The server's name for the model. It is used in error messages, and for requests that name no model. */
   readonly model: string
   /** The address; one without a path gets `/v1`. null takes the protocol's default address. */
   readonly baseUrl?: string | null

@@ -83,7 +83,7 @@ export const requestBody = (
           tools: [...tools, { name: format.name, input_schema: format.schema }],
           tool_choice: { type: "tool", name: format.name },
         }),
-    // The server refuses both settings if thinking is on.
+    // The server refuses the next two settings if thinking is on.
     ...(request.temperature === null || budget !== null ? {} : { temperature: request.temperature }),
     ...(request.topP === null || budget !== null ? {} : { top_p: request.topP }),
     ...(request.stop.length === 0 ? {} : { stop_sequences: request.stop }),
@@ -100,8 +100,8 @@ const Counted = Schema.Struct({
   output_tokens: count,
 })
 /**
- * Accepts parts and events of any other type, such as thoughts, so that types added to the protocol later cause no
- * error.
+ * Makes the Schema of parts and events of all types except `types`, e.g. thoughts, so that types added to the protocol
+ * later cause no error.
  */
 const otherThan = (...types: ReadonlyArray<string>) =>
   Schema.Struct({ type: Schema.String.check(Schema.makeFilter((type) => !types.includes(type))) })
@@ -144,7 +144,7 @@ export const Piece = Schema.Union([
   otherThan("error", "message_start", "content_block_start", "content_block_delta", "message_delta"),
 ])
 
-/** Collects an answer while its pieces arrive. */
+/** Collects an answer, which arrives whole or in pieces. */
 export class Gathered {
   content = ""
   /** Whether the answer has a text part, even an empty one. */

@@ -1,7 +1,7 @@
 /**
- * A small language model in this process that can learn, without a key or a network: a softmax policy over
- * tokens whose logits are sums of table entries. Its features are the last paragraph of the prompt, as a whole and word
- * by word, and the last tokens of the model's own answer. The model calls no tools. Configs name it
+ * Makes small language models that run in this process and can learn; they need no key and no network. A model is a
+ * softmax policy over tokens whose logits are sums of table entries. Its features are the last paragraph of the prompt,
+ * as a whole and word by word, and the last tokens of the model's own answer. It calls no tools. Configs name it
  * `builtin:choice:left,right`, `builtin:words:…`, `builtin:ngram` or `builtin:FILE.json`.
  *
  * @example
@@ -44,7 +44,7 @@ export interface NgramSample {
   readonly weight: number
 }
 
-/** Makes a sample of one call. */
+/** Makes a sample from the tokens of one call. */
 export const sample = ({ promptIds, completionIds }: TokenTrace, weight: number): NgramSample => ({
   inputIds: [...promptIds, ...completionIds],
   actionMask: [...promptIds.map(() => 0), ...completionIds.map(() => 1)],
@@ -304,7 +304,7 @@ const featuresOf = (text: string): ReadonlyArray<string> => {
 /** Makes a model that has learnt nothing yet. */
 export const make = (options: NgramOptions = {}): Ngram => new Ngram(options)
 
-/** Reads a model from the JSON of its snapshot. */
+/** Makes a model from the JSON text of a snapshot; `source` is the name of that text in error messages. */
 export const read = Effect.fnUntraced(function* (text: string, source: string): Effect.fn.Return<Ngram, ConfigError> {
   const failed = (error: unknown) => ConfigError.at({ source }, "", `not the JSON of a model: ${messageOf(error)}`)
   const json = yield* Effect.try({ try: (): unknown => JSON.parse(text), catch: failed })

@@ -154,7 +154,7 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
   content_filter: "content_filter",
 }
 
-/** Collects an answer while its pieces arrive. */
+/** Collects an answer, which arrives whole or in pieces. */
 export class Gathered {
   content = ""
   /** Whether the answer has a text part, even an empty one. */
@@ -173,7 +173,7 @@ export class Gathered {
   readonly logprobs: Array<number | null> = []
   /** The token ids from the list of log-probabilities; only llama.cpp sends them there. */
   readonly logprobIds: Array<number> = []
-  /** The texts of the tokens in `logprobIds`; null for a token without a text. */
+  /** The text of each token in the list of log-probabilities; null for a token without a text. */
   readonly texts: Array<string | null> = []
   /** Decodes UTF-8 in which a character may span several tokens. */
   readonly decoder = new TextDecoder()

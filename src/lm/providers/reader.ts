@@ -1,6 +1,6 @@
 /**
- * The model `scripted:reader` for tests and examples: it answers a question from its prompt, and otherwise says "I don't
- * know.". It uses
+ * Defines the model `scripted:reader` for tests and examples. It answers a question from its prompt, or else says "I
+ * don't know.". In the prompt, it uses
  *
  * - a rule in a reflection, `RULE: [subject] -> answer`, for every question with that `[subject]`; for a question without
  *   brackets the subject is the whole question

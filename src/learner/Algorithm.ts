@@ -1,4 +1,8 @@
-/** The interfaces between algorithms and the trainer, and `define`, which makes an algorithm. */
+/**
+ * The interfaces between algorithms and the trainer (`src/train`), and `define`, which makes an algorithm. An
+ * `Algorithm` is a name with settings. `configure` checks them and returns a `ConfiguredAlgorithm`, whose `setup`
+ * compiles a `Learner` for a `Task`. The trainer calls this `Learner` to play and to learn.
+ */
 import { Effect, Schema, type Scope } from "effect"
 import type { Backend, BackendError, BackendUnavailable, Program } from "../backend/Backend.ts"
 import { type ConfigError, decode, type Plain } from "../config/Config.ts"
@@ -10,7 +14,7 @@ import type { NamedArray } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "../model/DensePolicy.ts"
 
-/** The problem that an algorithm is set up for: everything about the envs and the run that shapes its graphs. */
+/** The problem that an algorithm is set up for: the facts about envs and run that its programs are compiled for. */
 export interface Task {
   readonly observationSpace: Box
   readonly actionSpace: Space
@@ -20,24 +24,24 @@ export interface Task {
   readonly seed: number
 }
 
-/** The error of a learner that cannot go on: a metric is not finite, or a checkpoint or demonstrations do not fit. */
+/** The error of a learner: its training diverged (a metric is not finite), or a checkpoint or data do not fit. */
 export class LearningError extends Schema.TaggedError<LearningError>()("LearningError", { message: Schema.String }) {}
 
 export type LearnerError = LearningError | BackendError | EnvError
 export type SetupError = LearningError | ConfigError | GraphError | BackendUnavailable | BackendError
 
-/** Averages over updates, under the metric names that CleanRL uses: `losses/policy_loss`, `charts/learning_rate`. */
+/** Averages over updates by metric name. The names are those of the library CleanRL, such as `losses/policy_loss`. */
 export type Metrics = Readonly<Record<string, number>>
 
-/** Weights by the names of their parameters, each with its shape. */
+/** Weights by parameter name, each an array with its shape. */
 export type NamedTensors = Readonly<Record<string, NamedArray>>
 
-/** Arrays by name, of every kind that a checkpoint can hold. */
+/** Arrays by name, each with its shape, of all the number types that a checkpoint can hold. */
 export type NamedArrays = Readonly<
   Record<string, Pick<NamedArray, "shape"> & { readonly data: Float32Array | Float64Array | Int32Array | Uint8Array }>
 >
 
-/** All that a resumed learner needs except weights: the arrays of each checkpoint file (`optimizer`, `replay` …). */
+/** The state of a learner except weights: arrays by name, for each checkpoint file (`optimizer`, `replay` …). */
 export type LearnerState = Readonly<Record<string, NamedArrays>>
 
 /** A compiled policy, for validation. The caller fills `observations` and `noise`, runs `program`, and reads `actions`. */
@@ -50,16 +54,16 @@ export interface Policy {
   readonly program: Program
   /** The output: the actions of numEnvs envs. */
   readonly actions: Float32Array | Int32Array
-  /** Copies the learner's current weights into the policy, and empties its memory. */
+  /** Copies the learner's current weights into the policy, and sets the memory of a recurrent policy to zeros. */
   readonly refresh: Effect.Effect<void, BackendError>
 }
 
 export interface PolicyOptions {
   /** Draws actions as in training, if the algorithm draws actions. By default the policy takes the best action. */
   readonly sampled?: boolean
-  /** A function that is applied to observations before the network: an exported policy normalises them itself. */
+  /** Transforms observations before the network reads them, so that an exported policy contains their normalisation. */
   readonly preprocess?: (observations: Tensor) => Tensor
-  /** Makes the memory an input and an output of the program, for callers that carry it themselves. */
+  /** Makes the memory an input and an output of the program; the caller passes each output to the next step. */
   readonly externalMemory?: boolean
 }
 
@@ -72,11 +76,11 @@ export interface Position {
 }
 
 /**
- * An algorithm set up for a task: its compiled programs and their state, behind hooks. The trainer calls `rollout` and
- * `update` by turns, and knows nothing else about how anything is learned.
+ * An algorithm set up for a task: its compiled programs and their state, behind functions. The trainer calls `rollout`
+ * and `update` in turn, and knows nothing else about how the algorithm learns.
  */
 export interface Learner {
-  /** The device of each program, for the log. */
+  /** The device that runs each compiled program, by the program's name, for the log. */
   readonly devices: Readonly<Record<string, string>>
   /** Acts in the envs, records the experience, and returns the number of env steps over all envs. */
   readonly rollout: (envs: BatchEnv, position: Position) => Effect.Effect<number, LearnerError>
@@ -86,7 +90,7 @@ export interface Learner {
    * learner learns from `data`.
    */
   readonly plays?: "one episode each" | "nothing"
-  /** Data other than the envs' that the learner learns from. A run can be resumed only with the same data. */
+  /** Data that the learner learns from besides rollouts: demonstrations. A run can be resumed only with equal data. */
   readonly data?: NamedArrays
   /** Learns from the recorded experience. */
   readonly update: (position: Position) => Effect.Effect<void, LearnerError>
@@ -121,7 +125,7 @@ export interface Algorithm {
   readonly input: Plain
   /** The Schema of its config. */
   readonly schema: Schema.Codec<Plain, Plain>
-  /** Checks `input` and fills in defaults. Error messages name `source`, or the source of a setting in `sources`. */
+  /** Checks a config and fills in its defaults. An error names the setting's place in `sources`, or else `source`. */
   readonly configure: (
     input: Plain,
     options: { readonly source: string; readonly sources?: ReadonlyMap<string, string> },
@@ -131,15 +135,17 @@ export interface Algorithm {
 /** Makes an algorithm from its settings; settings that are left out have their defaults. */
 export type Make<Options> = (options?: Options) => Algorithm
 
+/** An algorithm whose config was checked. */
 export interface ConfiguredAlgorithm {
   readonly name: string
   /** The config with every default filled in. */
   readonly config: Plain
+  /** Compiles the learner for a task. Fails if the algorithm cannot learn in the task's spaces. */
   readonly setup: (task: Task) => Effect.Effect<Learner, SetupError, Backend | Scope.Scope>
 }
 
 /**
- * Defines an algorithm: its name, the Schema of its config with the defaults, and a function that makes the learner.
+ * Defines an algorithm by its name, the Schema of its config with the defaults, and a function that makes the learner.
  *
  * @example
  * ```ts

@@ -23,8 +23,8 @@ export class Averages {
   }
 
   /**
-   * Adds the mean of each of the program's results over the minibatches that ran. `except` names a result to skip,
-   * because it has one number for each row instead of one for each minibatch.
+   * Adds the mean of each of a program's results over the minibatches of its last run (an update can end early).
+   * `except` names a result to skip, because it has one number for each row instead of one for each minibatch.
    */
   addResults({ results, iterations }: Program, except?: string): void {
     const count = iterations()
@@ -45,7 +45,7 @@ export class Averages {
     return Effect.fail(new LearningError({ message }))
   }
 
-  /** Returns the averages since the last call and starts over; a value that was not finite stays for `checkFinite`. */
+  /** Returns the averages since the last call, and starts over. What `checkFinite` reports does not change. */
   take(): Metrics {
     const metrics: Record<string, number> = {}
     for (const [name, { sum, count }] of this.sums) metrics[name] = sum / count

@@ -1,4 +1,7 @@
-/** Declares the columns of a batch, and makes their arrays. Feeds are a program's own arrays for its inputs. */
+/**
+ * Declares the columns of a batch, and makes their arrays. A batch is a table with one row for each step and one column
+ * for each quantity, such as the rewards. *Feeds* are the arrays from which a compiled program reads its inputs.
+ */
 import { sizeOf as sizeOfSpace, type Space } from "../env/Space.ts"
 import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
 
@@ -17,7 +20,7 @@ import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
 export interface Column {
   readonly shape: Shape
   readonly dtype: "f32" | "i32"
-  /** The unit that has one entry in the column: a row (the default), a sequence of rows, or the whole update. */
+  /** Says what has an entry in the column: each row (the default), each sequence of rows, or the update as a whole. */
   readonly per?: "sequence" | "update"
 }
 
@@ -56,7 +59,7 @@ export const f32 = (...shape: Shape): F32 => ({ shape, dtype: "f32" })
 export const i32 = (...shape: Shape): I32 => ({ shape, dtype: "i32" })
 
 /**
- * Declares a column with one entry for the whole update: filled once an update, and read whole by each minibatch.
+ * Declares a column with one entry for the whole update instead of one for each row: every minibatch reads all of it.
  *
  * @example
  * ```ts
@@ -65,7 +68,7 @@ export const i32 = (...shape: Shape): I32 => ({ shape, dtype: "i32" })
  */
 export const perUpdate = <C extends Column>(column: C): C => ({ ...column, per: "update" })
 
-/** Declares the column for the actions of a space. */
+/** Declares the column of the actions of this space, as in `Action`. */
 export const actionColumn = (space: Space): Action =>
   space._tag === "Discrete" ? { shape: [], dtype: "i32" } : { shape: [sizeOfSpace(space)], dtype: "f32" }
 
@@ -94,7 +97,8 @@ export function arraysOf(columns: Columns, rows: number, shared: Readonly<Record
 }
 
 /**
- * Returns a compiled program's feeds for these columns, with their types. Throws if the program has no input for one.
+ * Picks the arrays of these columns from a compiled program's feeds, with their types. Throws a TypeError if the
+ * program has no input of a column's name and type.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
  * Demonstrations for behaviour cloning: observations, and the actions that an expert took on them. `record` makes them
- * by playing an env, and `fromJson` reads them from a text.
+ * by playing an env, and `fromJson` decodes them from a JSON text. Neither reads a file.
  *
  * @example
  * ```ts
@@ -25,9 +25,9 @@ export interface Demonstrations {
   readonly rows: number
   /** The observations, of shape [rows, size], where `size` is the number of elements of an observation. */
   readonly observations: Float32Array
-  /** The actions: discrete ones of shape [rows], or continuous ones of shape [rows, size]. */
+  /** The actions: discrete ones of shape [rows], or continuous ones of shape [rows, numbers per action]. */
   readonly actions: Int32Array | Float32Array
-  /** The return of each episode; a reward that the JSON leaves out counts as 0. */
+  /** The return of each episode; a step without a reward (`fromJson` allows such steps) counts as 0. */
   readonly returns: ReadonlyArray<number>
 }
 
@@ -35,7 +35,7 @@ export interface RecordOptions {
   readonly episodes: number
   /** Chooses the action for an observation: one number if actions are discrete, else a number per element. */
   readonly policy: (observation: ReadonlyArray<number>) => number | ReadonlyArray<number>
-  /** The seed of the episodes; 0 by default. */
+  /** The seed of the env's randomness; 0 by default. */
   readonly seed?: number
   /** The number of steps after which an episode is cut short; 10,000 by default. */
   readonly maxSteps?: number
@@ -105,8 +105,8 @@ const Trajectories = Schema.Array(
 )
 
 /**
- * Reads demonstrations from JSON, a list of `{ trajectory: [{ observation: […], action: n | […], reward? }] }`, and checks
- * that they fit the env's spaces.
+ * Decodes demonstrations from JSON, a list of `{ trajectory: [{ observation: […], action: n | […], reward? }] }`. Fails
+ * with a LearningError if the text has another form, or if the observations or actions do not fit the env's spaces.
  */
 export const fromJson = Effect.fnUntraced(function* (
   env: Env,

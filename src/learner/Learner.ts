@@ -1,8 +1,9 @@
 /**
- * The parts that algorithms are made of. An on-policy algorithm describes an `experience` and gives it to `rolloutLearner`
- * with its losses; an off-policy one describes a `replayExperience` and gives it to `replayLearner` with its update.
- * Functions add features: `withMemory`, `withTarget`, `withBonus` and `withAuxiliary` to an experience, `withTargets` and
- * `withPriorities` to a replay experience.
+ * The parts that algorithms are made of; this file collects them from the folder. An experience describes how an
+ * algorithm acts and what it stores. An on-policy algorithm makes an `experience` and gives it to `rolloutLearner` with
+ * its losses; an off-policy algorithm makes a `replayExperience` and gives it to `replayLearner` with its update.
+ * Further functions add features: `withMemory`, `withTarget`, `withBonus` and `withAuxiliary` to an experience,
+ * `withTargets` and `withPriorities` to a replay experience.
  *
  * `src/algorithms/A2c.ts` is a complete algorithm of 100 lines. It works in your project if you import everything from
  * `effect-rl`.

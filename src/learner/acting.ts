@@ -1,4 +1,7 @@
-/** Describes the programs that act in rollouts, validations and exports. `theta` is a flat vector of all weights. */
+/**
+ * Describes the programs that choose actions: `actSpec` for rollouts, `policies` for validations and exports. Learners
+ * use both. `theta` is the flat vector of all weights of a network.
+ */
 import { Effect } from "effect"
 import type { Backend, BackendError } from "../backend/Backend.ts"
 import { sizeOf } from "../env/Space.ts"
@@ -28,8 +31,9 @@ export interface Acting {
 }
 
 /**
- * Describes the program that acts in all envs, from `observations` and `noise` to `envActions` within the bounds of the space.
- * If the actor keeps columns for the update, the program also returns them, and `actions` before clipping to bounds.
+ * Describes the program that chooses the actions of a rollout, for all envs at once: from `observations` and `noise` it
+ * computes `envActions`, clipped to the bounds of the action space. For an actor with `keeps` (names of numbers that
+ * the update needs, such as values), the program also returns these numbers, and the actions before clipping.
  */
 export const actSpec = ({ name, task, actor, layout, hasTarget = false, exploration }: Acting): ProgramSpec => {
   const { numEnvs } = task
@@ -67,8 +71,9 @@ export const actSpec = ({ name, task, actor, layout, hasTarget = false, explorat
 }
 
 /**
- * Describes the policy for validation and export, for any number of envs. It takes the best action, or draws actions with the
- * exploration of the end of the run. A memory is a state of the program, or an input and an output of it (`externalMemory`).
+ * Describes the policy's program for validation or export, which chooses an action in each of `numEnvs` envs: the best
+ * one, or with `sampled` one drawn with the exploration of the end of the run. The memory of a recurrent actor is a
+ * state of the program, or with `externalMemory` an input and an output of it.
  */
 const policySpec = (
   { name, task, actor, layout, exploration }: Acting,
@@ -98,9 +103,10 @@ const policySpec = (
   }
 }
 
+/** Makes the input of an actor's random numbers. The callers leave it out if the actor reads none. */
 const noiseInput = ({ noiseSize }: Actor<string>, numEnvs: number) => input("noise", [numEnvs, Math.max(1, noiseSize)])
 
-/** Returns functions that compile or export the policy with its current weights. A memory begins as zeros. */
+/** Returns those functions of a learner that compile or export its policy with the current weights. */
 export const policies = (
   backend: Backend["Service"],
   acting: Acting,

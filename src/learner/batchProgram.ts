@@ -1,4 +1,4 @@
-/** Describes programs that read a batch of rows: updates, and evaluations of a whole rollout. It only builds graphs. */
+/** Describes programs that read a batch of rows, such as the update of a learner. It only builds graphs. */
 import { input, reshape } from "../graph/ops.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { sizeOf, type Tensor } from "../graph/Tensor.ts"
@@ -8,12 +8,16 @@ import { type Batch, type Column, type Columns, f32 } from "./Batch.ts"
 interface BatchOptions<C extends Columns> {
   readonly name: string
   readonly columns: C
-  /** The number of sequences in a minibatch, and the number of steps of each. Without a memory, a sequence is one row. */
+  /** The number of sequences in a minibatch, each of `steps` rows. Without a memory, a sequence is one row. */
   readonly sequences: number
   readonly steps?: number
   readonly memorySize?: number
-  /** If set, the graph runs `count` times, each time on `sequences` of all `rows` sequences; otherwise it runs once. */
+  /**
+   * If set, the program runs the graph `count` times, each time on a minibatch of the `rows` sequences that its inputs
+   * hold. Otherwise it runs the graph once, on all of them.
+   */
   readonly minibatches?: { readonly rows: number; readonly count: number } | undefined
+  /** Builds the graph of one minibatch. */
   readonly build: (reader: BatchReader<C>) => BatchProgram
 }
 
@@ -22,7 +26,7 @@ interface BatchReader<C> {
   readonly batch: Batch<C>
   /** Returns an input for a number that is set once for the whole update, such as the learning rate. */
   readonly scalar: (name: string) => Tensor
-  /** The memory before each sequence, for a learner whose actor has a memory. */
+  /** The memory before each sequence; undefined if the actor has no memory. */
   readonly recall: Recall | undefined
 }
 
@@ -45,6 +49,7 @@ export const batchSpec = <C extends Columns>(options: BatchOptions<C>): ProgramS
     scalar: (key) => (scalars[key] ??= input(key, [])),
     recall: memorySize === 0 ? undefined : { state: memory.batch.memory, fresh: memory.batch.fresh },
   })
+  // The inputs of which each minibatch reads only its own rows.
   const gathered = [
     ...Object.keys(inputs).filter((key) => columns[key].per !== "update"),
     ...Object.keys(memory.inputs),
@@ -67,10 +72,10 @@ export const batchSpec = <C extends Columns>(options: BatchOptions<C>): ProgramS
   }
 }
 
-/** Declares the columns that a memory adds: its state before each sequence, and 1 in the rows that begin an episode. */
+/** Declares the columns that a memory adds: its state before each sequence, and 1 where an episode begins, else 0. */
 const memoryColumns = (size: number) => ({ memory: { ...f32(size), per: "sequence" }, fresh: f32() }) as const
 
-/** Makes an input of the graph for each column when it is first read. Columns that nothing reads get no input. */
+/** Returns the columns as tensors. Reading a column the first time makes its input, so unread columns have no input. */
 function batchInputs<C extends Columns>(
   columns: C,
   sequences: number,

@@ -1,4 +1,4 @@
-/** Runs loops that alternate between JavaScript and compiled programs, such as rollouts. Learners use it. */
+/** Runs loops that alternate between JavaScript and compiled programs. Rollouts and validations are such loops. */
 import { Effect } from "effect"
 import { BackendError, type Program } from "../backend/Backend.ts"
 import { EnvError } from "../env/EnvError.ts"

@@ -1,4 +1,4 @@
-/** Exploration: the settings, schedule and graph of ε-greedy actions, and random actions without a policy. */
+/** Exploration: ε-greedy actions (random with the probability ε, else the best), and random ones without a policy. */
 import { fraction, withDefault } from "../config/fields.ts"
 import type { Space } from "../env/Space.ts"
 import { argMax, cast, less, minimum, mul, reshape, slice, where } from "../graph/ops.ts"
@@ -23,7 +23,7 @@ export const explorationFields = {
 }
 
 /**
- * Returns ε as a function of the run's progress, from 0 to 1.
+ * Returns ε, the probability of a random action, as a function of the run's progress, which goes from 0 to 1.
  *
  * @example
  * ```ts
@@ -48,12 +48,12 @@ export const epsilonSchedule = (settings: Required<ExplorationOptions>): Schedul
 export const epsilonGreedy = (values: Tensor, noise: Tensor, epsilon: Tensor): Tensor => {
   const [rows, n] = values.shape
   const column = (index: number): Tensor => reshape(slice(noise, [0, index], [rows, 1]), [rows])
-  // Rounding could give n, which is no action.
+  // The actions are 0 to n − 1, but rounding the product could give n.
   const randomAction = minimum(cast(mul(column(1), n), "i32"), n - 1)
   return where(less(column(0), epsilon), randomAction, argMax(values))
 }
 
-/** Fills `out` with random actions: uniform ones, or standard normal numbers for elements without two finite bounds. */
+/** Fills `out` with random actions: uniform in the space, but standard normal in elements that lack a finite bound. */
 export const randomActions = (space: Space, random: Stream, out: Float32Array | Int32Array): void => {
   if (space._tag === "Discrete") {
     for (let at = 0; at < out.length; at++) out[at] = random.integer(space.n)

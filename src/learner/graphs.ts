@@ -22,6 +22,7 @@ export const build = <A>(body: () => A): Effect.Effect<A, GraphError> => attempt
 
 /** A network in a program: its flat vector of parameters, and a tensor for each parameter by its name. */
 export interface Net {
+  /** The position of each parameter in `theta`. */
   readonly layout: Layout
   /** The flat vector of all parameters. */
   readonly theta: Tensor
@@ -29,7 +30,7 @@ export interface Net {
 }
 
 /**
- * Declares a network whose parameters are the program's state of this name.
+ * Declares a program state of this name, which holds a network's parameters, and returns the network's tensors.
  *
  * @example
  * ```ts
@@ -43,8 +44,8 @@ export const netOf = (layout: Layout, name: string): Net => {
 }
 
 /**
- * Takes one gradient step: computes the gradient of the loss, scales it down to the norm `maxGradNorm` (0 does not limit it),
- * and applies the optimiser. Returns the next weights, and the optimiser's states with their next values.
+ * Builds one gradient step: takes the gradient of the loss, scales it down if its norm exceeds `maxGradNorm` (0 sets no
+ * limit), and applies the optimiser. Returns the weights after it, and the optimiser's states with their next values.
  *
  * @example
  * ```ts
@@ -80,7 +81,7 @@ export interface Loss {
 }
 
 /**
- * Adds further losses and their metrics to a first loss. Only the first loss's `continueWhile` applies.
+ * Returns the sum of losses, with the metrics of all of them. Only the first loss's `continueWhile` applies.
  *
  * @example
  * ```ts

@@ -1,4 +1,7 @@
-/** Reads the state of a learner for a checkpoint, and restores it. It uses arrays in memory; callers write files. */
+/**
+ * Turns the state of a learner into the arrays of a checkpoint, and restores it from them. Learners use it. It works on
+ * arrays in memory; `src/train/checkpointing.ts` writes and reads the files.
+ */
 import { Effect, Record } from "effect"
 import type { Program } from "../backend/Backend.ts"
 import { attempt } from "../config/attempt.ts"
@@ -10,12 +13,12 @@ import { build } from "./graphs.ts"
 
 type NamedVector = NamedArrays[string]
 
-/** Adds the shape [length] to an array, as checkpoints need it. */
+/** Returns an array with its shape, [length], which checkpoints store too. */
 export const namedVector = <A extends NamedArrays[string]["data"]>(
   data: A,
 ): { readonly shape: ReadonlyArray<number>; readonly data: A } => ({ shape: [data.length], data })
 
-/** Returns functions that save and restore vectors under their names. */
+/** Returns `state`, which names these vectors for a checkpoint, and `restore`, which copies saved vectors into them. */
 export const vectorsOf = (vectors: Readonly<Record<string, NamedVector["data"]>>) => ({
   state: (): NamedArrays => Record.map(vectors, namedVector),
   restore: (arrays: NamedArrays): void => {
@@ -23,14 +26,14 @@ export const vectorsOf = (vectors: Readonly<Record<string, NamedVector["data"]>>
   },
 })
 
-/** Returns the array of this name; throws unless it holds real numbers. */
+/** Returns the array of this name; throws a TypeError unless it is a Float32Array. */
 export const floatsOf = (columns: Readonly<Record<string, unknown>>, name: string): Float32Array => {
   const column = columns[name]
   if (column instanceof Float32Array) return column
   throw new TypeError(`${name}: expected a Float32Array`)
 }
 
-/** Returns the array of this name; throws unless it holds real or whole numbers. */
+/** Returns the array of this name; throws a TypeError unless it is a Float32Array or an Int32Array. */
 export const numbersOf = (columns: Readonly<Record<string, unknown>>, name: string): Float32Array | Int32Array => {
   const column = columns[name]
   if (column instanceof Float32Array || column instanceof Int32Array) return column
@@ -38,8 +41,9 @@ export const numbersOf = (columns: Readonly<Record<string, unknown>>, name: stri
 }
 
 /**
- * Returns functions that read and restore the states of a program, except those in `elsewhere`, such as weights, which
- * the caller saves. `prefix` begins the names of the states in the checkpoint.
+ * Returns functions that read the states of a compiled program for a checkpoint, such as the moments of its optimiser,
+ * and restore them. They leave out the states named in `elsewhere`, such as weights, which the caller saves. `prefix`
+ * is put before the states' names in the checkpoint.
  */
 export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: ReadonlyArray<string>, prefix = "") => {
   const keys = Object.keys(spec.state).filter((key) => !elsewhere.includes(key))
@@ -57,10 +61,13 @@ export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: Readonl
   }
 }
 
-/** The exception if an array of a checkpoint is missing or does not fit; `savedState` turns it into a LearningError. */
+/** The exception for a missing or unfit array of a checkpoint. `savedState` turns it into a LearningError. */
 export class Misfit extends Error {}
 
-/** Returns functions that read the files of a checkpoint; a missing or wrong array is a LearningError. */
+/**
+ * Returns functions that read a checkpoint's arrays: `use` passes on all arrays of a file, `floats` returns one array,
+ * and `weights` joins weights to a flat vector. A missing or wrong array is a LearningError.
+ */
 export const savedState = (saved: LearnerState) => {
   const misfit = (message: string): LearningError => new LearningError({ message })
 
@@ -92,7 +99,7 @@ export const savedState = (saved: LearnerState) => {
 }
 export type SavedState = ReturnType<typeof savedState>
 
-/** Copies an array of a checkpoint into an existing one of the same kind and length; throws a Misfit otherwise. */
+/** Copies an array of a checkpoint into `into`. Throws a Misfit if it is missing or has another type or length. */
 export const copyInto = (
   arrays: NamedArrays,
   name: string,

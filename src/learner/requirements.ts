@@ -1,10 +1,10 @@
-/** Checks of a task's spaces. They fail before the first step if an algorithm cannot learn in these spaces. */
+/** Checks that an algorithm can learn in a task's spaces. Algorithms call these functions before the first step. */
 import { Effect } from "effect"
 import { ConfigError } from "../config/Config.ts"
 import type { Box } from "../env/Space.ts"
 import type { Task } from "./Algorithm.ts"
 
-/** Fails with the algorithm's name and the problem: "dqn needs discrete actions". */
+/** Fails with a message that begins with the algorithm's name: "dqn needs discrete actions". */
 const unsuited = (algorithm: string, problem: string): Effect.Effect<never, ConfigError> =>
   Effect.fail(ConfigError.at({ source: algorithm }, "algorithm", `${algorithm} ${problem}`))
 

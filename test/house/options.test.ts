@@ -95,7 +95,7 @@ describe("what a setting means", () => {
     for (const algorithm of ["dqn", "sac", "td3"]) {
       assert.strictEqual(
         meaning(algorithm, "nsteps"),
-        "The number of rewards in a transition before its target continues with the value.",
+        "The number of rewards in a value target, before it continues with the next observation's value.",
       )
       assert.strictEqual(meaning(algorithm, "batchSize"), "The number of transitions that an update learns from.")
       assert.strictEqual(meaning(algorithm, "gamma"), "The discount factor of future rewards.")

@@ -1,4 +1,4 @@
-/** Prioritised replay: stores the priorities of a replay buffer's transitions, and draws transitions by them. */
+/** Prioritised replay: draws transitions of a replay buffer by their priorities, which it keeps in memory. */
 import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
@@ -7,7 +7,7 @@ import type { Replay } from "./Replay.ts"
 import type { ReplayExperience } from "./ReplayExperience.ts"
 import { type Filled, filledPart, restoreFilled } from "./storage.ts"
 
-/** Makes the priorities of `capacity` places (indices of steps) in a tree of sums; a draw takes logarithmic time. */
+/** Makes a tree of the priorities of `capacity` places (indices of steps), which draws a place in logarithmic time. */
 export const makePriorities = (capacity: number) => {
   let leaves = 1
   while (leaves < capacity) leaves *= 2
@@ -20,19 +20,19 @@ export const makePriorities = (capacity: number) => {
     if (priority > greatest[0]) greatest[0] = priority
     let node = leaves + place
     sums[node] = priority
-    // `node >> 1` is the parent. Adding differences instead of summing up children would accumulate rounding errors.
+    // `node >> 1` is the parent. Its sum is computed from its children: adding the change would accumulate errors.
     for (node >>= 1; node >= 1; node >>= 1) sums[node] = sums[2 * node] + sums[2 * node + 1]
   }
 
-  /** Returns the place at which the running sum of priorities exceeds `mass`. */
+  /** Returns the first place at which the sum of all priorities up to this place exceeds `mass`. */
   const placeAt = (mass: number): number => {
-    let left = mass
+    let remaining = mass
     let node = 1
     while (node < leaves) {
       node *= 2
-      // Rounding must not lead to a place whose priority is 0.
-      if (left >= sums[node] && sums[node + 1] > 0) {
-        left -= sums[node]
+      // Go to the right child; but after rounding errors, not to one whose places all have the priority 0.
+      if (remaining >= sums[node] && sums[node + 1] > 0) {
+        remaining -= sums[node]
         node++
       }
     }
@@ -47,14 +47,14 @@ export const makePriorities = (capacity: number) => {
     clear: (place: number): void => set(place, 0),
     get: (place: number): number => sums[leaves + place],
     total: (): number => sums[1],
-    /** Divides the total of all priorities into equal parts, and draws a place in each part. */
+    /** Fills `places`: divides the sum of all priorities into as many equal parts, and draws a place in each part. */
     draw: (random: Stream, places: Int32Array): void => {
       const part = sums[1] / places.length
       for (let index = 0; index < places.length; index++) {
         places[index] = placeAt((index + random.uniformDouble()) * part)
       }
     },
-    /** Returns the priorities of the filled places; all other priorities are 0. */
+    /** Returns the priorities of the filled places, for a checkpoint; all other priorities are 0. */
     state: (filled: Filled): NamedArrays => ({
       ...filledPart("priorities", sums.subarray(leaves), 1, filled),
       greatestPriority: namedVector(greatest),
@@ -69,11 +69,11 @@ export const makePriorities = (capacity: number) => {
 }
 
 /**
- * Draws the transitions of a replay buffer by prioritised replay (Schaul et al. 2015, arXiv:1511.05952), with
- * proportional priorities:
+ * Makes functions that draw the transitions of a replay buffer by prioritised replay (Schaul et al. 2015,
+ * arXiv:1511.05952), with proportional priorities:
  *
  * P(i) = pᵢ / Σ p with pᵢ = (|δᵢ| + ε)^α, and importance weights wᵢ = (N P(i))^−β / max w, where δᵢ is the last error
- * of transition i, N the number of transitions, and max w the largest weight of a batch.
+ * of transition i, N the number of transitions, and max w the largest weight of a batch. α, β and ε are settings.
  */
 export const prioritisedDraws = (
   { alpha, beta, epsilon }: Prioritised,
@@ -85,8 +85,8 @@ export const prioritisedDraws = (
   const drawn = new Int32Array(batchSize)
   return {
     /**
-     * Updates the priorities after a step was added to the buffer. A step can be drawn once all rewards of its
-     * transition have arrived. The current step, which has no action yet, is never drawn.
+     * Updates the priorities; call it after each step that is added to the buffer. A step can be drawn once all rewards
+     * of the transition that begins there have arrived. The current step, which has no action yet, is never drawn.
      */
     added: (): void => {
       const drawable = replay.size() > 0
@@ -95,7 +95,7 @@ export const prioritisedDraws = (
         if (drawable) priorities.setNew(replay.placeOf(env, nsteps))
       }
     },
-    /** Draws transitions, and fills `importance` with their weights. `progress` is the share of the run that is over, from 0 to 1. */
+    /** Fills `places` with drawn transitions, and `importance` with their weights; β rises to 1 as `progress` does. */
     draw: (random: Stream, progress: number, places: Int32Array): void => {
       const correction = beta + (1 - beta) * progress
       const count = replay.size()
@@ -111,7 +111,7 @@ export const prioritisedDraws = (
         for (let row = 0; row < batchSize; row++) importance[start + row] /= greatest
       }
     },
-    /** Sets new priorities for the transitions that were drawn last, from their errors. */
+    /** Sets new priorities for the transitions that were drawn last, from the errors that the update found. */
     learned: (places: Int32Array, errors: ArrayLike<number>): void => {
       for (let row = 0; row < places.length; row++) {
         priorities.set(places[row], (Math.abs(errors[row]) + epsilon) ** alpha)

@@ -7,7 +7,7 @@ import { copyInto, Misfit, namedVector } from "../learnerState.ts"
 import type { ReplayColumns } from "./ReplayExperience.ts"
 import { type Filled, filledPart, Frames, restoreFilled } from "./storage.ts"
 
-/** The arrays of a batch, row after row. */
+/** The arrays of a batch that `gather` fills, with one row for each transition. */
 type Transitions = Arrays<Omit<ReplayColumns, "importance" | "noise">>
 
 export interface ReplayOptions {
@@ -27,11 +27,11 @@ export interface ReplayOptions {
 const terminatedFlag = 1
 const truncatedFlag = 2
 
-/** Returns the number of steps stored for each env: those that can be drawn, and `nsteps` that follow the newest. */
+/** Returns the number of steps stored for each env: those that can be drawn, and the `nsteps` steps after them. */
 const stepsPerEnvOf = ({ capacity, numEnvs, nsteps = 1 }: ReplayOptions): number =>
   Math.ceil(capacity / numEnvs) + nsteps
 
-/** Returns the bytes that a full buffer takes, without final observations, and with images as bytes. */
+/** Returns the bytes that a full buffer takes, without final observations, if images are stored as bytes. */
 export const replayBytes = (options: ReplayOptions): number => {
   const { numEnvs, observationSize, actionSize, images = false } = options
   return stepsPerEnvOf(options) * numEnvs * (observationSize * (images ? 1 : 4) + (actionSize + 2) * 4)
@@ -60,6 +60,7 @@ export const makeReplay = (options: ReplayOptions) => {
   /** The index of the current step in each ring, and the number of complete steps before it. */
   let head = 0
   let complete = 0
+  /** The random numbers of `draw`, in an array that all draws use. */
   let uniform = new Float64Array(0)
   const discountPowers = Float64Array.from({ length: nsteps + 1 }, (_, n) => gamma ** n)
 
@@ -74,7 +75,7 @@ export const makeReplay = (options: ReplayOptions) => {
     for (let at = 0, base = place * rowWidth; at < width; at++) into[to + at] = rows[base + at]
   }
 
-  /** Stores the envs' current observations. Callers call it once, as `begin`, before the first step. */
+  /** Stores the envs' current observations. `add` calls it; before the first step, callers call it as `begin`. */
   const store = (envs: BatchEnv): void => {
     for (let env = 0; env < numEnvs; env++) writeObservation(env * stepsPerEnv + head, envs.observations, env)
   }
@@ -105,7 +106,7 @@ export const makeReplay = (options: ReplayOptions) => {
   /** Returns the number of transitions that can be drawn. */
   const size = (): number => Math.max(0, complete - nsteps + 1) * numEnvs
 
-  /** Draws the places of transitions, each with the same probability, for `gather`. */
+  /** Fills `into` with the places of drawn transitions, for `gather`. All transitions have the same probability. */
   const draw = (random: Stream, into: Int32Array): void => {
     const oldest = (head - complete + stepsPerEnv) % stepsPerEnv
     const perEnv = Math.max(0, complete - nsteps + 1)
@@ -121,10 +122,10 @@ export const makeReplay = (options: ReplayOptions) => {
     }
   }
 
-  /** Copies the transitions that begin at the drawn places to a batch: `nsteps` steps each, fewer at an end. */
+  /** Copies the transitions at the drawn places to a batch: each has `nsteps` steps, or ends with the episode. */
   const gather = (drawn: Int32Array, into: Transitions): void => {
     const { observations, actions, rewards, nextObservations, discounts } = into
-    // Reading the endings first, in a loop this short, lets cache misses of many rows overlap; it saves nearly half the time.
+    // Read the endings first, into `discounts` for now: then cache misses of many rows overlap, which saves much time.
     for (let row = 0; row < drawn.length; row++) discounts[row] = rows[drawn[row] * rowWidth + endingAt]
     for (let row = 0; row < drawn.length; row++) {
       let place = drawn[row]
@@ -183,9 +184,9 @@ export const makeReplay = (options: ReplayOptions) => {
 }
 export type Replay = ReturnType<typeof makeReplay>
 
-/** Stores final observations by the place of their step, in a separate array because they are few. */
+/** Makes a store of final observations, each under the place of its episode's last step. It grows when it is full. */
 const makeFinals = (width: number) => {
-  /** The slot of each place: the index of its observation in `contents`. Freed slots are used again. */
+  /** For each place, its slot: the index of its observation in `contents`. `free` has slots that can be used again. */
   const slots = new Map<number, number>()
   const free: Array<number> = []
   let contents = new Float32Array(16 * width)

@@ -1,4 +1,4 @@
-/** Describes what off-policy learners learn from. These are only values; `replayLearner` acts and learns by them. */
+/** Describes, as plain values, what off-policy algorithms learn from. `replayLearner` makes learners from them. */
 import { sizeOf } from "../../env/Space.ts"
 import type { Schedule } from "../../graph/schedules.ts"
 import type { Actor } from "../../model/Actor.ts"
@@ -15,8 +15,9 @@ import type { Prioritised, ReplayConfig } from "./fields.ts"
  */
 export interface ReplayExperience<Name extends string, Target extends Name | "actor"> extends ExperienceOptions<Name> {
   readonly targets: ReadonlyArray<Target>
-  /** The number of env steps between two copies to the target networks; undefined if the update moves these. */
+  /** The number of env steps between two copies to the target networks; undefined if each update changes these. */
   readonly copyTargetsEvery?: number | undefined
+  /** The settings of prioritised replay; null draws all transitions with the same probability. */
   readonly priorities: Prioritised | null
 }
 
@@ -47,8 +48,9 @@ export const replayExperience = <Name extends string>(
 ): ReplayExperience<Name, never> => ({ ...options, targets: [], priorities: null })
 
 /**
- * Gives networks a target network, which starts with the same weights. With `copyEvery` it is copied again after this
- * many env steps, or never if that is 0; without it, the update moves the target networks.
+ * Gives each of the networks named in `targets` a target network, which starts with the same weights. With `copyEvery`,
+ * the trainer copies the weights again each time after this many env steps (0: never). Without `copyEvery`, the
+ * algorithm's update must change the target networks, as `polyak` does.
  */
 export const withTargets = <Name extends string, Target extends Name | "actor">(
   experience: ReplayExperience<Name, never>,
@@ -56,16 +58,16 @@ export const withTargets = <Name extends string, Target extends Name | "actor">(
   options: { readonly copyEvery?: number } = {},
 ): ReplayExperience<Name, Target> => ({ ...experience, targets, copyTargetsEvery: options.copyEvery })
 
-/** Draws transitions with larger errors more often (Schaul et al. 2015); null draws all with the same probability. */
+/** Makes the learner draw transitions with larger errors more often (Schaul et al. 2015); null leaves that out. */
 export const withPriorities = <Name extends string, Target extends Name | "actor">(
   experience: ReplayExperience<Name, Target>,
   priorities: Prioritised | null,
 ): ReplayExperience<Name, Target> => ({ ...experience, priorities })
 
-/** Declares the columns of a batch of transitions. A program gets only those that its update reads. */
+/** Declares the columns of a batch of transitions. The update's program has inputs only for those that it reads. */
 export const replayColumns = ({ observationSpace, actionSpace }: Task, noiseSize: number) => ({
   observations: f32(sizeOf(observationSpace)),
-  /** The actions that the env took. */
+  /** The actions as they were given to the env. */
   actions: actionColumn(actionSpace),
   /** The discounted sum of the transition's rewards. */
   rewards: f32(),
@@ -74,7 +76,7 @@ export const replayColumns = ({ observationSpace, actionSpace }: Task, noiseSize
   discounts: f32(),
   /** The importance weight of the transition; only an experience made by `withPriorities` has this column. */
   importance: f32(),
-  /** Uniform random numbers in [0, 1). */
+  /** Uniform random numbers in [0, 1) for the update, such as for drawing actions. */
   noise: f32(noiseSize),
 })
 export type ReplayColumns = ReturnType<typeof replayColumns>

@@ -1,4 +1,4 @@
-/** Makes learners of off-policy algorithms from an experience (how they act and store steps) and an update. */
+/** Makes learners of off-policy algorithms from an experience (how they act and store steps) and an update's graph. */
 import { Effect, Record, type Scope, Struct } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import { ConfigError } from "../../config/Config.ts"
@@ -24,7 +24,7 @@ import { type ReplayColumns, replayColumns, type ReplayExperience } from "./Repl
 import type { NamedNet, NextStates } from "./steps.ts"
 import { tooLarge } from "./storage.ts"
 
-/** The inputs of an update: a batch of transitions, and the networks before the update. */
+/** The inputs of an update's graph: a batch of transitions, and the networks before the update. */
 export interface Learning<Name extends string, Target extends Name | "actor", Scalar extends string> {
   readonly batch: Batch<ReplayColumns>
   readonly networks: PerNetwork<Name, NamedNet>
@@ -35,7 +35,7 @@ export interface Learning<Name extends string, Target extends Name | "actor", Sc
 /** A value for the actor and for each other network. */
 type PerNetwork<Name extends string, A> = Readonly<Record<Name | "actor", A>>
 
-/** The result of an update. */
+/** The outputs of an update's graph. */
 export interface Update {
   /** The next weights of networks and target networks, and the next states of optimisers. */
   readonly states: NextStates
@@ -44,7 +44,7 @@ export interface Update {
   readonly errors?: Tensor
 }
 
-/** Describes how a replay learner learns from a batch. `Scalar` names numbers that it reads, such as learning rates. */
+/** Describes how a replay learner learns from a batch. `scalars` are numbers for the update, such as learning rates. */
 interface UpdateOptions<Name extends string, Target extends Name | "actor", Scalar extends string> {
   readonly scalars: Readonly<Record<Scalar, number>>
   /** The number of uniform random numbers that an update needs for each transition. */
@@ -76,7 +76,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   /** Reads and restores the states of the update program other than the weights: optimisers and target networks. */
   const optimiser = statesOf(update, spec, names)
 
-  // The first weights.
+  // Draw the first weights, and copy them to the target networks and to the acting program.
   const copyTargets = Effect.forEach(
     targets,
     (key) => Effect.flatMap(update.read(key), (theta) => update.write(targetOf(key), theta)),
@@ -202,7 +202,7 @@ const targetOf = (name: string): string => `target.${name}`
 /** The name of an update's output that holds the error of each transition. */
 const errorsOutput = "errors"
 
-/** Describes the update as one graph from a batch to the next weights, which runs once for each gradient step. */
+/** Describes the update's program. Its graph, from a batch to the next weights, runs once for each gradient step. */
 const updateSpec = <N extends string, T extends N | "actor", S extends string>(
   { name, task, config: { batchSize, gradientSteps }, targets, priorities }: ReplayExperience<N, T>,
   { scalars, noiseSize, update }: UpdateOptions<N, T, S>,

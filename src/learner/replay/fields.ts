@@ -16,7 +16,7 @@ export interface ReplayOptions {
   readonly trainEvery?: number
   /** The number of gradient steps in each update. @default 1 */
   readonly gradientSteps?: number
-  /** The number of rewards in a transition before its target continues with the value. @default 1 */
+  /** The number of rewards in a value target, before it continues with the next observation's value. @default 1 */
   readonly nsteps?: number
   /** The global norm that gradients are scaled down to; 0 does not limit them. @default 0 */
   readonly maxGradNorm?: number
@@ -54,7 +54,8 @@ export const Prioritised = Schema.Struct({
 
 export type Prioritised = typeof Prioritised.Type
 
-/** The settings that a replay learner reads; the update of an algorithm reads others. */
+/** The settings that `replayLearner` reads. The algorithm's own update reads further settings. */
 export interface ReplayConfig extends Required<Omit<ReplayOptions, "maxGradNorm">> {
+  /** The number of consecutive steps for which actions are drawn with the same noise; 1 by default. */
   readonly noiseRepeat?: number
 }

@@ -10,10 +10,10 @@ export interface NamedNet extends Net {
   readonly name: string
 }
 
-/** Program states by name, each with its next value. */
+/** States of a program by name, such as weights, each with the value that it has after the update. */
 export type NextStates = Readonly<Record<string, { readonly tensor: Tensor; readonly next: Tensor }>>
 
-/** Takes one step of Adam down the gradient of a loss; returns the network's next weights, and the states that change. */
+/** Builds one step of Adam down the gradient of a loss; returns the next weights, and all states that it changes. */
 export const adamStep = (
   net: NamedNet,
   loss: Tensor,
@@ -30,7 +30,7 @@ export const polyak = (target: NamedNet, online: Tensor, tau: number): NextState
   [target.name]: { tensor: target.theta, next: add(target.theta, mul(sub(online, target.theta), tau)) },
 })
 
-/** Makes states change only in every n-th update. `counter` names the added state, which counts from 0 to n − 1. */
+/** Makes states change only in every n-th update, which a further state named `counter` counts, from 0 to n − 1. */
 export const everyNth = (n: number, counter: string, states: NextStates): NextStates => {
   const count = state(counter, [])
   const last = equal(count, n - 1)

@@ -1,13 +1,13 @@
-/** Limits the size of memories of past steps, saves and restores their arrays, and stores images as bytes. */
+/** Helps memories of past steps (replay buffers): limits their size, saves their arrays, and stores images as bytes. */
 import type { NamedArrays } from "../Algorithm.ts"
 import { copyInto } from "../learnerState.ts"
 
 const gibibyte = 2 ** 30
 
-/** The limit of a memory. Without it, the operating system can grant more memory than exists, then kill the process. */
+/** The largest size of a memory, in bytes. Beyond it, the operating system may kill the process without an error. */
 const limit = 16 * gibibyte
 
-/** Returns the problem with a memory of this many bytes; undefined if it is small enough. */
+/** Returns the end of an error message for a memory of this many bytes; undefined if it is small enough. */
 export const tooLarge = (bytes: number): string | undefined =>
   bytes > limit
     ? `need ${Math.ceil(bytes / gibibyte)} GiB of memory; make it smaller, so that at most ${limit / gibibyte} GiB are needed`

@@ -1,4 +1,4 @@
-/** Describes how on-policy algorithms collect experience. These are only values; `rolloutLearner` plays by them. */
+/** Describes, as plain values, how on-policy algorithms collect experience. `rolloutLearner` makes a learner of them. */
 import type { Effect, Scope } from "effect"
 import type { Backend, BackendError, Program, TensorData } from "../../backend/Backend.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
@@ -15,11 +15,11 @@ import type { SavedState } from "../learnerState.ts"
 import { type BaseColumns, type Kept, kept, type Rollout, type StepHooks } from "./Rollout.ts"
 
 /**
- * Describes how an algorithm collects experience: how it acts, for how many steps, which columns each row has, and how
- * rewards become returns. `experience` makes one without extra features; `withMemory`, `withTarget`, `withBonus` and
- * `withAuxiliary` each add a feature to it. `rolloutLearner` then learns from it.
+ * Describes how an algorithm collects experience: how it acts, for how many steps, which numbers (columns) it stores
+ * for each step (row), and how rewards become returns. `experience` makes one without features; `withMemory`,
+ * `withTarget`, `withBonus` and `withAuxiliary` each add a feature. `rolloutLearner` makes a learner from it.
  *
- * `C` holds the columns, so that a loss can read only what was collected.
+ * The type `C` lists the columns, so that a loss that reads a column which is not stored does not compile.
  */
 export interface Experience<C extends Columns> {
   /** The name of the algorithm, for messages and the names of programs. */
@@ -31,7 +31,7 @@ export interface Experience<C extends Columns> {
   /** The number of consecutive steps for which actions are drawn with the same noise. */
   readonly noiseRepeat: number
   readonly columns: C
-  /** Fills `advantages` and `targets` after a rollout. */
+  /** Fills the columns `advantages` and `targets` of a rollout from its rewards. */
   readonly returns: (rollout: Rollout<C>) => void
   /** All parameters that are learned: those of the actor and of the features. */
   readonly parameters: Declarations
@@ -39,11 +39,12 @@ export interface Experience<C extends Columns> {
   readonly learningRateShares: Readonly<Record<string, number>>
   /** Weights that are drawn once and never learned. */
   readonly fixed: Declarations
-  /** The number of steps of a sequence through which gradients flow; 0 without a memory. */
+  /** The number of consecutive steps through which gradients flow back in a memory; 0 without a memory. */
   readonly sequence: number
   readonly hasTarget: boolean
   /** The schedule of the scalar by which the actor explores, such as ε; undefined if the actor reads no such scalar. */
   readonly exploration: Schedule | undefined
+  /** Additions such as a memory or a bonus. The learner starts them and calls their hooks in this order. */
   readonly features: ReadonlyArray<Feature<C>>
 }
 
@@ -57,7 +58,7 @@ export interface ExperienceOptions<Names extends string> extends Pick<
   readonly exploration?: Schedule
 }
 
-/** The columns of a rollout whose actor keeps columns with these names, which must include `values`. */
+/** The columns of a rollout whose actor computes these numbers (`Names`, which must include `values`) for each row. */
 export type ColumnsOf<Names extends string> = BaseColumns & Readonly<Record<Names, Kept>>
 
 /**
@@ -95,9 +96,9 @@ export function experience(options: ExperienceOptions<string>): object {
 }
 
 /**
- * Fills a rollout's advantages by generalised advantage estimation, and its targets as advantage + value. The return after
- * the last step is estimated by the critic's value. The same holds for the final observation of a truncated episode; after an
- * episode that terminated, the return is 0.
+ * Returns a function that fills a rollout's advantages by generalised advantage estimation, and its targets as
+ * advantage + value. The critic's value estimates the return after the rollout's last step, and after an episode that
+ * was truncated. After an episode that terminated, the return is 0.
  *
  * @example
  * ```ts
@@ -123,38 +124,40 @@ export const generalisedAdvantages =
     })
   }
 
-/** Starts an addition to a learner, such as a bonus. Its hooks are called at fixed points of each iteration. */
+/** Starts an addition to a learner, such as a bonus, and returns its hooks: functions that the learner calls. */
 export type Feature<C extends Columns> = (
   learner: FeatureInput<C>,
 ) => Effect.Effect<FeatureHooks, SetupError, Backend | Scope.Scope>
 
+/** The parts of a learner that a feature may use. */
 export interface FeatureInput<C extends Columns> extends Pick<Experience<C>, "name" | "task" | "columns"> {
   /** All parameters that the learner learns, in the order in which they lie in its vector of weights. */
   readonly parameters: Layout
   /** The weights that are drawn once and never learned. */
   readonly fixed: Layout
   readonly rollout: Rollout<C>
+  /** The program that chooses the actions of the rollout. */
   readonly act: Program
   /** The programs of the update, in the order in which they run. */
   readonly updates: ReadonlyArray<Program>
 }
 
-/** The hooks of a feature, in the order in which they are called. */
+/** A feature's data and hooks. The hooks are listed in the order of their calls; `StepHooks` are called in rollouts. */
 export interface FeatureHooks extends StepHooks {
   /** A program of the feature; the weights are copied into it after each update. */
   readonly program?: Program
-  /** Columns that the feature keeps in its own arrays; they are copied to the update as columns of the rollout are. */
+  /** Columns whose arrays the feature fills itself. The learner copies them to the update as it does the rollout's. */
   readonly columns?: Readonly<Record<string, Float32Array>>
-  /** Is called when the first weights have been drawn. */
+  /** Is called with the first weights, when these have been drawn. */
   readonly initialise?: (weights: Float32Array) => Effect.Effect<void, BackendError>
   /** Is called before the first rollout of a run that was not resumed. */
   readonly beforeFirstRollout?: (envs: BatchEnv) => void
   readonly afterRollout?: () => void
-  /** Is called before rewards become advantages and targets. It may change rewards, and it yields programs to run. */
+  /** Is called before rewards become advantages and targets. It may change rewards, and yields programs to run. */
   readonly beforeReturns?: (iteration: number) => Steps<void>
   /** Is called when `advantages` and `targets` are filled; it may change them. */
   readonly afterReturns?: () => void
-  /** Is called before the update, to fill those inputs of its first program that are not columns of the rollout. */
+  /** Is called before the update. `feeds` are the inputs of its first program; it fills those that have no column. */
   readonly beforeUpdate?: (iteration: number, feeds: Readonly<Record<string, TensorData>>) => void
   readonly metrics?: () => Metrics
   /** Copies the online network into the target network once every `everySteps` env steps. */

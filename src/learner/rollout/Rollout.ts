@@ -1,4 +1,4 @@
-/** Plays the rollouts of an on-policy learner: acts in the envs, and keeps all rows of one rollout in memory. */
+/** Plays the rollouts of an on-policy learner: acts in the envs, and keeps all rows of the last rollout in memory. */
 import type { Program, TensorData } from "../../backend/Backend.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import { stream } from "../../rng/Rng.ts"
@@ -7,7 +7,7 @@ import type { Steps } from "../drive.ts"
 import { numbersOf } from "../learnerState.ts"
 import type { Experience } from "./Experience.ts"
 
-/** A column of kept numbers: the actor computes one for each observation, such as `values` and `logProbs`. */
+/** A column of kept numbers: the actor computes one for each observation, such as its value, for use in the update. */
 export interface Kept extends F32 {
   readonly kept: true
 }
@@ -36,9 +36,9 @@ export interface Rollout<out C> {
   readonly rewards: Float32Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
-  /** The kept numbers for the observations after the last step: N in each column. */
+  /** The kept numbers for the observations after the last step: one for each env in each array. */
   readonly last: KeptArrays<C>
-  /** The kept numbers for the final observation of each truncated episode, in the row of its last step only. */
+  /** The kept numbers for final observations of truncated episodes, in the rows of the episodes' last steps only. */
   readonly atTruncation: KeptArrays<C>
   /** Returns the number of rows that were truncated and not also terminated. */
   readonly truncations: () => number
@@ -46,16 +46,16 @@ export interface Rollout<out C> {
   readonly collect: (envs: BatchEnv, iteration: number) => Steps<void>
 }
 
-/** Code of a feature that runs around the steps of a rollout. */
+/** The functions of a feature (an addition to a learner, such as a memory) that are called during a rollout. */
 export interface StepHooks {
   /** Is called before the first step. */
   readonly start?: () => void
-  /** Is called before the actor acts at step t; at t = T, after the last step, it only computes the kept numbers. */
+  /** Is called before the actor acts at step t. At t = T, after the last step, the actor only computes kept numbers. */
   readonly beforeAct?: (t: number) => void
   readonly afterStep?: (envs: BatchEnv, t: number) => void
-  /** Is called after a step that truncated this env's episode; the actor reads its final observation later. */
+  /** Is called after a step that truncated this env's episode. The actor evaluates its final observation later. */
   readonly truncated?: (env: number) => void
-  /** Is called before the actor evaluates the final observations of truncations `first` to `first + count − 1`. */
+  /** Is called before the actor evaluates `count` of these final observations, from the `first` on, in their order. */
   readonly beforeTruncated?: (first: number, count: number) => void
 }
 
@@ -79,7 +79,7 @@ export function makeRollout(
   const { keeps, noiseSize } = experience.actor
   const { numEnvs, seed } = task
   const rows = steps * numEnvs
-  // The feeds of sequences have another order of rows, so rows cannot be written there.
+  // For sequences, the feeds have another order of rows, so the rollout cannot write its rows there.
   const columns = arraysOf(experience.columns, rows, sequence > 1 ? {} : feeds)
   const { observations, actions } = columns
   const rewards = new Float32Array(rows)
@@ -100,7 +100,7 @@ export function makeRollout(
   const finalObservations = new GrowingRows(width, Math.max(16, numEnvs))
   const truncatedRows: Array<number> = []
 
-  // The noise of the whole rollout; if `noiseRepeat` is above 1, of one step, which can belong to an earlier rollout.
+  // The random numbers of all steps; if `noiseRepeat` is above 1, those of draw `heldDraw`, which several steps share.
   const noise = new Float32Array((noiseRepeat === 1 ? rows : numEnvs) * noiseSize)
   let heldDraw = -1
   const drawNoise = (iteration: number, t: number): void => {
@@ -179,7 +179,7 @@ export function makeRollout(
   }
 }
 
-/** Copies `length` numbers. For a few dozen numbers, a loop is faster than making a view for `set`. */
+/** Copies `length` numbers. For a few dozen numbers, a loop is faster than `set`, which needs a view of a part. */
 export const copy = (
   from: ArrayLike<number>,
   fromOffset: number,

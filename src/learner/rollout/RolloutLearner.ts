@@ -16,9 +16,11 @@ import type { Experience, FeatureHooks } from "./Experience.ts"
 import { type BaseColumns, makeRollout } from "./Rollout.ts"
 import { compileUpdate, type Phase } from "./update.ts"
 
+/** Describes how a learner learns from each rollout. */
 export interface RolloutUpdate<C> {
   /** The learning rate as a function of the run's progress, from 0 to 1. */
   readonly learningRate: Schedule
+  /** The parts of an update, in the order in which they run; most algorithms have one. */
   readonly phases: ReadonlyArray<Phase<C>>
 }
 
@@ -62,7 +64,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
     features.push(yield* start({ ...experience, parameters, fixed, rollout, act, updates: learning.programs }))
   }
 
-  // Every program has its own copy of the weights; the last one of the update holds the newest.
+  // Every program has its own copy of the weights. After an update, the update's last program has the newest.
   const programs = [act, ...learning.programs, ...features.flatMap(({ program = [] }) => program)]
   const weights = learning.last.read("theta")
   const setWeights = (theta: Float32Array, except?: Program) =>
@@ -75,7 +77,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   const columns: Arrays<BaseColumns> = rollout.columns
   const iterations = Math.ceil(task.totalSteps / rows)
 
-  /** Turns rewards into advantages and targets, and fills the update's programs. */
+  /** Turns rewards into advantages and targets, and fills the inputs of the update's programs. */
   const prepare = function* (iteration: number, rate: number): Steps<void> {
     for (const { beforeReturns } of features) if (beforeReturns !== undefined) yield* beforeReturns(iteration)
     experience.returns(rollout)

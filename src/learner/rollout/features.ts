@@ -1,4 +1,4 @@
-/** Features of on-policy learners: functions that add a memory, a target network or further tasks to an experience. */
+/** Functions that add a feature to an experience: a memory, a target network, or further tasks for the network. */
 import { Effect } from "effect"
 import type { TensorData } from "../../backend/Backend.ts"
 import type { Declarations } from "../../model/trunk.ts"
@@ -9,9 +9,10 @@ import type { Experience, Feature, FeatureInput } from "./Experience.ts"
 import { copy, GrowingRows } from "./Rollout.ts"
 
 /**
- * Carries the memory of a recurrent actor (an LSTM) from step to step and from rollout to rollout, and empties it when an
- * episode begins. The update then learns from whole sequences: gradients flow back through `sequence` steps, or through
- * the whole rollout if `sequence` is 0. If the actor has no memory, `sequence` must be 0, and the experience stays as it is.
+ * Adds the memory of a recurrent actor (an LSTM) to an experience. It passes from step to step and from rollout to
+ * rollout, and is emptied when an episode begins. The update learns from whole sequences: gradients flow back through
+ * `sequence` steps, or through the whole rollout if `sequence` is 0. If the actor has no memory, nothing is added, and
+ * `sequence` must be 0.
  *
  * @example
  * ```ts
@@ -26,7 +27,7 @@ export const withMemory = <C extends Columns>(experience: Experience<C>, sequenc
   return { ...experience, sequence: length, features: [...experience.features, memory(actor.memorySize, length)] }
 }
 
-/** Makes the feature that keeps `size` numbers of memory for each env, and the memory before each sequence of steps. */
+/** Makes the feature that passes on `size` numbers of memory for each env, and stores those before each sequence. */
 const memory =
   <C extends Columns>(size: number, sequence: number): Feature<C> =>
   ({ act, rollout: { steps, numEnvs } }) =>
@@ -70,8 +71,8 @@ const memory =
     })
 
 /**
- * Adds a target network, which the actor can read: a copy of the learned weights that is renewed every
- * `everySteps` env steps, or never if `everySteps` is 0.
+ * Adds a target network, which the actor can read: a copy of the learned weights. The trainer has the learner copy them
+ * again every `everySteps` env steps, or never if `everySteps` is 0.
  *
  * @example
  * ```ts
@@ -99,14 +100,16 @@ export const withTarget = <C extends Columns>(experience: Experience<C>, everySt
   ],
 })
 
-/** Tasks that the network also learns, from a memory of earlier rollouts. The algorithm adds their loss to its own. */
+/** Further tasks that the network learns from a memory of earlier rollouts. The algorithm adds their loss itself. */
 export interface Auxiliary<C extends Columns, Own extends Columns> {
   readonly parameters: Declarations
   /** The columns that the tasks' loss reads. They are filled once an update, and every minibatch reads them whole. */
   readonly columns: Own
+  /** Makes the memory, when the learner is made. */
   readonly start: (learner: FeatureInput<C>) => AuxiliaryMemory
 }
 
+/** The memory of earlier rollouts from which auxiliary tasks learn. */
 export interface AuxiliaryMemory {
   /** Adds the rollout that was just played to the memory. */
   readonly remember: () => void
@@ -117,7 +120,7 @@ export interface AuxiliaryMemory {
 }
 
 /**
- * Adds auxiliary tasks to an experience.
+ * Adds auxiliary tasks to an experience: their parameters, columns and memory.
  *
  * @example
  * ```ts

@@ -4,18 +4,18 @@ import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import { constant, linear, type Schedule } from "../../graph/schedules.ts"
 import { memoryFields, type MemoryOptions, networkFields, type NetworkOptions } from "../../model/trunk.ts"
 
-/** The settings of every algorithm that learns from rollouts, except its network's. */
+/** The settings of every algorithm that learns from rollouts, except those of its network. */
 export interface RolloutOptions {
   /**
-   * The discount factor of future rewards. In self-play it is negative, as the next value is the opponent's: see
-   * `TicTacToe.selfPlay`. @default 0.99
+   * The discount factor of future rewards. In self-play it is negative, because the next observation's value is the
+   * opponent's: see `TicTacToe.selfPlay`. @default 0.99
    */
   readonly gamma?: number
   /** The global norm that gradients are scaled down to; 0 does not limit them. @default 0.5 */
   readonly maxGradNorm?: number
   /** The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it. @default "linear" */
   readonly schedule?: "constant" | "linear"
-  /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1, and `GAE` gives the same targets as `LAMBDA`. @default "GAE" */
+  /** The kind of value targets: `LAMBDA` and `GAE` both are λ-returns, and `NSTEP` sets their λ to 1. @default "GAE" */
   readonly returns?: "GAE" | "LAMBDA" | "NSTEP"
   /** The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step. @default "nstep" */
   readonly trainMode?: "nstep" | "onestep"
@@ -64,7 +64,8 @@ interface ReturnSettings extends Required<Pick<RolloutOptions, "returns" | "trai
 }
 
 /**
- * Applies the settings `returns` and `trainMode`: `NSTEP` sets `lambda` to 1, and `onestep` sets `nsteps` to 1.
+ * Returns a config after `returns` and `trainMode` took effect: `NSTEP` sets `lambda` to 1, `onestep` sets `nsteps` to
+ * 1.
  *
  * @example
  * ```ts

@@ -29,10 +29,11 @@ export interface Minibatch<C> {
   readonly recall: Recall | undefined
 }
 
-/** One pass of an update over a rollout. PPO has one phase, of several epochs; DAAC has two, each with its own loss. */
+/** A part of an update, with its own loss and epochs. PPO has one phase; DAAC has one for each of its two networks. */
 export interface Phase<C> {
   /** The name of its program and, if there are several phases, of its optimiser's state in checkpoints. */
   readonly name: string
+  /** The number of passes over the rollout. */
   readonly epochs: number
   /** The number of minibatches into which the shuffled rollout is divided in each epoch. */
   readonly minibatches: number
@@ -42,7 +43,7 @@ export interface Phase<C> {
   readonly optimiser: (options: { readonly size: number; readonly learningRate: Tensor }) => Optimiser
 }
 
-/** Compiles a program for each phase; returns functions that fill, run and save them. `last` has the newest weights. */
+/** Compiles a program for each phase; returns functions to fill, run and save them. `last` has the updated weights. */
 export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   experience: Experience<C>,
   parameters: Layout,
@@ -66,7 +67,7 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   const order = new Int32Array((steps * task.numEnvs) / sequence)
 
   type RolloutArrays = Readonly<Record<string, Float32Array | Int32Array>>
-  /** Copies the rollout's rows into the programs, and draws a new order of the rows for each epoch. */
+  /** Copies the rollout's rows into the programs' inputs, and draws a new order of rows or sequences for each epoch. */
   const prepare = (iteration: number, learningRate: number, columns: RolloutArrays): void => {
     const shuffle = stream(task.seed, "minibatches", iteration)
     for (const { program, phase, gathered } of compiled) {
@@ -105,7 +106,7 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   return { programs, last: programs[programs.length - 1], prepare, run, optimiser }
 })
 
-/** Describes the update as one graph that runs once for each minibatch: forward, loss, backward, clipping and optimiser. */
+/** Describes a phase's program. Its graph runs once for each minibatch: forward, loss, backward, clipping, step. */
 const updateSpec = <C extends Columns>(
   { name, task, actor, steps, columns, ...experience }: Experience<C>,
   parameters: Layout,
@@ -144,7 +145,7 @@ const updateSpec = <C extends Columns>(
   })
 }
 
-/** Scales down the steps of parameters that have their own learning rate, by that rate's share of the common one. */
+/** Scales the changes of parameters that have their own learning rate, by that rate's share of the common rate. */
 const slowed = ({ layout, theta }: Net, shares: Readonly<Record<string, number>>, next: Tensor): Tensor =>
   Object.keys(shares).length === 0
     ? next

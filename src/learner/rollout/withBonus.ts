@@ -1,4 +1,4 @@
-/** Adds a bonus to an on-policy algorithm: a reward for surprising transitions, computed after each rollout. */
+/** Adds a bonus to an on-policy algorithm (Curiosity, RND): a reward for surprising transitions, after each rollout. */
 import { Effect } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
@@ -57,11 +57,11 @@ interface SeparateReward<C> {
   readonly extrinsicCoefficient: number
   /** Whether the returns of the bonus end with the episode. */
   readonly episodic: boolean
-  /** Returns the values of the rollout's rows, of the observations after the last row, and of truncated episodes. */
+  /** Returns the bonus critic's values of the rows, of the observations after them, and of truncated episodes' ends. */
   readonly critic: (rollout: Rollout<C>) => Readonly<Record<"values" | "lastValues" | "truncatedValues", Float32Array>>
-  /** The share of rows in which the column `predicted` is 1. */
+  /** The share of rows from which the bonus learns; the column `predicted` is 1 in these rows. */
   readonly predictedShare: number
-  /** The number of random steps of each env before the first rollout, for the statistics of observations. */
+  /** The number of random steps of each env before the first rollout, for a first mean and variance of observations. */
   readonly warmUpSteps: number
 }
 
@@ -78,7 +78,7 @@ export type BonusColumns = {
 }
 
 /**
- * Adds a bonus to an experience.
+ * Adds a bonus to an experience. The algorithm's own loss must train the bonus' parameters, if it has any.
  *
  * @example
  * ```ts
@@ -231,7 +231,7 @@ const bonusFeature =
       }
     })
 
-/** Takes random steps in all envs, adds their observations to `moments` (mean and variance), and restores the envs. */
+/** Takes random steps in all envs, adds the observations to `moments` (mean and variance), and undoes these steps. */
 const observeRandomSteps = (
   envs: BatchEnv,
   { seed, actionSpace, numEnvs }: Task,

@@ -46,7 +46,7 @@ interface SequenceMemoryOptions {
   readonly steps: number
 }
 
-/** Returns the bytes of a full memory: of each step, the observation, and 17 for action, reward, flag and two lists. */
+/** Returns the bytes of a full memory: a step has its observation, action (4), reward (4), flag (1), two lists (8). */
 export const sequenceMemoryBytes = (capacity: number, numEnvs: number, observationSize: number): number =>
   capacity * numEnvs * (observationSize + 17)
 
@@ -68,6 +68,7 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions) => {
   const placeOf = (age: number, env: number): number =>
     ((position[0] - position[1] + age + capacity) % capacity) * numEnvs + env
 
+  /** Stores the steps of a rollout. In a full memory they replace the oldest steps. */
   const remember = ({ columns, rewards: received, terminated, truncated, ...rollout }: PlayedRows): void => {
     for (let t = 0; t < rollout.steps; t++) {
       for (let env = 0; env < numEnvs; env++) {
@@ -83,7 +84,7 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions) => {
     }
   }
 
-  /** Draws `sequences` sequences of `steps` steps each, and copies them into arrays, one after another. */
+  /** Draws `sequences` sequences of `steps` steps each, and copies them into the arrays `into`, one after another. */
   const drawSequences = (random: Stream, into: Arrays<Omit<ReplayColumns, "replayReady">>): void => {
     for (let sequence = 0; sequence < sequences; sequence++) {
       const env = random.integer(numEnvs)
@@ -101,6 +102,7 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions) => {
         into.replayRewards[row] = rewards[place]
         into.replayContinues[row] = begins ? 0 : 1
       }
+      // Go backwards: the end of an episode says whether the returns of the steps before it are known.
       let known = 1
       for (let step = steps - 1; step >= 0; step--) {
         const end = ended[placeOf(first + step, env)]
@@ -147,7 +149,7 @@ export const makeSequenceMemory = (options: SequenceMemoryOptions) => {
     }
   }
 
-  /** Says how much is filled, from index 0 on. The envs of a step lie side by side, so all envs count as one. */
+  /** Says which part of the arrays is filled. The envs' numbers of a step are adjacent, so all envs count as one. */
   const filled = (): Filled => ({ numEnvs: 1, capacity: places, used: position[1] * numEnvs })
 
   return {

@@ -24,18 +24,18 @@ const { abs, add, concat, constant, div, max, maximum, mean, mul, neg, oneHot } 
 const { reshape, slice, square, stopGradient, sub, sum } = Graph
 
 /**
- * The settings of UNREAL's auxiliary tasks (Jaderberg et al. 2016, arXiv:1611.05397). The network learns them from a
- * memory of the last steps: to change the pixels (the value of each action for each cell of the image), to predict the
- * sign of the next reward, and to value earlier sequences again.
+ * The settings of UNREAL's auxiliary tasks (Jaderberg et al. 2016, arXiv:1611.05397). From a memory of the last steps,
+ * the network learns three tasks: pixel control (how much each action can change each cell of the image), the sign of
+ * the next reward, and once more the values of earlier steps.
  */
 export interface AuxiliaryOptions {
   /** The number of steps of each env that are kept for replay. @default 2000 */
   readonly replaySize?: number
   /** The number of steps of a replayed sequence; each update replays as many sequences as there are envs. @default 20 */
   readonly replaySteps?: number
-  /** The width and height of a cell of the image whose change is to be controlled. @default 4 */
+  /** The width and height, in pixels, of the cells of the image that pixel control learns to change. @default 4 */
   readonly cell?: number
-  /** The weight of the loss of pixel control, the values of changing cells. @default 0.05 */
+  /** The weight of the loss of pixel control. @default 0.05 */
   readonly pixelControlCoefficient?: number
   /** The discount factor of pixel control. @default 0.9 */
   readonly pixelControlGamma?: number
@@ -100,7 +100,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
   const { replaySteps: steps, cell } = config
   if (actionSpace._tag !== "Discrete") return fail("unreal", "the tasks need discrete actions")
   const [channels, height, width] = observationSpace.shape
-  // The number of cells in a column and in a row of the image; a rest that fills no cell is left out.
+  // The numbers of cells in a column and in a row of the image; pixels at its edge that fill no whole cell are ignored.
   const [high, wide] = [Math.floor(height / cell), Math.floor(width / cell)]
   const cells = high * wide
   const size = sizeOf(observationSpace)
@@ -112,7 +112,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
   const valueHead = linear("pixelControl.value", featureSize, cells)
   const rewardHead = linear("rewardPrediction", Memory.history * trunk.outputs, signs)
 
-  /** Computes how much each cell changes from one observation to the next, of shape [sequences, steps, cells]. */
+  /** Computes each cell's mean absolute change from one observation to the next, of shape [sequences, steps, cells]. */
   const changes = (observations: Tensor): Tensor => {
     const frames = reshape(observations, [sequences, (steps + 1) * size])
     const [before, after] = [0, size].map((from) => slice(frames, [0, from], [sequences, steps * size]))
@@ -123,7 +123,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     return reshape(mean(grid, [1, 3, 5]), [sequences, steps, cells])
   }
 
-  /** Computes n-step returns of shape [sequences, steps, size], which bootstrap from `last` until an episode ends. */
+  /** Computes the return of each step: discounted rewards until an episode ends, or until the value `last` follows. */
   const returnsOf = (rewards: Tensor, continues: Tensor, last: Tensor, gamma: number): Tensor => {
     const [, size] = last.shape
     const at = (tensor: Tensor, step: number): Tensor => {
@@ -139,7 +139,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     return stopGradient(concat(rows, 1))
   }
 
-  /** Splits off the last row of each sequence: returns [sequences, steps, …] and [sequences, …]. */
+  /** Splits off each sequence's last row: returns the other rows, [sequences, steps, …], and these, [sequences, …]. */
   const split = (rows: Tensor): readonly [Tensor, Tensor] => {
     const columns = rows.shape.slice(1).reduce((product, length) => product * length, 1)
     const each = reshape(rows, [sequences, steps + 1, columns])

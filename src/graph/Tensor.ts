@@ -82,7 +82,7 @@ export type Op =
   | { readonly kind: "matmul"; readonly transposeA: boolean; readonly transposeB: boolean }
   /** A convolution without flipping the kernel. Inputs: x [N, C, H, W], w [O, C, kh, kw]. Output: [N, O, H', W']. */
   | ({ readonly kind: "conv2d" } & Conv2dAttributes)
-  /** The gradient of `conv2d` with respect to x. Inputs: dy (the gradient of its output), w. The output is like x. */
+  /** The gradient of `conv2d` with respect to x. Inputs: dy (its output's gradient), w. The output has x's shape. */
   | ({ readonly kind: "conv2dInputGrad" } & Conv2dAttributes)
   /** The gradient of `conv2d` with respect to w. Inputs: x, dy. The output has the shape of w. */
   | ({ readonly kind: "conv2dWeightGrad" } & Conv2dAttributes)

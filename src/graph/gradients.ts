@@ -82,7 +82,7 @@ export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): R
   return withRespectTo.map((tensor) => slopes.get(tensor) ?? constant(0, tensor.shape))
 }
 
-/** Adds up the gradients that a tensor gets from all ops that read it; if these are slices, one concat joins them. */
+/** Adds up the gradients that a tensor gets from all ops that read it; by one concat if all these ops are slices. */
 const total = (parts: ReadonlyArray<Tensor>): Tensor =>
   (parts.length === 1 ? undefined : joined(parts)) ?? parts.reduce((sum, part) => add(sum, part))
 

@@ -38,7 +38,7 @@ export const emit = (spec: ProgramSpec): Emitted => {
   return { bytes: modelBytes(graph), inputs: names(graph.inputs), outputs: names(graph.outputs), nodeCount }
 }
 
-/** Lists the states that have a next value, which replaces them at the end of a run. */
+/** Lists the states that have a next value, which replaces them at the end of each call. */
 export const changing = (
   spec: ProgramSpec,
 ): ReadonlyArray<readonly [string, { readonly tensor: Tensor; readonly next: Tensor }]> =>

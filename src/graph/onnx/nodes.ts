@@ -27,7 +27,7 @@ export const counter = (taken: ReadonlySet<string> = new Set()): Scope["fresh"] 
   }
 }
 
-/** Adds the nodes that compute the roots, except for tensors that already have a name. */
+/** Adds nodes that compute `roots` and all that they depend on. Tensors that already have a name get no new node. */
 export const emitNodes = (scope: Scope, roots: ReadonlyArray<Tensor>): void => {
   const order = unnamed(scope, roots)
   const uses = new Map<Tensor, number>()
@@ -292,7 +292,7 @@ const batchedProduct = (scope: Scope, op: OpOf<"matmul">, inputs: ReadonlyArray<
 
 const convolutionInputGradient = (scope: Scope, op: Conv2dAttributes, { inputs, shape }: Tensor): string => {
   const [dy, w] = inputs
-  // Count the rows at the end that the strides do not reach.
+  // The number of rows (axis 0) or columns (axis 1) at the end of the image that no step of the kernel reaches.
   const left = (axis: number): number =>
     shape[axis + 2] -
     ((dy.shape[axis + 2] - 1) * op.strides[axis] + w.shape[axis + 2] - op.padding[axis] - op.padding[axis + 2])
@@ -300,7 +300,7 @@ const convolutionInputGradient = (scope: Scope, op: Conv2dAttributes, { inputs, 
   return node(scope, "ConvTranspose", [nameOf(scope, dy), nameOf(scope, w)], attributes)
 }
 
-/** Computes dw as a convolution of x with dy, in which batch and channels are exchanged and strides become dilations. */
+/** Computes the gradient of w by a convolution of x with dy: batch and channels swap, and strides become dilations. */
 const convolutionWeightGradient = (scope: Scope, op: Conv2dAttributes, { inputs, shape }: Tensor): string => {
   const swap = (tensor: Tensor) => node(scope, "Transpose", [nameOf(scope, tensor)], { perm: [1, 0, 2, 3] })
   const taps = node(scope, "Conv", [swap(inputs[0]), swap(inputs[1])], { dilations: op.strides, pads: op.padding })

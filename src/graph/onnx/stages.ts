@@ -24,11 +24,11 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
   const feeds = new Map<string, Tensor>()
   /** The tensors that are the same in each iteration. They are computed before the loop, and its body reads them. */
   const fixed = new Set<Tensor>()
-  /** Maps tensors of the body that are computed before the loop to their values in all iterations, [count, ...shape]. */
+  /** Tensors that differ by iteration but are computed before the loop, with all their values, [count, ...shape]. */
   const series = new Map<Tensor, Tensor>()
-  /** Gathered inputs that are too large to gather for all iterations before the loop. */
+  /** Inputs whose rows are gathered in the loop: for all iterations at once they would take too much memory. */
   const gatheredInside: Array<readonly [string, Tensor]> = []
-  /** States that the loop passes from iteration to iteration. */
+  /** States that each iteration computes anew and passes on to the next iteration. */
   const carried: Array<Carried> = []
   /** States to which each iteration adds a fixed integer, with their final values, which need no loop. */
   const counters: Array<readonly [string, Tensor]> = []
@@ -79,7 +79,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     countKnown ? (tensor) => totalSize(tensor) <= mostMoved : () => false,
   )
 
-  /** Maps each tensor of the body that results depend on to a tensor, after the loop, of its values in all iterations. */
+  /** For each tensor of the body that results need, the tensor after the loop with its values in all iterations. */
   const collected = new Map<Tensor, Tensor>()
   const later = new Map<Tensor, Tensor>()
   /** Returns the values of a tensor in all iterations, for use after the loop; undefined if all are the same. */
@@ -124,7 +124,7 @@ const mostLaidOut = 1 << 22
 /** An op leaves the loop only if its result has no more elements: a larger array costs more time than a node. */
 const mostMoved = 1 << 17
 
-/** Returns the integer that each iteration adds to a state, if it changes the state in no other way. */
+/** Returns the integer that each iteration adds to a state; undefined if the state changes in any other way. */
 const stepOf = (state: Tensor, { op, inputs }: Tensor): number | undefined => {
   if (op.kind !== "binary" || op.fn !== "add" || !inputs.includes(state)) return undefined
   const other = inputs[0] === state ? inputs[1] : inputs[0]

@@ -15,7 +15,7 @@ export interface GraphInfo {
   readonly hasOneUser: (tensor: Tensor) => boolean
 }
 
-/** Applies the same op to other inputs. */
+/** Makes a tensor with the op of `tensor` and other inputs. */
 export const onInputs = (tensor: Tensor, inputs: ReadonlyArray<Tensor>, shape = tensor.shape): Tensor =>
   make(tensor.op, inputs, shape, tensor.dtype)
 

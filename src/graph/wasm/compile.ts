@@ -100,7 +100,7 @@ const constantsIn = (groups: ReadonlyArray<Group>): ReadonlySet<ConstantNode> =>
 
 const placeAt = (address: number, { dtype, shape }: Outline): Place => ({ dtype, address, length: sizeOf(shape) })
 
-// These are the names of memory areas that belong to no node.
+// The names of memory areas that belong to no node: scratch memory, all rows of a feed, and stacked outputs.
 const scratch = "scratch"
 const wholeInput = (name: string): string => `input ${name}`
 const stackedOutput = (name: string): string => `output ${name}`

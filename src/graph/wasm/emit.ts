@@ -175,7 +175,7 @@ const emitGather = (target: Target, memory: MemoryPlan, node: Node, { width }: W
   return gatherCall(target, args, data.shape[0], width * bytesPer(node.dtype), sizeOf(indices.shape))
 }
 
-/** Emits a gather of `count` rows; the arguments are the addresses of data, indices and output. */
+/** Emits a gather of `count` rows of `bytes` bytes; `args` are the addresses of data, indices and output. */
 export const gatherCall = (
   target: Target,
   args: ReadonlyArray<I32>,

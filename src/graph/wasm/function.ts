@@ -53,9 +53,9 @@ export class ConstantPool {
 export interface Target {
   readonly module: ModuleBuilder
   readonly pool: ConstantPool
-  /** The address of memory that a kernel may use while it runs. */
+  /** The address of memory that a function may use for temporary values while it runs. */
   readonly scratch: number
-  /** Functions in the module that kernels share; the first kernel that needs one makes it. */
+  /** The indices of helper functions by name, such as `pow`; the first function that needs a helper adds it. */
   readonly shared: Map<string, number>
 }
 

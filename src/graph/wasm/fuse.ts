@@ -178,7 +178,7 @@ const inOrder = (groups: ReadonlyMap<Node, Group>): ReadonlyArray<Group> => {
   return result
 }
 
-/** Returns the flag of each dimension of `finer`, which divides the dimensions of `dims` further. */
+/** Returns a flag for each dimension of `finer`: the flag of the dimension of `dims` that it is a part of. */
 const refineFlags = (
   dims: ReadonlyArray<number>,
   flags: ReadonlyArray<boolean>,

@@ -20,7 +20,7 @@ export type MapFn =
   | "toBool"
   | { readonly clip: readonly [number, number] }
 
-/** Where an input goes in an assembled array; both are in elements of that array. */
+/** Where an input goes in an assembled array: its offset and strides, in elements of that array. */
 interface Piece {
   readonly offset: number
   readonly strides: ReadonlyArray<number>
@@ -44,7 +44,7 @@ export type Work =
   | { readonly kind: "gather"; readonly width: number }
   /** The gradient of gather, from a vector of indices and updates [count, width], both contiguous. */
   | { readonly kind: "scatterAdd"; readonly width: number }
-  /** Copies inputs into parts of an array, or adds them to it in order. If `fill` is set, the array first gets that value. */
+  /** Copies each input to its piece of an array, or adds it there (`accumulate`). First, `fill` sets the whole array. */
   | {
       readonly kind: "assemble"
       readonly pieces: ReadonlyArray<Piece>

@@ -145,7 +145,7 @@ const lowerTensor = (build: Builder, tensor: Tensor, inputs: ReadonlyArray<Ref>)
   }
 }
 
-/** Lowers a whole program. Inputs and states that nothing reads have nodes too: they can still be fed, read and written. */
+/** Translates a whole program. Inputs and states that no op reads have nodes too, because callers can write them. */
 export const lower = (spec: ProgramSpec) => {
   const build = new Builder()
   const refs = new Map<Tensor, Ref>()
@@ -188,10 +188,10 @@ export const lower = (spec: ProgramSpec) => {
     return node
   }
   const nextNodes = new Map(nexts.map(([name, next]) => [name, resultNode(next)]))
-  /** All are different, so each can be computed in the memory of its output. */
+  /** The nodes of the outputs. All are different, so each can be computed in the memory of its output. */
   const outputs = new Map(Object.entries(spec.outputs).map(([name, tensor]) => [name, resultNode(tensor)]))
   const continueWhile = minibatches?.continueWhile === undefined ? undefined : resultNode(minibatches.continueWhile)
-  /** The nodes that must be stored. */
+  /** The nodes whose values must be in memory at the end, since they are outputs, next states or the condition. */
   const results = new Set([...outputs.values(), ...nextNodes.values()])
   if (continueWhile !== undefined) results.add(continueWhile)
   const nodes: ReadonlyArray<Node> = build.nodes

@@ -37,7 +37,7 @@ interface Product {
   readonly finish: (product: Block, read: (index: number) => Block) => ReadonlyArray<Block>
 }
 
-/** A pointer that moves through an array, with the array's strides down and across the tile. */
+/** A pointer that moves through an array, with the strides in bytes to the next row (`down`) and column (`across`). */
 interface Walker {
   readonly pointer: Local<"i32">
   readonly dtype: DType
@@ -92,7 +92,7 @@ class ProductWriter {
   private readonly b: Walker
   private readonly reads: ReadonlyArray<Walker>
   private readonly writes: ReadonlyArray<Walker>
-  /** The arrays that are read or written along the result. */
+  /** The walkers of `reads` and `writes`, which move through their arrays together with the result. */
   private readonly results: ReadonlyArray<Walker>
 
   constructor(f: FunctionBuilder, product: Product, [left, right]: readonly [number, number]) {

@@ -68,7 +68,7 @@ const placements = (lowered: Lowered, groups: ReadonlyArray<Group>) => {
   return placed
 }
 
-/** Whether the group can overwrite the state by its next value: it must read each old element only where it writes it. */
+/** Whether a group can write `next` over `state`: it must read each old element only in the step that replaces it. */
 const readsOnlyInStep = (group: Group, state: Node, next: Node): boolean =>
   nodesOf(group).every((node) =>
     node.inputs.every(
@@ -102,7 +102,7 @@ export const planMemory = (
   })
 
   const addresses = new Map<Node, number>()
-  /** The addresses of memory areas that belong to no node: for whole inputs, stacked outputs and indices. */
+  /** The addresses of memory areas that belong to no node: for whole inputs, stacked outputs, indices and scratch. */
   const extra = new Map<string, number>()
   let top = start
   const reserve = (bytes: number): number => {

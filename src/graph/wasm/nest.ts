@@ -38,7 +38,7 @@ interface Nest {
   readonly writes: ReadonlyArray<Access>
   /** The estimated number of instructions for each vector; 0 by default. */
   readonly weight?: number
-  /** Computes a block for each write, then the block that is carried. */
+  /** Computes a block (a few vectors) for each of `writes`, and last the block that `carry` adds up or compares. */
   readonly compute: (read: (index: number) => Block, width: number) => ReadonlyArray<Block>
   readonly carry?: Carry | undefined
 }

@@ -36,7 +36,7 @@ export const powFunction = (target: Target): number => {
   const infinity = f64.const(Infinity)
   const a = f.let(f64.abs(x))
 
-  // Split a = 2^e · m, with m between √½ and √2, by its bits (no float32 is denormal as a double); s = (m − 1) / (m + 1).
+  // Split a = 2^e · m, with m between √½ and √2, by its bits (no float32 is denormal as a double); s = (m−1) / (m+1).
   const rootHalf = 0x3fe6a09e667f3bcdn
   const bits = f.let(i64.reinterpret(a))
   const e = f.let(i64.shrS(i64.sub(bits, i64.const(rootHalf)), i64.const(52n)))

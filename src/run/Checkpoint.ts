@@ -132,7 +132,7 @@ function* describing(parts: Iterable<Uint8Array>, done: (description: Descriptio
   done({ sha256: hash.hex(), bytes })
 }
 
-/** Tells whether a name in the folder is that of a checkpoint, and not that of a temporary folder or of `latest`. */
+/** Tells whether a name in `checkpoints/` belongs to a checkpoint, and not to a temporary folder or to `latest`. */
 const isName = (name: string): boolean =>
   !name.startsWith(".") && name !== Layout.latest && name !== Layout.latestPointer
 
@@ -177,7 +177,7 @@ const readManifest = Effect.fnUntraced(function* (run: FileTree, name: string) {
   )
 })
 
-/** Reads a file of a checkpoint, and measures its size and digest. */
+/** Reads a file of a checkpoint as a whole or in parts, and returns its content, size and digest. */
 type ReadFile<File> = (
   run: FileTree,
   path: string,

@@ -128,7 +128,7 @@ export const callFile = (place: CallPlace, call: number): string => {
 /* Checkpoints */
 
 export const checkpoints = "checkpoints"
-/** The pointers to the newest checkpoint: a link, and a file with its name for systems without links. */
+/** Two pointers to the newest checkpoint: a link to its folder, and for systems without links, a file with its name. */
 export const latest = "latest"
 export const latestPointer = "latest.json"
 
@@ -195,7 +195,7 @@ export const evaluation = {
   episodes: "episodes.jsonl",
   steps: "steps.jsonl",
   table: "table.csv",
-  /** The episodes that an unfinished evaluation has played. */
+  /** The file with the episodes that an unfinished evaluation has played so far. */
   journal: "played.jsonl",
 } as const
 
@@ -206,7 +206,7 @@ export const resultsIndex = "index.txt"
 export const resultsIndexLock = ".index.lock"
 /** The file in a sweep's folder that marks the sweep as in progress. */
 export const sweepLock = "sweep.lock"
-/** The summary of runs that differ in their seed. It is in the folder of one; next to the folders is a link to it. */
+/** The summary of runs that differ only in their seed. One of their folders has it, and the folder above has a link. */
 export const seedsSummary = "seeds.json"
 
 /* Files that grow line by line. After a resume, they must end up equal to those of an uninterrupted run. */
@@ -218,7 +218,7 @@ export const growingLogs: ReadonlyArray<string> = [tensorBoard, progressCsv]
 export const growingFolders: Readonly<Record<string, RegExp>> = {
   [trainScoresFolder]: /\.jsonl$/,
   [validationScoresFolder]: /\.jsonl$/,
-  // The folder may also hold samples, which are computed from the rollouts.
+  // The folder may also hold `samples.jsonl`, which a user computed from the rollouts, so match only rollouts.
   [`${rolloutsFolder}/${trainFolder}`]: /rollouts\.jsonl$/,
   [validationRolloutsFolder]: /rollouts\.jsonl$/,
   [memories]: /\.jsonl$/,
@@ -234,7 +234,7 @@ interface Placement {
   readonly checkpoints?: string | null | undefined
   /** The folder of run.log, logs.tfevents and progress.csv. */
   readonly logs?: string | null | undefined
-  /** The folder that `scores/` is put into; if the path has a suffix such as `.jsonl`, the folder of that path. */
+  /** The folder to put `scores/` into. For a path of a file, such as `logs/scores.jsonl`, it is the file's folder. */
   readonly scores?: string | null | undefined
 }
 
@@ -254,7 +254,7 @@ export const places = (placement: Placement): Places => {
   return Object.fromEntries(Object.entries(all).filter(([usual, place]) => usual !== place))
 }
 
-/** The keys of config.yaml that place files, for readers that don't parse the whole file. */
+/** The paths of the settings in config.yaml that place files, for readers that don't parse the whole file. */
 export const placeKeys: ReadonlyArray<ReadonlyArray<string>> = [
   ["checkpoint", "dir"],
   ["runtime", "checkpoint_dir"],

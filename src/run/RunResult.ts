@@ -10,7 +10,7 @@ export const ValidationSummary = Schema.Struct({
 })
 export type ValidationSummary = typeof ValidationSummary.Type
 
-/** The result of a training, which `--json` prints. */
+/** The result of a training, which `effect run --json` prints. */
 export const RunResult = Schema.Struct({
   runDir: Schema.String,
   steps: Schema.Int,

@@ -19,7 +19,7 @@ const Moment = Schema.Struct({
 })
 type Moment = typeof Moment.Type
 
-/** The result of a training of agents, and the content of its `metrics.json`. */
+/** The result of a training of language-model agents, and the content of its `metrics.json`. */
 export const RuntimeResult = Schema.Struct({
   runDir: Schema.String,
   /** The mean score of all training steps; null if there are none. */
@@ -44,7 +44,7 @@ export type RuntimeResult = typeof RuntimeResult.Type
 /** The content of `metrics.json` of any training. */
 export const AnyResult = Schema.Union([RunResult, RuntimeResult])
 
-/** Converts a result to the form that `--json` prints for every kind of training. */
+/** Converts a result to the form that `effect run --json` prints for every kind of training. */
 export const toRunResult = (result: RunResult | RuntimeResult): RunResult => {
   if (!("trainEpisodes" in result)) return result
   const { runDir, trainSteps, trainEpisodes, meanScore, meanReturn, validation, digest } = result

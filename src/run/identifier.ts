@@ -54,10 +54,10 @@ const unescapeVariable = (text: string): string => unescape(text.replaceAll("-",
 /** Converts the name of a file, an agent's type or a data set to a run's name: underscores become dashes. */
 export const derivedName = (text: string): string => text.replaceAll("_", "-")
 
-/** Compares two names, and treats underscores and dashes as equal, so users can type a name as the file has it. */
+/** Compares two names, where `_` equals `-`: the file `my_config.yaml` makes runs with the name `my-config`. */
 export const isSameName = (one: string, other: string): boolean => derivedName(one) === derivedName(other)
 
-/** The name of the config folder if no setting varies. */
+/** The name of the folder `{CONFIG}` in the path of a run if no setting varies between the runs. */
 const nothingVaries = "-"
 
 /** Returns the path of a run's folder, relative to the results folder. */

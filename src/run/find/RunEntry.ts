@@ -3,7 +3,7 @@ import { fromFlatPath, fromPath } from "../identifier.ts"
 
 /** The facts about a run in its path, known without reading its files. */
 export interface RunEntry {
-  /** The path as people write it, relative to their folder. */
+  /** The path of the run's folder, as it is shown to users and accepted from them. */
   readonly path: string
   /** The start of the run as `YYYY-MM-DD_HH-MM-SS`; undefined for a run in another layout. */
   readonly time: string | undefined

@@ -2,7 +2,7 @@
 import { isPlain } from "../../config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
-/** A key whose values differ; a value is undefined if that side lacks the key. */
+/** A key whose values differ between two configs. `left` or `right` is left out if that config lacks the key. */
 export interface Difference {
   readonly key: string
   readonly left?: unknown
@@ -11,7 +11,7 @@ export interface Difference {
 
 /**
  * Maps the dotted paths in a tree, such as `algorithm.gamma`, to their values. Only a value without keys below it has
- * an entry: a number, a text, a list or an empty object.
+ * an entry, such as a number, a list or an empty object.
  */
 export const leaves = (tree: unknown): ReadonlyMap<string, unknown> => {
   const all = new Map<string, unknown>()

@@ -1,6 +1,7 @@
 /**
- * Conditions on runs, in one language for `effect runs --where` and for the page's filter. This module and what it imports
- * are plain functions without Effect or Node, so the page loads them as they are.
+ * Parses conditions on runs and tests runs by them, for `effect runs --where` and the filter on the page of `effect
+ * ui`. This module and its imports are plain functions without Effect or Node, so that the page can load them as they
+ * are.
  *
  * @example
  * ```ts

@@ -13,7 +13,7 @@ export interface Column {
 }
 
 interface FittedOptions {
-  /** The width of the terminal in columns; undefined if the output is not a terminal. */
+  /** The width of the terminal in characters; undefined if the output is not a terminal. */
   readonly width?: number | undefined
   readonly paint?: Paint | undefined
 }
@@ -75,7 +75,7 @@ const cellsWidth = ({ cells }: Column): number => Math.max(0, ...cells.map((one)
 const widthOf = (columns: ReadonlyArray<Column>): number =>
   columns.reduce((sum, column) => sum + Math.max(column.heading.length, cellsWidth(column)) + gap, -gap)
 
-/** Returns how many characters at the ends of the paths are needed to tell the runs apart. */
+/** Returns the length of the longest path after each path was cut to the shortest end that no other path has. */
 const endsOf = (columns: ReadonlyArray<Column>): number => {
   const paths = columns.find(isPath)?.cells.map(cell) ?? []
   const least = leastFolders(paths)

@@ -12,7 +12,7 @@ import { leaves } from "./diff.ts"
 import type { RunEntry } from "./RunEntry.ts"
 import { dataAt, type Value, valueOfData, valueOfText } from "./Value.ts"
 
-/** The facts that every run has. */
+/** The keys of the facts that every run has, whatever its kind. */
 export const ownKeys = [
   "time",
   "name",

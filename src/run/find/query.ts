@@ -67,7 +67,7 @@ export interface Query {
 /** The number of runs whose files are read at the same time. */
 const concurrency = 32
 
-/** Applies an Effect to each run. Different runs are processed concurrently. */
+/** Runs the Effect `body` for each item, such as a run, many of them concurrently. Returns the results in order. */
 export const eachRun = <A, B, E>(
   items: ReadonlyArray<A>,
   body: (item: A) => Effect.Effect<B, E>,

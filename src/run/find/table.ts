@@ -3,7 +3,7 @@
 /** The value of a table cell; a missing value (undefined) is shown as a dash. */
 export type Cell = string | number | boolean | null
 
-/** Formats a value as text, and removes control characters, which could move the cursor. */
+/** Formats a value as text, and replaces control characters, which could move the cursor, by `�`. */
 export const cell = (value: Cell | undefined): string => {
   if (value === undefined || value === null) return "-"
   if (typeof value === "number") return short(value)

@@ -39,7 +39,7 @@ const each = (effects: ReadonlyArray<Effect.Effect<void, RunStoreError>>): Effec
 const merge = (sinks: ReadonlyArray<Sink>): Sink =>
   Effect.fnUntraced(function* (run, about) {
     const recordings = yield* Effect.forEach(sinks, (sink) => sink(run, about))
-    // Several fibers may emit at once: batches are passed on one by one, each to all sinks.
+    // Several fibers may emit at once. A batch goes to all sinks before the next batch goes to any.
     const turn = Semaphore.makeUnsafe(1)
     const inTurn = (effect: Effect.Effect<void, RunStoreError>) => Effect.uninterruptible(turn.withPermit(effect))
     const flush = inTurn(each(recordings.map((recording) => recording.flush)))

@@ -1,6 +1,6 @@
 /**
- * The events of a run, in the order in which they happen. Sinks write them to files, a progress line or metrics; a loop
- * that emits events knows no sink.
+ * Defines the events of a run. The loop of a run emits them in the order in which they happen. Sinks (receivers that
+ * the loop does not know) write them to files, to the terminal or to metrics.
  *
  * An event is a plain object, so that a loop can emit a hundred thousand per second. The Schemas are for programs that
  * receive events from elsewhere.
@@ -59,7 +59,7 @@ export type EpisodeEnded = typeof EpisodeEnded.Type
  */
 export const StepScored = Schema.TaggedStruct("StepScored", {
   mode: Schema.Literals(["train", "validation"]),
-  /** The number of training episodes that had ended. */
+  /** The number of training episodes that had ended before this episode; in a validation, before the validation. */
   seenEpisodes: Schema.Int,
   /** The number of the episode, counted from 1. */
   episode: Schema.Int,
@@ -111,7 +111,7 @@ export type UpdateApplied = typeof UpdateApplied.Type
 
 export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
   step: Step,
-  /** The number of training episodes that had ended. */
+  /** The number of training episodes that had ended before the validation. */
   seenEpisodes: Schema.Int,
   episodes: Schema.Array(
     Schema.Struct({
@@ -124,7 +124,7 @@ export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
   meanReturn: Schema.Number,
   /** The population standard deviation of the returns, which divides by n. */
   stdReturn: Schema.Number,
-  /** The number of failed episodes, which the other values leave out. */
+  /** The number of episodes that failed. The list, the mean and the deviation above leave them out. */
   failed: Schema.optionalKey(Schema.Int),
 })
 export type ValidationEnded = typeof ValidationEnded.Type

@@ -16,7 +16,7 @@ import { callFile } from "../Layout.ts"
 import { timestamp } from "./timestamp.ts"
 import { prettyJson } from "../../config/text.ts"
 
-/** The content of the file of a model call. The response is missing until the call ends. */
+/** The content of the file of a model call. The response is null until the call ends. */
 export const CallFile = Schema.Struct({
   timestamp: Schema.String,
   timestamp_end: Schema.NullOr(Schema.String),
@@ -39,7 +39,7 @@ export const CallFile = Schema.Struct({
 })
 export type CallFile = typeof CallFile.Type
 
-/** Returns the path of a call's file. It has no time, so a step that is played again overwrites its files. */
+/** Returns the path of a call's file. It contains no time: if a step is played again, its calls replace these files. */
 const pathOf = ({ phase, ...context }: CallRecord["context"], call: number): string =>
   callFile({ ...context, phase: phase._tag === "validation" ? phase : phase._tag }, call)
 
@@ -65,7 +65,7 @@ const fileOf = (record: CallRecord, callIndex: number): CallFile => {
   }
 }
 
-/** The number of agents' steps whose calls are counted; far more than are ever in progress at once. */
+/** The number of steps of agents for which a count of calls is kept; far more than are ever in progress at once. */
 const rememberedSteps = 1 << 16
 
 /** Makes the sink that writes a run's calls to files. A failure to write is a defect, which ends the run. */

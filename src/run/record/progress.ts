@@ -8,7 +8,7 @@ import { meanOf } from "../../statistics/resampling.ts"
 
 interface ProgressOptions {
   readonly write: (text: string) => Effect.Effect<void>
-  /** Whether the output is a terminal, where one line is redrawn. Other outputs get only the last line. */
+  /** Whether the output is a terminal, where one line is redrawn. Other outputs get only warnings and the last line. */
   readonly isTerminal: boolean
   readonly columns: number
 }

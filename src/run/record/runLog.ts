@@ -7,7 +7,7 @@ import type { RunEvent, Warning } from "./RunEvent.ts"
 import * as Layout from "../Layout.ts"
 
 /**
- * The sink for people: `run.log`, with one line per event of the run's log level.
+ * The sink that writes `run.log`, for people: a line for each event that the run's log level includes. The levels show:
  *
  * - `ERROR`: how the run began, why it failed, and other failures
  * - `WARN`: also warnings, and an early end
@@ -31,7 +31,7 @@ export const runLog: Sink = (run, { unit, logLevel = "INFO" }) =>
     flush: log.flush,
   }))
 
-/** Returns the level of an event: a log shows the event if its own level includes this one. */
+/** Returns the level of an event. A log whose level is this one or a more detailed one shows the event. */
 export const levelOf = (event: RunEvent): LogLevel => {
   switch (event._tag) {
     case "RunStarted":

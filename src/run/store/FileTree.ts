@@ -278,7 +278,7 @@ export const onDisk = Effect.fnUntraced(function* (
           for (const name of yield* fs.readDirectory(folder)) {
             const [, original, ending] = /^\.(.+)\.(tmp|old)$/.exec(name) ?? []
             if (original === undefined) continue
-            // The process was killed after it had renamed the earlier folder and before it renamed the new one.
+            // Restore `.NAME.old` if the process was killed before it renamed the new folder to NAME.
             const isNeeded = ending === "old" && !(yield* fs.exists(path.join(folder, original)))
             yield* isNeeded
               ? fs.rename(path.join(folder, name), path.join(folder, original))

@@ -6,7 +6,7 @@ import { growingFolders, growingLogs, locate, type Places } from "../Layout.ts"
 import type { RunIdentity } from "../identifier.ts"
 import type { RunStoreError } from "./RunStoreError.ts"
 
-/** The folder of one run. */
+/** The folder of one run. A growing file is one that the run appends to, such as a file of scores. */
 export interface RunFiles extends FileTree {
   /** The path of the folder, as `--resume` takes it. */
   readonly directory: string

@@ -127,7 +127,7 @@ const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
       return makeRunFiles({ ...tree, repair: () => Effect.void }, identity, true)
     }
     if (owner !== undefined) {
-      // Only the file system is provided: the lock belongs to the scope of the run.
+      // Provide only the file system, and no scope: the scope of the run removes the lock when the run ends.
       yield* Effect.provideService(holdLock(path.join(directory, Layout.lock), owner), FileSystem.FileSystem, fs)
     }
     const tree = yield* Effect.provideContext(onDisk(directory), context)

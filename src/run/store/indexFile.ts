@@ -48,7 +48,7 @@ const minute = 60 * second
 /** The number of folders in the path of a run, below the folder of all runs. */
 const depth = 4
 
-/** Reads the files of finished runs from an index, by their folders. */
+/** Maps the folder of each finished run in the text of an index to the paths of its files. */
 const runsOf = (index: string): Map<string, ReadonlyArray<string>> => {
   const files = index.split("\n").map((line) => line.slice("./".length))
   const runs = Map.groupBy(files, (file) => file.split("/", depth).join("/"))
@@ -118,7 +118,7 @@ const unlisted: ReadonlySet<string> = new Set([
   ".DS_Store",
 ])
 
-/** Matches the names that the index leaves out: itself, git's files, locks and temporary files. */
+/** Tells whether the index leaves out a name: its own, those of git's files, locks and temporary files. */
 const isLeftOut = (name: string): boolean => unlisted.has(name) || /^(?:\.git.*|\..+\.(?:tmp|old))$/.test(name)
 
 /** Returns the type of a file; undefined for a link, because its target is listed under its own path. */

@@ -97,8 +97,8 @@ const rules: ReadonlyArray<Rule> = [
 const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
   const roots = rootsOf(spec)
   const order = topologicalOrder(roots)
-  const images = new Map<Tensor, Tensor>()
-  const imageOf = (tensor: Tensor): Tensor => images.get(tensor) ?? tensor
+  const replacements = new Map<Tensor, Tensor>()
+  const replacementOf = (tensor: Tensor): Tensor => replacements.get(tensor) ?? tensor
 
   // Count the users of each tensor; a replacement takes over the users of the tensor that it replaces.
   const users = new Map<Tensor, number>()
@@ -110,27 +110,27 @@ const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
   const shared = new Map<string, Tensor>()
   const keys = keyMaker()
   for (const tensor of order) {
-    const inputs = tensor.inputs.map(imageOf)
+    const inputs = tensor.inputs.map(replacementOf)
     const inputsChanged = inputs.some((input, index) => input !== tensor.inputs[index])
     const simple = simplest(inputsChanged ? make(tensor.op, inputs, tensor.shape, tensor.dtype) : tensor, info)
     const key = keys(simple)
-    const image = shared.get(key) ?? simple
-    shared.set(key, image)
-    images.set(tensor, image)
-    if (image !== tensor) addUsers(image, users.get(tensor) ?? 0)
+    const replacement = shared.get(key) ?? simple
+    shared.set(key, replacement)
+    replacements.set(tensor, replacement)
+    if (replacement !== tensor) addUsers(replacement, users.get(tensor) ?? 0)
   }
-  if (roots.every((root) => imageOf(root) === root)) return spec
+  if (roots.every((root) => replacementOf(root) === root)) return spec
 
   const { minibatches } = spec
   return {
     ...spec,
     state: Record.map(spec.state, ({ tensor, next }) =>
-      next === undefined ? { tensor } : { tensor, next: imageOf(next) },
+      next === undefined ? { tensor } : { tensor, next: replacementOf(next) },
     ),
-    outputs: Record.map(spec.outputs, imageOf),
+    outputs: Record.map(spec.outputs, replacementOf),
     ...(minibatches?.continueWhile === undefined
       ? {}
-      : { minibatches: { ...minibatches, continueWhile: imageOf(minibatches.continueWhile) } }),
+      : { minibatches: { ...minibatches, continueWhile: replacementOf(minibatches.continueWhile) } }),
   }
 }
 

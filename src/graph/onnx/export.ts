@@ -47,8 +47,8 @@ export const toOnnx = (spec: ProgramSpec, { weightsAsInitializers: weights }: Ex
 
 /** Replaces states by constants, so that simplification can compute with them. */
 const withWeights = (spec: ProgramSpec, weights: ExportOptions["weightsAsInitializers"]): ProgramSpec => {
-  const images = new Map<Tensor, Tensor>()
-  const imageOf = (tensor: Tensor): Tensor => images.get(tensor) ?? tensor
+  const replacements = new Map<Tensor, Tensor>()
+  const replacementOf = (tensor: Tensor): Tensor => replacements.get(tensor) ?? tensor
   for (const tensor of topologicalOrder(Object.values(spec.outputs))) {
     const { op, inputs, shape, dtype } = tensor
     if (op.kind === "state") {
@@ -56,9 +56,9 @@ const withWeights = (spec: ProgramSpec, weights: ExportOptions["weightsAsInitial
       if (data === undefined) return fail("export", `the weights for state "${op.name}" are missing`, tensor)
       if (data.length !== sizeOf(shape))
         return fail("export", `state "${op.name}": found ${data.length} weights`, tensor)
-      images.set(tensor, constant(data, shape))
-    } else if (inputs.some((input) => imageOf(input) !== input))
-      images.set(tensor, make(op, inputs.map(imageOf), shape, dtype))
+      replacements.set(tensor, constant(data, shape))
+    } else if (inputs.some((input) => replacementOf(input) !== input))
+      replacements.set(tensor, make(op, inputs.map(replacementOf), shape, dtype))
   }
-  return { name: spec.name, inputs: spec.inputs, state: {}, outputs: Record.map(spec.outputs, imageOf) }
+  return { name: spec.name, inputs: spec.inputs, state: {}, outputs: Record.map(spec.outputs, replacementOf) }
 }

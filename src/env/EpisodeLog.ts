@@ -39,7 +39,7 @@ export interface Recorded {
   readonly episodes: EpisodeLog
 }
 
-/** Adds a log to a batch. `clear`, `reset` and `restore` empty the log. A snapshot of the batch doesn't contain it. */
+/** Returns the batch with a log in `episodes`. `clear`, `reset` and `restore` empty it; snapshots don't contain it. */
 export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
   const { numEnvs } = batch
   /** The return and the length so far of each env's current episode, and the number of this episode. */

@@ -151,7 +151,7 @@ const checkObservation = (env: Env, state: unknown, where: string, report: Repor
   report("observation", where, `number ${wrong}: expected one ${range}, found ${seen[wrong]}`)
 }
 
-/** The functions of JavaScript that give randomness or the time, which an env must not use. */
+/** JavaScript's functions for randomness and time, which an env must not use: each is the property `key` of `owner`. */
 const chanceSources: ReadonlyArray<readonly [name: string, owner: object, key: string]> = [
   ["Math.random", Math, "random"],
   ["Date.now", Date, "now"],

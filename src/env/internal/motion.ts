@@ -6,7 +6,7 @@ import { batchOf, type Columns, copyFrom, type Kernel } from "./episodes.ts"
 
 type State = ReadonlyArray<number>
 
-/** The result of one step of an env. The header of the env's file says what each number of the lists is. */
+/** The result of one step of an env. The header of the env's file explains the numbers of `state` and `observation`. */
 export interface Moved {
   readonly state: State
   /** The observation, rounded to float32. */
@@ -32,7 +32,7 @@ export interface Motion<A extends Space = Space> extends Omit<
   readonly columns: ReadonlyArray<string>
   /** The names of numbers stored after each state, which `observe` computes and the next step uses. Default: none. */
   readonly derived?: ReadonlyArray<string>
-  /** Writes the first state of an episode. */
+  /** Writes the first state of an episode into `states`, from index `at` on. */
   readonly reset: (states: Float64Array, at: number, random: Stream) => void
   /** Writes the observation of a state into `into` at `to`. Default: the observation is the state. */
   readonly observe?: (states: Float64Array, at: number, into: Float32Array, to: number) => void

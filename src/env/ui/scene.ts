@@ -145,7 +145,7 @@ function stage({ canvas, context, options, trail }) {
       fill("#000")
     })
   }
-  /** Fills the background with a gradient from the top down to a height. */
+  /** Fills the background with a gradient between two colours, which ends at the height "down". */
   const sky = (from, to, down) => {
     const shades = context.createLinearGradient(0, top, 0, down)
     shades.addColorStop(0, from)
@@ -166,7 +166,7 @@ function stage({ canvas, context, options, trail }) {
     line([[x, y], [x + dx * stem, y + dy * stem]], colour, thick)
     head(x + dx * stem, y + dy * stem, Math.atan2(dy, dx), size, colour)
   }
-  /** Draws an arrow around a point; a positive turn is clockwise. */
+  /** Draws an arc with an arrow's head around a point; a positive angle "by" is clockwise. */
   const curl = (x, y, radius, from, by, colour, thick) => {
     if (Math.abs(by) < 0.02) return
     const to = from + by

@@ -49,7 +49,7 @@ export const closedAll = (tree: unknown, about: Pick<About, "meanings" | "rename
   return isPlain(whole) ? whole : {}
 }
 
-/** Closes all objects in a part of a schema. Drops bounds of safe integers, and `prefixItems` that repeat `items`. */
+/** Closes all objects in a part of a schema. Drops integer bounds of ±(2^53 − 1), and repeated `prefixItems`. */
 const inner = (tree: unknown, about: Pick<About, "meanings" | "renamed">): unknown => {
   if (Array.isArray(tree)) return tree.map((one) => inner(one, about))
   if (!isPlain(tree)) return tree

@@ -52,7 +52,7 @@ export const agents = (): ReadonlyArray<Plain> =>
     }),
   )
 
-/** Returns the JSON Schemas of data sets. One without `type` is `qa`, or `omega_math` if it has an `eval_mode`. */
+/** Returns the JSON Schemas of data sets. A data set without `type` is `qa`, or `omega_math` if it has `eval_mode`. */
 const datasets = (): ReadonlyArray<Plain> =>
   Experiment.datasets().flatMap(({ type, schema, defaults, meanings }) => {
     const kind = (required: ReadonlyArray<string>): Plain =>

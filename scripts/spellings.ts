@@ -5,7 +5,7 @@ import { camelCase, isPlain, type Plain } from "../src/config/Config.ts"
 const spellingsOf = (key: string): string =>
   `${key.replace(/_([a-z0-9])/g, (_, first: string) => `(?:_+${first}|${first.toUpperCase()})`)}_*`
 
-/** Returns a JSON Schema that also allows other spellings of its keys. Values of those keys are not checked. */
+/** Returns a JSON Schema that also allows other spellings of its keys. The value of a key spelled so is not checked. */
 export const withSpellings = (document: Plain): Plain => {
   const visited = visit(document)
   return isPlain(visited) ? visited : {}

@@ -21,7 +21,7 @@ export interface Origin {
   readonly sources?: ReadonlyMap<string, string>
 }
 
-/** A config that cannot be used. The message is one line: `train.yaml:12: algorithm.nsteps: expected …, found …`. */
+/** Reports an unusable config. The message is one line: `train.yaml:12: algorithm.nsteps: expected …, found …`. */
 export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError", {
   /** The place where the setting was written: a file with its line, `--set`, or the name of the config in code. */
   source: Schema.String,
@@ -59,7 +59,7 @@ export interface Override {
   /** The path in camelCase or snake_case, such as `algorithm.learning_rate`. */
   readonly path: string
   readonly value: unknown
-  /** The source for messages, such as `--set` or `conf.yaml:3:5`. */
+  /** The source for messages, such as `--set` or `conf.yaml:3`. */
   readonly source: string
 }
 
@@ -115,7 +115,7 @@ export interface DecodeOptions extends Origin {
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /**
- * Decodes a config strictly: an unknown key is an error that suggests the nearest key.
+ * Decodes a config by a Schema. An unknown key is an error, too; its message suggests the most similar valid key.
  *
  * @example
  * ```ts
@@ -149,7 +149,7 @@ const configError = (
     const text = explain(schema, input, { keys, message, full, whole: options.whole, spell })
     return { source, key: full.map(snakeCase).join("."), text }
   })
-  // Several checks of one key report the same problem.
+  // If several checks of one key failed, only the first problem is reported.
   const perKey = problems.filter((problem, index) => problems.findIndex((other) => other.key === problem.key) === index)
   return new ConfigError({
     source: perKey[0].source,
@@ -197,7 +197,7 @@ const nearestSource = (
   return undefined
 }
 
-/** Returns the source of the first key in a section, for an unknown section: `agnet` in `--set agnet.history_k=3`. */
+/** Returns the source of the first key in a section: `--set` for `agnet`, if it came from `--set agnet.history_k=3`. */
 const firstSourceBelow = (
   sources: ReadonlyMap<string, string> | undefined,
   path: ReadonlyArray<string>,

@@ -16,7 +16,7 @@ export const units = intBetween(1, 65_536)
 export const layers = Schema.Array(units).check(Schema.isMaxLength(100))
 /** The Schema of the number of threads of a process. */
 export const threads = intBetween(0, 1024)
-/** The Schema of the number of simultaneous requests. It can exceed `threads`, since a request mostly waits. */
+/** The Schema of the number of simultaneous requests. It can exceed `threads`, because requests mostly wait. */
 export const atOnce = intBetween(1, 10_000)
 /** The Schema of a run's name, which is a part of the run's path. */
 export const runName = Schema.NonEmptyString.check(Schema.isMaxLength(200))

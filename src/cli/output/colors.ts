@@ -8,8 +8,8 @@ interface Target {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Tells whether to write colours to a stream. `NO_COLOR` turns them off, and `FORCE_COLOR` turns them on for any
- * stream; otherwise terminals get colours unless `TERM` is `dumb`. Effect's help has the same rules.
+ * Tells whether to write colours to a stream: never if `NO_COLOR` is set or `TERM` is `dumb`; otherwise as
+ * `FORCE_COLOR` says, or if that isn't set, only to a terminal. Effect's help has the same rules.
  */
 export const hasColors = (stream: Target, env: Environment = process.env): boolean => {
   if (env.TERM === "dumb" || isSet(env.NO_COLOR)) return false
@@ -37,7 +37,7 @@ const colorOfState: Readonly<Record<string, Color>> = {
   failed: "red",
 }
 
-/** Colours the state of a run, or a text that begins with one. */
+/** Colours a text that begins with the state of a run, such as `done`; returns any other text unchanged. */
 export const coloredState = (text: string, stream?: Target, env?: Environment): string => {
   const color = colorOfState[/^\w*/.exec(text)?.[0] ?? ""]
   return color === undefined ? text : colored(color, text, stream, env)

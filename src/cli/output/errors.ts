@@ -6,7 +6,7 @@ import { placeIn } from "../userCode/userCode.ts"
 import { colored } from "./colors.ts"
 import { writeError } from "./output.ts"
 
-/** Returns the exit code of the process: 0 finished, 1 failed, 2 used wrongly, 130 interrupted. */
+/** Returns the exit code of the process: 0 success, 1 failure, 2 wrong flag, argument or setting, 130 interrupted. */
 export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   if (Exit.isSuccess(exit)) return 0
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))

@@ -29,7 +29,7 @@ export const argumentsOf = (
   ]
 }
 
-/** Returns the values of a run's `--set` flags. Names of env and algorithm come first: a name drops their settings. */
+/** Returns the values of a run's `--set` flags. Names of env and algorithm come first: they reset settings. */
 const settings = ({ choices }: PlannedRun, { set }: RunFlags): ReadonlyArray<string> => [
   ...choices.filter(isNaming).map(settingOf),
   ...set,

@@ -66,7 +66,7 @@ export const sweepProgress: Sink = (_, about) =>
 /** This message makes a run save its work and end. */
 export const stop = "stop"
 
-/** In a process that a sweep started: ends it like Ctrl-C when the sweep says `stop` or ends, unless already stopping. */
+/** Ends a process that a sweep started, like Ctrl-C, when the sweep sends `stop` or ends; unless Ctrl-C came first. */
 export const endWithSweep = (isInterrupted: () => boolean): void => {
   if (process.channel === undefined || process.env[variable] === undefined) return
   const end = (): void => void (isInterrupted() || process.kill(process.pid, "SIGINT"))

@@ -29,7 +29,7 @@ export interface PlannedRun {
   readonly effective: Plain
 }
 
-/** Plans all runs that the flags describe, grouped by configuration; fails with the first error in any of them. */
+/** Returns all runs that the flags describe, with checked settings. Those that differ only in their seed are neighbours. */
 export const planSweep = Effect.fnUntraced(function* (input: RunFlags) {
   const variables = yield* parsePopulation([...input.population, ...input.more])
   const conflict = variables.find(({ path }) => settingFlags(input).includes(inCamelCase(path)))
@@ -114,7 +114,7 @@ export const keyOf = ({ name, population, seed }: RunIdentity): string => {
 /** These keys of an identity's `population` hold the names of the env and the algorithm. */
 const derived = new Set(["environment", "algorithm"])
 
-/** Layers for a training that is only planned and never starts, so nothing is written. */
+/** Provides the services for a training that is only planned and never starts, so nothing is written. */
 const noServices = Layer.mergeAll(platform, reference.layer, RunStore.layerMemory, Recorder.layerSilent)
 
 /**

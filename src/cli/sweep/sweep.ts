@@ -143,7 +143,7 @@ const inFolder = Effect.fnUntraced(function* (
   yield* conclude(input, runs, ended)
 })
 
-/** Writes the metrics of each configuration next to its seeds, prints all of them, and fails if any run has failed. */
+/** Saves and prints the metrics of each configuration (a combination of swept settings). Fails if any run failed. */
 const conclude = Effect.fnUntraced(function* (
   input: RunFlags,
   runs: ReadonlyArray<PlannedRun>,

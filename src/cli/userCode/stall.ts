@@ -1,6 +1,6 @@
 /** Detects a stall: one call of the user's code that blocks the event loop for too long. userProcess.ts uses it. */
 
-/** Readings of the main thread; only differences between two readings are used. */
+/** The times and steps that the main thread has used so far. Only differences between two measurements count. */
 export interface Measures {
   readonly cpuMillis: number
   readonly wallMillis: number

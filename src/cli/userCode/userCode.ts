@@ -61,11 +61,11 @@ export const shownThrown = (thrown: unknown): string =>
   typeof thrown === "string" ? shortened(thrown) : display(thrown)
 
 /**
- * Guards this process against the user's code that it imports. The default does nothing: the command may run inside
- * another program's process, such as a test.
+ * Guards this process against the user's code that it imports. main.ts provides the functions of userProcess.ts. The
+ * default does nothing, because the command may run inside another program's process, such as a test.
  */
 export const UserProcess = Context.Reference<{
-  /** Wraps the import of a module. */
+  /** Calls `load`, which imports a module of the user, and returns its result. */
   readonly importing: <A>(load: () => Promise<A>) => Promise<A>
   /** Starts to watch for calls that block the process. It runs after the import, before the training starts. */
   readonly watch: Effect.Effect<void>

@@ -1,4 +1,4 @@
-/** Runs in a thread of `userProcess.ts`: calls a hook on the main thread when the event loop there doesn't turn. */
+/** Runs in a thread of `userProcess.ts`: calls a function (the hook) on the main thread if that thread is blocked. */
 import { Session } from "node:inspector"
 import { workerData } from "node:worker_threads"
 import { oneAtATime } from "./stall.ts"

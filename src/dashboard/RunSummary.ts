@@ -13,7 +13,7 @@ export type RunSummary = Effect.Success<ReturnType<typeof summaryOf>>
 
 const textOf = (value: unknown): string => (value === undefined || value === null ? "" : String(value))
 
-/** Reads the values that the table shows for a run. */
+/** Reads the values that the table shows for a run. `hasOnlyRollouts`: the folder holds no training or evaluation. */
 export const summaryOf = Effect.fnUntraced(function* (
   run: RunReader,
   { hasOnlyRollouts }: { readonly hasOnlyRollouts: boolean },

@@ -25,7 +25,7 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
   const metrics = yield* run.metrics
   const returns = yield* files.text(`${path}/${Layout.returns}`)
   const system = yield* files.text(`${path}/${Layout.system}`)
-  // The texts of the episodes are left out, because the transcripts show them.
+  // Leave out the list `episodes` of metrics.json, because the transcripts show the episodes.
   const { episodes, ...figures } = fields(metrics)
   const isAgent = figures.train_episodes !== undefined
   return {

@@ -53,7 +53,7 @@ export const makeIndex = (files: Confined) => {
   const read = (path: string, listed?: RunReader.Listed): RunReader.RunReader =>
     readEntry(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path), listed)
 
-  /** Summarises the run in a folder, unless it is unchanged. If the folder is no run, it lists the folders in it. */
+  /** Returns the run in a folder, summarised again if it has changed. If the folder is no run, returns its folders. */
   const look = Effect.fnUntraced(function* (path: string) {
     const before = indexed.get(path)
     if (before !== undefined && before.signature === (yield* signatureOf(before))) return before

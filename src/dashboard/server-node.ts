@@ -192,8 +192,8 @@ const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: 
 })
 
 /**
- * Makes `events`, an answer that sends the changes of runs as they happen, and `lookAgain`, which checks for changes at
- * once. While any page listens to the events, it checks every `pollEvery` milliseconds.
+ * Makes `events`, a response that sends the changes of runs as they happen, and `lookAgain`, which checks for changes
+ * at once. While any page listens to the events, it checks every `pollEvery` milliseconds.
  */
 const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: number) {
   const changes = yield* PubSub.sliding<string>(16)

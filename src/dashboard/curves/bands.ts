@@ -40,7 +40,7 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis) => {
     points.map((point) => rounded(point[name]))
   return {
     x: column("x"),
-    /** The number of runs with any measurement. If half of them reach no place in common, all columns are empty. */
+    /** The number of runs with any measurement. If no place is reached by half of them, all columns are empty. */
     of: curves.length,
     shared: shared.length,
     /** The number of runs that reach each place. */

@@ -13,9 +13,7 @@ const mostMetrics = 300
 
 /** All metrics of a run as columns of numbers. */
 export interface RunMetrics {
-  /**
-   * The x values of metrics: the steps and times at which they were written. Metrics written together share an entry.
-   */
+  /** The steps and times at which metrics were written, for the x axis. Metrics written together share an entry. */
   readonly places: ReadonlyArray<{
     readonly steps: ReadonlyArray<number>
     /** The times of the points in seconds since the run's start. */

@@ -24,7 +24,7 @@ export interface Points {
 
 export const emptyPoints = (): Points => ({ steps: [], time: [], episodes: [], value: [] })
 
-/** Adds the episodes in lines of `scores/train/scores.jsonl`. A line is an episode or, for agents, one of its steps. */
+/** Adds the episodes in lines of a training's score file. For agents, it combines the lines of an episode's steps. */
 export const addScores = (points: Points, text: string): void => {
   const { steps, time, episodes, value } = points
   for (const one of text.split("\n")) {

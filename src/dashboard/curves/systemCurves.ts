@@ -4,7 +4,7 @@ import { fields, finite, parsed } from "../json.ts"
 /** A curve has at most this many points, since a small chart shows no more. */
 const mostPoints = 500
 
-/** Returns columns of equal length, with one value per line of the file, or null if the line lacks that value. */
+/** Returns columns of equal length, from every line of the file or every n-th. A value is null if its line lacks it. */
 export const systemCurves = (text: string) => {
   // A line that is still being written is ignored.
   const lines = text

@@ -21,7 +21,7 @@ export const firstView = {
   metric: "",
 }
 
-/** Returns the defaults of the overview. Once the user has ticked a row, `chosen` maps rows to their colours, 0 to 7. */
+/** Returns the defaults of the overview. Once the user has ticked a row, `chosen` maps rows to colours, 0 to 7. */
 export const firstSight = () => ({
   filter: "",
   by: "config",
@@ -82,7 +82,7 @@ export const runAddress = (path, view, transcripts = firstTranscripts()) => {
 export const compareAddress = (paths, view) =>
   `#/compare?${new URLSearchParams([...paths.map((path) => ["run", path]), ...viewParameters(view)])}`
 
-/** Reads what the page shows from an address. It replaces values that the page could not have written by defaults. */
+/** Reads from an address what to show: a run, two runs, or the overview (`sight`). Invalid values become defaults. */
 export const readAddress = (hash) => {
   const [, place, query] = /^#?([^?]*)\??(.*)$/s.exec(hash) ?? []
   const parameters = new URLSearchParams(query)

@@ -74,7 +74,7 @@ export const fetchEpisodes = async (path, asked, live) => {
   return { ...list, ...pageOf(matching, asked) }
 }
 
-/** Listens to the server's events: `changed` gets each change, and `status` whether the connection is open. */
+/** Listens to the server: `changed` gets each change. When the connection opens, it calls `opened` and `status(true)`. */
 export const follow = ({ opened, changed, status }) => {
   let events
   const connect = () => {

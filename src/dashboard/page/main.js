@@ -1,4 +1,4 @@
-/** Starts the web page: shows the page of the current address, and updates it when the server sends an event. */
+/** Starts the web app: shows the page of the current address, and updates it when the server sends an event. */
 import {
   compareAddress,
   firstSight,
@@ -27,7 +27,7 @@ const state = {
 
 const main = document.getElementById("main")
 const live = document.getElementById("live")
-/** The methods of the page that is shown: `{ element, update, restore, draw, changed, close? }`. */
+/** The object that `makePage` made last: `{ element, update, restore, draw, changed, close? }`. */
 let page
 /** The page that is shown: the path of a run, the paths of two runs, or undefined for the overview. */
 let shown

@@ -18,7 +18,7 @@ export interface ToolUse {
   readonly arguments: string
   /** The result of the call; null if the call was not answered. */
   readonly result: { readonly content: string; readonly isError: boolean } | null
-  /** Tells whether the agent itself (`internal`) or the env (`external`) answered the call; null if this is unknown. */
+  /** Whether the agent (`internal`) or the code that plays the episode (`external`) answered; null if unknown. */
   readonly by: "internal" | "external" | null
 }
 

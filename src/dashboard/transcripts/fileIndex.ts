@@ -82,33 +82,33 @@ export const rolloutsIndex = (file: string, group: Group): FileIndex => {
   const begin = (id: string, span: Span): Making => {
     let number = numberOf(id)
     while (keys.has(`${group.name}-${number}`)) number++
-    const made = begun(file, group, number, span)
-    keys.add(made.key)
-    episodes.push(made)
-    return made
+    const episode = begun(file, group, number, span)
+    keys.add(episode.key)
+    episodes.push(episode)
+    return episode
   }
 
   const addRollout = (value: unknown, span: Span): void => {
     const { id, meta, totalReward, length, ending } = fields(value)
     const { envId, agent, player, parentRolloutId } = fields(meta)
     if (typeof id !== "string" || typeof envId !== "string") return
-    const above = typeof parentRolloutId === "string" ? byId.get(parentRolloutId) : undefined
-    if (above !== undefined) {
-      byId.set(id, above)
-      above.delegated++
-      return addSpan(above.spans, span)
+    const parentEpisode = typeof parentRolloutId === "string" ? byId.get(parentRolloutId) : undefined
+    if (parentEpisode !== undefined) {
+      byId.set(id, parentEpisode)
+      parentEpisode.delegated++
+      return addSpan(parentEpisode.spans, span)
     }
     const { terminated, truncated, truncationReason } = fields(ending)
-    const made = begin(id, span)
-    byId.set(id, made)
-    made.id = id
-    made.env = envId
-    made.agent = string(agent)
-    made.player = string(player)
-    made.return = finite(totalReward) ?? 0
-    made.length = finite(length) ?? 0
-    made.ending = endingOf({ terminated: terminated === true, truncated: truncated === true })
-    made.reason = string(truncationReason)
+    const episode = begin(id, span)
+    byId.set(id, episode)
+    episode.id = id
+    episode.env = envId
+    episode.agent = string(agent)
+    episode.player = string(player)
+    episode.return = finite(totalReward) ?? 0
+    episode.length = finite(length) ?? 0
+    episode.ending = endingOf({ terminated: terminated === true, truncated: truncated === true })
+    episode.reason = string(truncationReason)
   }
 
   return {
@@ -121,10 +121,10 @@ export const rolloutsIndex = (file: string, group: Group): FileIndex => {
       const { message } = fields(failure)
       if (typeof message !== "string" || rollouts.length > 0) return
       const id = string(fields(request).id) ?? ""
-      const made = begin(id, line)
+      const episode = begin(id, line)
       // The env is unknown, so the list shows the id of the request instead.
-      made.env = id
-      made.failed = message
+      episode.env = id
+      episode.failed = message
     },
   }
 }
@@ -140,22 +140,22 @@ export const scoresIndex = (file: string, group: Group): FileIndex => {
       const number = finite(record.episode_index)
       const total = finite(record.episode_cum_score)
       if (number === null || total === null) return
-      let made = byNumber.get(number)
-      if (made === undefined) {
-        made = begun(file, group, number, line)
-        byNumber.set(number, made)
-        episodes.push(made)
+      let episode = byNumber.get(number)
+      if (episode === undefined) {
+        episode = begun(file, group, number, line)
+        byNumber.set(number, episode)
+        episodes.push(episode)
       } else {
-        addSpan(made.spans, line)
+        addSpan(episode.spans, line)
       }
-      made.env = string(record.env_id) ?? made.env
-      made.agent = string(record.agent_type) ?? made.agent
-      made.return = total
+      episode.env = string(record.env_id) ?? episode.env
+      episode.agent = string(record.agent_type) ?? episode.agent
+      episode.return = total
       const error = string(record.error)
-      if (error === null) made.length++
-      made.failed = error ?? made.failed
-      made.ending = endingOf({ terminated: record.terminated === true, truncated: record.truncated === true })
-      made.reason = string(record.truncation_reason)
+      if (error === null) episode.length++
+      episode.failed = error ?? episode.failed
+      episode.ending = endingOf({ terminated: record.terminated === true, truncated: record.truncated === true })
+      episode.reason = string(record.truncation_reason)
     },
   }
 }

@@ -25,7 +25,7 @@ const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | un
   if (ids.length > byteIds.length || ids.some((id, at) => id !== byteIds[at])) return undefined
   const decoder = new TextDecoder()
   const words = bytes.encode(completion.content).length
-  // The id of a byte is the byte + 5. If a character has several bytes, its text belongs to the last of them.
+  // Ids below 5 are markers, so a byte has the id byte + 5. The text of a character of several bytes is at its last.
   const of = ids.map((id, at) => (at < words ? decoder.decode(Uint8Array.of(id - 5), { stream: true }) : ""))
   return { of, words }
 }

@@ -3,7 +3,7 @@
  *
  * A series is `{ label, color, x, y, low?, high?, faint?, note?, shared?, runs?, of? }`, where the columns have equal
  * lengths. `low` and `high` are the edges of a band. A `faint` line is thin and pale. A `note` says why there are no
- * points. A series of a group has `of` runs, and `runs` is the number of them that have a value at each point. After the
+ * points. A group's series has `of` runs, and `runs` is the number of them that have a value at each point. After the
  * first `shared` points, fewer than half of the runs have a value, so the line is dashed and has no band.
  *
  * Dragging across the plot zooms in, a double click shows everything again. With the keyboard, arrow keys move the

@@ -1,4 +1,4 @@
-/** Makes the elements that all pages of the web page use, chooses colours, and limits how often actions run. */
+/** Makes DOM elements for all parts of the page, reads colours of the style sheet, and limits how often actions run. */
 
 /**
  * Makes an element: `el("button.quiet", { onclick: press }, "Press")`. Classes follow the tag, and the properties can

@@ -27,7 +27,7 @@ export const smooth = (values, weight) => {
   })
 }
 
-/** Returns the mean of lines at the x values of the line with most points. Lines are interpolated between their ends. */
+/** Returns the mean of lines at the x values of the line with most points. Lines are interpolated up to their ends. */
 export const meanLine = (lines) => {
   const { x } = lines.reduce((most, line) => (line.x.length > most.x.length ? line : most))
   return { x, y: x.map((place) => meanOf(lines.flatMap((line) => valueAt(line.x, line.y, place) ?? []))) }

@@ -3,7 +3,7 @@ import { makeChart } from "../parts/chart.js"
 import { el, seriesColor } from "../parts/dom.js"
 import { bytes, number } from "../parts/format.js"
 
-/** The charts. A column is its key in the data, its label, and the index of its colour. */
+/** The charts of the section. Each item of `columns` is a line: the key of its data, its label, its colour's index. */
 const figures = [
   {
     title: "Speed",

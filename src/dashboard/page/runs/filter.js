@@ -1,7 +1,7 @@
 /**
- * The filter of the overview. It takes the conditions of `effect runs --where`, such as `validation>400` and
- * `algorithm.learning_rate<1e-3`, and words that must be somewhere in the run's name, variables, env, algorithm, time
- * or state.
+ * Filters the runs of the overview. The text of a filter has conditions as in `effect runs --where`, such as
+ * `validation>400` and `algorithm.learning_rate<1e-3`, and words that must be somewhere in the run's name, variables,
+ * env, algorithm, commit, time, state or seed.
  */
 import { parseSearch, passes } from "../../../run/find/filter.ts"
 import { isKnownKey, knownKeys, placesOf, unknownKey, valueIn } from "../../../run/find/keys.ts"
@@ -9,7 +9,7 @@ import { hasSettings, readSettings, settingsAreStale, valuesOf } from "./setting
 
 const states = ["running", "finished", "stopped", "failed"]
 
-/** Returns the runs that pass a filter, and its problems. If it waits for settings (`isWaiting`), `again` is called. */
+/** Returns the runs that pass a filter, and its problems. If `isWaiting`, `again` is called after settings are read. */
 export const filtered = (runs, text, again, failed) => {
   if (text.trim() === "") return { runs, problems: [], isWaiting: false }
   const { words, filters, problems } = parseSearch(text)
@@ -26,7 +26,7 @@ export const filtered = (runs, text, again, failed) => {
 const keyIn = (runs, key) =>
   runs.flatMap(({ population }) => Object.keys(population)).find((variable) => plain(variable) === plain(key)) ?? key
 
-/** Tells whether only the files of the run, not its summary, can contain a key. */
+/** Tells whether a key must be looked up in the files of these runs, because it is not in their summaries. */
 const needsSettings = (runs, key) => {
   const [first] = placesOf(key)
   if (first.in === "facts") return false

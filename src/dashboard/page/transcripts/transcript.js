@@ -50,7 +50,7 @@ const fact = (name, value) => el("span.fact", el("span.quiet", `${name} `), valu
 const usageText = ({ inputTokens, outputTokens, reasoningTokens }) =>
   `${number(inputTokens)} in, ${number(outputTokens)} out${reasoningTokens > 0 ? `, ${number(reasoningTokens)} thought` : ""}`
 
-/** Makes the elements of the turns, and of the episode's credits. A delegated rollout is inside the turn of its call. */
+/** Makes the elements of the turns and of the episode's credits. A delegated rollout is inside the turn of its call. */
 const elementsOf = ({ transcript, address }) => {
   const { largest } = transcript
 

@@ -35,9 +35,10 @@ export const maskedMean = (rows: Tensor, mask: Tensor): Tensor => {
 }
 
 /**
- * Computes the error of a forward model (Pathak et al. 2017, arXiv:1705.05363, equation 5), for each row: half the mean
- * over features of (φ̂(s_t+1) − φ(s_t+1))². No gradient flows through the features φ(s_t+1): otherwise the features
- * would shrink, because small features are easy to predict.
+ * Computes the error of a forward model, which predicts the next features from the features before and the action
+ * (Pathak et al. 2017, arXiv:1705.05363, equation 5). The error of a row is half the mean over features of
+ * (φ̂(s_t+1) − φ(s_t+1))². No gradient flows through the features φ(s_t+1): otherwise they would shrink, because small
+ * features are easy to predict.
  *
  * @example
  * ```ts

@@ -44,7 +44,7 @@ export const memory = (name: string, inputs: number, units: number): Memory => {
     apply: (weights, rows, { state, fresh }) => {
       const [sequences] = state.shape
       const steps = rows.shape[0] / sequences
-      // The inputs' part of the 4 gates does not depend on the memory, so one matrix product computes it for all steps.
+      // What the inputs contribute to the 4 gates does not depend on the state: compute it for all steps at once.
       const contributions = reshape(cell.fromInput(weights, rows), [sequences, steps, 4 * units])
       const continues = reshape(sub(1, fresh), [sequences, steps])
       let hidden = slice(state, [0, 0], [sequences, units])

@@ -86,8 +86,8 @@ export const denseLayers = (
       }
 
 /**
- * Chooses convolutions by the image's shorter side: up to 12 pixels one as for MinAtar, from 36 on (the least that they
- * need) those of DQN's Nature paper, and in between two smaller ones.
+ * Chooses convolutions by the image's shorter side in pixels: up to 12 one layer, as for MinAtar; below 36 two layers;
+ * else the three layers of DQN's Nature paper, which do not fit into smaller images.
  */
 const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
   size <= 12

@@ -10,8 +10,8 @@ export interface NStepInputs<A extends Numbers> extends ReturnInputs<A> {
 }
 
 /**
- * Computes the n-step return: rewards to the end of the episode, of the horizon or of the rollout, whichever comes
- * first, plus the discounted next value at that point.
+ * Computes the n-step return: the sum of discounted rewards to the end of the episode, the horizon or the rollout,
+ * whichever comes first, plus the discounted value of the observation there.
  *
  *     G_t = r_t + γ r_{t+1} + … + γ^n v'
  *

@@ -49,7 +49,7 @@ declare const WebAssembly: {
   readonly Instance: new (module: object) => { readonly exports: Simd }
 }
 
-// The parameters, in the order of Kernel, then the locals.
+// The parameters of the function, in the order of `Kernel`, then its local variables.
 const [at, rowBytes, rewards, values, advantages] = [0, 1, 2, 3, 4].map((index) => local("i32", index))
 const [terminated, truncated, truncatedValues] = [5, 6, 7].map((index) => local("i32", index))
 const [gamma, decay] = [8, 9].map((index) => local("f32", index))

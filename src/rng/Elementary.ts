@@ -1,6 +1,6 @@
 /**
  * Computes exp, log, sin and cos with only +, −, ×, ÷, rounding and bit casts of doubles. The results have the same bits in
- * every engine and on every machine, which `Math.exp` and similar functions do not guarantee.
+ * every engine and on every machine, which `Math.exp` and the like do not guarantee. `Rng.ts` and envs use them.
  *
  * Each function reduces its argument to a short interval and evaluates a polynomial there. The polynomial was fitted in 60
  * digits at the Chebyshev nodes of the interval, with a relative error below 2⁻⁵⁵. Results are within two units in the last
@@ -16,7 +16,7 @@
  * ```
  */
 
-// A DataView is big-endian by default, on every machine.
+// Holds a double while its bits are read. A DataView is big-endian on every machine, so the upper word comes first.
 const bits = new DataView(new ArrayBuffer(8))
 
 // π/2 and ln 2 in parts. All parts but the last have 33 bits, so the product with an integer of 20 bits is exact.
@@ -139,7 +139,7 @@ export const log = (x: number): number => {
   // x = 2^k · (1 + f), with 1 + f between √½ and √2: adding 0x95f62 raises the exponent if the mantissa is above √2.
   const k = ((high + 0x95f62) >>> 20) - 1023
   const f = x * powersOfTwo[1024 - k] - 1
-  // log(1 + f) = 2 artanh(s) = 2s + s · rest. As 2s = f − s·f and s·f = f²/2 − s·f²/2, its large part f is exact.
+  // log(1 + f) = 2 artanh(s) = 2s + s · rest = f − (half − s · (half + rest)), in which the large part f is exact.
   const s = f / (2 + f)
   const z = s * s
   const rest =

@@ -61,7 +61,7 @@ const absorbPart = (part: PathPart): void => {
   if (typeof part === "number") return absorbNumber(part, "path")
   absorb(tags.length, part.length, 0)
   for (let at = 0; at < part.length; at += 4) {
-    // Beyond the end charCodeAt returns NaN, which counts as 0 here; the block with the length tells such strings apart.
+    // Beyond the end, charCodeAt returns NaN, which becomes 0; the block with the length tells "a" and "a\0" apart.
     const low = (part.charCodeAt(at) & 0xffff) | (part.charCodeAt(at + 1) << 16)
     const high = (part.charCodeAt(at + 2) & 0xffff) | (part.charCodeAt(at + 3) << 16)
     absorb(tags.text, low, high)

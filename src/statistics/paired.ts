@@ -37,7 +37,8 @@ export const Paired = Schema.Struct({
 export type Paired = typeof Paired.Type
 
 /**
- * Computes the p-value of the two-sided sign test: twice the chance of at most min(better, worse) heads of a fair coin.
+ * Computes the p-value of the two-sided sign test from the numbers of positive and of negative differences: twice the
+ * chance of at most min(better, worse) heads in better + worse tosses of a fair coin.
  */
 export const signTest = (better: number, worse: number): number => {
   const tosses = better + worse
@@ -66,8 +67,8 @@ const normalTest = (sum: number, sizes: ReadonlyArray<number>): number => {
 }
 
 /**
- * Computes the two-sided p-value of the permutation test: the share of all choices of signs for the differences whose
- * sum is at least as far from zero as the observed sum. With many differences, it is an estimate.
+ * Computes the two-sided p-value of the permutation test: of all ways to choose the signs of the differences, the share
+ * that makes their sum at least as far from 0 as it is. With more than `exactUpTo` differences, it is an estimate.
  */
 export const permutationTest = (differences: ReadonlyArray<number>, seed = 0): number => {
   const sizes = differences.map(Math.abs).filter((size) => size > 0)
@@ -98,8 +99,8 @@ export const permutationTest = (differences: ReadonlyArray<number>, seed = 0): n
 type ByTask = ReadonlyMap<string, number>
 
 /**
- * Compares two evaluations task by task; null if no task is in both. Swapping left and right changes only the sign of the
- * difference.
+ * Compares two evaluations task by task; null if no task is in both. Swapping left and right swaps their values and
+ * changes the sign of the difference, but leaves the p-values unchanged.
  */
 export const paired = (left: ByTask, right: ByTask, how: Resampling = {}): Paired | null => {
   const tasks = [...left.keys()].filter((task) => right.has(task)).sort()

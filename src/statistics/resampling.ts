@@ -64,7 +64,7 @@ export const bootstrap = (
   return [quantile(statistics, (1 - confidence) / 2), quantile(statistics, (1 + confidence) / 2)]
 }
 
-/** Returns at most `most` of the items, evenly spaced, including the first and the last. */
+/** Returns at most `most` of the items (2 or more), evenly spaced, including the first and the last. */
 export const thinned = <A>(items: ReadonlyArray<A>, most: number): ReadonlyArray<A> =>
   items.length <= most
     ? items

@@ -75,7 +75,7 @@ export const placeOf = (from: DecodeOptions, key: string): string => {
 
 /** The keys of every kind of data set. */
 export const orderFields = {
-  /** The number of tasks that are used, beginning with the first in the order of play; null uses all. */
+  /** The number of tasks that are used, beginning with the first in their order, shuffled or not; null uses all. */
   maxSamples: withDefault(Schema.NullOr(naturalInt), null),
   /** Shuffles the tasks, in an order drawn by `seed`. */
   shuffle: withDefault(Schema.Boolean, false),

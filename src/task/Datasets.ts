@@ -53,7 +53,7 @@ export const Kinds = Context.Reference<ReadonlyArray<DatasetKind>>("effect-rl/ta
   defaultValue: () => builtIn,
 })
 
-/** The config of a data set of a built-in kind, for the JSON Schema of whole files. */
+/** The Schema of a data set's config of any built-in kind, from which the JSON Schema of config files is made. */
 export const DatasetConfig = Schema.Union(builtIn.map(({ schema }) => schema))
 
 /** An open data set. */

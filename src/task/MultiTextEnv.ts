@@ -90,7 +90,7 @@ export interface MultiTextRules<State>
 const quoted = (names: ReadonlyArray<string>): string =>
   names.length === 0 ? "no player" : names.map((name) => `"${name}"`).join(", ")
 
-/** Makes an env from its rules. If one throws or returns an inconsistent step, the Effect fails with `EnvError`. */
+/** Makes an env from its rules. If a rule throws or returns an inconsistent step, the Effect fails with `EnvError`. */
 export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
   const { id, players, tools = [], call: answer } = rules
   const guard = guardOf(id)

@@ -33,10 +33,7 @@ export const Config = Schema.Struct({
   evalMode: withDefault(Schema.Literals(modes), "auto"),
   /** The largest difference between two numbers that count as equal. */
   evalTolerance: withDefault(nonNegative, 1e-6),
-  /**
-   * Reads the answer from `\boxed{…}`, or takes the whole text as the answer. If false, also finds an answer among
-   * other words.
-   */
+  /** Whether the answer must be in `\boxed{…}` or be the whole text; if false, it may also be among other words. */
   expectBoxed: withDefault(Schema.Boolean, false),
   /** The form of an answer: `text`, or `json` for an object with `final_answer` and `rationale`. */
   outputType: withDefault(Schema.Literals(["text", "json"]), "text"),

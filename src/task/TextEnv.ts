@@ -78,7 +78,7 @@ export interface TextRules<State> extends Omit<TextEnv, "metadata" | "begin">, P
   readonly call?: (state: State, call: ToolCall, random: Stream) => OrEffect<CallResult & { readonly state: State }>
 }
 
-/** Makes an env from its rules, functions from state to state. If one throws, the episode fails with an `EnvError`. */
+/** Makes an env from its rules, functions from state to state. If a rule throws, the Effect fails with `EnvError`. */
 export const make = <State>(rules: TextRules<State>): TextEnv => {
   const { id, type, tools = [], call: answer } = rules
   const guard = guardOf(id)

@@ -11,7 +11,7 @@ type Expression = (variables: Variables) => number
 
 /** The largest number of characters in an expression. Longer texts are not parsed, so that parsing is always fast. */
 const mostCharacters = 2000
-/** The largest number of nested sums and signs, so that parsing cannot overflow the stack. */
+/** The largest depth of nested brackets and signs, so that parsing cannot overflow the stack. */
 const mostDepth = 100
 
 const functions: Readonly<Record<string, (value: number) => number>> = {

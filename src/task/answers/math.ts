@@ -76,7 +76,7 @@ const latexMatrix = (text: string): Value | undefined => {
 /** Converts LaTeX's brackets to plain ones, and removes math delimiters, spacing commands and a final full stop. */
 const plainly = (text: string): string =>
   text
-    // A backslash after another one is a line end in LaTeX.
+    // `\(` and `\[` delimit LaTeX's formulas, but not after another backslash, since `\\` is a line end.
     .replace(/\$|(?<!\\)\\[()[\]]/g, "")
     .replace(/\\(?:left|right)\s*/g, "")
     .replace(/\\langle/g, "(")
@@ -173,10 +173,7 @@ const read = (text: string, kind: Kind): Value | undefined => {
 export interface MathOptions {
   readonly mode: Mode
   readonly tolerance: number
-  /**
-   * Reads the answer from `\boxed{…}`, or takes the whole text as the answer. If false, also finds an answer among
-   * other words.
-   */
+  /** Whether the answer must be in `\boxed{…}` or be the whole text; if false, it may also be among other words. */
   readonly expectBoxed: boolean
 }
 

@@ -76,7 +76,7 @@ const overlap = (answered: ReadonlyArray<string>, wanted: ReadonlyArray<string>)
   return (2 * common) / (answered.length + wanted.length)
 }
 
-/** Scores words in common by F1, the harmonic mean of precision and recall (Rajpurkar et al. 2016, arXiv:1606.05250). */
+/** Scores common words by F1, the harmonic mean of precision and recall (Rajpurkar et al. 2016, arXiv:1606.05250). */
 export const f1: Scorer = (answer, key) => {
   const answered = words(unboxed(answer))
   return best(key, answer, (target) => overlap(answered, words(unboxed(target))))

@@ -76,7 +76,7 @@ const sameJson = (a: unknown, b: unknown): boolean => {
   return a === b
 }
 
-/** Compares an answer with the expected value. */
+/** Returns a test's outcome: whether the answer's value equals the expected one as JSON, or what it threw. */
 export const judge = (test: CodeTest, { value, threw }: Answer): Outcome => {
   if (value === undefined) return { _tag: "Threw", message: threw ?? "nothing" }
   return sameJson(parsedJson(value), test.expected) ? { _tag: "Passed" } : { _tag: "Failed", got: value }

@@ -2,8 +2,7 @@
  * `guest` runs in a separate process, which `runner-node.ts` starts with the function's text; so it refers to nothing
  * else in this file. It reads a program and its tests from stdin, runs them in a new realm (a JavaScript global
  * environment that shares no object with the process) for each test, and writes the answers to stdout. The answers are
- * not trusted, only compared with the expected values. It calls `lock`, which is
- * `lockDown` below, before the program runs.
+ * not trusted, only compared with the expected values. It calls `lock` (`lockDown` below) before the program runs.
  *
  * The realm is the first barrier. If a program escapes from it, further ones remain: no code can be made from text;
  * Node's internal bindings are removed; the process has no permissions (`--permission`), no environment variables and

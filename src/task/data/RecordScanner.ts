@@ -22,7 +22,7 @@ export class RecordScanner {
   /** The place of the current record in the file, in bytes, and the number of its first line. */
   #offset = 0
   #firstLine = 1
-  /** The line feeds that were counted in the current record. */
+  /** The number of line feeds in the current record so far. */
   #lineFeeds = 0
 
   /** `emit` receives a record without its line end, its offset and its line. If it returns a problem, the scan ends. */
@@ -49,7 +49,7 @@ export class RecordScanner {
     return undefined
   }
 
-  /** Ends the scan. Call it once after the last chunk. */
+  /** Ends the scan. Call it once after the last chunk. It returns a problem or undefined, as `push` does. */
   end(): string | undefined {
     return this.#finish(new Uint8Array(0), 0)
   }

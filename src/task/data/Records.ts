@@ -18,7 +18,7 @@ import { RecordScanner } from "./RecordScanner.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 interface Records {
-  /** The path of the file as the config gives it. */
+  /** The path of the file as the config gives it; `items` for records in the config itself. */
   readonly name: string
   readonly size: number
   /** The SHA-256 digest of the contents. */

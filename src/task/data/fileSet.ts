@@ -20,7 +20,7 @@ export const recordFields = (defaults: {
 }) => ({
   /** The file of the records, as JSON lines or CSV; a relative path starts at the config's folder. */
   datasetPath: optionalText,
-  /** The records, in the config itself. */
+  /** The records themselves, if the config lists them. */
   items: withDefault(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))), null),
   /** The name of a data set on a hub. Hubs are not read: the error asks for the same data as a local file. */
   hfDataset: optionalText,
@@ -28,24 +28,21 @@ export const recordFields = (defaults: {
   hfSubset: optionalText,
   /** The split of the hub's data set. */
   split: orDefault(Schema.String, defaults.split ?? "train"),
-  /** The record's key of the question. */
+  /** The key of each record that holds the question. */
   inputField: withDefault(Schema.String, defaults.input),
-  /** The record's key of the answer, or of a list of answers. */
+  /** The key of each record that holds the right answer, or a list of right answers. */
   targetField: withDefault(Schema.String, defaults.target),
   /** Another name of `input_field`. */
   questionField: Schema.optionalKey(Schema.String),
   /** Another name of `target_field`. */
   answerField: Schema.optionalKey(Schema.String),
-  /** The record's key of the choices. */
+  /** The key of each record that holds the choices; null if questions have no choices. */
   choicesField: optionalText,
-  /** The record's key of its id; null takes the record's position. */
+  /** The key of each record that holds its id; null makes the id from the record's position. */
   idField: optionalText,
-  /** The record's keys that become the env's metadata. */
+  /** The keys of each record whose values become the env's metadata. */
   metaFields: withDefault(Schema.Array(Schema.String), []),
-  /**
-   * The text that is shown instead of the question alone; `{question}` stands for the question. null shows the
-   * question.
-   */
+  /** The text that the agent gets, with the question in place of `{question}`; null is the question alone. */
   instructionTemplate: optionalText,
   ...orderFields,
 })

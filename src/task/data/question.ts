@@ -41,7 +41,7 @@ const missing = (fields: Plain, name: string, setting: string): string => {
 
 const isMessages = Schema.is(Schema.Array(Schema.Struct({ role: Schema.String, content: Schema.String })))
 
-/** Returns a conversation up to its last question. If there are several messages, each begins with its role. */
+/** Joins messages up to the user's last one, each after its role if there are several; undefined for other values. */
 const textOfMessages = (messages: unknown): string | undefined => {
   if (!isMessages(messages)) return undefined
   const shown = messages.slice(0, messages.findLastIndex(({ role }) => role === "user") + 1)

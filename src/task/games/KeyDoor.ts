@@ -30,7 +30,7 @@ interface Way {
   readonly lock: string | null
 }
 
-/** A house. Rooms have numbers, their indices in `rooms`; the agent begins in room 0, and `treasure` is a room, too. */
+/** A house. A room's number is its index in `rooms`. The agent begins in room 0; the treasure is in room `treasure`. */
 export interface House {
   readonly rooms: ReadonlyArray<{ readonly name: string; readonly ways: Readonly<Partial<Record<Direction, Way>>> }>
   /** The room of each key, by colour. */
@@ -45,7 +45,7 @@ export const drawn = (count: number, doors: number, random: Stream): House => {
   const placed = [Math.floor((width * width) / 2)]
   const ways: Array<Partial<Record<Direction, Way>>> = [{}]
   const keys: Record<string, number> = {}
-  // The treasure is behind a locked door, if the house has one.
+  // The treasure is in the last room, which is behind a locked door if the house has any.
   const locked = new Set(shuffled(roomNumbers(count - 1), random).slice(0, doors))
   if (doors > 0 && !locked.has(count - 1)) {
     locked.delete(Math.max(...locked))

@@ -1,6 +1,6 @@
 /**
- * Makes mazes in words: an observation only says in which directions the agent can walk from its place. Reaching the
- * exit gives 1 point.
+ * Makes mazes in words: an observation says only at which place the agent is and in which directions it can walk from
+ * there. Reaching the exit gives 1 point.
  *
  * @example
  * ```yaml
@@ -100,7 +100,7 @@ export const make = ({ id, maze, metadata = {} }: Task): TextEnv => {
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("text_maze"), "text_maze"),
   ...levelFields,
-  /** The number of rows, and of columns. */
+  /** The number of rows, which is also the number of columns. */
   size: withDefault(intBetween(2, 50), 5),
 })
 export type Config = typeof Config.Type

@@ -146,7 +146,7 @@ export const drawn = (events: number, requests: number, random: Stream): Plan =>
 
 /** The largest number of events: the number of different titles. */
 export const mostEvents = titles.length
-/** The largest number of requests in a task. All of them can be additions, and one title must be left to ask about. */
+/** The largest number of requests in a task. All of them can be additions, for which `newTitles` must be sufficient. */
 export const mostRequests = 5
 
 /** Lists the differences between the calendar `is` and the calendar `should`: missing events and wrong ones. */

@@ -1,6 +1,6 @@
 /**
  * Makes data sets of `num_tasks` tasks, called levels, from games. Each level is drawn from its own random stream, so
- * level 7 of a seed is the same whatever the number of tasks. Reads no files.
+ * level 7 of a seed is the same whatever the number of tasks. It reads no files.
  */
 import { Effect, type Schema } from "effect"
 import { positiveInt, withDefault } from "../../config/fields.ts"
@@ -36,7 +36,7 @@ export const levels = (
     return ordered({ name: type, size: numTasks, digest, at }, config)
   })
 
-/** Makes a game's kind of data set. `task` makes a task; the number of its level counts from 1. */
+/** Makes a game's kind of data set. `task` makes the task of a level, whose number counts from 1. */
 export const levelKind = <S extends Schema.Codec<Levels, unknown>>(
   type: string,
   schema: S,

@@ -134,7 +134,7 @@ const systemFigures = (): SystemFigures => {
   return { rss, heap: heapUsed, buffers: external, cpuSeconds: (user + ofKernel) / 1e6 }
 }
 
-/** A sink that shows the progress of a run as a line on stderr. */
+/** A sink (a receiver of a run's events) that shows the progress as a line on stderr. */
 export const terminalProgress: Sink = progress({
   write: (text) => Effect.sync(() => void process.stderr.write(text)),
   isTerminal: process.stderr.isTTY === true,

@@ -43,7 +43,7 @@ export const isProgress = Schema.is(Progress)
 /** The shortest time between two messages about progress. */
 const everyMillis = 200
 
-/** A sink that sends the progress of this run to the sweep's process. */
+/** A sink (a receiver of a run's events) that sends the progress of this run to the sweep's process. */
 export const sweepProgress: Sink = (_, about) =>
   Effect.gen(function* () {
     const firstStep = about.resumedFromStep ?? 0

@@ -1,4 +1,4 @@
-/** Plans the runs of a sweep and checks their settings, without starting them. It writes nothing. */
+/** Plans the runs of a sweep for sweep.ts, and checks their settings, without starting them. It writes nothing. */
 import { Deferred, Effect, Layer, Option } from "effect"
 import { platform } from "../../node.ts"
 import * as reference from "../../backend/reference.ts"
@@ -29,7 +29,7 @@ export interface PlannedRun {
   readonly effective: Plain
 }
 
-/** Returns all runs that the flags describe, with checked settings. Those that differ only in their seed are neighbours. */
+/** Returns all runs that the flags describe, ordered by configuration. Fails if a setting of any of them is wrong. */
 export const planSweep = Effect.fnUntraced(function* (input: RunFlags) {
   const variables = yield* parsePopulation([...input.population, ...input.more])
   const conflict = variables.find(({ path }) => settingFlags(input).includes(inCamelCase(path)))

@@ -31,7 +31,7 @@ const loadCompiled = Effect.fnUntraced(function* (href: string, error: unknown) 
   // which wouldn't recognise the graphs of the first copy.
   register()
   return yield* Effect.tryPromise({
-    // The query makes this a new import: Node would return the failed one again.
+    // The query makes this a new import. Without it, Node would report the failure of the first import again.
     try: (): Promise<unknown> => importing(() => import(`${href}?compiled`)),
     catch: (problem) => problem,
   })

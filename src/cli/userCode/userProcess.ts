@@ -34,12 +34,12 @@ export const importing = <A>(load: () => Promise<A>): Promise<A> => {
   return load().finally(() => restoreListeners(removed))
 }
 
-/** The milliseconds after which the event loop of the main thread increments its counter `beats` again. */
+/** The milliseconds between two increments of the counter `beats` by the main thread's event loop. */
 const beatMillis = 250
 
 /** The data that the watching thread receives. */
 export interface Watched {
-  /** Counts turns of the main thread's event loop. */
+  /** A counter in shared memory, which the main thread increments while its event loop turns. */
   readonly beats: Int32Array
   /** The milliseconds between two checks of the count by the watching thread. */
   readonly everyMillis: number

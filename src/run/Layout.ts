@@ -53,7 +53,7 @@ export const returns = "return.json"
 /** The files that a run deletes before it starts or resumes: with them, the run would look finished. */
 export const results: ReadonlyArray<string> = [returns, metrics]
 
-/* Scores and rollouts, line by line */
+/* Files of scores and of rollouts, with one record per line */
 
 export const scores = "scores"
 const trainFolder = "train"
@@ -80,7 +80,7 @@ export const rollouts = (phase: "train" | number): string =>
 export const seenEpisodesOf = (name: string): number | undefined =>
   numberIn(/^(\d+)_seen_episodes_(?:scores|rollouts)\.jsonl$/, name)
 
-/** Returns the names of the validations' score files, in the order in which they were written. */
+/** Returns those of `names` that are score files of validations, in the order in which a run writes them. */
 export const validationFilesIn = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names
     .map((name) => ({ name, seen: seenEpisodesOf(name) ?? NaN }))
@@ -150,7 +150,7 @@ export const checkpointOf = (name: string): { readonly unit: CheckpointUnit; rea
 
 /** The files of one checkpoint. */
 export const inCheckpoint = {
-  /** The digests of the other files. */
+  /** The file with the sizes and digests of all other files. */
   manifest: "manifest.json",
   runtime: "runtime.json",
   agent: "agent.json",

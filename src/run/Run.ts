@@ -86,8 +86,8 @@ export interface Opened<S, A> {
   /** The step at which the run resumes; null for a new run. */
   readonly resumedFromStep: number | null
   /**
-   * Tells whether a resumed run that already has this result is complete, so that the result is returned as it is; false if,
-   * for example, the config now asks for more steps. If left out, the run is always executed again.
+   * Tells whether the result that an earlier process wrote is final: then `execute` returns it without running the
+   * loop. It is not final if, for example, the config now asks for more steps. If left out, the loop always runs.
    */
   readonly isOver?: (finished: A) => boolean
   /** The seconds that earlier processes spent on the run, for a kind of run without checkpoints. */
@@ -286,7 +286,7 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
   // If a file could not be read or written, a new checkpoint may be damaged, too, so keep the previous one.
   if (saving?.savesOnFailure === true && !(error instanceof RunStoreError)) yield* Effect.ignore(saving.save(state))
-  // If recording the end fails too (for example because the disk is full), report the first error.
+  // A used-up budget only stops the run. If recording the end fails too (e.g. the disk is full), report the first error.
   const isBudget = error instanceof LmError && error.reason === "budget"
   yield* Effect.ignore(isBudget ? ended("stopped", error.message) : ended("failed", Cause.pretty(exit.cause)))
   return yield* exit

@@ -66,10 +66,10 @@ export const kindField = <K extends RunKind>(kind: K) => withDefault(Schema.Lite
 
 const decodeKind = Schema.decodeUnknownOption(RunKind)
 
-/** The keys that occur only in configs of agents' trainings. */
+/** The keys that occur only in configs of trainings of language-model agents. */
 const keysOfAgents = ["runtime", "train_dataset", "trainDataset", "validation_dataset", "validationDataset"]
 
-/** Returns the kind of run of a config, by its `kind` or its other keys. Only this function decides it. */
+/** Returns the kind of run that a parsed config describes, by its key `kind`, or if that is missing, by other keys. */
 export const kindOf = (config: unknown): RunKind => {
   if (!isPlain(config)) return "training"
   return Option.getOrElse(decodeKind(config.kind), () => {

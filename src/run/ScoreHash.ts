@@ -21,7 +21,7 @@ export class ScoreHash {
     return [this.low >>> 0, this.high >>> 0]
   }
 
-  /** Adds one number, by the bits of its 64-bit float. */
+  /** Adds one number to the sequence, by all 64 bits of its floating-point form. */
   add(value: number): void {
     bytes.setFloat64(0, value)
     this.mix(bytes.getUint32(0))

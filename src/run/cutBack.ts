@@ -37,8 +37,8 @@ export const refuseChanged = Effect.fnUntraced(function* (run: RunFiles, target:
 })
 
 /**
- * Cuts the growing files back to their sizes at a checkpoint. A log that was changed since is only cut to its readable
- * part; the result has a warning for each such log.
+ * Cuts the growing files back to their sizes at a checkpoint. Fails if scores, rollouts or memories were changed since.
+ * A log that was changed since is also cut to its readable beginning, and the result has a warning for each such log.
  */
 export const cutBack = Effect.fnUntraced(function* (run: RunFiles, target: Target) {
   const changed = yield* refuseChanged(run, target)

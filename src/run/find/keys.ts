@@ -46,7 +46,7 @@ const metricKeys = new Set([
   "train_episodes",
   "failed_validation_episodes",
   "usage",
-  // The key `validation.episodes` is not here, because it is also a setting of the config.
+  // The key `validation.episodes` is missing here: it is also a setting, and the config's value has priority.
   "validation.step",
   "validation.mean_return",
   "validation.std_return",
@@ -89,7 +89,7 @@ export const placesOf = (key: string): ReadonlyArray<Place> => {
   return metricKeys.has(plain) ? [variable, inMetrics] : [variable, { in: "config", path }, inMetrics]
 }
 
-/** Returns the value of a key that is in the run's path; undefined otherwise. */
+/** Returns the run's value at `place` if the path of the run contains it; undefined otherwise. */
 export const valueInEntry = (entry: RunEntry, place: Place): Value | undefined => {
   if (place.in === "population") {
     return Object.hasOwn(entry.population, place.variable) ? valueOfText(entry.population[place.variable]) : undefined

@@ -74,7 +74,7 @@ const checkpointsIn = Effect.fnUntraced(function* (
   return checkpoints.sort((a, b) => (a.step ?? -1) - (b.step ?? -1))
 })
 
-/** Returns the checkpoint that a file belongs to, in our layout or in RLtools' layout (`steps/{STEP}/checkpoint.h5`). */
+/** Returns the path of a file's checkpoint, in our layout or RLtools' (`steps/{STEP}/checkpoint.h5`), if it has one. */
 const checkpointOf = (path: string, folder: string): string | undefined => {
   const below = Layout.belowCheckpoints(path, folder)
   if (below !== undefined) {
@@ -94,7 +94,7 @@ const isUnset = /^ *\w+: null$/
 
 const indent = (line: string): number => line.length - line.trimStart().length
 
-/** Returns the lines of a config without settings that are null and without groups that are empty. */
+/** Returns a config's lines without settings that are null. Goes backwards, to drop the groups that become empty. */
 const withoutUnset = (written: ReadonlyArray<string>): ReadonlyArray<string> => {
   const kept: Array<string> = []
   let isAfterLeftOut = false

@@ -8,7 +8,7 @@ const mostBlocks = 5000
 
 /**
  * Makes a reader of single keys for many similar configs. Only a key's block (its top-level key with all below it) is
- * parsed, and equal blocks only once: runs often differ only in their seed. Both functions throw if a text is not a
+ * parsed, and equal blocks only once: runs often differ only in their seed. Its two functions throw if a text is not a
  * YAML mapping.
  */
 export const configReader = () => {

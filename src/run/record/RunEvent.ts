@@ -69,7 +69,7 @@ export const StepScored = Schema.TaggedStruct("StepScored", {
   episodeScore: Schema.Number,
   envId: Schema.String,
   envType: Schema.String,
-  /** The observation and the action; left out if only scores are recorded. */
+  /** The observation, the action and more about the step; left out if the run records only scores. */
   details: Schema.optionalKey(
     Schema.Struct({
       observation: Schema.String,

@@ -22,7 +22,7 @@ export const CallFile = Schema.Struct({
   timestamp_end: Schema.NullOr(Schema.String),
   model: Schema.String,
   phase: Schema.Literals(["train", "validation", "default"]),
-  /** The number of training episodes that had ended at the validation; null in training. */
+  /** The number of training episodes that had ended before the validation; null outside of validations. */
   seen_episodes: Schema.NullOr(Schema.Int),
   purpose: Schema.Literals(["action", "reflection", "judgement"]),
   episode_index: Schema.Int,

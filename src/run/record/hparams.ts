@@ -1,7 +1,7 @@
 /**
  * Writes the records by which TensorBoard's HParams plugin tells runs apart: the settings of a run, and how it ended. A
  * record is a TensorBoard summary whose metadata hold a protobuf message (`plugin_data.proto` of the plugin defines
- * it). The plugin can also read one record about all runs; without it, it collects settings and metrics from each run.
+ * it). We write no record about all runs together, so the plugin collects the settings and metrics from each run.
  * `tensorBoard.ts` calls these functions; they only write into its buffer.
  */
 import { isPlain, snakeCase } from "../../config/Config.ts"

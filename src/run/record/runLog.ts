@@ -96,7 +96,7 @@ const lineOf = (event: RunEvent, unit: "step" | "episode", logLevel: LogLevel): 
       const numbers = Object.entries(event.metrics).map(([name, value]) => `${name} ${value}`)
       return [`update ${event.update} at ${unit} ${event.step}: ${numbers.join(", ")}`]
     }
-    // These events are in the score files.
+    // The score files have these steps, so the log leaves them out.
     case "StepScored":
       return []
   }

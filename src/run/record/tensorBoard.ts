@@ -7,8 +7,9 @@ import { writeHeader, writeScalars } from "../../formats/tfevents.ts"
 import * as Layout from "../Layout.ts"
 
 /**
- * The sink for TensorBoard: `logs.tfevents` with the metrics of every update and the mean of every validation, and for
- * the HParams page the run's settings and whether it finished.
+ * The sink (a receiver of a run's events) that writes `logs.tfevents` for TensorBoard: the metrics of every update, the
+ * mean of every validation, and for the HParams page the run's settings and whether it finished. It writes nothing if
+ * the setting `logScalars` is false.
  */
 export const tensorBoard: Sink = (run, about) =>
   about.config.logScalars === false ? Effect.succeed(silent) : scalarLog(run, about)

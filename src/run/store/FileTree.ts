@@ -11,8 +11,8 @@ import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /**
- * The content of a file: bytes, or parts that are made while they are written. A part is no longer used when the next one
- * is made, so all parts can share one buffer.
+ * The content of a file: bytes, or parts that are made while they are written. The writer asks for the next part only
+ * after it has written the previous one, so all parts can share one buffer.
  */
 export type Contents = Uint8Array | Iterable<Uint8Array>
 
@@ -258,8 +258,7 @@ export const onDisk = Effect.fnUntraced(function* (
           yield* fs.rename(temporary, final)
           yield* syncDirectory(path.dirname(final))
         }).pipe(
-          // Some systems do not support links (some file systems, Windows without the privilege); readers use `latest.json`
-          // then.
+          // Some file systems, and Windows without the privilege, refuse links. Readers then use `latest.json`.
           Effect.catchReason("PlatformError", "PermissionDenied", () => Effect.void),
         ),
       ),

@@ -133,7 +133,7 @@ const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
     const tree = yield* Effect.provideContext(onDisk(directory), context)
     if (resume !== undefined) yield* tree.repair("")
     if (onOpen !== undefined) yield* onOpen(directory)
-    // A resumed run keeps the provenance that its first process wrote.
+    // A resumed run keeps the `git.json` and `git.diff` that its first process wrote.
     if (options.provenance !== undefined && resume === undefined) {
       const { diff, ...provenance } = options.provenance
       if (diff !== undefined) yield* tree.write(Layout.provenanceDiff, diff)

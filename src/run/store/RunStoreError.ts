@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { type PlatformFailure, shownPath, systemMessage } from "../../config/files.ts"
 
-/** A failure of the store: a file that could not be written, read or found. */
+/** The error of a `RunStore` or of a run's files: a file or folder that could not be written, read or found. */
 export class RunStoreError extends Schema.TaggedError<RunStoreError>()("RunStoreError", {
   path: Schema.String,
   /** The operation that failed, e.g. `write`, `append to` or `read`. */

@@ -132,7 +132,7 @@ export const exp = (x: number): number => {
 export const log = (x: number): number => {
   if (x === 0) return -Infinity
   if (!(x > 0) || x === Infinity) return x > 0 ? x : NaN
-  // x is not a normal double: multiply it by 2⁵⁴ first.
+  // x is too small for a normal double (subnormal), so it has fewer bits: multiply it by 2⁵⁴ first.
   if (x < 2.2250738585072014e-308) return log(x * 18_014_398_509_481_984) - 54 * ln2
   bits.setFloat64(0, x)
   const high = bits.getUint32(0)

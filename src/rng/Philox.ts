@@ -17,8 +17,8 @@ const weyl0 = 0x9e3779b9
 const weyl1 = 0xbb67ae85
 
 /**
- * Computes the high word of a 32 × 32 bit product, as a signed integer. It multiplies halves, because a double cannot hold
- * the whole product. (Corrected double arithmetic and halves by `Math.imul` were both slower.)
+ * Computes the high word of a 32 × 32 bit product, as a signed integer. It multiplies halves of words, because a double
+ * cannot hold the whole product. (Multiplying halves by `Math.imul` was slower.)
  */
 export const multiplyHigh = (a: number, b: number): number => {
   const aLow = a & 0xffff

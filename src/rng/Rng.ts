@@ -86,7 +86,7 @@ const gaussian = (radiusWord: number, angleWord: number): number =>
  * or two, as its doc comment says; `integer` and `permutation` sometimes take a further word, to avoid a bias.
  */
 export class Stream {
-  // The address: the key and the upper half of the counter. The lower half counts blocks.
+  // The stream's address: Philox's key, and the upper half of Philox's counter, whose lower half counts the blocks.
   private readonly key0: number
   private readonly key1: number
   private readonly counter2: number

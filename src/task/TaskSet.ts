@@ -64,7 +64,7 @@ const indicesOf = (size: number, { shuffle, seed, maxSamples }: Order): Int32Arr
  * const some = TaskSet.ordered(tasks, { shuffle: true, seed: 42, maxSamples: 100 })
  * ```
  */
-export const ordered = (tasks: TaskSet, order: Order, pick?: (place: number) => boolean): TaskSet => {
+export const ordered = (tasks: TaskSet, order: Order, pick?: (index: number) => boolean): TaskSet => {
   let indices = indicesOf(tasks.size, order)
   if (pick !== undefined)
     indices = (indices ?? Int32Array.from({ length: tasks.size }, (_, index) => index)).filter(pick)

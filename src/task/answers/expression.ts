@@ -89,7 +89,7 @@ const factorial = (value: number): number => {
   return product
 }
 
-/** Is thrown if the text is not an expression. This error is always caught within this file. */
+/** The error that the parser throws if a text is not an expression. This file always catches it. */
 class Unreadable extends Error {}
 
 const closing: Readonly<Record<string, string>> = { "(": ")", "{": "}", "[": "]" }
@@ -250,7 +250,10 @@ export const constantOf = (text: string): number | undefined => {
   return Number.isFinite(value) ? value : undefined
 }
 
-/** Tells whether both texts are expressions, and agree at every random point where a value is finite (at least one). */
+/**
+ * Tells whether both texts are expressions with equal values at all random points, except those where both values are
+ * infinite or NaN. There must be at least one point to compare.
+ */
 export const equivalent = (left: string, right: string): boolean => {
   const [a, b] = [parse(left), parse(right)]
   if (a === undefined || b === undefined) return false

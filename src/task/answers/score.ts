@@ -52,7 +52,7 @@ export const exact: Scorer = (answer, key) => {
   return best(key, answer, (target) => (text === normalise(unboxed(target)) ? 1 : 0))
 }
 
-/** Returns the words without punctuation and articles, as in SQuAD's evaluation. */
+/** Returns the words of a text in lower case, without punctuation and articles, as in SQuAD's evaluation. */
 const words = (text: string): ReadonlyArray<string> =>
   text
     .normalize("NFKC")

@@ -3,7 +3,7 @@
  * the scorers of answers can compare them.
  */
 
-/** Removes differences in case, spacing, quotes around the text and a full stop after it. */
+/** Returns a text in lower case, with single spaces, without quotes around it and without a final `.` or `!`. */
 export const normalise = (text: string): string => {
   const plain = text
     .normalize("NFKC")

@@ -22,7 +22,7 @@ export const recordFields = (defaults: {
   datasetPath: optionalText,
   /** The records themselves, if the config lists them. */
   items: withDefault(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))), null),
-  /** The name of a data set on a hub. Hubs are not read: the error asks for the same data as a local file. */
+  /** The name of a data set on the Hugging Face hub. It is not downloaded: an error asks for the data as a local file. */
   hfDataset: optionalText,
   /** The subset of the hub's data set. */
   hfSubset: optionalText,
@@ -68,7 +68,7 @@ export const open = (
   config: RecordConfig,
   context: OpenContext,
   task: TaskOf,
-  pick?: (place: number) => boolean,
+  pick?: (index: number) => boolean,
 ): Opening<TaskSet> =>
   Effect.gen(function* () {
     const { datasetPath, items, hfDataset, verbose: _, ...settings } = config

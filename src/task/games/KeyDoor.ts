@@ -1,6 +1,6 @@
 /**
- * Makes tasks in a house with locked doors, described in words. The agent walks, takes keys and unlocks doors; taking
- * the treasure, which is behind a locked door if there is one, gives the only point.
+ * Makes tasks in a house with locked doors, described in words. The agent walks, takes keys and unlocks doors. Taking
+ * the treasure gives the only point; it is behind a locked door if the house has any.
  *
  * @example
  * ```yaml
@@ -182,7 +182,7 @@ export const make = ({ id, house, metadata = {} }: Task): TextEnv => {
   })
 }
 
-/** Returns actions that solve the house: to the keys in the order of the doors, through the doors, to the treasure. */
+/** Returns actions that lead to the treasure and take it. They fetch a key when its locked door is on the way. */
 export const solution = ({ rooms, keys, treasure }: House): ReadonlyArray<string> => {
   const waysOf = (room: number) =>
     directions.flatMap((direction) => {
@@ -222,7 +222,7 @@ export const Config = Schema.Struct({
   ...levelFields,
   /** The number of rooms in the house. */
   rooms: withDefault(intBetween(2, most), 5),
-  /** The number of those rooms that are behind a locked door. */
+  /** The number of rooms that are behind a locked door. */
   doors: withDefault(naturalInt.check(Schema.isLessThanOrEqualTo(colours.length)), 2),
 })
 export type Config = typeof Config.Type

@@ -131,7 +131,7 @@ interface Runtime {
 
 const require = createRequire(import.meta.url)
 
-/** Loads the native library when the first Layer is built. Loading takes 40 ms, so programs that do not use it skip it. */
+/** Loads the native library when the first Layer is built. Programs without a session save these 40 ms. */
 const loadRuntime = (device: Device): Effect.Effect<Runtime, BackendUnavailable> =>
   Effect.try({
     try: (): Runtime => {

@@ -10,7 +10,7 @@ import { Backend, BackendUnavailable, type Program, programOf, type TensorData }
 import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmModules.ts"
 
 /**
- * The backend that compiles a graph to one WebAssembly SIMD module. It runs in Node, browsers and edge workers. The
+ * Provides the backend: it compiles a graph to one WebAssembly module, for Node, browsers and edge workers. The
  * order of its operations and their rounding are fixed, so a program gives the same bits on every machine. Feeds and
  * results are views of the module's memory: nothing is copied, and a run is one call.
  *

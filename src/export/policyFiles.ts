@@ -41,7 +41,7 @@ export const denseActor = (
 /** The largest float32. It replaces infinite bounds, because the files hold only finite numbers. */
 const largestFloat32 = 3.4028234663852886e38
 
-/** Returns the bounds of continuous actions; undefined for discrete actions, whose outputs are only compared. */
+/** Returns the bounds of continuous actions; undefined for discrete ones, where the largest output wins. */
 export const boundsOf = (space: Space, { scaled = false }: DensePolicy): Bounds | undefined =>
   space._tag === "Discrete"
     ? undefined

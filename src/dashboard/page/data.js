@@ -74,7 +74,7 @@ export const fetchEpisodes = async (path, asked, live) => {
   return { ...list, ...pageOf(matching, asked) }
 }
 
-/** Listens to the server: `changed` gets each change. When the connection opens, it calls `opened` and `status(true)`. */
+/** Listens to the server: `changed` gets each change; `opened` and `status(true)` are called on every connection. */
 export const follow = ({ opened, changed, status }) => {
   let events
   const connect = () => {

@@ -34,7 +34,7 @@ const builtIn = { exact, f1, numeric, mcq } as const
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("qa"), "qa"),
   ...recordFields({ input: "question", target: "answer" }),
-  /** How answers are compared: as texts, by common words, as numbers, as choices, or by the scorer that `env_class` names. */
+  /** How answers are compared: as texts, by common words, as numbers, as choices, or by the scorer `env_class`. */
   taskType: withDefault(Schema.Literals(["exact", "f1", "numeric", "mcq", "custom"]), "exact"),
   /** The name of a custom scorer, or of another program's class that does the same; null scores by `task_type`. */
   envClass: withDefault(Schema.NullOr(Schema.String), null),

@@ -22,7 +22,7 @@ export const recordFields = (defaults: {
   datasetPath: optionalText,
   /** The records themselves, if the config lists them. */
   items: withDefault(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))), null),
-  /** The name of a data set on the Hugging Face hub. It is not downloaded: an error asks for the data as a local file. */
+  /** The name of a data set on the Hugging Face hub, which is not downloaded: an error asks for a local file instead. */
   hfDataset: optionalText,
   /** The subset of the hub's data set. */
   hfSubset: optionalText,

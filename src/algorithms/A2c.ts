@@ -10,8 +10,9 @@ import * as Model from "../model/Model.ts"
 const { add, mean, mul, sub } = Graph
 
 /**
- * Advantage actor-critic (Mnih et al. 2016, arXiv:1602.01783), synchronous: one gradient step on each short rollout, with
- * RMSProp. With λ = 1 the advantage is the n-step return minus the value, as in the paper; with `lstm` it has a memory.
+ * Advantage actor-critic (Mnih et al. 2016, arXiv:1602.01783), synchronous: one gradient step on each short rollout,
+ * with RMSProp. With λ = 1 the advantage is the n-step return minus the value, as in the paper; with `lstm` the network
+ * has a memory. Curiosity and UNREAL extend A2C with the fields, the loss and the phase that this file exports.
  */
 
 // --- Config ---
@@ -58,7 +59,7 @@ const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.
   })
 })
 
-/** Computes L = −E[A log π] + c_v E[(V − target)²] − c_e H: A is the advantage, H the entropy, c set in `config`. */
+/** Computes L = −E[A log π] + c_v E[(V − target)²] − c_e H: advantage A, entropy H, weights c_v and c_e of `config`. */
 export const a2cLoss = (
   config: A2cConfig,
   { actions, advantages, targets }: Learner.Batch<Learner.BaseColumns>,

@@ -29,8 +29,8 @@ import { planningFields, type PlanningOptions } from "../model/valueIteration.ts
 import { stream } from "../rng/Rng.ts"
 
 /**
- * Behaviour cloning: it trains the policy under which the demonstrated actions are likeliest. The step count of a run
- * is the number of demonstrated steps learned from; the env is played only in validations.
+ * Behaviour cloning: it trains the policy under which the demonstrated actions are likeliest. The demonstrations are in
+ * memory. A run counts as steps the demonstrated steps that it learns from; the env is played only in validations.
  */
 
 // --- Config ---
@@ -68,7 +68,7 @@ const columnsOf = ({ observationSpace, actionSpace }: Task) => {
   return { observations: f32(sizeOf(observationSpace)), actions: actionColumn(actionSpace) }
 }
 
-/** Describes the update: one step of Adam on the loss L = −E[log π] − c_e H, with the entropy H and its weight c_e. */
+/** Describes the update: one step of Adam on L = −E[log π] − c_e H, with the entropy H, weighted by c_e. */
 const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, task: Task): ProgramSpec =>
   batchSpec({
     name: "bc.update",
@@ -97,7 +97,7 @@ const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, 
 
 // --- Learner: it takes the next batch of the demonstrations instead of a rollout ---
 
-/** Returns the setup function of behaviour cloning from these demonstrations. */
+/** Returns a function that makes the learner for a config and a task. It learns from these demonstrations. */
 const learnFrom = (demonstrations: Demonstrations) =>
   Effect.fnUntraced(function* (
     config: BcConfig,

@@ -13,7 +13,8 @@ const { add, concat, mean, mul, stopGradient } = Graph
 /**
  * The intrinsic curiosity module (Pathak et al. 2017, arXiv:1705.05363) on top of A2C. An encoder turns observations
  * into features. It learns with an inverse model, which infers the action from the features before and after it, so the
- * features describe what the agent can influence. The bonus is the error of a forward model of the next features.
+ * features describe what the agent can influence. A forward model predicts the next features from the features and the
+ * action; its error is the bonus, a reward for surprising transitions.
  */
 
 // --- Config ---
@@ -42,6 +43,7 @@ export type CuriosityConfig = typeof CuriosityConfig.Type
 
 type Rows = Learner.BonusRows<Learner.BaseColumns & Learner.BonusColumns>
 
+/** Makes the encoder and the two models: their parameters, the forward model's error, and the loss. */
 const curiosityModels = (config: CuriosityConfig, { observationSpace, actionSpace }: Algorithm.Task) => {
   const { featureSize, hidden } = config
   const firstLayer = hidden.slice(0, 1)

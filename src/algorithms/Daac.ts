@@ -12,9 +12,9 @@ import { type ClippingOptions, ppoFields, ppoPhase, ppoPolicyLoss } from "./Ppo.
 const { concat, mul, reshape } = Graph
 
 /**
- * Decoupled advantage actor-critic (Raileanu and Fergus 2021, arXiv:2102.10330). The policy has its own network and learns in
- * one pass over each rollout; the critic has another network and learns in many passes. The policy's network also predicts
- * advantages, because these depend less on how a level looks than values do.
+ * Decoupled advantage actor-critic (Raileanu and Fergus 2021, arXiv:2102.10330). The policy has its own network and
+ * learns in one pass over each rollout; the critic has another network and learns in many passes. The policy's network
+ * also learns to predict advantages, because these depend less on the look of a level of the env than values do.
  */
 
 // --- Config ---
@@ -32,7 +32,7 @@ export interface DaacOptions extends ClippingOptions, Learner.LearningOptions {
   readonly advantageCoefficient?: number
 }
 
-// Two settings of PPO are left out: the critic has its own phase, in which its error is neither clipped nor weighted.
+// Two settings of PPO are left out, because DAAC neither clips nor weights the error of its separate critic.
 const { clipValue: _clipValue, valueCoefficient: _valueCoefficient, ...fields } = ppoFields
 export const DaacConfig = Schema.Struct({
   ...fields,

@@ -24,7 +24,7 @@ export interface DdqnOptions extends Learner.LearningOptions, Learner.Exploratio
   readonly learningRate?: number
   /** The number of env steps that each env takes between two updates. @default 5 */
   readonly nsteps?: number
-  /** The λ of the targets: 1 gives the n-step return, a smaller value mixes it with shorter ones. @default 1 */
+  /** The λ of the targets: 1 gives the n-step return; a smaller λ mixes it with returns of fewer steps. @default 1 */
   readonly lambda?: number
   /**
    * The number of env steps between two copies of the online network into the target network; 0 never copies it. @default 1000

@@ -21,7 +21,8 @@ import { meanOf } from "../statistics/resampling.ts"
 /**
  * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own slight
  * variation of the weights, in pairs of opposite variations, and the weights move towards the variations with the
- * larger returns. Nothing is differentiated, so it is a baseline for all others. The variations form the population.
+ * larger returns. It computes no gradient, so it is a baseline for algorithms that do. The variations of the weights
+ * that play at the same time are the members of a population.
  */
 
 // --- Config ---
@@ -31,7 +32,7 @@ export interface EsOptions {
   readonly learningRate?: number
   /** The standard deviation of the perturbations of the weights. @default 0.1 */
   readonly deviation?: number
-  /** The weight decay: weights shrink by this share of the learning rate in each generation. @default 0.005 */
+  /** The weight decay: each update subtracts this share of the weights from the estimated gradient. @default 0.005 */
   readonly weightDecay?: number
   /** The sizes of the hidden layers. @default [32] */
   readonly hidden?: ReadonlyArray<number>
@@ -53,7 +54,7 @@ export type EsConfig = typeof EsConfig.Type
 
 // --- Network ---
 
-/** Computes a forward pass in which each row has its own weights, for a population of shape [members, size]. */
+/** Computes a network's outputs, where each observation has its own weights: a row of `population`, [members, size]. */
 const forward = (
   population: Tensor,
   shapes: ReadonlyArray<ReadonlyArray<number>>,
@@ -69,6 +70,7 @@ const forward = (
     offset += elements(shape)
     return part
   }
+  // `shapes` has two entries for each layer: the weight and the bias.
   for (let layer = 0; layer < shapes.length; layer += 2) {
     const [inputs, outputs] = shapes[layer]
     const weight = reshape(nextParameter(shapes[layer]), [members, inputs, outputs])
@@ -79,7 +81,7 @@ const forward = (
   return reshape(value, [members, value.shape[2]])
 }
 
-/** Returns the action for a network's outputs. No action is drawn at random: the variations of the weights explore. */
+/** Computes the action from a network's outputs. No action is drawn at random: the varied weights explore instead. */
 const actionOf = (space: Space, outputs: Tensor): Tensor => (space._tag === "Discrete" ? argMax(outputs) : outputs)
 
 // --- Rollout: one episode for each variation. Update: a step towards the variations with larger returns ---
@@ -155,7 +157,7 @@ const setup = Effect.fnUntraced(function* (
     }
   }
 
-  /** Takes one step of Adam (β₁ = 0.9, β₂ = 0.999) along the estimate 1 / (nσ) Σ rank · ε, with weight decay. */
+  /** Takes a step of Adam (β₁ = 0.9, β₂ = 0.999) by the estimated gradient 1 / (nσ) Σ rank · ε, with weight decay. */
   const learn = (): void => {
     const ranks = centredRanks(returns)
     updates[0]++
@@ -209,6 +211,7 @@ const setup = Effect.fnUntraced(function* (
           steps++
           const cutShort = config.maxEpisodeSteps > 0 && steps >= config.maxEpisodeSteps
           for (let env = 0; env < numEnvs; env++) {
+            // An env whose episode has ended is stepped until all have ended, but its rewards no longer count.
             if (running[env] === 0) continue
             returns[env] += envs.rewards[env]
             if ((envs.terminated[env] | envs.truncated[env]) === 0 && !cutShort) continue

@@ -21,7 +21,7 @@ const { add, lessEqual, mean, mul, sub } = Graph
  * - `learner/rollout/Rollout.ts`: a vectorised rollout that continues where the last one ended, keeps actions as they were
  *   before clipping, and bootstraps from the final observation of a truncated episode.
  * - `learner/rollout/update.ts`: several epochs of minibatches, shuffled without replacement; for an LSTM, sequences whose
- *   memory starts at zero and is reset at episodes' ends (`learner/features.ts`).
+ *   memory starts at zero and is reset at episodes' ends (`learner/rollout/features.ts`).
  * - `model/ActorCritic.ts`: orthogonal weights (`model/trunk.ts` has the hidden layers) and zero biases; separate networks
  *   for vectors and a shared one for images; Gaussian actions with a state-independent log deviation.
  *   `graph/distributions.ts` treats their elements as independent, and `model/actions.ts` clips them to the env's bounds.
@@ -103,7 +103,7 @@ export const ppoLearner = Effect.fnUntraced(function* (
   })
 })
 
-/** The columns of a minibatch that the loss reads. */
+/** The columns of a minibatch, as tensors, that the loss reads. */
 type PpoBatch = Learner.Batch<Learner.ColumnsOf<Model.ActorCriticKept>>
 
 /**

@@ -6,7 +6,7 @@ import { auxiliaryFields, type AuxiliaryOptions, auxiliaryTasks, checkTasks } fr
 import { ppoPhase } from "./Ppo.ts"
 import { rndFields, type RndOptions, rndLoss, rndRollout } from "./Rnd.ts"
 
-/** RANDAL trains one network with RND's bonus and UNREAL's auxiliary tasks. It needs images and discrete actions. */
+/** RANDAL is PPO with the bonus of RND and the auxiliary tasks of UNREAL. It needs images and discrete actions. */
 
 // --- Config ---
 

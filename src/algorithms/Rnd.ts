@@ -13,10 +13,10 @@ import { ppoFields, type PpoOptions, ppoLoss, ppoPhase } from "./Ppo.ts"
 const { mul } = Graph
 
 /**
- * Random network distillation (Burda et al. 2018, arXiv:1810.12894) on top of PPO. A predictor network learns to predict the
- * features that a second network, which is never trained, computes from an observation. A large prediction error means that
- * the observation is new, so the error is added as a bonus. The bonus has its own critic, because it has its own discount and
- * its returns need not end with the episode.
+ * Random network distillation (Burda et al. 2018, arXiv:1810.12894) on top of PPO. A predictor network learns to
+ * predict the features that a second network, which is never trained, computes from an observation. A large prediction
+ * error means that the observation is new, so the error is a bonus: an additional reward. The bonus has its own critic,
+ * because it has its own discount and its returns need not end with the episode.
  */
 
 // --- Config ---
@@ -66,10 +66,10 @@ type Kept = Model.ActorCriticKept | "bonusValues"
 type RndColumns = Learner.ColumnsOf<Kept> & Learner.BonusColumns
 
 /**
- * Makes the predictor and the fixed network that it predicts; the prediction's error is the bonus. The predictor has one more
- * layer, so that it can learn the fixed network exactly. Neither network ends with an activation: a rectified output
- * that is always 0 gets no gradient, so its error, and with it the bonus, would never shrink. Networks over vectors use
- * rectifiers inside, which do not saturate for large inputs.
+ * Makes the predictor and the fixed network whose outputs it predicts. With the default `hidden`, the predictor has one
+ * more layer, so that it can learn the fixed network exactly. Neither network ends with an activation: a relu output
+ * that is always 0 gets no gradient, so its error, and with it the bonus, would never shrink. Inside, networks over
+ * vectors use relu, which does not saturate for large inputs.
  */
 const rndNetworks = (config: RndConfig, { observationSpace }: Algorithm.Task) => {
   const ofImages = Model.isImage(observationSpace)
@@ -122,7 +122,7 @@ const rndBonus = (config: RndConfig, task: Algorithm.Task) => {
 
 // --- Rollout and returns ---
 
-/** Builds the network, bonus and rollout; the caller adds the loss. `config` must come from `Learner.resolved`. */
+/** Makes the network, the bonus and the experience with both (`rollout`). `Learner.resolved` must have made `config`. */
 export const rndRollout = (name: string, config: RndConfig, task: Algorithm.Task) => {
   const { nsteps: steps, noiseRepeat, sequence } = config
   const network = Model.actorCritic({ ...task, ...config, critics: ["bonusValues"] })

@@ -37,8 +37,8 @@ export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions 
   /** The entropy temperature, which is the weight of the policy's entropy; null learns it. @default null */
   readonly alpha?: number | null
   /**
-   * The entropy that a learned temperature keeps, for actions in −1 … 1; null is minus the number of an action's elements.
-   * @default null
+   * The entropy at which a learned temperature keeps the policy, for actions scaled to −1 … 1; null is minus the number
+   * of an action's elements. @default null
    */
   readonly targetEntropy?: number | null
 }
@@ -58,11 +58,11 @@ export type SacConfig = typeof SacConfig.Type
 
 // --- Networks ---
 
-/** The lower bound of log σ; this bound and the upper one are those of the authors' code. */
+// The bounds of log σ, the logarithm of the policy's standard deviation, as in the code of the paper's authors.
 const lowestLogDeviation = -20
 const highestLogDeviation = 2
 
-/** The networks: an actor that outputs a squashed Gaussian for each observation, and two critics. */
+/** Makes the networks: an actor that outputs a squashed Gaussian for each observation, and two critics. */
 const networks = (config: SacConfig, { observationSpace }: Algorithm.Task, actionSpace: Space.Box) => {
   const size = Space.sizeOf(actionSpace)
   const body = Model.trunk("actor", observationSpace, config)
@@ -82,7 +82,7 @@ const networks = (config: SacConfig, { observationSpace }: Algorithm.Task, actio
 }
 type Networks = ReturnType<typeof networks>
 
-/** Describes the actor as dense layers: the outputs of the last one are the means, then the log deviations. */
+/** Describes the actor as dense layers, for export as C; undefined if it has others. The last outputs μ, then log σ. */
 const denseActor = (config: SacConfig, space: Space.Box): Model.DensePolicy | undefined => {
   const dense = Model.denseLayers("actor", space, config)
   if (dense === undefined) return undefined
@@ -99,6 +99,7 @@ const setup = Effect.fnUntraced(function* (config: SacConfig, task: Algorithm.Ta
   const actor: Model.Actor = {
     parameters: nets.parameters,
     dense: denseActor(config, task.observationSpace),
+    // Two uniform numbers make one normal number.
     noiseSize: 2 * actionSize,
     memorySize: 0,
     keeps: [],

@@ -28,7 +28,7 @@ export interface Td3Options extends Learner.ReplayOptions, Model.NetworkOptions 
   readonly learningRate?: number
   /** The share by which the target networks move towards the online networks, each time the actor learns. @default 0.005 */
   readonly tau?: number
-  /** The standard deviation of the noise on actions in play, as a share of half an action's range. @default 0.1 */
+  /** The standard deviation of the noise on actions in rollouts, as a share of half an action's range. @default 0.1 */
   readonly explorationNoise?: number
   /** The standard deviation of the noise on target actions, as a share of half an action's range. @default 0.2 */
   readonly targetNoise?: number
@@ -54,7 +54,7 @@ export type Td3Config = typeof Td3Config.Type
 
 // --- Networks ---
 
-/** The networks: an actor that outputs one action for each observation, and two critics. */
+/** Makes the networks: an actor that outputs one action for each observation, and two critics. */
 const networks = (config: Td3Config, { observationSpace }: Algorithm.Task, actionSpace: Space.Box) => {
   const size = Space.sizeOf(actionSpace)
   const body = Model.trunk("actor", observationSpace, config)
@@ -70,7 +70,7 @@ const networks = (config: Td3Config, { observationSpace }: Algorithm.Task, actio
 }
 type Networks = ReturnType<typeof networks>
 
-/** Describes the actor as dense layers, so that it can be exported as plain code. */
+/** Describes the actor as dense layers, for export as C; undefined if it has other layers. */
 const denseActor = (config: Td3Config, space: Space.Box): Model.DensePolicy | undefined => {
   const dense = Model.denseLayers("actor", space, config, "tanh")
   return dense === undefined ? undefined : { ...dense, scaled: true }
@@ -85,6 +85,7 @@ const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algorithm.Ta
   const actor: Model.Actor = {
     parameters: nets.parameters,
     dense: denseActor(config, task.observationSpace),
+    // Two uniform numbers make one normal number.
     noiseSize: 2 * actionSize,
     memorySize: 0,
     keeps: [],

@@ -7,8 +7,8 @@ import * as Model from "../model/Model.ts"
 import { a2cFields, type A2cOptions, a2cLoss, a2cPhase } from "./A2c.ts"
 
 /**
- * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C whose network also learns to control pixels, to predict rewards, and
- * to value steps that it replays. With `lstm` the network has a memory. It needs image observations and discrete actions.
+ * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C whose network also learns to control pixels, to predict
+ * rewards, and to value earlier steps again. With `lstm` it has a memory. UNREAL needs images and discrete actions.
  */
 
 // --- Config ---

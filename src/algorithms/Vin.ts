@@ -5,17 +5,15 @@ import * as Model from "../model/Model.ts"
 import { type ClippingOptions, ppoFields, ppoLearner } from "./Ppo.ts"
 
 /**
- * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867) that learns by PPO. It is for envs whose observations are
- * maps of shape [planes, height, width], through which the agent has to find a path. `Bc.make(demonstrations, { planning: {}
- * })` trains the same network by imitation.
+ * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867), called planner here, that learns by PPO. It is for
+ * envs whose observations are maps of shape [planes, height, width], through which the agent has to find a path.
+ * Behaviour cloning can train such a network, too: `Bc.make(demonstrations, { planning: {} })`.
  */
 
-// --- Config: the settings of PPO, without those of the trunk, which the planner replaces ---
+// --- Config: the settings of PPO, except those of the hidden layers, which the planner replaces ---
 
 export interface VinOptions extends ClippingOptions {
-  /**
-   * The weight of the critic's error in the loss. The error is half the squared error. @default 0.5
-   */
+  /** The weight of the critic's error in the loss. The error is half the squared error. @default 0.5 */
   readonly valueCoefficient?: number
   /** The learning rate of Adam. @default 0.001 */
   readonly learningRate?: number

@@ -40,7 +40,7 @@ export const names: ReadonlyArray<string> = Object.keys(algorithms)
 export const find = (name: string): Algorithm | undefined =>
   Object.hasOwn(algorithms, name) ? algorithms[name]() : undefined
 
-/** Returns the built-in algorithm with this name and its default settings; an unknown name fails with a suggestion. */
+/** Returns the same as `find`, but fails for an unknown name, with a suggestion. `source` begins the message. */
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
   const algorithm = find(name)
   if (algorithm !== undefined) return Effect.succeed(algorithm)

@@ -20,7 +20,7 @@ export interface RunOptions {
   readonly onPlanned?: (identity: RunIdentity, effective: Plain) => Effect.Effect<void>
   /**
    * Tells whether a user has requested the folder `steps/{STEP}/` of the current step (the policy, its evaluation,
-   * episodes to watch). The training loop asks between two iterations. Writing the folder does not change the training.
+   * episodes to watch). The training runs this between two iterations. Writing the folder does not change the training.
    */
   readonly isStepWanted?: Effect.Effect<boolean>
 }

@@ -1,4 +1,4 @@
-/** The settings of a training: their Schemas, and the types in which code passes them. It only declares. */
+/** Declares the settings of a training: the Schemas by which `plan.ts` checks them, and the types for use in code. */
 import { Schema } from "effect"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import { RetentionStrategy } from "../run/Checkpoint.ts"
@@ -56,7 +56,7 @@ export interface CheckpointOptions {
    */
   readonly everySteps?: number | null
   /**
-   * The number of ended episodes between two more checkpoints, besides those of `everySteps`; 0 saves none. @default 0
+   * The number of ended episodes between two further checkpoints, in addition to `everySteps`; 0 saves none. @default 0
    */
   readonly everyEpisodes?: number
   /** Saves a checkpoint before the first step. @default false */
@@ -106,7 +106,7 @@ export const NormalizeSettings = Schema.Struct({
   rewards: withDefault(Schema.Boolean, false),
 })
 
-/** The settings of a training. The env and the algorithm are decoded by their own Schemas. */
+/** The settings of a training. Env and algorithm stay as written here; `plan.ts` decodes them by their own Schemas. */
 export const Settings = Schema.Struct({
   /** The kind of run: a training by reinforcement learning. */
   kind: kindField("training"),

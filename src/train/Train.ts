@@ -92,6 +92,7 @@ const execute = Effect.fnUntraced(function* (plan: Plan) {
   return yield* OneRun.inspect(program, request.checkpoint, (state) => validated(training, state, request))
 })
 
+/** Describes the run for its files and its first record. */
 const specOf = ({ plan, learner }: Training, identity: RunIdentity): RunSpec => {
   const { settings, env, algorithm, effective } = plan
   const { totalSteps, seed, numEnvs, logLevel } = settings
@@ -109,7 +110,7 @@ const specOf = ({ plan, learner }: Training, identity: RunIdentity): RunSpec => 
   }
 }
 
-/** Makes a new training's state, or takes that of a checkpoint and restores the learner and the envs. */
+/** Resets the envs and makes a new state; for a resumed run, restores envs, learner and state from a checkpoint. */
 const open = Effect.fnUntraced(function* (
   training: Training,
   files: RunFiles,
@@ -144,7 +145,7 @@ const open = Effect.fnUntraced(function* (
   }
 })
 
-/** Validates a restored checkpoint as the training would at its step. The result has this validation and its speed. */
+/** Validates a restored checkpoint as the training did at its step. Returns the run's metrics with this validation. */
 const validated = Effect.fnUntraced(function* (
   training: Training,
   state: TrainingState,

@@ -53,6 +53,7 @@ const isStopping = (settings: Decided, state: TrainingState): boolean => {
   return state.step >= totalSteps || (stopAtReturn !== null && (state.scoreHere ?? -Infinity) >= stopAtReturn)
 }
 
+/** Tells whether a validation is due: after every `everySteps` steps, and at the end of a training that validates. */
 const owesValidation = (settings: Decided, state: TrainingState): boolean => {
   const { everySteps } = settings.validation
   const owesLast = state.step >= settings.totalSteps && everySteps > 0 && state.lastValidationStep < state.step
@@ -67,8 +68,8 @@ export const isOver = (settings: Decided, state: TrainingState): boolean =>
   isStopping(settings, state) && !owesValidation(settings, state) && !owesRendering(settings, state)
 
 /**
- * Runs iterations until a validation, a checkpoint, the end of the training or a record of the progress is due, and
- * then emits the episodes that ended and the record.
+ * Runs iterations until a validation, a checkpoint, the end of the training or a record of the progress is due. Then
+ * gives the recorder this record and the episodes that ended.
  */
 const iterate = Effect.fnUntraced(function* (training: Training, state: TrainingState) {
   const { learner, envs, plan } = training
@@ -139,7 +140,7 @@ const showNow = Effect.fn("effect-rl.showNow")(function* ({ writeWantedStep }: T
   yield* (yield* CurrentRun).recording.emit([event])
 })
 
-/** Returns the metrics of the progress: the speed, and if episodes have ended, means over the last hundred. */
+/** Returns metrics: the steps per second and, once episodes have ended, means over the last hundred of them. */
 const charts = (state: TrainingState, seconds: number): Record<string, number> => {
   const { meanReturn, meanLength, stepsBefore } = state
   const speed: Record<string, number> = seconds > 0 ? { "charts/SPS": (state.step - stepsBefore) / seconds } : {}
@@ -149,8 +150,8 @@ const charts = (state: TrainingState, seconds: number): Record<string, number> =
 }
 
 /**
- * Counts the episodes that ended in the last rollout, and appends their events to `events`. For a learner that plays
- * one episode in each env, only the first of each env counts.
+ * Counts the episodes that ended in the last rollout, and appends an event for each to `events`. For a learner that
+ * plays one episode in each env, only the first episode of each env counts.
  */
 const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, events: Array<RunEvent>): void => {
   const { episodes, numEnvs } = envs
@@ -179,8 +180,8 @@ const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, 
 }
 
 /**
- * Validates, adds the outcome to the state and emits it. If that fails, the failure is counted and a warning is
- * emitted, and the training continues without a score.
+ * Validates the policy, adds the outcome to the state, and gives it to the recorder. A failure is counted and recorded
+ * as a warning; the training continues without a score.
  */
 const validate = Effect.fn("effect-rl.validate")(function* ({ validator, plan }: Training, state: TrainingState) {
   if (validator === undefined) return

@@ -28,7 +28,7 @@ export interface TrainerOptions {
    * algorithm's own setting applies.
    */
   readonly trainMode?: "nstep" | "onestep"
-  /** The kind of value targets: `NSTEP` is `LAMBDA` with λ = 1. If left out, the algorithm's own setting applies. */
+  /** The kind of value targets: λ-returns, for `NSTEP` with λ = 1. If left out, the algorithm's own setting applies. */
   readonly returns?: "NSTEP" | "GAE" | "LAMBDA"
   /** The number of env steps of the training, over all envs. @default 50000000 */
   readonly totalSteps?: number
@@ -89,8 +89,8 @@ export const TrainerConfig = Schema.Struct({
 export type TrainerConfig = typeof TrainerConfig.Type
 
 /**
- * The keys of `trainer` that are settings of the algorithm. A training does not use their defaults in the Schema, which
- * are those of other libraries: for a key that is left out, the algorithm's own setting applies.
+ * The keys of `trainer` that are settings of the algorithm. If such a key is left out, the algorithm's own setting
+ * applies, and not the key's default in `TrainerConfig`, which is that of other libraries.
  */
 export const ofAlgorithm = ["trainMode", "returns", "nsteps", "gamma", "lambda", "updateTargetFreq"] as const
 
@@ -100,8 +100,9 @@ const plainAt = (tree: Plain, key: string): Plain => {
 }
 
 /**
- * Replaces the `trainer` block of a config by the settings that its keys stand for, with their sources. A setting that
- * is also written outside of the block takes precedence.
+ * Replaces the `trainer` block of a config by the settings that its keys stand for; returns the new config and the
+ * places where settings were written. A setting outside of the block takes precedence. Fails for a key that is no
+ * setting of `chosen`, the config's algorithm.
  */
 export const expand = Effect.fnUntraced(function* (
   config: Plain,
@@ -122,7 +123,7 @@ export const expand = Effect.fnUntraced(function* (
   const algorithm = Object.fromEntries(
     writtenKeys.filter((key) => !unsupported.includes(key)).map((key) => [key, trainer[key]]),
   )
-  // An error in one of these settings names its place in the `trainer` block.
+  // Errors in these settings must name the place in the `trainer` block.
   const sources = new Map(options.sources)
   for (const key of Object.keys(algorithm)) {
     const source = options.sources.get(`trainer.${key}`) ?? options.sources.get("trainer")

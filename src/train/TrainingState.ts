@@ -12,6 +12,7 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
   scoreSum: total,
   recentReturns: list(Schema.Finite),
   recentLengths: list(Schema.Int),
+  /** A hash of all returns and lengths so far, for the digest of the run's result. */
   scoreHash,
   lastValidationStep: count(),
   failedValidations: count(),
@@ -19,7 +20,7 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
   lastCheckpointEpisode: count(),
   lastRenderStep: count(),
   evaluations: list(Evaluation),
-  /** The device that runs each program. A resume on another device changes the last bits of results. */
+  /** The device of each compiled program, by name. A resume on another device changes the last bits of results. */
   devices: Schema.mutableKey(
     Schema.Record(Schema.String, Schema.String).pipe(Schema.withConstructorDefault(Effect.succeed({}))),
   ),

@@ -44,7 +44,7 @@ export const sharedSettings = ({ plan, learner }: Training): Effect.Effect<Plain
     : Effect.map(digestOfArrays(data), (digest) => ({ ...shared, data: digest }))
 }
 
-/** Saves weights, the optimiser's state and the envs in mid-episode. Must be called between two iterations. */
+/** Saves weights, the learner's state and the envs, even in mid-episode. Must be called between two iterations. */
 export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   { plan, learner, envs }: Training,
   state: TrainingState,
@@ -73,7 +73,7 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   })
 })
 
-/** The size in bytes above which a file is written in parts, as a copy of a replay buffer may not fit in memory. */
+/** The size in bytes above which a file is written in parts: a copy of a large replay buffer may not fit in memory. */
 const largeBytes = 32 * 1024 * 1024
 
 const contentsOf = (arrays: safetensors.Tensors): NewCheckpoint["files"][string] => {
@@ -87,7 +87,7 @@ const contentsOf = (arrays: safetensors.Tensors): NewCheckpoint["files"][string]
 const flat = (snapshot: Snapshot): safetensors.Tensors =>
   Record.map(snapshot, (data) => ({ shape: [data.length], data }))
 
-/** Reads the `config.yaml` that the run was last started with: `{}` if it is damaged, undefined if there is none. */
+/** Reads the `config.yaml` that the run was last started with: `{}` if it is damaged, undefined if it is missing. */
 const savedConfig = Effect.fnUntraced(function* (run: RunFiles) {
   if (!(yield* run.exists(Layout.config))) return undefined
   const parsed = parseYaml(yield* run.readText(Layout.config))

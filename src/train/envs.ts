@@ -1,4 +1,4 @@
-/** Makes the envs of a training and of its validations, with recording and normalisation. `setUp.ts` calls it. */
+/** Makes the envs of a training and of its validations (`setUp.ts`), and exports a policy with their normalisation. */
 import { Effect, type Scope } from "effect"
 import * as Batch from "../env/Batch.ts"
 import type { BatchEnv } from "../env/BatchEnv.ts"
@@ -11,7 +11,7 @@ import type { Learner, LearnerError } from "../learner/Algorithm.ts"
 import type { Settings } from "./Settings.ts"
 import { shares } from "./validation/Validator.ts"
 
-/** The training's envs, which record episodes with unnormalised rewards, and normalise what the agent sees. */
+/** The training's envs: they record episodes with the env's own rewards, and may normalise what the agent gets. */
 export type TrainingEnvs = BatchEnv & EpisodeLog.Recorded & Partial<Normalise.NormalisedObservations>
 
 /** Makes the training's envs. `gamma` is the discount factor of the return by which rewards are normalised. */
@@ -26,7 +26,7 @@ export const trainingEnvs = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a batch of envs for each validation env, with one env for each of its episodes; `first` is the number of the
+ * Makes a batch for each validation env: copies of the env, one for each of its episodes. `first` is the number of the
  * batch's first episode. The batches normalise observations by the training's statistics, but do not update these.
  */
 export const validationBatches = (
@@ -55,7 +55,7 @@ const batchOf = (
       })
     : Effect.flatMap(EnvPool, (pool) => pool.make(env, numEnvs, { workers, firstIndex }))
 
-/** Exports the policy for other programs, with the normalisation of its observations; undefined if it can't be exported. */
+/** Returns the policy as an ONNX file, which normalises observations itself; undefined if it cannot be exported. */
 export const exportedPolicy = (
   { exportPolicy }: Learner,
   { observationMoments }: TrainingEnvs,

@@ -26,7 +26,7 @@ import { RunOptions } from "./RunOptions.ts"
 import { Settings, type TrainInput } from "./Settings.ts"
 import { expand } from "./TrainerConfig.ts"
 
-/** The settings of a training with the only default that depends on another setting, `checkpoint.everySteps`. */
+/** The settings of a training after `checkpoint.everySteps`, whose default depends on `totalSteps`, was filled in. */
 export type Decided = Omit<Settings, "checkpoint"> & {
   readonly checkpoint: Omit<Settings["checkpoint"], "everySteps"> & { readonly everySteps: number }
 }
@@ -76,27 +76,27 @@ export const plan = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Plan, ConfigError> {
   const options = yield* RunOptions
   const envProblem = [values.env, ...(values.validationEnvs ?? [])]
-    .map(problemOf)
+    .map(envProblemOf)
     .find((problem) => problem !== undefined)
-  const algorithmProblem = values.algorithm === undefined ? undefined : noAlgorithm(values.algorithm)
+  const algorithmProblem = values.algorithm === undefined ? undefined : algorithmProblemOf(values.algorithm)
   const { source } = options
   yield* checkAll([refuse(source, "env", envProblem), refuse(source, "algorithm", algorithmProblem)])
   const written = yield* overridden({ name: options.name, ...config }, options.overrides, values)
-  const overlaid = { source: options.source, sources: overLines(lines, written.sources) }
+  const origin = { source: options.source, sources: overLines(lines, written.sources) }
   const algorithmName = isPlain(written.value.algorithm) ? written.value.algorithm.name : written.value.algorithm
   const algorithmValue = values.algorithm?.name === algorithmName ? values.algorithm : find(String(algorithmName))
-  const { value, sources } = yield* expand(written.value, overlaid, algorithmValue)
-  const from = { ...overlaid, sources }
-  const nameProblem = namelessAlgorithm(value.algorithm)
+  const { value, sources } = yield* expand(written.value, origin, algorithmValue)
+  const from = { ...origin, sources }
+  const nameProblem = algorithmNameProblemOf(value.algorithm)
   const algorithmSettings = Struct.omit(isPlain(value.algorithm) ? value.algorithm : {}, ["name"])
-  const within = { ...from, whole: wholeOf(algorithmValue) }
-  const reading = decode(Settings, value, within)
+  const fromInWhole = { ...from, whole: wholeOf(algorithmValue) }
+  const decodeSettings = decode(Settings, value, fromInWhole)
   yield* checkAll([
-    reading,
-    ...(algorithmValue === undefined ? [] : [algorithmValue.configure(algorithmSettings, within)]),
+    decodeSettings,
+    ...(algorithmValue === undefined ? [] : [algorithmValue.configure(algorithmSettings, fromInWhole)]),
     refuse(sourceOf(from, "algorithm"), "algorithm", nameProblem),
   ])
-  const decoded = yield* reading
+  const decoded = yield* decodeSettings
   const { checkpoint } = decoded
   const everySteps = checkpoint.everySteps ?? Math.ceil(decoded.totalSteps / 10)
   const settings = {
@@ -140,7 +140,7 @@ export const plan = Effect.fnUntraced(function* (
     env,
     validationEnvs: others.length === 0 ? [env] : others,
     algorithm,
-    notes: switched(config, settings, written.sources),
+    notes: switchNotes(config, settings, written.sources),
     warnings: lacksRenderer
       ? [`${renderedEnv.id} cannot be drawn (it has no renderSvg), so only trajectories of its episodes are saved`]
       : [],
@@ -154,7 +154,7 @@ const wholeOf = (algorithm: Algorithm | undefined): Schema.Top =>
   algorithm === undefined ? Settings : Schema.Struct({ ...Settings.fields, algorithm: algorithm.schema })
 
 /** Describes why a value that code passed is not a usable env; undefined if it is usable. */
-const problemOf = (env: Env | undefined): string | undefined => {
+const envProblemOf = (env: Env | undefined): string | undefined => {
   if (env === undefined) return undefined
   // A JavaScript program without types may pass anything.
   const value: unknown = env
@@ -177,7 +177,7 @@ const refuse = (source: string, key: string, problem: string | undefined): Effec
   problem === undefined ? Effect.void : Effect.fail(ConfigError.at({ source }, key, problem))
 
 /** Describes why a value that code passed is not an algorithm; undefined if it is one. */
-const noAlgorithm = (algorithm: unknown): string | undefined => {
+const algorithmProblemOf = (algorithm: unknown): string | undefined => {
   if (Predicate.hasProperty(algorithm, "name") && Predicate.hasProperty(algorithm, "configure")) return undefined
   const shownValue = Predicate.hasProperty(algorithm, "make")
     ? "a module; did you mean its .make()?"
@@ -186,14 +186,14 @@ const noAlgorithm = (algorithm: unknown): string | undefined => {
 }
 
 /** Describes why the algorithm in a config has no usable name; undefined if it has one. */
-const namelessAlgorithm = (algorithm: unknown): string | undefined => {
+const algorithmNameProblemOf = (algorithm: unknown): string | undefined => {
   const name = isPlain(algorithm) ? algorithm.name : algorithm
   if (algorithm === undefined || typeof name === "string") return undefined
   return `expected an algorithm's name, or its name with settings, found ${display(name)}`
 }
 
-/** Returns notes: where a file of settings (as of a resumed run) names another env or algorithm than the code. */
-const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, string>): ReadonlyArray<string> => {
+/** Returns notes that say if a file, such as a resumed run's config, names another env or algorithm than the code. */
+const switchNotes = (code: Plain, settings: Settings, sources: ReadonlyMap<string, string>): ReadonlyArray<string> => {
   const nameOf = (written: unknown): string => String(isPlain(written) ? written.name : written)
   return (["env", "algorithm"] as const).flatMap((key) => {
     if (code[key] === undefined) return []
@@ -204,15 +204,15 @@ const switched = (code: Plain, settings: Settings, sources: ReadonlyMap<string, 
 }
 
 /**
- * Applies the overrides in order. An override that changes the algorithm or the env drops the settings of the previous one;
- * an override that repeats the same name keeps them.
+ * Applies the overrides in order; returns the new config and where each setting comes from. An override that changes
+ * the algorithm or the env drops the settings of the previous one; an override that repeats its name keeps them.
  */
 const overridden = Effect.fnUntraced(function* (config: Plain, overrides: ReadonlyArray<Override>, values: Values) {
   let value = withTrees(config)
   const applied: Array<Override> = []
   for (const override of overrides) {
     const before = value
-    if (yield* namesTheSame(override, before, values)) continue
+    if (yield* repeatsName(override, before, values)) continue
     applied.push(override)
     value = withTrees(applyOverrides(value, [override]).value)
     // If only `algorithm.name` or `env.name` changes, the other settings must be dropped, too.
@@ -225,7 +225,7 @@ const overridden = Effect.fnUntraced(function* (config: Plain, overrides: Readon
 })
 
 /** Tells whether an override sets `env` or `algorithm` to the name or the id that the config already has. */
-const namesTheSame = Effect.fnUntraced(function* (
+const repeatsName = Effect.fnUntraced(function* (
   { path, value: name }: Override,
   before: Plain,
   { env: envValue }: Values,
@@ -268,9 +268,9 @@ const conflictIn = ({ validation, render, stopAtReturn }: Settings) => {
 /** Describes an env for the config: a built-in env by all its options, any other env by its id. */
 const inConfig = (env: Env): EnvConfig => envConfigOf(env) ?? env.id
 
-/** Describes an algorithm for the config: its name and the settings from code; as text if it is unusable. */
+/** Describes an algorithm for the config: its name and the settings from code. An unusable value becomes a text. */
 const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
-  typeof algorithm === "string" || noAlgorithm(algorithm) !== undefined
+  typeof algorithm === "string" || algorithmProblemOf(algorithm) !== undefined
     ? { name: typeof algorithm === "string" ? algorithm : display(algorithm) }
     : { name: algorithm.name, ...algorithm.input }
 
@@ -281,7 +281,7 @@ export const configOf = (input: TrainInput): { readonly config: Plain; readonly 
   const { env, algorithm, validation, ...rest } = untypedInput ?? {}
   const { envs: others = [], ...validating } = validation ?? {}
   const written = (one: Env | string): EnvConfig =>
-    typeof one === "string" ? one : problemOf(one) !== undefined ? display(one) : inConfig(one)
+    typeof one === "string" ? one : envProblemOf(one) !== undefined ? display(one) : inConfig(one)
   const valueOf = (one: Env | string | undefined): Env | undefined => (typeof one === "string" ? undefined : one)
   return {
     config: {

@@ -42,6 +42,7 @@ export const setUp = Effect.fnUntraced(function* (
   plan: Plan,
 ): Effect.fn.Return<Training, SetupError | EnvError, Backend | Scope.Scope> {
   const { settings, env, algorithm } = plan
+  // The normalisation of rewards needs a discount factor, even if the algorithm has none (es).
   const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
   yield* checkRollout(plan)
   const envs = yield* trainingEnvs(env, settings, gamma).pipe(withinMemory(plan))
@@ -62,6 +63,7 @@ export const setUp = Effect.fnUntraced(function* (
   const makeFolder = makeStepFolder({ plan, learner, envs }, policy)
   const validator = settings.validation.everySteps > 0 ? yield* makeValidation : undefined
   const writeStepFolder = settings.render.everySteps > 0 ? yield* makeFolder : undefined
+  // What a user's request for a step folder needs: made at the first request, then kept.
   const onDemand = yield* Effect.cached(
     Effect.all({
       validator: validator === undefined ? makeValidation : Effect.succeed(validator),
@@ -106,7 +108,7 @@ const withinMemory =
       return Effect.fail(ConfigError.at({ source: from.source }, "", message))
     })
 
-/** Returns the error for a setting that requires an ability that the learner lacks; undefined if there is none. */
+/** Returns an error if validation or normalisation is on and the learner does not support it; otherwise undefined. */
 const misfit = ({ settings, from }: Plan, { policy, plays }: Learner): ConfigError | undefined => {
   const name = String(settings.algorithm.name)
   if (settings.validation.everySteps > 0 && policy === undefined) {

@@ -71,7 +71,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
   return write
 })
 
-/** Writes the code that renders the env's states in a browser, once for all step folders of the run. */
+/** Writes the env's code that renders its states in a browser, if it has any, once for all step folders of the run. */
 const writeUi = Effect.fnUntraced(function* (run: RunFiles, env: Env) {
   const ui = uiOf(env)
   if (ui === undefined || (yield* run.exists(Layout.ui.module))) return

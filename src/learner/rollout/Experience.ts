@@ -1,4 +1,4 @@
-/** Describes, as plain values, how on-policy algorithms collect experience. `rolloutLearner` makes a learner of them. */
+/** Describes, as plain values, how on-policy algorithms collect experience. `rolloutLearner` makes learners. */
 import type { Effect, Scope } from "effect"
 import type { Backend, BackendError, Program, TensorData } from "../../backend/Backend.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
@@ -142,7 +142,7 @@ export interface FeatureInput<C extends Columns> extends Pick<Experience<C>, "na
   readonly updates: ReadonlyArray<Program>
 }
 
-/** A feature's data and hooks. The hooks are listed in the order of their calls; `StepHooks` are called in rollouts. */
+/** A feature's data, and the hooks that the learner calls, in this order; it calls `StepHooks` during each rollout. */
 export interface FeatureHooks extends StepHooks {
   /** A program of the feature; the weights are copied into it after each update. */
   readonly program?: Program

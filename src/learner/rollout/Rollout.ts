@@ -46,7 +46,7 @@ export interface Rollout<out C> {
   readonly collect: (envs: BatchEnv, iteration: number) => Steps<void>
 }
 
-/** The functions of a feature (an addition to a learner, such as a memory) that are called during a rollout. */
+/** The functions of a feature (an addition to a learner, such as a memory) that the rollout calls. */
 export interface StepHooks {
   /** Is called before the first step. */
   readonly start?: () => void

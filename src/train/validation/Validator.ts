@@ -9,17 +9,17 @@ import { attempt } from "../../config/attempt.ts"
 import { EnvError } from "../../env/EnvError.ts"
 
 /**
- * Plays a fixed number of whole episodes with the current policy, and returns their outcome. Each episode has an env of
- * its own in a batch, so short episodes count no more than long ones. The randomness of an episode depends only on the
- * seed, the validation's `index` (its step) and the episode's number, not on its batch.
+ * Plays a fixed number of whole episodes with the current policy, and gives their returns and lengths. Each episode
+ * has an env of its own in a batch, so that short episodes do not count more often than long ones. The randomness of an
+ * episode depends only on the seed, on `index` (the training's step) and on the episode's number, not on its batch.
  */
 export interface Validator {
   readonly validate: (seed: number, index: number) => Effect.Effect<ValidationOutcome, LearnerError>
 }
 
 /**
- * Divides episodes among envs as evenly as possible: the number of each env's first episode, and how many there are. The
- * larger shares come last: 7 episodes for 3 envs are 2, 2 and 3.
+ * Divides episodes among envs as evenly as possible. Returns for each env the number of its first episode, and the
+ * count of its episodes. The larger counts come last: 7 episodes for 3 envs are 2, 2 and 3.
  */
 export const shares = (
   episodes: number,
@@ -39,21 +39,21 @@ interface ValidatorOptions {
 }
 
 /** A batch of envs that play one episode each. The episode of the first env has the number `first`. */
-interface Lanes {
+interface EpisodeBatch {
   readonly envs: BatchEnv
   readonly first: number
 }
 
-/** Makes a function that plays one episode in each env of a batch, until all have ended or have `maxSteps` steps. */
-const playAll = ({ envs, first }: Lanes, policy: Policy, { maxSteps }: ValidatorOptions) =>
+/** Makes a function that plays one episode, of at most `maxSteps` steps, in each env of a batch, and returns all. */
+const playAll = ({ envs, first }: EpisodeBatch, policy: Policy, { maxSteps }: ValidatorOptions) =>
   Effect.fnUntraced(function* (seed: number, index: number) {
     yield* policy.refresh
     const { numEnvs } = envs
     const { program, noise } = policy
     const episodes = new Array<ValidationOutcome["episodes"][number] | undefined>(numEnvs)
     const returns = new Float64Array(numEnvs)
-    const generators = Array.from({ length: noise === undefined ? 0 : numEnvs }, (_, lane) =>
-      stream(seed, "validation", index, first + lane, "actions"),
+    const generators = Array.from({ length: noise === undefined ? 0 : numEnvs }, (_, env) =>
+      stream(seed, "validation", index, first + env, "actions"),
     )
     const width = (noise?.length ?? 0) / numEnvs
     let running = numEnvs
@@ -62,20 +62,20 @@ const playAll = ({ envs, first }: Lanes, policy: Policy, { maxSteps }: Validator
     const readObservations = (): void => {
       policy.observations.set(envs.observations)
       if (noise !== undefined)
-        generators.forEach((random, lane) => random.fillUniform(noise, lane * width, (lane + 1) * width))
+        generators.forEach((random, env) => random.fillUniform(noise, env * width, (env + 1) * width))
     }
 
-    // After its first episode, an env goes on until the whole batch is done, but counts no more.
+    // An env whose episode has ended is stepped until all episodes have ended, but its steps no longer count.
     const advance = (): void => {
       envs.step(policy.actions)
       step++
-      for (let lane = 0; lane < numEnvs; lane++) {
-        if (episodes[lane] !== undefined) continue
-        returns[lane] += envs.rewards[lane]
-        const terminated = envs.terminated[lane] === 1
-        const truncated = envs.truncated[lane] === 1 || (!terminated && step >= maxSteps)
+      for (let env = 0; env < numEnvs; env++) {
+        if (episodes[env] !== undefined) continue
+        returns[env] += envs.rewards[env]
+        const terminated = envs.terminated[env] === 1
+        const truncated = envs.truncated[env] === 1 || (!terminated && step >= maxSteps)
         if (!terminated && !truncated) continue
-        episodes[lane] = { return: returns[lane], length: step, terminated, truncated }
+        episodes[env] = { return: returns[env], length: step, terminated, truncated }
         running--
       }
     }
@@ -97,13 +97,13 @@ const playAll = ({ envs, first }: Lanes, policy: Policy, { maxSteps }: Validator
 
 /** Makes a validator that plays its batches at the same time, each in a fiber with a compiled policy of its own. */
 export const makeValidator = Effect.fnUntraced(function* (
-  batches: ReadonlyArray<Lanes>,
+  batches: ReadonlyArray<EpisodeBatch>,
   policyFor: NonNullable<Learner["policy"]>,
   options: ValidatorOptions,
 ) {
-  const players = yield* Effect.forEach(batches, (lanes) =>
-    Effect.map(policyFor(lanes.envs.numEnvs, { sampled: options.sampled }), (policy) =>
-      playAll(lanes, policy, options),
+  const players = yield* Effect.forEach(batches, (batch) =>
+    Effect.map(policyFor(batch.envs.numEnvs, { sampled: options.sampled }), (policy) =>
+      playAll(batch, policy, options),
     ),
   )
   const validator: Validator = {

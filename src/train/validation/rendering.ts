@@ -9,7 +9,7 @@ import * as Normalise from "../../env/Normalise.ts"
 import type { RunningMoments } from "../../env/RunningMoments.ts"
 import { stream } from "../../rng/Rng.ts"
 
-/** The largest number of pictures in an animation, for browsers. Longer episodes show every second, third … state. */
+/** The largest number of pictures in an animation, for browsers. It shows only every n-th state of a longer episode. */
 const mostFrames = 500
 
 /**

@@ -286,7 +286,7 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
   // If a file could not be read or written, a new checkpoint may be damaged, too, so keep the previous one.
   if (saving?.savesOnFailure === true && !(error instanceof RunStoreError)) yield* Effect.ignore(saving.save(state))
-  // A used-up budget only stops the run. If recording the end fails too (e.g. the disk is full), report the first error.
+  // A used-up budget only stops the run. If recording the end fails too (the disk is full), report the first error.
   const isBudget = error instanceof LmError && error.reason === "budget"
   yield* Effect.ignore(isBudget ? ended("stopped", error.message) : ended("failed", Cause.pretty(exit.cause)))
   return yield* exit

@@ -32,7 +32,7 @@ export type RunState = "running" | "finished" | "stopped" | "failed"
 /** Reads the facts about one run. Most facts are Effects that read files at their first use and keep the result. */
 export type RunReader = ReturnType<typeof reader>
 
-/** The bytes to read from the end of a score file: first few, then many if lines with an agent's texts are longer. */
+/** The numbers of bytes to read from a score file's end: the second if the first contain no whole line of scores. */
 const tailBytes = [4096, 1024 * 1024]
 
 /** The number of bytes to read from the end of a log; enough for its last line. */

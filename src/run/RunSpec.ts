@@ -15,7 +15,7 @@ import type { LogLevel } from "./record/logLevel.ts"
 import type { RunStarted } from "./record/RunEvent.ts"
 import type { RunIdentity } from "./identifier.ts"
 
-/** A training by reinforcement learning, a training of agents that ask a language model, or an evaluation of such agents. */
+/** The kinds: a training by reinforcement learning, a training of language-model agents, an evaluation of such agents. */
 export const RunKind = Schema.Literals(["training", "agents", "evaluation"])
 export type RunKind = typeof RunKind.Type
 

@@ -39,7 +39,7 @@ const operatorOf = (text: string): Operator | undefined => {
   return isOperator(symbol) ? symbol : undefined
 }
 
-/** Parses `KEY OPERATOR VALUE`. The text is divided at the first operator; spaces around it are ignored; `==` means `=`. */
+/** Parses `KEY OPERATOR VALUE`, divided at the first operator. Spaces around it are ignored; `==` means `=`. */
 export const parseFilter = (text: string): { readonly filter: Filter } | { readonly problem: string } => {
   const [, key = "", symbol = "", value = ""] = /^(.*?)(!=|<=|>=|==?|<|>)(.*)$/s.exec(text) ?? []
   const operator = operatorOf(symbol)

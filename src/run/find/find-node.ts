@@ -18,9 +18,9 @@ export const findRuns = Effect.fnUntraced(function* (
   folder: string,
   { folders }: Pick<FileSource, "folders">,
 ): Effect.fn.Return<ReadonlyArray<RunEntry>> {
-  const whole = resolve(folder)
-  const above = whole.split(sep).slice(1 - depth)
-  const time = above.findLastIndex(isTime)
+  const absolute = resolve(folder)
+  const lastNames = absolute.split(sep).slice(1 - depth)
+  const timeIndex = lastNames.findLastIndex(isTime)
   const runs: Array<RunEntry> = []
   const visit = Effect.fnUntraced(function* (path: string, full: string, level: number): Effect.fn.Return<void> {
     // `level` is the number of folders between `path` and the results folder.
@@ -42,8 +42,8 @@ export const findRuns = Effect.fnUntraced(function* (
       discard: true,
     })
   })
-  const itself = entryOf(folder, whole.replaceAll(sep, "/"))
-  if (itself !== undefined) return [itself]
-  yield* visit(folder, whole.replaceAll(sep, "/"), time < 0 ? 0 : above.length - time)
+  const ownEntry = entryOf(folder, absolute.replaceAll(sep, "/"))
+  if (ownEntry !== undefined) return [ownEntry]
+  yield* visit(folder, absolute.replaceAll(sep, "/"), timeIndex < 0 ? 0 : lastNames.length - timeIndex)
   return runs
 })

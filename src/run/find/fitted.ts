@@ -30,13 +30,13 @@ export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint
     (role === "name" || role === "detail") && rows > 1 && cells.every((one) => one === cells[0])
   const fits = (some: ReadonlyArray<Column>): boolean => widthOf(some) <= width
 
-  const written = (shown: ReadonlyArray<Column>): string => {
+  const formatted = (shown: ReadonlyArray<Column>): string => {
     const lines = shown[0]?.cells.map((_, row) => shown.map(({ cells }) => cells[row])) ?? []
     const headings = shown.map(({ heading }) => heading)
     const has = ({ heading }: Column): boolean => headings.includes(heading)
-    const gone = columns.filter((column) => !has(column))
-    const same = gone.filter(isSame).map(({ heading, cells }) => `${heading} ${cell(cells[0])}`)
-    const others = gone.filter((column) => !isSame(column)).map(({ heading }) => heading)
+    const dropped = columns.filter((column) => !has(column))
+    const same = dropped.filter(isSame).map(({ heading, cells }) => `${heading} ${cell(cells[0])}`)
+    const others = dropped.filter((column) => !isSame(column)).map(({ heading }) => heading)
     const notes = [
       ...(same.length === 0 ? [] : [`the same in all: ${same.join(", ")}`]),
       ...(others.length === 0 ? [] : [`not shown: ${others.join(", ")}; a wider terminal or --json has all`]),
@@ -44,16 +44,16 @@ export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint
     return table(headings, lines, paint) + notes.flatMap((note) => wrapped(note, width)).join("")
   }
 
-  if (fits(columns)) return written(columns)
-  const varied = columns.filter((column) => column.role === "detail" || !isSame(column))
-  const telling = varied.filter((column) => !isSame(column))
-  const least = telling.filter(({ role }) => role !== "detail")
-  for (const some of [columns, varied, telling, least]) {
+  if (fits(columns)) return formatted(columns)
+  const withoutSameNames = columns.filter((column) => column.role === "detail" || !isSame(column))
+  const differing = withoutSameNames.filter((column) => !isSame(column))
+  const withoutDetails = differing.filter(({ role }) => role !== "detail")
+  for (const some of [columns, withoutSameNames, differing, withoutDetails]) {
     const room = width - widthOf(some.filter((column) => !isPath(column))) - gap
     const shown = some.map((column) => (isPath(column) ? shortPaths(column, room) : column))
-    if (room >= leastPath && (some.some(isPath) ? endsOf(some) <= room : fits(some))) return written(shown)
+    if (room >= leastPath && (some.some(isPath) ? endsOf(some) <= room : fits(some))) return formatted(shown)
   }
-  const pathless = [varied, telling, least].map((some) => some.filter((column) => !isPath(column)))
+  const pathless = [withoutSameNames, differing, withoutDetails].map((some) => some.filter((column) => !isPath(column)))
   let shown = pathless.find(fits) ?? pathless[2]
   while (!fits(shown)) {
     const names = shown.filter(({ role }) => role === "name")
@@ -64,7 +64,7 @@ export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint
     } else if (longest === undefined) break
     else shown = shown.filter((column) => column !== names.at(-1))
   }
-  return written(shown)
+  return formatted(shown)
 }
 
 /** The number of spaces between two columns. */

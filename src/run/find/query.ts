@@ -45,11 +45,11 @@ const keyProblem = Effect.fnUntraced(function* (
   if (runs.length === 0 || isKnownKey(key, entries)) return undefined
   let [hasConfig, isReadable] = [false, false]
   const read = []
-  for (const facts of runs.slice(0, searchedRuns)) {
-    hasConfig ||= (yield* facts.configText) !== undefined
-    const config = yield* facts.config
+  for (const run of runs.slice(0, searchedRuns)) {
+    hasConfig ||= (yield* run.configText) !== undefined
+    const config = yield* run.config
     isReadable ||= config !== undefined
-    read.push({ entry: facts.entry, config, metrics: yield* facts.metrics })
+    read.push({ entry: run.entry, config, metrics: yield* run.metrics })
   }
   if (hasConfig && !isReadable) return undefined
   return unknownKey(key, knownKeys([...read, ...runs.map(({ entry }) => ({ entry, config: null, metrics: null }))]))
@@ -110,11 +110,11 @@ export const sortBy = <A>(
   valueOf: (item: A) => Value | undefined,
   descending: boolean,
 ): ReadonlyArray<A> => {
-  const isThere = (value: Value | undefined): boolean => value !== undefined && value !== null
+  const hasValue = (value: Value | undefined): boolean => value !== undefined && value !== null
   return items
     .map((item) => ({ item, value: valueOf(item) }))
     .sort((a, b) => {
-      if (!isThere(a.value) || !isThere(b.value)) return Number(isThere(b.value)) - Number(isThere(a.value))
+      if (!hasValue(a.value) || !hasValue(b.value)) return Number(hasValue(b.value)) - Number(hasValue(a.value))
       return descending ? compareValues(b.value, a.value) : compareValues(a.value, b.value)
     })
     .map(({ item }) => item)
@@ -124,7 +124,7 @@ export const sortBy = <A>(
 export const query = Effect.fnUntraced(function* (
   entries: ReadonlyArray<RunEntry>,
   { where, finished, sort, limit }: Query,
-  factsOf: (entry: RunEntry) => RunReader,
+  readerOf: (entry: RunEntry) => RunReader,
 ): Effect.fn.Return<ReadonlyArray<RunReader>, RunsError> {
   const possible = entries.filter((entry) =>
     where.every((filter) => {
@@ -132,7 +132,7 @@ export const query = Effect.fnUntraced(function* (
       return value === undefined || passes(filter, value)
     }),
   )
-  let runs = newestFirst(possible).map((entry) => factsOf(entry))
+  let runs = newestFirst(possible).map((entry) => readerOf(entry))
 
   const valuesHere = (key: string, asked: string) => valuesOf(runs, key, { entries, asked })
   if (finished !== undefined) {

@@ -17,7 +17,7 @@ import { StepScoreRecord } from "./stepScores.ts"
 
 export { StepScoreRecord } from "./stepScores.ts"
 
-/** The error of a score file that cannot be read. The message is one line with the file, the line number and the problem. */
+/** The error of a score file that cannot be read. The message is one line with file, line number and problem. */
 export class ScoreRecordsError extends Schema.TaggedError<ScoreRecordsError>()("ScoreRecordsError", {
   path: Schema.String,
   /** The number of the line; null if the whole file cannot be read. */

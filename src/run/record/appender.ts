@@ -23,8 +23,7 @@ export const appender = Effect.fnUntraced(function* (run: RunFiles, path: string
     if (broken) buffer.clear()
     return buffer.length === 0 ? Effect.void : append(buffer.written)
   }).pipe(
-    // A failed append may leave an incomplete line. Write nothing after it, so that it stays the last line, which readers
-    // ignore.
+    // A failed append may leave an incomplete line. Write nothing after it: readers ignore it only as the last line.
     Effect.onError(() => Effect.sync(() => void (broken = true))),
     Effect.ensuring(Effect.sync(() => buffer.clear())),
     // An interruption between writing and clearing the buffer would write the bytes twice.

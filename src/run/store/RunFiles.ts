@@ -13,7 +13,7 @@ export interface RunFiles extends FileTree {
   readonly identity: RunIdentity
   /** Whether the folder holds an earlier part of this run, which is resumed. */
   readonly resumed: boolean
-  /** Flushes the growing files to disk and returns their sizes and digests. Reads only what was appended since the last time. */
+  /** Flushes the growing files to disk, and returns their sizes and digests. Reads only what is new since the last call. */
   readonly appended: Effect.Effect<Appended, RunStoreError>
   /** Lists the growing files that, up to their sizes in `moment`, no longer have the content that they had then. */
   readonly changedSince: (moment: Appended) => Effect.Effect<ReadonlyArray<Changed>, RunStoreError>

@@ -4,7 +4,7 @@ import { sha256 } from "../../config/sha256.ts"
 import type { FileTree } from "./FileTree.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** The sizes of a run's growing files at some moment, and the digests of their content up to these sizes, both by path. */
+/** The sizes of a run's growing files at some moment, and the digests of their content then, both by path. */
 export const Appended = Schema.Struct({
   sizes: Schema.Record(Schema.String, Schema.Int),
   digests: Schema.Record(Schema.String, Schema.String),

@@ -26,16 +26,16 @@ export const indexRun = Effect.fnUntraced(function* (directory: string, owner?: 
   if (fromPath(run) === undefined) return
   const folder = parts.slice(0, -depth).join(path.sep)
   const target = path.join(folder, Layout.resultsIndex)
-  const own = yield* filesBelow(folder, run)
-  const replace = Effect.gen(function* () {
-    const before = yield* Effect.orElseSucceed(readText(target, mostBytes.text), () => "")
-    const files = yield* filesBelow(folder, "", runsOf(before).set(run, own))
-    const draft = `${target}.tmp`
+  const ownFiles = yield* filesBelow(folder, run)
+  const writeIndex = Effect.gen(function* () {
+    const previousIndex = yield* Effect.orElseSucceed(readText(target, mostBytes.text), () => "")
+    const files = yield* filesBelow(folder, "", runsOf(previousIndex).set(run, ownFiles))
+    const temporary = `${target}.tmp`
     const lines = files.map((file) => `./${file}\n`).sort()
-    yield* fs.writeFileString(draft, lines.join(""))
-    yield* fs.rename(draft, target)
+    yield* fs.writeFileString(temporary, lines.join(""))
+    yield* fs.rename(temporary, target)
   })
-  yield* Effect.mapError(withTurn(path.join(folder, Layout.resultsIndexLock), owner, replace), (error) =>
+  yield* Effect.mapError(withTurn(path.join(folder, Layout.resultsIndexLock), owner, writeIndex), (error) =>
     runStoreError("write", target, error),
   )
 })
@@ -71,7 +71,7 @@ const withTurn = Effect.fnUntraced(function* <A, E, R>(
     Effect.flatMap((holder) => (owner === undefined || holder === "" ? Effect.undefined : owner.isAlive(holder))),
     Effect.orElseSucceed(() => undefined),
   )
-  let tried = 0
+  let attempts = 0
   const wait = claim.pipe(
     // This waits by the real clock: a test may have stopped the program's clock, but not the other processes.
     Effect.tapError(() => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, pause)))),
@@ -79,7 +79,7 @@ const withTurn = Effect.fnUntraced(function* <A, E, R>(
       // Stop waiting after a minute: a new process may have the process number of a holder that has died.
       times: minute / pause,
       while: ({ reason }) =>
-        reason._tag === "AlreadyExists" && Effect.map(isHeld, (held) => held ?? ++tried < second / pause),
+        reason._tag === "AlreadyExists" && Effect.map(isHeld, (held) => held ?? ++attempts < second / pause),
     }),
     Effect.catch(() => Effect.ignore(fs.writeFileString(lock, name))),
   )

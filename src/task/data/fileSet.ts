@@ -22,7 +22,7 @@ export const recordFields = (defaults: {
   datasetPath: optionalText,
   /** The records themselves, if the config lists them. */
   items: withDefault(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))), null),
-  /** The name of a data set on the Hugging Face hub, which is not downloaded: an error asks for a local file instead. */
+  /** The name of a data set on the Hugging Face hub, which is not downloaded: an error asks for a local file. */
   hfDataset: optionalText,
   /** The subset of the hub's data set. */
   hfSubset: optionalText,

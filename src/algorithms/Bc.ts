@@ -30,7 +30,7 @@ import { stream } from "../rng/Rng.ts"
 
 /**
  * Behaviour cloning: it trains the policy under which the demonstrated actions are likeliest. The demonstrations are in
- * memory. A run counts as steps the demonstrated steps that it learns from; the env is played only in validations.
+ * memory. The steps of a run are the demonstrated steps that it learns from; the env is played only in validations.
  */
 
 // --- Config ---
@@ -47,7 +47,7 @@ export interface BcOptions extends NetworkOptions, PlanningOptions {
    * @default 0
    */
   readonly entropyCoefficient?: number
-  /** The global norm that gradients are scaled down to; 0 does not limit them. @default 0 */
+  /** The limit of the global norm of gradients; larger ones are scaled down to it. 0 sets no limit. @default 0 */
   readonly maxGradNorm?: number
 }
 

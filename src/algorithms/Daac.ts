@@ -22,11 +22,11 @@ const { concat, mul, reshape } = Graph
 export interface DaacOptions extends ClippingOptions, Learner.LearningOptions {
   /** The learning rate of Adam. @default 0.0005 */
   readonly learningRate?: number
-  /** The number of passes of the policy over each rollout. @default 1 */
+  /** The number of passes over each rollout in which the policy learns. @default 1 */
   readonly epochs?: number
   /** The number of minibatches that a rollout is shuffled into, in each pass. @default 8 */
   readonly minibatches?: number
-  /** The number of passes of the critic over each rollout. @default 9 */
+  /** The number of passes over each rollout in which the critic learns. @default 9 */
   readonly valueEpochs?: number
   /** The weight, in the policy's loss, of the error of its predicted advantage. @default 0.25 */
   readonly advantageCoefficient?: number

@@ -33,7 +33,8 @@ export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOp
    */
   readonly updateTargetFreq?: number
   /**
-   * Chooses the next action by the online network and values it by the target network (van Hasselt et al. 2015). @default true
+   * In targets, the online network chooses the next action, and the target network values it (van Hasselt et al. 2015).
+   * @default true
    */
   readonly double?: boolean
   /** Computes action values from two heads, one for the value and one for the advantages. @default false */

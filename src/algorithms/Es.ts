@@ -30,7 +30,7 @@ import { meanOf } from "../statistics/resampling.ts"
 export interface EsOptions {
   /** The learning rate of Adam. @default 0.03 */
   readonly learningRate?: number
-  /** The standard deviation of the perturbations of the weights. @default 0.1 */
+  /** The standard deviation of the variations of the weights. @default 0.1 */
   readonly deviation?: number
   /** The weight decay: each update subtracts this share of the weights from the estimated gradient. @default 0.005 */
   readonly weightDecay?: number

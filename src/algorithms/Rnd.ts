@@ -122,7 +122,7 @@ const rndBonus = (config: RndConfig, task: Algorithm.Task) => {
 
 // --- Rollout and returns ---
 
-/** Makes the network, the bonus and the experience with both (`rollout`). `Learner.resolved` must have made `config`. */
+/** Makes the network, the bonus and the experience with both (`rollout`). `Learner.resolved` must make the config. */
 export const rndRollout = (name: string, config: RndConfig, task: Algorithm.Task) => {
   const { nsteps: steps, noiseRepeat, sequence } = config
   const network = Model.actorCritic({ ...task, ...config, critics: ["bonusValues"] })

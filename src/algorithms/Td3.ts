@@ -22,7 +22,7 @@ const { add, clip, mean, mul, tanh } = Graph
 export interface Td3Options extends Learner.ReplayOptions, Model.NetworkOptions {
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"
-  /** The number of steps with the same noise; above 1, actions deviate the same way for several steps. @default 1 */
+  /** The number of consecutive steps whose actions are drawn with the same random numbers. @default 1 */
   readonly noiseRepeat?: number
   /** The learning rate of the actor and of the critics. @default 0.001 */
   readonly learningRate?: number

@@ -6,7 +6,7 @@ import { sizeOf as sizeOfSpace, type Space } from "../env/Space.ts"
 import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
 
 /**
- * Describes one column of a batch: the shape of a row, and whether its numbers are real numbers or whole numbers.
+ * Describes one column of a batch: the shape of its entry in a row, and whether it holds real numbers or whole numbers.
  *
  * A learner declares its columns once. From that declaration come the arrays that a rollout fills (`Arrays`), the inputs of
  * the graphs that read them (`Batch`), and their types: a misspelt column does not compile.

@@ -26,7 +26,7 @@ interface BatchReader<C> {
   readonly batch: Batch<C>
   /** Returns an input for a number that is set once for the whole update, such as the learning rate. */
   readonly scalar: (name: string) => Tensor
-  /** The memory before each sequence; undefined if the actor has no memory. */
+  /** The memory (the state of an LSTM) before each sequence; undefined if the actor has none. */
   readonly recall: Recall | undefined
 }
 

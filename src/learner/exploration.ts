@@ -12,7 +12,7 @@ export interface ExplorationOptions {
   readonly epsilonStart?: number
   /** The probability of a random action after the first `explorationFraction` of the run. @default 0.05 */
   readonly epsilonEnd?: number
-  /** The first share of the run, in which the probability falls linearly to `epsilonEnd`. @default 0.2 */
+  /** The share of the run, from its start, in which the probability falls linearly to `epsilonEnd`. @default 0.2 */
   readonly explorationFraction?: number
 }
 

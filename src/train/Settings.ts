@@ -51,7 +51,7 @@ export interface CheckpointOptions {
   /** The folder of the checkpoints, inside the run's folder. @default "checkpoints" */
   readonly dir?: string
   /**
-   * The number of env steps, over all envs, between two checkpoints; 0: only at the end, null: ten in a run.
+   * The number of env steps, over all envs, between two checkpoints; 0 saves only at the end, null saves ten in a run.
    * @default null
    */
   readonly everySteps?: number | null

@@ -99,7 +99,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   const steps = Math.ceil(config.trainEvery / numEnvs)
   const actNoise = new Float32Array(actor.noiseSize * numEnvs)
   const actRandom = stream(seed, "act")
-  /** The index of the noise that was drawn last; the same noise is used for `noiseRepeat` steps. */
+  /** The number of the last draw of noise; `noiseRepeat` consecutive steps use the same draw. */
   let drawn = -1
   const collect = function* (envs: BatchEnv, { iteration, step }: Position): Steps<number> {
     if (iteration === 0) replay.begin(envs)
@@ -123,7 +123,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
     return steps * numEnvs
   }
 
-  // The update: draws transitions and noise into the feeds of its program.
+  // The update: draws transitions and noise into the feeds (input arrays) of its program.
   const { importance: _, noise: noiseColumn, ...columns } = replayColumns(task, options.noiseSize)
   const transitions = feedsOf(columns, update.feeds)
   const noise = options.noiseSize === 0 ? undefined : feedsOf({ noise: noiseColumn }, update.feeds).noise

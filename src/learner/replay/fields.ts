@@ -18,7 +18,7 @@ export interface ReplayOptions {
   readonly gradientSteps?: number
   /** The number of rewards in a value target, before it continues with the next observation's value. @default 1 */
   readonly nsteps?: number
-  /** The global norm that gradients are scaled down to; 0 does not limit them. @default 0 */
+  /** The limit of the global norm of gradients; larger ones are scaled down to it. 0 sets no limit. @default 0 */
   readonly maxGradNorm?: number
 }
 

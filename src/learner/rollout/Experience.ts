@@ -39,7 +39,7 @@ export interface Experience<C extends Columns> {
   readonly learningRateShares: Readonly<Record<string, number>>
   /** Weights that are drawn once and never learned. */
   readonly fixed: Declarations
-  /** The number of consecutive steps through which gradients flow back in a memory; 0 without a memory. */
+  /** The number of consecutive steps through which gradients flow back through a memory (an LSTM); 0 without one. */
   readonly sequence: number
   readonly hasTarget: boolean
   /** The schedule of the scalar by which the actor explores, such as ε; undefined if the actor reads no such scalar. */
@@ -53,7 +53,7 @@ export interface ExperienceOptions<Names extends string> extends Pick<
   "name" | "task" | "steps" | "returns"
 > {
   readonly actor: Actor<Names>
-  /** The number of steps for which actions are drawn with the same noise; 1 by default. */
+  /** The number of consecutive steps for which actions are drawn with the same noise; 1 by default. */
   readonly noiseRepeat?: number
   readonly exploration?: Schedule
 }
@@ -144,7 +144,7 @@ export interface FeatureInput<C extends Columns> extends Pick<Experience<C>, "na
 
 /** A feature's data, and the hooks that the learner calls, in this order; it calls `StepHooks` during each rollout. */
 export interface FeatureHooks extends StepHooks {
-  /** A program of the feature; the weights are copied into it after each update. */
+  /** A program of the feature, into which the learner copies the weights after each update. */
   readonly program?: Program
   /** Columns whose arrays the feature fills itself. The learner copies them to the update as it does the rollout's. */
   readonly columns?: Readonly<Record<string, Float32Array>>
@@ -157,7 +157,7 @@ export interface FeatureHooks extends StepHooks {
   readonly beforeReturns?: (iteration: number) => Steps<void>
   /** Is called when `advantages` and `targets` are filled; it may change them. */
   readonly afterReturns?: () => void
-  /** Is called before the update. `feeds` are the inputs of its first program; it fills those that have no column. */
+  /** Is called before the update. `feeds` are the inputs of its first program; the hook fills those with no column. */
   readonly beforeUpdate?: (iteration: number, feeds: Readonly<Record<string, TensorData>>) => void
   readonly metrics?: () => Metrics
   /** Copies the online network into the target network once every `everySteps` env steps. */

@@ -55,7 +55,7 @@ export interface StepHooks {
   readonly afterStep?: (envs: BatchEnv, t: number) => void
   /** Is called after a step that truncated this env's episode. The actor evaluates its final observation later. */
   readonly truncated?: (env: number) => void
-  /** Is called before the actor evaluates `count` of these final observations, from the `first` on, in their order. */
+  /** Is called before the actor evaluates a group of these observations: `count` of them, from number `first` on. */
   readonly beforeTruncated?: (first: number, count: number) => void
 }
 
@@ -100,7 +100,7 @@ export function makeRollout(
   const finalObservations = new GrowingRows(width, Math.max(16, numEnvs))
   const truncatedRows: Array<number> = []
 
-  // The random numbers of all steps; if `noiseRepeat` is above 1, those of draw `heldDraw`, which several steps share.
+  // The random numbers of the rollout's steps. If `noiseRepeat` is above 1, several steps share those of `heldDraw`.
   const noise = new Float32Array((noiseRepeat === 1 ? rows : numEnvs) * noiseSize)
   let heldDraw = -1
   const drawNoise = (iteration: number, t: number): void => {

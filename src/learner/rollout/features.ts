@@ -27,7 +27,7 @@ export const withMemory = <C extends Columns>(experience: Experience<C>, sequenc
   return { ...experience, sequence: length, features: [...experience.features, memory(actor.memorySize, length)] }
 }
 
-/** Makes the feature that passes on `size` numbers of memory for each env, and stores those before each sequence. */
+/** Makes the feature that carries each env's memory of `size` numbers on, and stores it before each sequence. */
 const memory =
   <C extends Columns>(size: number, sequence: number): Feature<C> =>
   ({ act, rollout: { steps, numEnvs } }) =>

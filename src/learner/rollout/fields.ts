@@ -11,7 +11,7 @@ export interface RolloutOptions {
    * opponent's: see `TicTacToe.selfPlay`. @default 0.99
    */
   readonly gamma?: number
-  /** The global norm that gradients are scaled down to; 0 does not limit them. @default 0.5 */
+  /** The limit of the global norm of gradients; larger ones are scaled down to it. 0 sets no limit. @default 0.5 */
   readonly maxGradNorm?: number
   /** The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it. @default "linear" */
   readonly schedule?: "constant" | "linear"
@@ -37,7 +37,7 @@ export const learningFields = {
 export interface ActorOptions {
   /** The weight of the policy's entropy in the loss; more keeps the policy from becoming certain too soon. @default 0.01 */
   readonly entropyCoefficient?: number
-  /** The number of steps with the same noise; above 1, actions deviate the same way for several steps. @default 1 */
+  /** The number of consecutive steps whose actions are drawn with the same random numbers. @default 1 */
   readonly noiseRepeat?: number
 }
 
@@ -64,8 +64,7 @@ interface ReturnSettings extends Required<Pick<RolloutOptions, "returns" | "trai
 }
 
 /**
- * Returns a config after `returns` and `trainMode` took effect: `NSTEP` sets `lambda` to 1, `onestep` sets `nsteps` to
- * 1.
+ * Returns a config with `returns` and `trainMode` applied: `NSTEP` sets `lambda` to 1, `onestep` sets `nsteps` to 1.
  *
  * @example
  * ```ts

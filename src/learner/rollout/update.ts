@@ -37,7 +37,7 @@ export interface Phase<C> {
   readonly epochs: number
   /** The number of minibatches into which the shuffled rollout is divided in each epoch. */
   readonly minibatches: number
-  /** The global norm that gradients are scaled down to; 0 does not limit them. */
+  /** The limit of the global norm of gradients; larger ones are scaled down to it. 0 sets no limit. */
   readonly maxGradNorm: number
   readonly loss: (minibatch: Minibatch<C>) => Loss
   readonly optimiser: (options: { readonly size: number; readonly learningRate: Tensor }) => Optimiser

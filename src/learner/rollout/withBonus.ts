@@ -170,7 +170,7 @@ const bonusFeature =
           for (let env = 0; env < numEnvs; env++) returns[env] = returns[env] * gamma + surprises[t * numEnvs + env]
           returnMoments.update(returns)
         }
-        // Bonuses are divided by the standard deviation of their discounted sums.
+        // Divided by the standard deviation of their discounted sums, bonuses have a similar scale in every env.
         const scale = 1 / Math.sqrt(returnMoments.variance[0] + 1e-8)
         gae({
           rewards: surprises.map((bonus) => bonus * scale),

@@ -41,7 +41,7 @@ interface SequenceMemoryOptions {
   readonly observationSize: number
   /** The number of steps of each env that it can hold. */
   readonly capacity: number
-  /** The number of sequences and of histories that are drawn, and the number of steps of a sequence. */
+  /** The number of sequences to draw, also of histories (see `history`), and the number of steps of a sequence. */
   readonly sequences: number
   readonly steps: number
 }

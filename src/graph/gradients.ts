@@ -201,7 +201,10 @@ const inputGradients = (y: Tensor, dy: Tensor): ReadonlyArray<Slope | undefined>
 
 type ConvolutionKind = "conv2d" | "conv2dInputGrad" | "conv2dWeightGrad"
 
-/** Applies a convolution, or a gradient of one, with equal strides and padding; the result has the shape of `like`. */
+/**
+ * Returns a function that makes a convolution, or one of its two gradients, of `left` and `right`. It has the strides and
+ * the padding of the op that is differentiated, and the shape of `like`.
+ */
 const convolution =
   (kind: ConvolutionKind, { strides, padding }: Conv2dAttributes, left: Tensor, right: Tensor, like: Tensor): Slope =>
   () =>

@@ -64,7 +64,10 @@ const isExact = ({ op }: Tensor): boolean => {
 
 const inexact: ReadonlySet<UnaryFn> = new Set(["exp", "log", "sin", "cos", "tanh", "sigmoid", "softplus"])
 
-/** Computes an op on constants now, unless the result has more elements than its inputs together, and more than 16. */
+/**
+ * Replaces an op whose inputs are all constants by its result. It leaves ops whose bits JavaScript engines do not
+ * agree on (see `isExact`), and results that would make the graph larger: more than 16 elements, and more than all inputs together.
+ */
 const folding: Rule = (tensor) => {
   const { inputs, shape, dtype } = tensor
   if (inputs.length === 0 || !inputs.every(({ op }) => op.kind === "constant") || !isExact(tensor)) return undefined

@@ -29,7 +29,7 @@ export interface DecodedMemory {
   readonly make: Effect.Effect<Memory, AgentError>
 }
 
-/** Makes a kind of memory from its Schema and a function. */
+/** Makes a kind of memory from the Schema of its config and a function that makes a memory from such a config. */
 export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
   readonly type: string
   /** The Schema of the config, whose key `_type` is the kind's type. */

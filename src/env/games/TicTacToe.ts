@@ -88,7 +88,10 @@ export const playOptimally = (board: ReadonlyArray<number>, random: Stream): num
   return good[random.integer(good.length)].place
 }
 
-/** Adds a check of the moves to a user's opponent: one outside the board would change another game of the batch. */
+/**
+ * Adds a check of its moves to a user's opponent. All games of a batch lie in one array, so a move outside the board would
+ * change another game.
+ */
 const checked =
   (opponent: Exclude<Opponent, string>) =>
   (board: ReadonlyArray<number>, random: Stream): number => {

@@ -1,4 +1,7 @@
-/** The JavaScript for `scene` that renders Acrobot: its links, the line that the free end must cross, the torque. */
+/**
+ * Contains the JavaScript that renders Acrobot on a canvas in the browser: its links, the line that the free end must
+ * cross, and the torque. `Acrobot.ts` passes it to `scene` (see `scene.ts`), which adds the shared helpers.
+ */
 export const acrobot = String.raw`
 const width = 480
 const height = 480

@@ -32,7 +32,10 @@ export const sumOfSquares = (tensor: Tensor, once: Once) => {
   return isSquare && square.dtype === "f32" ? { square, x: square.inputs[0] } : undefined
 }
 
-/** Maps each slice to the slices that together with it are a whole tensor, in order: these become one Split. */
+/**
+ * Finds slices that together cut a tensor into consecutive pieces along one axis: ONNX computes them with one Split.
+ * Maps each such slice to all slices of that tensor, itself included, from first to last. Other slices have no entry.
+ */
 export const siblingSlices = (order: ReadonlyArray<Tensor>): ReadonlyMap<Tensor, ReadonlyArray<Tensor>> => {
   const slices = order.filter(({ op }) => op.kind === "slice")
   const groups = new Map<Tensor, ReadonlyArray<Tensor>>()

@@ -59,7 +59,10 @@ export const reshapes: Rule = (tensor) => {
   return ofOneNumber && source.shape.length <= tensor.shape.length ? stretched(source, tensor.shape) : undefined
 }
 
-/** Removes a broadcast to the same shape, and lets a broadcast read the smallest tensor (`narrowed`) directly. */
+/**
+ * Removes a broadcast to the same shape. If a broadcast's input was itself made by broadcasting or reshaping a smaller
+ * tensor (see `narrowed`), broadcasts that smaller tensor instead.
+ */
 export const stretches: Rule = (tensor) => {
   if (tensor.op.kind !== "broadcastTo") return undefined
   const [x] = tensor.inputs

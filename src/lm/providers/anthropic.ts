@@ -13,7 +13,7 @@
  */
 import { Effect } from "effect"
 import * as Wire from "./anthropicWire.ts"
-import { providerOf } from "./gathering.ts"
+import { providerOf } from "./wireProvider.ts"
 import { answered } from "./http.ts"
 import { languageModel } from "./Provider.ts"
 import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
@@ -41,12 +41,12 @@ export const make = Effect.fnUntraced(function* (options: AnthropicOptions) {
   return providerOf(server, streaming, {
     path: "messages",
     body: (request, form) => Wire.requestBody(request, thinkingBudget, form),
-    whole: Wire.Whole,
-    piece: Wire.Piece,
+    answerSchema: Wire.Whole,
+    pieceSchema: Wire.Piece,
     empty: () => new Wire.Gathered(),
     gatherWhole: Wire.gatherWhole,
     gather: Wire.gather,
-    isWhole: ({ ended }) => ended,
+    isComplete: ({ ended }) => ended,
     completed: (request, from, format) => {
       // The server removes the stop sequence from the answer, so a valid answer can be empty.
       const hasContent = from.hasContent || from.calls.length > 0 || from.finish === "stop_sequence"

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { isPlain, type Plain } from "../../config/Config.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest } from "../Chat.ts"
 import { jsonOrText } from "./languageModel.ts"
-import type { AnswerForm } from "./gathering.ts"
+import type { AnswerForm } from "./wireProvider.ts"
 import type { FailureBody } from "./http.ts"
 import type { JsonFormat } from "./Provider.ts"
 

@@ -254,7 +254,7 @@ export const read = <S extends Schema.Codec<unknown, unknown>>(
 }
 
 /** Sends a request, and gives the text of the whole answer. */
-export const whole = (server: Server, path: string, body: unknown): Effect.Effect<string, LmError> =>
+export const requestText = (server: Server, path: string, body: unknown): Effect.Effect<string, LmError> =>
   send(server, path, body).pipe(
     Effect.flatMap((response) => Stream.runCollect(bodyOf(server, response))),
     Effect.flatMap((chunks) => textOf(server)(joined(chunks), false)),
@@ -262,7 +262,7 @@ export const whole = (server: Server, path: string, body: unknown): Effect.Effec
   )
 
 /** Sends a request, and streams the data of the Server-Sent Events of the answer. */
-export const events = (server: Server, path: string, body: unknown): Stream.Stream<string, LmError> =>
+export const requestEvents = (server: Server, path: string, body: unknown): Stream.Stream<string, LmError> =>
   Stream.suspend(() => {
     const data: Array<string> = []
     const parser = Sse.makeParser((event) => {

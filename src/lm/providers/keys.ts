@@ -13,23 +13,26 @@ export interface Key {
 }
 
 /**
- * Finds the key for a server: the config's `apiKey`, or else the value of the environment variable with the name
- * `variable`. Gives null if both are missing, and fails if the variable is not set.
+ * Finds the key for a server. A key in the config is used as it is; if the config's `apiKey` is `${NAME}`, the key is
+ * the value of the environment variable NAME; without `apiKey`, it is the value of `usualVariable`. Gives null for a
+ * server without `apiKey` and `usualVariable`, which needs no key. Fails if the environment variable is not set.
  */
 export const keyOf = Effect.fnUntraced(function* (
   model: string,
   apiKey: Redacted.Redacted | null | undefined,
-  variable: string | null,
+  usualVariable: string | null,
 ) {
   const setting = apiKey === null || apiKey === undefined ? "" : Redacted.value(apiKey).trim()
-  const named = variableIn(setting)
-  if (named === undefined && setting !== "" && setting !== shownKey) return yield* checked(model, setting, "api_key")
-  const name = named ?? variable
+  const configVariable = variableIn(setting)
+  // A config that was saved has `shownKey` in the place of the key, so the key has to come from the environment.
+  if (configVariable === undefined && setting !== "" && setting !== shownKey)
+    return yield* checked(model, setting, "api_key")
+  const name = configVariable ?? usualVariable
   if (name === null) return null
   const value = yield* Effect.orElseSucceed(Config.String(name), () => "")
   if (value.trim() !== "") return yield* checked(model, value.trim(), name)
   const problem =
-    named === undefined
+    configVariable === undefined
       ? `no key; set the environment variable ${name}, or api_key: \${NAME} to use another variable`
       : `api_key: the environment variable ${name} is not set`
   return yield* lmError(model, "unauthorised", problem)

@@ -14,8 +14,8 @@
  */
 import { Effect, Schema } from "effect"
 import type { LmRequest } from "../Chat.ts"
-import { providerOf } from "./gathering.ts"
-import { answered, read, whole } from "./http.ts"
+import { providerOf } from "./wireProvider.ts"
+import { answered, read, requestText } from "./http.ts"
 import * as Wire from "./openAiWire.ts"
 import { languageModel } from "./Provider.ts"
 import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
@@ -63,9 +63,9 @@ export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
   const promptIds = Effect.fnUntraced(function* (request: LmRequest) {
     const at = (name: string): string => `${baseUrl.pathname.replace(/\/v1$/, "")}/${name}`
     const body = Wire.requestBody(request, dialect, { stream: false })
-    const { prompt } = yield* Effect.flatMap(whole(server, at("apply-template"), body), readPrompt)
+    const { prompt } = yield* Effect.flatMap(requestText(server, at("apply-template"), body), readPrompt)
     const content = { content: prompt, add_special: true, parse_special: true }
-    return (yield* Effect.flatMap(whole(server, at("tokenize"), content), readTokens)).tokens
+    return (yield* Effect.flatMap(requestText(server, at("tokenize"), content), readTokens)).tokens
   })
 
   const completed = Effect.fnUntraced(function* (request: LmRequest, from: Wire.Gathered) {
@@ -83,13 +83,13 @@ export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
   return providerOf(server, options.streaming ?? false, {
     path: "chat/completions",
     body: (request, form) => Wire.requestBody(request, dialect, form),
-    whole: Wire.Whole,
-    piece: Wire.Piece,
+    answerSchema: Wire.Whole,
+    pieceSchema: Wire.Piece,
     endOfStream: "[DONE]",
     empty: () => new Wire.Gathered(),
     gatherWhole: Wire.gather,
     gather: Wire.gather,
-    isWhole: ({ ended, finish }) => ended || finish !== null,
+    isComplete: ({ ended, finish }) => ended || finish !== null,
     completed,
   })
 })

@@ -11,7 +11,7 @@
 import { Array as Arr, Effect, Schema } from "effect"
 import type * as HttpClient from "effect/http/HttpClient"
 import { stream } from "../../rng/Rng.ts"
-import { failure, read, whole } from "./http.ts"
+import { failure, read, requestText } from "./http.ts"
 import type { LmError } from "../LmError.ts"
 import { protocol } from "./openAi.ts"
 import { persistently, type Retries } from "../middleware/retrying.ts"
@@ -41,7 +41,7 @@ export const make = Effect.fnUntraced(function* (
   const readAnswer = read(server, Answer)
 
   const once = (input: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Float32Array>, LmError> =>
-    whole(server, "embeddings", { model, input }).pipe(
+    requestText(server, "embeddings", { model, input }).pipe(
       Effect.flatMap(readAnswer),
       Effect.flatMap(({ data }) => {
         const vectors = data.toSorted((a, b) => a.index - b.index).map(({ embedding }) => Float32Array.from(embedding))

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { withDefault } from "../../config/fields.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest, ToolCall } from "../Chat.ts"
-import type { AnswerForm } from "./gathering.ts"
+import type { AnswerForm } from "./wireProvider.ts"
 import type { FailureBody } from "./http.ts"
 
 /** The ways in which servers of this protocol differ. */

@@ -7,7 +7,7 @@ import { Effect, type Schema, Stream } from "effect"
 import type * as Response from "effect/ai/Response"
 import type { Completion, LmRequest } from "../Chat.ts"
 import type { LmError } from "../LmError.ts"
-import { broken, events, type FailureBody, read, refusedInBody, whole } from "./http.ts"
+import { broken, requestEvents, type FailureBody, read, refusedInBody, requestText } from "./http.ts"
 import { finishPart, type JsonFormat, type Provider, toolCallPart } from "./Provider.ts"
 import type { Server } from "./Server.ts"
 
@@ -24,8 +24,8 @@ export interface AnswerForm {
 interface Wire<Gathered, Whole, Piece> {
   readonly path: string
   readonly body: (request: LmRequest, form: AnswerForm) => Readonly<Record<string, unknown>>
-  readonly whole: Schema.Codec<Whole, unknown>
-  readonly piece: Schema.Codec<Piece, unknown>
+  readonly answerSchema: Schema.Codec<Whole, unknown>
+  readonly pieceSchema: Schema.Codec<Piece, unknown>
   /** The data of the event that ends a stream, if that event is not a piece. */
   readonly endOfStream?: string
   readonly empty: () => Gathered
@@ -33,8 +33,8 @@ interface Wire<Gathered, Whole, Piece> {
   readonly gatherWhole: (into: Gathered, answer: Whole) => string | FailureBody
   /** Adds a piece of a stream to `into`. Gives the piece's text, or the failure that the server reports instead. */
   readonly gather: (into: Gathered, piece: Piece) => string | FailureBody
-  /** Says whether all of a streamed answer has arrived. */
-  readonly isWhole: (from: Gathered) => boolean
+  /** Says whether a stream that has stopped gave a whole answer; some servers leave out the event that ends it. */
+  readonly isComplete: (from: Gathered) => boolean
   /** Makes the completion of a collected answer, or fails if the answer must not be used. */
   readonly completed: (request: LmRequest, from: Gathered, format?: JsonFormat) => Effect.Effect<Completion, LmError>
 }
@@ -49,20 +49,23 @@ export const providerOf = <Gathered extends { ended: boolean }, Whole, Piece>(
   wire: Wire<Gathered, Whole, Piece>,
 ): Provider => {
   const { path, body, endOfStream, empty, completed } = wire
-  const readWhole = read(server, wire.whole)
-  const readPiece = read(server, wire.piece)
+  const readWhole = read(server, wire.answerSchema)
+  const readPiece = read(server, wire.pieceSchema)
   const unlessFailed = (text: string | FailureBody): Effect.Effect<string, LmError> =>
     typeof text === "string" ? Effect.succeed(text) : Effect.fail(refusedInBody(server, text))
 
   const answer = (request: LmRequest, into: Gathered, format?: JsonFormat) =>
-    whole(server, path, body(request, { format, stream: false })).pipe(
+    requestText(server, path, body(request, { format, stream: false })).pipe(
       Effect.flatMap(readWhole),
       Effect.flatMap((answer) => unlessFailed(wire.gatherWhole(into, answer))),
     )
 
-  /** Streams the texts of an answer; at the end, `into` holds the whole answer. */
+  /**
+   * Streams the texts of an answer; at the end, `into` holds the whole answer. `into.ended` is set when the event that
+   * ends the stream has arrived; nothing is read after it.
+   */
   const texts = (request: LmRequest, into: Gathered, format?: JsonFormat): Stream.Stream<string, LmError> =>
-    events(server, path, body(request, { format, stream: true })).pipe(
+    requestEvents(server, path, body(request, { format, stream: true })).pipe(
       Stream.mapEffect((data) => {
         if (data !== endOfStream)
           return Effect.flatMap(readPiece(data), (piece) => unlessFailed(wire.gather(into, piece)))
@@ -72,7 +75,7 @@ export const providerOf = <Gathered extends { ended: boolean }, Whole, Piece>(
       Stream.takeUntil(() => into.ended),
       Stream.concat(
         Stream.suspend(() =>
-          wire.isWhole(into) ? Stream.empty : Stream.fail(broken(server, "the stream has no end event")),
+          wire.isComplete(into) ? Stream.empty : Stream.fail(broken(server, "the stream has no end event")),
         ),
       ),
     )

@@ -15,7 +15,7 @@ const { add, mean, mul, sub } = Graph
  * has a memory. Curiosity and UNREAL extend A2C with the fields, the loss and the phase that this file exports.
  */
 
-// --- Config ---
+// --- Config: `A2cOptions` are the settings in code; `A2cConfig` checks them and fills in the defaults ---
 
 export interface A2cOptions extends Learner.ActorCriticOptions {
   /** The learning rate of RMSProp. @default 0.0007 */
@@ -41,7 +41,7 @@ export const a2cFields = {
 export const A2cConfig = Schema.Struct(a2cFields)
 export type A2cConfig = typeof A2cConfig.Type
 
-// --- Networks, rollout, returns, update ---
+// --- Learner, which `make` below sets up for a task: networks, rollout, returns, update ---
 
 const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)

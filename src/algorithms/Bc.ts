@@ -33,7 +33,7 @@ import { stream } from "../rng/Rng.ts"
  * memory. The steps of a run are the demonstrated steps that it learns from; the env is played only in validations.
  */
 
-// --- Config ---
+// --- Config: `BcOptions` are the settings in code; `BcConfig` checks them and fills in the defaults ---
 
 export interface BcOptions extends NetworkOptions, PlanningOptions {
   /** The learning rate of Adam. @default 0.001 */

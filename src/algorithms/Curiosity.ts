@@ -17,7 +17,7 @@ const { add, concat, mean, mul, stopGradient } = Graph
  * action; its error is the bonus, a reward for surprising transitions.
  */
 
-// --- Config ---
+// --- Config: `CuriosityOptions` are the settings in code; `CuriosityConfig` checks them and fills in the defaults ---
 
 export interface CuriosityOptions extends A2cOptions {
   /** The weight of the curiosity bonus, the forward model's error, that is added to the reward. @default 0.1 */
@@ -86,7 +86,7 @@ const curiosityModels = (config: CuriosityConfig, { observationSpace, actionSpac
   }
 }
 
-// --- Rollout, returns, update ---
+// --- Learner, which `make` below sets up for a task: rollout, returns, update ---
 
 const setup = Effect.fnUntraced(function* (settings: CuriosityConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)

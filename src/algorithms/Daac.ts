@@ -17,7 +17,7 @@ const { concat, mul, reshape } = Graph
  * also learns to predict advantages, because these depend less on the look of a level of the env than values do.
  */
 
-// --- Config ---
+// --- Config: `DaacOptions` are the settings in code; `DaacConfig` checks them and fills in the defaults ---
 
 export interface DaacOptions extends ClippingOptions, Learner.LearningOptions {
   /** The learning rate of Adam. @default 0.0005 */
@@ -44,7 +44,7 @@ export const DaacConfig = Schema.Struct({
 })
 export type DaacConfig = typeof DaacConfig.Type
 
-// --- Networks, rollout, returns, update ---
+// --- Learner, which `make` below sets up for a task: networks, rollout, returns, update ---
 
 type Rows = Learner.Minibatch<Learner.ColumnsOf<Model.ActorCriticKept>>
 

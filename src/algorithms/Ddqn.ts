@@ -15,7 +15,7 @@ const { argMax, huber, mean, stopGradient, sub } = Graph
  * the action after the last step, and the target network values it (van Hasselt et al. 2015, arXiv:1509.06461).
  */
 
-// --- Config ---
+// --- Config: `DdqnOptions` are the settings in code; `DdqnConfig` checks them and fills in the defaults ---
 
 export interface DdqnOptions extends Learner.LearningOptions, Learner.ExplorationOptions {
   /** The activation function between layers. @default "relu" */
@@ -55,7 +55,7 @@ export const DdqnConfig = Schema.Struct({
 })
 export type DdqnConfig = typeof DdqnConfig.Type
 
-// --- Network, rollout, returns, update ---
+// --- Learner, which `make` below sets up for a task: network, rollout, returns, update ---
 
 const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
@@ -72,7 +72,7 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
       const q = network.apply(weights, observations)
       return {
         actions: Learner.epsilonGreedy(q, noise, exploration),
-        // The value of an observation: the target network's value of the action that the online network prefers.
+        // An observation's value is the target network's value of the action that the online network prefers.
         kept: { values: Losses.valueOfAction(network.apply(target, observations), argMax(q)) },
       }
     },

@@ -13,12 +13,12 @@ const { abs, argMax, huber, mean, sub } = Graph
  * arXiv:1710.02298) combines, each with a setting: double Q-learning, dueling networks, prioritised replay, n-step targets.
  */
 
-// --- Config ---
+// --- Config: `DqnOptions` are the settings in code; `DqnConfig` checks them and fills in the defaults ---
 
 export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOptions, Model.NetworkOptions {
   /** The number of transitions that the replay buffer holds. @default 100000 */
   readonly bufferSize?: number
-  /** The number of transitions that an update learns from. @default 64 */
+  /** The number of transitions that each gradient step learns from. @default 64 */
   readonly batchSize?: number
   /** The number of env steps between two updates, over all envs. @default 4 */
   readonly trainEvery?: number
@@ -63,7 +63,7 @@ export const DqnConfig = Schema.Struct({
 })
 export type DqnConfig = typeof DqnConfig.Type
 
-// --- Network and replay ---
+// --- Learner, which `make` below sets up for a task: network and replay ---
 
 /**
  * Makes the learner. The online network is the actor, which acts and learns. The trainer (`train/Trainer.ts`) copies it into

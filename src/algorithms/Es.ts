@@ -25,7 +25,7 @@ import { meanOf } from "../statistics/resampling.ts"
  * that play at the same time are the members of a population.
  */
 
-// --- Config ---
+// --- Config: `EsOptions` are the settings in code; `EsConfig` checks them and fills in the defaults ---
 
 export interface EsOptions {
   /** The learning rate of Adam. @default 0.03 */

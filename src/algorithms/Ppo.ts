@@ -32,7 +32,7 @@ const { add, lessEqual, mean, mul, sub } = Graph
  * that end with a life, firing to reset, grey scaled-down frames, and several discrete actions at once.
  */
 
-// --- Config ---
+// --- Config: `PpoOptions` are the settings in code; `PpoConfig` checks them and fills in the defaults ---
 
 /** The settings that PPO shares with algorithms that differ in the network or in the critic's loss. */
 export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOptions, Model.MemoryOptions {
@@ -80,7 +80,7 @@ export const ppoFields = {
 export const PpoConfig = Schema.Struct(ppoFields)
 export type PpoConfig = typeof PpoConfig.Type
 
-// --- Networks, rollout, returns, update ---
+// --- Learner: networks, rollout, returns, update ---
 
 /** Makes the learner of PPO, or of VIN, which passes its own `name` and `planning`. */
 export const ppoLearner = Effect.fnUntraced(function* (

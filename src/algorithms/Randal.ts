@@ -8,7 +8,7 @@ import { rndFields, type RndOptions, rndLoss, rndRollout } from "./Rnd.ts"
 
 /** RANDAL is PPO with the bonus of RND and the auxiliary tasks of UNREAL. It needs images and discrete actions. */
 
-// --- Config ---
+// --- Config: `RandalOptions` are the settings in code; `RandalConfig` checks them and fills in the defaults ---
 
 export interface RandalOptions extends RndOptions, AuxiliaryOptions {
   /** The sizes of the hidden layers. @default [128] */

@@ -19,7 +19,7 @@ const { mul } = Graph
  * because it has its own discount and its returns need not end with the episode.
  */
 
-// --- Config ---
+// --- Config: `RndOptions` are the settings in code; `RndConfig` checks them and fills in the defaults ---
 
 export interface RndOptions extends PpoOptions {
   /** The discount factor of the bonus. @default 0.99 */

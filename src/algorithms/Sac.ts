@@ -18,7 +18,7 @@ const { clip, exp, mean, mul, neg, slice, state } = Graph
  * return, two critics of which the smaller value counts, and a temperature that keeps the entropy at a target.
  */
 
-// --- Config ---
+// --- Config: `SacOptions` are the settings in code; `SacConfig` checks them and fills in the defaults ---
 
 export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions {
   /** The activation function between layers. @default "relu" */
@@ -90,7 +90,7 @@ const denseActor = (config: SacConfig, space: Space.Box): Model.DensePolicy | un
   return { layers: [...dense.layers.slice(0, -1), last], head: "sample_and_squash", scaled: true }
 }
 
-// --- Acting and replay ---
+// --- Learner, which `make` below sets up for a task: acting and replay ---
 
 const setup = Effect.fnUntraced(function* (config: SacConfig, task: Algorithm.Task) {
   const actionSpace = yield* Learner.needsBoundedBox("sac", task)

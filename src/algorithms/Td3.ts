@@ -17,7 +17,7 @@ const { add, clip, mean, mul, tanh } = Graph
  * smaller value counts, noise on target actions, and an actor that learns less often than its critics.
  */
 
-// --- Config ---
+// --- Config: `Td3Options` are the settings in code; `Td3Config` checks them and fills in the defaults ---
 
 export interface Td3Options extends Learner.ReplayOptions, Model.NetworkOptions {
   /** The activation function between layers. @default "relu" */
@@ -76,7 +76,7 @@ const denseActor = (config: Td3Config, space: Space.Box): Model.DensePolicy | un
   return dense === undefined ? undefined : { ...dense, scaled: true }
 }
 
-// --- Acting and replay ---
+// --- Learner, which `make` below sets up for a task: acting and replay ---
 
 const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algorithm.Task) {
   const actionSpace = yield* Learner.needsBoundedBox("td3", task)

@@ -11,7 +11,7 @@ import { a2cFields, type A2cOptions, a2cLoss, a2cPhase } from "./A2c.ts"
  * rewards, and to value earlier steps again. With `lstm` it has a memory. UNREAL needs images and discrete actions.
  */
 
-// --- Config ---
+// --- Config: `UnrealOptions` are the settings in code; `UnrealConfig` checks them and fills in the defaults ---
 
 export interface UnrealOptions extends A2cOptions, AuxiliaryOptions {
   /** The sizes of the hidden layers. @default [128] */
@@ -28,7 +28,7 @@ export const UnrealConfig = Schema.Struct({
 })
 export type UnrealConfig = typeof UnrealConfig.Type
 
-// --- Networks, rollout, returns, update ---
+// --- Learner, which `make` below sets up for a task: networks, rollout, returns, update ---
 
 const setup = Effect.fnUntraced(function* (settings: UnrealConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)

@@ -1,4 +1,4 @@
-/** The built-in algorithms by name, for configs and commands; all but behaviour cloning, which needs demonstrations. */
+/** Finds built-in algorithms by name, for configs and commands; not behaviour cloning, which needs demonstrations. */
 import { Effect } from "effect"
 import { choiceHint } from "../config/closest.ts"
 import { ConfigError } from "../config/Config.ts"

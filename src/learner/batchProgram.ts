@@ -1,4 +1,4 @@
-/** Describes programs that read a batch of rows, such as the update of a learner. It only builds graphs. */
+/** Describes programs that read a batch of rows, such as the update of a learner. It only builds the graphs. */
 import { input, reshape } from "../graph/ops.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { sizeOf, type Tensor } from "../graph/Tensor.ts"

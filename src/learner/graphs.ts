@@ -1,4 +1,4 @@
-/** Helps algorithms to build the graphs of their updates: networks, gradient steps and sums of losses. */
+/** Functions with which algorithms build the graphs of their updates: networks, gradient steps and sums of losses. */
 import type { Effect } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"

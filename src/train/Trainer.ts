@@ -1,4 +1,4 @@
-/** The loop of a training: rollouts, updates, validations, checkpoints and renderings. `Train.ts` calls it. */
+/** Runs the loop of a training: rollouts, updates, validations, checkpoints and renderings. `Train.ts` calls it. */
 import { Effect } from "effect"
 import type { LearnerError } from "../learner/Algorithm.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"

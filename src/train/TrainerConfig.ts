@@ -1,4 +1,4 @@
-/** The block `trainer` of a training's config, and its translation into the usual settings, which `plan.ts` calls. */
+/** Declares the block `trainer` of a training's config, and translates it into the usual settings, for `plan.ts`. */
 import { Effect, Schema } from "effect"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import { ConfigError, decode, isPlain, keysOf, type Plain } from "../config/Config.ts"

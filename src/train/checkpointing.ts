@@ -1,4 +1,4 @@
-/** Saves and restores the checkpoints of a reinforcement-learning training: weights, optimiser state and envs. */
+/** Saves a training (weights, learner, envs) as a checkpoint in the run's folder, and restores it from a checkpoint. */
 import { Effect, Record } from "effect"
 import { ConfigError, isPlain, type Plain } from "../config/Config.ts"
 import { tidyFolder } from "../config/files.ts"

@@ -97,7 +97,10 @@ describe("what a setting means", () => {
         meaning(algorithm, "nsteps"),
         "The number of rewards in a value target, before it continues with the next observation's value.",
       )
-      assert.strictEqual(meaning(algorithm, "batchSize"), "The number of transitions that an update learns from.")
+      assert.strictEqual(
+        meaning(algorithm, "batchSize"),
+        "The number of transitions that each gradient step learns from.",
+      )
       assert.strictEqual(meaning(algorithm, "gamma"), "The discount factor of future rewards.")
     }
     assert.strictEqual(meaning("bc", "batchSize"), "The number of demonstrated steps that an update learns from.")

@@ -1,4 +1,4 @@
-/** The settings that off-policy algorithms share: option interfaces for users, and fields for config Schemas. */
+/** Declares the settings that off-policy algorithms share: option interfaces for users, fields for config Schemas. */
 import { Schema } from "effect"
 import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
 
@@ -8,7 +8,7 @@ export interface ReplayOptions {
   readonly gamma?: number
   /** The number of transitions that the replay buffer holds. @default 1000000 */
   readonly bufferSize?: number
-  /** The number of transitions that an update learns from. @default 256 */
+  /** The number of transitions that each gradient step learns from. @default 256 */
   readonly batchSize?: number
   /** The number of env steps before the first update, over all envs; their actions are random. @default 1000 */
   readonly learningStarts?: number

@@ -1,4 +1,4 @@
-/** Helps off-policy algorithms to build the graphs of their updates: steps of Adam, and changes of target networks. */
+/** Functions with which off-policy algorithms build updates as graphs: steps of Adam, changes of target networks. */
 import { Record } from "effect"
 import { add, equal, mul, state, sub, where } from "../../graph/ops.ts"
 import { adam } from "../../graph/optimisers.ts"

@@ -1,4 +1,4 @@
-/** Describes, as plain values, how on-policy algorithms collect experience. `rolloutLearner` makes learners. */
+/** Describes, as plain values, how on-policy algorithms collect experience. `rolloutLearner` makes the learner. */
 import type { Effect, Scope } from "effect"
 import type { Backend, BackendError, Program, TensorData } from "../../backend/Backend.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"

@@ -1,4 +1,4 @@
-/** The settings that on-policy algorithms share: option interfaces for users, and fields for config Schemas. */
+/** Declares the settings that on-policy algorithms share: option interfaces for users, fields for config Schemas. */
 import { Schema } from "effect"
 import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import { constant, linear, type Schedule } from "../../graph/schedules.ts"

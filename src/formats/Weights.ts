@@ -38,9 +38,12 @@ export interface Readable {
 }
 
 export interface LoadOptions {
-  /** Parameters that share one tensor, of which a file may hold only one: `{ "lm_head.weight": "embed.weight" }`. */
+  /** Pairs of parameters that share a tensor. A file may lack one of a pair: `{ "lm_head.weight": "embed.weight" }`. */
   readonly tied?: Readonly<Record<string, string>> | undefined
-  /** The parameters of the model. After tied ones are filled in, a missing or unexpected name is an error. */
+  /**
+   * The names of the model's parameters. After `tied` is applied, a parameter without a tensor is an error, and so is a
+   * tensor with another name. If left out, names are not checked.
+   */
   readonly names?: ReadonlyArray<string> | undefined
 }
 
@@ -67,7 +70,7 @@ const wrong = (path: string, message: string): WeightsError =>
 
 const endings = ".safetensors, .bin, .pt, .pth, .safetensors.index.json or .bin.index.json"
 
-/** Returns the prefix of the paths of files in a folder. */
+/** Returns the text with which the paths of all files in a folder begin: `a/` for the folder `a`, nothing for `.`. */
 const folderPath = (path: string): string =>
   (path === "" || path === "." || path.endsWith("/") ? path : `${path}/`).replace(/^\.\/?$/, "")
 
@@ -149,22 +152,20 @@ const loadSharded = Effect.fnUntraced(function* (files: Readable, path: string) 
 const read = (files: Readable, path: string): Effect.Effect<Uint8Array, WeightsError> =>
   Effect.mapError(files.read(path), (error) => wrong(path, error.message))
 
-/**
- * Runs `body` and turns the formats' errors into a `WeightsError` with the path; any other error is a bug (a defect).
- */
+/** Runs `body`. An error about the file becomes a `WeightsError` with the path; any other one is a bug (a defect). */
 const attemptAt = <A>(path: string, body: () => A): Effect.Effect<A, WeightsError> =>
   attempt(body, safetensors.SafetensorsError, torch.TorchError, WeightFilesError).pipe(
     Effect.mapError(({ message }) => wrong(path, message)),
   )
 
-/** Returns safetensors files by name: one file, or several files and their index if the weights exceed `maxShardBytes`. */
+/** Returns safetensors files by name: one file, or several and their index if the weights exceed `maxShardBytes`. */
 export const encode = (
   tensors: safetensors.Tensors,
   options: ShardOptions = {},
 ): Effect.Effect<Readonly<Record<string, Uint8Array>>, WeightsError> =>
   attemptAt(`${options.name ?? "model"}.safetensors`, () => encodeSharded(tensors, options))
 
-/** Writes `….safetensors`, or its shards and its index, and returns the path from which to load them. */
+/** Writes the file `path`, or if `maxShardBytes` is exceeded several files and an index. Returns the path to load. */
 export const save = Effect.fnUntraced(function* (
   files: Writable,
   path: string,
@@ -182,7 +183,8 @@ export const save = Effect.fnUntraced(function* (
   }
   const index = `${path}.index.json`
   const isSharded = Object.keys(encoded).length > 1
-  // Remove the file of the other kind: it belongs to an older model, and readers differ in which of the two they take.
+  // If an older model left an index where we wrote one file, or one file where we wrote an index, remove it: readers
+  // differ in which of the two they take.
   const other = isSharded ? path : index
   yield* Effect.mapError(files.remove(other), (error) => wrong(other, error.message))
   return isSharded ? index : path

@@ -1,4 +1,7 @@
-/** Makes a function that computes a CRC-32 of the bytes from `start` to before `end`. `polynomial` is bit-reversed. */
+/**
+ * Makes a function that computes a CRC-32, a checksum of the bytes from `start` to before `end`. Zip files and event
+ * files use two variants of it with different polynomials. The bits of `polynomial` are in reversed order.
+ */
 export const crcOf = (polynomial: number): ((bytes: Uint8Array, start?: number, end?: number) => number) => {
   const table = Uint32Array.from({ length: 256 }, (_, byte) => {
     let rest = byte

@@ -1,8 +1,8 @@
 /**
  * Splits a record of comma-separated values (RFC 4180) into its fields: a quoted field can hold separators, line ends
- * and doubled quotes. `task/data/Records.ts` reads the file and calls this. We do not use a library because
- * `RecordScanner` finds the records of JSONL and CSV files and keeps their byte offsets; a library would read the whole
- * file again, and its errors would not say where the problem is.
+ * and doubled quotes. It only computes: `task/data/Records.ts` reads the file, splits it into records, and calls this.
+ * We use no library for CSV, since it would take the whole file and not one record, and its errors would not name the
+ * line of the problem.
  *
  * @example
  * ```ts
@@ -12,8 +12,8 @@
 const quote = '"'
 
 /**
- * Returns the fields of one record without its line end, or the problem with the record. `line` is the number of its first
- * line.
+ * Returns the fields of one record, or the problem with the record and the line where it is. `text` is the record
+ * without its line end, and `line` the number in the file of the record's first line.
  */
 export const fieldsOf = (
   text: string,

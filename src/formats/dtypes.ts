@@ -1,7 +1,7 @@
 /**
- * Converts the numbers of tensor files from and to four kinds of typed array that hold them exactly: half floats become
- * a Float32Array, small integers an Int32Array. Numbers that need more than 32 bits are held in a Float64Array;
- * integers beyond ±2^53 are refused, not rounded. Files are little-endian.
+ * Converts the numbers of tensor files (safetensors, PyTorch) between bytes, which are little-endian, and typed arrays.
+ * Files have 13 types of numbers; four kinds of typed array hold them exactly: half floats become a Float32Array, small
+ * integers an Int32Array, and large integers a Float64Array. Integers beyond ±2^53 are refused, not rounded.
  *
  * @example
  * ```ts
@@ -15,10 +15,11 @@ export type TensorArray = Float32Array | Float64Array | Int32Array | Uint8Array
 interface Codec {
   /** The number of bytes per number. */
   readonly width: number
-  /** Copies the numbers. Throws a RangeError if a number cannot be held exactly. */
+  /** Decodes bytes to a new array. Throws a RangeError if the array cannot hold a number exactly. */
   readonly decode: (bytes: Uint8Array) => TensorArray
   /**
-   * Encodes numbers. Throws a RangeError if a number is not of this type. Floats are rounded to the nearest, ties to even.
+   * Encodes numbers, perhaps as a view of `data` without a copy. Throws a RangeError if a number is not of this type.
+   * Floats are rounded to the nearest, ties to even.
    */
   readonly encode: (data: TensorArray) => Uint8Array
 }
@@ -34,7 +35,7 @@ interface ArrayClass<A> {
 
 const bytesOf = (data: ArrayBufferView): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
 
-/** Copies bytes to a buffer of their own, so that an array of any type is aligned. */
+/** Copies bytes to a new buffer, because a typed array must not begin at every position of a file's bytes. */
 const ownBuffer = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer
 
 /** Makes a codec of numbers that are stored like the elements of one array class, and held in arrays of another. */
@@ -60,7 +61,7 @@ const converting = <N>(
 
 const same = (value: number): number => value
 
-/** Makes the codec of a type that has its own array class: the bytes of such arrays are copied without conversion. */
+/** Makes the codec of a type with an array class of its own (`Own`): the bytes of such arrays are not converted. */
 const natural = (Own: ArrayClass<TensorArray>, encodeOne: (value: number) => number): Codec => {
   const other = converting(Own, Own, same, encodeOne)
   return {
@@ -80,13 +81,14 @@ const integer =
 const unsigned64 = integer("U64", 0, Number.MAX_SAFE_INTEGER)
 const signed64 = integer("I64", Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
 
-/** Converts to a number; throws a RangeError if that would round. */
+/** Converts a 64-bit integer to a number; throws a RangeError if that would round. */
 const exact = (value: bigint): number => {
   const rounded = Number(value)
   if (Number.isSafeInteger(rounded)) return rounded
   throw new RangeError(`${value} is beyond ±2^53, where float64 is not exact`)
 }
 
+/** Eight bytes in which the bits of a float are set as a number and read as integers, or the reverse. */
 const bits = new DataView(new ArrayBuffer(8))
 
 /** Divides by `step` and rounds to the nearest integer, ties to even. */
@@ -107,12 +109,14 @@ const toSmallFloat = (exponentBits: number) => {
     const high = bits.getUint32(0)
     const exponent = Math.max(1 - bias, ((high >>> 20) & 0x7ff) - 1023)
     const fraction = nearest(Math.abs(value), 2 ** (exponent - fractionBits))
-    // The implicit leading bit of the fraction adds the 1 that is subtracted from the exponent; a carry does too.
+    // In a normal float, `fraction` includes the leading bit, which is not stored: it adds 1 to the exponent, so 1 is
+    // subtracted before. If rounding makes the fraction too large, the carry raises the exponent, as it should.
     const size = (exponent + bias - 1) * 2 ** fractionBits + fraction
     return ((high >>> 31) << 15) | Math.min(size, infinity)
   }
 }
 
+/** Decodes a half float (F16): a sign, 5 bits of exponent, and 10 bits of fraction. */
 const fromHalf = (half: number): number => {
   const sign = half & 0x8000 ? -1 : 1
   const exponent = (half >> 10) & 0x1f
@@ -121,15 +125,13 @@ const fromHalf = (half: number): number => {
   return sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25))
 }
 
-/** Decodes the upper half of a 32-bit float. */
+/** Decodes a bfloat16 (BF16), which is the upper half of a 32-bit float. */
 const fromBrain = (brain: number): number => {
   bits.setUint32(0, brain << 16)
   return bits.getFloat32(0)
 }
 
-/**
- * The codecs of the number types of safetensors, by name. Files hold tensors in this order of their types: wide first.
- */
+/** The codecs of the number types, by their names in safetensors, whose files hold tensors in this order of types. */
 export const codecs = {
   U64: converting(BigUint64Array, Float64Array, exact, (value) => BigInt(unsigned64(value))),
   I64: converting(BigInt64Array, Float64Array, exact, (value) => BigInt(signed64(value))),
@@ -149,7 +151,7 @@ export const codecs = {
 export type Dtype = keyof typeof codecs
 export const dtypes: ReadonlyArray<Dtype> = Struct.keys(codecs)
 
-/** Returns the number type that holds an array without conversion. */
+/** Returns the number type of an array's own elements, e.g. F32 for a Float32Array. */
 export const dtypeOf = (data: TensorArray): Dtype => {
   if (data instanceof Float32Array) return "F32"
   if (data instanceof Float64Array) return "F64"

@@ -1,4 +1,7 @@
-/** Reads files with one JSON value per line as streams, so that only the current line is in memory. */
+/**
+ * Reads files with one JSON value per line as streams, so that only the current line is in memory: `linesOf` reads the
+ * lines of a file, and `valueOf` decodes a line by a Schema. The readers of rollouts, samples and scores use them.
+ */
 import { Effect, FileSystem, type PlatformError, Schema, SchemaIssue, Stream } from "effect"
 import { joined } from "../config/bytes.ts"
 import { display } from "../config/Config.ts"
@@ -6,7 +9,7 @@ import { checkFile, type FileError } from "../config/files.ts"
 import { oneLine } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 
-/** A file of JSON lines cannot be read, written or continued; the message is one line that names the file and the line. */
+/** A file of JSON lines cannot be read, written or resumed. The message is one line and names the file and its line. */
 export class JsonLinesError extends Schema.TaggedError<JsonLinesError>()("JsonLinesError", {
   path: Schema.String,
   /** The number of the line, from 1; null if the problem is with the file as a whole. */
@@ -21,7 +24,7 @@ export interface Line {
   readonly bytes: Uint8Array
   /** The number of the line in the file, from 1. */
   readonly number: number
-  /** The byte offset after the line and its line end. */
+  /** The offset in the file of the first byte after the line and its line end. */
   readonly end: number
   /**
    * Whether the line has a line end. Only the last line of a file may lack it: then its writer was probably stopped.
@@ -29,7 +32,7 @@ export interface Line {
   readonly whole: boolean
 }
 
-/** Splits bytes into lines, without empty ones. */
+/** Splits a stream of bytes into lines. Empty lines are left out, but counted in the lines' numbers. */
 export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Line, E, R> =>
   Stream.mapAccumArray(
     bytes,
@@ -65,7 +68,7 @@ const unreadable = (path: string, error: PlatformError.PlatformError | FileError
   return new JsonLinesError({ path, line: null, message: `${path}: ${problem}` })
 }
 
-/** Reads the lines of a file. */
+/** Reads the lines of a file, of any size. Fails if the file is missing or cannot be read. */
 export const linesOf = (path: string): Stream.Stream<Line, JsonLinesError, FileSystem.FileSystem> =>
   Stream.unwrap(
     Effect.map(FileSystem.FileSystem, (fs) =>
@@ -98,7 +101,7 @@ const jsonOf = (bytes: Uint8Array): { readonly value: unknown } | { readonly pro
   }
 }
 
-/** Makes a function that decodes a line by a Schema; its error names the file, the line and the wrong key. */
+/** Makes a function that parses a line as JSON and decodes it by `schema`. Its error names file, line and wrong key. */
 export const valueOf = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
 ): ((path: string, line: Line) => Effect.Effect<S["Type"], JsonLinesError>) => {

@@ -1,7 +1,7 @@
 /**
  * Finds the first name that occurs twice in one object of a JSON text; undefined if there is none. `JSON.parse`
- * silently takes the last value and some readers take the first, so such a file is ambiguous. The text must be valid
- * JSON.
+ * silently takes the last value and some readers take the first, so such a text is ambiguous: `safetensors.ts` refuses
+ * headers that have one. The text must be valid JSON.
  *
  * @example
  * ```ts
@@ -9,9 +9,9 @@
  * ```
  */
 export const repeatedKey = (text: string): string | undefined => {
-  /** The names of each open object; undefined for a list. */
+  /** An entry for each object and list that is not closed yet: the object's names so far, or undefined for a list. */
   const open: Array<Set<string> | undefined> = []
-  /** The last string; it is a name if a colon follows. */
+  /** The last string that was read, with its quotes; it is a name if a colon follows. */
   let last = ""
   for (let at = 0; at < text.length; at++) {
     const character = text[at]
@@ -23,7 +23,7 @@ export const repeatedKey = (text: string): string | undefined => {
       last = text.slice(at, end + 1)
       at = end
     } else if (character === ":") {
-      // The same name can be written with different escapes.
+      // One name can be written with different escapes, so names are compared after parsing.
       const name: unknown = JSON.parse(last)
       const names = open.at(-1)
       if (typeof name !== "string" || names === undefined) continue

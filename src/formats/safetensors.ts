@@ -24,7 +24,7 @@ export type { Dtype, TensorArray } from "./dtypes.ts"
 export interface TensorEntry {
   readonly shape: ReadonlyArray<number>
   readonly data: TensorArray
-  /** The number type in the file, if it differs from that of the array. */
+  /** The number type in the file, if it is not the array's own type, e.g. BF16 for a Float32Array. */
   readonly dtype?: Dtype | undefined
 }
 
@@ -48,6 +48,7 @@ const decodeHeader = Schema.decodeUnknownSync(Header)
 const decodeMetadata = Schema.decodeUnknownSync(Schema.Record(Schema.String, Schema.String))
 
 const metadataKey = "__metadata__"
+/** The largest number of bytes in a header that Python's `safetensors` accepts. */
 const largestHeader = 100_000_000
 
 const refuse = (message: string): never => {
@@ -61,15 +62,16 @@ const dtypeIn = ({ dtype, data }: TensorEntry): Dtype => dtype ?? dtypeOf(data)
 export const byteLength = (tensor: TensorEntry): number => tensor.data.length * codecs[dtypeIn(tensor)].width
 
 /**
- * Encodes tensors in the order of the reference implementation: wide number types first, so that all tensors are aligned,
- * then by name. The same tensors give the same bytes, in any order of the argument. Throws a `SafetensorsError`.
+ * Encodes tensors as the bytes of a file. They are sorted as Python's `safetensors` does it: by number type, wide types
+ * first, so that every tensor is aligned, and then by name. So the order of the argument's keys does not change the
+ * bytes. Throws a `SafetensorsError`.
  */
 export const encode = (tensors: Tensors, metadata: Readonly<Record<string, string>> = {}): Uint8Array =>
   joined([...encodeParts(tensors, metadata)])
 
 /**
- * Encodes in parts, for tensors too large to hold twice in memory: the header, then each tensor. The tensors must not
- * change until the generator has ended. It throws a `SafetensorsError` at the part that cannot be encoded.
+ * Yields the bytes of `encode` in parts, first the header and then each tensor, for tensors that are too large to be in
+ * memory twice. The tensors must not change until the generator has ended. It throws a `SafetensorsError`.
  */
 export function* encodeParts(
   tensors: Tensors,
@@ -88,7 +90,7 @@ export function* encodeParts(
     described.push([name, { dtype: kind, shape, data_offsets: [end, end + size] }])
     end += size
   }
-  // The JSON is joined by hand, because an object would put names that are integers first.
+  // The JSON is joined by hand, because a JavaScript object would put names that are integers first.
   const fields = described.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
   const header = utf8.encode(`{${fields.join(",")}}`)
   // The header is padded with spaces, so that the data begin at a multiple of eight.
@@ -103,7 +105,7 @@ export function* encodeParts(
   }
 }
 
-/** Decodes a file. It must have no gaps, no overlaps and nothing after the last tensor. Throws a `SafetensorsError`. */
+/** Decodes a file to tensors by name. Throws a `SafetensorsError`, also if tensors overlap or do not fill the file. */
 export const decode = (bytes: Uint8Array): Tensors => {
   const { header, data } = split(bytes)
   const { [metadataKey]: _, ...described } = header
@@ -155,7 +157,7 @@ const split = (
   return { header: { ...(typeof header === "object" ? header : {}) }, data: bytes.subarray(8 + length) }
 }
 
-/** Turns any error into a `SafetensorsError` with one line. */
+/** Returns the result of `read`. If it throws, throws a `SafetensorsError` whose message begins with `what`. */
 const checked = <A>(read: () => A, what: string): A => {
   try {
     return read()

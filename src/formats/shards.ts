@@ -6,7 +6,7 @@
  * @example
  * ```ts
  * const files = encodeSharded(weights, { maxShardBytes: 5e9 })
- * // model.safetensors where all fits in one; or model-00001-of-00002.safetensors, … and the index
+ * // one file, model.safetensors, if all tensors fit in it; else model-00001-of-00002.safetensors, … and the index
  * ```
  */
 import { Schema } from "effect"
@@ -25,7 +25,7 @@ export interface ShardOptions {
 
 const fiveDigits = (index: number): string => String(index).padStart(5, "0")
 
-/** Returns the files by name, the index last. Tensors keep their order. Throws a `SafetensorsError`. */
+/** Encodes one file, or several (shards) and their index. Returns them by name. Throws a `SafetensorsError`. */
 export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Readonly<Record<string, Uint8Array>> => {
   const { name = "model", maxShardBytes = 5e9, metadata = { format: "pt" } } = options
   if (!(maxShardBytes > 0)) {
@@ -49,6 +49,7 @@ export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Rea
 /** Divides the tensors among shards in order; starts a new shard when the next tensor does not fit. */
 const split = (tensors: Tensors, most: number): ReadonlyArray<Tensors> => {
   const shards: Array<Array<[string, Tensors[string]]>> = []
+  // The bytes in the current shard; infinite at first, so that the first tensor starts a shard.
   let size = Infinity
   for (const [name, tensor] of Object.entries(tensors)) {
     const bytes = byteLength(tensor)
@@ -62,7 +63,7 @@ const split = (tensors: Tensors, most: number): ReadonlyArray<Tensors> => {
   return shards.map((shard) => Object.fromEntries(shard))
 }
 
-/** Reads only the map from tensors to files; `total_size` and other metadata are ignored. */
+/** The Schema of an index. It reads the file of each tensor, and ignores `total_size` and other metadata. */
 const Index = Schema.fromJsonString(Schema.Struct({ weight_map: Schema.Record(Schema.String, Schema.String) }))
 const decodeIndex = Schema.decodeUnknownSync(Index)
 
@@ -90,10 +91,10 @@ const weightMapIn = (bytes: Uint8Array): Readonly<Record<string, string>> => {
   }
 }
 
-/** Tells whether a name is in the index's own folder, so that an index cannot refer to other files. */
+/** Says whether `file` is a plain file name, because an index may only refer to files in its own folder. */
 const isSibling = (file: string): boolean => /^[^/\\:\0]+$/.test(file) && file !== "." && file !== ".."
 
-/** The endings of weights files in order of preference: an index of several files first, then safetensors before PyTorch. */
+/** The endings of weights files in order of preference: an index first, and safetensors before PyTorch. */
 const endings = [".safetensors.index.json", ".bin.index.json", ".safetensors", ".bin", ".pt", ".pth"]
 
 /** The usual names of weights files: the first two are Hugging Face's, and the third is used in our checkpoints. */

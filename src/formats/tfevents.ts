@@ -1,6 +1,7 @@
 /**
- * Encodes and decodes the bytes of TensorBoard's event files; it touches no files. A record is the length of an event,
- * the checksum of the length, the event (a protobuf message), and the checksum of the event.
+ * Encodes and decodes the bytes of TensorBoard's event files; it touches no files. `run/record/` writes the files, and
+ * the dashboard reads them. A file is a list of records: each is the length of an event, the checksum of the length,
+ * the event (a protobuf message), and the checksum of the event.
  *
  * @example
  * ```ts
@@ -15,21 +16,22 @@ import type { ByteWriter } from "./ByteWriter.ts"
 import { crcOf } from "./crc.ts"
 import { Message } from "./protobuf.ts"
 
-/** The CRC-32C (Castagnoli). */
+/** Computes the CRC-32C (Castagnoli's variant of the CRC-32), the checksum of event files. */
 export const crc32c = crcOf(0x82f63b78)
 
 /** Applies TFRecord's mask, because a CRC over data that contains CRCs is weak. */
 const masked = (crc: number): number => (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0
 
 /**
- * The number of bytes before each event (the payload): its length in eight bytes, and the CRC of the length. The CRC of
- * the payload follows it.
+ * The number of bytes in a record before its event (the payload): eight for the length of the payload, and four for the
+ * CRC of the length. After the payload come four bytes with its CRC.
  */
 const beforePayload = 12
 
 /** Writes one record: the time of the event, then its other fields, which `writeOtherFields` writes. */
 const record = (to: ByteWriter, wallSeconds: number, writeOtherFields: () => void): void => {
   const start = to.length
+  // Leave twelve bytes for the length and its CRC, which are set below, when the length is known.
   for (let word = 0; word < 3; word++) to.uint32(0)
   // Write Event.wall_time, which is field 1, a double.
   to.byte(0x09)
@@ -40,7 +42,7 @@ const record = (to: ByteWriter, wallSeconds: number, writeOtherFields: () => voi
   to.uint32(masked(crc32c(to.bytes, start + beforePayload, to.length)))
 }
 
-/** The bytes of Event.file_version, which is field 3. */
+/** The bytes of Event.file_version: 0x1a begins a text in field 3, and 0x0d is its length. */
 const version = utf8.encode("\u001a\u000dbrain.Event:2")
 
 /** Writes the first record of every file, which holds the version of the format. */
@@ -49,7 +51,7 @@ export const writeHeader = (to: ByteWriter, wallSeconds: number): void =>
 
 const prefixes = new Map<string, Uint8Array>()
 
-/** Returns all bytes of a scalar before its value: Summary.value (field 1) with its tag (1) and simple_value (2). */
+/** Returns the bytes of Summary.value (field 1) before its number: they hold the tag (1) and begin simple_value (2). */
 const prefixOf = (tag: string): Uint8Array => {
   const cached = prefixes.get(tag)
   if (cached !== undefined) return cached
@@ -58,7 +60,7 @@ const prefixOf = (tag: string): Uint8Array => {
   return prefix
 }
 
-/** Writes the scalars of one step as one event: Event.step is field 2, and Event.summary is field 5. */
+/** Writes the scalars of one step as one event: 0x10 begins Event.step (field 2), and 0x2a Event.summary (field 5). */
 export const writeScalars = (
   to: ByteWriter,
   wallSeconds: number,
@@ -79,7 +81,8 @@ export const writeScalars = (
   })
 
 /**
- * Writes a summary without a value, for a plugin: Summary.value with its tag (1), an empty tensor (8) and metadata (9).
+ * Writes an event with data for a plugin of TensorBoard and without a number: Summary.value holds the tag (field 1), an
+ * empty tensor (field 8) and `metadata` (field 9), whose content the plugin defines.
  */
 export const writeSummary = (to: ByteWriter, wallSeconds: number, tag: string, metadata: Uint8Array): void => {
   const value = new Message().text(1, tag).bytes(8, emptyTensor).bytes(9, metadata)
@@ -88,8 +91,8 @@ export const writeSummary = (to: ByteWriter, wallSeconds: number, tag: string, m
 }
 
 /**
- * A float32 (1) whose shape (2) has one dimension of size 0: TensorBoard writes it if a tensor is required but not
- * used.
+ * A tensor without numbers, as TensorBoard writes it if a tensor is required but not used: its type (field 1) is
+ * float32, and its shape (field 2) has one dimension of size 0.
  */
 const emptyTensor = Uint8Array.of(0x08, 1, 0x12, 2, 0x12, 0)
 
@@ -98,7 +101,7 @@ export interface DecodedEvent {
   readonly step: number
   readonly fileVersion?: string
   readonly scalars: Readonly<Record<string, number>>
-  /** The metadata of summaries without a value, which plugins use. */
+  /** The metadata for plugins, by tag (see `writeSummary`); left out if the event has none. */
   readonly metadata?: Readonly<Record<string, Uint8Array>>
 }
 
@@ -108,7 +111,7 @@ export interface Decoded {
   readonly intactBytes: number
 }
 
-/** Yields the payload and the end of each whole record, up to the first that is cut off or damaged. */
+/** Yields each record's payload, and the position after the record; stops at one that is cut off or damaged. */
 function* payloadsOf(bytes: Uint8Array): Generator<{ readonly payload: Uint8Array; readonly end: number }, void> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   for (let at = 0; at + beforePayload + 4 <= bytes.length;) {
@@ -121,7 +124,7 @@ function* payloadsOf(bytes: Uint8Array): Generator<{ readonly payload: Uint8Arra
   }
 }
 
-/** Returns the number of bytes of whole records. */
+/** Returns the number of bytes before the first record that is cut off or damaged; of all bytes if none is. */
 export const intactBytes = (bytes: Uint8Array): number => {
   let intact = 0
   for (const { end } of payloadsOf(bytes)) intact = end
@@ -136,7 +139,7 @@ export const decode = (bytes: Uint8Array): Decoded => {
 
 type Field = readonly [number: number, value: number | Uint8Array]
 
-/** Parses the fields of a protobuf message: varints and floats become numbers, all others bytes. */
+/** Parses the fields of a protobuf message, up to a field of unknown type. Varints and floats become numbers. */
 const fieldsOf = (message: Uint8Array): ReadonlyArray<Field> => {
   const view = new DataView(message.buffer, message.byteOffset, message.byteLength)
   const fields: Array<Field> = []
@@ -195,6 +198,7 @@ const decodeEvent = (payload: Uint8Array): DecodedEvent => {
     ([, value]): Fields => new Map(typeof value === "number" ? [] : fieldsOf(value)),
   )
   const tagOf = (value: Fields): string => utf8.decode(bytesIn(value, 1))
+  // A value without a number (simple_value, field 2) is for a plugin.
   const [plugins, scalars] = [values.filter((value) => !value.has(2)), values.filter((value) => value.has(2))]
   return {
     wallSeconds: numberIn(event, 1),

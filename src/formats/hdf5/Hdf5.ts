@@ -33,7 +33,7 @@ const refuse = (message: string): never => {
 
 export type Attributes = Readonly<Record<string, string>>
 
-/** A group: the folder of an HDF5 file. */
+/** A group: it holds groups and datasets by name, as a folder holds folders and files. */
 export interface Group {
   readonly attributes?: Attributes | undefined
   readonly children: Readonly<Record<string, Node>>
@@ -75,8 +75,8 @@ export const encode = (root: Group): Uint8Array => {
 type Append = (data: Uint8Array) => number
 
 /**
- * Collects the parts of the file, each aligned to eight bytes. The head of the file is written last, because it holds the
- * address of the root.
+ * Collects the parts of the file: `append` adds a part, aligned to eight bytes, after the first `start` bytes, and
+ * `finish` returns the file. `head` makes the first bytes at the end, because they hold the size of the file.
  */
 const appender = (start: number) => {
   const parts: Array<{ readonly at: number; readonly data: Uint8Array }> = []
@@ -96,7 +96,7 @@ const appender = (start: number) => {
   return { append, finish }
 }
 
-/** Checks a node and all nodes below it, and moves their attribute values to `texts`. */
+/** Checks a node and all nodes below it, adds the values of their attributes to `texts`, and returns the plan. */
 const planned = (node: Node, path: string, texts: Array<Uint8Array>): Planned => {
   const attributes = Object.entries(node.attributes ?? {}).map(([name, value]) => {
     if (name === "") refuse(`${path}: an attribute has an empty name; expected a name`)

@@ -41,11 +41,11 @@ const sealed = (...parts: ReadonlyArray<Uint8Array>): Uint8Array => {
 
 export const superblockSize = 48
 
-/** Encodes the superblock (section II.A), version 2: the file's size `end` and the address of its root. */
+/** Encodes the superblock (the head of a file; section II.A), version 2. `root` is the address of the root group. */
 export const superblock = (end: number, root: number): Uint8Array =>
   sealed(bytes(0x89), text("HDF\r\n"), bytes(0x1a, 0x0a), bytes(2, 8, 8, 0), u64(0), nowhere, u64(end), u64(root))
 
-/** A header message: its type, its flags and its data. */
+/** A message: a part of an object's header, with one property of a group or dataset, such as its shape. */
 export interface Message {
   readonly type: number
   readonly flags?: number
@@ -56,8 +56,8 @@ export interface Message {
 export const longestMessage = 0xffff
 
 /**
- * Encodes an object header (section IV.A.1.b), version 2, as one chunk whose size takes 4 bytes. It has no timestamps,
- * so that equal trees give equal bytes.
+ * Encodes the header of an object, which is a group or a dataset (section IV.A.1.b), version 2: all messages are in one
+ * chunk, whose size takes 4 bytes. The header has no timestamps, so that equal trees give equal bytes.
  */
 export const objectHeader = (messages: ReadonlyArray<Message>): Uint8Array => {
   const written = join(
@@ -66,32 +66,32 @@ export const objectHeader = (messages: ReadonlyArray<Message>): Uint8Array => {
   return sealed(text("OHDR"), bytes(2, 0b10), u32(written.length), written)
 }
 
-/** Encodes a heap collection (section III.E) of texts, numbered from 1. Readers expect it to have at least 4096 bytes. */
+/** Encodes a heap collection (section III.E), which numbers its texts from 1. Readers expect at least 4096 bytes. */
 export const heapCollection = (texts: ReadonlyArray<Uint8Array>): Uint8Array => {
   const objects = join(
     texts.map((data, index) => join([u16(index + 1), u16(1), new Uint8Array(4), u64(data.length), padded(data)])),
   )
-  const header = 16
-  // Object 0 is the free space, including its own header.
+  const header = 16 // the size of the collection's own header, and of the header of each object in it
+  // The rest of the collection is object 0, the free space, whose size includes the object's header.
   const free = Math.max(header, 4096 - header - objects.length)
   const size = header + objects.length + free
   const rest = join([u16(0), u16(0), new Uint8Array(4), u64(free), new Uint8Array(free - header)])
   return join([text("GCOL"), bytes(1, 0, 0, 0), u64(size), objects, rest])
 }
 
-/** Encodes the shape of a dataset (section IV.A.2.b), version 2. */
+/** Encodes the shape of a dataset (section IV.A.2.b), version 2; the 0 or 1 means a single number or an array. */
 const dataspace = (shape: ReadonlyArray<number>): Uint8Array =>
   join([bytes(2, shape.length, 0, shape.length === 0 ? 0 : 1), ...shape.map(u64)])
 
 /**
- * The number type float32 (section IV.A.2.d): IEEE 754 single precision, with the sign in bit 31, 8 bits of exponent (bias
- * 127) and 23 bits of fraction.
+ * The number type float32 (section IV.A.2.d): IEEE 754 single precision, with the sign in bit 31, 8 bits of exponent
+ * (bias 127) and 23 bits of fraction.
  */
 const float32 = join([bytes(0x11, 0x20, 31, 0), u32(4), u16(0), u16(32), bytes(23, 8, 0, 23), u32(127)])
 
 /**
- * The type of UTF-8 text of any length (section IV.A.2.d): a sequence of unsigned bytes. A value refers to a place in the
- * heap.
+ * The type of UTF-8 text of any length (section IV.A.2.d): a sequence of unsigned bytes. A value of this type is the
+ * text's place in a heap collection.
  */
 const anyText = join([bytes(0x19, 0x01, 0x01, 0x00), u32(16), bytes(0x10, 0, 0, 0), u32(1), u16(0), u16(8)])
 
@@ -105,11 +105,12 @@ export interface TextPlace {
 const reference = ({ length, collection, index }: TextPlace): Uint8Array =>
   join([u32(length), u64(collection), u32(index)])
 
-/** The code for names in UTF-8. */
+/** The code that says that a name is in UTF-8. */
 const utf8Name = 1
 
 /**
- * Says that an object keeps its attributes in its header (section IV.A.2.v). Without it HDF5's library finds no attributes.
+ * Says that an object keeps its attributes in its header (section IV.A.2.v). Without this message, HDF5's library finds
+ * no attributes.
  */
 export const attributeInfo: Message = { type: 0x15, flags: 4, data: join([bytes(0, 0), nowhere, nowhere]) }
 
@@ -121,13 +122,13 @@ export const attribute = (name: string, place: TextPlace): Message => {
   return { type: 0x0c, data: join([bytes(3, 0), sizes, bytes(utf8Name), zeroEnded, anyText, scalar, reference(place)]) }
 }
 
-/** The messages of a group that keeps its links in its header (sections IV.A.2.c and k). */
+/** The messages of a group whose header has its links, which name its children (sections IV.A.2.c and k). */
 export const groupMessages: ReadonlyArray<Message> = [
   { type: 0x02, data: join([bytes(0, 0), nowhere, nowhere]) },
   { type: 0x0a, flags: 1, data: bytes(0, 0) },
 ]
 
-/** Encodes a hard link (section IV.A.2.g); the length of its name takes 2 bytes. */
+/** Encodes a hard link (section IV.A.2.g): the name and address of a group's child. The name's length takes 2 bytes. */
 export const link = (name: string, address: number): Message => {
   const named = text(name)
   return { type: 0x06, data: join([bytes(1, 0b10001, utf8Name), u16(named.length), named, u64(address)]) }

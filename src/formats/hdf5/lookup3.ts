@@ -1,8 +1,8 @@
 const rotate = (value: number, by: number): number => (value << by) | (value >>> (32 - by))
 
 /**
- * Computes Bob Jenkins' lookup3 hash with initial value 0, which is the checksum of HDF5's metadata. It is in the public
- * domain: https://burtleburtle.net/bob/c/lookup3.c; this code was written from its description.
+ * Computes Bob Jenkins' lookup3 hash with initial value 0, which is the checksum of HDF5's metadata. The original is in
+ * the public domain (https://burtleburtle.net/bob/c/lookup3.c); this code was written from its description.
  */
 export const lookup3 = (bytes: Uint8Array): number => {
   const { length } = bytes

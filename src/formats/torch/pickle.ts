@@ -33,6 +33,7 @@ export interface Dict {
   readonly entries: Map<Key, Value>
 }
 
+/** A name of Python, such as `torch.FloatStorage`: a class, or a function that REDUCE calls. */
 interface Global {
   readonly _tag: "Global"
   readonly name: string
@@ -46,7 +47,7 @@ interface Storage {
   readonly elements: number
 }
 
-/** A tensor as a view of a storage. */
+/** A tensor as a view of a storage, whose number `offset + i * stride[0] + j * stride[1]` is the element at [i, j]. */
 export interface TensorView {
   readonly _tag: "Tensor"
   readonly storage: Storage
@@ -75,6 +76,7 @@ const allowed: ReadonlySet<string> = new Set([...storages.keys(), orderedDict, r
 /** Returns the value of a pickle. Throws a `TorchError` with the offset of the instruction. */
 export const readPickle = (bytes: Uint8Array): Value => new Machine(bytes).run()
 
+/** Executes the instructions of a pickle on a stack; `memo` keeps values that later instructions fetch by a number. */
 class Machine {
   readonly bytes: Uint8Array
   readonly view: DataView
@@ -148,7 +150,7 @@ class Machine {
     return line
   }
 
-  /** Reads a little-endian integer in two's complement. */
+  /** Reads a little-endian integer of `size` bytes in two's complement; returns a bigint if it is beyond ±2^53. */
   long(size: number): number | bigint {
     const at = this.take(size)
     let value = 0n
@@ -178,7 +180,7 @@ class Machine {
     this.stack = []
   }
 
-  /** Pops all values above the last mark. */
+  /** Returns the values since the last MARK instruction, and restores the stack from before it. */
   popMark(): Array<Value> {
     const items = this.stack
     this.stack = this.outerStacks.pop() ?? this.refuse("there is no mark")
@@ -226,7 +228,7 @@ class Machine {
     this.push({ _tag: "Global", name })
   }
 
-  /** Reads `("storage", torch.FloatStorage, "0", "cpu", 12)`; the device is ignored. */
+  /** Makes a storage of a persistent id, e.g. `("storage", torch.FloatStorage, "0", "cpu", 12)`; ignores the device. */
   storage(id: Value): Storage {
     const [kind, type, key, , elements] = isTuple(id) && id.items.length === 5 ? id.items : []
     const dtype = isGlobal(type) ? storages.get(type.name) : undefined
@@ -236,6 +238,7 @@ class Machine {
     return { _tag: "Storage", dtype, key, elements }
   }
 
+  /** Executes REDUCE, which calls a function: only the three allowed ones, and none of them runs as Python code. */
   reduce(): void {
     const args = this.pop()
     const callee = this.pop()
@@ -252,7 +255,7 @@ class Machine {
     return this.refuse(`${callee.name} cannot be called`)
   }
 
-  /** Ignores the attributes of an OrderedDict, such as the `_metadata` of a state dict. */
+  /** Executes BUILD, which sets attributes: only of an OrderedDict, whose attributes (e.g. `_metadata`) are ignored. */
   build(): void {
     const state = this.pop()
     const built = this.top()
@@ -295,9 +298,10 @@ const instructions: Readonly<Record<number, (machine: Machine) => void>> = {
   0x62: (m) => m.build(), // BUILD
 }
 
-/** Reads `(storage, offset, shape, stride, requires_grad, backward_hooks)`, and metadata from newer versions. */
+/** Makes a tensor of the arguments of `_rebuild_tensor_v2`; returns undefined if they are not what torch writes. */
 const tensorOf = (args: ReadonlyArray<Value>): TensorView | undefined => {
   const [storage, offset, shape, stride] = args
+  // The others are requires_grad, backward_hooks and, in newer versions, metadata.
   if (args.length !== 6 && args.length !== 7) return undefined
   if (!isStorage(storage) || !isSize(offset) || !isTuple(shape) || !isTuple(stride)) return undefined
   if (shape.items.length > mostAxes) return undefined

@@ -18,16 +18,17 @@ import { utf8 } from "../../config/utf8.ts"
 
 export { TorchError } from "./TorchError.ts"
 
-/** The first bytes of files from before version 1.6: a pickled magic number, or the head of a tar archive. */
+/** The first bytes of a file from before torch 1.6: a pickled magic number. Still older files are tar archives. */
 const oldMagic = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19]
 const isOld = (bytes: Uint8Array): boolean =>
   oldMagic.every((byte, index) => bytes[index] === byte) || utf8.decode(bytes.subarray(257, 262)) === "ustar"
 
+// These limits keep a malicious file from using up the memory.
 const mostNested = 32
 const longestName = 1024
 /**
- * Returns the largest number of bytes to which a file may expand. Views may repeat the numbers of a storage, but a file that
- * expands further is treated as an attack.
+ * Returns the largest number of bytes to which a file may expand. Views may repeat the numbers of a storage, but a file
+ * that expands further is treated as an attack.
  */
 const largest = (file: Uint8Array): number => 16 * file.length + 2 ** 26
 
@@ -110,7 +111,7 @@ const tensorOf = (name: string, view: TensorView, contents: Uint8Array): TensorE
 const lastElement = ({ offset, shape, stride }: TensorView): number =>
   shape.includes(0) ? -1 : shape.reduce((last, size, axis) => last + (size - 1) * stride[axis], offset)
 
-/** Returns the bytes of a view in row-major order; without a copy if they already are. */
+/** Returns the bytes of a view's elements in row-major order; without a copy if they are stored in that order. */
 const rowMajor = (view: TensorView, contents: Uint8Array, width: number): Uint8Array => {
   const { offset, shape, stride } = view
   const count = elements(shape)

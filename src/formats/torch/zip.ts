@@ -1,6 +1,6 @@
 /**
- * Reads the zip archives that `torch.save` writes: entries stored without compression, small archives and zip64. It refuses
- * compressed and encrypted entries, so that no file takes more memory here than on disk.
+ * Reads the zip archives that `torch.save` writes: entries stored without compression, small archives and zip64 (for
+ * large archives). It refuses compressed and encrypted entries, so that no file takes more memory here than on disk.
  *
  * We do not use fflate because it copies every entry and checks no CRC-32: it accepted an archive with a flipped byte.
  *
@@ -62,15 +62,16 @@ const readerOf = (bytes: Uint8Array) => {
   }
 }
 
-const endSize = 22
+const endSize = 22 // the size of the record at the end of an archive, without the comment that may follow it
 const largestComment = 0xffff
 
-/** Finds the central directory by the record at the end of the file, which only a comment can follow. */
+/** Finds the central directory (the list of entries) by the record at the end, which only a comment can follow. */
 const findDirectory = (reader: Reader) => {
   for (let at = reader.size - endSize; at >= Math.max(0, reader.size - endSize - largestComment); at--) {
     if (reader.u32(at) !== 0x06054b50 || at + endSize + reader.u16(at + 20) !== reader.size) continue
     const small = { entries: reader.u16(at + 10), size: reader.u32(at + 12), offset: reader.u32(at + 16) }
     const isSmall = small.entries < 0xffff && small.size < 0xffffffff && small.offset < 0xffffffff
+    // Large archives have two more records: the first begins with 0x07064b50 and has the address of the second.
     if (isSmall || at < 20 || reader.u32(at - 20) !== 0x07064b50) return small
     const large = reader.u64(at - 20 + 8)
     if (reader.u32(large) !== 0x06064b50) return refuse("the archive's zip64 record is not where it should be", large)
@@ -114,7 +115,7 @@ const readEntry = (reader: Reader, at: number) => {
   return { name, contents, next }
 }
 
-/** Returns the offset of the first zip64 number in an entry's extra field; undefined if there is none. */
+/** Returns the offset of the first number in the zip64 part (id 1) of an entry's extra field; undefined without one. */
 const extraField = (reader: Reader, start: number, size: number): number | undefined => {
   for (let at = start; at + 4 <= start + size; at += 4 + reader.u16(at + 2)) {
     if (reader.u16(at) === 1) return at + 4

@@ -1,6 +1,6 @@
 /**
  * Encodes WebAssembly modules as bytes, as far as our modules (`graph/wasm`, `returns/simd.ts`) need it: functions over
- * one memory that the module owns and exports, with constants in data segments.
+ * one memory that the module owns and exports, with constants in data segments (initial contents of the memory).
  *
  * Code is a tree of bytes (`Code`), so that expressions are composed without copying, and flattened once at the end.
  */
@@ -14,7 +14,7 @@ export type Code = number | Uint8Array | ReadonlyArray<Code>
 
 const typeBytes: Readonly<Record<ValueType, number>> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b }
 
-/** Encodes an unsigned integer as LEB128. */
+/** Encodes an unsigned integer as LEB128, as modules hold integers: seven bits per byte, the lowest first. */
 export const unsigned = (value: number): Code => {
   if (value < 0x80) return value
   const bytes: Array<number> = []
@@ -51,9 +51,10 @@ const append = (to: ByteWriter, code: Code): void => {
   else for (let i = 0; i < code.length; i++) append(to, code[i])
 }
 
-/** The buffer of every `flatten`, so that it grows only once. */
+/** The buffer that all calls of `flatten` share, so that it is not grown anew in each. */
 const scratch = new ByteWriter()
 
+/** Copies the bytes of a tree into one new array. */
 export const flatten = (code: Code): Uint8Array<ArrayBuffer> => {
   scratch.clear()
   append(scratch, code)
@@ -71,7 +72,7 @@ const sized = (bytes: Uint8Array): Code => [unsigned(bytes.length), bytes]
 const name = (text: string): Code => sized(utf8.encode(text))
 const section = (id: number, items: ReadonlyArray<Code>): Code => [id, sized(flatten(vector(items)))]
 
-/** Encodes the declarations of locals: neighbours of one type are one declaration. */
+/** Encodes the types of a function's local variables: successive variables of one type are a number and the type. */
 const declarations = (locals: ReadonlyArray<ValueType>): Code => {
   const groups: Array<Code> = []
   for (let i = 0; i < locals.length;) {
@@ -90,7 +91,7 @@ const hash = (bytes: Uint8Array): number => {
   return word
 }
 
-/** Builds a module. Functions with parameters are stored once if their type and bytes are equal. */
+/** Collects functions, exports and data, and encodes them as a module. */
 export class ModuleBuilder {
   private readonly types: Array<FunctionType> = []
   private readonly functions: Array<{ readonly type: number; readonly body: Uint8Array }> = []
@@ -98,11 +99,11 @@ export class ModuleBuilder {
   private readonly exported: Array<Code> = []
   private readonly segments: Array<{ readonly address: number; readonly bytes: Uint8Array }> = []
 
-  /** Adds a function and returns its index. */
+  /** Adds a function and returns its index; an equal function with parameters is not added again. */
   define(type: FunctionType, locals: ReadonlyArray<ValueType>, code: Code): number {
     const body = flatten([declarations(locals), code, 0x0b])
     const typeIndex = this.typeIndex(type)
-    // A function without parameters has the addresses of its arrays in its code, so no other one equals it.
+    // A function without parameters has the addresses of its arrays in its code, so no other function can equal it.
     const key = type.params.length === 0 ? undefined : hash(body)
     const candidates = key === undefined ? [] : (this.byHash.get(key) ?? [])
     const existing = candidates.find((at) => {
@@ -140,6 +141,7 @@ export class ModuleBuilder {
     const signatures = this.functions.map(({ type }) => unsigned(type))
     const bodies = this.functions.map(({ body }) => sized(body))
     const segments = this.segments.map(({ address, bytes }) => [0x00, 0x41, signed(address), 0x0b, sized(bytes)])
+    // First the name and version of the format. The sections are: types, functions, memory, exports, code and data.
     return flatten([
       [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
       section(1, types),

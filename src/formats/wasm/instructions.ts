@@ -1,7 +1,9 @@
 /**
  * Defines functions that make typed WebAssembly instructions; their names follow WebAssembly's text format. An
  * expression is code that leaves a value on the stack, together with the value's type; a statement is code that leaves
- * nothing. Both are plain values, composed by calling functions:
+ * nothing. A value of the type `v128` is a vector of 16 bytes, divided into lanes: for `f32x4`, four floats.
+ *
+ * Expressions and statements are plain values, composed by calling functions; `encode.ts` makes modules of them:
  *
  * ```ts
  * const next = i32.add(index, i32.const(16))
@@ -22,7 +24,7 @@ export type F64 = Expression<"f64">
 export type V128 = Expression<"v128">
 export type Statement = Code
 
-/** A local variable: an expression that reads it, and `set` and `tee` to write it. */
+/** A local variable: an expression that reads it. `set` writes it; `tee` writes it and leaves the value as well. */
 export interface Local<T extends ValueType> extends Expression<T> {
   readonly set: (value: Expression<T>) => Statement
   readonly tee: (value: Expression<T>) => Expression<T>
@@ -38,23 +40,26 @@ export const local = <T extends ValueType>(type: T, index: number): Local<T> => 
   }
 }
 
-/** Makes an instruction with one operand, and `two` one with two operands. */
-const one =
+/** Makes a function that encodes an instruction with one operand, of type A, and a result of type R. */
+const unary =
   <A extends ValueType, R extends ValueType>(opcode: Code, type: R) =>
   (a: Expression<A>): Expression<R> => ({ type, code: [a.code, opcode] })
-const two =
+/** Makes a function that encodes an instruction with two operands of type A, and a result of type R. */
+const binary =
   <A extends ValueType, R extends ValueType>(opcode: Code, type: R) =>
   (a: Expression<A>, b: Expression<A>): Expression<R> => ({ type, code: [a.code, b.code, opcode] })
 
+// SIMD instructions (on vectors) begin with the byte 0xfd. A 1 or 2 in the names below is the number of operands.
 const simd = (opcode: number): Code => [0xfd, unsigned(opcode)]
-const vectors1 = (opcode: number) => one<"v128", "v128">(simd(opcode), "v128")
-const vectors2 = (opcode: number) => two<"v128", "v128">(simd(opcode), "v128")
-const ints2 = (opcode: number) => two<"i32", "i32">(opcode, "i32")
-const longs2 = (opcode: number) => two<"i64", "i64">(opcode, "i64")
-const doubles1 = (opcode: number) => one<"f64", "f64">(opcode, "f64")
-const doubles2 = (opcode: number) => two<"f64", "f64">(opcode, "f64")
-const doublesTest = (opcode: number) => two<"f64", "i32">(opcode, "i32")
+const vectors1 = (opcode: number) => unary<"v128", "v128">(simd(opcode), "v128")
+const vectors2 = (opcode: number) => binary<"v128", "v128">(simd(opcode), "v128")
+const ints2 = (opcode: number) => binary<"i32", "i32">(opcode, "i32")
+const longs2 = (opcode: number) => binary<"i64", "i64">(opcode, "i64")
+const doubles1 = (opcode: number) => unary<"f64", "f64">(opcode, "f64")
+const doubles2 = (opcode: number) => binary<"f64", "f64">(opcode, "f64")
+const doublesTest = (opcode: number) => binary<"f64", "i32">(opcode, "i32")
 
+/** Encodes an access to memory: no alignment is promised (0), and `offset` is added to the address. */
 const memory = (opcode: Code, offset: number): Code => [opcode, 0x00, unsigned(offset)]
 const load =
   <T extends ValueType>(opcode: Code, type: T) =>
@@ -62,6 +67,7 @@ const load =
 const store =
   <T extends ValueType>(opcode: Code) =>
   (address: I32, value: Expression<T>, offset = 0): Statement => [address.code, value.code, memory(opcode, offset)]
+/** Makes a function that encodes a load of one lane; the result has all other lanes from the vector `into`. */
 const loadLane =
   (opcode: number) =>
   (address: I32, into: V128, lane: number, offset = 0): V128 => ({
@@ -94,12 +100,12 @@ export const i32 = {
   ltU: ints2(0x49),
   gtS: ints2(0x4a),
   gtU: ints2(0x4b),
-  eqz: one<"i32", "i32">(0x45, "i32"),
+  eqz: unary<"i32", "i32">(0x45, "i32"),
   load: load(0x28, "i32"),
   load8: load(0x2d, "i32"),
   store: store<"i32">(0x36),
   store8: store<"i32">(0x3a),
-  wrap: one<"i64", "i32">(0xa7, "i32"),
+  wrap: unary<"i64", "i32">(0xa7, "i32"),
 }
 
 export const i64 = {
@@ -109,15 +115,15 @@ export const i64 = {
   shl: longs2(0x86),
   shrS: longs2(0x87),
   shrU: longs2(0x88),
-  reinterpret: one<"f64", "i64">(0xbd, "i64"),
-  truncSat: one<"f64", "i64">([0xfc, 0x06], "i64"),
+  reinterpret: unary<"f64", "i64">(0xbd, "i64"),
+  truncSat: unary<"f64", "i64">([0xfc, 0x06], "i64"),
 }
 
 export const f32 = {
-  add: two<"f32", "f32">(0x92, "f32"),
+  add: binary<"f32", "f32">(0x92, "f32"),
   load: load(0x2a, "f32"),
   store: store<"f32">(0x38),
-  demote: one<"f64", "f32">(0xb6, "f32"),
+  demote: unary<"f64", "f32">(0xb6, "f32"),
 }
 
 export const f64 = {
@@ -136,9 +142,9 @@ export const f64 = {
   div: doubles2(0xa3),
   min: doubles2(0xa4),
   max: doubles2(0xa5),
-  promote: one<"f32", "f64">(0xbb, "f64"),
-  reinterpret: one<"i64", "f64">(0xbf, "f64"),
-  convertS: one<"i64", "f64">(0xb9, "f64"),
+  promote: unary<"f32", "f64">(0xbb, "f64"),
+  reinterpret: unary<"i64", "f64">(0xbf, "f64"),
+  convertS: unary<"i64", "f64">(0xb9, "f64"),
 }
 
 const zero: V128 = { type: "v128", code: [0xfd, 12, new Array<number>(16).fill(0)] }
@@ -174,7 +180,7 @@ export const v128 = {
 
 /** Instructions on vectors of four signed 32-bit integers. */
 export const i32x4 = {
-  splat: one<"i32", "v128">(simd(17), "v128"),
+  splat: unary<"i32", "v128">(simd(17), "v128"),
   eq: vectors2(55),
   ne: vectors2(56),
   lt: vectors2(57),
@@ -190,14 +196,14 @@ export const i32x4 = {
   shl: (a: V128, bits: number): V128 => ({ type: "v128", code: [a.code, i32.const(bits).code, simd(171)] }),
   shrS: (a: V128, bits: number): V128 => ({ type: "v128", code: [a.code, i32.const(bits).code, simd(172)] }),
   truncSat: vectors1(248),
-  /** Converts the unsigned bytes 0 to 3 to four 32-bit lanes. */
+  /** Converts the bytes 0 to 3 of a vector, as unsigned numbers, to four 32-bit lanes. */
   extendLowBytes: (a: V128): V128 => ({ type: "v128", code: [a.code, simd(137), simd(169)] }),
   /** Converts four 32-bit lanes, each from 0 to 255, to the bytes 0 to 3. */
   narrowToBytes: (a: V128): V128 => ({ type: "v128", code: [a.code, zero.code, simd(133), zero.code, simd(102)] }),
 }
 
 export const f32x4 = {
-  splat: one<"f32", "v128">(simd(19), "v128"),
+  splat: unary<"f32", "v128">(simd(19), "v128"),
   extract: (a: V128, lane: number): F32 => ({ type: "f32", code: [a.code, simd(31), lane] }),
   replace: (a: V128, lane: number, value: F32): V128 => ({ type: "v128", code: [a.code, value.code, simd(32), lane] }),
   eq: vectors2(65),
@@ -225,12 +231,12 @@ export const f32x4 = {
 }
 
 export const f64x2 = {
-  splat: one<"f64", "v128">(simd(20), "v128"),
+  splat: unary<"f64", "v128">(simd(20), "v128"),
   floor: vectors1(117),
   nearest: vectors1(148),
   sub: vectors2(241),
   mul: vectors2(242),
-  /** Converts lanes 0 and 1 to doubles; `demoteZero` converts them back, with zeros in the upper lanes. */
+  /** Converts the first two floats of a vector to doubles; `demoteZero` does the reverse, and sets the rest to 0. */
   promoteLow: vectors1(95),
   demoteZero: vectors1(94),
   truncSatZero: vectors1(252),
@@ -241,10 +247,10 @@ const bulk =
   (to: I32, source: I32, bytes: I32): Statement => [to.code, source.code, bytes.code, opcode]
 /** Copies `bytes` bytes from the address `source` to the address `to`. */
 export const memoryCopy = bulk([0xfc, 0x0a, 0x00, 0x00])
-/** Sets `bytes` bytes from the address `to` on to the value `source`. */
+/** Sets `bytes` bytes from the address `to` on; here `source` is not an address but the value of each byte. */
 export const memoryFill = bulk([0xfc, 0x0b, 0x00])
 
-/** Runs the body, and repeats it while the condition holds after it. */
+/** Runs the body once, and again as long as the condition is not 0 after it. */
 export const loopWhile = (body: ReadonlyArray<Statement>, condition: I32): Statement => [
   0x03,
   0x40,
@@ -268,6 +274,7 @@ export const call = (index: number, args: ReadonlyArray<Expression<ValueType>> =
   unsigned(index),
 ]
 
+/** Calls the function with this index in the module; `type` is the type of its result. Use `call` if it has none. */
 export const callFor = <T extends ValueType>(
   type: T,
   index: number,

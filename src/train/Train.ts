@@ -145,7 +145,7 @@ const open = Effect.fnUntraced(function* (
   }
 })
 
-/** Validates a restored checkpoint as the training did at its step. Returns the run's metrics with this validation. */
+/** Validates a restored checkpoint with the training's settings. Returns the run's metrics with this validation. */
 const validated = Effect.fnUntraced(function* (
   training: Training,
   state: TrainingState,

@@ -139,7 +139,7 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     return stopGradient(concat(rows, 1))
   }
 
-  /** Splits off each sequence's last row: returns all others, [sequences, steps, …], and the last ones, [sequences, …]. */
+  /** Splits off each sequence's last row: returns the others, [sequences, steps, …], and the last, [sequences, …]. */
   const split = (rows: Tensor): readonly [Tensor, Tensor] => {
     const columns = rows.shape.slice(1).reduce((product, length) => product * length, 1)
     const each = reshape(rows, [sequences, steps + 1, columns])

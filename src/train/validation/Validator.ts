@@ -44,7 +44,7 @@ interface EpisodeBatch {
   readonly first: number
 }
 
-/** Makes a function that plays one episode, of at most `maxSteps` steps, in each env of a batch, and returns all. */
+/** Makes a function that plays one episode, of at most `maxSteps` steps, in each env of a batch, and returns them. */
 const playAll = ({ envs, first }: EpisodeBatch, policy: Policy, { maxSteps }: ValidatorOptions) =>
   Effect.fnUntraced(function* (seed: number, index: number) {
     yield* policy.refresh

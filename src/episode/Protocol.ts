@@ -1,6 +1,7 @@
 /**
- * A protocol plays one episode of agents in an env: it decides which agent acts when, what happens with its answer, and
- * when the episode ends. It gives the rollouts of the episode, one for each agent that acted.
+ * Defines protocols. A protocol plays one episode of agents in an env: it decides which agent acts when, what happens
+ * with the agent's answer, and when the episode ends. It returns the rollouts (the records of the steps), one for each
+ * agent that took part. The folder `protocols/` has three: `SingleAgent`, `MultiAgentSync` and `Delegating`.
  */
 import type { Effect, Scope } from "effect"
 import type { AgentFailure } from "../agent/Agent.ts"
@@ -21,18 +22,18 @@ export interface Episode<Env = TextEnv> {
   /** The id of the group of rollouts that are compared with each other; null or left out if there is no group. */
   readonly groupId?: string | null
   readonly tags?: Readonly<Record<string, string>>
-  /** The step of another rollout that delegated this episode; left out if it was not delegated. */
+  /** The place in another rollout where its agent delegated this episode; left out if nobody delegated it. */
   readonly parent?: Parent
   /** Receives every step when it is complete, in order. */
   readonly onStep?: (step: Step) => Effect.Effect<void>
 }
 
-/** The place in another rollout that delegated an episode. */
+/** The place in another rollout where its agent delegated an episode to a sub-agent. */
 export interface Parent {
   readonly rolloutId: string
   /** The id of the step whose call of the model delegated this episode; null if the agent has no model. */
   readonly stepId: string | null
-  /** The depth of delegation of this episode's rollout. */
+  /** The depth of delegation of the delegated episode: 1 if the other rollout was not delegated itself. */
   readonly depth: number
 }
 

@@ -2,14 +2,15 @@
  * Defines a rollout, the record of an episode step by step, as plain data. In files it is one line of JSON.
  *
  * A turn is everything that an agent does between two observations: any number of `AgentStep`s (each a call of the
- * model), of which the last may lead to an `EnvironmentStep`. The reflection after an episode is a turn of its own at
- * the end. Ids consist of the rollout's id and counters, so the same seed gives the same file.
+ * model), of which the last may lead to an `EnvironmentStep`. If the agent reflects on the episode after its end, this
+ * is one more turn. Ids consist of the rollout's id and counters, so the same seed gives the same file.
  */
 import { Schema } from "effect"
 import { ModelCall, ToolResult } from "../agent/Agent.ts"
 import { type LmUsage, noUsage } from "../lm/Chat.ts"
 import { Feedback } from "../task/Feedback.ts"
 
+/** The limit that cut off an episode (steps or calls of the model; the env's own) or a training sample (its length). */
 export const TruncationReason = Schema.Literals(["max_steps", "env", "max_seq_len"])
 export type TruncationReason = typeof TruncationReason.Type
 
@@ -43,19 +44,19 @@ export const AgentStep = Schema.TaggedStruct("AgentStep", {
   /** The position among all steps of the rollout, counted from 0. */
   index: Schema.Int,
   turnId: Schema.String,
-  /** The step of the parent rollout that delegated this one; null if there is no parent. */
+  /** The id of the step, in the parent rollout, that delegated this rollout; null if there is none. */
   parentId: Schema.NullOr(Schema.String),
   call: ModelCall,
   /** The results of external tools, which the agent does not run itself. */
   toolResults: Schema.Array(ToolResult),
-  /** The penalty if the answer could not be parsed, else 0: a parsed answer's reward is part of the env step's. */
+  /** The penalty if the answer gave no action, else 0: the parser's reward for an action is part of the env step's. */
   reward: Schema.Finite,
-  // Set if the episode ends with this step, without another env step.
+  // These differ from `notEnded` only if the episode ends with this step, without another env step.
   ...Ending.fields,
 })
 export type AgentStep = typeof AgentStep.Type
 
-/** Returns the failed parse of a completion that was meant for the env; null if it held an action. */
+/** Returns the parser's failure if a completion was meant for the env but gave no action; otherwise null. */
 export const parseFailureOf = ({
   call: { target, parsed },
 }: Pick<AgentStep, "call">): Extract<ModelCall["parsed"], { readonly _tag: "Failed" }> | null =>

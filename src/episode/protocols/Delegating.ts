@@ -1,7 +1,7 @@
 /**
- * The protocol in which an agent delegates tasks: its tool `delegate` plays an episode of a registered sub-agent, which
- * sees only the task, and may itself delegate down to a maximum depth. The rollouts of all sub-agents follow the
- * agent's own.
+ * The protocol in which an agent delegates tasks. The agent gets a tool `delegate`; a call of it plays an episode of a
+ * sub-agent, which sees only the task and may delegate in turn, down to a maximum depth. `play` returns the agent's
+ * rollout, followed by the rollouts of all sub-agents.
  *
  * @example
  * ```ts
@@ -14,8 +14,8 @@
  * children[0].meta.parentRolloutId // "first"
  * ```
  *
- * The failure of a sub-agent is the result of the `delegate` call, which the parent can act upon. A sub-agent
- * that fails leaves no rollout, like any other episode that fails.
+ * If a sub-agent fails, the result of the `delegate` call is its error message, so the delegating agent (the parent)
+ * can react. A sub-agent that fails leaves no rollout, like any other episode that fails.
  */
 import { type Duration, Effect, Schema } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
@@ -36,9 +36,9 @@ export interface SubAgent extends SingleAgent.SingleAgentOptions {
   readonly agent: Agent
   /** Tells the delegating model what the sub-agent is good for. */
   readonly description: string
-  /** Makes the env of a task. In the default env the task is the only observation, and the first action the answer. */
+  /** Makes the env of a task. By default, the task is the only observation, and the env ends after the first action. */
   readonly env?: (task: string) => TextEnv.TextEnv
-  /** Gives the answer for the parent, by default the last action; null for no answer. */
+  /** Returns the answer for the parent, which by default is the sub-agent's last action; null if there is no answer. */
   readonly result?: (rollout: Rollout) => string | null
 }
 
@@ -47,7 +47,7 @@ export interface DelegatingOptions extends SingleAgent.SingleAgentOptions {
   readonly agents: Readonly<Record<string, SubAgent>>
   /** The maximum depth of delegation. It is 1 by default: sub-agents do not delegate. */
   readonly maxDepth?: number
-  /** The number of delegations in one rollout, 16 by default. */
+  /** The largest number of delegations in one rollout, 16 by default; further calls of `delegate` are refused. */
   readonly maxDelegations?: number
   /** The time limit of every tool call, and therefore of every delegated episode; 10 minutes by default. */
   readonly toolTimeout?: Duration.Input
@@ -74,7 +74,7 @@ export const specOf = (agents: DelegatingOptions["agents"]): ToolSpec => ({
   },
 })
 
-/** Makes the default env of a task: it takes one answer and does not score it, since the parent's score will show its value. */
+/** Makes the default env of a task. It does not score the answer, since the parent's score will show its value. */
 const answering = (task: string): TextEnv.TextEnv =>
   TextEnv.make<null>({
     id: "delegated",
@@ -108,11 +108,11 @@ const playTree = Effect.fnUntraced(function* (
   const { agents, maxDepth = 1, maxDelegations = 16 } = options
   const depth = episode.parent?.depth ?? 0
   const mayDelegate = depth < maxDepth && Object.keys(agents).length > 0
-  /** The rollouts of each delegated episode, at the index of its delegation, whichever ends first. */
+  /** The rollouts of each delegated episode, in the order in which the delegations began, whichever ends first. */
   const children: Array<ReadonlyArray<Rollout>> = []
   let delegations = 0
 
-  /** Plays the episode of a call of `delegate`, and returns the answer for the parent. */
+  /** Plays the episode of a call of `delegate` with the arguments `text` (JSON); returns the answer for the parent. */
   const delegated = Effect.fnUntraced(function* (text: string, caller: CallSite) {
     if (!mayDelegate) return yield* refused(`No more delegation: the maximum depth of ${maxDepth} is reached.`)
     const json = yield* Effect.try({
@@ -128,7 +128,7 @@ const playTree = Effect.fnUntraced(function* (
     }
     const number = delegations++
     const { agent: template, env = answering, result = lastAction, description: _, ...childLimits } = agents[name]
-    /** Runs code of the user; an exception refuses the delegation. */
+    /** Calls a function of the user, the `option` of the sub-agent. If it throws, the call of `delegate` fails. */
     const guarded = <A>(option: string, make: () => A): Effect.Effect<A, Refused> =>
       Effect.try({
         try: make,

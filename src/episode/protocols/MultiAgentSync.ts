@@ -1,6 +1,6 @@
 /**
- * The protocol for several players in one env, which act in turn or at the same time. Each has its own agent, or one
- * agent plays all of them. It gives one rollout for each player, all with the same `groupId`.
+ * The protocol for several players in one env, which act in turn or at the same time. Each player has its own agent, or
+ * one agent plays all of them. `play` returns one rollout for each player, all with the same `groupId`.
  *
  * @example
  * ```ts
@@ -10,10 +10,12 @@
  * rollouts.map(({ meta, totalReward }) => [meta.player, totalReward]) // [["X", 1], ["O", -1]]
  * ```
  *
- * A player's env step lasts from its action until the player must act again, or the episode ends. Its feedback adds up the
- * feedback for the moves of all players in that time. A score before a player's first action becomes a step without an
- * action. In a round, all players whose turn it is act; the round counts as one of the `maxSteps`. A player whose answer
- * cannot be parsed acts again in the next round, while the env waits.
+ * In a round, all players act whose turn it is; it counts as one of the `maxSteps`. A player whose answer cannot be
+ * parsed acts again in the next round; the env takes its step when all of them have given an action.
+ *
+ * In a player's rollout, an env step lasts from the player's action until the player must act again, or the episode
+ * ends. The step's feedback is the sum of all feedback that the player gets in that time, also for the moves of others.
+ * If a player has a score before its first action, its rollout begins with a step without an action.
  */
 import { Effect, Record } from "effect"
 import type { Agent, AgentInput } from "../../agent/Agent.ts"
@@ -67,9 +69,9 @@ interface Pending extends TakenAction {
 interface PlayerState {
   /** The next input of the agent. */
   input: AgentInput
-  /** The action for which the result is not complete yet. */
+  /** The last action, until its result is complete, when the player must act again or the episode ends; else null. */
   pending: Pending | null
-  /** The observation, feedback and info that the player has received since its last step. */
+  /** What the env has given this player since its last action: the latest observation and info, and all feedback. */
   observation: string | null
   feedback: Array<Feedback>
   info: Readonly<Record<string, unknown>> | undefined
@@ -87,7 +89,7 @@ const merged = (all: ReadonlyArray<Feedback>): Feedback => {
   }
 }
 
-/** Makes a player: an agent, its recording, its next input, and the results that it received since its last step. */
+/** Makes a player: an agent, the recording of its rollout, its state, and the functions that `play` calls. */
 const playerOf = (name: string, agent: Agent, episode: Episode<MultiTextEnv>) => {
   const recording = makeRecording({ ...episode, groupId: episode.groupId ?? episode.id }, `${episode.id}/${name}`)
   // Each player has its own seed, so that an agent that plays several players does not answer the same for all of them.
@@ -113,18 +115,18 @@ const playerOf = (name: string, agent: Agent, episode: Episode<MultiTextEnv>) =>
       if (Object.hasOwn(feedback, name)) state.feedback.push(feedback[name])
       if (info !== undefined) state.info = info
     },
-    /** Makes the observation the next input of the agent, the first time together with the tools. */
+    /** Makes the latest observation the agent's next input; its first input has the descriptions of the tools, too. */
     turnTo: (tools: ReadonlyArray<ToolSpec>): void => {
       const text = state.observation ?? ""
       state.input = isNew ? firstInput(text, tools) : { _tag: "Observation", text }
       isNew = false
     },
-    /** Stores the action until its result is complete. */
+    /** Stores the action that the env has just taken, until its result is complete. */
     acted: (action: Pending): void => {
       state.pending = action
       state.observation = null
     },
-    /** Records the env step of the player's last action with its result. */
+    /** Completes the player's last action: tells the agent the result, and records the env step. */
     finishStep: Effect.fnUntraced(function* (ending: Ending, context: CallContext) {
       const { pending, observation, info } = state
       const feedback = merged(state.feedback)
@@ -147,7 +149,7 @@ const playerOf = (name: string, agent: Agent, episode: Episode<MultiTextEnv>) =>
 }
 type Player = ReturnType<typeof playerOf>
 
-/** Plays an episode by the given agents themselves (not by clones); agents in training write to their memories. */
+/** Plays an episode with the given agents themselves, not with clones. Returns each player's rollout, in order. */
 export const play = Effect.fnUntraced(function* (
   agents: Readonly<Record<string, Agent>>,
   episode: Episode<MultiTextEnv>,
@@ -167,7 +169,7 @@ export const play = Effect.fnUntraced(function* (
   const specs = externalTools(env, options)
   for (const player of toMove) player.turnTo(specs)
 
-  /** The actions of players that wait until the other players have acted, too. */
+  /** The actions given since the last step of the env, which waits until all players in `toMove` have given one. */
   const ready = new Map<Player, Pending>()
   let ending: Ending = notEnded
   let step = 0

@@ -1,6 +1,6 @@
 /**
- * The protocol for one agent in one env: the agent gets an observation, acts, and gets the result, until the env ends the
- * episode or a limit cuts it off.
+ * The protocol for one agent in one env: the agent gets an observation, acts, and gets the result, until the env ends
+ * the episode or a limit cuts it off.
  *
  * @example
  * ```ts
@@ -9,8 +9,8 @@
  * rollout.totalReward
  * ```
  *
- * A failed parse counts as one of the `maxSteps`, as an action does: the model gets feedback, and the env is not stepped.
- * Tool calls between two actions do not count.
+ * An answer that cannot be parsed counts as one of the `maxSteps`, as an action does: the model gets feedback, and the
+ * env takes no step. Tool calls between two actions do not count.
  */
 import { Effect } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
@@ -28,11 +28,11 @@ export interface SingleAgentOptions extends ToolOptions {
   /** The maximum number of steps; null sets no limit. The env's own limit applies as well. */
   readonly maxSteps?: number | null
   /**
-   * The number of calls of the model at which the episode is cut off; null sets no limit. Calls between which the agent
-   * runs its own tools count, but they are not interrupted. A reflection does not count.
+   * The number of calls of the model at which the episode is cut off; null sets no limit. All calls count except those
+   * of a reflection. If an agent runs tools of its own, its calls in one turn may exceed the limit.
    */
   readonly maxCalls?: number | null
-  /** Whether a failed parse ends the episode; otherwise the model may try again. */
+  /** Whether an answer that cannot be parsed ends the episode; otherwise (the default) the model may try again. */
   readonly stopOnParseError?: boolean
 }
 
@@ -58,8 +58,9 @@ export const limitOf = (
 const protocol = "SingleAgent"
 
 /**
- * Plays an episode by the given agent itself (not by a clone), whose short-term state is reset first. An agent in training
- * gets the feedback, and writes to its memory. Calls of the model have the current `CallContext`, with the step in it.
+ * Plays an episode with the given agent itself (not with a clone); first resets its short-term state. An agent in
+ * training gets the feedback, and may write to its memory. Calls of the model have the caller's `CallContext` (it
+ * labels calls in logs), with the current step.
  */
 export const play: (
   agent: Agent,
@@ -104,7 +105,7 @@ export const play: (
   (effect, _agent, episode) => Effect.provideService(effect, SamplingSeed, episode.samplingSeed),
 )
 
-/** Makes the protocol. Clones of the agent, which share its memory, play each episode, so any number can run at a time. */
+/** Makes the protocol. A clone of the agent, with its memory, plays each episode, so many can be played at a time. */
 export const make = (agent: Agent, options: SingleAgentOptions = {}): Protocol => ({
   name: protocol,
   play: Effect.fnUntraced(function* (episode) {

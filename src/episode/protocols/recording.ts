@@ -6,27 +6,27 @@ import type { Episode } from "../Protocol.ts"
 import type { AgentStep, Ending, EnvironmentStep, Rollout, Step } from "../Rollout.ts"
 import { notEnded, terminated, truncatedBy } from "../Rollout.ts"
 
-/** Returns the ending of an env step; `terminated` has priority. `isLast` says that a limit ends the episode here. */
+/** Returns how an env step ended the episode, if it did. `isLast`: whether a limit ends the episode with this step. */
 export const endingOf = (step: Pick<TextStep, "terminated" | "truncated">, isLast: boolean): Ending => {
   if (step.terminated) return terminated
   if (step.truncated === true) return truncatedBy("env")
   return isLast ? truncatedBy("max_steps") : notEnded
 }
 
-/** A call of the model; its tool results, reward and ending are left out if there are none. */
+/** A call of the model to record. Left out, `toolResults` are empty, `reward` is 0, and `ending` is `notEnded`. */
 type RecordedCall = Pick<AgentStep, "turnId" | "call"> &
   Partial<Pick<AgentStep, "toolResults" | "reward">> & { readonly ending?: Ending }
 
-/** An action of an agent in its turn, for which the env's step is not recorded yet. */
+/** The action with which an agent ended a turn; the env's step is recorded later. */
 export interface TakenAction extends Pick<EnvironmentStep, "turnId" | "agentStepIds" | "action"> {
-  /** The reward of the agent's parser. */
+  /** The reward that the agent's parser gave for the form of the answer. */
   readonly reward: number
 }
 
 /** The properties of an env that a rollout records. */
 export type NamedEnv = Pick<TextEnv, "id" | "type">
 
-/** Makes the recording of a rollout, which gives steps positions and ids and passes them to the episode's `onStep`. */
+/** Makes the recording of one rollout. It gives each step a position and an id, and calls the episode's `onStep`. */
 export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.id) => {
   const steps: Array<Step> = []
   const { onStep } = episode
@@ -82,7 +82,7 @@ export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.i
         ...(envStep.info === undefined ? {} : { info: envStep.info }),
       })
     },
-    /** Returns the rollout. */
+    /** Returns the rollout of the steps so far. `player` is null in an env for one agent. */
     finish: (
       { type, model }: Pick<Agent, "type" | "model">,
       ending: Ending,

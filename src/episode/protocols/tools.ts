@@ -1,4 +1,7 @@
-/** Answers calls of external tools, which an agent does not run itself: by handlers, and otherwise by the env. */
+/**
+ * Answers calls of external tools, which an agent does not run itself: by the user's functions (handlers), and
+ * otherwise by the env. The protocols use it.
+ */
 import { Cause, Duration, Effect } from "effect"
 import type { AgentInput, ToolResult } from "../../agent/Agent.ts"
 import { messageOf } from "../../config/text.ts"
@@ -15,7 +18,7 @@ export interface CallSite {
   readonly stepId: string | null
 }
 
-/** Answers a call of a tool. The message of a failure becomes the result; an exception makes only this episode fail. */
+/** Answers a call of a tool. If it fails, the model gets the message as the result; if it throws, the episode fails. */
 export type ToolHandler = (call: ToolCall, caller: CallSite) => Effect.Effect<CallResult, { readonly message: string }>
 
 export interface ToolOptions {
@@ -23,7 +26,7 @@ export interface ToolOptions {
   readonly tools?: ReadonlyArray<ToolSpec>
   /** The handlers by the names of the tools. Calls of other tools go to the env, if it has tools. */
   readonly handlers?: Readonly<Record<string, ToolHandler>>
-  /** The number of times in a turn that tool calls are answered, 16 by default; then the turn fails. */
+  /** How many times in one turn tool calls are answered, 16 by default; then the turn ends without an action. */
   readonly maxToolRounds?: number
   /** The time limit of a call, 60 seconds by default. After it, the result says that there was no answer. */
   readonly toolTimeout?: Duration.Input
@@ -37,7 +40,7 @@ export const toolDefaults = { maxToolRounds: 16, toolTimeout: "60 seconds", tool
 export interface Toolbox {
   readonly protocol: string
   readonly options: ToolOptions
-  /** The env; null if it has no tools. */
+  /** The env's function that answers calls of its tools; null if it has no tools. */
   readonly env: Pick<TextEpisode, "call"> | null
 }
 
@@ -50,7 +53,7 @@ const resultOf = (call: ToolCall, { content, isError = false }: CallResult): Too
 
 const errorOf = (content: string): Effect.Effect<CallResult> => Effect.succeed({ content, isError: true })
 
-/** Makes the results of calls that are refused, which tell the model the reason. */
+/** Makes the results of calls that are not carried out: each result tells the model the `reason`. */
 export const refused = (calls: ReadonlyArray<ToolCall>, reason: string): ReadonlyArray<ToolResult> =>
   calls.map((call) => resultOf(call, { content: `Not called: ${reason}`, isError: true }))
 
@@ -69,7 +72,7 @@ export const externalTools = (
 export const firstInput = (text: string, tools: ReadonlyArray<ToolSpec>): AgentInput =>
   tools.length === 0 ? { _tag: "Observation", text } : { _tag: "Observation", text, tools }
 
-/** Answers calls of tools, and returns the results in the order of the calls. */
+/** Answers calls of tools, and returns the results in the same order. Fails if there are no tools or a handler throws. */
 export const answers = (
   { protocol, options, env }: Toolbox,
   calls: ReadonlyArray<ToolCall>,
@@ -98,7 +101,7 @@ export const answers = (
         Effect.catchDefect((defect) =>
           broken(`threw: ${messageOf(defect)}`, defect instanceof Error ? defect.stack : undefined),
         ),
-        // This happens if the handler interrupts itself. If the episode is interrupted, the call is, too.
+        // Only a handler that interrupts itself gets here: if the episode is interrupted, this code is, too.
         Effect.catchCauseIf(Cause.hasInterruptsOnly, () => broken("was interrupted")),
       )
     }

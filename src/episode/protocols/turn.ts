@@ -1,4 +1,4 @@
-/** Plays one turn of an agent, and its reflection after an episode. The protocols use it. */
+/** Plays one turn of an agent, from an observation to an action, and its reflection. The protocols use it. */
 import { Effect } from "effect"
 import { type Agent, type AgentFailure, type ModelCall, type AgentInput } from "../../agent/Agent.ts"
 import { defaultPenalty } from "../../agent/Parser.ts"
@@ -10,7 +10,7 @@ import type { Recording, TakenAction } from "./recording.ts"
 import { type Ending, notEnded, terminated, truncatedBy } from "../Rollout.ts"
 import { answers, noCallsLeft, refused, type Toolbox, toolDefaults, tooManyRounds } from "./tools.ts"
 
-/** The result of a turn: an action, or the next input of the agent after a failure. */
+/** The result of a turn: an action; or if there was none, the agent's next input, and whether the episode ends. */
 export type TurnResult =
   | (TakenAction & { readonly _tag: "Act" })
   | { readonly _tag: "Failed"; readonly input: AgentInput; readonly ending: Ending }
@@ -20,14 +20,14 @@ interface TurnOptions {
   readonly tools: Toolbox
   /** Whether an answer that cannot be parsed ends the episode. */
   readonly stopOnParseError: boolean
-  /** Whether the step is the last one that `maxSteps` allows. */
+  /** Whether this turn is the last one that `maxSteps` allows. */
   readonly isLast: boolean
   /** The number of calls of the model that the whole episode may make; tool calls in the last one are refused. */
   readonly maxCalls: number
   readonly context: CallContext
 }
 
-/** Plays a turn: the agent acts until it gives an action or fails. Answers tool calls and records model calls. */
+/** Calls the agent, and answers its tool calls, until it acts or fails to act. Records its calls of the model. */
 export const turn = Effect.fnUntraced(function* (
   agent: Agent,
   first: AgentInput,
@@ -98,11 +98,11 @@ export const observe = (
     .observe({ action, observation, feedback: agent.training ? feedback : null, done: terminated || truncated })
     .pipe(Effect.provideService(CallContext, context))
 
-/** Makes the clone of an agent that plays one episode, with the agent's memory but its own short-term state. */
+/** Makes a clone of an agent to play one episode. It shares the agent's memory, but not its short-term state. */
 export const cloneOf = (agent: Agent): Effect.Effect<Agent> =>
   agent.cloneForEpisode({ training: agent.training, shareMemory: true })
 
-/** Ends the episode of an agent, which may reflect on it, and records its calls of the model. */
+/** Ends the episode for an agent, which may reflect on it. Its calls of the model, if any, are recorded as a turn. */
 export const reflect = Effect.fnUntraced(function* (agent: Agent, recording: Recording, context: CallContext) {
   const calls: ReadonlyArray<ModelCall> = yield* Effect.provideService(agent.endEpisode, CallContext, {
     ...context,

@@ -1,4 +1,4 @@
-/** Defines the outcome of a request for an episode, and encodes it as a line of a file of outcomes. */
+/** Defines the outcome of a request for an episode (rollouts or a failure), which `RolloutEngine` writes to a file. */
 import { Schema } from "effect"
 import { Rollout } from "../Rollout.ts"
 import { RolloutRequest, textOf } from "./RolloutRequest.ts"
@@ -11,12 +11,12 @@ export const Failure = Schema.Struct({
 })
 export type Failure = typeof Failure.Type
 
-/** The rollouts of a request, or its failure. */
+/** The rollouts of a request, or its failure, as a line of a file has it. */
 export const Outcome = Schema.Struct({
   request: RolloutRequest,
   /** The name of the protocol. */
   protocol: Schema.String,
-  /** The digest of the set of tasks; it changes if the tasks change. */
+  /** A short hash of the set of tasks; it changes if the tasks change. */
   tasks: Schema.String,
   /** The rollouts; empty if the episode failed. */
   rollouts: Schema.Array(Rollout),

@@ -1,10 +1,11 @@
 /**
- * Plays a batch of requests, many at a time, and returns or writes their outcomes in the order of the requests.
+ * Plays a batch of requests for episodes, many at a time, and gives their outcomes in the order of the requests:
+ * `write` to a file, `stream` as a stream, and `each` to a function. `read` and `rollouts` read such a file.
  *
  * A failed episode does not stop the others: it is recorded, retried or dropped. A failure that all episodes would
- * have, such as a wrong key or a spent budget, stops the batch. A stopped batch resumes at the end of its file. The
- * same requests give the same file, whatever the concurrency, and wherever the batch was stopped, if episodes depend on
- * their seeds only, and not on a memory that other episodes write.
+ * have, such as a wrong key or a spent budget, stops the batch; the next `write` resumes at the end of the file. If
+ * episodes depend only on their seeds (not on a memory that other episodes write), the same requests give the same
+ * file, whatever the concurrency, and whether or not the batch was stopped.
  *
  * @example
  * ```ts
@@ -32,7 +33,7 @@ import type { Rollout } from "../Rollout.ts"
 import type { RolloutRequest } from "./RolloutRequest.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** Tasks by their positions; a `TaskSet` has this interface. */
+/** Tasks by their positions; `digest` changes if the tasks change. A `TaskSet` has this interface. */
 export interface Tasks<Env = TextEnv> {
   readonly size: number
   readonly digest: string
@@ -41,7 +42,7 @@ export interface Tasks<Env = TextEnv> {
 
 /** An event while a batch is played; `index` is the position of the request in the batch. */
 export type BatchEvent =
-  /** Reports the outcomes that the file already has. */
+  /** Comes first if earlier runs of the batch completed requests: `done` of them, with `failed` failures recorded. */
   | { readonly _tag: "Resumed"; readonly done: number; readonly failed: number }
   | { readonly _tag: "Started"; readonly index: number; readonly id: string }
   | { readonly _tag: "Retried"; readonly index: number; readonly id: string; readonly failure: Failure }
@@ -65,14 +66,14 @@ export interface RolloutBatch<Env = TextEnv> {
    * the same seeds before it records a failure, and `drop` leaves it out.
    */
   readonly onFailure?: "record" | "retry" | "drop"
-  /** The number of retries, 2 by default. */
+  /** The number of retries of each failed episode with `onFailure: "retry"`, 2 by default. */
   readonly retries?: number
-  /** The phase that the log of model calls names, such as training. */
+  /** The phase, such as training, with which the log of model calls labels the calls. */
   readonly phase?: CallContext["phase"]
   readonly onEvent?: (event: BatchEvent) => Effect.Effect<void>
 }
 
-/** The totals of a batch, including the totals of earlier runs that this one resumed. */
+/** The totals of a batch. If it was resumed, they include the requests that earlier runs completed. */
 export interface BatchSummary {
   readonly requests: number
   readonly rollouts: number
@@ -83,7 +84,7 @@ export interface BatchSummary {
   readonly resumed: number
 }
 
-/** Returns the protocol of a request. If the user's function throws, episodes of the protocol fail with this error. */
+/** Returns the protocol of a request. If the user's function throws, the protocol's episodes fail with that error. */
 const protocolOf = <Env>({ protocol }: RolloutBatch<Env>, request: RolloutRequest): Protocol<Env> => {
   if (typeof protocol !== "function") return protocol
   try {
@@ -102,7 +103,7 @@ const protocolOf = <Env>({ protocol }: RolloutBatch<Env>, request: RolloutReques
 
 const silent = (): Effect.Effect<void> => Effect.void
 
-/** Plays one request, with its retries, and returns its outcome. Fails only if all other requests would fail, too. */
+/** Plays a request, with its retries, and returns its outcome. Fails only if all others would, e.g. by a wrong key. */
 const playRequest = Effect.fnUntraced(function* <Env>(
   batch: RolloutBatch<Env>,
   tasks: string,
@@ -140,11 +141,11 @@ const playRequest = Effect.fnUntraced(function* <Env>(
   }
 })
 
-/** Returns a digest of a set of tasks with 16 characters, since the full digest can be as long as the set. */
+/** Hashes the digest of a set of tasks to 16 characters, because the digest can be as long as the set. */
 const shortDigest = (tasks: Pick<Tasks, "digest">): Effect.Effect<string> =>
   Effect.map(sha256(utf8.encode(tasks.digest)), (digest) => digest.slice(0, 16))
 
-/** Plays the remaining requests of a batch, and emits their outcomes in order. */
+/** Plays the requests after those that `done` counts, emits the outcomes in order, and returns the batch's totals. */
 const playRest = Effect.fn("effect-rl.rollouts")(function* <Env, E>(
   batch: RolloutBatch<Env>,
   tasks: string,

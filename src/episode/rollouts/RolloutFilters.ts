@@ -57,17 +57,17 @@ export const notTruncated: Filter = ({ ending }) => !ending.truncated
 const countCalls = ({ steps }: Pick<Rollout, "steps">, counts: (step: AgentStep) => boolean): number =>
   steps.reduce((sum, step) => sum + (step._tag === "AgentStep" && counts(step) ? 1 : 0), 0)
 
-/** Counts the completions that held no action. */
+/** Counts the model's answers that were meant for the env but could not be parsed as an action. */
 export const parseFailures = (rollout: Pick<Rollout, "steps">): number =>
   countCalls(rollout, (step) => parseFailureOf(step) !== null)
 
-/** Keeps rollouts with at most this many completions that held no action. */
+/** Keeps rollouts with at most this many answers that could not be parsed as an action. */
 export const parseFailuresAtMost =
   (most: number): Filter =>
   (rollout) =>
     parseFailures(rollout) <= most
 
-/** Counts the completions that were cut off at the model's limit of tokens, whether or not the agent acted upon them. */
+/** Counts the completions that were cut off at the model's limit of tokens, whether or not the agent used them. */
 export const incompleteCompletions = (rollout: Pick<Rollout, "steps">): number =>
   countCalls(rollout, ({ call }) => call.completion.finishReason === "length")
 
@@ -91,8 +91,8 @@ export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): st
   ])
 
 /**
- * Keeps the first of rollouts with equal keys; by default the key is the transcript. The filter has a state: each call of
- * `distinct()` makes a new one, which stores 64 characters for each rollout.
+ * Keeps the first of rollouts with equal keys; by default the key is the transcript. The filter has a state: each call
+ * of `distinct()` makes a new one, which stores 64 characters for each rollout.
  */
 export const distinct = (keyOf: (rollout: Rollout) => string = transcript): Filter => {
   const seen = new Set<string>()
@@ -104,7 +104,7 @@ export const distinct = (keyOf: (rollout: Rollout) => string = transcript): Filt
   }
 }
 
-/** Keeps the rollouts of groups with different total rewards; the others cannot show which actions are better. */
+/** Keeps the rollouts of groups in which total rewards differ; equal rewards cannot show which actions are better. */
 export const groupsThatDiffer = (rollouts: ReadonlyArray<Rollout>): ReadonlyArray<Rollout> => {
   const rewards = new Map<string | null, Set<number>>()
   for (const { meta, totalReward } of rollouts) {

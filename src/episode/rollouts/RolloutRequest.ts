@@ -1,5 +1,6 @@
 /**
- * A request for an episode, as plain data: its task and its seeds. It gives one rollout, or one for each agent that acts.
+ * Makes requests for episodes. A request is plain data: a task and the seeds. Its episode gives one rollout, or one for
+ * each agent that takes part. `RolloutEngine` plays requests.
  *
  * @example
  * ```ts
@@ -7,8 +8,8 @@
  * const requests = RolloutRequest.expand(RolloutRequest.forTasks(tasks, { seed: 1 }), 8)
  * ```
  *
- * Seeds are derived from seeds and positions, and do not depend on the number of requests: the first four of eight are the
- * same as four.
+ * A request's seeds depend on the given seed, on the task's position and on the number of the repetition, but not on
+ * how many requests there are: with eight repetitions, the first four have the same seeds as with four.
  */
 import { Schema } from "effect"
 import { naturalInt } from "../../config/fields.ts"
@@ -29,13 +30,14 @@ export const RolloutRequest = Schema.Struct({
 })
 export type RolloutRequest = typeof RolloutRequest.Type
 
-/** Draws a seed of 21 high and 32 low bits: among a million, two are equal with a probability of 1 in 18,000. */
+/** Draws a seed of 53 bits, as many as a number holds exactly. In a million, two are equal in 1 of 18,000 cases. */
 const seedOf = (random: Stream): number => (random.uint32() >>> 11) * 4_294_967_296 + random.uint32()
 
-/** Makes an iterable that calls `items` for a new iterator each time it is iterated. */
+/** Makes an iterable that can be iterated several times: each time, it calls `items` for a new iterator. */
 const again = <A>(items: () => Iterator<A>): Iterable<A> => ({ [Symbol.iterator]: items })
 
 export interface ForTasks {
+  /** The seed from which the seeds of all requests are derived. */
   readonly seed: number
   /** The beginning of the requests' ids, `task` by default. */
   readonly name?: string
@@ -56,7 +58,7 @@ export const forTasks = (
   })
 
 export interface RepeatOptions {
-  /** Whether the repetitions have different env seeds. By default they share one, so that only actions differ. */
+  /** Whether the repetitions have different env seeds. By default all have the same, so that only actions differ. */
   readonly varyEnv?: boolean
 }
 

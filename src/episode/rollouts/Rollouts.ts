@@ -1,5 +1,6 @@
 /**
- * Files of rollouts with a line of JSON for each, which can be appended to, searched by lines, and read one at a time.
+ * Encodes rollouts for files with one line of JSON for each, and reads such files one rollout at a time. The trainings
+ * and evaluations of language-model agents write them.
  *
  * @example
  * ```ts

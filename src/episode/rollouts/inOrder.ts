@@ -1,9 +1,10 @@
 /**
  * Works on many items at a time, and emits their results in the order of the items, whichever is finished first.
  *
- * Items are taken when work on them begins, and results are kept until they are emitted: behind a slow item, work
- * begins on at most `ahead` further items. So a million items take no more memory than a thousand. (Effect's
- * `Stream.mapEffect` emits in order, too, but begins no further items while it waits for a slow one.)
+ * An item is taken from the iterable when work on it begins, and its result is kept until the results of all items
+ * before it are emitted. While one item is slow, work begins on fewer than `concurrency + ahead` items after it, so a
+ * million items take no more memory than a few thousand. (Effect's `Stream.mapEffect` emits in order, too, but begins
+ * no further items while it waits for a slow one.)
  *
  * @example
  * ```ts
@@ -14,7 +15,7 @@ import { Effect } from "effect"
 
 interface InOrderOptions<Item, Result, E, R, E2, R2> {
   readonly concurrency: number
-  /** The number of finished results that may wait to be emitted, 1024 by default. */
+  /** At most `concurrency + ahead` items are begun and not emitted yet. `ahead` is 1024 by default. */
   readonly ahead?: number
   readonly work: (item: Item, index: number) => Effect.Effect<Result, E, R>
   /** Receives the results one at a time: it is called again only after the last call has ended. */
@@ -32,7 +33,7 @@ export const inOrder = <Item, Result, E = never, R = never, E2 = never, R2 = nev
     }
     const rest = items[Symbol.iterator]()
     const mostUnemitted = concurrency + ahead
-    /** The callbacks that resume the workers that wait until a result is emitted. */
+    /** A callback for each worker that waits until a result is emitted; calling it resumes the worker. */
     const idle: Array<() => void> = []
     const finished = new Map<number, { readonly result: Result }>()
     let begun = 0
@@ -53,7 +54,7 @@ export const inOrder = <Item, Result, E = never, R = never, E2 = never, R2 = nev
         if (next.done === true) return
         const index = begun++
         finished.set(index, { result: yield* work(next.value, index) })
-        // Only the worker of item `emitted` emits: while it does, no other index equals `emitted`.
+        // Only one worker emits at a time: meanwhile, item `emitted` is finished, so no other worker has that index.
         if (index === emitted) yield* emitFinished
       }
     })

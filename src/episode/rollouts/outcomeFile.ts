@@ -1,4 +1,7 @@
-/** Reads and appends to the file of a batch, with a line for each completed request, in order, to resume after it. */
+/**
+ * Resumes and appends to a batch's file of outcomes, which has a line for each completed request, in order: `resume`
+ * checks the lines that earlier runs wrote, and `appending` adds lines. `RolloutEngine` uses both.
+ */
 import { Effect, FileSystem, Path, type PlatformError, Schema, Semaphore, Stream } from "effect"
 import { type FileError, makeFolder } from "../../config/files.ts"
 import { oneLine } from "../../config/text.ts"
@@ -7,7 +10,7 @@ import { line, Outcome } from "./Outcome.ts"
 import { type RolloutRequest, textOf } from "./RolloutRequest.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** Collected lines are written to the file after this many characters, and at this interval. */
+/** Collected lines are written when they have this many characters, and at the latest after `flushInterval`. */
 const bufferLength = 256 * 1024
 const flushInterval = "100 millis"
 
@@ -22,7 +25,7 @@ export interface Done {
 
 export const nothingDone: Done = { outcomes: 0, rollouts: 0, failed: 0, dropped: 0 }
 
-/** The fields of a line that are needed to resume after it. */
+/** An outcome as `resume` reads it: it only counts rollouts and failures, so their contents are not checked. */
 const Head = Schema.Struct({
   ...Outcome.fields,
   rollouts: Schema.Array(Schema.Unknown),
@@ -34,8 +37,9 @@ const failedTo = (operation: string, path: string, error: PlatformError.Platform
   new JsonLinesError({ path, line: null, message: `${path}: cannot ${operation}: ${oneLine(error.message)}` })
 
 /**
- * Compares the lines of a file with the requests of a batch, cuts off an incomplete last line, and returns the totals.
- * Requests that the file has are taken from the iterator. With `gaps`, it may lack some: failed requests were dropped.
+ * Checks that the lines of a file belong to the first requests of a batch, cuts off an incomplete last line, and
+ * returns the totals. Takes these requests from the iterator, so that the caller plays the rest. If `gaps` is true,
+ * requests may lack a line, because failed ones were dropped. `tasks` is a hash of the set of tasks.
  */
 export const resume = Effect.fnUntraced(function* (
   path: string,
@@ -88,7 +92,7 @@ export const resume = Effect.fnUntraced(function* (
   return { outcomes, rollouts, failed, dropped }
 })
 
-/** Opens a file to append outcomes, and creates it if it does not exist. Many small lines are written together. */
+/** Opens or creates a file to append outcomes, until the Scope closes. Lines are collected and written together. */
 export const appending = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const { dirname } = yield* Path.Path

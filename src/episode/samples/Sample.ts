@@ -22,7 +22,7 @@ const Fields = Schema.Struct({
    * every token that the model wrote in the turn has the advantage `credit` times `weight`.
    */
   advantages: Schema.optionalKey(Schema.Array(Schema.Finite)),
-  /** The positions, among the rollout's steps, of the turn's calls of the model. */
+  /** The positions in the rollout of the steps (calls of the model) whose tokens are in this sample. */
   stepIndices: Schema.Array(Schema.Int),
   stepIds: Schema.Array(Schema.String),
   actionTargets: Schema.Array(Schema.Literals(["internal", "external", "env"])),
@@ -31,9 +31,9 @@ const Fields = Schema.Struct({
   parseFailed: Schema.Boolean,
   /** Whether a completion was cut off at the model's limit of tokens; this does not count as truncation. */
   incomplete: Schema.Boolean,
-  /** The reward of the turn's last step; `credit` and `weight` belong to the same step. */
+  /** The reward of the turn's last step. */
   reward: Schema.Finite,
-  /** The part of the rewards that the turn gets, by the `credit` function. */
+  /** The part of the rewards that is assigned to the turn's last step, by the option `credit`. */
   credit: Schema.Finite,
   /** A factor by which trainers multiply the credit. */
   weight: Schema.Finite,
@@ -41,14 +41,17 @@ const Fields = Schema.Struct({
   terminated: Schema.Boolean,
   /** Whether the episode was truncated with this turn, or this sample was cut off at `maxSeqLen`. */
   truncated: Schema.Boolean,
-  /** Whether the episode as a whole was terminated or truncated. */
+  /** Whether the env ended the episode, also if not with this turn. */
   episodeTerminated: Schema.Boolean,
+  /** Whether a limit cut off the episode, also if not with this turn. */
   episodeTruncated: Schema.Boolean,
   /** The reason why the episode was truncated; `max_seq_len` if only this sample was cut off. */
   truncationReason: Schema.NullOr(TruncationReason),
+  /** Whether this sample was cut off at `maxSeqLen`. */
   seqLenTruncated: Schema.Boolean,
-  /** The number of tokens before and after the truncation at `maxSeqLen`. */
+  /** The number of tokens before this sample was cut off. */
   seqLenOriginal: Schema.Int,
+  /** The number of tokens in this sample. */
   seqLenRetained: Schema.Int,
   tags: Schema.Record(Schema.String, Schema.String),
 })

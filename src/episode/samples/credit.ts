@@ -10,10 +10,13 @@
  */
 import type { Rollout, Step } from "../Rollout.ts"
 
-/** Gives the credit of each rollout by its id. A rollout whose parent is missing counts as one without a parent. */
+/**
+ * Computes the credit of each rollout, by its id. A rollout's parent is the rollout whose agent delegated it; a rollout
+ * whose parent is not among `rollouts` counts as one without a parent.
+ */
 export type RolloutCredit = (rollouts: ReadonlyArray<Rollout>) => ReadonlyMap<string, number>
 
-/** Gives the credit of each step by its id. */
+/** Computes the credit of each step of the rollouts, by the step's id. */
 export type StepCredit = (rollouts: ReadonlyArray<Rollout>) => ReadonlyMap<string, number>
 
 /** Credits each rollout with its total reward. */
@@ -30,7 +33,7 @@ const checkFraction = (name: string, value: number): void => {
   if (!(value >= 0 && value <= 1)) throw new RangeError(`${name}: expected a number from 0 to 1, found ${value}`)
 }
 
-/** Credits each rollout with `1 − share` of its own reward plus `share · discount` of its parent's credit. */
+/** Credits a rollout with its reward; a child, with `1 − share` of it plus `share · discount` of its parent's credit. */
 export const mixed = ({ share, discount }: Mix): RolloutCredit => {
   checkFraction("share", share)
   checkFraction("discount", discount)
@@ -51,12 +54,13 @@ export const mixed = ({ share, discount }: Mix): RolloutCredit => {
   }
 }
 
-/** Credits each rollout with the reward of the root of its tree. */
+/** Credits each rollout with the reward of the first rollout in its chain of parents, which nobody delegated. */
 export const parents: RolloutCredit = mixed({ share: 1, discount: 1 })
 
 /**
- * Makes each rollout pass on credit to its children: of its own reward plus its part from its parent, it gives `share`
- * to them, in equal parts, and keeps the rest. So the credits of a tree add up to its rewards.
+ * Credits rollouts so that each passes credit on to its children (the rollouts that it delegated). It has its own
+ * reward and what its parent gave it; of the sum it gives `share` to its children, in equal parts, and keeps the rest.
+ * Without children it keeps all. So the sum of all credits is the sum of all rewards.
  */
 export const shared = ({ share }: Pick<Mix, "share">): RolloutCredit => {
   checkFraction("share", share)
@@ -86,7 +90,7 @@ const isReflection = (steps: ReadonlyArray<Step>): boolean =>
 export const turnsOf = ({ steps }: Rollout): ReadonlyArray<ReadonlyArray<Step>> =>
   Array.from(Map.groupBy(steps, ({ turnId }) => turnId).values())
 
-/** Makes a step credit from a function that returns the credit of each turn; all steps of a turn get the same. */
+/** Makes a `StepCredit` of a function that returns the credit of each turn, which all steps of the turn get. */
 const perTurn =
   (
     credit: RolloutCredit,

@@ -3,7 +3,7 @@
  * tokens: the first prompt, its completion, the tokens that the second prompt adds, its completion, and so on. A mask
  * marks the tokens that the model wrote.
  *
- * The tokens come from the server, or else from a tokenizer.
+ * The tokens come from the model's server, or if it reports none, from a tokenizer. Only `read` touches files.
  *
  * @example
  * ```ts
@@ -29,11 +29,11 @@ export interface SampleOptions {
   readonly maxSeqLen?: number | null
   /** Gives the credit of each step; by default every step gets its rollout's own reward. */
   readonly credit?: StepCredit
-  /** The weight of a turn's last step, 1 by default. */
+  /** Returns the weight of a turn by its last step; 1 by default. Trainers multiply the credit by it. */
   readonly weight?: (step: Step, rollout: Rollout) => number
-  /** Whether to fail (the default) or begin another sample if a prompt does not continue the turn's earlier tokens. */
+  /** Whether to fail (the default) or begin another sample if a prompt does not continue the turn's tokens so far. */
   readonly onBreak?: "fail" | "split"
-  /** Whether to fail if log-probabilities are missing; otherwise a sample has none unless all calls have them. */
+  /** Whether to fail if a call has no log-probabilities; if not, `logprobs` is null in turns where no call has them. */
   readonly requireLogprobs?: boolean
 }
 
@@ -45,7 +45,7 @@ interface Tokens {
   readonly logprobs: ReadonlyArray<number> | null
 }
 
-/** The tokens of one sample, while its calls are joined. */
+/** The tokens of one sample, which grow while calls are joined; a turn has several parts only if it was split. */
 interface Part {
   readonly ids: Array<number>
   readonly mask: Array<0 | 1>
@@ -89,7 +89,7 @@ const tokensOf = (
   })
 }
 
-/** Returns why a prompt does not begin with the tokens so far; undefined if it does. */
+/** Returns why a prompt does not begin with `ids`, the turn's tokens so far; undefined if it does. */
 const breakOf = (ids: ReadonlyArray<number>, prompt: ReadonlyArray<number>): string | undefined => {
   const at = ids.findIndex((id, index) => index < prompt.length && id !== prompt[index])
   if (at >= 0) return `its prompt differs at token ${at} from the earlier tokens of the turn`
@@ -221,8 +221,8 @@ export const of = Effect.fnUntraced(function* (
 })
 
 /**
- * Gives the path for the samples of a file of rollouts, in the same folder. The page of a run finds them there, and
- * colours the model's texts by their credit.
+ * Returns the path at which to save the samples of a file of rollouts, in the same folder. The dashboard's page of a
+ * run looks for them there, and colours the model's texts by their credit.
  *
  * @example
  * ```ts

@@ -1,9 +1,8 @@
 /**
  * Defines functions that make typed WebAssembly instructions; their names follow WebAssembly's text format. An
  * expression is code that leaves a value on the stack, together with the value's type; a statement is code that leaves
- * nothing. A value of the type `v128` is a vector of 16 bytes, divided into lanes: for `f32x4`, four floats.
- *
- * Expressions and statements are plain values, composed by calling functions; `encode.ts` makes modules of them:
+ * nothing. Both are plain values, composed by calling functions; `encode.ts` makes modules of them. A value of the type
+ * `v128` is a vector of 16 bytes, divided into lanes: for `f32x4`, four floats.
  *
  * ```ts
  * const next = i32.add(index, i32.const(16))

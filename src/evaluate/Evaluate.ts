@@ -1,8 +1,9 @@
 /**
- * Plays all tasks of a data set with an agent, or with any protocol, many at a time. Clones of the agent share its
- * memory, but cannot write into it. An episode that fails is a result like any other, and does not stop the rest.
- * Episodes are emitted in the order of the tasks, so the result does not depend on the concurrency. It writes no files:
- * its callers, such as `execute.ts` and the validation of agents in training, record the episodes.
+ * Plays the tasks of a data set, many at a time, by a protocol: code that plays one episode. `frozen` makes the
+ * protocol for an agent that must not learn. `each` passes the played episodes to a callback, `all` returns them, and
+ * `one` plays a single episode. An episode that fails is a result, too, and does not stop the others. Episodes come in
+ * the order of the tasks, so the result does not depend on the concurrency. No files are written: the callers, such as
+ * `execute.ts` and the validation of agents in training, record the episodes.
  *
  * @example
  * ```ts
@@ -31,19 +32,19 @@ export interface Evaluation<Env extends TaskInfo = TextEnv> {
   readonly tasks: Tasks<Env>
   /** The protocol that plays the episodes, e.g. `frozen(agent)`. */
   readonly protocol: Protocol<Env>
-  /** The seed of the envs and of the model's sampling. A task has the same seeds in every evaluation with this seed. */
+  /** The seed of envs and sampling. The n-th episode of a task has the same randomness in every evaluation with it. */
   readonly seed: number
   /** The number of episodes that are played at the same time. */
   readonly concurrency: number
   /** The number of episodes of each task, 1 by default. */
   readonly repeats?: number
-  /** The phase that the files of model calls name; `default` if left out. */
+  /** The phase of a run, which logs and caches of model calls record; `default` (outside of runs) if left out. */
   readonly phase?: CallContext["phase"]
-  /** Receives the error of a failed episode, before the episode is emitted. */
+  /** Called with the index and the error of each failed episode, before that episode is emitted or returned. */
   readonly onFailed?: (index: number, error: EpisodeFailure | DatasetError) => void
 }
 
-/** Makes the protocol that plays an agent without training: its memory is read, but cannot be written. */
+/** Makes the protocol that plays clones of the agent, which read its memory but cannot write it: it learns nothing. */
 export const frozen = (agent: Agent, options: SingleAgent.SingleAgentOptions = {}): Protocol => ({
   name: "SingleAgent",
   play: Effect.fnUntraced(function* (episode: Episode) {
@@ -70,17 +71,17 @@ export const each = Effect.fn("effect-rl.evaluate")(function* <E, Env extends Ta
 export const all = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   evaluation: Evaluation<Env>,
 ): Effect.fn.Return<ReadonlyArray<PlayedEpisode>, LmError> {
-  const outcomes: Array<PlayedEpisode> = []
-  yield* each(evaluation, (played) => Effect.sync(() => void outcomes.push(played)))
-  return outcomes
+  const episodes: Array<PlayedEpisode> = []
+  yield* each(evaluation, (played) => Effect.sync(() => void episodes.push(played)))
+  return episodes
 })
 
-/** The task of an episode that failed before its task could be read. */
-const unknown: TaskInfo = { id: "unknown", type: "unknown", metadata: {} }
+/** Stands for the task in the result of an episode whose task could not be read from the data set. */
+const unreadTask: TaskInfo = { id: "unknown", type: "unknown", metadata: {} }
 
 /**
- * Plays the episode at `index`. If it fails, the result has the error; only a failure that all episodes would share (a
- * wrong API key, a spent budget) is an error of this Effect.
+ * Plays one episode and returns it, with its `error` if it failed; `index` counts all episodes, those of the first task
+ * first. This Effect itself fails only for a reason that all episodes would share: a wrong API key, a spent budget.
  */
 export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   { tasks, protocol, seed, repeats = 1, phase = { _tag: "default" }, onFailed }: Evaluation<Env>,
@@ -94,7 +95,7 @@ export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   const startedAtMillis = yield* Clock.currentTimeMillis
   let timedSteps: Array<{ readonly id: string; readonly step: TimedStep }> = []
   let stepStartedAtMillis = startedAtMillis
-  let env = unknown
+  let env = unreadTask
   const onStep = (step: Step): Effect.Effect<void> => {
     const scoredStep = scored(step)
     if (scoredStep === undefined) return Effect.void
@@ -127,13 +128,13 @@ export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   })
   if (Exit.isSuccess(exit)) {
     const [first] = exit.value
-    // Steps of other players and sub-agents don't count.
+    // `onStep` also received the steps of other players and of sub-agents: keep only those of the first rollout.
     const ownIds = new Set(first.steps.map(({ id }) => id))
     timedSteps = timedSteps.filter(({ id }) => ownIds.has(id))
     return { ...outcome(), ending: first.ending, rollouts: exit.value, error: null }
   }
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-  // Interruptions and defects are not outcomes of the episode.
+  // An interruption or a defect (a bug) is not a result of the episode, so it ends this Effect, too.
   if (error === undefined) return yield* Effect.orDie(Effect.failCause(exit.cause))
   if (isFinal(error)) return yield* error
   onFailed?.(index, error)

@@ -1,5 +1,7 @@
 /**
- * The config of an evaluation: its Schema, and how a file of it is read, except for its data set, agents and scorers.
+ * Defines the settings of an evaluation. `read` decodes them from a config; it leaves the sections of the data set, the
+ * agents and the scorers undecoded for `Evaluations.ts`, which calls it. `namesOf` chooses the agents' names for
+ * tables. All functions only compute.
  */
 import { Effect, Schema } from "effect"
 import { AgentConfig } from "../agent/Agents.ts"
@@ -24,7 +26,7 @@ import { kindField } from "../run/RunSpec.ts"
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
 
 export const OutputSettings = Schema.Struct({
-  /** The folder for a run's folder `YYYYMMDD_HHMMSS`; null puts the run into the launcher's results folder. */
+  /** The folder for the run's folder `YYYYMMDD_HHMMSS`; null takes the results folder of the command that starts it. */
   resultsDir: optional(Schema.NonEmptyString),
   /**
    * The level of messages in `run.log` and the terminal. `ERROR` shows failures and the start of the run, `WARN` adds
@@ -39,7 +41,7 @@ export const EvaluationSettings = Schema.Struct({
   kind: kindField("evaluation"),
   /** The name of the run, which is shown in lists and is a part of its folder's name. */
   name: withDefault(runName, "evaluation"),
-  /** A line that describes the evaluation, for people; null for none. */
+  /** A line that describes the evaluation, for people; null describes it by its agents, tasks and seed. */
   description: optional(Schema.String),
   /**
    * The seed of all randomness: of the envs, of the model's sampling, and of the resampling for intervals and tests.
@@ -47,17 +49,17 @@ export const EvaluationSettings = Schema.Struct({
   seed: withDefault(Schema.Int, 0),
   /** The number of episodes of each task. */
   repeats: withDefault(intBetween(1, 10_000), 1),
-  /** The number of episodes at the same time; null is the number of cores. */
+  /** The number of episodes that are played at the same time; null is the number of CPU cores. */
   workers: optional(atOnce),
   /** The number of steps after which an episode is cut off; null leaves that to the envs. */
   maxStepsPerEpisode: optional(positiveInt),
-  /** The scorers of each episode. The first one also gives pass@k and the means by metadata (`by`). */
+  /** The scorers of each episode, by name or with settings. The first one is also used for pass@k and for `by`. */
   scorers: withDefault(Schema.Array(Schema.Unknown).check(Schema.isMinLength(1)), ["score"]),
-  /** The values of k for pass@k, the chance that at least one of k episodes passes; null takes `repeats` as k. */
+  /** The values of k for pass@k, the chance that at least one of k episodes passes; null uses `repeats` as k. */
   passAt: optional(Schema.Array(positiveInt)),
-  /** The score of the first scorer at or above which an episode has passed. */
+  /** An episode passes if the first scorer gives it at least this score. */
   passThreshold: withDefault(Schema.Finite, 1),
-  /** The keys of the tasks' metadata for whose values the report has the first scorer's means. */
+  /** Keys of the tasks' metadata. The report has the first scorer's mean for each value of such a key. */
   by: withDefault(Schema.Array(Schema.String), []),
   /** The confidence level of all intervals. */
   confidence: withDefault(fraction.check(Schema.isGreaterThan(0), Schema.isLessThan(1)), 0.95),
@@ -65,12 +67,12 @@ export const EvaluationSettings = Schema.Struct({
   compareTo: optional(Schema.NonEmptyString),
   /** Shows progress and tables in the terminal. */
   verbose: withDefault(Schema.Boolean, true),
-  /** The files that an evaluation writes, and the folders for them. */
+  /** The folder for the files that an evaluation writes, and the level of its messages. */
   output: withDefault(OutputSettings, {}),
 })
 export type EvaluationSettings = typeof EvaluationSettings.Type
 
-/** The Schema of a whole file. The data set and the agents stay undecoded here: their kinds decode them later. */
+/** The Schema of a config. The sections of the data set and the agents stay undecoded: their types do that later. */
 const Whole = Schema.Struct({
   ...EvaluationSettings.fields,
   /** The data set whose tasks are played. */
@@ -81,7 +83,7 @@ const Whole = Schema.Struct({
   agents: Schema.optionalKey(Schema.Unknown),
 })
 
-/** The same with the built-in kinds of data sets and agents, by which messages say where a misplaced key belongs. */
+/** The Schema of a config with the settings of all built-in types, in which messages look up misplaced keys. */
 const whole = Schema.Struct({ ...EvaluationSettings.fields, dataset: DatasetConfig, agent: AgentConfig })
 
 /** The config of one agent, not decoded yet, with the name that the config gives to the agent. */
@@ -93,11 +95,11 @@ export interface AgentSection {
 }
 
 /**
- * Converts a list of agents to a record by position. For a record, copies each key to the agent's `name`, because a later
- * step converts keys to camelCase.
+ * Converts the section `agents` to a record. For a list, its keys are the agents' positions. For a record, the keys are
+ * the agents' names: copies each into its agent as `name`, because a later step converts the keys to camelCase.
  */
 const keyed = (agents: unknown): unknown => {
-  if (Array.isArray(agents)) return Object.fromEntries(agents.map((agent, at) => [String(at), agent]))
+  if (Array.isArray(agents)) return Object.fromEntries(agents.map((agent, index) => [String(index), agent]))
   if (!isPlain(agents)) return agents
   return Object.fromEntries(
     Object.entries(agents).map(([name, agent]) => [camelCase(name), isPlain(agent) ? { name, ...agent } : agent]),
@@ -115,15 +117,16 @@ export interface ReadOptions {
 }
 
 /**
- * Decodes the config of an evaluation strictly and checks its settings against each other. The data set, the agents and
- * the scorers are returned as they are written, for their kinds to decode.
+ * Decodes an evaluation's settings from its config (an unknown key is an error) and checks them against each other.
+ * Returns them, the undecoded sections of the data set and of each agent, and `from`: where each key was written, for
+ * error messages.
  */
 export const read = Effect.fnUntraced(function* (
   config: unknown,
   { source = "evaluation", name, overrides = [], lines = new Map() }: ReadOptions,
 ) {
   const tree = toCamelCase(isPlain(config) && "agents" in config ? { ...config, agents: keyed(config.agents) } : config)
-  // An override with the placeholder that saved configs show instead of an API key stands for no key.
+  // Saved configs hold a placeholder instead of an API key. An override with this placeholder sets nothing.
   const usableOverrides = overrides.filter((override) => !String(override.value).includes(shownKey))
   const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, usableOverrides)
   const from: DecodeOptions = { source, sources: overLines(lines, sources), whole }
@@ -152,7 +155,7 @@ export const read = Effect.fnUntraced(function* (
   return { settings, dataset, agents: several, from }
 })
 
-/** Separates the name of an agent from the rest of its config. */
+/** Separates the name of an agent (undefined if it has none) from the rest of its config. */
 const split = Effect.fnUntraced(function* (section: unknown, prefix: ReadonlyArray<string>, from: DecodeOptions) {
   if (!isPlain(section)) return { name: undefined, prefix, config: section }
   const { name, ...config } = section
@@ -161,7 +164,10 @@ const split = Effect.fnUntraced(function* (section: unknown, prefix: ReadonlyArr
   return yield* ConfigError.at(from, key, `expected the agent's name in tables, found ${display(name)}`)
 })
 
-/** Names each agent: its own name, else its type, followed by the model or a number if types are equal. */
+/**
+ * Returns the name of each agent for tables: its name in the config, or else its type. If several agents have the same
+ * type, the model is appended. If that is still not unique, the second of them gets a 2, the third a 3, and so on.
+ */
 export const namesOf = (
   agents: ReadonlyArray<{ readonly name: string | undefined; readonly type: string; readonly model: string | null }>,
 ): ReadonlyArray<string> => {

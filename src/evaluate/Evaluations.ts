@@ -1,6 +1,7 @@
 /**
- * Runs evaluations from their configs: reads the data set, opens models, agents and scorers, and lets `execute.ts` write
- * the run's folder. Also compares finished evaluations. `effect eval` calls it.
+ * Runs and compares evaluations. `fromConfig` runs the evaluation that a config describes: it opens the data set, the
+ * models, the agents and the scorers; `execute.ts` then plays the episodes and writes the run's folder. `compare` reads
+ * two finished evaluations from their folders by `readRows`, and changes no file. The command `effect eval` calls them.
  *
  * @example
  * ```ts
@@ -46,15 +47,15 @@ export type EvaluationError = ExecuteError | AgentError | DatasetError
 export type Needs = RunStore | Recorder | Lms.Needs
 
 export interface EvaluationOptions extends ReadOptions {
-  /** The folder that the paths of data sets, prompts and other evaluations are relative to; by default the current one. */
+  /** The folder from which relative paths of data sets, prompts and evaluations start; by default the current one. */
   readonly baseDir?: string
-  /** Returns the place of the run's folder for a config with a `results_dir`. */
+  /** Returns where to create the run's folder if the config sets `results_dir`; by default in that folder itself. */
   readonly placeOf?: (resultsDir: string) => Effect.Effect<OwnPlace, never, Path.Path>
 }
 
 /**
- * Runs the evaluation that a config describes, and returns its result. If the store opens the folder of a stopped
- * evaluation, that evaluation is resumed.
+ * Runs the evaluation that a config describes, and returns its result. If the service `RunStore` is made to resume, it
+ * opens the folder of a stopped evaluation, and only the missing episodes are played.
  */
 export const fromConfig = Effect.fnUntraced(function* (
   config: unknown,
@@ -122,7 +123,7 @@ export const fromConfig = Effect.fnUntraced(function* (
         name: names[at],
         ...agentIdentity(plain, lmConfig),
       })),
-      scorers: scorers.map(({ config: plain }) => judgeIdentity(plain)),
+      scorers: scorers.map(({ config: plain }) => scorerIdentity(plain)),
     },
     other: earlier?.rows ?? null,
     logCalls: decoded.some(({ lmConfig }) => lmConfig.logCalls),
@@ -135,11 +136,14 @@ export const fromConfig = Effect.fnUntraced(function* (
 const decodedAgent = ({ name, prefix, config }: AgentSection, from: DecodeOptions, baseDir: string) =>
   Effect.map(Agents.decode(config, { ...from, prefix, baseDir }), (decoded) => ({ ...decoded, name, prefix }))
 
-/** Returns the settings of a scorer that must be the same when an evaluation is resumed. */
-const judgeIdentity = ({ lmConfig, ...plain }: Plain): Plain =>
+/** Returns the settings of a scorer that must not change on a resume: of a judge's model, its name and temperature. */
+const scorerIdentity = ({ lmConfig, ...plain }: Plain): Plain =>
   isPlain(lmConfig) ? { ...plain, model: lmConfig.model, temperature: lmConfig.temperature } : plain
 
-/** Reads the rows of the evaluation to compare with. Its folder is relative to the config's or the current folder. */
+/**
+ * Reads the finished evaluation in `folder` (the setting `compare_to`), which is relative to the config's folder or the
+ * current one. Returns the folder's absolute path, and a row for each episode.
+ */
 const readEarlier = Effect.fnUntraced(function* (folder: string, baseDir: string, from: DecodeOptions) {
   const refuse = (problem: string): ConfigError => ConfigError.at(from, "compare_to", problem)
   const { path, isThere, tried } = yield* locate(folder, baseDir)
@@ -152,7 +156,7 @@ const readEarlier = Effect.fnUntraced(function* (folder: string, baseDir: string
 
 const rowOf = valueOf(EpisodeRow)
 
-/** Reads the episodes of a finished evaluation from its folder. */
+/** Reads a row for each episode of a finished evaluation from its folder. Fails if the evaluation is not finished. */
 export const readRows = Effect.fnUntraced(function* (
   folder: string,
 ): Effect.fn.Return<ReadonlyArray<EpisodeRow>, JsonLinesError, FileSystem.FileSystem> {
@@ -171,8 +175,9 @@ export const readRows = Effect.fnUntraced(function* (
 })
 
 /**
- * Compares two finished evaluations of the same tasks. Each agent on the right is compared with the agent of the same
- * name on the left, or else with the first one there.
+ * Compares two finished evaluations of the same tasks; `left` and `right` are their folders. Each agent of `right` is
+ * compared with the agent of the same name in `left`, or with the first agent of `left` if that has no such agent.
+ * Fails if no scorer, or no scored task, is in both.
  */
 export const compare = Effect.fnUntraced(function* (
   left: string,

@@ -1,13 +1,14 @@
 /**
- * Defines the Schema of an episode that a language-model agent played in an evaluation, and turns the steps of a rollout
- * into its scored steps. All functions are pure. Scorers and the journal read such episodes.
+ * Defines the Schema of an episode that a language-model agent played in an evaluation, from which tables, scores and
+ * events are made. `scored` turns a step of a rollout (the record of everything that an agent did) into a scored step,
+ * also for trainings of agents. All functions only compute.
  */
 import { Schema } from "effect"
 import { Failure } from "../episode/rollouts/Outcome.ts"
 import { Ending, parseFailureOf, Rollout, type Step } from "../episode/Rollout.ts"
 import { Feedback } from "../task/Feedback.ts"
 
-/** A step with a score: an env step, or an answer of the model without an action, which costs a penalty. */
+/** A step with a score: an env step, or an answer of the model without an action (score 0; reward: the penalty). */
 export const ScoredStep = Schema.Struct({
   observation: Schema.String,
   /** The action; null if the model's answer contained no action. */
@@ -31,7 +32,7 @@ export const TimedStep = Schema.Struct({
 })
 export type TimedStep = typeof TimedStep.Type
 
-/** Describes a task before it is played. */
+/** Identifies a task, with the metadata that the data set has about it. */
 export const TaskInfo = Schema.Struct({
   id: Schema.String,
   type: Schema.String,
@@ -42,10 +43,12 @@ export type TaskInfo = typeof TaskInfo.Type
 export const PlayedEpisode = Schema.Struct({
   /** The position among all episodes, counted from 0; the episodes of a task are adjacent. */
   index: Schema.Int,
+  /** The position of the task in the data set, counted from 0. */
   task: Schema.Int,
+  /** The position of the episode among those of its task, counted from 0. */
   repeat: Schema.Int,
   env: TaskInfo,
-  /** The scored steps; with several players, those of the first. A failed episode has those before the failure. */
+  /** The scored steps of the first player. If the episode failed, the steps before the failure. */
   steps: Schema.Array(TimedStep),
   totalScore: Schema.Finite,
   ending: Ending,
@@ -57,15 +60,16 @@ export const PlayedEpisode = Schema.Struct({
 })
 export type PlayedEpisode = typeof PlayedEpisode.Type
 
-/** Returns the last action and the last target of an episode; null for each that does not exist. */
+/** Returns the last action (`answer`) and right answer (`target`) of an episode, each null if there is none. */
 export const lastOf = ({ steps }: Pick<PlayedEpisode, "steps">) => ({
   answer: steps.findLast(({ action }) => action !== null)?.action ?? null,
   target: steps.findLast(({ feedback }) => feedback.target !== null)?.feedback.target ?? null,
 })
 
 /**
- * Converts a rollout's step to a scored step; undefined for a call of the model that led to another call. The score
- * leaves out the parser's reward or penalty, so that it stays within the env's range.
+ * Converts a step of a rollout to a scored step. Returns undefined for a call of the model that needs no score, because
+ * an env step or another call of the model followed from it. The bonus or penalty of the agent's parser is part of
+ * `reward` but not of `score`, so that the score stays within the env's range.
  */
 export const scored = (step: Step): ScoredStep | undefined => {
   const { reward, terminated, truncated, truncationReason } = step

@@ -1,6 +1,8 @@
 /**
- * The report of an evaluation: for each agent the mean of every scorer with an interval, pass@k and similar values, means by
- * metadata, costs and failures; and comparisons of each agent with the first, task by task. It only computes.
+ * Computes the report of an evaluation from the rows of its episodes, and formats it as text. For each agent, it has
+ * the mean of every scorer with a confidence interval, pass@k (the chance that at least one of k episodes passes) and
+ * similar values, means by metadata, costs and failures; and it compares each agent with the first one, task by task.
+ * It touches no files. `execute.ts` and `Evaluations.ts` make reports; `effect eval` and the dashboard show them.
  *
  * @example
  * ```ts
@@ -8,8 +10,8 @@
  * console.log(Report.text(report))
  * ```
  *
- * Means are over tasks: each counts once, whatever the number of its episodes. Failed episodes are counted, but are not
- * part of means.
+ * Means are over tasks: each task counts once, whatever the number of its episodes. Failed episodes are counted, but
+ * are not part of means.
  */
 import { Schema } from "effect"
 import { type Cell, short, table } from "../run/find/table.ts"
@@ -29,11 +31,11 @@ export const AgentReport = Schema.Struct({
   failed: Schema.Int,
   /** The means of the scorers that gave at least one score. */
   scores: Schema.Array(Schema.Struct({ scorer: Schema.String, ...Summary.fields })),
-  /** Values that combine a task's episodes by the first scorer: pass@k, best of k, majority of k; `at` is k. */
+  /** Means of pass@k, of the best of k scores or of the most frequent of k answers, by the first scorer; `at` is k. */
   tries: Schema.Array(
     Schema.Struct({ reducer: Schema.Literals(["pass", "best", "majority"]), at: Schema.Int, ...Summary.fields }),
   ),
-  /** The means of the first scorer over the tasks with the same value of a metadata key. */
+  /** For each value of a metadata key: the mean of the first scorer over the tasks with this value. */
   by: Schema.Array(Schema.Struct({ key: Schema.String, value: Schema.String, ...Summary.fields })),
   calls: Schema.Int,
   inputTokens: Schema.Int,
@@ -44,7 +46,8 @@ export const AgentReport = Schema.Struct({
 export type AgentReport = typeof AgentReport.Type
 
 /**
- * The comparison of an agent (`right`) with the first one, or with one of another evaluation (`left`), by one scorer.
+ * Compares two agents by one scorer, task by task. `right` is an agent of this evaluation; `left` is this evaluation's
+ * first agent, or an agent of another evaluation. Differences are right minus left.
  */
 export const ComparisonReport = Schema.Struct({
   left: Schema.String,
@@ -76,7 +79,7 @@ export interface ReportOptions {
 
 type Rows = ReadonlyArray<EpisodeRow>
 
-/** Returns the function that identifies a task: by its id, or by its id and position if several tasks share an id. */
+/** Returns a function that gives the key of a row's task: its id, with its position if several tasks share an id. */
 const taskKey = (rows: Rows): ((row: EpisodeRow) => string) => {
   const byId = Map.groupBy(rows, ({ env_id }) => env_id)
   const shared = [...byId.values()].some((group) => new Set(group.map(({ task }) => task)).size > 1)
@@ -84,7 +87,8 @@ const taskKey = (rows: Rows): ((row: EpisodeRow) => string) => {
 }
 
 /**
- * Combines the scores of each task's episodes into one value, by default their mean. Returns a map from task to value.
+ * Combines the scores that `scorer` gave to the episodes of a task into one value, by default their mean. Returns a map
+ * from the tasks' keys to these values, without tasks that have no score, or too few of them for `reduce`.
  */
 export const perTask = (rows: Rows, scorer: string, reduce: Reducer = mean): ReadonlyMap<string, number> => {
   const values = new Map<string, number>()
@@ -101,7 +105,7 @@ export const perTask = (rows: Rows, scorer: string, reduce: Reducer = mean): Rea
 
 /** Makes the report of one agent from the rows of its episodes. */
 const reportOf = (agent: string, rows: Rows, options: ReportOptions): AgentReport => {
-  const { scorers, passAt: tries = [], threshold = 1, by = [], confidence = 0.95, seed = 0 } = options
+  const { scorers, passAt: passCounts = [], threshold = 1, by = [], confidence = 0.95, seed = 0 } = options
   const [first] = scorers
   const summary = (some: Rows, scorer: string, reduce?: Reducer): ReadonlyArray<Summary> => {
     const values = [...perTask(some, scorer, reduce).values()]
@@ -121,10 +125,10 @@ const reportOf = (agent: string, rows: Rows, options: ReportOptions): AgentRepor
     tries: !several
       ? []
       : [
-          ...tries.flatMap((at) =>
+          ...passCounts.flatMap((at) =>
             summary(rows, first, passAt(at, threshold)).map((one) => ({ reducer: "pass" as const, at, ...one })),
           ),
-          // For scores of 0 and 1, the best of k is the same as pass@k.
+          // For scores of 0 and 1, the best of k is the same as pass@k: report it only if a score has a fraction.
           ...(rows.some(({ scores }) => (scores[first] ?? 0) % 1 !== 0)
             ? summary(rows, first, bestOf(repeats)).map((one) => ({ reducer: "best" as const, at: repeats, ...one }))
             : []),
@@ -145,7 +149,7 @@ const reportOf = (agent: string, rows: Rows, options: ReportOptions): AgentRepor
 const valueText = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined ? "(none)" : (JSON.stringify(value) ?? "(none)")
 
-/** Compares the rows of two agents by every scorer that both have values for. */
+/** Compares two agents by every scorer. Leaves out a scorer that scored no task of both agents. */
 export const compare = (
   left: { readonly name: string; readonly rows: Rows },
   right: { readonly name: string; readonly rows: Rows },
@@ -156,7 +160,7 @@ export const compare = (
     return comparison === null ? [] : [{ left: left.name, right: right.name, scorer, ...comparison }]
   })
 
-/** Makes the report of all agents that have rows, in the order in which the agents first appear. */
+/** Makes the report of all agents, in the order of their first rows; compares each other agent with the first one. */
 export const of = (rows: Rows, options: ReportOptions): Report => {
   const agents = [...Map.groupBy(rows, ({ agent }) => agent)].map(([name, some]) => ({ name, rows: some }))
   const [first, ...others] = agents
@@ -166,7 +170,10 @@ export const of = (rows: Rows, options: ReportOptions): Report => {
   }
 }
 
-/** Compares each agent of `rows` with the agent of the same name in `other`, or else with the first agent there. */
+/**
+ * Compares each agent of `rows` with the agent of the same name in `other`, the rows of another evaluation. An agent
+ * whose name is not in `other` is compared with the first agent of `other`.
+ */
 export const against = (
   other: Rows,
   rows: Rows,
@@ -192,7 +199,7 @@ const labels = {
   majority: (at: number) => `majority of ${at}`,
 } as const
 
-/** Formats a report as tables of plain text. */
+/** Formats a report as plain-text tables: scores, then episodes and costs, then comparisons if there are any. */
 export const text = (report: Report, { confidence = 0.95 }: Pick<ReportOptions, "confidence"> = {}): string => {
   const percent = `${Number((confidence * 100).toPrecision(4))} %`
   const rows = report.agents.flatMap(({ agent, scores, tries, by }): ReadonlyArray<ReadonlyArray<Cell>> => [
@@ -201,7 +208,7 @@ export const text = (report: Report, { confidence = 0.95 }: Pick<ReportOptions, 
     ...by.map((one) => [agent, `${one.key}=${one.value}`, rounded(one.mean), between(one), one.tasks]),
   ])
   const priced = report.agents.some(({ cost }) => cost !== null)
-  const taken = report.agents.map((one) => [
+  const totals = report.agents.map((one) => [
     one.agent,
     one.episodes,
     one.failed,
@@ -214,7 +221,7 @@ export const text = (report: Report, { confidence = 0.95 }: Pick<ReportOptions, 
     table(["agent", "score", "mean", percent, "tasks"], rows),
     table(
       ["agent", "episodes", "failed", "calls", "input tokens", "output tokens", ...(priced ? ["cost"] : [])],
-      taken,
+      totals,
     ),
     ...(report.comparisons.length === 0 ? [] : [comparisonText(report.comparisons, { confidence })]),
   ]
@@ -222,8 +229,9 @@ export const text = (report: Report, { confidence = 0.95 }: Pick<ReportOptions, 
 }
 
 /**
- * Formats comparisons as a table. `higher` and `lower` count tasks (for tokens, lower is better). `p` is of McNemar's
- * exact test if all values are 0 or 1, and else of a permutation test.
+ * Formats comparisons as a table. The columns `higher` and `lower` count the tasks on which the right agent has a
+ * higher or a lower value than the left one (for tokens, lower is better). `p` is the p-value of McNemar's exact test
+ * if all values are 0 or 1, otherwise of a permutation test; the column `by` names the test.
  */
 export const comparisonText = (
   comparisons: ReadonlyArray<ComparisonReport>,

@@ -1,6 +1,8 @@
 /**
- * Scorers: each computes a number from a played episode, by a function or an Effect (a judge calls a model), or null if
- * there is nothing to score, for instance without a target. Means leave out an episode with null. `rows.ts` calls them.
+ * Defines scorers, and makes the built-in ones. A scorer computes a number from a played episode, or null if there is
+ * nothing to score, for instance because the task has no right answer. Means leave out an episode with null. Only the
+ * judge calls a language model; the others only compute. `Scorers.ts` makes scorers from configs, `rows.ts` applies
+ * them.
  *
  * @example
  * ```ts
@@ -28,7 +30,7 @@ export class ScorerError extends Schema.TaggedError<ScorerError>()("ScorerError"
 
 export interface Scorer {
   readonly name: string
-  /** Whether the scorer measures time. Such scores are not reproducible, so digests leave them out. */
+  /** Whether the scorer measures time. The digest of an evaluation's results leaves such scores out, as they vary. */
   readonly timed: boolean
   /** Scores an episode; failed episodes are not scored. */
   readonly score: (played: PlayedEpisode) => Effect.Effect<number | null, LmError | ScorerError>
@@ -36,7 +38,7 @@ export interface Scorer {
 
 type Score = number | null
 
-/** Makes a scorer from a function. If the function throws, scoring fails with a `ScorerError`. */
+/** Makes a scorer from a function of an episode. If the function throws, scoring fails with a `ScorerError`. */
 export const make = (
   name: string,
   score: (played: PlayedEpisode) => Score | Effect.Effect<Score, LmError>,
@@ -70,7 +72,7 @@ export const solved = ({ name = "solved", threshold = 1 } = {}): Scorer =>
 /** Makes the scorer that counts the steps of an episode. */
 export const steps = (name = "steps"): Scorer => make(name, (played) => played.steps.length)
 
-/** Makes a scorer that compares the last action of an episode with its target. */
+/** Makes a scorer that compares the last action of an episode with the right answer, the target. */
 const answered = (name: string, compare: AnswerScorer): Scorer =>
   make(name, (played) => {
     const { answer, target } = lastOf(played)
@@ -88,7 +90,7 @@ export const exact = (name = "exact"): Scorer => answered(name, sameText)
 /** Makes the scorer that gives the F1 score of the words that the last action shares with the target. */
 export const f1 = (name = "f1"): Scorer => answered(name, sameWords)
 
-/** Makes the scorer that gives 1 if the last action contains the target, else 0. */
+/** Makes the scorer that gives 1 if the last action contains the target, else 0. It ignores case and extra spaces. */
 export const contains = (name = "contains"): Scorer =>
   make(name, (played) => {
     const { answer, target } = lastOf(played)
@@ -122,7 +124,8 @@ export interface Judge {
 }
 
 /**
- * Makes the scorer that lets a language model score the episode from 0 to 1. A failed call or no such score is null.
+ * Makes the scorer that asks a language model to score the episode from 0 to 1. It gives null if the call fails or the
+ * answer has no such score. A wrong API key and a spent budget are errors, since every later call would fail, too.
  */
 export const judge = ({ name = "judge", lm, config, rubric }: Judge): Scorer => ({
   name,
@@ -159,7 +162,8 @@ const transcript = (played: PlayedEpisode): string => {
 }
 
 /**
- * Returns the last score in the judge's answer (`SCORE: 0.5`); null without one, above 1, or for a fraction (`4/5`).
+ * Returns the last score in a judge's answer, e.g. 0.5 for `SCORE: 0.5`. Returns null if the answer has no score, or if
+ * the score is above 1 or written as a fraction (`4/5`).
  */
 export const verdictOf = (text: string): number | null => {
   const match = [...text.matchAll(/\bscore\b[*"']*\s*[:=]\s*[*"']*\s*(\d+(?:\.\d+)?|\.\d+)(\s*\/\s*\d)?/gi)].at(-1)

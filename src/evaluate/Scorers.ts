@@ -1,5 +1,7 @@
 /**
- * Makes scorers from their configs, each a name or settings with a `type`. `Evaluations.ts` calls it.
+ * Makes scorers from a config, which has for each scorer the name of its type, or settings with a `type`. It reads the
+ * files that a judge's rubric names, and opens the judge's model. `Evaluations.ts` calls `openAll`. With `make` and
+ * `Kinds`, a program adds scorers of its own.
  *
  * @example
  * ```yaml
@@ -30,13 +32,15 @@ type Needs = FileSystem.FileSystem | Path.Path
 type Failure = ConfigError | LmError
 
 export interface OpenContext<E = Failure, R = never> {
+  /** The source of the config and of its keys, for error messages. */
   readonly from: DecodeOptions
   /** The folder that relative paths in the config start from. */
   readonly baseDir: string
+  /** Opens the model of a scorer that calls one. */
   readonly openLm: (config: LmConfig) => Effect.Effect<LmService, E, R>
 }
 
-/** A kind of scorer: the Schema of its config, and the function that makes a scorer from a config. */
+/** A kind of scorer: the Schema of its config, and `open`, which returns a scorer and its config with all defaults. */
 export interface ScorerKind {
   readonly type: string
   readonly schema: Schema.Codec<unknown, unknown>
@@ -46,10 +50,10 @@ export interface ScorerKind {
   ) => Effect.Effect<{ readonly scorer: Scorer.Scorer; readonly config: Plain }, Failure, R | Needs>
 }
 
-/** Makes a kind of scorer from the Schema of its config and a function that makes the scorer. */
+/** Makes a kind of scorer from the Schema of its config and a function that takes the decoded config. */
 export const make = <S extends Schema.Codec<{ readonly name: string }, unknown>>(kind: {
   readonly type: string
-  /** The Schema of the config, which must include the `fields`. */
+  /** The Schema of the config, which must include the settings that `fields` returns. */
   readonly schema: S
   readonly make: (config: S["Type"]) => Scorer.Scorer
 }): ScorerKind => ({
@@ -62,7 +66,7 @@ export const make = <S extends Schema.Codec<{ readonly name: string }, unknown>>
     }),
 })
 
-/** The settings that all scorers have. */
+/** Returns the Schemas of the settings that every scorer has. */
 export const fields = <Type extends string>(type: Type) => ({
   type: Schema.Literal(type),
   /** The name of the scorer in tables. */
@@ -86,12 +90,12 @@ const judge: ScorerKind = {
   open: Effect.fnUntraced(function* (plain, { from, baseDir, openLm }) {
     const config = yield* decodeStrictly(JudgeConfig, plain, from)
     const encoded: unknown = Schema.encodeSync(JudgeConfig)(config)
-    const whole = yield* inject(isPlain(encoded) ? encoded : {}, ["rubric"], [], { ...from, baseDir })
+    const injected = yield* inject(isPlain(encoded) ? encoded : {}, ["rubric"], [], { ...from, baseDir })
     const lm = yield* openLm(config.lmConfig)
-    const rubric = whole.texts["rubric"] ?? config.rubric
+    const rubric = injected.texts["rubric"] ?? config.rubric
     return {
       scorer: Scorer.judge({ name: config.name, lm, config: config.lmConfig, rubric }),
-      config: whole.config,
+      config: injected.config,
     }
   }),
 }
@@ -117,7 +121,7 @@ export const builtIn: ReadonlyArray<ScorerKind> = [
   judge,
 ]
 
-/** The kinds of scorers that configs can name. To add a kind, provide a longer list. */
+/** The service with the kinds of scorers that configs can name. To add a kind, provide it with a longer list. */
 export const Kinds = Context.Reference<ReadonlyArray<ScorerKind>>("effect-rl/evaluate/ScorerKinds", {
   defaultValue: () => builtIn,
 })

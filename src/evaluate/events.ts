@@ -1,8 +1,9 @@
-/** Converts scored steps and episodes to a run's events, for evaluations and for trainings of agents. */
+/** Makes the events from which evaluations and trainings of agents write logs and scores. It only computes. */
 import type { Ending } from "../episode/Rollout.ts"
 import type { EpisodeEnded, RunEvent, StepScored } from "../run/record/RunEvent.ts"
 import type { PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
 
+/** The type and the model of the agent that took a step. */
 export interface Actor {
   readonly type: string
   readonly model: string | null
@@ -20,10 +21,13 @@ export const stepScored = (
   return { ...event, details: { ...details, model: agent.model, agent: agent.type } }
 }
 
-/** Makes the events of a validation episode: one for each step, and one for the failure if the episode failed. */
+/**
+ * Makes the events of an episode: one for each step, and one for the failure if it failed. `seenEpisodes` is the number
+ * of training episodes before the validation; in an evaluation, it is the index of the agent.
+ */
 export const eventsOf = (
   { index, env, steps, totalScore, error }: PlayedEpisode,
-  { seenEpisodes, ...how }: { readonly seenEpisodes: number; readonly agent: Actor; readonly verbose: boolean },
+  { seenEpisodes, ...actor }: { readonly seenEpisodes: number; readonly agent: Actor; readonly verbose: boolean },
 ): ReadonlyArray<RunEvent> => {
   const about = {
     mode: "validation" as const,
@@ -35,14 +39,14 @@ export const eventsOf = (
   let episodeScore = 0
   const events: Array<RunEvent> = steps.map((step, at) => {
     episodeScore += step.score
-    return stepScored(step, { ...about, ...how, stepIndex: at + 1, episodeScore })
+    return stepScored(step, { ...about, ...actor, stepIndex: at + 1, episodeScore })
   })
   if (error === null) return events
   const failure = { score: null, stepIndex: steps.length + 1, episodeScore: totalScore, error: error.message }
   return [...events, { _tag: "StepScored", ...about, ...failure }]
 }
 
-/** Makes the event of an ended episode. The reason `max_seq_len` (a text too long for the model) becomes null. */
+/** Makes the event of an ended episode. Its reason is null for `max_seq_len` (a text too long for the model). */
 export const episodeEnded = (
   about: Pick<EpisodeEnded, "step" | "episode" | "return" | "length">,
   { terminated, truncated, truncationReason: reason }: Ending,

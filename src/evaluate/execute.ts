@@ -1,4 +1,8 @@
-/** Executes a prepared evaluation as a run: plays the episodes of its agents, and writes journal, tables and report. */
+/**
+ * Executes a prepared evaluation as a run: plays and scores the episodes of one agent after another. Each episode is
+ * written at once to the journal, from which a stopped evaluation resumes, and in order to the tables of the run's
+ * folder. At the end, `metrics.json` gets the report, and the journal is removed. `Evaluations.ts` calls it.
+ */
 import { Clock, Effect, Schema, type Scope } from "effect"
 import { ConfigError, display, isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
 import { cores } from "../config/cores.ts"
@@ -54,13 +58,15 @@ export interface Prepared {
   readonly tasks: TaskSet
   readonly contestants: ReadonlyArray<Contestant>
   readonly scorers: ReadonlyArray<Scorer>
-  /** The effective config, for `config.yaml`. */
+  /** The config with all defaults, which is saved as `config.yaml`. */
   readonly effective: Plain
   /** The settings that must be the same when the evaluation is resumed: those on which its episodes depend. */
   readonly identity: Plain
   /** The rows of another evaluation to compare with; null if there is none. */
   readonly other: ReadonlyArray<EpisodeRow> | null
+  /** Whether every call of a model is written to a file. */
   readonly logCalls: boolean
+  /** The counter of the calls, tokens and cost of all agents. A resumed evaluation continues it. */
   readonly spent: Spent
   /** The name of the config in error messages. */
   readonly source: string
@@ -79,7 +85,7 @@ export const EvaluationResult = Schema.Struct({
   report: Report.Report,
   /** The confidence level of the report's intervals. */
   confidence: Schema.Finite,
-  /** The SHA-256 over all rows without their times; equal digests mean equal results. */
+  /** The SHA-256 over all rows without times and retries; equal digests mean equal results. */
   digest: Schema.String,
   wallSeconds: Schema.Finite,
 })
@@ -88,13 +94,13 @@ export type EvaluationResult = typeof EvaluationResult.Type
 export type ExecuteError = ConfigError | LmError | Run.RunError | JsonLinesError | ScorerError
 
 interface State {
-  /** The rows of the episodes so far, over all agents, in order. */
+  /** The rows of the recorded episodes: those of the first agent, then those of the second, and so on. */
   readonly rows: Array<EpisodeRow>
-  /** The place in the journal of each episode that an earlier process played, until it is read again. */
+  /** The places in the journal, by `keyOf`, of episodes that an earlier process played and that must be read again. */
   readonly earlier: Map<string, Journal.Kept>
 }
 
-/** Plays the episodes that have not been played yet, and writes the tables and the report into the run's folder. */
+/** Plays the episodes that no earlier process has played, writes tables and report, and returns the result. */
 export const execute = Effect.fnUntraced(function* (
   prepared: Prepared,
 ): Effect.fn.Return<EvaluationResult, ExecuteError, RunStore | Recorder | Scope.Scope> {
@@ -138,8 +144,9 @@ const specOf = ({ settings, tasks, contestants, effective }: Prepared): RunSpec 
 }
 
 /**
- * Makes the state: begins a new journal, or finds the episodes in the journal of an earlier process. All other files
- * are written again from the start, so they need no restoring.
+ * Makes the state with which the run starts: begins a new journal, or finds the episodes in the journal of an earlier
+ * process. The tables are written again from the first episode, so they need no restoring. A run to resume that has no
+ * journal must be finished; it is returned as over.
  */
 const open = Effect.fnUntraced(function* (
   prepared: Prepared,
@@ -169,18 +176,19 @@ const playAll = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
   const { files } = yield* CurrentRun
   const add = yield* Journal.journal(files)
   const calls = prepared.logCalls ? callFiles(files) : null
-  for (const place of prepared.contestants.keys()) {
-    yield* Effect.provideService(play(prepared, state, place, add), CallSink, calls)
+  for (const agentIndex of prepared.contestants.keys()) {
+    yield* Effect.provideService(play(prepared, state, agentIndex, add), CallSink, calls)
   }
 }, Effect.scoped)
 
-/** Plays all episodes of the agent at the index `place`, or reads them from the journal, and records them in order. */
-const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }: State, place: number, add: Add) {
+/** Plays all episodes of one agent, or reads them from the journal, and records them in the order of the tasks. */
+const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }: State, agentIndex: number, add: Add) {
   const { settings, tasks, scorers, spent, contestants } = prepared
-  const contestant = contestants[place]
+  const contestant = contestants[agentIndex]
   const { name, protocol, price } = contestant
   const { files, recording, seconds } = yield* CurrentRun
-  const phase = { _tag: "validation", seenEpisodes: place } as const
+  // An evaluation is recorded as one validation per agent, with the agent's index in the place of `seenEpisodes`.
+  const phase = { _tag: "validation", seenEpisodes: agentIndex } as const
   const evaluation: Evaluate.Evaluation = {
     tasks,
     protocol,
@@ -189,9 +197,9 @@ const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }:
     concurrency: settings.workers ?? cores(),
     phase,
   }
-  const before = rows.length
+  const rowsBefore = rows.length
   const append = {
-    rollouts: yield* files.appending(Layout.validationRollouts(place)),
+    rollouts: yield* files.appending(Layout.validationRollouts(agentIndex)),
     episodes: yield* files.appending(Layout.evaluation.episodes),
     steps: yield* files.appending(Layout.evaluation.steps),
   }
@@ -204,7 +212,7 @@ const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }:
     }
     const played = yield* Evaluate.one(evaluation, index)
     const row = yield* episodeRow(played, { agent: name, scorers, price }).pipe(
-      // The judge's call must have the same place in the log and the cache whatever other calls are in progress.
+      // Label a judge's call by its episode: the log and the cache then don't depend on the order of concurrent calls.
       Effect.provideService(CallContext, { phase, purpose: "judgement", episode: index + 1, step: 0 }),
     )
     const entry = { played, row, spent: spent.save(), seconds: yield* seconds }
@@ -217,21 +225,21 @@ const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }:
     yield* append.steps(jsonl(stepRows(played, name)))
     yield* append.episodes(jsonl([row]))
     const { index, totalScore, steps, ending } = played
-    const ended = { step: rows.length, episode: before + index, return: totalScore, length: steps.length }
+    const ended = { step: rows.length, episode: rowsBefore + index, return: totalScore, length: steps.length }
     yield* recording.emit([
-      ...eventsOf(played, { seenEpisodes: place, agent: contestant, verbose: true }),
+      ...eventsOf(played, { seenEpisodes: agentIndex, agent: contestant, verbose: true }),
       episodeEnded(ended, ending),
     ])
   })
   const all = Array.from({ length: Evaluate.sizeOf(evaluation) }, (_, index) => index)
   yield* inOrder(all, { concurrency: evaluation.concurrency, work, emit: record })
-  const own = rows.slice(before)
+  const own = rows.slice(rowsBefore)
   const episodes = scoredEpisodes(own, name)
   const failed = own.length - episodes.length
   yield* recording.emit([
     episodes.length === 0
       ? { _tag: "Warning", message: `${name}: all ${failed} episodes failed` }
-      : { _tag: "ValidationEnded", step: place, seenEpisodes: place, ...outcomeOf(episodes), failed },
+      : { _tag: "ValidationEnded", step: agentIndex, seenEpisodes: agentIndex, ...outcomeOf(episodes), failed },
   ])
 })
 
@@ -241,44 +249,47 @@ const scoredEpisodes = (rows: ReadonlyArray<EpisodeRow>, agent: string): Validat
     .filter((row) => row.agent === agent && row.error === null)
     .map(({ score, steps, terminated, truncated }) => ({ return: score, length: steps, terminated, truncated }))
 
-/** Checks a run to resume that has no journal. Fails unless it holds this same evaluation, finished. */
+/** Checks a run to resume that has no journal. Fails unless it is finished, and its config gives the same result. */
 const checkFinished = Effect.fnUntraced(function* ({ effective, source }: Prepared, files: RunFiles) {
   const path = files.directory
   if ((yield* finishedResult(files, EvaluationResult)) === undefined || !(yield* files.exists(Layout.configJson))) {
     const message = `${path}: expected an evaluation that was stopped, found nothing to resume; start a new evaluation without --resume`
     return yield* new RunStoreError({ path, operation: "resume", message })
   }
-  const difference = firstDifference(lasting(effective), lasting(parsedJson(yield* files.readText(Layout.configJson))))
+  const difference = firstDifference(
+    essential(effective),
+    essential(parsedJson(yield* files.readText(Layout.configJson))),
+  )
   if (difference === undefined) return
   const { key, now, then } = difference
   const problem = `${path} was finished with ${display(then)}, found ${display(now)}; start a new evaluation without --resume`
   return yield* ConfigError.at({ source }, key, problem)
 })
 
-/** Returns the settings on which an evaluation's result depends, in snake_case. */
-const lasting = (config: unknown): Plain => {
+/** Returns the settings on which an evaluation's result depends, in snake_case; removes all other settings. */
+const essential = (config: unknown): Plain => {
   const renamed = toSnakeCase(config)
   if (!isPlain(renamed)) return {}
   const { workers: _1, verbose: _2, output: _3, description: _4, ...rest } = renamed
   return rest
 }
 
-/** Fails if the journal was written by an evaluation with other settings. */
-const refuseOther = ({ identity, source }: Prepared, then: Plain): Effect.Effect<void, ConfigError> => {
-  const keys = [...new Set([...Object.keys(identity), ...Object.keys(then)])]
-  const key = keys.find((one) => JSON.stringify(identity[one]) !== JSON.stringify(then[one]))
+/** Fails if the settings at the beginning of the journal differ from those of this evaluation. */
+const refuseOther = ({ identity, source }: Prepared, before: Plain): Effect.Effect<void, ConfigError> => {
+  const keys = [...new Set([...Object.keys(identity), ...Object.keys(before)])]
+  const key = keys.find((one) => JSON.stringify(identity[one]) !== JSON.stringify(before[one]))
   if (key === undefined) return Effect.void
-  const problem = `the evaluation was started with ${display(then[key])}, found ${display(identity[key])}; start a new evaluation without --resume`
+  const problem = `the evaluation was started with ${display(before[key])}, found ${display(identity[key])}; start a new evaluation without --resume`
   return Effect.fail(ConfigError.at({ source }, key, problem))
 }
 
-/** Encodes a row without values that depend on the clock or on failures of the server, for the digest. */
+/** Encodes a row for the digest, without values that vary between equal runs: times, retries, scores in `timed`. */
 const timeless = (
   { duration_ms: _duration, retries: _retries, scores, ...row }: EpisodeRow,
   timed: ReadonlySet<string>,
 ): string => JSON.stringify({ ...row, scores: Object.entries(scores).filter(([name]) => !timed.has(name)) })
 
-/** Makes the report and the digest of all rows, writes `table.csv`, and returns the run's results. */
+/** Writes `table.csv`, and returns the contents of `metrics.json` (with report and digest) and of `return.json`. */
 const resultOf = Effect.fnUntraced(function* (
   { settings, scorers, contestants, other }: Prepared,
   rows: ReadonlyArray<EpisodeRow>,
@@ -296,8 +307,8 @@ const resultOf = Effect.fnUntraced(function* (
   const report =
     other === null ? own : { ...own, comparisons: [...own.comparisons, ...Report.against(other, rows, options)] }
   const timed = new Set(scorers.filter((one) => one.timed).map(({ name }) => name))
-  const evaluations = contestants.map(({ name }, place) =>
-    evaluationOf(place, { episodes: scoredEpisodes(rows, name) }),
+  const evaluations = contestants.map(({ name }, agentIndex) =>
+    evaluationOf(agentIndex, { episodes: scoredEpisodes(rows, name) }),
   )
   yield* files.write(Layout.evaluation.table, csv(rows))
   const metrics: EvaluationResult = {

@@ -1,7 +1,7 @@
 /**
- * The journal of an evaluation, `played.jsonl`: every episode that was played, in the order in which they ended. A
- * stopped evaluation resumes from it without repeating a call. A line is written as soon as an episode has its scores,
- * and ends with the digest of the line, so that a changed line is noticed. `execute.ts` calls it.
+ * Writes and reads the journal of an evaluation, `played.jsonl`: a line with settings, then a line for every episode,
+ * which is written as soon as the episode has its scores. A stopped evaluation resumes from it without repeating a call
+ * of a model. Each line ends with its own SHA-256 (its seal), so that a changed line is noticed. `execute.ts` calls it.
  */
 import { Effect, Schema, Semaphore, Stream } from "effect"
 import { Sha256 } from "../config/sha256.ts"
@@ -21,6 +21,7 @@ export const Entry = Schema.Struct({
   row: EpisodeRow,
   /** The calls, tokens and cost of all agents together when this episode had ended. */
   spent: Spending,
+  /** The seconds that the run had taken when this episode had ended. */
   seconds: Schema.Finite,
 })
 export type Entry = typeof Entry.Type
@@ -29,32 +30,32 @@ export type Entry = typeof Entry.Type
 export const Head = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
 type Head = typeof Head.Type
 
-/** The place of an episode in the journal. Transcripts are read one at a time, as all would not fit in memory. */
+/** The place of an episode's line in the journal. Only places are kept in memory, where not all episodes would fit. */
 export interface Kept extends Part {
   readonly agent: string
   readonly index: number
 }
 
-/** These decode a line of the journal: the first line, any JSON, or an episode. */
+// Each function decodes a line of the journal: the first line, any JSON, or an episode.
 const headOf = valueOf(Head)
 const jsonOf = valueOf(Schema.Unknown)
 const entryOf = valueOf(Entry)
 const isEntry = Schema.is(Entry)
 
 /**
- * Parses an episode. A valid one is returned as parsed, because decoding would order its keys by the Schema, and it
- * must be written again as the same text. For an invalid one, decoding gives the error.
+ * Parses the line of an episode. Fails if it does not fit the Schema. The result is the parsed JSON, not a decoded
+ * value: decoding would reorder its keys, but a resumed evaluation must write the same text to its tables.
  */
 const parsedEntry = Effect.fnUntraced(function* (path: string, line: Line) {
   const value = yield* jsonOf(path, line)
   return isEntry(value) ? value : yield* entryOf(path, line)
 })
 
-/** Matches the end of a line: the digest of the line without this end. */
+/** Matches the seal: the key `sha256` at the end of a line, with the hash of the line as it was before. */
 const seal = /,"sha256":"([0-9a-f]{64})"\}$/
 const sealLength = `,"sha256":"${"0".repeat(64)}"}`.length
 
-/** Hashes synchronously: waiting here could change the order in which episodes are played. */
+/** Returns the SHA-256 in hex digits. It is synchronous: waiting here could change the order of the episodes. */
 const digestOf = (bytes: Uint8Array): string => {
   const hash = new Sha256()
   hash.update(bytes)
@@ -70,7 +71,7 @@ const sealed = (value: unknown): string => {
 /** Checks the digest at the end of a line, and returns the line without it. */
 const unsealed = Effect.fnUntraced(function* (path: string, line: Line) {
   const [, digest] = seal.exec(utf8.decode(line.bytes.subarray(-sealLength))) ?? []
-  // Keep one byte of the removed end, and overwrite it by the brace that closed the value before it was sealed.
+  // Cut the seal off after its first byte, and make that byte the closing brace that the seal replaced.
   const bytes = line.bytes.slice(0, 1 - sealLength)
   bytes[bytes.length - 1] = closingBrace
   if (digest === digestOf(bytes)) return { ...line, bytes }
@@ -84,7 +85,10 @@ const unsealed = Effect.fnUntraced(function* (path: string, line: Line) {
 
 const closingBrace = "}".charCodeAt(0)
 
-/** Reads the episodes that an earlier process played, and removes an incomplete last line from the file. */
+/**
+ * Reads the journal of an earlier process: its settings, the places of its episodes, and the calls, tokens, cost and
+ * time that they took. Without a journal, the settings are undefined. Removes an incomplete last line from the file.
+ */
 export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
   const path = `${run.directory}/${files.journal}`
   /** The settings in the first line; undefined if there is no journal. */
@@ -92,6 +96,7 @@ export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
   /** The largest totals of calls, tokens and cost; undefined if no episode was played. */
   let spent: Spending | undefined
   let seconds = 0
+  /** The byte offset after the last complete line. */
   let end = 0
   const entries: Array<Kept> = []
   if (!(yield* run.exists(files.journal))) return { evaluation, entries, spent, seconds }
@@ -104,12 +109,12 @@ export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
         evaluation = (yield* headOf(path, content)).evaluation
         return
       }
-      const { row, played, ...then } = yield* parsedEntry(path, content)
-      const bytes = line.bytes.length + 1
+      const { row, played, ...totals } = yield* parsedEntry(path, content)
+      const bytes = line.bytes.length + "\n".length
       entries.push({ agent: row.agent, index: played.index, offset: line.end - bytes, bytes })
-      // Episodes that ran at once may have been written in another order than they ended: keep the largest totals.
-      if (spent === undefined || then.spent.calls >= spent.calls) spent = then.spent
-      seconds = Math.max(seconds, then.seconds)
+      // Concurrent episodes may have been written in another order than they ended, so keep the largest totals.
+      if (spent === undefined || totals.spent.calls >= spent.calls) spent = totals.spent
+      seconds = Math.max(seconds, totals.seconds)
     }),
   )
   if (end < (yield* run.size(files.journal))) yield* run.truncate(files.journal, end)
@@ -137,15 +142,13 @@ export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunSt
   )
 }
 
-/** Writes the first line of a new journal. */
+/** Writes the first line of a new journal: the settings on which the episodes depend. */
 export const begin = (run: RunFiles, evaluation: Head["evaluation"]): Effect.Effect<void, RunStoreError> =>
   run.append(files.journal, `${sealed({ evaluation })}\n`)
 
-/**
- * Opens the journal, and returns a function that appends an episode. An interruption waits until its line is complete.
- */
+/** Opens the journal, and returns a function that appends an episode; an interruption waits for the complete line. */
 export const journal = Effect.fnUntraced(function* (run: RunFiles) {
   const append = yield* run.appending(files.journal)
-  const one = Semaphore.makeUnsafe(1)
-  return (entry: Entry) => Effect.uninterruptible(one.withPermit(append(`${sealed(entry)}\n`)))
+  const oneAtATime = Semaphore.makeUnsafe(1)
+  return (entry: Entry) => Effect.uninterruptible(oneAtATime.withPermit(append(`${sealed(entry)}\n`)))
 })

@@ -1,4 +1,4 @@
-/** Opens the models and data sets that a config of agents names. Evaluations and trainings of agents share it. */
+/** Opens the models and data sets of a config, for evaluations and trainings of agents. Reads files and API keys. */
 import { Effect, Path } from "effect"
 import { ConfigError, type DecodeOptions, type Plain, snakeCase, sourceOf } from "../config/Config.ts"
 import { unplacedModel } from "../config/places.ts"
@@ -7,19 +7,19 @@ import type { LmConfig } from "../lm/LmConfig.ts"
 import * as Lms from "../lm/Lms.ts"
 import * as Datasets from "../task/Datasets.ts"
 
-/** Returns functions that open a model and a data set of a config, and the count of their calls and costs. */
+/** Returns `openLm` and `openDataset`, and `spent`, the counter of the calls, tokens and cost of the opened models. */
 export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseDir: string) {
   const paths = yield* Path.Path
   const needs = yield* Effect.context<Lms.Needs>()
-  /** The cost of the calls of all models together. */
+  /** Counts the calls, tokens and cost of all models together. */
   const spent = new Spent()
-  /** Opens the model that the section at `prefix` describes. */
+  /** Opens the model with this config. `prefix` has the keys of its section, for error messages. */
   const openLm = (lmConfig: LmConfig, prefix: ReadonlyArray<string>) =>
     Lms.open(
       { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
       { spent, baseDir, source: `${sourceOf(from, [...prefix, "model"].join("."))}: ${sectionName(prefix)}` },
     )
-  /** Opens the data set at a key, and the model that it calls for feedback, if there is one. */
+  /** Opens the data set that the section `key` describes, and the model that it calls for feedback, if there is one. */
   const openDataset = (config: unknown, key: string) =>
     Datasets.open(config, {
       baseDir,
@@ -39,7 +39,7 @@ export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseD
 
 const sectionName = (prefix: ReadonlyArray<string>): string => prefix.map(snakeCase).join(".")
 
-/** Returns the agent's settings that must be the same when a run is resumed: not retries, limits and budgets. */
+/** Returns an agent's settings that must be the same when a run is resumed. Retries, limits and budgets may change. */
 export const agentIdentity = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {
   const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
   return {

@@ -1,19 +1,19 @@
 /**
- * Reducers: functions that combine the scores of a task's episodes into one value, whatever their order. `Report.ts`
- * applies them.
+ * Defines reducers: functions that combine the scores of a task's episodes into one value, which does not depend on the
+ * order of the episodes. `Report.ts` applies them.
  *
  * @example
  * ```ts
  * const samples = [0, 1, 0, 1].map((value) => ({ value, answer: null }))
  * mean(samples) // 0.5
  * passAt(2)(samples) // 0.8333…: one minus the share of pairs without a success
- * bestOf(2)(samples) // the same, since the values are 0 and 1
+ * bestOf(2)(samples) // also 0.8333…, since the values are 0 and 1
  * ```
  */
 import { meanOrNull } from "../statistics/resampling.ts"
 import { normalise, unboxed } from "../task/answers/text.ts"
 
-/** The score of an episode. */
+/** The score of an episode, and its answer. */
 export interface EpisodeScore {
   readonly value: number
   /** The last action of the episode; null if there was none. */
@@ -23,7 +23,7 @@ export interface EpisodeScore {
 /** Combines the episodes of a task into one value. Returns null if there are too few episodes. */
 export type Reducer = (samples: ReadonlyArray<EpisodeScore>) => number | null
 
-/** Returns the sorted values, because the order in which values are added changes the last bits of a sum. */
+/** Returns the values in ascending order: sums must always add them in one order, as it affects the last bits. */
 const ordered = (samples: ReadonlyArray<EpisodeScore>): Float64Array =>
   Float64Array.from(samples, ({ value }) => value).sort()
 
@@ -39,21 +39,21 @@ export const passAt =
     const { length: n } = samples
     if (n < k) return null
     const missed = samples.filter(({ value }) => !(value >= threshold)).length
-    // This is C(missed, k) / C(n, k), computed factor by factor to avoid large numbers.
-    let none = 1
-    for (let drawn = 0; drawn < k; drawn++) none *= Math.max(0, missed - drawn) / (n - drawn)
-    return 1 - none
+    // The chance that k episodes all miss is C(missed, k) / C(n, k); multiplying factors avoids large numbers.
+    let allMiss = 1
+    for (let drawn = 0; drawn < k; drawn++) allMiss *= Math.max(0, missed - drawn) / (n - drawn)
+    return 1 - allMiss
   }
 
-/** Makes the reducer for the expected best score of `n` episodes: the mean over all choices of `n` of them. */
+/** Makes the reducer for the expected best score of `n` episodes: its mean over all ways to choose `n` episodes. */
 export const bestOf =
   (n: number): Reducer =>
   (samples) => {
     const { length } = samples
     if (length < n) return null
     const sorted = ordered(samples)
-    // With values in ascending order, value i is the best of n with probability C(i, n - 1) / C(length, n). For the highest
-    // value that is n / length.
+    // Value `at` is the best of n if the other n - 1 stand before it: with probability C(at, n - 1) / C(length, n). For
+    // the last value that is n / length; each step down multiplies it by a simple factor.
     let chance = n / length
     let sum = 0
     for (let at = length - 1; at >= n - 1; at--) {
@@ -64,8 +64,8 @@ export const bestOf =
   }
 
 /**
- * Returns the score of the most frequent answer, or the mean score of equally frequent ones. Episodes without an answer
- * do not count, unless none has one.
+ * Returns the mean score of the episodes that gave the most frequent answer (or one of several equally frequent ones).
+ * Case, spaces and quotes do not matter. Episodes without an answer count only if no episode has one.
  */
 export const majority: Reducer = (samples) => {
   const answered = samples.flatMap(({ value, answer }) => (answer === null ? [] : [{ value, answer }]))

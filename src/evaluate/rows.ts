@@ -1,10 +1,11 @@
 /**
- * Makes the tables of an evaluation: a row for each episode and a row for each step, with the keys of score files. It
- * returns them as texts; `execute.ts` writes these to files.
+ * Makes the tables of an evaluation: a row for each episode and a row for each step. Their keys are those of the score
+ * files of trainings. `jsonl` and `csv` encode rows as text, which `execute.ts` writes to files.
  *
  * @example
  * ```ts
- * const row = yield* episodeRow(played, { agent: "reader", scorers: [Scorer.score(), Scorer.exact()], price: undefined })
+ * const scorers = [Scorer.score(), Scorer.exact()]
+ * const row = yield* episodeRow(played, { agent: "reader", scorers, price: undefined })
  * row.scores // { score: 1, exact: 1 }
  * csv([row]) // agent,episode_index,task,…
  * ```
@@ -26,6 +27,7 @@ const about = {
   episode_index: Schema.Int,
   /** The position of the task in the data set, counted from 0. */
   task: Schema.Int,
+  /** The position of the episode among those of its task, counted from 0. */
   repeat: Schema.Int,
   env_id: Schema.String,
   env_type: Schema.String,
@@ -81,7 +83,7 @@ interface RowOptions {
   readonly price: Price | undefined
 }
 
-const placeOf = ({ index, task, repeat, env }: PlayedEpisode, agent: string) => ({
+const commonColumns = ({ index, task, repeat, env }: PlayedEpisode, agent: string) => ({
   agent,
   episode_index: index + 1,
   task,
@@ -96,7 +98,7 @@ const endingOf = ({ terminated, truncated, truncationReason }: Ending) => ({
   truncation_reason: truncationReason,
 })
 
-/** Makes the table row of an episode, and computes its scores. */
+/** Makes the table row of an episode, and computes its scores. A score that is not finite becomes null. */
 export const episodeRow = Effect.fnUntraced(function* (
   played: PlayedEpisode,
   { agent, scorers, price }: RowOptions,
@@ -109,7 +111,7 @@ export const episodeRow = Effect.fnUntraced(function* (
   }
   const { calls, retries, inputTokens, outputTokens } = usageOf(rollouts)
   return {
-    ...placeOf(played, agent),
+    ...commonColumns(played, agent),
     metadata: env.metadata,
     ...lastOf(played),
     score: played.totalScore,
@@ -128,7 +130,7 @@ export const episodeRow = Effect.fnUntraced(function* (
 
 export const stepRows = (played: PlayedEpisode, agent: string): ReadonlyArray<StepRow> =>
   played.steps.map((step, at) => ({
-    ...placeOf(played, agent),
+    ...commonColumns(played, agent),
     step_index: at + 1,
     observation: step.observation,
     action: step.action,
@@ -143,7 +145,7 @@ export const stepRows = (played: PlayedEpisode, agent: string): ReadonlyArray<St
 export const jsonl = (rows: ReadonlyArray<EpisodeRow | StepRow>): string =>
   rows.map((row) => `${JSON.stringify(row)}\n`).join("")
 
-/** Flattens nested objects into columns such as `scores.exact`. */
+/** Returns the values of a row by column. A nested object becomes several columns, such as `scores.exact`. */
 const flat = (row: object): ReadonlyMap<string, unknown> =>
   new Map(
     Object.entries(row).flatMap(([key, value]): ReadonlyArray<readonly [string, unknown]> =>
@@ -157,7 +159,7 @@ const field = (value: unknown): string => {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Encodes rows as CSV (RFC 4180), with a column for every key that any of them has. */
+/** Encodes rows as CSV (RFC 4180), with a column for every key that at least one row has. */
 export const csv = (rows: ReadonlyArray<EpisodeRow | StepRow>): string => {
   const flatRows = rows.map(flat)
   const columns = [...new Set(flatRows.flatMap((row) => [...row.keys()]))]

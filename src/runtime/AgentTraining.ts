@@ -1,5 +1,6 @@
 /**
- * The value that `Runtime.ts` and `fromConfig.ts` prepare and `execute.ts` trains. Agents here ask a language model.
+ * Defines a training of a language-model agent that is ready to start. `Runtime.ts` makes it from values,
+ * `fromConfig.ts` from a config, and `execute.ts` runs it.
  */
 import type { Agent } from "../agent/Agent.ts"
 import type { DecodeOptions, Plain } from "../config/Config.ts"
@@ -27,15 +28,15 @@ export interface AgentTraining {
   readonly warnings?: ReadonlyArray<string>
   /** Whether every call of the model is written to a file below `llm_calls/`. */
   readonly logCalls: boolean
-  /** The calls, tokens and cost that count against the budget, also from before a resume; undefined without a budget. */
+  /** Counts the calls, tokens and cost for the budget, also those before a resume; undefined if none are counted. */
   readonly spent?: Spent
-  /** The places where settings were written, for error messages. */
+  /** The source of each setting (a file and line, or an override), for error messages. */
   readonly from: DecodeOptions
 }
 
 /** The errors that end the loop of a training. */
 export type LoopError = EpisodeFailure | DatasetError | RunError
 
-/** The number of training episodes of the whole run, including those that it skips at the data set's beginning. */
+/** Returns the number of tasks to train on, one episode each, including those that `start_episode_index` skips. */
 export const totalEpisodesOf = ({ settings, train }: AgentTraining): number =>
   Math.min(train?.size ?? 0, settings.runtime.maxEnvsToVisit ?? Infinity)

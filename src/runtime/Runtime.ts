@@ -1,6 +1,7 @@
 /**
- * Trains agents that ask a language model. The agent plays one task after another and learns from the feedback into its
- * memory; between the episodes it is validated on other tasks, in parallel, and saved.
+ * Trains agents that ask a language model: `run` an agent that is made in code, `fromConfig` one that a config
+ * describes. The agent plays one task after another, and stores what it learns from the feedback in its memory. Between
+ * episodes, it is validated on other tasks, and checkpoints are saved. `validate` validates a saved checkpoint.
  *
  * @example
  * ```ts
@@ -36,14 +37,16 @@ export interface RuntimeInput<E = never, R = never> {
   readonly train?: TaskSet | null
   readonly validation?: TaskSet | null
   /**
-   * The settings that `config.yaml` shows for the agent, besides its type. A run can only be resumed with equal ones.
+   * The agent's settings, besides its type, that `config.yaml` shows. A run can only be resumed with the same settings.
    */
   readonly agentConfig?: Plain
-  /** Writes every call of the model as a file below `llm_calls/`, if the model reports its calls (`Lm.middleware(logged)`). */
+  /**
+   * Writes a file below `llm_calls/` for each call of a model with the middleware `logged` (`Lm.middleware(logged)`).
+   */
   readonly logCalls?: boolean
   /** The name of the run, which is shown in lists and is a part of its folder's name. @default "run" */
   readonly name?: string
-  /** A line that describes the run, for people; null for none. @default null */
+  /** A line that describes the run, for people; null describes it by its agent, tasks and seed. @default null */
   readonly description?: string | null
   /** The seed of all randomness of the envs and of the model's sampling. @default 0 */
   readonly seed?: number | null
@@ -54,7 +57,8 @@ export interface RuntimeInput<E = never, R = never> {
 }
 
 /**
- * Makes a training of an agent. The training runs when Layers for the store, the recorder and the model are provided.
+ * Makes an Effect that trains the agent and returns the result. It needs Layers for the services `RunStore` (which
+ * makes the run's folder), `Recorder` (which writes logs and scores) and, depending on the agent, `Lm`.
  */
 export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResult, RuntimeError | E, Needs | R> =>
   Effect.scoped(
@@ -63,8 +67,8 @@ export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResul
       const options = yield* RunOptions
       const { value, sources } = applyOverrides({ name: options.name, ...config }, options.overrides)
       const from = { source: options.source, sources }
-      // Overrides from a run's config.yaml also describe the agent and the data sets. Code passes both as values, so drop
-      // their descriptions.
+      // The overrides may be a run's whole config.yaml, with sections for the agent and the data sets. Drop these
+      // sections: here, the agent and the data sets are values.
       const { agent: _agent, trainDataset: _train, validationDataset: _validation, ...settable } = value
       const settings = yield* decode(RunSettings, settable, from)
       const agent = yield* makeAgent

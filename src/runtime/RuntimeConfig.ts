@@ -1,4 +1,4 @@
-/** The settings of a training of agents: Schemas and types. `settings.ts` checks what a Schema can't express. */
+/** Defines the settings of a training of agents. `settings.ts` checks what a Schema can't express. */
 import { Schema } from "effect"
 import type { RetentionStrategy } from "../run/Checkpoint.ts"
 import { atOnce, naturalInt, orDefault, positiveInt, runName, withDefault } from "../config/fields.ts"
@@ -26,8 +26,8 @@ export interface RuntimeOptions {
   /** Adds observations, actions, feedback and times to the lines of the scores. @default true */
   readonly verboseScoreLogging?: boolean
   /**
-   * The default of `validation_num_workers`. Training episodes always follow one another, as each learns from the last.
-   * @default null
+   * The default of `validation_num_workers`. Training episodes are never parallel: the agent learns from one for the
+   * next. @default null
    */
   readonly numParallelEpisodes?: number | null
   /** The number of ended episodes between two validations; null or 0 never validates. @default null */
@@ -38,7 +38,7 @@ export interface RuntimeOptions {
   readonly runValidationAtStart?: boolean
   /** The folder of the checkpoints, absolute or relative to the run's folder; null is `checkpoints`. @default null */
   readonly checkpointDir?: string | null
-  /** The number of ended episodes between two checkpoints; null saves ten times in a run, 0 at its end only. @default null */
+  /** The number of episodes between two checkpoints; null saves ten times in a run, 0 at its end only. @default null */
   readonly checkpointEveryEpisodes?: number | null
   /**
    * The checkpoints to keep: the newest ones (`last_n`), or those with the best validation scores (`top_k_val`,
@@ -50,8 +50,8 @@ export interface RuntimeOptions {
   /** Saves a checkpoint before the first episode. @default false */
   readonly checkpointOnStart?: boolean
   /**
-   * A checkpoint to continue from in a new run's folder: its folder, or `latest` in a folder of checkpoints; null
-   * starts anew. @default null
+   * The checkpoint of another run from which this new run continues: the path of its folder, of the link `latest`, or
+   * of the folder with all checkpoints; null starts from the beginning. @default null
    */
   readonly resumeFrom?: string | null
   /** The number of episodes to skip at the data set's beginning. @default 0 */
@@ -86,18 +86,16 @@ export interface OutputOptions {
    */
   readonly resultsDir?: string | null
   /**
-   * The level of messages in `run.log` and on the terminal. `ERROR` shows failures and the start of the run, `WARN` adds
-   * warnings, `INFO` adds validations, checkpoints, notes and the end, `DEBUG` adds episodes and updates. @default "INFO"
+   * The level of messages in `run.log` and the terminal. `ERROR` shows failures and the start of the run, `WARN` adds
+   * warnings, `INFO` validations, checkpoints, notes and the end, and `DEBUG` episodes and updates. @default "INFO"
    */
   readonly logLevel?: LogLevel
   /**
-   * The number of ended episodes between two copies of the memory as `memories/memory_{episode}.jsonl`; 0 saves one at the
+   * The number of episodes between two copies of the memory as `memories/memory_{episode}.jsonl`; 0 saves one at the
    * end only. @default 0
    */
   readonly saveMemoryEvery?: number
-  /**
-   * Whether every call of the model is saved with its tokens, in rollouts to train on below `rollouts/`. @default false
-   */
+  /** Saves the rollouts of all episodes (every call of the model, with its tokens) below `rollouts/`. @default false */
   readonly saveRollouts?: boolean
 }
 
@@ -121,6 +119,6 @@ export const RunSettings = Schema.Struct({
 })
 export type RunSettings = typeof RunSettings.Type
 
-/** Converts the checkpoint settings to a `RetentionStrategy`; one that keeps all is `LastN` with `keep: 0`. */
+/** Returns which checkpoints to keep, by the settings. `LastN` with `keep: 0` keeps all, also for `top_k_val`. */
 export const strategyOf = ({ checkpointStrategy, checkpointKeepLast: keep }: RuntimeSettings): RetentionStrategy =>
   checkpointStrategy === "top_k_val" && keep > 0 ? { _tag: "TopKValidation", keep } : { _tag: "LastN", keep }

@@ -1,4 +1,4 @@
-/** The counters of a training of agents, saved in checkpoints. `loop.ts` and `validate.ts` change them. */
+/** The counters of a training of agents. Checkpoints save them; `loop.ts` and `validate.ts` change them. */
 import { Effect, Schema } from "effect"
 import type { MemoryEntry } from "../agent/memory/Memory.ts"
 import { Spending } from "../lm/middleware/budgeted.ts"
@@ -7,7 +7,7 @@ import { Evaluation, evaluationOf, type ValidationOutcome } from "../run/evaluat
 import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
 import { meanOrNull } from "../statistics/resampling.ts"
 
-/** The training episode or validation in progress, with the data by which it is undone if it is interrupted. */
+/** The training episode or validation in progress, with the data from before it, to undo it after an interruption. */
 interface Unfinished {
   doing: "train" | "validation" | null
   /** The agent's memory before the training episode; null if the agent has none, or before the first episode. */
@@ -28,12 +28,13 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   played: count(),
   /** The number of training steps, including those of another run that this run continued from a checkpoint. */
   steps: count(),
-  /** The number of training steps that have a score. */
+  /** The number of training steps whose scores are known. Those from another program's checkpoint are not. */
   scoredSteps: count(),
   scoreSum: total,
+  /** The total scores of the last hundred training episodes. */
   recentScores: list(Schema.Finite),
   scoreHash,
-  /** The numbers of ended episodes at the last validation, checkpoint and copy of the memory; -1 if there was none. */
+  /** The numbers of ended episodes at the last validation, checkpoint and memory copy (`lastMemory`); -1 for none. */
   lastValidation: count(-1),
   lastCheckpoint: count(-1),
   /** The validation score in the last checkpoint; null if it has none. */
@@ -44,21 +45,21 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   failedValidationEpisodes: count(),
   evaluations: list(Evaluation),
   usage,
-  /** The usage that counts against the budget; null for a run without a budget. */
+  /** The calls, tokens and cost that count against the budget; null if none are counted. */
   spent: Schema.mutableKey(Schema.NullOr(Spending).pipe(Schema.withConstructorDefault(Effect.succeed(null)))),
 }) {
-  /** The number of training steps that earlier processes did. */
+  /** The number of training steps before this process started, including those of another run. */
   readonly stepsBefore = this.steps
 
-  /** The episode or validation that is being played. If it is interrupted, it is undone before a checkpoint is saved. */
+  /** The episode or validation in progress. If it is interrupted, it is undone before a checkpoint is saved. */
   readonly unfinished: Unfinished = { doing: null, memory: null, usage: this.usage }
 
   /** Makes the state of a new run that skips the first `seen` episodes of the data set. */
   static readonly after = (seen: number): RuntimeState => new RuntimeState({ seen, begunAt: seen })
 
   /**
-   * Marks the current episode as the first of a run's folder: nothing is saved in it yet. Used for a new run, also one
-   * that continues from another run's checkpoint.
+   * Sets the counters for a new run's folder, in which nothing is saved yet. The run may be at its first episode, or
+   * continue from another run's checkpoint.
    */
   beginFolder(): void {
     this.begunAt = this.seen
@@ -99,7 +100,7 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
     this.evaluations.push(evaluation)
   }
 
-  /** The mean episode score of the validation after exactly the episodes so far; null if there was none. */
+  /** The mean episode score of the last validation; null if training episodes have ended since, or if there is none. */
   get scoreHere(): number | null {
     const last = this.evaluations.at(-1)
     return last?.step === this.seen ? meanOrNull(last.returns) : null

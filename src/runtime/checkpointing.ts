@@ -1,4 +1,4 @@
-/** Saves and restores checkpoints of agents' trainings. `loop.ts` and `execute.ts` call it. */
+/** Saves and restores checkpoints of agents' trainings, in files of a run. `loop.ts` and `execute.ts` call it. */
 import { Clock, Effect, Schema, Struct } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
 import { isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
@@ -13,7 +13,7 @@ import { type RunError, savedFields } from "../run/Run.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 import { RuntimeState } from "./RuntimeState.ts"
 
-/** The file `runtime.json` of a checkpoint. Other programs' files have only the keys up to `val_score`. */
+/** The Schema of a checkpoint's `runtime.json`. Other programs write only the keys up to `val_score`. */
 export const RuntimeJson = Schema.Struct({
   timestamp: Schema.optionalKey(Schema.String),
   episode_index: Schema.Int,
@@ -24,7 +24,7 @@ export const RuntimeJson = Schema.Struct({
   ...Struct.map(savedFields(RuntimeState), Schema.optionalKey),
 })
 
-/** The file `agent.json` of a checkpoint. */
+/** The Schema of a checkpoint's `agent.json`. */
 export const AgentJson = Schema.Struct({
   agent_type: Schema.String,
   agent_config: Schema.Record(Schema.String, Schema.Unknown),
@@ -34,7 +34,7 @@ export const AgentJson = Schema.Struct({
 
 const json = (value: unknown): Uint8Array => utf8.encode(prettyJson(value))
 
-/** Saves a checkpoint of the training through `CurrentRun`. It must be called between two episodes, not during one. */
+/** Saves a checkpoint with the state and the agent's memory. Call it between two episodes, not during one. */
 export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   { agent, described, spent }: AgentTraining,
   state: RuntimeState,
@@ -75,7 +75,7 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   })
 })
 
-/** The files of a checkpoint, after they were read and checked. */
+/** The files of a checkpoint by their names, after they were read and checked. */
 export interface CheckpointFiles {
   /** The path of the checkpoint's folder, for messages. */
   readonly path: string
@@ -83,7 +83,7 @@ export interface CheckpointFiles {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Restores the agent's memory from its file in a checkpoint. */
+/** Restores the agent's memory from its file in a checkpoint. Does nothing for an agent without a memory. */
 export const restoreMemory = Effect.fnUntraced(function* (
   { agent: { memory } }: AgentTraining,
   { path, files }: CheckpointFiles,
@@ -101,8 +101,9 @@ export const restoreMemory = Effect.fnUntraced(function* (
 })
 
 /**
- * Restores the memory, and returns the state, from a checkpoint of another run, which another program may have written.
- * Fails if the agent's type or a setting in `settings` differs.
+ * Restores the memory from a checkpoint of another run, and returns the state in it. A checkpoint from another program
+ * only has the numbers of episodes and steps. Fails if the agent's type, or one of `settings`, differs from the saved
+ * one.
  */
 export const restoreOther = Effect.fnUntraced(function* (
   training: AgentTraining,

@@ -1,6 +1,6 @@
 /**
  * Executes a training of a language-model agent as a run: checks its settings, restores its state, runs the loop and
- * makes the result. `Runtime.ts` and `fromConfig.ts` call it.
+ * makes the result, all in the run's folder. `Runtime.ts` and `fromConfig.ts` call it.
  */
 import { Clock, Effect, type FileSystem, type Path, References, type Scope } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
@@ -76,7 +76,7 @@ export const execute = Effect.fnUntraced(function* (
     place: output.resultsDir === null ? undefined : { resultsDir: yield* logsDir(output.resultsDir) },
     places: Layout.places({ checkpoints: runtime.checkpointDir, scores: runtime.scoresPath }),
     open: Effect.fnUntraced(function* (files: RunFiles, saved: Run.Saved<RuntimeState> | undefined) {
-      // If this run continued another one but saved nothing itself, it starts from the other run again.
+      // A run to resume that has saved nothing itself may have continued another run: then start from that one again.
       const begun = saved ?? continued ?? (yield* otherRun(training, shared))
       if (saved !== undefined) {
         const checkpoint = { ...saved, path: `${files.directory}/${Layout.checkpoint(saved.name)}` }
@@ -88,7 +88,7 @@ export const execute = Effect.fnUntraced(function* (
       return {
         state,
         resumedFromStep: begun === undefined ? null : state.seen,
-        // The last checkpoint can be older than the last validation, so also check the step of the result's validation.
+        // The run may have validated after its last checkpoint: then only the validation in its result shows this.
         isOver: ({ validation }: RuntimeResult) =>
           state.seen >= totalEpisodesOf(training) &&
           (!owesValidation(runtime, state) || validation?.step === state.seen),
@@ -135,7 +135,7 @@ const specOf = (
   }
 }
 
-/** Restores the state from a checkpoint of another run, if the config sets `resume_from`. */
+/** Restores the state from another run's checkpoint if the config sets `resume_from`; otherwise returns undefined. */
 const otherRun = Effect.fnUntraced(function* (training: AgentTraining, shared: Plain) {
   const { resumeFrom } = training.settings.runtime
   if (resumeFrom === null) return undefined
@@ -143,7 +143,7 @@ const otherRun = Effect.fnUntraced(function* (training: AgentTraining, shared: P
   return { state: yield* restoreOther(training, shared, checkpoint), warnings: checkpoint.warnings }
 })
 
-/** Runs the loop, writes every call of the model to a file, and warns when a call is retried for the first time. */
+/** Runs the loop. Writes every call of the model to a file if `logCalls` is set, and warns of the first retry. */
 const recordedLoop = Effect.fnUntraced(function* (training: AgentTraining, state: RuntimeState) {
   const { files, recording } = yield* CurrentRun
   let hasWarned = false
@@ -155,7 +155,7 @@ const recordedLoop = Effect.fnUntraced(function* (training: AgentTraining, state
     return Effect.orDie(recording.emit([{ _tag: "Warning", message }]))
   }
   yield* loop(training, state).pipe(
-    // Inside an episode, a failed recording is a defect. Convert it back to an error here.
+    // The callbacks of an episode cannot fail, so `loop` makes a failed recording a defect. Make it an error again.
     Effect.catchDefect((defect): Effect.Effect<never, RunStoreError> =>
       defect instanceof RunStoreError ? Effect.fail(defect) : Effect.die(defect),
     ),
@@ -164,7 +164,7 @@ const recordedLoop = Effect.fnUntraced(function* (training: AgentTraining, state
   )
 })
 
-/** Plays the validation tasks with a restored agent. The result has the times and the speed of the validation. */
+/** Plays the validation tasks. Returns the result at the checkpoint, with the time and speed of this validation. */
 const validated = Effect.fnUntraced(function* (
   training: AgentTraining,
   state: RuntimeState,
@@ -184,6 +184,7 @@ const validated = Effect.fnUntraced(function* (
   return { ...metrics, episodes: null, wallSeconds, stepsPerSecond: wallSeconds > 0 ? steps / wallSeconds : 0 }
 })
 
+/** Makes the contents of `metrics.json` and the validations for `return.json` from the state. */
 const resultOf = Effect.fnUntraced(function* ({ agent }: AgentTraining, state: RuntimeState) {
   const { files, seconds, secondsHere } = yield* CurrentRun
   const memory = agent.memory === null ? "" : yield* agent.memory.snapshot

@@ -1,4 +1,4 @@
-/** Makes a training of agents from a config: opens its data sets, model and agent, and executes it. */
+/** Trains the agent of a config: opens its data sets, model and agent, and passes them to `execute.ts`. */
 import { Effect, Schema, type Scope } from "effect"
 import * as Agents from "../agent/Agents.ts"
 import {
@@ -23,7 +23,7 @@ import { execute, type Needs, type RuntimeError } from "./execute.ts"
 import { RunSettings } from "./RuntimeConfig.ts"
 import type { RuntimeResult } from "../run/RuntimeResult.ts"
 
-/** The Schema of a whole config. The kinds of data sets and agents decode their own sections later. */
+/** The Schema of a config. The sections of the data sets and the agent stay undecoded: their types do that later. */
 const Experiment = Schema.Struct({
   ...RunSettings.fields,
   trainDataset: Schema.optionalKey(Schema.Unknown),
@@ -31,7 +31,7 @@ const Experiment = Schema.Struct({
   agent: Schema.optionalKey(Schema.Unknown),
 })
 
-/** The same with the keys of all built-in kinds. Error messages use it to say where a misplaced key belongs. */
+/** The Schema of a config with the settings of all built-in types, in which messages look up misplaced keys. */
 const whole = Schema.Struct({
   ...RunSettings.fields,
   trainDataset: Datasets.DatasetConfig,
@@ -48,7 +48,8 @@ export interface Where {
 }
 
 /**
- * Makes a training from plain data, such as a parsed YAML file, which describes the data sets, the agent and its model.
+ * Makes an Effect that trains an agent and returns the result. The config is plain data, such as a parsed YAML file,
+ * that describes the data sets, the agent and its model.
  */
 export const fromConfig = Effect.fnUntraced(function* (
   config: unknown,
@@ -56,7 +57,7 @@ export const fromConfig = Effect.fnUntraced(function* (
 ): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Lms.Needs | Scope.Scope> {
   const options = yield* RunOptions
   const tree = toCamelCase(config)
-  // An override with the placeholder that saved configs show instead of an API key stands for no key.
+  // Saved configs hold a placeholder instead of an API key. An override with this placeholder sets nothing.
   const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
   const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
   const from: DecodeOptions = { source: options.source, sources: overLines(lines, sources), whole }
@@ -88,13 +89,14 @@ export const fromConfig = Effect.fnUntraced(function* (
       validationDataset: validation === null ? null : yield* withPlaces(validation.config, baseDir),
     },
     agentIdentity: agentIdentity(decoded.config, lmConfig),
-    warnings: isKeyItself(lmConfig.apiKey) ? [keyItself(from)] : [],
+    warnings: isKeyItself(lmConfig.apiKey) ? [keyWarning(from)] : [],
     logCalls: lmConfig.logCalls,
     spent,
     from,
   })
 }, Effect.scoped)
 
-const keyItself = (from: DecodeOptions): string =>
+/** Makes the warning that the config has an API key itself instead of `${NAME}`, the name of a variable. */
+const keyWarning = (from: DecodeOptions): string =>
   `${sourceOf(from, "agent.lmConfig.apiKey")}: agent.lm_config.api_key: the key itself stands there, where others may read it; ` +
   "better is the name of a variable that holds it, as ${MY_KEY}"

@@ -1,4 +1,4 @@
-/** The loop of a training of agents: episodes, validations, checkpoints. `execute.ts` calls it. */
+/** Runs the loop of a training of agents. It writes files through `CurrentRun`. `execute.ts` calls it. */
 import { Clock, Effect } from "effect"
 import { type Rollout, type Step, usageOf } from "../episode/Rollout.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
@@ -26,7 +26,7 @@ export const loop = Effect.fnUntraced(function* (training: AgentTraining, state:
   const totalEpisodes = totalEpisodesOf(training)
   const checkpointEvery = runtime.checkpointEveryEpisodes ?? Math.ceil(totalEpisodes / 10)
   const checkpoint = saveCheckpoint(training, state)
-  // A run that was stopped before its first episode is still at its start.
+  // Also true for a resumed run that was stopped before its first episode ended.
   const atStart = state.seen === state.begunAt
   if (atStart && runtime.runValidationAtStart && state.lastValidation < state.seen) yield* validated(training, state)
   if (atStart && runtime.checkpointOnStart && state.lastCheckpoint < state.seen) yield* checkpoint
@@ -45,15 +45,15 @@ export const loop = Effect.fnUntraced(function* (training: AgentTraining, state:
   }
 })
 
-/** Tells whether a validation is due now and was not done yet. */
+/** Tells whether a validation is due after the episodes so far (by `validation_freq`) and was not done yet. */
 export const owesValidation = ({ validationFreq }: RuntimeSettings, state: RuntimeState): boolean =>
   isMultiple(state.seen, validationFreq ?? 0) && state.lastValidation < state.seen
 
 const isMultiple = (count: number, every: number): boolean => every > 0 && count > 0 && count % every === 0
 
 /**
- * Validates. Then saves a checkpoint with the score if checkpoints are kept by score (`top_k_val`), or if the
- * checkpoint of this very episode was saved before the validation and lacks the score.
+ * Validates the agent. Then saves a checkpoint with the validation's score if checkpoints are kept by score
+ * (`top_k_val`), or if a checkpoint was already saved after the same episode: that one lacks the score.
  */
 const validated = Effect.fnUntraced(function* (training: AgentTraining, state: RuntimeState) {
   yield* validate(training, state)
@@ -63,14 +63,14 @@ const validated = Effect.fnUntraced(function* (training: AgentTraining, state: R
   if (isKept) yield* saveCheckpoint(training, state)
 })
 
-/** Copies the agent's memory to `memories/memory_{episode}.jsonl`, unless that was done after this episode already. */
+/** Copies the agent's memory to `memories/memory_{episode}.jsonl`, if there is no copy yet after this episode. */
 const keepMemory = Effect.fnUntraced(function* ({ agent: { memory } }: AgentTraining, state: RuntimeState) {
   if (memory === null || state.lastMemory >= state.seen) return
   yield* (yield* CurrentRun).files.write(Layout.memory(state.seen), yield* memory.snapshot)
   state.lastMemory = state.seen
 })
 
-/** Plays the next training episode, records its steps, and counts it. */
+/** Plays the next training episode, records its steps and its end, and counts it in the state. */
 const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (training: AgentTraining, state: RuntimeState) {
   const { settings, agent, train } = training
   const { files, recording } = yield* CurrentRun
@@ -105,7 +105,7 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (training: Age
         },
       )
       startedAtMillis = endedAtMillis
-      // A failure of the recording ends the run: `execute` turns it back into an error.
+      // `onStep` cannot fail, so make a failed recording a defect. `execute.ts` turns it back into an error.
       return Effect.orDie(recording.emit([event]))
     })
   const onStep = (step: Step): Effect.Effect<void> => {
@@ -140,6 +140,7 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (training: Age
 /** The number of ended episodes between two progress events. */
 const recordEvery = 10
 
+/** Makes the event with the mean return and the model usage so far, for the logs of metrics. */
 const progressOf = ({ seen, meanReturn, usage }: RuntimeState): RunEvent => ({
   _tag: "UpdateApplied",
   step: seen,
@@ -172,6 +173,7 @@ export const saveBoundary = Effect.fnUntraced(function* (training: AgentTraining
   yield* saveCheckpoint(training, state)
 })
 
+/** Restores the agent's memory and the usage from before the episode or validation in progress, if there is one. */
 const undo = Effect.fnUntraced(function* ({ agent }: AgentTraining, state: RuntimeState) {
   const { files, recording } = yield* CurrentRun
   const { doing, memory, usage } = state.unfinished

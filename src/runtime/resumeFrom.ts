@@ -7,8 +7,8 @@ import { runStoreError } from "../run/store/RunStoreError.ts"
 import * as Layout from "../run/Layout.ts"
 
 /**
- * Reads the checkpoint at a path: the checkpoint's own folder, the link `latest`, or the folder that contains the
- * checkpoints. A checkpoint of another program has no manifest with digests, so it is read unchecked, with a warning.
+ * Reads the files of the checkpoint at a path: the checkpoint's own folder, the link `latest`, or the folder of all
+ * checkpoints. One from another program has no hashes (`manifest.json`), so it is read unchecked, with a warning.
  */
 export const checkpointAt = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
@@ -16,20 +16,20 @@ export const checkpointAt = Effect.fnUntraced(function* (path: string) {
   const has = (...parts: ReadonlyArray<string>) =>
     Effect.mapError(fs.exists(paths.join(path, ...parts)), (error) => runStoreError("look for", path, error))
 
-  const isOne = yield* has(Layout.inCheckpoint.runtime)
-  const isPointer = paths.basename(path) === Layout.latest && !isOne
-  const folder = isPointer || isOne ? paths.dirname(paths.resolve(path)) : paths.resolve(path)
-  if (!isOne && !isPointer && !(yield* has(Layout.latest)) && !(yield* has(Layout.latestPointer))) {
+  const isCheckpoint = yield* has(Layout.inCheckpoint.runtime)
+  const isPointer = paths.basename(path) === Layout.latest && !isCheckpoint
+  const folder = isPointer || isCheckpoint ? paths.dirname(paths.resolve(path)) : paths.resolve(path)
+  if (!isCheckpoint && !isPointer && !(yield* has(Layout.latest)) && !(yield* has(Layout.latestPointer))) {
     const message = `resume_from: expected a checkpoint or a folder of checkpoints, found neither runtime.json nor latest in ${path}`
     return yield* new Checkpoint.CheckpointError({ path, message })
   }
   const tree = yield* onDisk(folder)
-  const nobody = { name: "", population: {}, seed: 0 }
-  // Never repair files in another run's folder.
-  const run = makeRunFiles({ ...tree, repair: () => Effect.void }, nobody, true).placed(
+  const noIdentity = { name: "", population: {}, seed: 0 }
+  // Never repair files in another run's folder. The identity is not used, because nothing is written.
+  const run = makeRunFiles({ ...tree, repair: () => Effect.void }, noIdentity, true).placed(
     Layout.places({ checkpoints: "." }),
   )
-  const name = isOne
+  const name = isCheckpoint
     ? paths.basename(yield* Effect.mapError(fs.realPath(path), (error) => runStoreError("find", path, error)))
     : yield* Checkpoint.latestName(run)
   if (name === undefined) {

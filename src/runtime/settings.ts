@@ -1,4 +1,4 @@
-/** Checks the settings of a training of agents against each other and against existing folders. */
+/** Checks the settings of a training of agents, before `execute.ts` creates its folder. It changes nothing. */
 import { Effect, Path } from "effect"
 import { ConfigError, type DecodeOptions } from "../config/Config.ts"
 import { namesIn } from "../config/files.ts"
@@ -6,10 +6,10 @@ import type { TaskSet } from "../task/TaskSet.ts"
 import * as Layout from "../run/Layout.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
 
-/** The settings that place files, which could be the files of another run. */
+/** The settings that can place files outside of the run's folder, where another run may already have files. */
 const places = ["scoresPath", "checkpointDir"] as const
 
-/** Checks settings for conflicts with each other. Returns warnings about settings that have no effect. */
+/** Fails if settings contradict each other or the data sets. Returns warnings about settings that have no effect. */
 export const checked = Effect.fnUntraced(function* (
   { runtime }: RunSettings,
   train: TaskSet | null,

@@ -1,4 +1,4 @@
-/** Validates an agent during its training, or at a checkpoint. `loop.ts` and `execute.ts` call it. */
+/** Validates an agent: `validate` during a training, for `loop.ts`; `playAll` at a checkpoint, for `execute.ts`. */
 import { Effect } from "effect"
 import { cores } from "../config/cores.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
@@ -13,7 +13,7 @@ import { outcomeOf, type ValidationOutcome } from "../run/evaluation.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 import type { RuntimeState } from "./RuntimeState.ts"
 
-/** A validation is given up if so many first episodes (or `concurrency`, if more) get no answer from the model. */
+/** If the model answers in none of the first 3 episodes (or `concurrency`, if more), the validation fails. */
 const leastUnanswered = 3
 
 /**
@@ -62,9 +62,8 @@ export const playAll = Effect.fnUntraced(function* <E>(
 })
 
 /**
- * Validates a run: plays the validation tasks, emits their steps, and adds the outcome to the state. The score is the
- * mean of the episodes' total scores, so long episodes count no more than short ones. Failed episodes are not part of
- * the mean.
+ * Validates the agent: plays the validation tasks, emits their steps, and adds the outcome to the state. The score is
+ * the mean of the episodes' total scores, so long episodes count no more than short ones. Failed episodes are left out.
  */
 export const validate = Effect.fn("effect-rl.validate")(function* (training: AgentTraining, state: RuntimeState) {
   const { settings, agent, validation } = training
@@ -91,11 +90,11 @@ export const validate = Effect.fn("effect-rl.validate")(function* (training: Age
       state.addValidation(outcome)
       unfinished.doing = null
       const ended: RunEvent = { _tag: "ValidationEnded", step: seen, seenEpisodes: seen, ...outcome }
-      const none: RunEvent = {
+      const allFailed: RunEvent = {
         _tag: "Warning",
         message: `validation after ${seen} episodes: all ${outcome.failed} failed`,
       }
-      return recording.emit([outcome.episodes.length === 0 ? none : ended])
+      return recording.emit([outcome.episodes.length === 0 ? allFailed : ended])
     }),
   )
 })

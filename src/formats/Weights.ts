@@ -30,7 +30,7 @@ export class WeightsError extends Schema.TaggedError<WeightsError>()("WeightsErr
   message: Schema.String,
 }) {}
 
-/** A place to read files from: a run's files, any `FileTree`, or a function over HTTP. */
+/** A place to read files from: a run's files, a `FileTree` (files by path), or e.g. a function that uses HTTP. */
 export interface Readable {
   readonly read: (path: string) => Effect.Effect<Uint8Array, { readonly message: string }>
   /** Lists the names in a folder. Only loading a folder needs it. */
@@ -47,7 +47,7 @@ export interface LoadOptions {
   readonly names?: ReadonlyArray<string> | undefined
 }
 
-/** A place to write files to: a run's files, or any `FileTree`. */
+/** A place to write files to: a run's files, or a `FileTree` (files by path). */
 export interface Writable {
   readonly write: (path: string, contents: Uint8Array) => Effect.Effect<void, { readonly message: string }>
   /** Removes a file; does nothing if it doesn't exist. */
@@ -165,7 +165,7 @@ export const encode = (
 ): Effect.Effect<Readonly<Record<string, Uint8Array>>, WeightsError> =>
   attemptAt(`${options.name ?? "model"}.safetensors`, () => encodeSharded(tensors, options))
 
-/** Writes the file `path`, or if `maxShardBytes` is exceeded several files and an index. Returns the path to load. */
+/** Writes the file `path`; above `maxShardBytes`, several files and an index. Returns the path to load them from. */
 export const save = Effect.fnUntraced(function* (
   files: Writable,
   path: string,

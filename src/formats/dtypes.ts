@@ -24,9 +24,7 @@ interface Codec {
   readonly encode: (data: TensorArray) => Uint8Array
 }
 
-/**
- * A class of typed arrays. File bytes are copied into them unchanged: every machine that we run on is little-endian.
- */
+/** A class of typed arrays. In memory, their bytes are as in files: all machines that we run on are little-endian. */
 interface ArrayClass<A> {
   new (length: number): A
   new (buffer: ArrayBuffer): A
@@ -35,10 +33,10 @@ interface ArrayClass<A> {
 
 const bytesOf = (data: ArrayBufferView): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
 
-/** Copies bytes to a new buffer, because a typed array must not begin at every position of a file's bytes. */
+/** Copies bytes to a new buffer, because a typed array can only begin at a multiple of its element size. */
 const ownBuffer = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer
 
-/** Makes a codec of numbers that are stored like the elements of one array class, and held in arrays of another. */
+/** Makes the codec of numbers whose bytes are those of the class `Stored`, and which are held in arrays of `Held`. */
 const converting = <N>(
   Stored: ArrayClass<ArrayBufferView & { readonly length: number; [index: number]: N }>,
   Held: ArrayClass<TensorArray>,
@@ -88,7 +86,7 @@ const exact = (value: bigint): number => {
   throw new RangeError(`${value} is beyond ±2^53, where float64 is not exact`)
 }
 
-/** Eight bytes in which the bits of a float are set as a number and read as integers, or the reverse. */
+/** Converts between floats and their bits: one is written here, and the other is read. */
 const bits = new DataView(new ArrayBuffer(8))
 
 /** Divides by `step` and rounds to the nearest integer, ties to even. */
@@ -109,8 +107,8 @@ const toSmallFloat = (exponentBits: number) => {
     const high = bits.getUint32(0)
     const exponent = Math.max(1 - bias, ((high >>> 20) & 0x7ff) - 1023)
     const fraction = nearest(Math.abs(value), 2 ** (exponent - fractionBits))
-    // In a normal float, `fraction` includes the leading bit, which is not stored: it adds 1 to the exponent, so 1 is
-    // subtracted before. If rounding makes the fraction too large, the carry raises the exponent, as it should.
+    // `fraction` of a normal float includes the leading 1, which is not stored: adding it raises the exponent by 1, so
+    // 1 is subtracted. If rounding makes the fraction too large, adding it raises the exponent once more, as it should.
     const size = (exponent + bias - 1) * 2 ** fractionBits + fraction
     return ((high >>> 31) << 15) | Math.min(size, infinity)
   }

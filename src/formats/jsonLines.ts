@@ -26,9 +26,7 @@ export interface Line {
   readonly number: number
   /** The offset in the file of the first byte after the line and its line end. */
   readonly end: number
-  /**
-   * Whether the line has a line end. Only the last line of a file may lack it: then its writer was probably stopped.
-   */
+  /** Whether the line has a line end. A file's last line may lack it, if the program that wrote it was stopped. */
   readonly whole: boolean
 }
 

@@ -25,7 +25,7 @@ export interface ShardOptions {
 
 const fiveDigits = (index: number): string => String(index).padStart(5, "0")
 
-/** Encodes one file, or several (shards) and their index. Returns them by name. Throws a `SafetensorsError`. */
+/** Encodes tensors as one file, or several (shards) and their index, by name. Throws a `SafetensorsError`. */
 export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Readonly<Record<string, Uint8Array>> => {
   const { name = "model", maxShardBytes = 5e9, metadata = { format: "pt" } } = options
   if (!(maxShardBytes > 0)) {

@@ -162,7 +162,7 @@ const playTree = Effect.fnUntraced(function* (
   return [rollout, ...children.flat()]
 })
 
-/** Makes the protocol. Clones of the agent and its sub-agents play each episode, so any number can run at a time. */
+/** Makes the protocol. Clones of the agent and its sub-agents play each episode, so many can be played at a time. */
 export const make = (agent: Agent, options: DelegatingOptions): Protocol => ({
   name: "Delegating",
   play: Effect.fnUntraced(function* (episode) {

@@ -48,7 +48,7 @@ const protocol = "MultiAgentSync"
 /** Says whether one agent plays all players; an agent has a function `act`, a record of agents has none. */
 const isOneAgent = (agents: Agents): agents is Agent => typeof agents["act"] === "function"
 
-/** Returns the agents in the order of the players; fails unless every player has one and nobody else does. */
+/** Returns the agents in the order of the players; fails unless the names are exactly the players. */
 const agentsInOrder = (
   agents: Readonly<Record<string, Agent>>,
   { id, env }: Episode<MultiTextEnv>,
@@ -238,8 +238,8 @@ const notDone: Feedback = {
 }
 
 /**
- * Makes the protocol. Clones of the agents, which share their memories, play each episode, so any number can run at a
- * time. One agent for all players plays against itself.
+ * Makes the protocol. Clones of the agents, which share their memories, play each episode, so many can be played at a
+ * time. If `agents` is one agent, it plays against itself.
  */
 export const make = (agents: Agents, options: MultiAgentOptions = {}): Protocol<MultiTextEnv> => ({
   name: protocol,

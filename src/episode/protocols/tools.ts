@@ -72,7 +72,7 @@ export const externalTools = (
 export const firstInput = (text: string, tools: ReadonlyArray<ToolSpec>): AgentInput =>
   tools.length === 0 ? { _tag: "Observation", text } : { _tag: "Observation", text, tools }
 
-/** Answers calls of tools, and returns the results in the same order. Fails if there are no tools or a handler throws. */
+/** Answers calls of tools; returns the results in the same order. Fails if there are no tools or a handler throws. */
 export const answers = (
   { protocol, options, env }: Toolbox,
   calls: ReadonlyArray<ToolCall>,

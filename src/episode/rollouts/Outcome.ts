@@ -11,7 +11,7 @@ export const Failure = Schema.Struct({
 })
 export type Failure = typeof Failure.Type
 
-/** The rollouts of a request, or its failure, as a line of a file has it. */
+/** The rollouts of a request, or its failure. A file of outcomes has one outcome on each line. */
 export const Outcome = Schema.Struct({
   request: RolloutRequest,
   /** The name of the protocol. */

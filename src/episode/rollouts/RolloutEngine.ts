@@ -182,7 +182,7 @@ export const each = Effect.fnUntraced(function* <Env, E>(
   return yield* playRest(batch, yield* shortDigest(batch.tasks), batch.requests, outcomeFile.nothingDone, emit)
 })
 
-/** Plays a batch as a stream of outcomes. Only a limited number of episodes is played ahead of the consumer. */
+/** Plays a batch as a stream of outcomes. It plays a limited number of episodes ahead of its consumer. */
 export const stream = <Env>(batch: RolloutBatch<Env>): Stream.Stream<Outcome, LmError> =>
   Stream.callback((queue) =>
     Effect.matchCauseEffect(

@@ -77,7 +77,7 @@ export const incompleteCompletionsAtMost =
   (rollout) =>
     incompleteCompletions(rollout) <= most
 
-/** Gives a text of all observations and completions, which is equal for rollouts that differ only in ids and seeds. */
+/** Returns a text of all observations and completions, equal for rollouts that differ only in ids and seeds. */
 export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): string =>
   JSON.stringify([
     meta.envType,
@@ -91,8 +91,8 @@ export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): st
   ])
 
 /**
- * Keeps the first of rollouts with equal keys; by default the key is the transcript. The filter has a state: each call
- * of `distinct()` makes a new one, which stores 64 characters for each rollout.
+ * Keeps the first of rollouts with equal keys; by default the key is the transcript. The filter stores 64
+ * characters for each rollout that it has seen; each call of `distinct()` makes a filter that has seen none.
  */
 export const distinct = (keyOf: (rollout: Rollout) => string = transcript): Filter => {
   const seen = new Set<string>()

@@ -22,7 +22,7 @@ interface InOrderOptions<Item, Result, E, R, E2, R2> {
   readonly emit: (result: Result, index: number) => Effect.Effect<void, E2, R2>
 }
 
-/** Works on the items. The first failure stops all work, and no further result is emitted. */
+/** Calls `work` for each item, and `emit` for each result in order. The first failure stops both. */
 export const inOrder = <Item, Result, E = never, R = never, E2 = never, R2 = never>(
   items: Iterable<Item>,
   { concurrency, ahead = 1024, work, emit }: InOrderOptions<Item, Result, E, R, E2, R2>,

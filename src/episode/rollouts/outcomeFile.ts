@@ -114,7 +114,7 @@ export const appending = Effect.fnUntraced(function* (path: string) {
     return Effect.mapError(file.writeAll(bytes), (error) => (broken = failedTo("write to it", path, error)))
   })
   const flush = Effect.uninterruptible(oneWriter.withPermit(write))
-  // A killed process loses at most the outcomes of this interval. If a write fails here, the next `add` fails.
+  // A killed process loses at most the outcomes of the last interval. If a write fails here, the next `add` fails.
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(flushInterval), Effect.ignore(flush))))
   return {
     /** Adds an outcome. It is written to the file later, at the latest by `flush`. */

@@ -25,7 +25,7 @@ export const own: RolloutCredit = (rollouts) => new Map(rollouts.map(({ id, tota
 export interface Mix {
   /** The share of the parent's credit in a rollout's credit, from 0 (as in `own`) to 1. */
   readonly share: number
-  /** The factor by which credit is multiplied for each level of delegation. */
+  /** The factor by which the parent's credit is multiplied, at each level of delegation. */
   readonly discount: number
 }
 
@@ -33,7 +33,10 @@ const checkFraction = (name: string, value: number): void => {
   if (!(value >= 0 && value <= 1)) throw new RangeError(`${name}: expected a number from 0 to 1, found ${value}`)
 }
 
-/** Credits a rollout with its reward; a child, with `1 − share` of it plus `share · discount` of its parent's credit. */
+/**
+ * Credits a rollout without a parent with its reward, and any other one with `1 − share` of its reward plus
+ * `share · discount` of its parent's credit.
+ */
 export const mixed = ({ share, discount }: Mix): RolloutCredit => {
   checkFraction("share", share)
   checkFraction("discount", discount)
@@ -112,8 +115,8 @@ export const episodic = (credit: RolloutCredit = own): StepCredit =>
   perTurn(credit, (turns, total) => turns.map((steps) => (isReflection(steps) ? 0 : total)))
 
 /**
- * Credits the steps of a turn with the rewards from that turn on, discounted from turn to turn (reward to go). The
- * rollout's credit beyond its own reward counts as a reward of its last turn.
+ * Credits the steps of a turn with the rewards from that turn on, discounted from turn to turn (reward to go). If
+ * `credit` gives a rollout more or less than its own reward, the difference counts as a reward of its last turn.
  */
 export const toGo = (
   credit: RolloutCredit = own,
@@ -122,7 +125,7 @@ export const toGo = (
   checkFraction("discount", discount)
   return perTurn(credit, (turns, total, { totalReward }) => {
     const values: Array<number> = turns.map(() => 0)
-    // The discounted credit of all later turns; after the last turn, the credit beyond the rollout's own reward.
+    // The rewards after turn `at`, discounted; at first, the difference between the rollout's credit and its reward.
     let ahead = total - totalReward
     let isLast = true
     for (let at = turns.length - 1; at >= 0; at--) {

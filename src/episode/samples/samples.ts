@@ -107,7 +107,7 @@ const append = (part: Part, ids: ReadonlyArray<number>, mask: 0 | 1, logprobs: R
   }
 }
 
-/** Joins the calls of a turn into one sequence, or into several if prompts break and `onBreak` is "split". */
+/** Joins the calls of a turn into one part; with `onBreak: "split"`, a prompt that does not fit begins another part. */
 const partsOf = (
   rollout: Rollout,
   calls: ReadonlyArray<Tokens>,
@@ -191,7 +191,7 @@ const sampleOf = (
   }
 }
 
-/** Makes the samples of all turns with calls of the model, in the order of the rollouts and their turns. */
+/** Makes a sample of each turn that has calls of the model (several if it is split), in the order of the turns. */
 export const of = Effect.fnUntraced(function* (
   rollouts: ReadonlyArray<Rollout>,
   options: SampleOptions = {},

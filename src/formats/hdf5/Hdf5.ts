@@ -48,9 +48,7 @@ export interface Dataset {
 
 export type Node = Group | Dataset
 
-/**
- * The largest number of texts in a heap collection (HDF5's storage for texts), which numbers its texts with 16 bits.
- */
+/** How many texts we put into a heap collection (HDF5's storage for texts), which has at most 65535. */
 const textsPerCollection = 4096
 const mostDimensions = 32
 
@@ -136,7 +134,7 @@ const checkShape = (path: string, { shape, data }: Dataset): void => {
   }
 }
 
-/** The place of every empty text: like HDF5's own library, we do not store empty texts. */
+/** The place that attributes with an empty text have: like HDF5's own library, we do not store empty texts. */
 const noPlace: TextPlace = { length: 0, collection: 0, index: 0 }
 
 const writeTexts = (texts: ReadonlyArray<Uint8Array>, append: Append): ReadonlyArray<TextPlace> => {

@@ -122,7 +122,7 @@ export const attribute = (name: string, place: TextPlace): Message => {
   return { type: 0x0c, data: join([bytes(3, 0), sizes, bytes(utf8Name), zeroEnded, anyText, scalar, reference(place)]) }
 }
 
-/** The messages of a group whose header has its links, which name its children (sections IV.A.2.c and k). */
+/** The messages of a group: its links, which name its children, are in its header (sections IV.A.2.c and k). */
 export const groupMessages: ReadonlyArray<Message> = [
   { type: 0x02, data: join([bytes(0, 0), nowhere, nowhere]) },
   { type: 0x0a, flags: 1, data: bytes(0, 0) },
@@ -135,8 +135,9 @@ export const link = (name: string, address: number): Message => {
 }
 
 /**
- * Encodes the messages of a dataset (sections IV.A.2.b, d, f and i): its shape, its number type, its fill value (space
- * allocated late, written if set, none defined) and its place in the file.
+ * Encodes the messages of a dataset (sections IV.A.2.b, d, f and i): its shape, its number type, its fill value,
+ * and its place in the file. There is no fill value: 0b1010 says only that space is allocated late, and that a fill
+ * value would be written if it were set.
  */
 export const datasetMessages = (
   shape: ReadonlyArray<number>,

@@ -228,7 +228,7 @@ class Machine {
     this.push({ _tag: "Global", name })
   }
 
-  /** Makes a storage of a persistent id, e.g. `("storage", torch.FloatStorage, "0", "cpu", 12)`; ignores the device. */
+  /** Makes a storage of a reference such as `("storage", torch.FloatStorage, "0", "cpu", 12)`; ignores the device. */
   storage(id: Value): Storage {
     const [kind, type, key, , elements] = isTuple(id) && id.items.length === 5 ? id.items : []
     const dtype = isGlobal(type) ? storages.get(type.name) : undefined

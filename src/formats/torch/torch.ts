@@ -66,7 +66,7 @@ const folderOf = (entries: ReadonlyMap<string, Uint8Array>): string => {
 
 const namedTensors = (root: Dict): ReadonlyArray<readonly [string, TensorView]> => {
   const tensors = new Map<string, TensorView>()
-  // This set stops a dict that occurs in several places, which could expand without end, or exponentially.
+  // A dict that occurs in several places is refused, because it could expand without end, or exponentially.
   const visited = new Set<Dict>()
   const visit = (dict: Dict, prefix: string, depth: number): void => {
     if (visited.has(dict)) refuse(`the dict "${prefix}" is also elsewhere in the file`)

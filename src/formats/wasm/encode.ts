@@ -72,7 +72,7 @@ const sized = (bytes: Uint8Array): Code => [unsigned(bytes.length), bytes]
 const name = (text: string): Code => sized(utf8.encode(text))
 const section = (id: number, items: ReadonlyArray<Code>): Code => [id, sized(flatten(vector(items)))]
 
-/** Encodes the types of a function's local variables: successive variables of one type are a number and the type. */
+/** Encodes a function's local variables as counts and types: successive variables of one type share a count. */
 const declarations = (locals: ReadonlyArray<ValueType>): Code => {
   const groups: Array<Code> = []
   for (let i = 0; i < locals.length;) {

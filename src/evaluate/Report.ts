@@ -149,7 +149,7 @@ const reportOf = (agent: string, rows: Rows, options: ReportOptions): AgentRepor
 const valueText = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined ? "(none)" : (JSON.stringify(value) ?? "(none)")
 
-/** Compares two agents by every scorer. Leaves out a scorer that scored no task of both agents. */
+/** Compares two agents by each scorer that has scores for both of them on at least one common task. */
 export const compare = (
   left: { readonly name: string; readonly rows: Rows },
   right: { readonly name: string; readonly rows: Rows },

@@ -145,8 +145,8 @@ const specOf = ({ settings, tasks, contestants, effective }: Prepared): RunSpec 
 
 /**
  * Makes the state with which the run starts: begins a new journal, or finds the episodes in the journal of an earlier
- * process. The tables are written again from the first episode, so they need no restoring. A run to resume that has no
- * journal must be finished; it is returned as over.
+ * process. The tables are written again from the first episode, so they need no restoring. Without a journal, a run to
+ * resume must be finished already: then nothing is played, and its saved result is returned.
  */
 const open = Effect.fnUntraced(function* (
   prepared: Prepared,
@@ -249,7 +249,7 @@ const scoredEpisodes = (rows: ReadonlyArray<EpisodeRow>, agent: string): Validat
     .filter((row) => row.agent === agent && row.error === null)
     .map(({ score, steps, terminated, truncated }) => ({ return: score, length: steps, terminated, truncated }))
 
-/** Checks a run to resume that has no journal. Fails unless it is finished, and its config gives the same result. */
+/** Checks a run to resume whose journal is gone. Fails unless the run is finished and had the same settings. */
 const checkFinished = Effect.fnUntraced(function* ({ effective, source }: Prepared, files: RunFiles) {
   const path = files.directory
   if ((yield* finishedResult(files, EvaluationResult)) === undefined || !(yield* files.exists(Layout.configJson))) {

@@ -1,4 +1,4 @@
-/** Saves and restores checkpoints of agents' trainings, in files of a run. `loop.ts` and `execute.ts` call it. */
+/** Saves and restores checkpoints of agents' trainings, in the run's folder. `loop.ts` and `execute.ts` call it. */
 import { Clock, Effect, Schema, Struct } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
 import { isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
@@ -102,8 +102,7 @@ export const restoreMemory = Effect.fnUntraced(function* (
 
 /**
  * Restores the memory from a checkpoint of another run, and returns the state in it. A checkpoint from another program
- * only has the numbers of episodes and steps. Fails if the agent's type, or one of `settings`, differs from the saved
- * one.
+ * only has the numbers of episodes and steps. Fails if the agent's type or one of `settings` was different.
  */
 export const restoreOther = Effect.fnUntraced(function* (
   training: AgentTraining,

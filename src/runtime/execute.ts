@@ -1,6 +1,6 @@
 /**
- * Executes a training of a language-model agent as a run: checks its settings, restores its state, runs the loop and
- * makes the result, all in the run's folder. `Runtime.ts` and `fromConfig.ts` call it.
+ * Executes a training of a language-model agent as a run, and writes its folder: checks the settings, restores the
+ * state, runs the loop and makes the result. `Runtime.ts` and `fromConfig.ts` call it.
  */
 import { Clock, Effect, type FileSystem, type Path, References, type Scope } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
@@ -42,7 +42,7 @@ export type RuntimeError = EpisodeFailure | AgentError | DatasetError | ConfigEr
 
 export type Needs = RunStore | Recorder | FileSystem.FileSystem | Path.Path
 
-/** Trains an agent, or if `Runtime.validate` requests it, validates a checkpoint instead. */
+/** Trains an agent and returns the result; if `Runtime.validate` requests it, only validates a checkpoint. */
 export const execute = Effect.fnUntraced(function* (
   training: AgentTraining,
 ): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Scope.Scope> {
@@ -88,7 +88,7 @@ export const execute = Effect.fnUntraced(function* (
       return {
         state,
         resumedFromStep: begun === undefined ? null : state.seen,
-        // The run may have validated after its last checkpoint: then only the validation in its result shows this.
+        // A validation after the last checkpoint is not in the state, but the finished run's result has it.
         isOver: ({ validation }: RuntimeResult) =>
           state.seen >= totalEpisodesOf(training) &&
           (!owesValidation(runtime, state) || validation?.step === state.seen),
@@ -164,7 +164,7 @@ const recordedLoop = Effect.fnUntraced(function* (training: AgentTraining, state
   )
 })
 
-/** Plays the validation tasks. Returns the result at the checkpoint, with the time and speed of this validation. */
+/** Plays the validation tasks at a checkpoint. Returns the run's result there, with this validation's duration. */
 const validated = Effect.fnUntraced(function* (
   training: AgentTraining,
   state: RuntimeState,

@@ -1,4 +1,4 @@
-/** Runs the loop of a training of agents. It writes files through `CurrentRun`. `execute.ts` calls it. */
+/** Runs the loop of a training of agents: episodes, validations, checkpoints. Writes its files for `execute.ts`. */
 import { Clock, Effect } from "effect"
 import { type Rollout, type Step, usageOf } from "../episode/Rollout.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
@@ -140,7 +140,7 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (training: Age
 /** The number of ended episodes between two progress events. */
 const recordEvery = 10
 
-/** Makes the event with the mean return and the model usage so far, for the logs of metrics. */
+/** Makes the event from which the metric logs get the mean return and the usage of the model so far. */
 const progressOf = ({ seen, meanReturn, usage }: RuntimeState): RunEvent => ({
   _tag: "UpdateApplied",
   step: seen,
@@ -173,7 +173,7 @@ export const saveBoundary = Effect.fnUntraced(function* (training: AgentTraining
   yield* saveCheckpoint(training, state)
 })
 
-/** Restores the agent's memory and the usage from before the episode or validation in progress, if there is one. */
+/** Restores memory and usage from before the interrupted episode or validation, and reports it as abandoned. */
 const undo = Effect.fnUntraced(function* ({ agent }: AgentTraining, state: RuntimeState) {
   const { files, recording } = yield* CurrentRun
   const { doing, memory, usage } = state.unfinished

@@ -1,4 +1,4 @@
-/** Checks the settings of a training of agents, before `execute.ts` creates its folder. It changes nothing. */
+/** Checks the settings of a training of agents, for `execute.ts`. It only reads the names of files in folders. */
 import { Effect, Path } from "effect"
 import { ConfigError, type DecodeOptions } from "../config/Config.ts"
 import { namesIn } from "../config/files.ts"

@@ -1,7 +1,7 @@
 /**
  * Collects bytes in one buffer in memory, which grows as needed and is filled again after `clear`. It writes no file:
  * the writers of event files, score files and WebAssembly modules take the bytes from `written`. It is made for speed:
- * they can get a hundred thousand records a second.
+ * a training can log a hundred thousand records a second.
  *
  * @example
  * ```ts

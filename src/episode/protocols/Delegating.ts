@@ -1,7 +1,7 @@
 /**
- * The protocol in which an agent delegates tasks. The agent gets a tool `delegate`; a call of it plays an episode of a
- * sub-agent, which sees only the task and may delegate in turn, down to a maximum depth. `play` returns the agent's
- * rollout, followed by the rollouts of all sub-agents.
+ * Defines the protocol in which an agent delegates tasks. The agent gets a tool `delegate`; a call of it plays an
+ * episode of a sub-agent, which sees only the task and may delegate in turn, down to a maximum depth. `play` returns
+ * the agent's rollout, followed by the rollouts of all sub-agents.
  *
  * @example
  * ```ts

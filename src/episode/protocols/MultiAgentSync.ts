@@ -1,6 +1,6 @@
 /**
- * The protocol for several players in one env, which act in turn or at the same time. Each player has its own agent, or
- * one agent plays all of them. `play` returns one rollout for each player, all with the same `groupId`.
+ * Defines the protocol for several players in one env, who act in turn or at the same time. Each player has its own
+ * agent, or one agent plays all of them. `play` returns one rollout for each player, all with the same `groupId`.
  *
  * @example
  * ```ts

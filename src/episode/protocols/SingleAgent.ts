@@ -1,6 +1,6 @@
 /**
- * The protocol for one agent in one env: the agent gets an observation, acts, and gets the result, until the env ends
- * the episode or a limit cuts it off.
+ * Defines the protocol for one agent in one env: the agent gets an observation, acts, and gets the result, until the
+ * env ends the episode or a limit cuts it off.
  *
  * @example
  * ```ts

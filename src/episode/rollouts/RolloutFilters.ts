@@ -1,5 +1,6 @@
 /**
- * Filters of rollouts: plain functions for `Array.filter` and `Stream.filter`.
+ * Defines filters of rollouts, e.g. by reward, to choose those to train on: plain functions for `Array.filter` and
+ * `Stream.filter`.
  *
  * @example
  * ```ts

@@ -1,5 +1,6 @@
 /**
  * Works on many items at a time, and emits their results in the order of the items, whichever is finished first.
+ * Batches of rollouts and evaluations use it to play their episodes.
  *
  * An item is taken from the iterable when work on it begins, and its result is kept until the results of all items
  * before it are emitted. While one item is slow, work begins on fewer than `concurrency + ahead` items after it, so a

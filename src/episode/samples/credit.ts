@@ -1,5 +1,6 @@
 /**
- * Credit assignment: distributes rewards among the rollouts of agents and sub-agents, then among their steps.
+ * Credit assignment: `own`, `mixed`, `parents` and `shared` distribute rewards among the rollouts of agents and
+ * sub-agents; then `episodic` and `toGo` distribute a rollout's credit among its steps, for training samples.
  *
  * @example
  * ```ts

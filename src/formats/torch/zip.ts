@@ -95,15 +95,15 @@ const readEntry = (reader: Reader, at: number) => {
 
   // Numbers that do not fit in 32 bits are in the extra field (zip64), in the order in which they are read here.
   let zip64Offset = extraField(reader, at + 46 + nameSize, extraSize)
-  const number = (value: number): number => {
+  const orZip64 = (value: number): number => {
     if (value !== 0xffffffff) return value
     if (zip64Offset === undefined) return refuse(`"${name}" lacks its zip64 field`, at)
     zip64Offset += 8
     return reader.u64(zip64Offset - 8)
   }
-  const size = number(reader.u32(at + 24))
-  const stored = number(reader.u32(at + 20))
-  const header = number(reader.u32(at + 42))
+  const size = orZip64(reader.u32(at + 24))
+  const stored = orZip64(reader.u32(at + 20))
+  const header = orZip64(reader.u32(at + 42))
   if (stored !== size) refuse(`"${name}" has ${size} bytes, of which ${stored} are stored`, at)
 
   if (reader.u32(header) !== 0x04034b50) refuse(`"${name}" is not where the archive's directory says`, header)

@@ -5,8 +5,6 @@ import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import { exists } from "../config/files.ts"
 import { isLoopback } from "../dashboard/guard.ts"
-import { findRuns } from "../run/find/find-node.ts"
-import { silentSource } from "../run/read/disk-node.ts"
 import { runFolder } from "./findRun.ts"
 import { argument, defaultResultsDir, subcommand, text, textOr, toggle } from "./flags.ts"
 import { warningLabel } from "./output/colors.ts"
@@ -73,7 +71,7 @@ export const ui = subcommand(
         const query = token === undefined ? "" : `?token=${token}`
         const page = at.run === undefined ? "" : `#/run/${encodeURIComponent(at.run)}`
         yield* writeOut(`http://${name}:${at.port}/${query}${page}\n`)
-        if (at.run === undefined && (yield* findRuns(directory, silentSource)).length === 0) {
+        if ((yield* at.countRuns) === 0) {
           yield* writeError(`${warningLabel()} no runs in ${directory} yet\n`)
         }
         yield* writeError(`serving ${directory}; stop with Ctrl-C\n`)

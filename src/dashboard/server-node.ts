@@ -38,10 +38,18 @@ const BandRequest = Schema.Struct({
   axis: Schema.Literals(axes),
 })
 
-/** Serves until the scope closes. Returns the port and, if the directory is a single run, that run's path. */
+export interface Served {
+  readonly port: number
+  /** If the directory is a single run: that run's path. */
+  readonly run?: string
+  /** The number of runs in the directory now. */
+  readonly countRuns: Effect.Effect<number>
+}
+
+/** Serves the page until the scope closes. It listens before it reads the runs, which takes a while if there are many. */
 export const serve = Effect.fnUntraced(function* (
   options: ServerOptions,
-): Effect.fn.Return<{ readonly port: number; readonly run?: string }, DashboardError, Scope.Scope> {
+): Effect.fn.Return<Served, DashboardError, Scope.Scope> {
   const results = yield* openResults(options.directory)
   const live = yield* makeLive(results, options.pollEvery ?? 1000)
   const page = new Map((yield* pageFiles).map((file) => [file.name, file]))
@@ -123,8 +131,10 @@ export const serve = Effect.fnUntraced(function* (
   yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
   const address = server.address()
   const port = typeof address === "object" && address !== null ? address.port : options.port
+  yield* Effect.forkScoped(live.watch)
+  const countRuns = Effect.map(live.lookAgain, () => results.index.runs().length)
   const run = results.files.only
-  return run === "" ? { port } : { port, run }
+  return run === "" ? { port, countRuns } : { port, countRuns, run }
 })
 
 /** The headers of all answers. */
@@ -192,8 +202,8 @@ const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: 
 })
 
 /**
- * Makes `events`, a response that sends the changes of runs as they happen, and `lookAgain`, which checks for changes
- * at once. While any page listens to the events, it checks every `pollEvery` milliseconds.
+ * Makes `events`, a response that sends the changes of runs as they happen; `lookAgain`, which checks for changes at
+ * once; and `watch`, which checks every `pollEvery` milliseconds while any page listens to the events.
  */
 const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: number) {
   const changes = yield* PubSub.sliding<string>(16)
@@ -214,16 +224,14 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
     }),
   )
 
-  yield* Effect.forkScoped(
-    Effect.gen(function* () {
-      yield* lookAgain
-      while (true) {
-        // If a check takes long (many runs on a slow disk), the pause is longer, so that time is left for other work.
-        yield* Effect.sleep(Math.max(pollEvery, 5 * took))
-        if (listeners > 0) yield* lookAgain
-      }
-    }),
-  )
+  const watch = Effect.gen(function* () {
+    yield* lookAgain
+    while (true) {
+      // If a check takes long (many runs on a slow disk), the pause is longer, so that time is left for other work.
+      yield* Effect.sleep(Math.max(pollEvery, 5 * took))
+      if (listeners > 0) yield* lookAgain
+    }
+  })
 
   const listening = Effect.acquireRelease(
     Effect.sync(() => void listeners++),
@@ -240,5 +248,5 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
     contentType: "text/event-stream",
     headers: ofOneOrigin,
   })
-  return { lookAgain, events }
+  return { lookAgain, watch, events }
 })

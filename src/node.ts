@@ -80,9 +80,11 @@ export const httpClient: Layer.Layer<HttpClient.HttpClient> = Layer.effect(
   HttpClient.HttpClient,
   Effect.gen(function* () {
     const scope = yield* Effect.scope
+    // The client keeps the context in which it is made, so it must not be that of the first request.
+    const context = yield* Effect.context<never>()
     const load = Effect.promise(() => import("@effect/platform-node/NodeHttpClient")).pipe(
       Effect.flatMap(({ layerUndici }) => Layer.buildWithScope(layerUndici, scope)),
-      Effect.uninterruptible,
+      Effect.updateContext((_: Context.Context<never>) => context),
     )
     const loaded = yield* Effect.cached(Effect.map(load, Context.get(HttpClient.HttpClient)))
     return HttpClient.makeWith<never, never, HttpClientError.HttpClientError, never>(

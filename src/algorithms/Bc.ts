@@ -136,9 +136,9 @@ const learnFrom = (demonstrations: Demonstrations) =>
       weights: Effect.map(update.read("theta"), parameters.toNamed),
       state: Effect.map(optimiser.read, (optimizer) => ({ optimizer })),
       restore: Effect.fnUntraced(function* (weights, saved) {
-        const files = savedState(saved)
-        yield* update.write("theta", yield* files.weights(parameters, weights))
-        yield* optimiser.restore(files, "optimizer")
+        const checkpoint = savedState(saved)
+        yield* update.write("theta", yield* checkpoint.weights(parameters, weights))
+        yield* optimiser.restore(checkpoint, "optimizer")
       }),
     }
   })

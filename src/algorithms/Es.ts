@@ -236,9 +236,9 @@ const setup = Effect.fnUntraced(function* (
     weights: Effect.sync(() => parameters.toNamed(theta)),
     state: Effect.sync(() => ({ optimizer: optimizer.state() })),
     restore: Effect.fnUntraced(function* (weights, saved) {
-      const files = savedState(saved)
-      theta.set(yield* files.weights(parameters, weights))
-      yield* files.use("optimizer", optimizer.restore)
+      const checkpoint = savedState(saved)
+      theta.set(yield* checkpoint.weights(parameters, weights))
+      yield* checkpoint.use("optimizer", optimizer.restore)
     }),
   }
 })

@@ -29,7 +29,7 @@ export interface ServerOptions {
 const cookieName = "effect-ui-token"
 const json = "application/json; charset=utf-8"
 
-/** The largest body of a request for bands, in bytes. It has at most 2000 paths, rarely of more than 500 bytes. */
+/** The largest body of a request for bands, in bytes. The page sends at most 2000 paths, rarely of more than 500 bytes. */
 const mostAsked = 1024 * 1024
 
 const BandRequest = Schema.Struct({
@@ -42,7 +42,7 @@ export interface Served {
   readonly port: number
   /** If the directory is a single run: that run's path. */
   readonly run?: string
-  /** The number of runs in the directory now. */
+  /** Counts the runs in the directory, as of half of `pollEvery` ago at most. */
   readonly countRuns: Effect.Effect<number>
 }
 

@@ -64,7 +64,8 @@ export const bestOf =
   }
 
 /**
- * Returns the mean score of the episodes that gave the most frequent answer (or one of several equally frequent ones).
+ * Returns the mean score of the episodes that gave the most frequent answer. If several answers are equally frequent, it
+ * is the mean over the episodes that gave any of them.
  * Case, spaces and quotes do not matter. Episodes without an answer count only if no episode has one.
  */
 export const majority: Reducer = (samples) => {

@@ -144,7 +144,8 @@ export interface LmOptions {
    */
   readonly thinkingBudget?: number | null
   /**
-   * Has no effect: the model's name decides how it is called. The key is accepted so that files with it stay valid.
+   * Has no effect: `model`, `protocol` and `baseUrl` decide how a model is called. The key is accepted so that files with
+   * it stay valid.
    * @default null
    */
   readonly useServer?: boolean | null

@@ -6,8 +6,8 @@ import type { Declarations, Weights } from "./trunk.ts"
 
 /**
  * An actor builds the graphs from observations to actions: `act` with exploration, and `greedy` without. Learners compile
- * `act` into the program that plays rollouts, and `greedy` into the programs for validation and export. Each row is an
- * env's observation.
+ * `act` into the program that plays rollouts, and `greedy` (or `act`, to sample) into those for validation and export.
+ * Each row is an env's observation.
  *
  * `Kept` names the numbers that `act` computes from each observation and the update needs later, such as `values`.
  */

@@ -16,7 +16,10 @@ import {
   type V128,
 } from "../formats/wasm/instructions.ts"
 
-/** The exports of the module. The caller writes the columns to `memory` and reads the results there. */
+/**
+ * The exports of the WebAssembly module. The caller writes the arrays of a rollout (rewards, values, …) to `memory`, and
+ * reads the advantages and value targets there.
+ */
 export interface Simd {
   readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
   readonly sweep: Kernel
@@ -26,9 +29,9 @@ export interface Simd {
 
 /**
  * Computes advantages backwards, four elements at a time: first elements `at` to `at` + 3, then the four before, and so
- * on until all are done. The last group can begin at index −1, −2 or −3, so up to three elements before each column
- * are read and written too. A column is the address of an array in bytes. A row (one time step of all envs) must have
- * at least four elements. Value targets overwrite the rewards.
+ * on until all are done. The last group can begin at index −1, −2 or −3, so up to three elements before each array are
+ * read and written too. Each array is given by its address in `memory`, in bytes. A row (one time step of all envs) must
+ * have at least four elements. Value targets overwrite the rewards.
  */
 type Kernel = (
   at: number,

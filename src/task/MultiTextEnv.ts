@@ -53,7 +53,7 @@ export interface MultiTextStep extends Scene, Omit<TextStep, "observation" | "fe
   readonly feedback: ByPlayer<Feedback>
 }
 
-/** An episode in progress. */
+/** An episode in progress. Its `toMove` and `observations` are its first ones; each step returns the next ones. */
 export interface MultiTextEpisode extends Scene {
   /** Takes a step. `actions` has an action of each player in `toMove`, and of no other player. */
   readonly step: (actions: ByPlayer<string>) => Effect.Effect<MultiTextStep, EnvError>

@@ -102,6 +102,10 @@ describe("simplify reduces graphs to these ops", () => {
       stretch(G.reshape(G.slice(column, [0, 0], [1, 1]), [1]), [3]),
       ["slice", "reshape", "broadcastTo"],
     ],
+    "an elementwise op of such a stretch": [
+      G.tanh(stretch(G.reshape(G.slice(column, [0, 0], [1, 1]), [1]), [3])),
+      ["slice", "reshape", "broadcastTo", "tanh"],
+    ],
     "a stretch of a stretch": [stretch(stretch(row, [1, 3]), [2, 3]), ["broadcastTo"]],
     "a slice of a slice": [G.slice(G.slice(x, [0, 1], [2, 2]), [1, 0], [1, 1]), ["slice"]],
     "a slice of one part": [G.slice(G.concat([x, column], 1), [0, 1], [2, 2]), ["slice"]],

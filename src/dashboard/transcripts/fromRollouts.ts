@@ -68,12 +68,12 @@ export const fromRollouts = (
       const reward = all.reduce((sum, step) => sum + step.reward, 0)
       cumulative += reward
       const sample = ownSamples.find(({ turnId }) => turnId === all[0].turnId)
-      const goesOn = turns
+      const hasLaterStep = turns
         .slice(index + 1)
         .flat()
         .some((step) => step._tag === "EnvironmentStep")
       return {
-        ...turnWithout(all, goesOn),
+        ...turnWithout(all, hasLaterStep),
         calls,
         reward,
         cumulative,
@@ -175,10 +175,10 @@ const callWithout = (step: AgentStep, before: ReadonlyArray<ChatMessage>): Omit<
   }
 }
 
-/** Describes what the env showed and did in the steps of a turn; `goesOn` tells if a later turn has an env step. */
+/** Describes what the env showed and did in the steps of a turn; `hasLaterStep` tells if a later turn has an env step. */
 const turnWithout = (
   steps: ReadonlyArray<Step>,
-  goesOn: boolean,
+  hasLaterStep: boolean,
 ): Omit<Turn, "calls" | "reward" | "cumulative" | "credit" | "weight"> => {
   const last = steps[steps.length - 1]
   const acted: EnvironmentStep | undefined = steps.find((step) => step._tag === "EnvironmentStep")
@@ -188,7 +188,7 @@ const turnWithout = (
     observation: acted?.observation ?? shown,
     action: acted?.action ?? null,
     feedback: acted === undefined ? null : { ...acted.feedback, extra: acted.feedback.extra ?? null },
-    seen: goesOn ? null : (acted?.nextObservation ?? null),
+    seen: hasLaterStep ? null : (acted?.nextObservation ?? null),
     ending: endingOf(last),
     reason: last.truncationReason,
     info: acted?.info ?? null,

@@ -1,4 +1,7 @@
-/** Makes learners of off-policy algorithms from an experience (how they act and store steps) and an update's graph. */
+/**
+ * Makes learners of off-policy algorithms from an experience (how they act and store steps) and an update's graph. They
+ * touch no files: `state` returns the arrays of a checkpoint, and `restore` takes them.
+ */
 import { Effect, Record, type Scope, Struct } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import { ConfigError } from "../../config/Config.ts"
@@ -101,6 +104,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   const actRandom = stream(seed, "act")
   /** The number of the last draw of noise; `noiseRepeat` consecutive steps use the same draw. */
   let drawn = -1
+  /** Takes the steps of one rollout. It yields the acting program each time that it has to run; `drive` runs it. */
   const collect = function* (envs: BatchEnv, { iteration, step }: Position): Steps<number> {
     if (iteration === 0) replay.begin(envs)
     for (let t = 0; t < steps; t++) {
@@ -163,10 +167,10 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
       replay: { ...replay.state(), ...prioritised?.state() },
     })),
     restore: Effect.fnUntraced(function* (weights, saved) {
-      const files = savedState(saved)
-      for (const key of names) yield* update.write(key, yield* files.weights(layouts[key], weights))
-      yield* optimiser.restore(files, "optimizer")
-      yield* files.use("replay", (arrays) => {
+      const checkpoint = savedState(saved)
+      for (const key of names) yield* update.write(key, yield* checkpoint.weights(layouts[key], weights))
+      yield* optimiser.restore(checkpoint, "optimizer")
+      yield* checkpoint.use("replay", (arrays) => {
         replay.restore(arrays)
         prioritised?.restore(arrays)
       })

@@ -125,10 +125,10 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
       return files
     }),
     restore: Effect.fnUntraced(function* (named, saved) {
-      const files = savedState(saved)
-      yield* setWeights(yield* files.weights(parameters, named))
-      yield* learning.optimiser.restore(files)
-      for (const { restore } of features) if (restore !== undefined) yield* restore(files)
+      const checkpoint = savedState(saved)
+      yield* setWeights(yield* checkpoint.weights(parameters, named))
+      yield* learning.optimiser.restore(checkpoint)
+      for (const { restore } of features) if (restore !== undefined) yield* restore(checkpoint)
     }),
   }
 })

@@ -125,7 +125,7 @@ export const makeRunPage = (state, seen, path) => {
   }
 }
 
-/** Returns the facts at the top of the page. For a run in progress, `system.jsonl` tells how long it has taken. */
+/** Returns the facts at the top of the page. For a run without a result, `system.jsonl` tells how long it took. */
 const factsOf = ({ summary: run, system }) => [
   ["environment", run.env],
   [run.kind === "evaluation" ? "agents" : "algorithm", run.algorithm],

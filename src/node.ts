@@ -84,7 +84,7 @@ export const httpClient: Layer.Layer<HttpClient.HttpClient> = Layer.effect(
     const context = yield* Effect.context<never>()
     const load = Effect.promise(() => import("@effect/platform-node/NodeHttpClient")).pipe(
       Effect.flatMap(({ layerUndici }) => Layer.buildWithScope(layerUndici, scope)),
-      Effect.updateContext((_: Context.Context<never>) => context),
+      Effect.updateContext<never, never>(() => context),
     )
     const loaded = yield* Effect.cached(Effect.map(load, Context.get(HttpClient.HttpClient)))
     return HttpClient.makeWith<never, never, HttpClientError.HttpClientError, never>(

@@ -140,7 +140,8 @@ const systemFigures = (): SystemFigures => {
 export const terminalProgress: Sink = progress({
   write: (text) => Effect.sync(() => void process.stderr.write(text)),
   isTerminal: process.stderr.isTTY === true,
-  columns: process.stderr.columns ?? 100,
+  // Some pseudo-terminals report a width of 0, so a default with `??` would not do.
+  columns: process.stderr.columns || 100,
 })
 
 /**

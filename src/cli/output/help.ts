@@ -10,7 +10,7 @@ export const presenter: CliOutput.Presenter = {
     if (event._tag === "InvalidInvocation") return
     if (event._tag === "Version") return yield* CliOutput.defaultPresenter.present(event)
     const { canColor } = Context.get(yield* Effect.context<never>(), TerminalCapabilities.TerminalCapabilities)
-    yield* Console.log(helpText(event.helpDoc, { width: process.stdout.columns ?? 80, colors: canColor }))
+    yield* Console.log(helpText(event.helpDoc, { width: process.stdout.columns || 80, colors: canColor }))
   }),
 }
 

@@ -90,8 +90,8 @@ const inFolder = Effect.fnUntraced(function* (
     write: (text) => void (input.quiet || stderr(text)),
     isTerminal: process.stderr.isTTY === true,
     paint: (state) => coloredState(state, process.stderr),
-    columns: process.stderr.columns ?? 100,
-    rows: process.stderr.rows ?? 24,
+    columns: process.stderr.columns || 100,
+    rows: process.stderr.rows || 24,
   })
 
   const train = Effect.fnUntraced(function* (run: PlannedRun, index: number) {

@@ -44,7 +44,8 @@ export const memory = (name: string, inputs: number, units: number): Memory => {
     apply: (weights, rows, { state, fresh }) => {
       const [sequences] = state.shape
       const steps = rows.shape[0] / sequences
-      // What the inputs contribute to the 4 gates does not depend on the state: compute it for all steps at once.
+      // Each of the 4 gates adds a product of the step's input and a product of the state. Only the latter must wait for
+      // the step before, so the products of the inputs of all steps are computed together.
       const contributions = reshape(cell.fromInput(weights, rows), [sequences, steps, 4 * units])
       const continues = reshape(sub(1, fresh), [sequences, steps])
       let hidden = slice(state, [0, 0], [sequences, units])

@@ -80,7 +80,7 @@ export interface Result<A> {
   readonly evaluations: ReadonlyArray<Evaluation>
 }
 
-/** What `Program.open` returns: the state with which the loop begins, and facts about where it came from. */
+/** The result of `Program.open`: the state with which the loop begins, and facts about the run so far. */
 export interface Opened<S, A> {
   readonly state: S
   /** The step at which the run resumes; null for a new run. */

@@ -20,7 +20,10 @@ import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { toolArguments } from "../lm/toolArguments.ts"
 import type { CallResult, TextRules } from "./TextEnv.ts"
 
-/** What a tool's function returns: the new state and a result (text, or a value that becomes JSON), or a problem. */
+/**
+ * The return value of a tool's function: the new state and a result, which is a text or a value that becomes JSON; or a
+ * problem, which the model is told.
+ */
 export type Done<State> = { readonly state: State; readonly content: Schema.Json } | { readonly problem: string }
 
 export interface EnvTool<State> {

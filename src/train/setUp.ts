@@ -63,7 +63,8 @@ export const setUp = Effect.fnUntraced(function* (
   const makeFolder = makeStepFolder({ plan, learner, envs }, policy)
   const validator = settings.validation.everySteps > 0 ? yield* makeValidation : undefined
   const writeStepFolder = settings.render.everySteps > 0 ? yield* makeFolder : undefined
-  // What a user's request for a step folder needs: made at the first request, then kept.
+  // A user can request a folder of the current step (kill -USR1) although the config writes none. The first request makes
+  // the validator and the writer that it needs; later requests use them again.
   const onDemand = yield* Effect.cached(
     Effect.all({
       validator: validator === undefined ? makeValidation : Effect.succeed(validator),

@@ -71,9 +71,11 @@ interface PlayerState {
   input: AgentInput
   /** The last action, until its result is complete, when the player must act again or the episode ends; else null. */
   pending: Pending | null
-  /** What the env has given this player since its last action: the latest observation and info, and all feedback. */
+  /** The latest observation since the player's last action, or null if there is none. */
   observation: string | null
+  /** All feedback that the player got since its last action. */
   feedback: Array<Feedback>
+  /** The latest info that a step's result had; undefined if none had any since the last complete step. */
   info: Readonly<Record<string, unknown>> | undefined
 }
 

@@ -49,7 +49,7 @@ export class ConstantPool {
   }
 }
 
-/** What all functions of a module share while it is compiled. */
+/** The parts of a WebAssembly module that its functions share while the module is compiled. */
 export interface Target {
   readonly module: ModuleBuilder
   readonly pool: ConstantPool

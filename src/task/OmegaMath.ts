@@ -124,7 +124,7 @@ const withSolution = (feedback: Feedback, fields: Plain): Feedback => {
 
 const tutor = [
   "You teach mathematics. You are given a problem, how it is solved, and a student's answer, which is wrong.",
-  "In two or three sentences, note the student where the answer went wrong and what to look at to get it right.",
+  "In two or three sentences, tell the student where the answer went wrong and what to look at to get it right.",
 ].join(" ")
 
 const describe = (answer: string, { question = "", targets, fields = {} }: Key): string => {

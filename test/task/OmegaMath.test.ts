@@ -212,6 +212,12 @@ describe("feedback of a model", () => {
       assert.lengthOf(requests, 1)
       const [{ model, temperature, messages }] = requests
       assert.deepStrictEqual([model, temperature], ["scripted:tutor", 0.7])
+      // The files of `cache: record` are found by the whole request, so the text of this prompt must not change by accident.
+      assert.strictEqual(
+        messages[0].content,
+        "You teach mathematics. You are given a problem, how it is solved, and a student's answer, which is wrong. " +
+          "In two or three sentences, tell the student where the answer went wrong and what to look at to get it right.",
+      )
       assert.strictEqual(
         messages[1].content,
         "Problem:\nSolve x^2 = 4.\n\nRight answer:\n{-2, 2}\n\nSolution:\nTake both roots of 4.\n\nThe student's answer:\n{2}",

@@ -46,7 +46,8 @@ export const runToResume = Effect.fnUntraced(function* (input: RunFlags, trainin
   }
   for (const { path } of ofThisName) if (!(yield* exists(join(path, Layout.sweepCommand)))) return path
   const other = runs.find((run) => !run.isFinished)
-  const message = `--resume latest: there is no run named ${name} in ${folders.join(" or ")}${other === undefined ? "" : otherRun(input.file, other)}`
+  const hint = other === undefined ? "" : otherRun(input.file, other)
+  const message = `--resume latest: there is no run named ${name} in ${folders.join(" or ")}${hint}`
   return yield* usageError(message)
 })
 

@@ -64,11 +64,7 @@ const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatch
 
   // Compute before the loop the tensors that its body reads whole, and those of which each iteration reads a slice.
   const { continueWhile } = minibatches
-  const bodyOutputs = [
-    ...stages.carried.map(({ next }) => next),
-    ...(continueWhile === undefined ? [] : [continueWhile]),
-  ]
-  const read = new Set([...stages.body.flatMap(({ inputs }) => inputs), ...bodyOutputs])
+  const read = new Set([...stages.body.flatMap(({ inputs }) => inputs), ...stages.bodyOutputs])
   const fixed = stages.fixed.filter((tensor) => read.has(tensor))
   const sliced = [...stages.series].filter(([tensor]) => read.has(tensor))
   emitNodes(outer, [...fixed, ...sliced.map(([, whole]) => whole)])

@@ -105,6 +105,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     gatheredInside,
     body: inside.filter((tensor) => body.has(tensor)),
     carried,
+    bodyOutputs,
     counters,
     collected,
     results,

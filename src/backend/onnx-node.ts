@@ -258,7 +258,10 @@ const sessionProgram = (
   })
 }
 
-/** Copies the first `length` elements of a tensor. Of a result, these are the minibatches that ran; the rest stays. */
+/**
+ * Copies the first `length` elements of a tensor; the elements behind them in `to` keep their values. If a program ends
+ * early, `length` covers only the minibatches that ran.
+ */
 const copyInto = (from: OrtTensor["data"], to: TensorData, length: number): void => {
   if (from instanceof Float32Array || from instanceof Int32Array || from instanceof Uint8Array)
     to.set(from.length > length ? from.subarray(0, length) : from)

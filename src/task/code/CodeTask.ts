@@ -67,7 +67,8 @@ export const make = ({ id, prompt, tests, runner, attempts = 1, partial = false,
     id,
     type: "code",
     metadata,
-    // With several attempts, allow as many additional steps for thoughts.
+    // With several attempts, allow one more step per attempt for a thought (an action that begins with `think:`), which
+    // takes a step but runs no program.
     maxSteps: attempts === 1 ? 1 : 2 * attempts,
     begin: () => ({ state: { tried: 0 }, observation: prompt }),
     step: ({ tried }, action) =>

@@ -10,6 +10,7 @@ wanted=()
 has chromium || has chromium-browser || has google-chrome || [ -x "${CHROMIUM:-}" ] || wanted+=(chromium)
 has h5dump || wanted+=(hdf5-tools)
 has g++ || wanted+=(g++)
+has redis-server || wanted+=(redis-server)
 if [ ${#wanted[@]} = 0 ]; then
   echo "system packages: nothing is missing"
   exit 0

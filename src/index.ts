@@ -141,6 +141,22 @@ export { ExportError } from "./export/ExportError.ts"
 export * as RlTools from "./export/rltools.ts"
 export * as Hdf5 from "./formats/hdf5/Hdf5.ts"
 export * as Distributions from "./graph/distributions.ts"
+export {
+  type Adapter,
+  type Candidate,
+  Engine,
+  EngineError,
+  type EngineService,
+  type EngineStatus,
+  type Generated,
+  type GeneratedToken,
+  type GenerateEvent,
+  type GenerateRequest,
+  type ModelInfo,
+  Sampling,
+  type SamplingOptions,
+  type WeightsUsed,
+} from "./inference/Engine.ts"
 export { gradients } from "./graph/gradients.ts"
 export { GraphError } from "./graph/GraphError.ts"
 export * as Initialisers from "./graph/initialisers.ts"

@@ -88,6 +88,7 @@ const datasetFiles: Readonly<Record<string, string>> = {
   omega_math: "OmegaMath.ts",
   finer: "Finer.ts",
   codebook: "games/Codebook.ts",
+  reverse_text: "games/ReverseText.ts",
   code: "code/CodeTask.ts",
   key_door: "games/KeyDoor.ts",
   text_maze: "games/Maze.ts",

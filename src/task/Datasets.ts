@@ -25,6 +25,7 @@ import * as CalendarTask from "./games/CalendarTask.ts"
 import * as Codebook from "./games/Codebook.ts"
 import * as KeyDoor from "./games/KeyDoor.ts"
 import * as Maze from "./games/Maze.ts"
+import * as ReverseText from "./games/ReverseText.ts"
 import * as TicTacToe from "./games/TicTacToe.ts"
 import * as TwentyQuestions from "./games/TwentyQuestions.ts"
 import * as WordGuess from "./games/WordGuess.ts"
@@ -43,6 +44,7 @@ export const builtIn: ReadonlyArray<DatasetKind> = [
   CodeTask.kind,
   KeyDoor.kind,
   Maze.kind,
+  ReverseText.kind,
   TicTacToe.kind,
   TwentyQuestions.kind,
   WordGuess.kind,

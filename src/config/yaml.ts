@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import { isMap, isNode, isScalar, isSeq, Lexer, LineCounter, parseDocument, stringify } from "yaml"
-import { ConfigError } from "./Config.ts"
+import { camelCase, ConfigError } from "./Config.ts"
 import { messageOf } from "./text.ts"
 
 /** A YAML text after parsing: its value, and functions that find the lines of its keys. */
@@ -56,6 +56,26 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
   } catch (error) {
     return { problem: error instanceof RangeError ? tooDeep : messageOf(error).split("; ")[0] }
   }
+}
+
+/** Maps each key of a parsed file to its place: `agent.historyK` is at `conf.yaml:7`. */
+export const keyPlaces = (
+  { value, keyLineOf }: Pick<YamlDocument, "value" | "keyLineOf">,
+  file: string,
+): ReadonlyMap<string, string> => {
+  const places = new Map<string, string>()
+  const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
+    // `items` holds the user's own tasks, not settings.
+    const isData = path.at(-1) === "items"
+    if (isData || typeof tree !== "object" || tree === null) return
+    for (const [key, item] of Object.entries(tree)) {
+      const line = keyLineOf([...path, key])
+      if (line !== undefined) places.set([...path, key].map(camelCase).join("."), `${file}:${line}`)
+      walk(item, [...path, key])
+    }
+  }
+  walk(value, [])
+  return places
 }
 
 /** Returns a config as a saved `config.yaml` has it, to compare the two. Keys whose value is undefined are dropped. */

@@ -1,8 +1,8 @@
 /** Reads configs from YAML files, with the line of each key for error messages. The commands use it. */
 import { Effect } from "effect"
-import { camelCase, display, isPlain, type Override } from "../../config/Config.ts"
+import { display, isPlain, type Override } from "../../config/Config.ts"
 import { mostBytes, readText, shownPath } from "../../config/files.ts"
-import { readYamlText } from "../../config/yaml.ts"
+import { keyPlaces, readYamlText } from "../../config/yaml.ts"
 import { type UsageError, usageError } from "../output/output.ts"
 
 /** Tells whether a path ends like the name of a YAML file. */
@@ -13,20 +13,8 @@ export const readYaml = (file: string) => Effect.map(parseFile(file), ({ value }
 
 /** Reads a YAML file as plain data, with a map from each key to its place: `agent.historyK` is at `conf.yaml:7`. */
 export const readLocatedYaml = Effect.fnUntraced(function* (file: string) {
-  const { value, keyLineOf } = yield* parseFile(file)
-  const lines = new Map<string, string>()
-  const walk = (tree: unknown, path: ReadonlyArray<string>): void => {
-    // `items` holds the user's own tasks, not settings.
-    const isData = path.at(-1) === "items"
-    if (isData || typeof tree !== "object" || tree === null) return
-    for (const [key, item] of Object.entries(tree)) {
-      const line = keyLineOf([...path, key])
-      if (line !== undefined) lines.set([...path, key].map(camelCase).join("."), `${file}:${line}`)
-      walk(item, [...path, key])
-    }
-  }
-  walk(value, [])
-  return { value, lines }
+  const document = yield* parseFile(file)
+  return { value: document.value, lines: keyPlaces(document, file) }
 })
 
 /** Reads the values of a YAML file as overrides, each with its line as the source. */

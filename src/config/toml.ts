@@ -1,0 +1,63 @@
+/**
+ * Parses TOML; no other module does. The result is plain data, as from YAML, with the line of each key for messages. It
+ * reads no files: callers pass the text.
+ */
+import { Effect } from "effect"
+import { parse, TomlError } from "smol-toml"
+import { ConfigError } from "./Config.ts"
+import { messageOf } from "./text.ts"
+import type { YamlDocument } from "./yaml.ts"
+
+/** The largest number of arrays and inline tables inside each other. */
+const deepest = 100
+
+/**
+ * Parses a TOML text into plain data; fails with a `ConfigError` that names the source and the line.
+ *
+ * @example
+ * ```ts
+ * const { value, keyLineOf } = yield* readTomlText("[lora]\nrank = 8", "orch.toml")
+ * // value: { lora: { rank: 8 } }; keyLineOf(["lora", "rank"]): 2
+ * ```
+ */
+export const readTomlText = (
+  text: string,
+  source: string,
+): Effect.Effect<Pick<YamlDocument, "value" | "keyLineOf">, ConfigError> =>
+  Effect.suspend(() => {
+    try {
+      const value = parse(text, { maxDepth: deepest })
+      return Effect.succeed({ value, keyLineOf: keyLinesOf(text) })
+    } catch (error) {
+      const place = error instanceof TomlError ? `${source}:${error.line}` : source
+      // The library's message goes on with the line of the text and a mark below it.
+      const [problem] = messageOf(error).replace("Invalid TOML document: ", "").split("; ")
+      return Effect.fail(ConfigError.at({ source: place }, "", `expected TOML: ${problem}`))
+    }
+  })
+
+const header = /^\s*\[{1,2}([^\]]+)\]{1,2}/
+const assignment = /^\s*([A-Za-z0-9_."' -]+?)\s*=/
+
+const partsOf = (key: string): ReadonlyArray<string> =>
+  key.split(".").map((part) => part.trim().replace(/^["']|["']$/g, ""))
+
+/**
+ * Returns the function that finds the line of a key. The lines only serve messages, so the text is searched for tables
+ * (`[lora]`) and assignments (`rank = 8`) without a full parse.
+ */
+const keyLinesOf = (text: string): YamlDocument["keyLineOf"] => {
+  const lines = new Map<string, number>()
+  let table: ReadonlyArray<string> = []
+  for (const [index, line] of text.split("\n").entries()) {
+    const [, name] = header.exec(line) ?? []
+    const [, key] = assignment.exec(line) ?? []
+    if (name !== undefined) table = partsOf(name)
+    const path = name !== undefined ? table : key !== undefined ? [...table, ...partsOf(key)] : []
+    for (let length = 1; length <= path.length; length++) {
+      const place = path.slice(0, length).join("\0")
+      if (!lines.has(place)) lines.set(place, index + 1)
+    }
+  }
+  return (path) => lines.get(path.join("\0"))
+}

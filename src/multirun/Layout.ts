@@ -1,0 +1,69 @@
+/**
+ * Names the files of a multi-run trainer: the runs' folders (`run_*`) below one output folder, and the files in each
+ * that the trainer reads or writes. Paths are relative to the run's folder, with `/`. No other file in `src/multirun/`
+ * spells one of these names.
+ *
+ * @example
+ * ```ts
+ * broadcast(12) // "broadcast/step_12"
+ * stepOf("step_12") // 12
+ * stepOf("step_twelve") // undefined
+ * ```
+ */
+import { checkpoints } from "../run/Layout.ts"
+
+export { checkpoints } from "../run/Layout.ts"
+
+/** Tells whether a folder's name is that of a run; the whole name is the run's id, also with dots: `run_a.b`. */
+export const isRunName = (name: string): boolean => /^run_./s.test(name)
+
+/* The orchestrator's config */
+
+export const configs = "configs"
+/** The files that can hold the config. A run has exactly one of them. */
+export const configFiles = {
+  toml: `${configs}/orch.toml`,
+  yaml: `${configs}/orch.yaml`,
+} as const
+/** The file that says why the config cannot be used. The trainer removes it once the config is valid. */
+export const configProblem = `${configs}/config_validation_error.txt`
+
+/* The trainer's own files in a run */
+
+export const control = "control"
+/** The file that says why the run was evicted. While it exists, the run is not trained. */
+export const evicted = `${control}/evicted.txt`
+/** The file by which the trainer recognises the folder: one that was deleted and made again lacks it. */
+export const token = `${control}/token`
+
+/* Folders with a folder for each step */
+
+export const weights = "weights"
+/** The folder from which the inference reads fresh weights. */
+export const broadcasts = "broadcast"
+/** The folder in which the orchestrator hands over samples. */
+export const rollouts = "rollouts"
+
+/** Returns the name of a step's folder. */
+export const stepName = (step: number): string => `step_${step}`
+
+/** Returns the step of a folder's name; undefined for other names, such as `step_latest`. */
+export const stepOf = (name: string): number | undefined => {
+  const digits = /^step_(0|[1-9]\d*)$/.exec(name)?.[1]
+  const step = Number(digits ?? NaN)
+  return Number.isSafeInteger(step) ? step : undefined
+}
+
+export const checkpoint = (step: number): string => `${checkpoints}/${stepName(step)}`
+export const weightsOf = (step: number): string => `${weights}/${stepName(step)}`
+export const broadcast = (step: number): string => `${broadcasts}/${stepName(step)}`
+export const rolloutsOf = (step: number): string => `${rollouts}/${stepName(step)}`
+
+/** The empty file that is written last into a step's folder. A folder without it is incomplete. */
+export const stable = "STABLE"
+
+/** The files in the folder of a checkpoint that `Runs` reads. */
+export const inCheckpoint = {
+  /** The run's progress: steps, tokens and samples. */
+  progress: "progress.json",
+} as const

@@ -1,0 +1,67 @@
+/** Describes the runs of a multi-run trainer: a run that waits, a run that is trained in a slot, and the hooks on both. */
+import { type Effect, Schema } from "effect"
+import { naturalInt } from "../config/fields.ts"
+import type { OrchestratorConfig } from "./OrchestratorConfig.ts"
+
+/** How far a run is. A checkpoint saves it as `progress.json`, so that a resumed run also continues these totals. */
+export const Progress = Schema.Struct({ step: naturalInt, totalTokens: naturalInt, totalSamples: naturalInt })
+/** The progress of a run; the trainer changes it in place. */
+export interface Progress {
+  step: number
+  totalTokens: number
+  totalSamples: number
+}
+
+/** A run with a valid config, which may still wait for a slot. */
+export interface Candidate {
+  /** The name of the run's folder. */
+  readonly id: string
+  /**
+   * A number that no other run of this trainer has. A folder that was deleted and made again is another run with the
+   * same id. Keep it with everything that belongs to a run but is used later, such as packed samples.
+   */
+  readonly generation: number
+  /** The path of the run's folder. */
+  readonly directory: string
+  readonly config: OrchestratorConfig
+}
+
+/** A run that is trained, at an index below `maxRuns`. Its object is new for each run, so nothing is inherited. */
+export interface RunSlot extends Candidate {
+  readonly index: number
+  readonly progress: Progress
+  /** Whether a whole step of the run is packed, so that its optimiser may step. It is false for a new run. */
+  readyToUpdate: boolean
+}
+
+/** A run whose config cannot be used. */
+export interface InvalidRun {
+  readonly id: string
+  readonly directory: string
+  /** The reason in one line, as in the message file in the run's folder. */
+  readonly message: string
+}
+
+/** A function that runs at a moment in a run's life. If it fails, only that run is evicted. */
+export type Hook<Run = RunSlot> = (run: Run) => Effect.Effect<void, { readonly message: string }>
+
+/** The hooks that one part of the trainer registers together. Parts run in the order of their registration. */
+export interface Hooks {
+  /** Prepares the part for a new run, on all ranks. If it fails, it must leave nothing behind. */
+  readonly creation?: Hook
+  /** Runs on all ranks once all creation hooks have run: for a part that builds on another part's creation. */
+  readonly postCreation?: Hook
+  /**
+   * Releases what `creation` prepared, on all ranks. It runs once for each run whose creation hook completed, also if
+   * the run's creation failed afterwards in another part or on another rank.
+   */
+  readonly deletion?: Hook
+  /** Checks a config before the run can be trained, on the master. A failure counts as a problem of the config. */
+  readonly validation?: Hook<Candidate>
+  /** Runs on the master when a run with a valid config was found. */
+  readonly discovered?: Hook<Candidate>
+  /** Runs on the master when a run that was discovered has vanished or was evicted. */
+  readonly forgotten?: Hook<Candidate>
+  /** Runs on the master when a config was found that cannot be used, once for each content of the file. */
+  readonly invalid?: Hook<InvalidRun>
+}

@@ -1,0 +1,64 @@
+import { Effect, Exit, Schema } from "effect"
+import { assert, describe, it } from "vitest"
+import { OrchestratorConfig, parse } from "../../src/multirun/OrchestratorConfig.ts"
+
+const messageOf = (text: string, file = "run_a/configs/orch.toml"): string =>
+  Effect.runSync(Effect.match(parse(text, file), { onFailure: ({ message }) => message, onSuccess: () => "no error" }))
+
+describe("orch.toml and orch.yaml", () => {
+  it("have defaults for all keys", () => {
+    const config = Effect.runSync(parse("", "orch.toml"))
+    assert.deepStrictEqual(config, Effect.runSync(parse("", "orch.yaml")))
+    assert.deepStrictEqual(config.optimiser, {
+      type: "adamw",
+      lr: 1e-5,
+      betas: [0.9, 0.999],
+      weightDecay: 0.01,
+      maxNorm: 1,
+    })
+    assert.strictEqual(config.resumeStep, -1)
+    assert.strictEqual(config.batch.size % config.batch.groupSize, 0)
+  })
+
+  it("say the same", () => {
+    const toml = `max_steps = 3\nenv = "reverse-text"\n[dataset]\ntype = "qa"\nmax_letters = 8\n[lora]\nrank = 4\n[optimiser]\ntype = "muon"\nbetas = [0.5, 0.9]`
+    const yaml = `max_steps: 3\nenv: reverse-text\ndataset: {type: qa, max_letters: 8}\nlora: {rank: 4}\noptimiser: {type: muon, betas: [0.5, 0.9]}`
+    const config = Effect.runSync(parse(toml, "orch.toml"))
+    assert.deepStrictEqual(config, Effect.runSync(parse(yaml, "orch.yaml")))
+    assert.deepStrictEqual(config.dataset, { type: "qa", maxLetters: 8 })
+    assert.strictEqual(config.lora.rank, 4)
+  })
+
+  it("pass through JSON unchanged, as the master sends them to the other ranks", () => {
+    const config = Effect.runSync(parse(`[objective]\ntype = "gspo"\nclip = 0.1`, "orch.toml"))
+    const json: unknown = JSON.parse(JSON.stringify(Schema.encodeSync(OrchestratorConfig)(config)))
+    assert.deepStrictEqual(Schema.decodeUnknownSync(OrchestratorConfig)(json), config)
+  })
+
+  it.for([
+    ["max_steps = ", "run_a/configs/orch.toml:1: expected TOML: invalid value"],
+    ["[lora]\nrnak = 3", 'run_a/configs/orch.toml:2: unknown key "lora.rnak"; did you mean "rank"?'],
+    ["a = 1", /orch\.toml:1: unknown key "a"; known keys are seed, model/],
+    ["[lora]\n\nrank = 0", "run_a/configs/orch.toml:3: lora.rank: expected a value between 1 and 4096, found 0"],
+    ["optimiser.lr = -1", "run_a/configs/orch.toml:1: optimiser.lr: expected a value greater than 0, found -1"],
+    ["[optimiser]\ntype = 'adam'", /orch\.toml:2: optimiser\.type: expected "adamw" \| "sgd" \| "muon", found "adam"/],
+    [
+      "[batch]\nsize = 9\ngroup_size = 2",
+      /orch\.toml:3: batch\.group_size: .*a divisor of the batch's size, which is 9/,
+    ],
+    ["env = 3", /orch\.toml:1: env: expected .*, found 3/],
+    ["x = 1\nx = 2", /orch\.toml:2: expected TOML: trying to redefine/],
+    [`x = ${"[".repeat(2000)}`, /orch\.toml:1: expected TOML: /],
+  ] as const)("names file, line, key and expectation for %s", ([text, expected]) => {
+    const message = messageOf(text)
+    if (typeof expected === "string") assert.strictEqual(message, expected)
+    else assert.match(message, expected)
+    assert.notInclude(message, "\n")
+  })
+
+  it("names them for YAML, too", () => {
+    assert.match(messageOf("lora:\n  rank: many", "orch.yaml"), /^orch\.yaml:2: lora\.rank: expected .* found "many"$/)
+    assert.match(messageOf("- 1", "orch.yaml"), /^orch\.yaml: expected keys and values/)
+    assert.isTrue(Exit.isSuccess(Effect.runSyncExit(parse("# nothing", "orch.yaml"))))
+  })
+})

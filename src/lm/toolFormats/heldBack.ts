@@ -1,0 +1,9 @@
+/**
+ * Returns how many characters at the beginning of `text` can be passed on while it is unknown how the text continues:
+ * all but a trailing part that may be whitespace followed by the beginning of `tag`.
+ */
+export const heldBack = (text: string, tag: string): number => {
+  let begun = Math.min(text.length, tag.length - 1)
+  while (begun > 0 && !tag.startsWith(text.slice(text.length - begun))) begun--
+  return text.slice(0, text.length - begun).trimEnd().length
+}

@@ -1,0 +1,87 @@
+/** Reads calls of tools as Hermes and Qwen models write them: `<tool_call>{"name": …, "arguments": …}</tool_call>`. */
+import { CallReader } from "./callReader.ts"
+import { heldBack } from "./heldBack.ts"
+import type { AnswerEvent, ReaderOptions, ToolFormat, ToolReader } from "./ToolFormat.ts"
+
+const opened = "<tool_call>"
+const closed = "</tool_call>"
+
+class HermesReader implements ToolReader {
+  private readonly tools: ReadonlyArray<string>
+  private buffer = ""
+  /** `opening`: after the opening tag; `calling`: inside of the JSON object; `closing`: before the closing tag. */
+  private state: "text" | "opening" | "calling" | "closing" = "text"
+  private call: CallReader
+  /** The whitespace before the last opening tag. */
+  private gap = ""
+
+  constructor({ tools }: ReaderOptions) {
+    this.tools = tools
+    this.call = new CallReader(tools)
+  }
+
+  push(text: string): ReadonlyArray<AnswerEvent> {
+    this.buffer += text
+    const events: Array<AnswerEvent> = []
+    while (this.step(events));
+    return events
+  }
+
+  end(): ReadonlyArray<AnswerEvent> {
+    if (this.state === "calling") return this.call.end().map(this.withTag)
+    const left = this.state === "opening" ? this.gap + opened + this.buffer : this.state === "text" ? this.buffer : ""
+    return left === "" ? [] : [{ _tag: "Text", text: left }]
+  }
+
+  /** Reads a part of the buffer. Returns whether the rest of the buffer can be read. */
+  private step(events: Array<AnswerEvent>): boolean {
+    if (this.state === "text") {
+      const at = this.buffer.indexOf(opened)
+      // The line feeds between a text and a call belong to neither; if no call follows, `gap` becomes text.
+      const until = at < 0 ? heldBack(this.buffer, opened) : this.buffer.slice(0, at).trimEnd().length
+      if (until > 0) events.push({ _tag: "Text", text: this.buffer.slice(0, until) })
+      if (at >= 0) this.gap = this.buffer.slice(until, at)
+      this.buffer = this.buffer.slice(at < 0 ? until : at + opened.length)
+      if (at < 0) return false
+      this.state = "opening"
+      return true
+    }
+    if (this.state === "opening") {
+      const trimmed = this.buffer.trimStart()
+      if (trimmed === "") return false
+      if (!trimmed.startsWith("{")) {
+        // The tag is followed by no object, so it is text.
+        events.push({ _tag: "Text", text: this.gap + opened })
+        this.state = "text"
+        return true
+      }
+      this.state = "calling"
+      this.call = new CallReader(this.tools)
+      this.buffer = trimmed
+    }
+    if (this.state === "calling") {
+      const pushed = this.call.push(this.buffer)
+      events.push(...pushed.events.map(this.withTag))
+      this.buffer = pushed.rest ?? ""
+      if (pushed.rest === null) return false
+      this.state = "closing"
+    }
+    const trimmed = this.buffer.trimStart()
+    if (trimmed === "" || (closed.startsWith(trimmed) && trimmed !== closed)) return false
+    // Some models forget to close the tag.
+    this.buffer = trimmed.startsWith(closed) ? trimmed.slice(closed.length) : trimmed
+    this.state = "text"
+    return true
+  }
+
+  /** Puts the tag before the text of an object that was no call. */
+  private readonly withTag = (event: AnswerEvent): AnswerEvent =>
+    event._tag === "Text" ? { _tag: "Text", text: this.gap + opened + event.text } : event
+}
+
+export const hermes: ToolFormat = {
+  name: "hermes",
+  opening: (tool) =>
+    tool === null ? `${opened}\n{"name": "` : `${opened}\n{"name": ${JSON.stringify(tool)}, "arguments": `,
+  reader: (options) => new HermesReader(options),
+}

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Record } from "effect"
 import { Backend, type Program, type RunResult, Train } from "effect-rl"
 import { backend, type BackendName, recorder, runStore } from "effect-rl/node"
 import type { Measurement } from "./Bench.ts"
@@ -12,21 +12,24 @@ import type { Measurement } from "./Bench.ts"
 type Training = Parameters<typeof Train.run>[0]
 
 /** Wraps a backend so that it adds up the seconds spent in each compiled program, by the program's name. */
-const timed = (inner: Backend["Service"], seconds: Map<string, number>): Backend["Service"] => ({
-  name: inner.name,
-  compile: (spec) =>
-    Effect.map(inner.compile(spec), (program): Program => {
-      const { runSync } = program
-      if (runSync === undefined) return program
-      const key = `${program.name} on ${program.device}`
-      const timedRun = (): void => {
-        const start = performance.now()
-        runSync()
-        seconds.set(key, (seconds.get(key) ?? 0) + (performance.now() - start) / 1000)
-      }
-      return { ...program, runSync: timedRun, run: Effect.sync(timedRun) }
-    }),
-})
+const timed = (inner: Backend["Service"], seconds: Map<string, number>): Backend["Service"] => {
+  const timedProgram = (program: Program): Program => {
+    const { runSync } = program
+    if (runSync === undefined) return program
+    const key = `${program.name} on ${program.device}`
+    const timedRun = (): void => {
+      const start = performance.now()
+      runSync()
+      seconds.set(key, (seconds.get(key) ?? 0) + (performance.now() - start) / 1000)
+    }
+    return { ...program, runSync: timedRun, run: Effect.sync(timedRun) }
+  }
+  return {
+    name: inner.name,
+    compile: (spec) => Effect.map(inner.compile(spec), timedProgram),
+    compileAll: (specs, options) => Effect.map(inner.compileAll(specs, options), Record.map(timedProgram)),
+  }
+}
 
 const once = async (training: Training, name: BackendName, seconds?: Map<string, number>): Promise<RunResult> => {
   const folder = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))

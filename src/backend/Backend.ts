@@ -3,11 +3,12 @@
  * files of this folder implement the service as Layers. Learners and policies call `compile` once and then run the
  * program many times. This file itself uses no device.
  */
-import { Context, type Effect, Schema, type Scope } from "effect"
+import { Context, Effect, Record, Schema, type Scope } from "effect"
 import { attempt } from "../config/attempt.ts"
 import type { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { arrayTypes, type DType, type Shape, sizeOf, type TensorData } from "../graph/Tensor.ts"
+import { feedShapes } from "../graph/validate.ts"
 
 export type { TensorData } from "../graph/Tensor.ts"
 
@@ -87,15 +88,58 @@ export const programOf = ({ name, state }: ProgramSpec, machine: Machine): Progr
   }
 }
 
+/** Options of `compileAll`. */
+export interface GroupOptions {
+  /** The names of feeds that are one array for all programs which have them. Other feeds belong to their program. */
+  readonly sharedFeeds?: ReadonlyArray<string>
+}
+
+/** The ways in which compiling fails, and what it needs: programs live as long as the scope. */
+export type Compiling<A> = Effect.Effect<A, GraphError | BackendUnavailable | BackendError, Scope.Scope>
+
 /** Compiles graphs to programs. The Layer decides on which device they run. */
 export class Backend extends Context.Service<
   Backend,
   {
     readonly name: string
-    readonly compile: (
-      spec: ProgramSpec,
-    ) => Effect.Effect<Program, GraphError | BackendUnavailable | BackendError, Scope.Scope>
+    /** Compiles one program, with states of its own. */
+    readonly compile: (spec: ProgramSpec) => Compiling<Program>
+    /**
+     * Compiles programs that share their states: states of the same name are one array, which a `write` to any of the
+     * programs and the next value of any of them replace for all. Use it to run one set of weights in programs with other
+     * static shapes. Only one program of a group may run at a time. It fails with a `GraphError` if a state has another
+     * shape in two of the programs.
+     *
+     * @example
+     * ```ts
+     * const group = yield* backend.compileAll({ prefill, decode, train }, { sharedFeeds: ["cache"] })
+     * yield* group.train.run
+     * yield* group.decode.run // reads the weights that `train` has computed
+     * ```
+     */
+    readonly compileAll: <Name extends string>(
+      specs: Readonly<Record<Name, ProgramSpec>>,
+      options?: GroupOptions,
+    ) => Compiling<Readonly<Record<Name, Program>>>
     /** Returns warnings about the programs compiled so far; the run writes them to `run.log`. */
     readonly warnings?: Effect.Effect<ReadonlyArray<string>>
   }
 >()("effect-rl/backend/Backend") {}
+
+/** Makes the feeds of a program. Those named in `names` are taken from `shared`, and put there by the first program. */
+export const feedsOf = (
+  spec: ProgramSpec,
+  names: ReadonlyArray<string>,
+  shared: Map<string, TensorData>,
+): Readonly<Record<string, TensorData>> =>
+  Record.map(feedShapes(spec), (outline, name) => {
+    const data = shared.get(name) ?? dataFor(outline)
+    if (names.includes(name)) shared.set(name, data)
+    return data
+  })
+
+/** Makes `compile` from `compileAll`: one program is a group of one. */
+export const compileOne =
+  (compileAll: Backend["Service"]["compileAll"]): Backend["Service"]["compile"] =>
+  (spec) =>
+    Effect.map(compileAll({ program: spec }), ({ program }) => program)

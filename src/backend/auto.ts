@@ -3,10 +3,10 @@ import { Effect } from "effect"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { isElementwise, sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
 import { rootsOf } from "../graph/validate.ts"
-import type { Backend, BackendUnavailable } from "./Backend.ts"
+import type { Backend, BackendUnavailable, Compiling } from "./Backend.ts"
 
 /**
- * Makes a backend that chooses for each graph: `wasm` for small graphs, where calling a session (a model loaded by ONNX
+ * Makes a backend that chooses for each graph, or for each group of graphs that share states: `wasm` for small graphs, where calling a session (a model loaded by ONNX
  * Runtime) takes longer than the arithmetic; a session for larger graphs, and for those that `wasm` cannot compile.
  *
  * The choice follows from a model of the costs, not from measurements on this machine: the same graph gets the same backend
@@ -21,26 +21,32 @@ export const auto = (options: {
   let unavailable: BackendUnavailable | undefined
   /** The names of the programs that needed a session while ONNX Runtime was not installed. */
   const displaced: Array<string> = []
-  const compile: Backend["Service"]["compile"] = (spec) => {
+  /** Makes programs on the backend that is expected to be faster; if that one cannot compile them, on the other. */
+  const choose = <A>(
+    specs: ReadonlyArray<ProgramSpec>,
+    compileOn: (service: Backend["Service"]) => Compiling<A>,
+  ): Compiling<A> => {
     const session = Effect.tapError(options.session, (error) =>
       Effect.sync(() => {
         unavailable = error
-        if (!displaced.includes(spec.name)) displaced.push(spec.name)
+        for (const { name } of specs) if (!displaced.includes(name)) displaced.push(name)
       }),
     )
-    const onSession = Effect.flatMap(session, (service) => service.compile(spec))
-    const onWasm = options.wasm.compile(spec)
-    // If the backend that is expected to be faster cannot compile the graph, use the other one.
-    const [first, second] = prefersWasm(spec) ? [onWasm, onSession] : [onSession, onWasm]
+    const onSession = Effect.flatMap(session, compileOn)
+    const onWasm = compileOn(options.wasm)
+    const [first, second] = prefersWasm(...specs) ? [onWasm, onSession] : [onSession, onWasm]
     return Effect.catchTag(first, ["GraphError", "BackendUnavailable"], () => second)
   }
+  const compile: Backend["Service"]["compile"] = (spec) => choose([spec], (service) => service.compile(spec))
+  const compileAll: Backend["Service"]["compileAll"] = (specs, groupOptions) =>
+    choose(Object.values(specs), (service) => service.compileAll(specs, groupOptions))
   const warnings = Effect.gen(function* () {
     const wasmWarnings = yield* options.wasm.warnings ?? Effect.succeed([])
     if (unavailable === undefined) return wasmWarnings
     const moved = `on "wasm" instead of "cpu", with other last bits: ${displaced.join(", ")}`
     return [...wasmWarnings, `${moved}. ${unavailable.message}`]
   })
-  return { name: "auto", compile, warnings }
+  return { name: "auto", compile, compileAll, warnings }
 }
 
 /**
@@ -53,8 +59,18 @@ export const auto = (options: {
 const session = { run: 10, node: 0.19, multiplyAdds: 82_000, elements: 4500 }
 const wasm = { multiplyAdds: 40_000, elements: 14_000 }
 
-/** Whether a run of the graph is expected to take less time as a WebAssembly module than in a session. */
-export const prefersWasm = (spec: ProgramSpec): boolean => {
+/**
+ * Whether a run of each of the graphs is expected to take less time as a WebAssembly module than in sessions. Programs that
+ * share states run on the same backend, so the sum of their times decides.
+ */
+export const prefersWasm = (...specs: ReadonlyArray<ProgramSpec>): boolean => {
+  const costs = specs.map(costsOf)
+  const sum = (key: "onWasm" | "inSession"): number => costs.reduce((total, cost) => total + cost[key], 0)
+  return sum("onWasm") <= sum("inSession")
+}
+
+/** The expected times of a run in microseconds. */
+const costsOf = (spec: ProgramSpec): { readonly onWasm: number; readonly inSession: number } => {
   const tensors = topologicalOrder(rootsOf(spec))
   const total = (countOf: (tensor: Tensor) => number): number =>
     tensors.reduce((sum, tensor) => sum + countOf(tensor), 0)
@@ -66,7 +82,7 @@ export const prefersWasm = (spec: ProgramSpec): boolean => {
   const inSession =
     session.run +
     iterations * (nodes * session.node + multiplyAdds / session.multiplyAdds + elements / session.elements)
-  return onWasm <= inSession
+  return { onWasm, inSession }
 }
 
 /** Counts the multiply-adds of a matrix product or a convolution; 0 for any other op. */

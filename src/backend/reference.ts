@@ -8,25 +8,54 @@ import { GraphError } from "../graph/GraphError.ts"
 import { kernelOf } from "../graph/kernels.ts"
 import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
-import { feedShapes, resultShapes, rootsOf, validate } from "../graph/validate.ts"
-import { Backend, dataFor, type Program, programOf } from "./Backend.ts"
+import { resultShapes, rootsOf, validateAll } from "../graph/validate.ts"
+import {
+  Backend,
+  compileOne,
+  dataFor,
+  feedsOf,
+  type GroupOptions,
+  type Program,
+  programOf,
+  type TensorData,
+} from "./Backend.ts"
 
 /** Provides the backend `reference`. Feeds, results and states are float32; the numbers in between are doubles. */
-export const layer: Layer.Layer<Backend> = Layer.succeed(Backend, {
-  name: "reference",
-  compile: (spec) => attempt(() => interpret(spec), GraphError),
+export const layer: Layer.Layer<Backend> = Layer.suspend(() => {
+  const compileAll: Backend["Service"]["compileAll"] = (specs, options) =>
+    attempt(() => interpretAll(specs, options), GraphError)
+  return Layer.succeed(Backend, { name: "reference", compile: compileOne(compileAll), compileAll })
 })
 
-const interpret = (spec: ProgramSpec): Program => {
-  validate(spec)
-  const feeds = Record.map(feedShapes(spec), dataFor)
+const interpretAll = <Name extends string>(
+  specs: Readonly<Record<Name, ProgramSpec>>,
+  { sharedFeeds = [] }: GroupOptions = {},
+): Readonly<Record<Name, Program>> => {
+  validateAll(specs, sharedFeeds)
+  const states = new Map<string, Float64Array>()
+  const shared = new Map<string, TensorData>()
+  return Record.map(specs, (spec: ProgramSpec) => {
+    for (const [name, { tensor }] of Object.entries(spec.state))
+      if (!states.has(name)) states.set(name, new Float64Array(sizeOf(tensor.shape)))
+    return interpret(spec, states, feedsOf(spec, sharedFeeds, shared))
+  })
+}
+
+/** Interprets a program whose feeds and states are these arrays. */
+const interpret = (
+  spec: ProgramSpec,
+  states: ReadonlyMap<string, Float64Array>,
+  feeds: Readonly<Record<string, TensorData>>,
+): Program => {
   const results = Record.map(resultShapes(spec), dataFor)
   const order = topologicalOrder([
     ...rootsOf(spec),
     ...Object.values(spec.inputs),
     ...Object.values(spec.state).map(({ tensor }) => tensor),
   ])
-  const buffers = new Map<Tensor, Float64Array>(order.map((tensor) => [tensor, new Float64Array(sizeOf(tensor.shape))]))
+  const newBuffer = ({ op, shape }: Tensor): Float64Array =>
+    (op.kind === "state" ? states.get(op.name) : undefined) ?? new Float64Array(sizeOf(shape))
+  const buffers = new Map<Tensor, Float64Array>(order.map((tensor) => [tensor, newBuffer(tensor)]))
   const bufferOf = (tensor: Tensor): Float64Array => buffers.get(tensor) ?? new Float64Array(0)
   const kernels = order.map((tensor) => kernelOf(tensor, tensor.inputs.map(bufferOf), bufferOf(tensor)))
   const swaps = Object.values(spec.state).flatMap(({ tensor, next }) =>

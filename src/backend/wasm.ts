@@ -2,15 +2,23 @@
 import { Effect, Layer, Record } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
-import type { ProgramSpec } from "../graph/Program.ts"
+import { changing, type ProgramSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
-import { validate } from "../graph/validate.ts"
-import { compile, type Place } from "../graph/wasm/compile.ts"
-import { Backend, BackendUnavailable, type Program, programOf, type TensorData } from "./Backend.ts"
+import { validateAll } from "../graph/validate.ts"
+import { compileAll, type Place } from "../graph/wasm/compile.ts"
+import {
+  Backend,
+  BackendUnavailable,
+  compileOne,
+  type GroupOptions,
+  type Program,
+  programOf,
+  type TensorData,
+} from "./Backend.ts"
 import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmModules.ts"
 
 /**
- * Provides the backend: it compiles a graph to one WebAssembly module, for Node, browsers and edge workers. The
+ * Provides the backend: it compiles a graph, or a group of graphs, to one WebAssembly module, for Node, browsers and edge workers. The
  * order of its operations and their rounding are fixed, so a program gives the same bits on every machine. Feeds and
  * results are views of the module's memory: nothing is copied, and a run is one call.
  *
@@ -28,40 +36,54 @@ import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmMo
 export const layer: Layer.Layer<Backend> = Layer.suspend(() => Layer.succeed(Backend, make()))
 
 /** Makes the backend from a compiler of modules. `node.ts` passes that of `wide-node.ts`, which uses wider vectors. */
-export const make = (modules: ModuleCompiler = plainModules): Backend["Service"] => ({
-  name: "wasm",
-  compile: (spec) => attempt(() => load(spec, modules), GraphError, BackendUnavailable),
-  warnings: Effect.sync(modules.warnings),
-})
+export const make = (modules: ModuleCompiler = plainModules): Backend["Service"] => {
+  const compileAll: Backend["Service"]["compileAll"] = (specs, options) =>
+    attempt(() => load(specs, options, modules), GraphError, BackendUnavailable)
+  return { name: "wasm", compile: compileOne(compileAll), compileAll, warnings: Effect.sync(modules.warnings) }
+}
 
-const load = (spec: ProgramSpec, modules: ModuleCompiler): Program => {
-  validate(spec)
-  const compiled = compile(simplify(spec))
-  const { memory, prepare, run } = instantiate(modules.module(compiled.bytes))
+/** Loads programs as one module with one memory, which holds their states once. */
+const load = <Name extends string>(
+  specs: Readonly<Record<Name, ProgramSpec>>,
+  { sharedFeeds }: GroupOptions = {},
+  modules: ModuleCompiler,
+): Readonly<Record<Name, Program>> => {
+  validateAll(specs, sharedFeeds)
+  const compiled = compileAll(Record.map(specs, simplify), sharedFeeds)
+  const { functions, memory } = instantiate(modules.module(compiled.bytes), compiled)
   const view = (place: Place): TensorData => viewOf(memory.buffer, place)
   const states = Record.map(compiled.state, ({ address, length }) => new Float32Array(memory.buffer, address, length))
+  /** For each program, whether a state changed after its last `prepare`, whose values depend only on states. */
+  const prepared: Record<string, { stale: boolean }> = Record.map(specs, () => ({ stale: true }))
 
-  let iterations = 1
-  /** Whether a state was written after the last `prepare`, which computes the values that depend only on states. */
-  let stale = true
-  const runSync = (): void => {
-    if (stale) {
-      prepare()
-      stale = false
+  return Record.map(specs, (spec, name) => {
+    const { feeds, results } = compiled.programs[name]
+    const { prepare, run } = functions[name]
+    const own = prepared[name]
+    const replaced = changing(spec).map(([state]) => state)
+    const affected = Object.entries<ProgramSpec>(specs).flatMap(([other, { state }]) =>
+      other !== name && replaced.some((key) => state[key] !== undefined) ? [prepared[other]] : [],
+    )
+    let iterations = 1
+    const runSync = (): void => {
+      if (own.stale) {
+        prepare()
+        own.stale = false
+      }
+      iterations = run()
+      for (const other of affected) other.stale = true
     }
-    iterations = run()
-  }
-
-  return programOf(spec, {
-    device: "wasm",
-    feeds: Record.map(compiled.feeds, view),
-    results: Record.map(compiled.results, view),
-    iterations: () => iterations,
-    runSync,
-    read: (name) => states[name].slice(),
-    write: (name, data) => {
-      states[name].set(data)
-      stale = true
-    },
+    return programOf(spec, {
+      device: "wasm",
+      feeds: Record.map(feeds, view),
+      results: Record.map(results, view),
+      iterations: () => iterations,
+      runSync,
+      read: (state) => states[state].slice(),
+      write: (state, data) => {
+        states[state].set(data)
+        for (const each of Object.values(prepared)) each.stale = true
+      },
+    })
   })
 }

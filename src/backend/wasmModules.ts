@@ -1,7 +1,8 @@
 /** Compiles and instantiates WebAssembly modules in Node, browsers and edge workers. The `wasm` backend uses it. */
+import { Record } from "effect"
 import { messageOf } from "../config/text.ts"
 import { arrayTypes, type TensorData } from "../graph/Tensor.ts"
-import type { Place } from "../graph/wasm/compile.ts"
+import { type CompiledModule, exportOf, type Place } from "../graph/wasm/compile.ts"
 import { BackendUnavailable } from "./Backend.ts"
 
 /** Compiles the bytes of a WebAssembly module to a `WebAssembly.Module`. */
@@ -19,17 +20,18 @@ declare const WebAssembly: {
 }
 
 /**
- * The exports of a module that `graph/wasm/compile.ts` made. `prepare` computes the values that depend only on states;
- * call it after writing a state. `run` computes the program once, and returns the number of minibatches computed.
+ * The functions of one program in a module. `prepare` computes the values that depend only on states which this program
+ * does not change; call it after such a state has changed. `run` computes the program once, and returns the number of
+ * minibatches computed.
  */
-interface Exports {
-  readonly memory: { readonly buffer: ArrayBuffer }
+interface Functions {
   readonly prepare: () => void
   readonly run: () => number
 }
 
-const isExports = (value: unknown): value is Exports =>
-  typeof value === "object" && value !== null && "memory" in value && "prepare" in value && "run" in value
+type Exports = { readonly memory: { readonly buffer: ArrayBuffer } } & Readonly<Record<string, () => number>>
+
+const isExports = (value: unknown): value is Exports => typeof value === "object" && value !== null && "memory" in value
 
 /** Compiles modules with the default settings of the JavaScript engine. */
 export const plainModules: ModuleCompiler = {
@@ -58,11 +60,22 @@ export const plainModules: ModuleCompiler = {
   warnings: () => [],
 }
 
-/** Instantiates a module that `graph/wasm/compile.ts` made, and returns its exports. */
-export const instantiate = (module: object): Exports => {
+/** Instantiates a module that `graph/wasm/compile.ts` made; returns its memory and the functions of its programs. */
+export const instantiate = <Name extends string>(
+  module: object,
+  { programs }: Pick<CompiledModule<Name>, "programs">,
+): {
+  readonly memory: { readonly buffer: ArrayBuffer }
+  readonly functions: Readonly<Record<Name, Functions>>
+} => {
   const { exports } = new WebAssembly.Instance(module, {})
-  if (!isExports(exports)) throw new Error("instantiate: the module lacks an export")
-  return exports
+  if (!isExports(exports)) throw new Error("instantiate: the module lacks its memory")
+  const functions = Record.map(programs, (_, name) => {
+    const [prepare, run] = [exports[exportOf("prepare", name)], exports[exportOf("run", name)]]
+    if (prepare === undefined || run === undefined) throw new Error(`instantiate: the module lacks program "${name}"`)
+    return { prepare, run }
+  })
+  return { memory: exports.memory, functions }
 }
 
 /** Returns a view of the array at an address in a module's memory: no numbers are copied. */

@@ -99,11 +99,11 @@ const numbers = (size: number, seed: number): ReadonlyArray<number> => {
 }
 
 /** Returns the results and states after three runs of the program's module, compiled in one way. */
-const resultsOf = (
-  { bytes, feeds, results, state }: CompiledModule,
-  compileModule: Compile,
-): ReadonlyMap<string, TensorData> => {
-  const { memory, prepare, run } = instantiate(compileModule(bytes))
+const resultsOf = (module: CompiledModule<"program">, compileModule: Compile): ReadonlyMap<string, TensorData> => {
+  const { state } = module
+  const { feeds, results } = module.programs.program
+  const { functions, memory } = instantiate(compileModule(module.bytes), module)
+  const { prepare, run } = functions.program
   const view = (place: Place): TensorData => viewOf(memory.buffer, place)
   const fill = (place: Place, seed: number, change: (value: number, index: number) => number): void =>
     view(place).set(numbers(place.length, seed).map(change))

@@ -41,3 +41,11 @@ export interface Minibatches {
 
 /** The name of the feed [count, batch] that lists, for each minibatch, the indices of the rows that it reads. */
 export const indicesFeed = "indices"
+
+/** Lists the states that have a next value, which replaces them at the end of each call. */
+export const changing = (
+  spec: ProgramSpec,
+): ReadonlyArray<readonly [string, { readonly tensor: Tensor; readonly next: Tensor }]> =>
+  Object.entries(spec.state).flatMap(([name, { tensor, next }]) =>
+    next === undefined ? [] : [[name, { tensor, next }] as const],
+  )

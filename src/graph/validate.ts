@@ -4,7 +4,7 @@
  */
 import { Record } from "effect"
 import { programError } from "./GraphError.ts"
-import { sameShape } from "./ops/core.ts"
+import { sameShape, shapeText } from "./ops/core.ts"
 import { indicesFeed, type ProgramSpec } from "./Program.ts"
 import { type Tensor, topologicalOrder } from "./Tensor.ts"
 
@@ -54,6 +54,53 @@ export const validate = (spec: ProgramSpec): void => {
     refuse("continueWhile must be a bool scalar", continueWhile)
   }
 }
+
+/**
+ * Throws a `GraphError` if one of the programs is not valid, or if they cannot share arrays: states, and the feeds named in
+ * `sharedFeeds`, need one shape in all programs that have them. A name in `sharedFeeds` that no program has is an error.
+ */
+export const validateAll = (
+  specs: Readonly<Record<string, ProgramSpec>>,
+  sharedFeeds: ReadonlyArray<string> = [],
+): void => {
+  const programs = Object.entries(specs)
+  for (const [, spec] of programs) validate(spec)
+  const feeds = programs.map(([name, spec]) => [name, feedShapes(spec)] as const)
+  expectOneShape(
+    "state",
+    programs.map(([name, { state }]) => [name, Record.map(state, ({ tensor }) => tensor)] as const),
+  )
+  for (const shared of sharedFeeds) {
+    const having = feeds.filter(([, own]) => own[shared] !== undefined)
+    if (having.length === 0) {
+      const names = programs.map(([name]) => `"${name}"`).join(", ")
+      throw programError(`sharedFeeds "${shared}"`, `expected an input of one of the programs ${names}`)
+    }
+    expectOneShape(
+      "shared feed",
+      having.map(([name, own]) => [name, { [shared]: own[shared] }] as const),
+    )
+  }
+}
+
+/** Throws a `GraphError` that names two programs if an array has another shape or dtype in one than in the other. */
+const expectOneShape = (kind: string, programs: ReadonlyArray<readonly [string, Outlines]>): void => {
+  const first = new Map<string, { readonly program: string; readonly outline: Outline }>()
+  for (const [program, outlines] of programs) {
+    for (const [name, outline] of Object.entries(outlines)) {
+      const earlier = first.get(name)
+      if (earlier === undefined) first.set(name, { program, outline })
+      else if (!sameShape(earlier.outline.shape, outline.shape) || earlier.outline.dtype !== outline.dtype) {
+        const expected = `expected ${outlineText(earlier.outline)} as in "${earlier.program}"`
+        throw programError(program, `${kind} "${name}": ${expected}, found ${outlineText(outline)}`, {
+          shapes: [earlier.outline.shape, outline.shape],
+        })
+      }
+    }
+  }
+}
+
+const outlineText = ({ dtype, shape }: Outline): string => `${dtype} ${shapeText(shape)}`
 
 /** The shape and dtype of an array. */
 export type Outline = Pick<Tensor, "shape" | "dtype">

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Record } from "effect"
 import * as Ppo from "../../src/algorithms/Ppo.ts"
 import * as Sac from "../../src/algorithms/Sac.ts"
 import { auto, prefersWasm } from "../../src/backend/auto.ts"
@@ -18,6 +18,7 @@ import * as Train from "../../src/train/Train.ts"
 const idle = (device: string): Backend["Service"] => ({
   name: device,
   compile: (spec) => Effect.succeed(idleProgram(spec, device)),
+  compileAll: (specs) => Effect.succeed(Record.map(specs, (spec) => idleProgram(spec, device))),
 })
 
 const idleProgram = ({ inputs, minibatches, name, outputs, state }: ProgramSpec, device: string): Program => {
@@ -111,6 +112,23 @@ const product = (name: string, size: number): ProgramSpec => {
   const inputs = { x: G.input("x", [size, size]), y: G.input("y", [size, size]) }
   return { name, inputs, state: {}, outputs: { z: G.matmul(inputs.x, inputs.y) } }
 }
+
+describe("auto picks one device for programs that share states", () => {
+  const backend = auto({ wasm: idle("wasm"), session: Effect.succeed(idle("session")) })
+  const devicesOfGroup = (specs: Readonly<Record<string, ProgramSpec>>) =>
+    Effect.map(
+      Effect.scoped(backend.compileAll(specs)),
+      Record.map(({ device }) => device),
+    )
+
+  it.effect("by the sum of their times", () =>
+    Effect.gen(function* () {
+      const [small, large] = [product("small", 8), product("large", 512)]
+      assert.deepStrictEqual(yield* devicesOfGroup({ small, other: small }), { small: "wasm", other: "wasm" })
+      assert.deepStrictEqual(yield* devicesOfGroup({ small, large }), { small: "session", large: "session" })
+    }),
+  )
+})
 
 const missing = new BackendUnavailable({
   backend: "cpu",

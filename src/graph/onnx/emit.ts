@@ -3,7 +3,7 @@
  * of the model: the outputs of a run are the inputs of the next run. Minibatches are a loop inside of the model, so
  * that one call does a whole update: a `Scan`, or a `Loop` if the program can end it early.
  */
-import { indicesFeed, type Minibatches, type ProgramSpec } from "../Program.ts"
+import { changing, indicesFeed, type Minibatches, type ProgramSpec } from "../Program.ts"
 import type { Tensor } from "../Tensor.ts"
 import { feedShapes, rootsOf } from "../validate.ts"
 import { Graph, modelBytes, type Value } from "./model.ts"
@@ -37,14 +37,6 @@ export const emit = (spec: ProgramSpec): Emitted => {
   const names = (values: ReadonlyArray<Value>) => values.map(({ name }) => name)
   return { bytes: modelBytes(graph), inputs: names(graph.inputs), outputs: names(graph.outputs), nodeCount }
 }
-
-/** Lists the states that have a next value, which replaces them at the end of each call. */
-export const changing = (
-  spec: ProgramSpec,
-): ReadonlyArray<readonly [string, { readonly tensor: Tensor; readonly next: Tensor }]> =>
-  Object.entries(spec.state).flatMap(([name, { tensor, next }]) =>
-    next === undefined ? [] : [[name, { tensor, next }] as const],
-  )
 
 const emitOnce = (graph: Graph, spec: ProgramSpec): number => {
   const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter() }

@@ -1,11 +1,11 @@
 /**
- * Compiles a program to one WebAssembly module: `compile` returns the bytes of the module and the addresses of its
+ * Compiles programs to one WebAssembly module: `compileAll` returns the bytes of the module and the addresses of its
  * arrays, and touches nothing else. `backend/wasm.ts` calls it.
  *
- * The module exports its memory, `prepare` and `run`. `prepare` computes the values that depend only on states without
- * a next value; call it after writing those states. `run` returns the number of minibatches that it computed. The
- * arithmetic is strict single precision, in an order that depends on shapes alone, so the results are the same bits on
- * every machine.
+ * The module exports its memory, and for each program the functions `prepare:NAME` and `run:NAME`. `prepare` computes the
+ * values that depend only on states without a next value in this program; call it after such a state has changed. `run`
+ * returns the number of minibatches that it computed. States of the same name are one array. The arithmetic is strict
+ * single precision, in an order that depends on shapes alone, so the results are the same bits on every machine.
  */
 import { Record } from "effect"
 import { programError } from "../GraphError.ts"
@@ -20,7 +20,7 @@ import { i32, type I32, loopWhile, memoryCopy, type Statement } from "../../form
 import type { Node, Phase } from "./ir.ts"
 import { lower, type Lowered } from "./lower.ts"
 import { scratchFor } from "./matmul.ts"
-import { bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
+import { aligned, bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
 
 /** Tells where an array is in the module's memory. The address is in bytes. */
 export interface Place {
@@ -30,14 +30,22 @@ export interface Place {
   readonly length: number
 }
 
-export interface CompiledModule {
-  readonly bytes: Uint8Array<ArrayBuffer>
+interface CompiledProgram {
   readonly feeds: Readonly<Record<string, Place>>
   readonly results: Readonly<Record<string, Place>>
-  readonly state: Readonly<Record<string, Place>>
   /** Whether `prepare` computes anything; if not, it need not be called. */
   readonly prepares: boolean
 }
+
+export interface CompiledModule<Name extends string = string> {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  /** The states of all programs. */
+  readonly state: Readonly<Record<string, Place>>
+  readonly programs: Readonly<Record<Name, CompiledProgram>>
+}
+
+/** Returns the name of an exported function of a program. */
+export const exportOf = (fn: "prepare" | "run", program: string): string => `${fn}:${program}`
 
 // The table of constants that vector code loads is in the memory before all arrays.
 const poolAddress = 64
@@ -45,47 +53,130 @@ const poolBytes = 8192
 const pageBytes = 65536
 const maxPages = 32768 // 2 GiB
 
-export const compile = (spec: ProgramSpec): CompiledModule => {
-  for (const { op, shape } of [...Object.values(spec.inputs), ...Object.values(spec.outputs)])
-    if (sizeOf(shape) === 0)
-      throw programError(spec.name, "the wasm backend has no empty tensors", { op: op.kind, shapes: [shape] })
-  const lowered = lower(spec)
-  const groups = fuse(lowered).toSorted((a, b) => a.phase - b.phase)
-  const memory = planMemory(lowered, groups, poolAddress + poolBytes, extrasOf(spec, lowered))
+/** Compiles one program, which is named `program` in the module. */
+export const compile = (spec: ProgramSpec): CompiledModule<"program"> => compileAll({ program: spec })
+
+/**
+ * Compiles programs that share their states, the feeds named in `sharedFeeds`, and the memory for temporaries. The caller
+ * has validated them, so arrays of the same name have the same shape.
+ */
+export const compileAll = <Name extends string>(
+  specs: Readonly<Record<Name, ProgramSpec>>,
+  sharedFeeds: ReadonlyArray<string> = [],
+): CompiledModule<Name> => {
+  const all: ReadonlyArray<ProgramSpec> = Object.values(specs)
+  for (const { inputs, name, outputs } of all)
+    for (const { op, shape } of [...Object.values(inputs), ...Object.values(outputs)])
+      if (sizeOf(shape) === 0)
+        throw programError(name, "the wasm backend has no empty tensors", { op: op.kind, shapes: [shape] })
+
+  let top = poolAddress + poolBytes
+  const reserve = (bytes: number): number => {
+    const address = top
+    top += aligned(bytes)
+    return address
+  }
+  const lowered = Record.map(specs, loweredOf)
+  const every: ReadonlyArray<Grouped> = Object.values(lowered)
+  const state: Record<string, Place> = {}
+  for (const { nodes } of every)
+    for (const [name, node] of nodes.states) state[name] ??= placeAt(reserve(bytesOf(node)), node)
+  const feedsAt = new Map<string, number>()
+  for (const spec of all)
+    for (const [name, feed] of Object.entries(feedShapes(spec)))
+      if (sharedFeeds.includes(name) && !feedsAt.has(name)) feedsAt.set(name, reserve(bytesOf(feed)))
+  const scratchAddress = reserve(Math.max(0, ...every.map(scratchOf)))
+  const plans = Record.map(lowered, (grouped) => planOf(grouped, state, feedsAt))
+  const sizes: ReadonlyArray<{ readonly own: number; readonly temporary: number }> = Object.values(plans)
+  const memories = Record.map(plans, (plan) => ({ plan, own: reserve(plan.own) }))
+  const temporary = reserve(Math.max(0, ...sizes.map((plan) => plan.temporary)))
+
   // A vector load can read a few bytes after the end of the last array, so reserve 64 more.
-  const pages = Math.ceil((memory.bytes + 64) / pageBytes)
+  const pages = Math.ceil((top + 64) / pageBytes)
   if (pages > maxPages) {
+    const names = all.map(({ name }) => name).join(", ")
+    const subject = all.length === 1 ? "the program needs" : "these programs need"
+    const gibibytes = (top / 2 ** 30).toFixed(1)
     const remedy = "use smaller batches or networks, or another backend"
-    throw programError(spec.name, `the program needs more than 2 GiB of memory; ${remedy}`)
+    throw programError(names, `${subject} ${gibibytes} GiB of memory, more than the 2 GiB of a module; ${remedy}`)
   }
 
   const target: Target = {
     module: new ModuleBuilder(),
     pool: new ConstantPool(poolAddress, poolBytes),
-    scratch: addressIn(memory, scratch),
+    scratch: scratchAddress,
     shared: new Map(),
   }
+  const programs = Record.map(lowered, (grouped, name): CompiledProgram => {
+    const { own, plan } = memories[name]
+    return emitProgram(target, name, grouped, plan.at({ own, temporary }))
+  })
+  target.module.data(poolAddress, target.pool.bytes())
+  return { bytes: target.module.encode(pages), state, programs }
+}
+
+/** A program as nodes, and as groups of nodes in the order in which they run. */
+interface Grouped {
+  readonly spec: ProgramSpec
+  readonly nodes: Lowered
+  readonly groups: ReadonlyArray<Group>
+}
+
+const loweredOf = (spec: ProgramSpec): Grouped => {
+  const nodes = lower(spec)
+  return { spec, nodes, groups: fuse(nodes).toSorted((a, b) => a.phase - b.phase) }
+}
+
+/** Returns the bytes of scratch memory that the products of a program need. */
+const scratchOf = ({ nodes }: Grouped): number =>
+  Math.max(
+    0,
+    ...nodes.nodes.flatMap(({ inputs, work }) =>
+      work.kind === "matmul" ? inputs[0].shape.slice(-1).map(scratchFor) : [],
+    ),
+  )
+
+/** Plans the memory of a program whose states, and some of whose feeds, have addresses already. */
+const planOf = (
+  { groups, nodes, spec }: Grouped,
+  state: Readonly<Record<string, Place>>,
+  feedsAt: ReadonlyMap<string, number>,
+) => {
+  const fixed = new Map([...nodes.states].map(([name, node]) => [node, state[name].address]))
+  const areas = new Map<string, number>()
+  const wholeInputs = wholeInputsOf(spec)
+  for (const [name, address] of feedsAt) {
+    const node = nodes.inputs.get(name)
+    if (wholeInputs.has(name)) areas.set(wholeInput(name), address)
+    else if (node !== undefined) fixed.set(node, address)
+  }
+  return planMemory(nodes, groups, areaSizes(spec, areas), { nodes: fixed, areas })
+}
+
+/** Adds a program to the module: its functions, its constants and its exports. */
+const emitProgram = (
+  target: Target,
+  name: string,
+  { groups, nodes, spec }: Grouped,
+  memory: MemoryPlan,
+): CompiledProgram => {
   const calls = (phase: Phase): ReadonlyArray<Statement> =>
     groups.filter((group) => group.phase === phase).flatMap((group) => emitGroup(target, memory, group))
   // Phase 0 is the work of `prepare`; in `run`, phase 1 is done once and phase 2 for each minibatch.
   const preparation = calls(0)
-  emitPrepare(target, preparation)
-  emitRun(target, spec, lowered, memory, calls(1), calls(2))
+  emitPrepare(target, name, preparation)
+  emitRun(target, name, spec, nodes, memory, calls(1), calls(2))
   for (const node of constantsIn(groups)) {
     const { data } = node.work
     target.module.data(memory.addressOf(node), new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
   }
-  target.module.data(poolAddress, target.pool.bytes())
-
   return {
-    bytes: target.module.encode(pages),
-    feeds: Record.map(feedShapes(spec), (feed, name) =>
-      placeAt(addressIn(memory, wholeInput(name), lowered.inputs.get(name)), feed),
+    feeds: Record.map(feedShapes(spec), (feed, key) =>
+      placeAt(addressIn(memory, wholeInput(key), nodes.inputs.get(key)), feed),
     ),
-    results: Record.map(resultShapes(spec), (result, name) =>
-      placeAt(addressIn(memory, stackedOutput(name), lowered.outputs.get(name)), result),
+    results: Record.map(resultShapes(spec), (result, key) =>
+      placeAt(addressIn(memory, stackedOutput(key), nodes.outputs.get(key)), result),
     ),
-    state: Object.fromEntries([...lowered.states].map(([name, node]) => [name, placeAt(memory.addressOf(node), node)])),
     prepares: preparation.length > 0,
   }
 }
@@ -100,33 +191,36 @@ const constantsIn = (groups: ReadonlyArray<Group>): ReadonlySet<ConstantNode> =>
 
 const placeAt = (address: number, { dtype, shape }: Outline): Place => ({ dtype, address, length: sizeOf(shape) })
 
-// The names of memory areas that belong to no node: scratch memory, all rows of a feed, and stacked outputs.
-const scratch = "scratch"
+// The names of memory areas that belong to no node: all rows of a feed, and stacked outputs.
 const wholeInput = (name: string): string => `input ${name}`
 const stackedOutput = (name: string): string => `output ${name}`
 
-/** Returns the sizes of the memory areas that belong to no node. */
-const extrasOf = (spec: ProgramSpec, lowered: Lowered): ReadonlyMap<string, number> => {
-  const inner = lowered.nodes.flatMap((node) => (node.work.kind === "matmul" ? node.inputs[0].shape.slice(-1) : []))
-  const extras = new Map<string, number>([[scratch, scratchFor(Math.max(0, ...inner))]])
-  if (spec.minibatches === undefined) return extras
+/** Lists the feeds whose array is not that of an input's node: the indices, and inputs of which rows are gathered. */
+const wholeInputsOf = ({ minibatches }: ProgramSpec): ReadonlySet<string> =>
+  new Set(minibatches === undefined ? [] : [indicesFeed, ...minibatches.gathered])
+
+/** Returns the sizes of the memory areas that belong to no node and have no address yet. */
+const areaSizes = (spec: ProgramSpec, placed: ReadonlyMap<string, number>): ReadonlyMap<string, number> => {
+  const sizes = new Map<string, number>()
+  if (spec.minibatches === undefined) return sizes
   const feeds = feedShapes(spec)
-  for (const name of [indicesFeed, ...spec.minibatches.gathered]) extras.set(wholeInput(name), bytesOf(feeds[name]))
-  for (const [name, result] of Object.entries(resultShapes(spec))) extras.set(stackedOutput(name), bytesOf(result))
-  return extras
+  for (const name of wholeInputsOf(spec))
+    if (!placed.has(wholeInput(name))) sizes.set(wholeInput(name), bytesOf(feeds[name]))
+  for (const [name, result] of Object.entries(resultShapes(spec))) sizes.set(stackedOutput(name), bytesOf(result))
+  return sizes
 }
 
 /** Returns the address of a memory area if there is one of this name, otherwise of the node. */
 const addressIn = (memory: MemoryPlan, area: string, node?: Node): number => {
-  const address = memory.extra.get(area) ?? (node && memory.addressOf(node))
+  const address = memory.areas.get(area) ?? (node && memory.addressOf(node))
   if (address === undefined) throw new Error(`compile: ${area} has no memory`)
   return address
 }
 
-const emitPrepare = (target: Target, statements: ReadonlyArray<Statement>): void => {
+const emitPrepare = (target: Target, name: string, statements: ReadonlyArray<Statement>): void => {
   const f = new FunctionBuilder(target, { params: [], results: [] })
   f.emit(statements)
-  target.module.export("prepare", f.finish())
+  target.module.export(exportOf("prepare", name), f.finish())
 }
 
 const copyState = (memory: MemoryPlan): ReadonlyArray<Statement> =>
@@ -136,6 +230,7 @@ const copyState = (memory: MemoryPlan): ReadonlyArray<Statement> =>
 
 const emitRun = (
   target: Target,
+  name: string,
   spec: ProgramSpec,
   lowered: Lowered,
   memory: MemoryPlan,
@@ -146,21 +241,21 @@ const emitRun = (
   const minibatches = spec.minibatches
   if (minibatches === undefined) {
     f.emit([once, each, copyState(memory)])
-    target.module.export("run", f.finish(i32.const(1)))
+    target.module.export(exportOf("run", name), f.finish(i32.const(1)))
     return
   }
   const { batch, count, gathered, rows } = minibatches
   const done = f.local("i32")
   const indices = i32.add(i32.const(addressIn(memory, wholeInput(indicesFeed))), i32.mul(done, i32.const(4 * batch)))
-  const gathers = gathered.flatMap((name) => {
-    const node = lowered.inputs.get(name)
+  const gathers = gathered.flatMap((key) => {
+    const node = lowered.inputs.get(key)
     if (node === undefined) return []
-    const args = [i32.const(addressIn(memory, wholeInput(name))), indices, i32.const(memory.addressOf(node))]
+    const args = [i32.const(addressIn(memory, wholeInput(key))), indices, i32.const(memory.addressOf(node))]
     return [gatherCall(target, args, rows, bytesOf(node) / batch, batch)]
   })
-  const stacks = [...lowered.outputs].map(([name, node]) => {
+  const stacks = [...lowered.outputs].map(([key, node]) => {
     const bytes = i32.const(bytesOf(node))
-    const to = i32.add(i32.const(addressIn(memory, stackedOutput(name))), i32.mul(done, bytes))
+    const to = i32.add(i32.const(addressIn(memory, stackedOutput(key))), i32.mul(done, bytes))
     const from = i32.const(memory.addressOf(node))
     return bytesOf(node) === 4 ? i32.store(to, i32.load(from)) : memoryCopy(to, from, bytes)
   })
@@ -170,5 +265,5 @@ const emitRun = (
       : i32.ne(i32.load8(i32.const(memory.addressOf(lowered.continueWhile))), i32.const(0))
   const body = [gathers, each, stacks, copyState(memory), done.set(i32.add(done, i32.const(1)))]
   f.emit([once, loopWhile(body, i32.and(continues, i32.ltU(done, i32.const(count))))])
-  target.module.export("run", f.finish(done))
+  target.module.export(exportOf("run", name), f.finish(done))
 }

@@ -1,7 +1,7 @@
 /**
  * Plans where a compiled program keeps its arrays in memory, for `compile.ts`. Feeds, results, states and constants
- * have memory of their own; arrays that are needed only for a part of a run share memory if they are needed at
- * different times. The pieces of a concatenation are computed directly in its memory, and the next value of a state in
+ * have memory of their own; arrays that are needed only for a part of a run (temporaries) share memory if they are needed
+ * at different times. All programs of a module use the same memory for temporaries, because one runs at a time. The pieces of a concatenation are computed directly in its memory, and the next value of a state in
  * the state's memory if nothing reads the old value later. Time is counted in groups (`fuse.ts`): the nodes of a group
  * are computed in one loop, one group after another.
  */
@@ -15,7 +15,25 @@ const alignment = 64
 
 export const bytesOf = ({ shape, dtype }: Outline): number => sizeOf(shape) * bytesPer(dtype)
 
-export type MemoryPlan = ReturnType<typeof planMemory>
+/** Rounds bytes up, so that the next array is aligned too. */
+export const aligned = (bytes: number): number => Math.ceil(Math.max(bytes, 1) / alignment) * alignment
+
+/** The addresses of what several programs of a module share: nodes of states and shared feeds, and memory areas. */
+export interface Common {
+  readonly nodes: ReadonlyMap<Node, number>
+  readonly areas: ReadonlyMap<string, number>
+}
+
+/** The addresses of a program's arrays, in bytes. */
+export interface MemoryPlan {
+  readonly addressOf: (node: Node) => number
+  /** The addresses of memory areas that belong to no node: for whole inputs, stacked outputs, indices and scratch. */
+  readonly areas: ReadonlyMap<string, number>
+  /** The pieces of concatenations that are computed in place. */
+  readonly inPlace: ReadonlySet<Node>
+  /** The states whose next value must be copied at the end of a run. */
+  readonly copied: ReadonlyMap<Node, Node>
+}
 
 /** Allocates memory for intervals of time. Each array gets the first gap that is free during its whole interval. */
 class Shared {
@@ -76,12 +94,16 @@ const readsOnlyInStep = (group: Group, state: Node, next: Node): boolean =>
     ),
   )
 
-/** Gives all arrays addresses from `start` on. `extras` has the sizes of memory areas that belong to no node. */
+/**
+ * Plans the memory of one program. `sizes` has the bytes of its memory areas that belong to no node, and `common` the
+ * addresses that are fixed already. The caller decides where the program's two blocks of memory begin: `own` bytes of its
+ * own, and `temporary` bytes that other programs may overwrite between two runs.
+ */
 export const planMemory = (
   lowered: Lowered,
   groups: ReadonlyArray<Group>,
-  start: number,
-  extras: ReadonlyMap<string, number>,
+  sizes: ReadonlyMap<string, number>,
+  common: Common = { nodes: new Map(), areas: new Map() },
 ) => {
   const placed = placements(lowered, groups)
   const rootOf = (node: Node): Node => {
@@ -101,21 +123,21 @@ export const planMemory = (
     for (const node of nodesOf(group)) for (const ref of node.inputs) last.set(rootOf(ref.node), position)
   })
 
-  const addresses = new Map<Node, number>()
-  /** The addresses of memory areas that belong to no node: for whole inputs, stacked outputs, indices and scratch. */
-  const extra = new Map<string, number>()
-  let top = start
-  const reserve = (bytes: number): number => {
-    const address = top
-    top += Math.ceil(Math.max(bytes, 1) / alignment) * alignment
-    return address
+  const addresses = new Map<Node, Address>()
+  const areas = new Map<string, number>()
+  let own = 0
+  const reserve = (bytes: number): Address => {
+    const offset = own
+    own += aligned(bytes)
+    return { block: "own", offset }
   }
-  for (const node of [...lowered.states.values(), ...lowered.inputs.values()])
-    addresses.set(node, reserve(bytesOf(node)))
-  for (const [name, bytes] of extras) extra.set(name, reserve(bytes))
+  for (const node of [...lowered.states.values(), ...lowered.inputs.values()]) {
+    const shared = common.nodes.get(node)
+    addresses.set(node, shared === undefined ? reserve(bytesOf(node)) : { block: "common", offset: shared })
+  }
+  for (const [name, bytes] of sizes) areas.set(name, reserve(bytes).offset)
 
   const concatenations = new Set([...placed.values()].map(({ parent }) => parent))
-  /** The states whose next value must be copied at the end of a run. */
   const copied = new Map<Node, Node>()
   for (const [name, next] of lowered.nexts) {
     const state = lowered.states.get(name)
@@ -139,18 +161,27 @@ export const planMemory = (
 
   const shared = new Shared()
   for (const [node, from] of [...first].sort((a, b) => bytesOf(b[0]) - bytesOf(a[0]))) {
-    if (!addresses.has(node)) addresses.set(node, top + shared.place(from, last.get(node) ?? from, bytesOf(node)))
+    if (addresses.has(node)) continue
+    addresses.set(node, { block: "temporary", offset: shared.place(from, last.get(node) ?? from, bytesOf(node)) })
   }
-  top += shared.size
 
-  const addressOf = (node: Node): number => {
-    const place = placed.get(node)
-    if (place !== undefined) return addressOf(place.parent) + place.offset
-    const address = addresses.get(node)
-    if (address === undefined) throw new Error("memory: a node has no address")
-    return address
+  /** Returns the plan for blocks of memory that begin at these addresses. */
+  const at = (starts: { readonly own: number; readonly temporary: number }): MemoryPlan => {
+    const addressOf = (node: Node): number => {
+      const place = placed.get(node)
+      if (place !== undefined) return addressOf(place.parent) + place.offset
+      const address = addresses.get(node)
+      if (address === undefined) throw new Error("memory: a node has no address")
+      return address.offset + (address.block === "common" ? 0 : starts[address.block])
+    }
+    const moved = [...areas].map(([name, offset]) => [name, starts.own + offset] as const)
+    return { addressOf, areas: new Map([...common.areas, ...moved]), inPlace: new Set(placed.keys()), copied }
   }
-  /** The pieces of concatenations that are computed in place. */
-  const inPlace = new Set(placed.keys())
-  return { addressOf, extra, inPlace, copied, bytes: top }
+  return { own, temporary: shared.size, at }
+}
+
+/** Where an array is: in one of the program's two blocks of memory, or at an address that other programs use too. */
+interface Address {
+  readonly block: "own" | "temporary" | "common"
+  readonly offset: number
 }

@@ -4,7 +4,7 @@ import * as G from "../../../src/graph/ops.ts"
 import type { ProgramSpec } from "../../../src/graph/Program.ts"
 import type { Tensor } from "../../../src/graph/Tensor.ts"
 import { fuse, type Group } from "../../../src/graph/wasm/fuse.ts"
-import { lower } from "../../../src/graph/wasm/lower.ts"
+import { lower, type Lowered } from "../../../src/graph/wasm/lower.ts"
 import { planMemory } from "../../../src/graph/wasm/memory.ts"
 
 const specOf = (outputs: Record<string, Tensor>, state: ProgramSpec["state"] = {}): ProgramSpec => {
@@ -19,6 +19,8 @@ const specOf = (outputs: Record<string, Tensor>, state: ProgramSpec["state"] = {
 }
 
 const groupsOf = (spec: ProgramSpec): ReadonlyArray<Group> => fuse(lower(spec))
+
+const planOf = (lowered: Lowered) => planMemory(lowered, fuse(lowered), new Map()).at({ own: 0, temporary: 0 })
 
 const kinds = (spec: ProgramSpec): ReadonlyArray<string> =>
   groupsOf(spec).map(({ core, members }) => `${core?.work.kind ?? "map"} ${members.size}`)
@@ -65,7 +67,7 @@ describe("fuse", () => {
     const lowered = lower(spec)
     const groups = fuse(lowered)
     assert.strictEqual(groups.length, 1)
-    const plan = planMemory(lowered, groups, 0, new Map())
+    const plan = planMemory(lowered, groups, new Map()).at({ own: 0, temporary: 0 })
     assert.strictEqual(plan.copied.size, 0)
     for (const [name, next] of lowered.nexts) {
       const state = lowered.states.get(name)
@@ -78,7 +80,7 @@ describe("fuse", () => {
     const theta = G.state("theta", [4, 4])
     const spec = specOf({}, { theta: { tensor: theta, next: G.matmul(theta, theta) } })
     const lowered = lower(spec)
-    assert.strictEqual(planMemory(lowered, fuse(lowered), 0, new Map()).copied.size, 1)
+    assert.strictEqual(planOf(lowered).copied.size, 1)
   })
 
   it("computes the pieces of a flat gradient in place", () => {
@@ -89,7 +91,7 @@ describe("fuse", () => {
     const [dw, db] = gradients(G.sum(G.tanh(G.add(G.matmul(x, w), b))), [w, b])
     const flat = G.concat([G.flatten(dw), db])
     const lowered = lower(specOf({ norm: G.sum(G.square(flat)) }, { theta: { tensor: theta } }))
-    assert.strictEqual(planMemory(lowered, fuse(lowered), 0, new Map()).inPlace.size, 2)
+    assert.strictEqual(planOf(lowered).inPlace.size, 2)
   })
 
   it("shares memory between arrays that are needed at different times", () => {
@@ -97,6 +99,7 @@ describe("fuse", () => {
     for (let i = 0; i < 10; i++) x = G.matmul(x, x)
     const lowered = lower(specOf({ x }))
     // The input, the output, and two that take turns.
-    assert.isAtMost(planMemory(lowered, fuse(lowered), 0, new Map()).bytes, 4 * 64 * 64 * 4)
+    const { own, temporary } = planMemory(lowered, fuse(lowered), new Map())
+    assert.isAtMost(own + temporary, 4 * 64 * 64 * 4)
   })
 })

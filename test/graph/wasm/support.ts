@@ -34,7 +34,8 @@ export const bufferOf = (exports: Readonly<Record<string, unknown>>): ArrayBuffe
 
 /** A program of float inputs and outputs, compiled without a backend. */
 export const load = (spec: ProgramSpec) => {
-  const module = compile(spec)
+  const { bytes, programs, state } = compile(spec)
+  const module = { bytes, state, ...programs.program }
   const exports = instantiate(module.bytes)
   const buffer = bufferOf(exports)
   const floats = (place: { readonly address: number; readonly length: number }) =>
@@ -49,8 +50,8 @@ export const load = (spec: ProgramSpec) => {
       return new Uint8Array(buffer, address, dtype === "bool" ? length : 4 * length)
     },
     state: (name: string) => floats(module.state[name]),
-    prepare: functionOf(exports, "prepare"),
-    run: functionOf(exports, "run"),
+    prepare: functionOf(exports, "prepare:program"),
+    run: functionOf(exports, "run:program"),
   }
 }
 

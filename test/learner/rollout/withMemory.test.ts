@@ -87,7 +87,8 @@ describe("a rollout", () => {
     const rollout = makeRollout(remembered, act, {}, hooks)
     const parts = { ...remembered, parameters: layout({}), fixed: layout({}), act, updates: [] }
     for (const start of remembered.features) {
-      const none = Layer.succeed(Backend, { name: "none", compile: () => Effect.die("not needed here") })
+      const compile = () => Effect.die("not needed here")
+      const none = Layer.succeed(Backend, { name: "none", compile, compileAll: compile })
       hooks.push(Effect.runSync(start({ ...parts, rollout }).pipe(Effect.scoped, Effect.provide(none))))
     }
     let cuts = 0

@@ -1,0 +1,238 @@
+/**
+ * Makes programs that run in sessions of ONNX Runtime (a session is a model that ONNX Runtime has loaded), for
+ * `onnx-node.ts`. Programs of a group have a session each, and bind the same tensors as their states.
+ */
+import { Record } from "effect"
+import type { Tensor as OrtTensor } from "onnxruntime-common"
+import { messageOf } from "../config/text.ts"
+import { programError } from "../graph/GraphError.ts"
+import {
+  emit,
+  type Emitted,
+  feedInput,
+  iterationsOutput,
+  resultOutput,
+  stateInput,
+  stateOutput,
+} from "../graph/onnx/emit.ts"
+import { changing, type ProgramSpec } from "../graph/Program.ts"
+import { simplify } from "../graph/simplify.ts"
+import { type Shape, sizeOf } from "../graph/Tensor.ts"
+import { feedShapes, resultShapes } from "../graph/validate.ts"
+import { BackendError, dataFor, feedsOf, type Program, programOf, type TensorData } from "./Backend.ts"
+
+export type Device = "cpu" | "cuda" | "webgpu"
+
+export interface Session {
+  loadModel(buffer: ArrayBuffer, byteOffset: number, byteLength: number, options: object): void
+  run(feeds: Record<string, OrtTensor>, fetches: Record<string, null>, options: object): Record<string, OrtTensor>
+  dispose(): void
+}
+
+/** The parts of `onnxruntime-node` that run a session. */
+export interface Runtime {
+  readonly Session: new () => Session
+  readonly Tensor: typeof OrtTensor
+}
+
+/** Where and how sessions run. */
+export interface Host {
+  readonly runtime: Runtime
+  readonly device: Device
+  readonly threads: number
+}
+
+export const openSession = ({ runtime, device, threads }: Host, model: Pick<Emitted, "bytes">): Session => {
+  const session = new runtime.Session()
+  const bytes = new Uint8Array(model.bytes)
+  session.loadModel(bytes.buffer, bytes.byteOffset, bytes.byteLength, {
+    executionProviders: [device],
+    graphOptimizationLevel: "all",
+    executionMode: "sequential",
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+    logSeverityLevel: 4,
+    extra: {
+      // Flushing denormals would change the arithmetic of the whole thread, including JavaScript's.
+      session: { intra_op: { allow_spinning: threads > 1 ? "1" : "0" }, set_denormal_as_zero: "0" },
+    },
+  })
+  return session
+}
+
+/** The session of one program, which is loaded when it is needed. */
+export interface Opening {
+  /** Returns the session; the first call loads the model. Throws a `GraphError` if ONNX Runtime cannot load it. */
+  readonly open: () => Loaded
+  readonly close: () => void
+}
+
+interface Loaded {
+  readonly session: Session
+  /** The names of the model's outputs, as ONNX Runtime expects them. */
+  readonly fetches: Readonly<Record<string, null>>
+  readonly endsEarly: boolean
+}
+
+/** Makes the programs of a group. A program's session is opened at its first run, because loading a large model is slow. */
+export const makePrograms = <Name extends string>(
+  host: Host,
+  specs: Readonly<Record<Name, ProgramSpec>>,
+  sharedFeeds: ReadonlyArray<string> = [],
+) => {
+  const tensorOver = tensorsOf(host.runtime)
+  const states = new States(tensorOver)
+  const feeds = new Map<string, TensorData>()
+  const sessions = Record.map(specs, (spec) => openingOf(host, spec))
+  const programs = Record.map(specs, (spec, name) =>
+    sessionProgram(host.device, spec, sessions[name], states, feedsOf(spec, sharedFeeds, feeds), tensorOver),
+  )
+  return { sessions, programs }
+}
+
+const openingOf = (host: Host, spec: ProgramSpec): Opening => {
+  let loaded: Loaded | undefined
+  let closed = false
+  const load = (): Loaded => {
+    if (closed) throw programError(spec.name, "the scope in which it was compiled is closed")
+    const model = emit(simplify(spec))
+    try {
+      return {
+        session: openSession(host, model),
+        fetches: Object.fromEntries(model.outputs.map((name) => [name, null])),
+        endsEarly: model.outputs.includes(iterationsOutput),
+      }
+    } catch (error) {
+      throw programError(spec.name, `ONNX Runtime cannot load the graph: ${messageOf(error)}`)
+    }
+  }
+  return {
+    open: () => (loaded ??= load()),
+    close: () => {
+      closed = true
+      loaded?.session.dispose()
+      loaded = undefined
+    },
+  }
+}
+
+type TensorOver = (data: TensorData, shape: Shape) => OrtTensor
+
+/** Makes tensors that use an array without copying it. */
+const tensorsOf =
+  ({ Tensor }: Runtime): TensorOver =>
+  (data, shape) =>
+    data instanceof Float32Array
+      ? new Tensor("float32", data, shape)
+      : data instanceof Int32Array
+        ? new Tensor("int32", data, shape)
+        : new Tensor("bool", data, shape)
+
+/** The input tensors of a program's next run, by the names in its model. */
+type Bound = Record<string, OrtTensor>
+
+/** The states of a group of programs. Each state is one tensor, which is bound in all programs that have the state. */
+class States {
+  private readonly tensorOver: TensorOver
+  private readonly tensors = new Map<string, OrtTensor>()
+  private readonly users = new Map<string, Array<Bound>>()
+  /** The arrays that `write` fills. A state leaves this map when a run replaces it by a tensor of ONNX Runtime. */
+  private readonly written = new Map<string, Float32Array>()
+
+  constructor(tensorOver: TensorOver) {
+    this.tensorOver = tensorOver
+  }
+
+  /** Binds a state in one more program. The first program makes it, as zeros. */
+  bind(name: string, shape: Shape, bound: Bound): void {
+    const users = this.users.get(name) ?? []
+    this.users.set(name, [...users, bound])
+    const tensor = this.tensors.get(name)
+    if (tensor === undefined) this.hold(name, new Float32Array(sizeOf(shape)), shape)
+    else bound[stateInput(name)] = tensor
+  }
+
+  /** Makes this tensor the state's value in all programs. */
+  replace(name: string, tensor: OrtTensor): void {
+    this.written.delete(name)
+    this.tensors.set(name, tensor)
+    for (const bound of this.users.get(name) ?? []) bound[stateInput(name)] = tensor
+  }
+
+  read(name: string): Float32Array {
+    const tensor = this.tensorOf(name)
+    const copy = new Float32Array(tensor.size)
+    copyInto(tensor.data, copy, copy.length)
+    return copy
+  }
+
+  write(name: string, data: Float32Array): void {
+    const numbers = this.written.get(name)
+    // The numbers of a tensor that a run returned may also be an output, so they are never overwritten.
+    if (numbers === undefined) this.hold(name, data.slice(), this.tensorOf(name).dims)
+    else numbers.set(data)
+  }
+
+  private hold(name: string, numbers: Float32Array, shape: Shape): void {
+    this.replace(name, this.tensorOver(numbers, shape))
+    this.written.set(name, numbers)
+  }
+
+  private tensorOf(name: string): OrtTensor {
+    const tensor = this.tensors.get(name)
+    if (tensor === undefined) throw new Error(`sessions: state "${name}" is not bound`)
+    return tensor
+  }
+}
+
+const sessionProgram = (
+  device: Device,
+  spec: ProgramSpec,
+  opening: Opening,
+  states: States,
+  feeds: Readonly<Record<string, TensorData>>,
+  tensorOver: TensorOver,
+): Program => {
+  const bound: Bound = {}
+  for (const [name, { shape }] of Object.entries(feedShapes(spec)))
+    bound[feedInput(name)] = tensorOver(feeds[name], shape)
+  for (const [name, { tensor }] of Object.entries(spec.state)) states.bind(name, tensor.shape, bound)
+  const results = Record.map(resultShapes(spec), dataFor)
+  const nexts = changing(spec).map(([name]) => ({ name, from: stateOutput(name) }))
+  const outputs = Object.keys(results).map((name) => ({ from: resultOutput(name), data: results[name] }))
+  const count = spec.minibatches?.count ?? 1
+  let iterations = count
+
+  const runSync = (): void => {
+    try {
+      const { session, fetches, endsEarly } = opening.open()
+      const fetched = session.run(bound, fetches, {})
+      // The output tensors become the next inputs, without a copy.
+      for (const { name, from } of nexts) states.replace(name, fetched[from])
+      // This output has one element for each minibatch that ran.
+      if (endsEarly) iterations = fetched[iterationsOutput].size
+      for (const { from, data } of outputs) copyInto(fetched[from].data, data, (data.length / count) * iterations)
+    } catch (error) {
+      throw new BackendError({ backend: device, program: spec.name, message: messageOf(error) })
+    }
+  }
+
+  return programOf(spec, {
+    device,
+    feeds,
+    results,
+    iterations: () => iterations,
+    runSync,
+    read: (name) => states.read(name),
+    write: (name, data) => states.write(name, data),
+  })
+}
+
+/**
+ * Copies the first `length` elements of a tensor; the elements behind them in `to` keep their values. If a program ends
+ * early, `length` covers only the minibatches that ran.
+ */
+const copyInto = (from: OrtTensor["data"], to: TensorData, length: number): void => {
+  if (from instanceof Float32Array || from instanceof Int32Array || from instanceof Uint8Array)
+    to.set(from.length > length ? from.subarray(0, length) : from)
+}

@@ -1,0 +1,158 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, type Layer } from "effect"
+import { Backend, BackendError, type BackendUnavailable } from "../../src/backend/Backend.ts"
+import * as OnnxNode from "../../src/backend/onnx-node.ts"
+import * as Reference from "../../src/backend/reference.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import { GraphError } from "../../src/graph/GraphError.ts"
+import * as G from "../../src/graph/ops.ts"
+import type { ProgramSpec } from "../../src/graph/Program.ts"
+import type { Shape } from "../../src/graph/Tensor.ts"
+
+const backends: Readonly<Record<string, Layer.Layer<Backend, BackendUnavailable>>> = {
+  wasm: Wasm.layer,
+  cpu: OnnxNode.layerCpu(),
+  reference: Reference.layer,
+}
+
+/** Multiplies rows by the weights; `w` does not change, so the wasm backend may prepare values from it. */
+const acting = (rows: number): ProgramSpec => {
+  const x = G.input("x", [rows, 3])
+  const w = G.state("w", [3, 2])
+  // The weights' exponential depends only on a state: it is computed before a run.
+  return { name: "act", inputs: { x }, state: { w: { tensor: w } }, outputs: { y: G.matmul(x, G.exp(w)) } }
+}
+
+/** Adds the input to the weights. */
+const training = (): ProgramSpec => {
+  const slope = G.input("slope", [3, 2])
+  const w = G.state("w", [3, 2])
+  const steps = G.state("steps", [])
+  return {
+    name: "train",
+    inputs: { slope },
+    state: { w: { tensor: w, next: G.add(w, slope) }, steps: { tensor: steps, next: G.add(steps, 1) } },
+    outputs: { before: w },
+  }
+}
+
+const reading = (shape: Shape): ProgramSpec => {
+  const cache = G.input("cache", shape)
+  const scale = G.input("scale", [])
+  return { name: "read", inputs: { cache, scale }, state: {}, outputs: { sum: G.mul(G.sum(cache), scale) } }
+}
+
+for (const [name, layer] of Object.entries(backends)) {
+  describe(`a group on ${name}`, () => {
+    const compileAll: Backend["Service"]["compileAll"] = (specs, options) =>
+      Effect.flatMap(Backend, (backend) => backend.compileAll(specs, options)).pipe(Effect.provide(layer))
+
+    it.effect("shares its states: written through any program, replaced by any, seen by all", () =>
+      Effect.gen(function* () {
+        const { one, three, train } = yield* compileAll({ one: acting(1), three: acting(3), train: training() })
+        assert.deepStrictEqual([...(yield* train.read("w"))], [0, 0, 0, 0, 0, 0])
+        for (const feed of [one.feeds.x, three.feeds.x]) feed.fill(1)
+        yield* one.run
+        assert.deepStrictEqual([...one.results.y], [3, 3])
+
+        const ln2 = Math.fround(Math.log(2))
+        yield* three.write("w", new Float32Array(6).fill(ln2))
+        for (const program of [one, three]) {
+          yield* program.run
+          for (const y of program.results.y) assert.closeTo(y, 6, 1e-5)
+        }
+
+        train.feeds.slope.fill(ln2)
+        yield* train.run
+        assert.deepStrictEqual([...train.results.before], new Array(6).fill(ln2))
+        for (const program of [three, one]) {
+          yield* program.run
+          for (const y of program.results.y) assert.closeTo(y, 12, 1e-5)
+          assert.deepStrictEqual([...(yield* program.read("w"))], new Array(6).fill(2 * ln2))
+        }
+
+        // A state that a run has replaced can be written again.
+        yield* one.write("w", new Float32Array(6))
+        yield* train.run
+        assert.deepStrictEqual([...train.results.before], new Array(6).fill(0))
+        assert.deepStrictEqual([...(yield* train.read("steps"))], [2])
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("has feeds of its own for each program, except for shared ones", () =>
+      Effect.gen(function* () {
+        const { a, b } = yield* compileAll({ a: reading([4]), b: reading([4]) }, { sharedFeeds: ["cache"] })
+        a.feeds.cache.set([1, 2, 3, 4])
+        a.feeds.scale[0] = 2
+        b.feeds.scale[0] = 3
+        yield* a.run
+        yield* b.run
+        assert.deepStrictEqual([a.results.sum[0], b.results.sum[0]], [20, 30])
+        b.feeds.cache[3] = 0
+        yield* a.run
+        assert.strictEqual(a.results.sum[0], 12)
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("names both programs and shapes of arrays that do not fit", () =>
+      Effect.gen(function* () {
+        const w = G.state("w", [3])
+        const other: ProgramSpec = { name: "other", inputs: {}, state: { w: { tensor: w } }, outputs: { w } }
+        const state = yield* Effect.flip(compileAll({ act: acting(1), other }))
+        assert.instanceOf(state, GraphError)
+        assert.strictEqual(state.message, 'other: state "w": expected f32 [3, 2] as in "act", found f32 [3]')
+        const specs = { a: reading([4]), b: reading([5]) }
+        const feed = yield* Effect.flip(compileAll(specs, { sharedFeeds: ["cache"] }))
+        assert.strictEqual(feed.message, 'b: shared feed "cache": expected f32 [4] as in "a", found f32 [5]')
+        const unknown = yield* Effect.flip(compileAll(specs, { sharedFeeds: ["cahce"] }))
+        assert.strictEqual(unknown.message, 'sharedFeeds "cahce": expected an input of one of the programs "a", "b"')
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("keeps a program's errors about states that only other programs have", () =>
+      Effect.gen(function* () {
+        const { act } = yield* compileAll({ act: acting(1), train: training() })
+        const error = yield* Effect.flip(act.read("steps"))
+        assert.instanceOf(error, BackendError)
+        assert.strictEqual(error.message, 'there is no state "steps"')
+      }).pipe(Effect.scoped),
+    )
+  })
+}
+
+describe("a group on wasm", () => {
+  it.effect("is one module with one memory, in which a shared feed lies once", () =>
+    Effect.gen(function* () {
+      const backend = yield* Backend
+      const specs = { a: reading([4]), b: reading([4]) }
+      const { a, b } = yield* backend.compileAll(specs, { sharedFeeds: ["cache"] })
+      assert.strictEqual(a.feeds.cache.buffer, b.feeds.cache.buffer)
+      assert.strictEqual(a.feeds.cache.byteOffset, b.feeds.cache.byteOffset)
+      assert.notStrictEqual(a.feeds.scale.byteOffset, b.feeds.scale.byteOffset)
+    }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+  )
+
+  it.effect("says how much memory its programs need if it is too much", () =>
+    Effect.gen(function* () {
+      const backend = yield* Backend
+      const x = G.input("x", [2 ** 28])
+      const specs = Object.fromEntries(
+        ["a", "b"].map((name) => [name, { name, inputs: { x }, state: {}, outputs: { y: G.neg(x) } }]),
+      )
+      const error = yield* Effect.flip(backend.compileAll(specs))
+      assert.match(error.message, /^a, b: these programs need 4\.0 GiB of memory, more than the 2 GiB of a module; use/)
+    }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+  )
+})
+
+describe("a group on cpu", () => {
+  it.effect("loads a session at the first run of its program, and refuses to run after its scope", () =>
+    Effect.gen(function* () {
+      const { act } = yield* Effect.scoped(
+        Effect.flatMap(Backend, (backend) => backend.compileAll({ act: acting(1), train: training() })),
+      )
+      const error = yield* Effect.flip(act.run)
+      assert.match(error.message, /the scope in which it was compiled is closed/)
+    }).pipe(Effect.provide(OnnxNode.layerCpu())),
+  )
+})

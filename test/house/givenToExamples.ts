@@ -22,6 +22,7 @@ import type { Program } from "../../src/backend/Backend.ts"
 import type { Demonstrations } from "../../src/learner/Demonstrations.ts"
 import type { ReplayConfig } from "../../src/learner/replay/fields.ts"
 import type { ActorCritic } from "../../src/model/ActorCritic.ts"
+import type { DecoderConfig } from "../../src/model/decoder/DecoderConfig.ts"
 import type { NetworkConfig } from "../../src/model/trunk.ts"
 import type { Sink } from "../../src/run/record/Recorder.ts"
 import type { Run } from "../../src/train/Train.ts"
@@ -78,6 +79,7 @@ export declare const said: unknown
 
 export declare const task: Task
 export declare const network: ActorCritic
+export declare const decoderConfig: DecoderConfig
 export declare const networkConfig: NetworkConfig
 export declare const observations: Tensor
 export declare const program: Program

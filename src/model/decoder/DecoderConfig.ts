@@ -1,0 +1,107 @@
+/** Defines the sizes and options of a decoder transformer, and the Schema that checks them. */
+import { type Effect, Schema } from "effect"
+import { type ConfigError, decode } from "../../config/Config.ts"
+import { intBetween, positive, positiveInt } from "../../config/fields.ts"
+
+/**
+ * Defines how rotary frequencies are changed for sequences that are longer than in the first training: `linear` divides
+ * all of them by a factor; `llama3` divides the low ones, keeps the high ones, and interpolates between.
+ */
+export const RopeScaling = Schema.Union([
+  Schema.TaggedStruct("linear", { factor: positive }),
+  Schema.TaggedStruct("llama3", {
+    factor: positive,
+    lowFrequencyFactor: positive,
+    highFrequencyFactor: positive,
+    /** The greatest number of positions in the first training. */
+    originalMaxPositions: positiveInt,
+  }),
+])
+export type RopeScaling = typeof RopeScaling.Type
+
+/** The sizes and options of a decoder transformer, with the architecture of Llama or Qwen2. */
+export interface DecoderConfig {
+  readonly architecture: "llama" | "qwen2"
+  readonly vocabSize: number
+  readonly hiddenSize: number
+  /** The number of units in the hidden layer of each feed-forward network. */
+  readonly intermediateSize: number
+  readonly layers: number
+  /** The number of query heads. */
+  readonly heads: number
+  /** The number of heads for keys and values, each of which serves `heads / keyValueHeads` query heads. */
+  readonly keyValueHeads: number
+  /** The size of a head, which need not be `hiddenSize / heads`. It is even, as rotary embeddings need pairs. */
+  readonly headDim: number
+  /** The greatest number of positions for which the model was made. Graphs do not check positions against it. */
+  readonly maxPositions: number
+  readonly rmsNormEpsilon: number
+  /** Rotary position embeddings: the base of the frequencies, and their scaling. */
+  readonly rope: { readonly theta: number; readonly scaling: RopeScaling | null }
+  /** Which linear layers have a bias: the projections to queries, keys and values, the one after them, the MLP's. */
+  readonly biases: { readonly qkv: boolean; readonly output: boolean; readonly mlp: boolean }
+  /** Whether the head that computes logits has the weights of the token embedding. */
+  readonly tiedEmbeddings: boolean
+}
+
+const size = intBetween(1, 2 ** 24)
+
+/** The most weights that one matrix may have, because a program addresses its memory by 32 bits. */
+const mostWeights = 2 ** 30
+
+/** Checks what the fields of a config must be together. Each problem is at the key that a person would change. */
+const together = Schema.makeFilter((config: DecoderConfig) => {
+  const { heads, keyValueHeads, headDim, rope, vocabSize, hiddenSize, intermediateSize } = config
+  const { scaling } = rope
+  const widest = Math.max(vocabSize, intermediateSize, heads * headDim)
+  return [
+    ...(heads % keyValueHeads === 0
+      ? []
+      : [{ path: ["keyValueHeads"], issue: `expected a divisor of heads (${heads}), found ${keyValueHeads}` }]),
+    ...(headDim % 2 === 0
+      ? []
+      : [{ path: ["headDim"], issue: `expected an even size, for pairs of numbers that rotate; found ${headDim}` }]),
+    ...(widest * hiddenSize <= mostWeights
+      ? []
+      : [
+          { path: ["hiddenSize"], issue: `expected matrices of at most 2^30 weights, found ${widest} × ${hiddenSize}` },
+        ]),
+    ...(scaling?._tag === "llama3" && scaling.lowFrequencyFactor >= scaling.highFrequencyFactor
+      ? [
+          {
+            path: ["rope", "scaling", "highFrequencyFactor"],
+            issue: `expected more than lowFrequencyFactor (${scaling.lowFrequencyFactor}), found ${scaling.highFrequencyFactor}`,
+          },
+        ]
+      : []),
+  ]
+})
+
+/** The Schema of `DecoderConfig`; a value that it accepts is one from which all graphs of this folder can be built. */
+export const DecoderConfig = Schema.Struct({
+  architecture: Schema.Literals(["llama", "qwen2"]),
+  vocabSize: size,
+  hiddenSize: size,
+  intermediateSize: size,
+  layers: intBetween(1, 10_000),
+  heads: intBetween(1, 65_536),
+  keyValueHeads: intBetween(1, 65_536),
+  headDim: intBetween(2, 65_536),
+  maxPositions: positiveInt,
+  rmsNormEpsilon: positive,
+  rope: Schema.Struct({ theta: positive, scaling: Schema.NullOr(RopeScaling) }),
+  biases: Schema.Struct({ qkv: Schema.Boolean, output: Schema.Boolean, mlp: Schema.Boolean }),
+  tiedEmbeddings: Schema.Boolean,
+}).check(together)
+
+/**
+ * Checks a config. Fails with a `ConfigError` of one line that names `source`, each wrong key and what was expected.
+ *
+ * @example
+ * ```ts
+ * Decoder.decodeConfig({ ...decoderConfig, keyValueHeads: 3 }, "config.json")
+ * // fails: config.json: keyValueHeads: expected a divisor of heads (4), found 3
+ * ```
+ */
+export const decodeConfig = (value: unknown, source: string): Effect.Effect<DecoderConfig, ConfigError> =>
+  decode(DecoderConfig, value, { source })

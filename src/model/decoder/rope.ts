@@ -1,0 +1,46 @@
+/** Rotary position embeddings (Su et al. 2021, arXiv:2104.09864), with the scaling of Llama 3 and linear scaling. */
+import { cast, concat, constant, cos, mul, reshape, sin, split, sub, add } from "../../graph/ops.ts"
+import type { Tensor } from "../../graph/Tensor.ts"
+import type { DecoderConfig, RopeScaling } from "./DecoderConfig.ts"
+
+/** Returns the angle, in radians a position, by which each pair of a head's numbers rotates: headDim / 2 frequencies. */
+export const rotaryFrequencies = ({ headDim, rope }: DecoderConfig): Float64Array =>
+  Float64Array.from({ length: headDim / 2 }, (_, pair) => scaled(rope.theta ** ((-2 * pair) / headDim), rope.scaling))
+
+const scaled = (frequency: number, scaling: RopeScaling | null): number => {
+  if (scaling === null) return frequency
+  if (scaling._tag === "linear") return frequency / scaling.factor
+  const { factor, lowFrequencyFactor, highFrequencyFactor, originalMaxPositions } = scaling
+  /** How often the pair turned within the sequences of the first training. */
+  const turns = (originalMaxPositions * frequency) / (2 * Math.PI)
+  const kept = (turns - lowFrequencyFactor) / (highFrequencyFactor - lowFrequencyFactor)
+  const share = Math.min(1, Math.max(0, kept))
+  return (1 - share) * (frequency / factor) + share * frequency
+}
+
+/** The cosines and sines of all angles: [...positions.shape, 1, headDim / 2]; the axis of 1 is for the heads. */
+export interface Rotation {
+  readonly cos: Tensor
+  readonly sin: Tensor
+}
+
+/** Computes the rotation of each position. */
+export const rotationOf = (config: DecoderConfig, positions: Tensor): Rotation => {
+  const frequencies = constant(Float32Array.from(rotaryFrequencies(config)))
+  const angles = mul(reshape(cast(positions, "f32"), [...positions.shape, 1, 1]), frequencies)
+  return { cos: cos(angles), sin: sin(angles) }
+}
+
+/** Multiplies all that is rotated by a number. Attention scales its queries by this, at no further cost. */
+export const scaledRotation = ({ cos, sin }: Rotation, factor: number): Rotation => ({
+  cos: mul(cos, factor),
+  sin: mul(sin, factor),
+})
+
+/** Rotates the pairs (i, i + headDim / 2) of each head, for x [..., heads, headDim]. */
+export const rotate = (x: Tensor, { cos, sin }: Rotation): Tensor => {
+  const axis = x.shape.length - 1
+  const half = x.shape[axis] / 2
+  const [first, second] = split(x, [half, half], axis)
+  return concat([sub(mul(first, cos), mul(second, sin)), add(mul(second, cos), mul(first, sin))], axis)
+}

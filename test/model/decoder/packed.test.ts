@@ -1,0 +1,96 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Record } from "effect"
+import type { Program } from "../../../src/backend/Backend.ts"
+import { gradients } from "../../../src/graph/gradients.ts"
+import * as G from "../../../src/graph/ops.ts"
+import type { ProgramSpec } from "../../../src/graph/Program.ts"
+import {
+  hiddenStates,
+  packedInputs,
+  packedLogits,
+  parametersOf,
+  predictions,
+  statesOf,
+} from "../../../src/model/decoder/Decoder.ts"
+import { compileWith } from "../../../property-tests/support/agreement.ts"
+import { backends, config, expected, relativeError, tensorsIn, write } from "./fixture.ts"
+
+const { forward, packed, sft } = expected
+const weights = tensorsIn("model.safetensors")
+const parameters = statesOf(parametersOf(config))
+const states = Record.map(parameters, (tensor) => ({ tensor }))
+
+const feed = (
+  program: Program,
+  rows: ReadonlyArray<ReadonlyArray<number>>,
+  segments = rows.map(() => [rows[0].length]),
+) => {
+  program.feeds.tokens.set(rows.flat())
+  program.feeds.positions.set(segments.flatMap((row) => row.flatMap((length) => [...Array(length).keys()])))
+  program.feeds.segments.set(
+    segments.flatMap((row) => row.flatMap((length, segment) => Array<number>(length).fill(segment))),
+  )
+}
+
+describe("the fixture of Hugging Face", () => {
+  const inputs = packedInputs(3, 17)
+  const hidden = hiddenStates(config, parameters, inputs)
+  const mask = G.input("mask", [3, 17])
+  const { logProbability_t } = predictions(config, parameters, hidden, inputs)
+  const loss = G.neg(G.div(G.sum(G.mul(mask, logProbability_t)), G.sum(mask)))
+  const slopes = gradients(loss, Object.values(parameters))
+  const names = Object.keys(parameters)
+  const spec: ProgramSpec = {
+    name: "fixture",
+    inputs: { ...inputs, mask },
+    state: states,
+    outputs: {
+      logits: packedLogits(config, parameters, inputs),
+      logProbability_t,
+      loss,
+      ...Object.fromEntries(names.map((name, index) => [`slope ${name}`, slopes[index]])),
+    },
+  }
+
+  for (const [backend, layer] of Object.entries(backends)) {
+    it(`has its logits, log-probabilities, SFT loss and all gradients on ${backend}`, () => {
+      const program = compileWith(layer, spec)
+      write(program, weights)
+      feed(program, forward.input_ids)
+      program.feeds.mask.set(sft.mask.flatMap((row) => [0, ...row]))
+      program.runSync?.()
+      const { results } = program
+      const row = 17 * config.vocabSize
+      assert.isBelow(relativeError(results.logits.subarray(0, row), forward.logits_row_0.flat()), 1e-4)
+      forward.logits_last.forEach((last, index) => {
+        const end = (index + 1) * row
+        assert.isBelow(relativeError(results.logits.subarray(end - config.vocabSize, end), last), 1e-4)
+      })
+      const wanted = forward.logprobs_of_next.flatMap((next) => [0, ...next])
+      assert.isBelow(relativeError(results.logProbability_t, wanted), 1e-4)
+      assert.closeTo(results.loss[0], sft.loss, 1e-4)
+      const slopesWanted = tensorsIn("sft_grads.safetensors")
+      assert.sameMembers(Object.keys(slopesWanted), names)
+      for (const name of names) {
+        assert.isBelow(relativeError(results[`slope ${name}`], slopesWanted[name]), 1e-4, name)
+      }
+    })
+  }
+
+  for (const [backend, layer] of Object.entries({ wasm: backends.wasm, cpu: backends.cpu })) {
+    it(`has its logits of two packed sequences on ${backend}, and padding changes nothing`, () => {
+      const inputs = packedInputs(1, 20)
+      const logits = packedLogits(config, parameters, inputs)
+      const program = compileWith(layer, { name: "packed", inputs: { ...inputs }, state: states, outputs: { logits } })
+      write(program, weights)
+      for (const garbage of [0, 99]) {
+        feed(program, [[...packed.input_ids[0], garbage, garbage, garbage]], [[...packed.lengths, 3]])
+        program.feeds.segments.fill(-1, 17)
+        program.runSync?.()
+        const found = program.results.logits.subarray(0, 17 * config.vocabSize)
+        assert.isBelow(relativeError(found, packed.logits.flat()), 1e-4)
+        assert.isTrue(program.results.logits.every(Number.isFinite))
+      }
+    })
+  }
+})

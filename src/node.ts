@@ -23,6 +23,8 @@ import * as reference from "./backend/reference.ts"
 import * as wasm from "./backend/wasm.ts"
 import { wideModules } from "./backend/wide-node.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
+import type { Options as RedisOptions } from "./multirun/redis-node.ts"
+import { type Store, storeError, type StoreError } from "./multirun/Store.ts"
 import { owner } from "./run/store/owner-node.ts"
 import { type Code, type FileSystemOptions, RunStore } from "./run/store/RunStore.ts"
 import { progress } from "./run/record/progress.ts"
@@ -124,6 +126,21 @@ export const runStore = (
       }),
     ),
   ).pipe(Layer.provide(files))
+
+/**
+ * Connects the ranks of a multi-run trainer through a Redis server. It needs the package `redis`, which is loaded only
+ * when this Layer is built.
+ */
+export const redisStore = (options: RedisOptions): Layer.Layer<Store, StoreError> =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.tryPromise({
+        try: () => import("./multirun/redis-node.ts"),
+        catch: () => storeError("open", "Redis", "the package is not installed; run: npm install redis"),
+      }),
+      ({ layer }) => layer(options),
+    ),
+  )
 
 /** Provides the recorder: it passes a run's events to the sinks that write the run's files, and to those in `more`. */
 export const recorder = (...more: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>

@@ -13,7 +13,7 @@ export interface Progress {
 }
 
 /** A run with a valid config, which may still wait for a slot. */
-export interface Candidate {
+export interface DiscoveredRun {
   /** The name of the run's folder. */
   readonly id: string
   /**
@@ -27,7 +27,7 @@ export interface Candidate {
 }
 
 /** A run that is trained, at an index below `maxRuns`. Its object is new for each run, so nothing is inherited. */
-export interface RunSlot extends Candidate {
+export interface RunSlot extends DiscoveredRun {
   readonly index: number
   readonly progress: Progress
   /** Whether a whole step of the run is packed, so that its optimiser may step. It is false for a new run. */
@@ -57,11 +57,11 @@ export interface Hooks {
    */
   readonly deletion?: Hook
   /** Checks a config before the run can be trained, on the master. A failure counts as a problem of the config. */
-  readonly validation?: Hook<Candidate>
+  readonly validation?: Hook<DiscoveredRun>
   /** Runs on the master when a run with a valid config was found. */
-  readonly discovered?: Hook<Candidate>
+  readonly discovered?: Hook<DiscoveredRun>
   /** Runs on the master when a run that was discovered has vanished or was evicted. */
-  readonly forgotten?: Hook<Candidate>
+  readonly forgotten?: Hook<DiscoveredRun>
   /** Runs on the master when a config was found that cannot be used, once for each content of the file. */
   readonly invalid?: Hook<InvalidRun>
 }

@@ -6,7 +6,7 @@
 import { Context, type Effect, type Scope, type Stream } from "effect"
 import type { OrchestratorConfig } from "./OrchestratorConfig.ts"
 import type { RunsError } from "./RunsError.ts"
-import type { Candidate, Hooks, InvalidRun, Progress, RunSlot } from "./RunSlot.ts"
+import type { DiscoveredRun, Hooks, InvalidRun, Progress, RunSlot } from "./RunSlot.ts"
 import type { StoreError } from "./StoreError.ts"
 
 /** A change of the runs, as `Runs.changes` reports it. */
@@ -14,14 +14,14 @@ export type RunChange =
   | { readonly _tag: "Created"; readonly run: RunSlot }
   /** The run left its slot: its folder vanished, or `reason` says why it was evicted. */
   | { readonly _tag: "Deleted"; readonly run: RunSlot; readonly reason: string | null }
-  | { readonly _tag: "Discovered"; readonly run: Candidate }
-  | { readonly _tag: "Forgotten"; readonly run: Candidate }
+  | { readonly _tag: "Discovered"; readonly run: DiscoveredRun }
+  | { readonly _tag: "Forgotten"; readonly run: DiscoveredRun }
   | { readonly _tag: "Invalid"; readonly run: InvalidRun }
 
 /** What the master sees besides the trained runs. */
 export interface Status {
   /** The runs that wait for a free index, the next one first. */
-  readonly waiting: ReadonlyArray<Candidate>
+  readonly waiting: ReadonlyArray<DiscoveredRun>
   readonly invalid: ReadonlyArray<InvalidRun>
   /** The folders that are left alone because they were evicted, with the reasons. */
   readonly evicted: ReadonlyArray<{ readonly id: string; readonly reason: string }>

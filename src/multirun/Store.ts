@@ -1,0 +1,284 @@
+/**
+ * The service by which the ranks of a trainer share small values: a value that one rank sets can be read or awaited by
+ * all others, and the ranks wait for each other at barriers. `memory` connects ranks in one process, `layerFileSystem`
+ * processes with a common folder, and `layerRedis` in `redisStore.ts` those with a common Redis server.
+ *
+ * Every wait has a deadline, so that the death of another rank becomes an error that names it. Start each set of ranks
+ * with an empty store (a new folder, another prefix): values of earlier ranks would be mistaken for those of new ones.
+ *
+ * @example
+ * ```ts
+ * yield* Effect.gen(function* () {
+ *   const store = yield* Store
+ *   yield* store.set("answer", new Uint8Array([42]))
+ *   yield* store.wait("answer", "1 minute") // Uint8Array [42], on every rank
+ *   yield* store.barrier({ name: "loaded", rank: 0, ranks: 1, deadline: "1 minute" })
+ * }).pipe(Effect.provide(Store.memory()))
+ * ```
+ */
+import { Context, Duration, Effect, Exit, FileSystem, Layer, Path, type PlatformError } from "effect"
+import { makeFolder, mostBytes, namesIn, type PlatformFailure, readBytes, systemMessage } from "../config/files.ts"
+import { utf8 } from "../config/utf8.ts"
+import { StoreError } from "./StoreError.ts"
+
+export { StoreError } from "./StoreError.ts"
+
+/** A place where all ranks meet. */
+export interface Meeting {
+  /** The name, which is used only once: the values of the ranks stay in the store until they are removed. */
+  readonly name: string
+  /** This rank, from 0. */
+  readonly rank: number
+  /** The number of ranks. */
+  readonly ranks: number
+  /** The time after which the absence of another rank is an error. */
+  readonly deadline: Duration.Input
+}
+
+/** The operations that differ between stores. */
+export interface Primitives {
+  readonly set: (key: string, value: Uint8Array) => Effect.Effect<void, StoreError>
+  /** Returns a value; undefined if it was not set. */
+  readonly get: (key: string) => Effect.Effect<Uint8Array | undefined, StoreError>
+  /** Waits for a value, without a deadline. */
+  readonly await: (key: string) => Effect.Effect<Uint8Array, StoreError>
+  /** Adds a whole number to the counter of a key, which starts at 0, and returns the sum. Counters are not values. */
+  readonly add: (key: string, amount: number) => Effect.Effect<number, StoreError>
+  /** Removes a value. Succeeds if it is missing. */
+  readonly remove: (key: string) => Effect.Effect<void, StoreError>
+}
+
+export class Store extends Context.Service<
+  Store,
+  Omit<Primitives, "await"> & {
+    /** Waits until a value is set. */
+    readonly wait: (key: string, deadline: Duration.Input) => Effect.Effect<Uint8Array, StoreError>
+    /** Exchanges one value of each rank; returns them in the order of the ranks. */
+    readonly gather: (meeting: Meeting, value: Uint8Array) => Effect.Effect<ReadonlyArray<Uint8Array>, StoreError>
+    /** Waits until all ranks have arrived. The error names those that have not. */
+    readonly barrier: (meeting: Meeting) => Effect.Effect<void, StoreError>
+    /** Removes the values of a meeting. Call it once every rank has left the meeting. */
+    readonly forget: (meeting: Pick<Meeting, "name" | "ranks">) => Effect.Effect<void, StoreError>
+  }
+>()("effect-rl/multirun/Store") {
+  /** Connects ranks in one process. All ranks need the same layer, so call this once. */
+  static readonly memory = (): Layer.Layer<Store> => {
+    const store = storeOf(inMemory())
+    return Layer.succeed(Store, store)
+  }
+
+  /** Connects processes by files in a folder, which must be empty at the start. It flushes nothing to disk. */
+  static readonly layerFileSystem = (
+    options: FileStoreOptions,
+  ): Layer.Layer<Store, StoreError, FileSystem.FileSystem | Path.Path> =>
+    Layer.effect(Store, Effect.map(onFiles(options), storeOf))
+}
+
+export interface FileStoreOptions {
+  readonly directory: string
+  /** The time between two looks for a value that another rank shall set. @default "10 millis" */
+  readonly pollInterval?: Duration.Input
+}
+
+/** Makes the error of a failed operation. */
+export const storeError = (operation: string, key: string, problem: string): StoreError =>
+  new StoreError({
+    operation,
+    key,
+    missing: [],
+    message: `cannot ${operation} "${key}" in the ranks' store: ${problem}`,
+  })
+
+const rankKey = (name: string, rank: number): string => `${name}/${rank}`
+
+/** Formats ranks for messages: "rank 1", "ranks 1, 2 and 5". */
+const shownRanks = (ranks: ReadonlyArray<number>): string =>
+  ranks.length === 1 ? `rank ${ranks[0]}` : `ranks ${ranks.slice(0, -1).join(", ")} and ${ranks.at(-1)}`
+
+const absent = ({ name, ranks, deadline }: Meeting, missing: ReadonlyArray<number>): StoreError => {
+  const time = Duration.format(Duration.fromInputUnsafe(deadline))
+  return new StoreError({
+    operation: "barrier",
+    key: name,
+    missing,
+    message: `${name}: ${shownRanks(missing)} of ${ranks} did not arrive within ${time}; the process may have ended: start all ranks again from their last checkpoints`,
+  })
+}
+
+/** Checks that keys are usable in every store, and amounts are exact. */
+const checked = (operation: string, key: string, amount = 0): Effect.Effect<void, StoreError> => {
+  const size = utf8.encode(key).length
+  if (size === 0 || size > 200)
+    return Effect.fail(storeError(operation, key, `expected a key of 1 to 200 bytes, found ${size}`))
+  if (Number.isSafeInteger(amount)) return Effect.void
+  return Effect.fail(storeError(operation, key, `expected a whole number, found ${amount}`))
+}
+
+/** Makes a store from its primitive operations; for a store of your own. */
+export const storeOf = (primitives: Primitives): Store["Service"] => {
+  const set: Primitives["set"] = (key, value) => Effect.andThen(checked("set", key), primitives.set(key, value))
+  const gather = (meeting: Meeting, value: Uint8Array) => {
+    const { name, rank, ranks, deadline } = meeting
+    const keys = Array.from({ length: ranks }, (_, other) => rankKey(name, other))
+    const all = Effect.forEach(keys, primitives.await, { concurrency: "unbounded" })
+    const late = Effect.flatMap(Effect.forEach(keys, primitives.get), (values) => {
+      const missing = values.flatMap((one, other) => (one === undefined ? [other] : []))
+      // The last rank may have arrived just after the deadline.
+      return missing.length === 0 ? all : Effect.fail(absent(meeting, missing))
+    })
+    return Effect.andThen(
+      set(rankKey(name, rank), value),
+      Effect.timeoutOrElse(all, { duration: deadline, orElse: () => late }),
+    )
+  }
+  return {
+    ...primitives,
+    set,
+    get: (key) => Effect.andThen(checked("get", key), primitives.get(key)),
+    add: (key, amount) => Effect.andThen(checked("add", key, amount), primitives.add(key, amount)),
+    remove: (key) => Effect.andThen(checked("remove", key), primitives.remove(key)),
+    wait: (key, deadline) =>
+      Effect.andThen(
+        checked("wait", key),
+        Effect.timeoutOrElse(primitives.await(key), {
+          duration: deadline,
+          orElse: () => {
+            const time = Duration.format(Duration.fromInputUnsafe(deadline))
+            return Effect.fail(storeError("wait for", key, `no rank has set it within ${time}`))
+          },
+        }),
+      ),
+    gather,
+    barrier: (meeting) => Effect.asVoid(gather(meeting, new Uint8Array(0))),
+    forget: ({ name, ranks }) =>
+      Effect.forEach(
+        Array.from({ length: ranks }, (_, rank) => rankKey(name, rank)),
+        primitives.remove,
+        { discard: true },
+      ),
+  }
+}
+
+const inMemory = (): Primitives => {
+  const values = new Map<string, Uint8Array>()
+  const counters = new Map<string, number>()
+  const waiting = new Map<string, Set<(value: Uint8Array) => void>>()
+  const get: Primitives["get"] = (key) => Effect.sync(() => values.get(key)?.slice())
+  return {
+    get,
+    set: (key, value) =>
+      Effect.sync(() => {
+        values.set(key, value.slice())
+        for (const resume of waiting.get(key) ?? []) resume(value.slice())
+        waiting.delete(key)
+      }),
+    await: (key) =>
+      Effect.callback((resume) => {
+        const value = values.get(key)
+        if (value !== undefined) return resume(Effect.succeed(value.slice()))
+        const listeners = waiting.get(key) ?? new Set()
+        const listener = (set: Uint8Array) => resume(Effect.succeed(set))
+        waiting.set(key, listeners.add(listener))
+        return Effect.sync(() => {
+          listeners.delete(listener)
+          if (listeners.size === 0 && waiting.get(key) === listeners) waiting.delete(key)
+        })
+      }),
+    add: (key, amount) =>
+      Effect.sync(() => {
+        const sum = (counters.get(key) ?? 0) + amount
+        counters.set(key, sum)
+        return sum
+      }),
+    remove: (key) => Effect.sync(() => void values.delete(key)),
+  }
+}
+
+/** Looks for a value again and again until it is there. */
+export const polling =
+  (get: Primitives["get"], interval: Duration.Input): Primitives["await"] =>
+  (key) =>
+    Effect.gen(function* () {
+      for (;;) {
+        const value = yield* get(key)
+        if (value !== undefined) return value
+        yield* Effect.sleep(interval)
+      }
+    })
+
+/** Converts a key to the name of a file that every file system takes and tells from all others. */
+const fileName = (key: string): string =>
+  [...utf8.encode(key)]
+    .map((byte) => {
+      const letter = String.fromCharCode(byte)
+      return /[a-z0-9_-]/.test(letter) ? letter : `%${byte.toString(16).padStart(2, "0")}`
+    })
+    .join("")
+
+const onFiles = Effect.fnUntraced(function* ({ directory, pollInterval = "10 millis" }: FileStoreOptions) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const [values, counters] = [path.join(directory, "values"), path.join(directory, "counters")]
+  const failing = (operation: string, key: string) =>
+    Effect.mapError((error: PlatformFailure) => storeError(operation, key, systemMessage(error)))
+  for (const folder of [values, counters]) yield* failing("open", directory)(makeFolder(folder))
+  /** The folder in which this process prepares files, to rename them into place when they are complete. */
+  const prepared = yield* failing("open", directory)(fs.makeTempDirectoryScoped({ directory, prefix: "prepared-" }))
+  let preparedCount = 0
+  const preparedPath = (): string => path.join(prepared, String(preparedCount++))
+
+  const read = (file: string): Effect.Effect<Uint8Array | undefined, PlatformFailure> =>
+    readBytes(file, mostBytes.binary).pipe(
+      Effect.catchIf(
+        ({ missing }) => missing,
+        () => Effect.succeed(undefined),
+      ),
+      Effect.provideContext(context),
+    )
+  const get: Primitives["get"] = (key) => failing("get", key)(read(path.join(values, fileName(key))))
+
+  /** Makes the folder `at`, which holds the sum, unless it exists. A rename never replaces a folder with content. */
+  const claim = Effect.fnUntraced(function* (at: string, sum: number) {
+    const folder = preparedPath()
+    yield* fs.makeDirectory(folder)
+    yield* fs.writeFile(path.join(folder, "sum"), utf8.encode(String(sum)))
+    const renamed = yield* Effect.exit(fs.rename(folder, at))
+    if (Exit.isSuccess(renamed)) return true
+    yield* fs.remove(folder, { recursive: true })
+    return (yield* fs.exists(at)) ? false : yield* renamed
+  })
+
+  /** Each addition claims the next number in the counter's folder, so a process that is killed leaves no lock behind. */
+  const add = Effect.fnUntraced(function* (
+    key: string,
+    amount: number,
+  ): Effect.fn.Return<number, PlatformFailure | PlatformError.PlatformError> {
+    const folder = path.join(counters, fileName(key))
+    yield* Effect.provideContext(makeFolder(folder), context)
+    for (;;) {
+      const additions = yield* Effect.provideContext(namesIn(folder), context)
+      const last = Math.max(0, ...additions.map(Number))
+      const before = last === 0 ? undefined : yield* read(path.join(folder, String(last), "sum"))
+      const sum = Number(utf8.decode(before)) + amount
+      if (yield* claim(path.join(folder, String(last + 1)), sum)) return sum
+    }
+  })
+
+  return {
+    get,
+    await: polling(get, pollInterval),
+    set: (key, value) => {
+      const file = preparedPath()
+      return fs
+        .writeFile(file, value)
+        .pipe(
+          Effect.andThen(fs.rename(file, path.join(values, fileName(key)))),
+          Effect.uninterruptible,
+          failing("set", key),
+        )
+    },
+    add: (key, amount) => add(key, amount).pipe(Effect.uninterruptible, failing("add", key)),
+    remove: (key) => failing("remove", key)(fs.remove(path.join(values, fileName(key)), { force: true })),
+  } satisfies Primitives
+})

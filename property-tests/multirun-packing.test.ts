@@ -1,0 +1,361 @@
+import * as fc from "fast-check"
+import { assert, describe, it } from "vitest"
+import type { MicroBatch } from "../src/multirun/batches/MicroBatch.ts"
+import { type Level, makePacker, type Pack, type Packer, type PackerState } from "../src/multirun/batches/Packer.ts"
+import { problemOf, type TrainingSample } from "../src/multirun/batches/TrainingSample.ts"
+import { sequenceMean, tokenMean } from "../src/multirun/batches/weigh.ts"
+import { placeInWindows } from "../src/multirun/batches/windows.ts"
+import { stream } from "../src/rng/Rng.ts"
+
+const vocabSize = 1000
+
+/** Makes a sample whose numbers all depend on its id, so that a misplaced token is seen. */
+const sampleOf = (run: string, step: number, at: number, length: number): TrainingSample => {
+  const random = stream(7, run, step, at)
+  return {
+    id: `${run}/${step}/${at}`,
+    tokens: Int32Array.from({ length }, () => 1 + random.integer(vocabSize - 1)),
+    mask: Uint8Array.from({ length }, (_, token) => (token === 0 ? 0 : random.integer(2))),
+    logprobs: Float32Array.from({ length }, () => -random.uniform()),
+    advantages: Float32Array.from({ length }, () => random.uniform() - 0.5),
+    temperature: 0.5 + random.integer(8) / 8,
+  }
+}
+
+const shapes = fc
+  .record({
+    rows: fc.integer({ min: 1, max: 3 }),
+    blocks: fc.integer({ min: 1, max: 4 }),
+    block: fc.constantFrom(1, 2, 4, 8),
+    ranks: fc.integer({ min: 1, max: 3 }),
+    maxRuns: fc.integer({ min: 1, max: 4 }),
+    mixing: fc.constantFrom("one-run" as const, "many-runs" as const),
+  })
+  .map(({ blocks, ...shape }) => ({ ...shape, width: blocks * shape.block }))
+type Shape = typeof shapes extends fc.Arbitrary<infer A> ? A : never
+
+/** The samples of a run's step: between 1 and 12, of all lengths. */
+const stepOf = (run: string, step: number, width: number): ReadonlyArray<TrainingSample> => {
+  const random = stream(11, run, step)
+  return Array.from({ length: 1 + random.integer(12) }, (_, at) => sampleOf(run, step, at, 1 + random.integer(width)))
+}
+
+const packerOf = (shape: Shape): Packer => makePacker({ ...shape, weigh: tokenMean })
+
+/** Offers a run's steps up to `steps`, as far as they are not in its queue yet. */
+const offerUpTo = (packer: Packer, index: number, id: string, steps: number, { width }: Shape): void => {
+  for (let step = packer.wanted(index) ?? steps; step < steps; step++) {
+    packer.offer(index, { step, samples: stepOf(id, step, width), digest: `${id}/${step}` })
+  }
+}
+
+/** Checks the arrays of a pack against its samples: each is somewhere whole, and everything else is padding. */
+const checkArrays = (pack: Pack, shape: Shape): void => {
+  const { rows, width, block, ranks, maxRuns, mixing } = shape
+  assert.lengthOf(pack.microBatches, ranks)
+  const expected = new Map(
+    pack.shares.flatMap(({ index, id, step, samples }) => {
+      const all = stepOf(id, step, width)
+      return samples.map((name) => {
+        const sample = all.find((one) => one.id === name)
+        if (sample === undefined) assert.fail(`${name} is no sample of the step`)
+        return [`${name}`, { index, sample, batch: all }] as const
+      })
+    }),
+  )
+  assert.strictEqual(expected.size, pack.shares.flatMap(({ samples }) => samples).length, "a sample is there twice")
+  for (const microBatch of pack.microBatches) {
+    const { tokens, segments, sequences, weights, mask, loraNumTokens } = microBatch
+    assert.strictEqual(tokens.length, rows * width)
+    assert.strictEqual(
+      loraNumTokens.reduce((sum, count) => sum + count, 0),
+      rows * width,
+    )
+    for (const count of loraNumTokens) assert.strictEqual(count % block, 0)
+    if (mixing === "one-run") assert.strictEqual(loraNumTokens.filter((count) => count > 0).length, 1)
+    assert.lengthOf(loraNumTokens, maxRuns)
+    const adapters = [...loraNumTokens].flatMap((count, adapter) => Array.from({ length: count }, () => adapter))
+    let before = -1
+    for (let at = 0; at < rows * width;) {
+      if (segments[at] === -1) {
+        assert.deepEqual([sequences[at], weights[at], mask[at], tokens[at]], [-1, 0, 0, 0])
+        if (at > 0) assert.strictEqual(adapters[at], adapters[at - 1], "padding is of the adapter before it")
+        at++
+        continue
+      }
+      assert.strictEqual(sequences[at], ++before, "sequences are numbered in their order")
+      assert.strictEqual(segments[at], at % width === 0 ? 0 : 1 + Math.max(...segments.slice(at - (at % width), at)))
+      const name = sampleAt(microBatch, at, expected)
+      const { sample, index, batch } = expected.get(name) ?? assert.fail(name)
+      expected.delete(name)
+      const { length } = sample.tokens
+      assert.isAtMost((at % width) + length, width, "a sample crosses a window")
+      const trained = batch.reduce((sum, one) => sum + one.mask.reduce((ones, bit) => ones + bit, 0), 0)
+      for (let token = 0; token < length; token++, at++) {
+        assert.strictEqual(microBatch.positions[at], token)
+        assert.strictEqual(adapters[at], index, "a token is routed to another run's adapter")
+        assert.strictEqual(segments[at], segments[at - token])
+        assert.strictEqual(sequences[at], before)
+        assert.strictEqual(microBatch.logprobs[at], sample.logprobs[token])
+        assert.strictEqual(microBatch.advantages[at], sample.advantages[token])
+        assert.strictEqual(microBatch.temperatures[at], sample.temperature)
+        assert.strictEqual(mask[at], sample.mask[token])
+        assert.strictEqual(weights[at], Math.fround(sample.mask[token] === 0 ? 0 : 1 / trained))
+      }
+    }
+    assert.strictEqual(microBatch.sequenceCount, before + 1)
+  }
+  assert.deepEqual([...expected.keys()], [], "samples that are in no micro-batch")
+}
+
+/** Finds the sample that begins at this token. */
+const sampleAt = (
+  { tokens, logprobs }: MicroBatch,
+  at: number,
+  samples: ReadonlyMap<string, { readonly sample: TrainingSample }>,
+): string => {
+  for (const [name, { sample }] of samples) {
+    if (
+      sample.tokens.every((token, offset) => token === tokens[at + offset]) &&
+      sample.logprobs.every((logprob, offset) => logprob === logprobs[at + offset])
+    ) {
+      return name
+    }
+  }
+  return assert.fail(`no sample of the pack begins at token ${at}`)
+}
+
+/** One thing that happens to a packer. */
+const events = fc.array(
+  fc.oneof(
+    fc.record({
+      _tag: fc.constant("arrive" as const),
+      index: fc.nat({ max: 3 }),
+      steps: fc.integer({ min: 1, max: 2 }),
+    }),
+    fc.record({ _tag: fc.constant("pack" as const) }),
+    fc.record({ _tag: fc.constant("restart" as const) }),
+    fc.record({ _tag: fc.constant("replace" as const), index: fc.nat({ max: 3 }) }),
+  ),
+  { maxLength: 25 },
+)
+
+describe("packing", () => {
+  it("uses each sample exactly once, in whole steps and in order, through restarts, deletions and new runs", () => {
+    fc.assert(
+      fc.property(shapes, events, (shape, events) => {
+        let packer = packerOf(shape)
+        /** The model: the id of each run, the steps that arrived, its next step, and its samples that are trained. */
+        const runs = Array.from({ length: shape.maxRuns }, (_, index) => ({
+          id: `run_${index}`,
+          arrived: 0,
+          step: 0,
+          trained: new Set<string>(),
+        }))
+        for (const [index, { id }] of runs.entries()) packer.open(index, { id, step: 0 })
+        let names = shape.maxRuns
+        const pack = () => {
+          const pack = packer.pack()
+          const waiting = runs.filter(({ arrived, step }) => arrived > step)
+          assert.strictEqual(pack === undefined, waiting.length === 0)
+          if (pack === undefined) return
+          checkArrays(pack, shape)
+          for (const { index, id, step, samples, tokens, done } of pack.shares) {
+            const run = runs[index]
+            assert.deepEqual([id, step], [run.id, run.step])
+            const all = stepOf(id, step, shape.width)
+            for (const name of samples) {
+              assert.isFalse(run.trained.has(name), `${name} is trained twice`)
+              run.trained.add(name)
+            }
+            const lengths = all.filter((one) => samples.includes(one.id)).map((one) => one.tokens.length)
+            assert.strictEqual(
+              tokens,
+              lengths.reduce((sum, length) => sum + length, 0),
+            )
+            assert.strictEqual(done, run.trained.size === all.length)
+            if (!done) continue
+            run.step++
+            run.trained.clear()
+          }
+        }
+        for (const event of events) {
+          if (event._tag === "pack") pack()
+          else if (event._tag === "restart") {
+            const state: PackerState = JSON.parse(JSON.stringify(packer.state()))
+            packer = packerOf(shape)
+            packer.restore(state)
+            for (const [index, { id, step, arrived }] of runs.entries()) {
+              packer.open(index, { id, step })
+              offerUpTo(packer, index, id, arrived, shape)
+            }
+            assert.deepEqual(packer.state(), state)
+          } else {
+            const index = event.index % shape.maxRuns
+            const run = runs[index]
+            if (event._tag === "arrive") {
+              run.arrived = Math.max(run.arrived, run.step + event.steps)
+              offerUpTo(packer, index, run.id, run.arrived, shape)
+            } else {
+              packer.close(index)
+              runs[index] = { id: `run_${names++}`, arrived: 0, step: 0, trained: new Set() }
+              packer.open(index, { id: runs[index].id, step: 0 })
+            }
+          }
+        }
+        // Without new samples, everything that arrived gets packed.
+        while (runs.some(({ arrived, step }) => arrived > step)) pack()
+        assert.isUndefined(packer.pack())
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it("serves a run at most once between two services of another that has samples all the time", () => {
+    fc.assert(
+      fc.property(shapes, fc.integer({ min: 1, max: 30 }), (shape, packs) => {
+        const packer = packerOf(shape)
+        const ids = Array.from({ length: shape.maxRuns }, (_, index) => `run_${index}`)
+        for (const [index, id] of ids.entries()) packer.open(index, { id, step: 0 })
+        /** The number of units of each run so far. */
+        const served = ids.map(() => 0)
+        for (let pack = 0; pack < packs; pack++) {
+          for (const [index, id] of ids.entries()) offerUpTo(packer, index, id, (packer.wanted(index) ?? 0) + 1, shape)
+          const before = packer.state().runs
+          const { shares } = packer.pack() ?? assert.fail("there are samples")
+          assert.isNotEmpty(shares)
+          const state = packer.state().runs
+          for (const { index, done, step, id } of shares) {
+            const end = done ? unitsOf(stepOf(id, step, shape.width), shape) : state[index].consumed
+            served[index] += end - before[index].consumed
+          }
+          // A run that ends its step leaves the rest of the pack to the others, so only packs without an end are fair.
+          if (shares.every(({ done }) => !done)) {
+            const counts = shares.map(({ index }) => state[index].consumed - before[index].consumed)
+            assert.isAtMost(Math.max(...counts) - Math.min(...counts), 1)
+          }
+          // No run waits for longer than each other run needs to be served once.
+          const idle = ids.flatMap((_, index) => (served[index] === 0 ? [index] : []))
+          if (pack + 1 >= shape.maxRuns) assert.deepEqual(idle, [], "a run is starved")
+        }
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it("gives a run the same micro-batches alone as together with others, if they hold one run each", () => {
+    fc.assert(
+      fc.property(shapes, fc.integer({ min: 1, max: 3 }), (shape, steps) => {
+        const oneRun = { ...shape, mixing: "one-run" as const }
+        const microBatchesOf = (indices: ReadonlyArray<number>, ranks: number) => {
+          const packer = makePacker({ ...oneRun, ranks, weigh: sequenceMean })
+          for (const index of indices) {
+            packer.open(index, { id: `run_${index}`, step: 0 })
+            offerUpTo(packer, index, `run_${index}`, steps, oneRun)
+          }
+          const all: Array<unknown> = []
+          for (let pack = packer.pack(); pack !== undefined; pack = packer.pack()) {
+            for (const microBatch of pack.microBatches) {
+              if (microBatch.loraNumTokens[0] > 0 && microBatch.sequenceCount > 0) all.push(structuredClone(microBatch))
+            }
+          }
+          return all
+        }
+        const together = Array.from({ length: shape.maxRuns }, (_, index) => index)
+        assert.deepEqual(microBatchesOf(together, shape.ranks), microBatchesOf([0], 1))
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it("needs no more windows than samples, no fewer than the tokens, and by first-fit decreasing few more", () => {
+    const items = fc.array(fc.record({ run: fc.nat({ max: 3 }), length: fc.integer({ min: 1, max: 16 }) }))
+    fc.assert(
+      fc.property(items, fc.constantFrom(1, 2, 4, 8, 16), (items, block) => {
+        const { windows, placements } = placeInWindows(items, { width: 16, block })
+        assert.strictEqual(placements.length, items.length)
+        assert.strictEqual(new Set(placements.map(({ item }) => item)).size, items.length)
+        assert.isAtMost(windows, items.length)
+        const tokens = items.reduce((sum, { length }) => sum + length, 0)
+        assert.isAtLeast(windows * 16, tokens)
+        // Two windows of one run cannot both be half empty, so each run wastes at most a window and a shared one.
+        const runs = new Set(items.map(({ run }) => run)).size
+        assert.isAtMost(windows, 2 * (tokens / 16) + 2 * runs)
+        // Read window after window, the runs are sorted, and samples do not overlap.
+        for (let at = 1; at < placements.length; at++) {
+          const [before, now] = [placements[at - 1], placements[at]]
+          const [earlier, later] = [items[before.item], items[now.item]]
+          assert.isAtMost(earlier.run, later.run)
+          if (now.window !== before.window) {
+            assert.deepEqual([now.window, now.start], [before.window + 1, 0])
+            continue
+          }
+          const end = before.start + earlier.length
+          assert.strictEqual(now.start, earlier.run === later.run ? end : Math.ceil(end / block) * block)
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it("says that it is time if the micro-batches can be filled or all runs have samples", () => {
+    fc.assert(
+      fc.property(shapes, fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }), (shape, has) => {
+        const packer = packerOf(shape)
+        const open = has.slice(0, shape.maxRuns)
+        for (const [index, full] of open.entries()) {
+          packer.open(index, { id: `run_${index}`, step: 0 })
+          if (full) offerUpTo(packer, index, `run_${index}`, 1, shape)
+        }
+        const { rows, width, ranks } = shape
+        const steps = open.flatMap((full, index) => (full ? [stepOf(`run_${index}`, 0, width)] : []))
+        const units =
+          shape.mixing === "one-run"
+            ? steps.reduce((sum, step) => sum + unitsOf(step, shape) * rows * width, 0)
+            : steps.flat().reduce((sum, { tokens }) => sum + tokens.length, 0)
+        const isFull = units >= rows * width * ranks || open.every((full) => full)
+        const expected: Level = units === 0 ? "empty" : isFull ? "full" : "partial"
+        assert.strictEqual(packer.level(), expected)
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
+
+/** Counts the units of a step: micro-batches of its own, or samples. */
+const unitsOf = (samples: ReadonlyArray<TrainingSample>, { mixing, rows, width, block }: Shape): number => {
+  if (mixing === "many-runs") return samples.length
+  const items = samples.map(({ tokens }) => ({ run: 0, length: tokens.length }))
+  return Math.ceil(placeInWindows(items, { width, block }).windows / rows)
+}
+
+describe("a training sample", () => {
+  const mutations: ReadonlyArray<readonly [string, (sample: TrainingSample) => TrainingSample]> = [
+    ["tokens", (sample) => ({ ...sample, tokens: new Int32Array(0) })],
+    ["tokens", (sample) => ({ ...sample, tokens: new Int32Array(17) })],
+    ["mask", (sample) => ({ ...sample, mask: sample.mask.slice(1) })],
+    ["logprobs", (sample) => ({ ...sample, logprobs: sample.logprobs.slice(1) })],
+    ["advantages", (sample) => ({ ...sample, advantages: new Float32Array(17) })],
+    ["tokens[", (sample) => ({ ...sample, tokens: sample.tokens.with(-1, vocabSize) })],
+    ["tokens[", (sample) => ({ ...sample, tokens: sample.tokens.with(0, -1) })],
+    ["mask[", (sample) => ({ ...sample, mask: sample.mask.with(-1, 2) })],
+    ["mask[0]", (sample) => ({ ...sample, mask: sample.mask.with(0, 1) })],
+    ["logprobs[", (sample) => ({ ...sample, logprobs: sample.logprobs.with(-1, -Infinity) })],
+    ["advantages[", (sample) => ({ ...sample, advantages: sample.advantages.with(0, NaN) })],
+    ["temperature", (sample) => ({ ...sample, temperature: 0 })],
+    ["temperature", (sample) => ({ ...sample, temperature: NaN })],
+  ]
+
+  it("is valid unless it breaks a rule, whose place is then named", () => {
+    const limits = { vocabSize, width: 16 }
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 16 }), fc.nat({ max: mutations.length - 1 }), (length, at) => {
+        const sample = sampleOf("run_a", 0, at, length)
+        assert.isUndefined(problemOf(sample, limits))
+        const [key, mutate] = mutations[at]
+        assert.isTrue(problemOf(mutate(sample), limits)?.key.startsWith(key), key)
+      }),
+      { numRuns: 100 },
+    )
+  })
+})

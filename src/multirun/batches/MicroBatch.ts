@@ -1,0 +1,160 @@
+/**
+ * Defines the arrays that a training program takes for one rank: `rows` windows of `width` tokens each, one after
+ * another, in which samples are placed. `makeMicroBatch` makes the arrays once, and `fill` overwrites them.
+ *
+ * Padding has mask 0 and weight 0, so it adds nothing to a loss. It belongs to the adapter of the token before it.
+ *
+ * @example
+ * ```ts
+ * const microBatch = makeMicroBatch({ rows: 2, width: 512, block: 32, maxRuns: 4 })
+ * fill(microBatch, placed, { adapterBefore: 0, padId: 0 })
+ * microBatch.loraNumTokens // the number of tokens of each adapter; their sum is 2 × 512
+ * ```
+ */
+import type { TrainingSample } from "./TrainingSample.ts"
+
+export interface MicroBatchShape {
+  /** The number of windows. */
+  readonly rows: number
+  /** The number of tokens of a window. */
+  readonly width: number
+  /** The number of tokens in a block, a divisor of `width`. All tokens of a block belong to one adapter. */
+  readonly block: number
+  /** The number of runs that can be trained at the same time, each with its own adapter. */
+  readonly maxRuns: number
+}
+
+/** The inputs of a training program. Each array of tokens has `rows × width` numbers, window after window. */
+export interface MicroBatch {
+  readonly rows: number
+  readonly width: number
+  readonly tokens: Int32Array
+  /** The position of the token in its sample, from 0. */
+  readonly positions: Int32Array
+  /** The number of the sample in its window, from 0; −1 for padding. Attention stays inside of a sample. */
+  readonly segments: Int32Array
+  /** The number of the sample in this micro-batch, from 0; −1 for padding. */
+  readonly sequences: Int32Array
+  /** 1 for the tokens to learn from, else 0. */
+  readonly mask: Uint8Array
+  readonly logprobs: Float32Array
+  readonly advantages: Float32Array
+  /** The temperature at which the token was sampled; 1 for padding. */
+  readonly temperatures: Float32Array
+  /** The factor of the token in the loss; 0 where the mask is 0. */
+  readonly weights: Float32Array
+  /** The number of tokens of each adapter, in the order of the tokens, with padding: multiples of `block`. */
+  readonly loraNumTokens: Int32Array
+  /** The number of samples. */
+  sequenceCount: number
+}
+
+/** The names of the arrays of a micro-batch. */
+export const arrayNames = [
+  "tokens",
+  "positions",
+  "segments",
+  "sequences",
+  "mask",
+  "logprobs",
+  "advantages",
+  "temperatures",
+  "weights",
+  "loraNumTokens",
+] as const satisfies ReadonlyArray<keyof MicroBatch>
+
+/** A sample with its adapter, its weight, and its place. */
+export interface PlacedSample {
+  readonly sample: TrainingSample
+  /** The index of the run, whose adapter the tokens are routed to. */
+  readonly run: number
+  /** The factor in the loss of each token that the mask selects. */
+  readonly weight: number
+  readonly row: number
+  /** The first token in the row. */
+  readonly start: number
+}
+
+/** Makes the arrays of a micro-batch, which holds only padding of adapter 0 until it is filled. */
+export const makeMicroBatch = ({ rows, width, maxRuns }: MicroBatchShape): MicroBatch => {
+  const size = rows * width
+  const microBatch: MicroBatch = {
+    rows,
+    width,
+    tokens: new Int32Array(size),
+    positions: new Int32Array(size),
+    segments: new Int32Array(size),
+    sequences: new Int32Array(size),
+    mask: new Uint8Array(size),
+    logprobs: new Float32Array(size),
+    advantages: new Float32Array(size),
+    temperatures: new Float32Array(size),
+    weights: new Float32Array(size),
+    loraNumTokens: new Int32Array(maxRuns),
+    sequenceCount: 0,
+  }
+  fill(microBatch, [], { adapterBefore: 0, padId: 0 })
+  return microBatch
+}
+
+export interface Padding {
+  /** The adapter that padding before the first sample belongs to. */
+  readonly adapterBefore: number
+  /** The token that fills padding. */
+  readonly padId: number
+}
+
+/**
+ * Overwrites a micro-batch with these samples, which are sorted by row and start, and so by adapter. Without samples, it
+ * becomes a dummy whose weights are all 0. Returns the adapter of the last token.
+ */
+export const fill = (
+  microBatch: MicroBatch,
+  placed: ReadonlyArray<PlacedSample>,
+  { adapterBefore, padId }: Padding,
+): number => {
+  const { width, tokens, positions, segments, sequences, mask, logprobs, advantages } = microBatch
+  const { temperatures, weights, loraNumTokens } = microBatch
+  tokens.fill(padId)
+  positions.fill(0)
+  segments.fill(-1)
+  sequences.fill(-1)
+  mask.fill(0)
+  logprobs.fill(0)
+  advantages.fill(0)
+  temperatures.fill(1)
+  weights.fill(0)
+  loraNumTokens.fill(0)
+  let adapter = placed.length === 0 ? adapterBefore : placed[0].run
+  // The first token of the current adapter.
+  let begin = 0
+  let row = -1
+  let segment = 0
+  for (let sequence = 0; sequence < placed.length; sequence++) {
+    const { sample, run, weight, row: sampleRow, start } = placed[sequence]
+    segment = sampleRow === row ? segment + 1 : 0
+    row = sampleRow
+    const first = row * width + start
+    if (run !== adapter) {
+      loraNumTokens[adapter] += first - begin
+      adapter = run
+      begin = first
+    }
+    const { length } = sample.tokens
+    const end = first + length
+    tokens.set(sample.tokens, first)
+    mask.set(sample.mask, first)
+    logprobs.set(sample.logprobs, first)
+    advantages.set(sample.advantages, first)
+    temperatures.fill(sample.temperature, first, end)
+    segments.fill(segment, first, end)
+    sequences.fill(sequence, first, end)
+    for (let at = 0; at < length; at++) {
+      positions[first + at] = at
+      weights[first + at] = sample.mask[at] * weight
+    }
+  }
+  loraNumTokens[adapter] += tokens.length - begin
+  microBatch.sequenceCount = placed.length
+  return adapter
+}

@@ -1,0 +1,395 @@
+/**
+ * Packs the samples of several runs into micro-batches, one for each rank. Each run has a queue of the samples of its
+ * steps. The packer goes round the runs from a position that it keeps, and takes one unit of a run after another, until
+ * the micro-batches are full. Every sample is packed exactly once. A pack holds samples of only one step of a run, and a
+ * step of a run is done when all of its samples are packed.
+ *
+ * There are two ways of mixing runs:
+ *
+ * - `one-run`: a unit is a micro-batch with samples of one run. The micro-batches of a run are a function of the samples
+ *   of its own step alone: neither other runs nor the time at which samples arrive changes them. So a run that is
+ *   trained together with others computes the same bits as alone.
+ * - `many-runs`: a unit is a sample, and a micro-batch holds samples of several runs. It wastes less when the runs are
+ *   small. Its sums are the same but for rounding; for the same bits, pack only when all runs have samples (`level`).
+ *
+ * It is a plain object without Effects, so that it can be tested against a model; `DataLoader` feeds it.
+ *
+ * @example
+ * ```ts
+ * const packer = makePacker({ rows: 2, width: 512, block: 32, maxRuns: 4, ranks: 1, mixing: "one-run", weigh: tokenMean })
+ * packer.open(0, { id: "run_a", step: 0 })
+ * packer.offer(0, { step: 0, samples, digest: "" })
+ * const pack = packer.pack()
+ * ```
+ */
+import { Schema } from "effect"
+import { naturalInt, positiveInt } from "../../config/fields.ts"
+import { fill, makeMicroBatch, type MicroBatch, type MicroBatchShape, type PlacedSample } from "./MicroBatch.ts"
+import type { TrainingSample } from "./TrainingSample.ts"
+import { type Placement, placeInWindows, roundUp } from "./windows.ts"
+import type { StepSize, Weigh } from "./weigh.ts"
+
+/** The ways of mixing runs in a micro-batch. */
+export const Mixing = Schema.Literals(["one-run", "many-runs"])
+export type Mixing = typeof Mixing.Type
+
+export interface PackerOptions extends MicroBatchShape {
+  /** The number of ranks, each of which gets one micro-batch of a pack. */
+  readonly ranks: number
+  readonly mixing: Mixing
+  /** Returns the factors of tokens in the loss. */
+  readonly weigh: Weigh
+  /** The token that fills padding, 0 by default. */
+  readonly padId?: number
+}
+
+/** The samples of one step of a run. */
+export interface StepBatch {
+  readonly step: number
+  readonly samples: ReadonlyArray<TrainingSample>
+  /** A digest of the samples, by which a restored packer recognises a step that it has packed in part. */
+  readonly digest: string
+}
+
+/** The state of a packer, for checkpoints. The samples themselves are read again from their files. */
+export const PackerState = Schema.Struct({
+  /** The settings on which the units of a step depend. */
+  settings: Schema.Struct({ mixing: Mixing, rows: positiveInt, width: positiveInt }),
+  /** The number of packs so far. */
+  packs: naturalInt,
+  /** The index of the run that is served next. */
+  position: naturalInt,
+  /** The step that each run is at, and how many of its units are packed. */
+  runs: Schema.Array(
+    Schema.Struct({ id: Schema.String, step: naturalInt, consumed: naturalInt, digest: Schema.String }),
+  ),
+})
+export type PackerState = typeof PackerState.Type
+
+/** A packer cannot do what was asked. The message is one line. */
+export class PackerError extends Schema.TaggedError<PackerError>()("PackerError", { message: Schema.String }) {}
+
+/** What a pack holds of one run. */
+export interface Share {
+  readonly index: number
+  readonly id: string
+  readonly step: number
+  /** The ids of the samples, in the order in which they were taken. */
+  readonly samples: ReadonlyArray<string>
+  /** The number of tokens, without padding. */
+  readonly tokens: number
+  /** Whether these are the last samples of the step. */
+  readonly done: boolean
+}
+
+/** One micro-batch for each rank. Its arrays are valid until the next pack, which overwrites them. */
+export interface Pack {
+  /** The number of the pack, from 0. */
+  readonly number: number
+  readonly microBatches: ReadonlyArray<MicroBatch>
+  /** The runs that have samples in this pack, by index. */
+  readonly shares: ReadonlyArray<Share>
+}
+
+/**
+ * Says whether it is time to pack:
+ *
+ * - `full`: the micro-batches can be filled, or all open runs have samples, so waiting cannot add any
+ * - `partial`: there are samples, but some run has none yet
+ * - `empty`: there are none
+ */
+export type Level = "full" | "partial" | "empty"
+
+export interface Packer {
+  /** Opens the queue of a run, whose next step is `step`. An earlier queue at this index is dropped. */
+  readonly open: (index: number, run: { readonly id: string; readonly step: number }) => void
+  /** Drops the queue of a run with all its samples. */
+  readonly close: (index: number) => void
+  /** Returns the first step whose samples the queue of a run lacks; undefined if there is no queue. */
+  readonly wanted: (index: number) => number | undefined
+  /** Returns the number of steps in the queue of a run whose samples are not yet all packed. */
+  readonly queued: (index: number) => number
+  /**
+   * Adds the samples of the step that `wanted` names. They must be valid (see `validate`). Throws a `PackerError` if
+   * the step is another one, or differs from the one that a restored packer has packed in part.
+   */
+  readonly offer: (index: number, batch: StepBatch) => void
+  readonly level: () => Level
+  /** Packs the next samples; undefined if there are none. */
+  readonly pack: () => Pack | undefined
+  readonly state: () => PackerState
+  /**
+   * Restores a state before any run is opened. A run that is opened at the step of the state continues there; one that
+   * is opened at another step begins that step from its first sample. Throws a `PackerError` if the settings differ.
+   */
+  readonly restore: (state: PackerState) => void
+}
+
+/** A sample with its factor in the loss, and its place if its micro-batch is already determined. */
+interface Unit {
+  readonly samples: ReadonlyArray<Omit<PlacedSample, "run">>
+  readonly tokens: number
+}
+
+interface Step {
+  readonly number: number
+  readonly digest: string
+  /** The units in the order in which they are packed. */
+  readonly units: ReadonlyArray<Unit>
+}
+
+interface Queue {
+  readonly id: string
+  /** The step that is packed next, and how many of its units are packed. */
+  step: number
+  consumed: number
+  /** The digest of the current step if it was packed in part before a restart. */
+  expected: string | undefined
+  readonly steps: Array<Step>
+}
+
+/** A unit that is taken from the queue of a run. */
+interface Taken extends Unit {
+  readonly run: number
+}
+
+const sizeOf = (samples: ReadonlyArray<TrainingSample>): StepSize => {
+  const size = { samples: samples.length, trained: 0, tokens: 0 }
+  for (const sample of samples) {
+    size.trained += trainedIn(sample)
+    size.tokens += sample.tokens.length
+  }
+  return size
+}
+
+const trainedIn = ({ mask }: TrainingSample): number => {
+  let trained = 0
+  for (let at = 0; at < mask.length; at++) trained += mask[at]
+  return trained
+}
+
+/** Groups items into lists, one for each window. */
+const byWindow = ({ windows, placements }: ReturnType<typeof placeInWindows>) => {
+  const lists = Array.from({ length: windows }, (): Array<Placement> => [])
+  for (const placement of placements) lists[placement.window].push(placement)
+  return lists
+}
+
+/** Makes a packer without runs. Throws a `PackerError` if `block` does not divide `width`. */
+export const makePacker = (options: PackerOptions): Packer => {
+  const { rows, width, block, maxRuns, ranks, mixing, weigh, padId = 0 } = options
+  const settings = { mixing, rows, width }
+  for (const [name, value] of Object.entries({ rows, width, block, ranks, maxRuns })) {
+    if (Number.isSafeInteger(value) && value > 0) continue
+    throw new PackerError({ message: `${name}: expected a positive integer, found ${value}` })
+  }
+  if (roundUp(width, block) !== width) {
+    throw new PackerError({ message: `block: expected a divisor of the width ${width}, found ${block}` })
+  }
+  const microBatches = Array.from({ length: ranks }, () => makeMicroBatch(options))
+  /** The number of tokens, and in `many-runs` of windows, that a pack can hold. */
+  const budget = rows * width * ranks
+  const mostWindows = rows * ranks
+  const queues: Array<Queue | undefined> = Array.from({ length: maxRuns }, () => undefined)
+  let restored: PackerState["runs"] = []
+  let position = 0
+  let packs = 0
+
+  const weighed = (samples: ReadonlyArray<TrainingSample>) => {
+    const step = sizeOf(samples)
+    return samples.map((sample) => {
+      const trained = trainedIn(sample)
+      const weight = trained === 0 ? 0 : weigh({ trained, length: sample.tokens.length }, step)
+      if (!Number.isFinite(weight)) {
+        throw new PackerError({ message: `sample ${sample.id}: expected a finite weight, found ${weight}` })
+      }
+      return { sample, weight, row: 0, start: 0 }
+    })
+  }
+
+  /** Divides the samples of a step into the units in which they are packed. */
+  const unitsOf = (samples: ReadonlyArray<TrainingSample>): ReadonlyArray<Unit> => {
+    const all = weighed(samples)
+    if (mixing === "many-runs") return all.map((one) => ({ samples: [one], tokens: one.sample.tokens.length }))
+    const items = samples.map(({ tokens }) => ({ run: 0, length: tokens.length }))
+    const windows = byWindow(placeInWindows(items, options))
+    return Array.from({ length: Math.ceil(windows.length / rows) }, (_, unit) => {
+      const placed = windows
+        .slice(unit * rows, (unit + 1) * rows)
+        .flatMap((window, row) => window.map(({ item, start }) => ({ ...all[item], row, start })))
+      return { samples: placed, tokens: placed.reduce((sum, { sample }) => sum + sample.tokens.length, 0) }
+    })
+  }
+
+  /** Returns the units of a queue's current step that are not packed. */
+  const available = (queue: Queue | undefined): ReadonlyArray<Unit> =>
+    queue === undefined || queue.steps.length === 0 ? [] : queue.steps[0].units.slice(queue.consumed)
+
+  /**
+   * Chooses units round robin from `position`, without taking them, until the micro-batches cannot hold the next. Also
+   * returns the run that comes next.
+   */
+  const choose = () => {
+    const rests = queues.map(available)
+    const taken = rests.map(() => 0)
+    const chosen: Array<Taken> = []
+    let tokens = 0
+    let at = position
+    for (let idle = 0; idle < maxRuns; at = (at + 1) % maxRuns) {
+      const rest = rests[at]
+      if (taken[at] === rest.length) {
+        idle++
+        continue
+      }
+      const unit = rest[taken[at]]
+      // A micro-batch of one run fills a rank, however few tokens it has.
+      tokens += mixing === "one-run" ? rows * width : unit.tokens
+      if (tokens > budget) break
+      idle = 0
+      taken[at]++
+      chosen.push({ run: at, ...unit })
+    }
+    return { chosen, next: at }
+  }
+
+  const placed = (chosen: ReadonlyArray<Taken>) =>
+    placeInWindows(
+      chosen.map(({ run, tokens }) => ({ run, length: tokens })),
+      options,
+    )
+
+  /** Returns how many of the chosen samples fit in the windows of a pack, and is at least 1. */
+  const fitting = (chosen: ReadonlyArray<Taken>): number => {
+    const fits = (count: number) => placed(chosen.slice(0, count)).windows <= mostWindows
+    if (fits(chosen.length)) return chosen.length
+    // Bisect: `low` samples fit, `high` samples do not.
+    let low = 1
+    let high = chosen.length
+    while (high - low > 1) {
+      const middle = (low + high) >> 1
+      if (fits(middle)) low = middle
+      else high = middle
+    }
+    return low
+  }
+
+  /** Fills the micro-batches with the chosen units, one rank after another. */
+  const write = (chosen: ReadonlyArray<Taken>): void => {
+    const perRank =
+      mixing === "one-run"
+        ? chosen.map(({ run, samples }) => samples.map((sample) => ({ ...sample, run })))
+        : inRanks(chosen)
+    // Padding before the first sample is none of another run's business: it belongs to a run of this pack.
+    let adapter = chosen[0].run
+    for (const [rank, microBatch] of microBatches.entries()) {
+      adapter = fill(microBatch, perRank[rank] ?? [], { adapterBefore: adapter, padId })
+    }
+  }
+
+  const inRanks = (chosen: ReadonlyArray<Taken>): ReadonlyArray<ReadonlyArray<PlacedSample>> => {
+    const windows = byWindow(placed(chosen))
+    return microBatches.map((_, rank) =>
+      windows
+        .slice(rank * rows, (rank + 1) * rows)
+        .flatMap((window, row) =>
+          window.map(({ item, start }) => ({ ...chosen[item].samples[0], run: chosen[item].run, row, start })),
+        ),
+    )
+  }
+
+  /** Removes a run's units from its queue, and returns what they were. */
+  const consume = (index: number, queue: Queue, units: ReadonlyArray<Unit>): Share => {
+    const { number, units: all } = queue.steps[0]
+    queue.consumed += units.length
+    const done = queue.consumed === all.length
+    if (done) {
+      queue.steps.shift()
+      queue.step = number + 1
+      queue.consumed = 0
+    }
+    return {
+      index,
+      id: queue.id,
+      step: number,
+      samples: units.flatMap(({ samples }) => samples.map(({ sample }) => sample.id)),
+      tokens: units.reduce((sum, { tokens }) => sum + tokens, 0),
+      done,
+    }
+  }
+
+  return {
+    open: (index, { id, step }) => {
+      const before = restored.find((run) => run.id === id && run.step === step)
+      restored = restored.filter((run) => run.id !== id)
+      const { consumed, digest } = before ?? { consumed: 0, digest: "" }
+      queues[index] = { id, step, consumed, expected: consumed > 0 ? digest : undefined, steps: [] }
+    },
+    close: (index) => {
+      queues[index] = undefined
+    },
+    wanted: (index) => {
+      const queue = queues[index]
+      return queue === undefined ? undefined : queue.step + queue.steps.length
+    },
+    queued: (index) => queues[index]?.steps.length ?? 0,
+    offer: (index, { step, samples, digest }) => {
+      const queue = queues[index]
+      if (queue === undefined) throw new PackerError({ message: `run ${index}: expected an open queue, found none` })
+      const refuse = (message: string) => new PackerError({ message: `${queue.id}: step ${step}: ${message}` })
+      const next = queue.step + queue.steps.length
+      if (step !== next) throw refuse(`expected the samples of step ${next}`)
+      if (samples.length === 0) throw refuse("expected at least one sample, found none")
+      const units = unitsOf(samples)
+      if (step === queue.step && queue.expected !== undefined) {
+        if (queue.expected !== digest || queue.consumed >= units.length) {
+          throw refuse(`expected the samples of which ${queue.consumed} units were already packed, found others`)
+        }
+        queue.expected = undefined
+      }
+      queue.steps.push({ number: step, digest, units })
+    },
+    level: () => {
+      const rests = queues.flatMap((queue) => (queue === undefined ? [] : [available(queue)]))
+      const tokens = rests.flat().reduce((sum, unit) => sum + (mixing === "one-run" ? rows * width : unit.tokens), 0)
+      if (tokens === 0) return "empty"
+      return tokens >= budget || rests.every((rest) => rest.length > 0) ? "full" : "partial"
+    },
+    pack: () => {
+      const { chosen: all, next } = choose()
+      if (all.length === 0) return undefined
+      const count = mixing === "one-run" ? all.length : fitting(all)
+      const chosen = all.slice(0, count)
+      write(chosen)
+      // The run whose unit did not fit is served first in the next pack.
+      position = count < all.length ? all[count].run : next
+      const shares = queues.flatMap((queue, index) => {
+        const units = chosen.filter(({ run }) => run === index)
+        return queue === undefined || units.length === 0 ? [] : [consume(index, queue, units)]
+      })
+      return { number: packs++, microBatches, shares }
+    },
+    state: () => ({
+      settings,
+      packs,
+      position,
+      runs: [
+        ...queues.flatMap((queue) => {
+          if (queue === undefined) return []
+          const { id, step, consumed, expected, steps } = queue
+          return [{ id, step, consumed, digest: consumed > 0 ? (expected ?? steps[0].digest) : "" }]
+        }),
+        ...restored,
+      ],
+    }),
+    restore: (state) => {
+      for (const key of ["mixing", "rows", "width"] as const) {
+        if (state.settings[key] === settings[key]) continue
+        const message = `${key}: expected ${state.settings[key]}, as in the checkpoint, found ${settings[key]}`
+        throw new PackerError({ message })
+      }
+      packs = state.packs
+      position = state.position % maxRuns
+      restored = state.runs
+    },
+  }
+}

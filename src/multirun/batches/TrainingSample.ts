@@ -1,0 +1,163 @@
+/**
+ * Defines the samples that a trainer of several runs learns from, and checks them. A sample is a sequence of tokens, a
+ * mask of those to learn from, and for each token the log-probability that the sampling model gave it and its
+ * advantage. A sample that breaks a rule is an error, and its run is evicted: nothing is cut or left out silently.
+ *
+ * @example
+ * ```ts
+ * const samples = yield* Samples.of(rollouts)
+ * const trained = yield* Effect.forEach(samples, (sample) => fromSample(sample, { run: "run_a", step: 3, temperature: 1 }))
+ * yield* validate(trained, { vocabSize: 32_000, width: 4096 }, { run: "run_a", step: 3 })
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import type { Sample } from "../../episode/samples/Sample.ts"
+import { shortened } from "../../config/text.ts"
+
+/** A sequence of tokens to learn from. All four arrays have the same length. */
+export interface TrainingSample {
+  /** The name of the sample, which no other sample of the same step has. */
+  readonly id: string
+  readonly tokens: Int32Array
+  /** 1 for the tokens that the model wrote and learns from, else 0. The first token has 0: nothing predicts it. */
+  readonly mask: Uint8Array
+  /** The log-probability of each token under the model that wrote it; 0 where the mask is 0. */
+  readonly logprobs: Float32Array
+  readonly advantages: Float32Array
+  /** The temperature at which the tokens were sampled. */
+  readonly temperature: number
+}
+
+/** The step of a run that a sample belongs to, for messages. */
+export interface SamplePlace {
+  readonly run: string
+  readonly step: number
+}
+
+/** The limits of a trainer that samples must keep. */
+export interface SampleLimits {
+  /** The number of tokens in the model's vocabulary. */
+  readonly vocabSize: number
+  /** The largest number of tokens of a sample: the width of a window. */
+  readonly width: number
+}
+
+/** A sample that cannot be trained on. The message is one line: `run_a: step 3: sample s1: tokens[7]: expected …`. */
+export class InvalidSample extends Schema.TaggedError<InvalidSample>()("InvalidSample", {
+  run: Schema.String,
+  step: Schema.Int,
+  /** The id of the sample. */
+  sample: Schema.String,
+  /** The part of the sample that is wrong, e.g. `tokens[7]`. */
+  key: Schema.String,
+  expected: Schema.String,
+  found: Schema.String,
+  message: Schema.String,
+}) {}
+
+interface Problem {
+  readonly key: string
+  readonly expected: string
+  readonly found: string
+}
+
+const invalid = ({ run, step }: SamplePlace, sample: string, problem: Problem): InvalidSample => {
+  const { key, expected, found } = problem
+  const message = `${run}: step ${step}: sample ${shortened(sample)}: ${key}: expected ${expected}, found ${found}`
+  return new InvalidSample({ run, step, sample, ...problem, message })
+}
+
+const finiteNumber = "a finite number"
+
+/** Returns the first rule that a sample breaks; undefined if it keeps all. */
+export const problemOf = (sample: TrainingSample, { vocabSize, width }: SampleLimits): Problem | undefined => {
+  const { tokens, mask, logprobs, advantages, temperature } = sample
+  const { length } = tokens
+  if (length === 0) return { key: "tokens", expected: "at least one token", found: "none" }
+  if (length > width) return { key: "tokens", expected: `at most ${width} tokens`, found: `${length}` }
+  for (const [key, array] of [
+    ["mask", mask],
+    ["logprobs", logprobs],
+    ["advantages", advantages],
+  ] as const) {
+    if (array.length !== length) {
+      return { key, expected: `${length} numbers, one for each token`, found: `${array.length}` }
+    }
+  }
+  for (let at = 0; at < length; at++) {
+    if (tokens[at] < 0 || tokens[at] >= vocabSize) {
+      return { key: `tokens[${at}]`, expected: `a token id from 0 to ${vocabSize - 1}`, found: `${tokens[at]}` }
+    }
+    if (mask[at] > 1) return { key: `mask[${at}]`, expected: "0 or 1", found: `${mask[at]}` }
+    if (!Number.isFinite(logprobs[at])) {
+      return { key: `logprobs[${at}]`, expected: finiteNumber, found: `${logprobs[at]}` }
+    }
+    if (!Number.isFinite(advantages[at])) {
+      return { key: `advantages[${at}]`, expected: finiteNumber, found: `${advantages[at]}` }
+    }
+  }
+  if (mask[0] !== 0) {
+    return { key: "mask[0]", expected: "0, because no token precedes the first one and predicts it", found: "1" }
+  }
+  return Number.isFinite(temperature) && temperature > 0
+    ? undefined
+    : { key: "temperature", expected: "a finite number above 0", found: `${temperature}` }
+}
+
+/** Checks the samples of one step of a run. Fails at the first one that breaks a rule or repeats the id of another. */
+export const validate = (
+  samples: ReadonlyArray<TrainingSample>,
+  limits: SampleLimits,
+  place: SamplePlace,
+): Effect.Effect<void, InvalidSample> =>
+  Effect.suspend(() => {
+    const ids = new Set<string>()
+    for (const sample of samples) {
+      const problem = ids.has(sample.id)
+        ? {
+            key: "id",
+            expected: "an id that no other sample of the step has",
+            found: `"${shortened(sample.id)}" twice`,
+          }
+        : problemOf(sample, limits)
+      if (problem !== undefined) return Effect.fail(invalid(place, sample.id, problem))
+      ids.add(sample.id)
+    }
+    return Effect.void
+  })
+
+export interface ConversionOptions extends SamplePlace {
+  /** The temperature at which the completions were sampled. */
+  readonly temperature: number
+  /**
+   * Whether a sample without log-probabilities is an error (the default), or gets zeros, for losses that do not use
+   * them, such as that of supervised fine-tuning.
+   */
+  readonly logprobs?: "required" | "unused"
+}
+
+/**
+ * Converts a sample of `Samples.of`. Without `advantages` of its own, each token that the model wrote has the advantage
+ * `credit` times `weight`. Numbers that the arrays of a `TrainingSample` cannot hold are errors.
+ */
+export const fromSample = (sample: Sample, options: ConversionOptions): Effect.Effect<TrainingSample, InvalidSample> =>
+  Effect.suspend(() => {
+    const { id, inputIds, actionMask, logprobs, credit, weight } = sample
+    const fail = (key: string, expected: string, found: string) =>
+      Effect.fail(invalid(options, id, { key, expected, found }))
+    if (logprobs === null && options.logprobs !== "unused") {
+      return fail("logprobs", "a log-probability for each token", "none")
+    }
+    // An Int32Array would turn such a number into another token.
+    const wrong = inputIds.findIndex((token) => !Number.isInteger(token) || token < 0 || token > 0x7fffffff)
+    if (wrong >= 0) return fail(`tokens[${wrong}]`, "a token id", `${inputIds[wrong]}`)
+    const advantages = sample.advantages ?? actionMask.map((mask) => mask * credit * weight)
+    return Effect.succeed({
+      id,
+      tokens: Int32Array.from(inputIds),
+      mask: Uint8Array.from(actionMask),
+      logprobs: logprobs === null ? new Float32Array(inputIds.length) : Float32Array.from(logprobs),
+      advantages: Float32Array.from(advantages),
+      temperature: options.temperature,
+    })
+  })

@@ -40,7 +40,7 @@ const stepOf = (run: string, step: number, width: number): ReadonlyArray<Trainin
   return Array.from({ length: 1 + random.integer(12) }, (_, at) => sampleOf(run, step, at, 1 + random.integer(width)))
 }
 
-const packerOf = (shape: Shape): Packer => makePacker({ ...shape, weigh: tokenMean })
+const packerOf = (shape: Shape): Packer => makePacker(shape)
 
 /** Offers a run's steps up to `steps`, as far as they are not in its queue yet. */
 const offerUpTo = (packer: Packer, index: number, id: string, steps: number, { width }: Shape): void => {
@@ -152,7 +152,7 @@ describe("packing", () => {
           step: 0,
           trained: new Set<string>(),
         }))
-        for (const [index, { id }] of runs.entries()) packer.open(index, { id, step: 0 })
+        for (const [index, { id }] of runs.entries()) packer.open(index, { id, step: 0, weigh: tokenMean })
         let names = shape.maxRuns
         const pack = () => {
           const pack = packer.pack()
@@ -186,7 +186,7 @@ describe("packing", () => {
             packer = packerOf(shape)
             packer.restore(state)
             for (const [index, { id, step, arrived }] of runs.entries()) {
-              packer.open(index, { id, step })
+              packer.open(index, { id, step, weigh: tokenMean })
               offerUpTo(packer, index, id, arrived, shape)
             }
             assert.deepEqual(packer.state(), state)
@@ -199,7 +199,7 @@ describe("packing", () => {
             } else {
               packer.close(index)
               runs[index] = { id: `run_${names++}`, arrived: 0, step: 0, trained: new Set() }
-              packer.open(index, { id: runs[index].id, step: 0 })
+              packer.open(index, { id: runs[index].id, step: 0, weigh: tokenMean })
             }
           }
         }
@@ -216,7 +216,7 @@ describe("packing", () => {
       fc.property(shapes, fc.integer({ min: 1, max: 30 }), (shape, packs) => {
         const packer = packerOf(shape)
         const ids = Array.from({ length: shape.maxRuns }, (_, index) => `run_${index}`)
-        for (const [index, id] of ids.entries()) packer.open(index, { id, step: 0 })
+        for (const [index, id] of ids.entries()) packer.open(index, { id, step: 0, weigh: tokenMean })
         /** The number of units of each run so far. */
         const served = ids.map(() => 0)
         for (let pack = 0; pack < packs; pack++) {
@@ -248,9 +248,9 @@ describe("packing", () => {
       fc.property(shapes, fc.integer({ min: 1, max: 3 }), (shape, steps) => {
         const oneRun = { ...shape, mixing: "one-run" as const }
         const microBatchesOf = (indices: ReadonlyArray<number>, ranks: number) => {
-          const packer = makePacker({ ...oneRun, ranks, weigh: sequenceMean })
+          const packer = makePacker({ ...oneRun, ranks })
           for (const index of indices) {
-            packer.open(index, { id: `run_${index}`, step: 0 })
+            packer.open(index, { id: `run_${index}`, step: 0, weigh: sequenceMean })
             offerUpTo(packer, index, `run_${index}`, steps, oneRun)
           }
           const all: Array<unknown> = []
@@ -304,7 +304,7 @@ describe("packing", () => {
         const packer = packerOf(shape)
         const open = has.slice(0, shape.maxRuns)
         for (const [index, full] of open.entries()) {
-          packer.open(index, { id: `run_${index}`, step: 0 })
+          packer.open(index, { id: `run_${index}`, step: 0, weigh: tokenMean })
           if (full) offerUpTo(packer, index, `run_${index}`, 1, shape)
         }
         const { rows, width, ranks } = shape
@@ -336,11 +336,11 @@ describe("a training sample", () => {
     ["mask", (sample) => ({ ...sample, mask: sample.mask.slice(1) })],
     ["logprobs", (sample) => ({ ...sample, logprobs: sample.logprobs.slice(1) })],
     ["advantages", (sample) => ({ ...sample, advantages: new Float32Array(17) })],
-    ["tokens[", (sample) => ({ ...sample, tokens: sample.tokens.with(-1, vocabSize) })],
+    ["tokens[", (sample) => ({ ...sample, tokens: sample.tokens.map(() => vocabSize) })],
     ["tokens[", (sample) => ({ ...sample, tokens: sample.tokens.with(0, -1) })],
-    ["mask[", (sample) => ({ ...sample, mask: sample.mask.with(-1, 2) })],
+    ["mask[", (sample) => ({ ...sample, mask: sample.mask.map(() => 2) })],
     ["mask[0]", (sample) => ({ ...sample, mask: sample.mask.with(0, 1) })],
-    ["logprobs[", (sample) => ({ ...sample, logprobs: sample.logprobs.with(-1, -Infinity) })],
+    ["logprobs[", (sample) => ({ ...sample, logprobs: sample.logprobs.map(() => -Infinity) })],
     ["advantages[", (sample) => ({ ...sample, advantages: sample.advantages.with(0, NaN) })],
     ["temperature", (sample) => ({ ...sample, temperature: 0 })],
     ["temperature", (sample) => ({ ...sample, temperature: NaN })],

@@ -16,8 +16,8 @@
  *
  * @example
  * ```ts
- * const packer = makePacker({ rows: 2, width: 512, block: 32, maxRuns: 4, ranks: 1, mixing: "one-run", weigh: tokenMean })
- * packer.open(0, { id: "run_a", step: 0 })
+ * const packer = makePacker({ rows: 2, width: 512, block: 32, maxRuns: 4, ranks: 1, mixing: "one-run" })
+ * packer.open(0, { id: "run_a", step: 0, weigh: tokenMean })
  * packer.offer(0, { step: 0, samples, digest: "" })
  * const pack = packer.pack()
  * ```
@@ -37,8 +37,6 @@ export interface PackerOptions extends MicroBatchShape {
   /** The number of ranks, each of which gets one micro-batch of a pack. */
   readonly ranks: number
   readonly mixing: Mixing
-  /** Returns the factors of tokens in the loss. */
-  readonly weigh: Weigh
   /** The token that fills padding, 0 by default. */
   readonly padId?: number
 }
@@ -100,9 +98,17 @@ export interface Pack {
  */
 export type Level = "full" | "partial" | "empty"
 
+export interface OpenedRun {
+  readonly id: string
+  /** The next step to pack. */
+  readonly step: number
+  /** Returns the factors of the run's tokens in its loss. */
+  readonly weigh: Weigh
+}
+
 export interface Packer {
-  /** Opens the queue of a run, whose next step is `step`. An earlier queue at this index is dropped. */
-  readonly open: (index: number, run: { readonly id: string; readonly step: number }) => void
+  /** Opens the queue of a run. An earlier queue at this index is dropped. */
+  readonly open: (index: number, run: OpenedRun) => void
   /** Drops the queue of a run with all its samples. */
   readonly close: (index: number) => void
   /** Returns the first step whose samples the queue of a run lacks; undefined if there is no queue. */
@@ -138,8 +144,7 @@ interface Step {
   readonly units: ReadonlyArray<Unit>
 }
 
-interface Queue {
-  readonly id: string
+interface Queue extends Pick<OpenedRun, "id" | "weigh"> {
   /** The step that is packed next, and how many of its units are packed. */
   step: number
   consumed: number
@@ -177,7 +182,7 @@ const byWindow = ({ windows, placements }: ReturnType<typeof placeInWindows>) =>
 
 /** Makes a packer without runs. Throws a `PackerError` if `block` does not divide `width`. */
 export const makePacker = (options: PackerOptions): Packer => {
-  const { rows, width, block, maxRuns, ranks, mixing, weigh, padId = 0 } = options
+  const { rows, width, block, maxRuns, ranks, mixing, padId = 0 } = options
   const settings = { mixing, rows, width }
   for (const [name, value] of Object.entries({ rows, width, block, ranks, maxRuns })) {
     if (Number.isSafeInteger(value) && value > 0) continue
@@ -195,7 +200,7 @@ export const makePacker = (options: PackerOptions): Packer => {
   let position = 0
   let packs = 0
 
-  const weighed = (samples: ReadonlyArray<TrainingSample>) => {
+  const weighed = (samples: ReadonlyArray<TrainingSample>, weigh: Weigh) => {
     const step = sizeOf(samples)
     return samples.map((sample) => {
       const trained = trainedIn(sample)
@@ -208,8 +213,8 @@ export const makePacker = (options: PackerOptions): Packer => {
   }
 
   /** Divides the samples of a step into the units in which they are packed. */
-  const unitsOf = (samples: ReadonlyArray<TrainingSample>): ReadonlyArray<Unit> => {
-    const all = weighed(samples)
+  const unitsOf = (samples: ReadonlyArray<TrainingSample>, weigh: Weigh): ReadonlyArray<Unit> => {
+    const all = weighed(samples, weigh)
     if (mixing === "many-runs") return all.map((one) => ({ samples: [one], tokens: one.sample.tokens.length }))
     const items = samples.map(({ tokens }) => ({ run: 0, length: tokens.length }))
     const windows = byWindow(placeInWindows(items, options))
@@ -318,11 +323,11 @@ export const makePacker = (options: PackerOptions): Packer => {
   }
 
   return {
-    open: (index, { id, step }) => {
+    open: (index, { id, step, weigh }) => {
       const before = restored.find((run) => run.id === id && run.step === step)
       restored = restored.filter((run) => run.id !== id)
       const { consumed, digest } = before ?? { consumed: 0, digest: "" }
-      queues[index] = { id, step, consumed, expected: consumed > 0 ? digest : undefined, steps: [] }
+      queues[index] = { id, weigh, step, consumed, expected: consumed > 0 ? digest : undefined, steps: [] }
     },
     close: (index) => {
       queues[index] = undefined
@@ -339,7 +344,7 @@ export const makePacker = (options: PackerOptions): Packer => {
       const next = queue.step + queue.steps.length
       if (step !== next) throw refuse(`expected the samples of step ${next}`)
       if (samples.length === 0) throw refuse("expected at least one sample, found none")
-      const units = unitsOf(samples)
+      const units = unitsOf(samples, queue.weigh)
       if (step === queue.step && queue.expected !== undefined) {
         if (queue.expected !== digest || queue.consumed >= units.length) {
           throw refuse(`expected the samples of which ${queue.consumed} units were already packed, found others`)

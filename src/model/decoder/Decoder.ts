@@ -28,6 +28,7 @@
  * const logits = Decoder.packedLogits(config, Decoder.statesOf(parameters), inputs) // [4, 128, 384]
  * ```
  */
+export * from "./cachedStep.ts"
 export * from "./DecoderConfig.ts"
 export { type Adapt, logitsOf } from "./layers.ts"
 export * from "./logProbabilities.ts"

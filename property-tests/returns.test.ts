@@ -444,3 +444,95 @@ describe("reward to go", () => {
     )
   })
 })
+
+describe("advantages relative to a group", () => {
+  const reward = fc.double({ min: -10, max: 10, noNaN: true })
+  const completions = fc.array(fc.tuple(fc.integer({ min: 0, max: 3 }), reward), { minLength: 1, maxLength: 20 })
+  const settings = fc.record({
+    baseline: fc.constantFrom("mean", "leave_one_out"),
+    deviation: fc.constantFrom("none", "sample", "population"),
+    epsilon: fc.constantFrom<number[]>(0.01, 1),
+  })
+  type Settings = typeof settings extends fc.Arbitrary<infer A> ? A : never
+  const advantagesOf = (rows: ReadonlyArray<readonly [number, number]>, { baseline, deviation, epsilon }: Settings) =>
+    Returns.groupAdvantages({
+      rewards: Float64Array.from(rows, ([, value]) => value),
+      groups: rows.map(([group]) => group),
+      baseline,
+      deviation,
+      epsilon,
+    }).advantages
+
+  it("sum to 0 in each group", () => {
+    fc.assert(
+      fc.property(completions, settings, (rows, options) => {
+        const sums = [0, 0, 0, 0]
+        advantagesOf(rows, options).forEach((value, row) => void (sums[rows[row][0]] += value))
+        close(sums, [0, 0, 0, 0], 1e-8)
+      }),
+    )
+  })
+
+  it("do not change if all rewards of a group are shifted", () => {
+    fc.assert(
+      fc.property(completions, settings, reward, (rows, options, shift) => {
+        const shifted = rows.map(([group, value]) => [group, group === 1 ? value + shift : value] as const)
+        // Rounding can make rewards equal that differ by less than their precision.
+        fc.pre(
+          rows.every(([g, a], i) =>
+            rows.every(([h, b], j) => g !== h || (a === b) === (shifted[i][1] === shifted[j][1])),
+          ),
+        )
+        close(advantagesOf(shifted, options), advantagesOf(rows, options), 1e-9)
+      }),
+    )
+  })
+
+  it("scale with the rewards; divided by the deviation, and without ε, they do not change", () => {
+    fc.assert(
+      fc.property(completions, settings, fc.constantFrom(0.25, 2, 8), (rows, options, factor) => {
+        const scaled = rows.map(([group, value]) => [group, value * factor] as const)
+        const expected = advantagesOf(rows, options)
+        const without = { ...options, epsilon: options.epsilon * (options.deviation === "none" ? 1 : factor) }
+        const by = options.deviation === "none" ? factor : 1
+        close(
+          advantagesOf(scaled, without),
+          expected.map((value) => value * by),
+          1e-8,
+        )
+      }),
+    )
+  })
+
+  it("are permuted with the completions", () => {
+    fc.assert(
+      fc.property(completions, settings, fc.integer(), (rows, options, seed) => {
+        const order = rows.map((_, row) => row).sort((a, b) => ((a * 7919 + seed) % 13) - ((b * 7919 + seed) % 13))
+        const permuted = advantagesOf(
+          order.map((row) => rows[row]),
+          options,
+        )
+        const expected = advantagesOf(rows, options)
+        close(
+          permuted,
+          order.map((row) => expected[row]),
+          1e-9,
+        )
+      }),
+    )
+  })
+
+  it("leaving one out is the mean of the group times n / (n − 1)", () => {
+    fc.assert(
+      fc.property(completions, (rows) => {
+        const size = (group: number) => rows.filter(([other]) => other === group).length
+        const mean = advantagesOf(rows, { baseline: "mean", deviation: "none", epsilon: 0 })
+        const expected = mean.map((value, row) => {
+          const n = size(rows[row][0])
+          return n === 1 ? 0 : (value * n) / (n - 1)
+        })
+        close(advantagesOf(rows, { baseline: "leave_one_out", deviation: "none", epsilon: 0 }), expected, 1e-9)
+      }),
+    )
+  })
+})

@@ -13,6 +13,11 @@
  * ```
  */
 export * from "./intrinsicMotivation.ts"
+export * from "./objectiveGraph.ts"
 export * from "./policyGradient.ts"
 export * from "./qLearning.ts"
+export * from "./tokenLosses.ts"
+export { meanMetrics, type MetricSums } from "./tokenMetrics.ts"
+export * from "./TokenObjective.ts"
+export * from "./tokenWeights.ts"
 export * from "./twinCritics.ts"

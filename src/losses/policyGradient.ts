@@ -1,8 +1,9 @@
 import * as Graph from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
+import { clippedObjective } from "./clippedObjective.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
-const { abs, add, cast, clip, div, exp, maximum, mean, minimum, mul, neg, sqrt, square, stopGradient, sub } = Graph
+const { abs, add, cast, clip, div, exp, maximum, mean, mul, neg, sqrt, square, stopGradient, sub } = Graph
 
 /**
  * Losses of algorithms that learn a policy from its own rollouts. Each is a scalar to minimise, averaged over rows.
@@ -75,8 +76,7 @@ export const clippedSurrogate = ({
   epsilon,
 }: Tensors<"ratio_t" | "advantage_t"> & { readonly epsilon: number }): Tensor => {
   expectShape("clippedSurrogate", ratio_t.shape, { advantage_t })
-  const clipped = clip(ratio_t, 1 - epsilon, 1 + epsilon)
-  return neg(mean(minimum(mul(ratio_t, advantage_t), mul(clipped, advantage_t))))
+  return neg(mean(clippedObjective(ratio_t, advantage_t, epsilon, epsilon)))
 }
 
 /**

@@ -3,7 +3,8 @@
  * or float64; the element of time step t and env n has the index t · N + n, where N is the number of envs (time-major).
  *
  * `gae` (generalised advantage estimation) returns advantages; `lambdaReturn` and `nStep` return value targets, towards
- * which a critic is trained; `vtrace` returns both; `discountedRewardToGo` sums up rewards alone. `GAE`, `LAMBDA` and
+ * which a critic is trained; `vtrace` returns both; `discountedRewardToGo` sums up rewards alone, and `groupAdvantages`
+ * compares the rewards of completions of one prompt. `GAE`, `LAMBDA` and
  * `NSTEP` are named like the values of the config's setting `returns`. All three take the same inputs and return value
  * targets, so that one can replace another. The learners call only `gae`; the others are for users of the library.
  *
@@ -30,6 +31,7 @@ import { nStep } from "./nStep.ts"
 
 export { discountedRewardToGo, type RewardToGoInputs } from "./discountedRewardToGo.ts"
 export { gae, type GaeInputs } from "./gae.ts"
+export { groupAdvantages, type GroupAdvantageInputs, type GroupAdvantages } from "./groupAdvantages.ts"
 export type { Numbers, ReturnInputs } from "./inputs.ts"
 export { lambdaReturn, type LambdaInputs } from "./lambdaReturn.ts"
 export { nStep, type NStepInputs } from "./nStep.ts"

@@ -28,10 +28,12 @@
  * const logits = Decoder.packedLogits(config, Decoder.statesOf(parameters), inputs) // [4, 128, 384]
  * ```
  */
+export * from "./adapters.ts"
 export * from "./cachedStep.ts"
 export * from "./DecoderConfig.ts"
 export { type Adapt, logitsOf } from "./layers.ts"
 export * from "./logProbabilities.ts"
+export * from "./MultiLoRA.ts"
 export { hiddenStates, packedInputs, type PackedInputs, packedLogits } from "./packed.ts"
 export {
   headOf,

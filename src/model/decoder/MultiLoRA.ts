@@ -1,0 +1,177 @@
+import type { NamedArray } from "../../graph/Parameters.ts"
+import { sizeOf } from "../../graph/Tensor.ts"
+import type { Stream } from "../../rng/Rng.ts"
+import { AdapterError, adapterLayoutOf, adapterParametersOf, type AdapterShape } from "./adapters.ts"
+import type { DecoderConfig } from "./DecoderConfig.ts"
+
+/** The settings of one adapter: what it adds is multiplied by alpha / rank. */
+export interface AdapterOptions {
+  /** At most the rank of the table. */
+  readonly rank: number
+  readonly alpha: number
+}
+
+type NamedArrays = Readonly<Record<string, NamedArray>>
+
+/**
+ * The adapters of several runs in one array, `table` [adapters, size], that a trainer feeds to its program. An adapter
+ * of a lower rank than the table's keeps zeros in the unused rows of A and columns of B. Their gradients are zero, so
+ * they stay zero.
+ *
+ * A place that no run uses, or that was cleared, has only zeros and the scaling 0: it adds nothing to the base model.
+ *
+ * @example
+ * ```ts
+ * const shape = { rank: 16, targets: Decoder.projections }
+ * const adapters = new Decoder.MultiLoRA(decoderConfig, shape, 8)
+ * adapters.reset(0, { rank: 8, alpha: 16 }, Rng.stream(1, "adapter", "run_a"))
+ * adapters.stateDictOf(0)["model.layers.0.self_attn.q_proj.lora_A.weight"].shape // [8, hiddenSize]
+ * ```
+ */
+export class MultiLoRA {
+  readonly shape: AdapterShape
+  readonly adapters: number
+  /** How many numbers an adapter has. */
+  readonly size: number
+  /** All adapters, one after another. */
+  readonly table: Float32Array
+  /** alpha / rank of each adapter: the program's input `scalings`. */
+  readonly scalings: Float32Array
+  private readonly declarations: ReturnType<typeof adapterParametersOf>
+  private readonly offsets: ReadonlyMap<string, number>
+  private readonly options: Array<AdapterOptions | undefined>
+
+  constructor(config: DecoderConfig, shape: AdapterShape, adapters: number) {
+    const { rank, targets } = shape
+    if (!Number.isInteger(rank) || rank < 1) throw refusal(`rank: expected an integer from 1 on, found ${rank}`)
+    if (targets.length === 0) throw refusal("targets: expected at least one projection, found none")
+    this.shape = shape
+    this.adapters = adapters
+    this.declarations = adapterParametersOf(config, shape)
+    const { offsets, size } = adapterLayoutOf(this.declarations)
+    this.offsets = offsets
+    this.size = size
+    this.table = new Float32Array(adapters * size)
+    this.scalings = new Float32Array(adapters)
+    this.options = Array.from({ length: adapters })
+  }
+
+  /** Returns the numbers of one adapter: a view into `table`. */
+  row(index: number): Float32Array {
+    const at = this.checked(index) * this.size
+    return this.table.subarray(at, at + this.size)
+  }
+
+  /** Returns the settings with which an adapter was reset or loaded; undefined for a place that no run uses. */
+  optionsOf(index: number): AdapterOptions | undefined {
+    return this.options[this.checked(index)]
+  }
+
+  /** Returns the parameters of an adapter with the rank of the table, as views into `table`, by name. */
+  namedParametersOf(index: number): NamedArrays {
+    const row = this.row(index)
+    return this.mapParameters((name, shape) => {
+      const offset = this.offsetOf(name)
+      return { shape, data: row.subarray(offset, offset + sizeOf(shape)) }
+    })
+  }
+
+  /** Returns copies of an adapter's parameters with the adapter's own rank, by name: what its files hold. */
+  stateDictOf(index: number): NamedArrays {
+    const rank = this.options[this.checked(index)]?.rank
+    if (rank === undefined) throw refusal(`adapter ${index}: it was neither reset nor loaded`)
+    const row = this.row(index)
+    return this.mapParameters((name, whole) => {
+      const shape = withRank(name, whole, rank)
+      const data = new Float32Array(sizeOf(shape))
+      eachUsed(whole, shape, (own, inTable) => (data[own] = row[this.offsetOf(name) + inTable]))
+      return { shape, data }
+    })
+  }
+
+  /** Makes a new adapter, which adds nothing yet: A is drawn from `random` and the parameter's name, and B is zero. */
+  reset(index: number, options: AdapterOptions, random: Stream): void {
+    const draw = (name: string, shape: ReadonlyArray<number>): Float32Array =>
+      this.declarations[name].init(random.child(name), shape)
+    this.fill(index, options, (name, shape) => draw(name, shape))
+  }
+
+  /**
+   * Replaces an adapter by what `stateDictOf` returned, or a file held. Throws an `AdapterError`, and changes nothing, if
+   * a parameter is missing, unexpected or of another shape, or has a number that is not finite.
+   */
+  load(index: number, options: AdapterOptions, parameters: NamedArrays): void {
+    for (const name of Object.keys(parameters))
+      if (!this.offsets.has(name)) throw refusal(`parameter "${name}": the adapters here have no such parameter`)
+    for (const [name, { shape: whole }] of Object.entries(this.declarations)) {
+      const shape = withRank(name, whole, options.rank)
+      const parameter = parameters[name]
+      if (parameter === undefined) throw refusal(`parameter "${name}": it is missing`)
+      if (parameter.shape.join() !== shape.join() || parameter.data.length !== sizeOf(shape))
+        throw refusal(
+          `parameter "${name}": expected shape [${shape.join(", ")}], found [${parameter.shape.join(", ")}]`,
+        )
+      const wrong = parameter.data.find((number) => !Number.isFinite(number))
+      if (wrong !== undefined) throw refusal(`parameter "${name}": expected finite numbers, found ${wrong}`)
+    }
+    this.fill(index, options, (name) => parameters[name].data)
+  }
+
+  /** Frees a place: all of its numbers become zero. */
+  clear(index: number): void {
+    this.row(index).fill(0)
+    this.scalings[index] = 0
+    this.options[index] = undefined
+  }
+
+  private fill(
+    index: number,
+    options: AdapterOptions,
+    valuesOf: (name: string, shape: ReadonlyArray<number>) => Float32Array,
+  ): void {
+    const { rank, alpha } = options
+    this.checked(index)
+    if (!Number.isInteger(rank) || rank < 1 || rank > this.shape.rank)
+      throw refusal(`adapter ${index}: rank: expected an integer from 1 to ${this.shape.rank}, found ${rank}`)
+    if (!Number.isFinite(alpha) || alpha <= 0)
+      throw refusal(`adapter ${index}: alpha: expected a positive number, found ${alpha}`)
+    const row = this.row(index).fill(0)
+    for (const [name, { shape: whole }] of Object.entries(this.declarations)) {
+      const shape = withRank(name, whole, rank)
+      const values = valuesOf(name, shape)
+      eachUsed(whole, shape, (own, inTable) => (row[this.offsetOf(name) + inTable] = values[own]))
+    }
+    this.scalings[index] = alpha / rank
+    this.options[index] = options
+  }
+
+  private mapParameters(body: (name: string, shape: ReadonlyArray<number>) => NamedArray): NamedArrays {
+    return Object.fromEntries(Object.entries(this.declarations).map(([name, { shape }]) => [name, body(name, shape)]))
+  }
+
+  private offsetOf(name: string): number {
+    return this.offsets.get(name) ?? 0
+  }
+
+  private checked(index: number): number {
+    if (!Number.isInteger(index) || index < 0 || index >= this.adapters)
+      throw refusal(`adapter ${index}: expected an index from 0 to ${this.adapters - 1}`)
+    return index
+  }
+}
+
+const refusal = (message: string): AdapterError => new AdapterError({ message })
+
+/** Returns the shape that a parameter has with another rank: A is [rank, inputs], B is [outputs, rank]. */
+const withRank = (name: string, shape: ReadonlyArray<number>, rank: number): ReadonlyArray<number> =>
+  shape.with(name.endsWith("lora_A.weight") ? 0 : 1, rank)
+
+/** Visits the numbers of the matrix `own`, which is the upper left part of the matrix `whole`, with the index in both. */
+const eachUsed = (
+  [, wholeColumns]: ReadonlyArray<number>,
+  [rows, columns]: ReadonlyArray<number>,
+  visit: (own: number, inWhole: number) => void,
+): void => {
+  for (let row = 0; row < rows; row++)
+    for (let column = 0; column < columns; column++) visit(row * columns + column, row * wholeColumns + column)
+}

@@ -1,0 +1,211 @@
+/**
+ * Low-rank adapters (LoRA, Hu et al. 2021, arXiv:2106.09685), many in one graph: a projection W x of a token becomes
+ * W x + (alpha / rank) B A x, with the matrices A and B of the token's adapter.
+ *
+ * All adapters are the rows of one table, [adapters, numbers of an adapter]. Tokens are sorted by adapter and divided into
+ * blocks, each of one adapter, so that the adapters' products are batched products over blocks. What an adapter adds, and
+ * its gradient, depend on its own blocks alone; the gradient of an adapter without blocks is exactly zero.
+ */
+import { Schema } from "effect"
+import { type Initialiser, uniform, zeros } from "../../graph/initialisers.ts"
+import { gather, greaterEqual, input, matmul, maximum, mul, reshape, slice, state, where } from "../../graph/ops.ts"
+import { fail } from "../../graph/ops/core.ts"
+import type { Declaration } from "../../graph/Parameters.ts"
+import { sizeOf, type Tensor } from "../../graph/Tensor.ts"
+import type { Declarations } from "../trunk.ts"
+import type { DecoderConfig } from "./DecoderConfig.ts"
+import type { Adapt } from "./layers.ts"
+import { type Projection, projectionName, projectionSizes } from "./parameters.ts"
+
+/** The sizes that all adapters of a table have. */
+export interface AdapterShape {
+  /** The rank of the table's matrices. An adapter of a lower rank fills the remaining rows and columns with zeros. */
+  readonly rank: number
+  /** The projections that have an adapter, in every layer. */
+  readonly targets: ReadonlyArray<Projection>
+}
+
+/** An adapter, or the routing of tokens to adapters, is not as it must be. The message is one line for people. */
+export class AdapterError extends Schema.TaggedError<AdapterError>()("AdapterError", { message: Schema.String }) {}
+
+/** Draws as PyTorch draws a linear layer: Kaiming-uniform with a = √5, within ±1 / √inputs, for [outputs, inputs]. */
+export const kaimingUniform: Initialiser = (random, shape) =>
+  uniform(1 / Math.sqrt(shape[shape.length - 1]))(random, shape)
+
+/** The projections with a common input. Their matrices A stand next to each other, so that one product serves them all. */
+const siblings: ReadonlyArray<ReadonlyArray<Projection>> = [
+  ["q_proj", "k_proj", "v_proj"],
+  ["o_proj"],
+  ["gate_proj", "up_proj"],
+  ["down_proj"],
+]
+
+/**
+ * Declares the parameters of one adapter, in the order in which they stand in a row of the table: A [rank, inputs],
+ * Kaiming-uniform, and B [outputs, rank], zeros, so that a new adapter changes nothing.
+ *
+ * @example
+ * ```ts
+ * const shape = { rank: 8, targets: Decoder.projections }
+ * const parameters = Decoder.adapterParametersOf(decoderConfig, shape)
+ * parameters["model.layers.0.self_attn.q_proj.lora_A.weight"].shape // [8, hiddenSize]
+ * ```
+ */
+export const adapterParametersOf = (config: DecoderConfig, { rank, targets }: AdapterShape): Declarations => {
+  const declarations: Record<string, Declaration> = {}
+  for (let layer = 0; layer < config.layers; layer++) {
+    for (const group of siblings) {
+      const adapted = group.filter((projection) => targets.includes(projection))
+      for (const projection of adapted) {
+        const { inputs } = projectionSizes(config, projection)
+        declarations[`${projectionName(layer, projection)}.lora_A.weight`] = {
+          shape: [rank, inputs],
+          init: kaimingUniform,
+        }
+      }
+      for (const projection of adapted) {
+        const { outputs } = projectionSizes(config, projection)
+        declarations[`${projectionName(layer, projection)}.lora_B.weight`] = { shape: [outputs, rank], init: zeros }
+      }
+    }
+  }
+  return declarations
+}
+
+/** Returns where each parameter of an adapter begins in its row, and how many numbers a row has. */
+export const adapterLayoutOf = (
+  declarations: Declarations,
+): { readonly offsets: ReadonlyMap<string, number>; readonly size: number } => {
+  const offsets = new Map<string, number>()
+  let size = 0
+  for (const [name, { shape }] of Object.entries(declarations)) {
+    offsets.set(name, size)
+    size += sizeOf(shape)
+  }
+  return { offsets, size }
+}
+
+/** The tensors of adapters in a program. */
+export interface AdapterTensors {
+  /** The table, a state f32 [adapters, numbers of an adapter]. Differentiate with respect to it to train the adapters. */
+  readonly table: Tensor
+  /** i32 [blocks]: the adapter of each block. With `mayBeBase`, −1 is the base model without an adapter. */
+  readonly blockAdapters: Tensor
+  /** f32 [adapters]: alpha / rank of each adapter. */
+  readonly scalings: Tensor
+}
+
+interface RoutingOptions {
+  readonly shape: AdapterShape
+  /** The number of adapters in the table. */
+  readonly adapters: number
+  /** The number of blocks of tokens in a run of the program. */
+  readonly blocks: number
+  /** Whether blocks can be without an adapter (`blockAdapters` −1), as when a server answers from several models. */
+  readonly mayBeBase?: boolean
+}
+
+/**
+ * Makes the table, a state named `adapters`, and the inputs `blockAdapters` and `scalings`, and returns with them the
+ * function that a forward graph takes as `adapt`. The tokens of the graph are divided into `blocks` equal blocks.
+ *
+ * @example
+ * ```ts
+ * const shape = { rank: 8, targets: Decoder.projections }
+ * const inputs = Decoder.packedInputs(4, 256)
+ * const weights = Decoder.statesOf(Decoder.parametersOf(decoderConfig))
+ * const { adapt, table } = Decoder.routedAdapters(decoderConfig, { shape, adapters: 8, blocks: 32 }) // 32 tokens each
+ * const hidden = Decoder.hiddenStates(decoderConfig, weights, inputs, adapt)
+ * ```
+ */
+export const routedAdapters = (
+  config: DecoderConfig,
+  { shape, adapters, blocks, mayBeBase = false }: RoutingOptions,
+): AdapterTensors & { readonly adapt: Adapt } => {
+  const { offsets, size } = adapterLayoutOf(adapterParametersOf(config, shape))
+  const tensors = {
+    table: state("adapters", [adapters, size]),
+    blockAdapters: input("blockAdapters", [blocks], "i32"),
+    scalings: input("scalings", [adapters]),
+  }
+  return { ...tensors, adapt: adaptBy(config, shape, tensors, { offsets, mayBeBase }) }
+}
+
+const adaptBy = (
+  config: DecoderConfig,
+  { rank, targets }: AdapterShape,
+  { table, blockAdapters, scalings }: AdapterTensors,
+  { offsets, mayBeBase }: { readonly offsets: ReadonlyMap<string, number>; readonly mayBeBase: boolean },
+): Adapt => {
+  const [adapters] = table.shape
+  const [blocks] = blockAdapters.shape
+  const indices = mayBeBase ? maximum(blockAdapters, 0) : blockAdapters
+  const scales = reshape(gather(scalings, indices), [blocks, 1, 1])
+  const isAdapted = reshape(greaterEqual(blockAdapters, 0), [blocks, 1, 1])
+  /** Selects, for each block, a matrix of its adapter that begins with the parameter `name`. */
+  const matrices = (name: string, rows: number, columns: number): Tensor => {
+    const offset = offsets.get(name) ?? fail("adapters", `there is no parameter "${name}"`)
+    return reshape(gather(slice(table, [0, offset], [adapters, rows * columns]), indices), [blocks, rows, columns])
+  }
+  return (x, layer, asked) => {
+    const adapted = asked.filter((projection) => targets.includes(projection))
+    if (adapted.length === 0) return []
+    const [tokens, inputs] = x.shape
+    if (tokens % blocks !== 0) fail("adapters", `expected tokens that ${blocks} blocks divide, found ${tokens}`, x)
+    const block = tokens / blocks
+    const first = `${projectionName(layer, adapted[0])}.lora_A.weight`
+    const shrunk = matmul(reshape(x, [blocks, block, inputs]), matrices(first, adapted.length * rank, inputs), {
+      transposeB: true,
+    })
+    const scaled = mul(shrunk, scales)
+    return asked.map((projection) => {
+      const index = adapted.indexOf(projection)
+      if (index === -1) return undefined
+      const { outputs } = projectionSizes(config, projection)
+      const own = slice(scaled, [0, 0, index * rank], [blocks, block, rank])
+      const b = matrices(`${projectionName(layer, projection)}.lora_B.weight`, outputs, rank)
+      const grown = matmul(own, b, { transposeB: true })
+      // A product with zeros would not do: adapter 0 might have numbers that are not finite.
+      return reshape(mayBeBase ? where(isAdapted, grown, 0) : grown, [tokens, outputs])
+    })
+  }
+}
+
+/**
+ * Computes the adapter of each block from the number of tokens of each adapter, whose tokens come in the order of the
+ * adapters. Each number must be a multiple of `block`: count padding with the tokens before it. Throws an
+ * `AdapterError` if they do not fill exactly `tokens` tokens.
+ *
+ * @example
+ * ```ts
+ * Decoder.blockAdaptersOf({ loraNumTokens: [32, 0, 64], tokens: 96, block: 32 }) // [0, 2, 2]
+ * ```
+ */
+export const blockAdaptersOf = ({
+  loraNumTokens,
+  tokens,
+  block,
+}: {
+  readonly loraNumTokens: ArrayLike<number>
+  readonly tokens: number
+  readonly block: number
+}): Int32Array => {
+  const refuse = (message: string): never => {
+    throw new AdapterError({ message: `loraNumTokens: ${message}` })
+  }
+  if (!Number.isInteger(block) || block < 1) refuse(`expected a block of 1 token or more, found ${block}`)
+  const counts = Array.from(loraNumTokens)
+  counts.forEach((count, adapter) => {
+    if (!Number.isInteger(count) || count < 0 || count % block !== 0)
+      refuse(`adapter ${adapter}: expected a multiple of the block (${block}), found ${count}`)
+  })
+  const total = counts.reduce((sum, count) => sum + count, 0)
+  if (total !== tokens) refuse(`expected numbers that add up to the ${tokens} tokens of the batch, found ${total}`)
+  const blocks = new Int32Array(tokens / block)
+  let at = 0
+  counts.forEach((count, adapter) => {
+    blocks.fill(adapter, at, at + count / block)
+    at += count / block
+  })
+  return blocks
+}

@@ -4,7 +4,9 @@ import * as fc from "fast-check"
 import * as Reference from "../src/backend/reference.ts"
 import { evaluate } from "../src/graph/evaluate.ts"
 import * as G from "../src/graph/ops.ts"
-import { adam, clipGlobalNorm, type Optimiser, rmsprop, sgd } from "../src/graph/optimisers.ts"
+import { zeros } from "../src/graph/initialisers.ts"
+import { adam, clipGlobalNorm, muon, type Optimiser, orthogonalised, rmsprop, sgd } from "../src/graph/optimisers.ts"
+import { layout } from "../src/graph/Parameters.ts"
 import { compileWith } from "./support/agreement.ts"
 
 /** The parameters after all given gradients, by a program whose state they are. */
@@ -116,7 +118,9 @@ describe("laws", () => {
       fc.property(vector(2), (start) => {
         const still = [new Float32Array(size)]
         const options = { size, learningRate: 0.1 }
-        for (const optimiser of [adam(options), sgd(options), rmsprop(options)]) {
+        const column = layout({ column: { shape: [size, 1], init: zeros } })
+        const optimisers = [adam(options), sgd(options), rmsprop(options), muon({ ...options, layout: column })]
+        for (const optimiser of optimisers) {
           assert.deepStrictEqual(descend(optimiser, start, still), start)
         }
       }),
@@ -132,6 +136,99 @@ describe("laws", () => {
         const by = norm > largest ? largest / norm : 1
         clipped.forEach((value, at) => assert.closeTo(value, gradient[at] * by, 1e-4 * largest))
       }),
+    )
+  })
+})
+
+describe("Muon", () => {
+  /** The eigenvalues of AᵀA or AAᵀ, the smaller one of both, by Jacobi's rotations; their roots are singular values. */
+  const singularValues = (a: ArrayLike<number>, rows: number, columns: number): ReadonlyArray<number> => {
+    const n = Math.min(rows, columns)
+    const at = (i: number, k: number) => (rows <= columns ? a[i * columns + k] : a[k * columns + i])
+    const gram = Array.from({ length: n }, (_, i) =>
+      Array.from({ length: n }, (_, j) => {
+        let sum = 0
+        for (let k = 0; k < Math.max(rows, columns); k++) sum += at(i, k) * at(j, k)
+        return sum
+      }),
+    )
+    for (let sweep = 0; sweep < 30; sweep++)
+      for (let p = 0; p < n; p++)
+        for (let q = p + 1; q < n; q++) {
+          const angle = 0.5 * Math.atan2(2 * gram[p][q], gram[q][q] - gram[p][p])
+          const [c, s] = [Math.cos(angle), Math.sin(angle)]
+          for (let k = 0; k < n; k++) {
+            const [x, y] = [gram[k][p], gram[k][q]]
+            gram[k][p] = c * x - s * y
+            gram[k][q] = s * x + c * y
+          }
+          for (let k = 0; k < n; k++) {
+            const [x, y] = [gram[p][k], gram[q][k]]
+            gram[p][k] = c * x - s * y
+            gram[q][k] = s * x + c * y
+          }
+        }
+    return gram.map((row, i) => Math.sqrt(Math.max(row[i], 0)))
+  }
+
+  const matrix = fc
+    .tuple(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 6 }))
+    .chain(([rows, columns]) =>
+      fc
+        .array(float(3), { minLength: rows * columns, maxLength: rows * columns })
+        .map((values) => ({ rows, columns, values })),
+    )
+
+  it("turns singular values into numbers near 1, unless they are tiny beside the norm", () => {
+    fc.assert(
+      fc.property(matrix, ({ rows, columns, values }) => {
+        const before = singularValues(values, rows, columns)
+        fc.pre(Math.hypot(...values) > 0.01 && Math.min(...before) > 0.01 * Math.hypot(...values))
+        const [found] = evaluate([orthogonalised(G.constant(values, [rows, columns]))])
+        for (const value of singularValues(found, rows, columns)) {
+          assert.isAbove(value, 0.65)
+          assert.isBelow(value, 1.25)
+        }
+      }),
+    )
+  })
+
+  it("does not depend on the size of the gradient", () => {
+    fc.assert(
+      fc.property(matrix, fc.constantFrom(0.125, 8, 1024), ({ rows, columns, values }, factor) => {
+        fc.pre(Math.hypot(...values) > 0.1)
+        const [one] = evaluate([orthogonalised(G.constant(values, [rows, columns]))])
+        const scaled = values.map((value) => value * factor)
+        const [other] = evaluate([orthogonalised(G.constant(scaled, [rows, columns]))])
+        one.forEach((value, at) => assert.closeTo(other[at], value, 1e-3))
+      }),
+    )
+  })
+
+  it("descends a quadratic from any start", () => {
+    fc.assert(
+      fc.property(matrix, ({ rows, columns, values }) => {
+        const parameters = layout({ weight: { shape: [rows, columns], init: zeros } })
+        const { size } = parameters
+        const theta = G.state("theta", [size])
+        const rate = G.input("rate", [])
+        const { next, moments } = muon({ layout: parameters, learningRate: rate }).update(theta, theta)
+        const program = compileWith(Reference.layer, {
+          name: "quadratic",
+          inputs: { rate },
+          state: { theta: { tensor: theta, next }, ...moments },
+          outputs: {},
+        })
+        Effect.runSync(program.write("theta", Float32Array.from(values)))
+        // The steps have a fixed length, so the rate has to fall for the parameters to come to rest.
+        for (let step = 0; step < 150; step++) {
+          program.feeds.rate[0] = (1 - step / 150) * 0.5
+          program.runSync?.()
+        }
+        const left = Math.hypot(...Effect.runSync(program.read("theta")))
+        assert.isBelow(left, Math.max(0.1 * Math.hypot(...values), 0.5))
+      }),
+      { numRuns: 20 },
     )
   })
 })

@@ -1,7 +1,26 @@
-/** Defines the optimisers Adam, SGD and RMSProp as ops, so that a compiled program updates its own parameters. */
-import { add, constant, div, minimum, mul, pow, sqrt, square, state, sub, sum } from "./ops.ts"
+/** Defines the optimisers Adam, SGD, RMSProp and Muon as ops, so that a compiled program updates its own parameters. */
+import {
+  add,
+  concat,
+  constant,
+  div,
+  flatten,
+  matmul,
+  minimum,
+  mul,
+  pow,
+  reshape,
+  slice,
+  sqrt,
+  square,
+  state,
+  sub,
+  sum,
+} from "./ops.ts"
+import { fail } from "./ops/core.ts"
 import type { Operand } from "./ops/elementwise.ts"
-import type { Tensor } from "./Tensor.ts"
+import type { Layout } from "./Parameters.ts"
+import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
 
 /**
  * An optimiser computes the next parameters, one flat vector, from the parameters and their gradient. It keeps states
@@ -61,9 +80,8 @@ export const adam = ({
     // are combined first, so that few ops work on whole vectors.
     const rate = div(mul(correction2, learningRate), correction1)
     const step = div(nextFirst, add(sqrt(nextSecond), mul(correction2, epsilon)))
-    const decayed = weightDecay === 0 ? theta : mul(theta, sub(1, mul(constant(weightDecay), learningRate)))
     return {
-      next: sub(decayed, mul(step, rate)),
+      next: sub(decayed(theta, weightDecay, learningRate), mul(step, rate)),
       moments: {
         [`${name}.first`]: { tensor: first, next: nextFirst },
         [`${name}.second`]: { tensor: second, next: nextSecond },
@@ -111,6 +129,122 @@ export const rmsprop = ({
     }
   },
 })
+
+/** The coefficients of Newton and Schulz's iteration in Muon: they bring singular values from 0 to 1 near 1 fast. */
+const [linearTerm, cubicTerm, quinticTerm] = [3.4445, -4.775, 2.0315]
+
+/**
+ * Replaces the singular values of a matrix by numbers near 1, from about 0.7 to 1.2, without computing them (Newton and
+ * Schulz's iteration with the coefficients of Jordan et al. 2024): X ← 3.4445 X − 4.775 (XXᵀ)X + 2.0315 (XXᵀ)²X, from
+ * X = M / ‖M‖. Singular values below about a five-hundredth of the norm need more than five steps. A matrix of zeros
+ * stays one.
+ *
+ * @example
+ * ```ts
+ * orthogonalised(constant([3, 0, 0, 5], [2, 2])) // nearly the identity
+ * ```
+ */
+export const orthogonalised = (matrix: Tensor, steps = 5): Tensor => {
+  if (matrix.shape.length !== 2) fail("orthogonalised", "expected a matrix", matrix)
+  const [rows, columns] = matrix.shape
+  let x = div(matrix, add(sqrt(sum(square(matrix))), 1e-7))
+  for (let step = 0; step < steps; step++) {
+    // The smaller one of XXᵀ and XᵀX gives the same products.
+    const tall = rows > columns
+    const gram = matmul(x, x, tall ? { transposeA: true } : { transposeB: true })
+    const polynomial = add(mul(gram, cubicTerm), mul(matmul(gram, gram), quinticTerm))
+    x = add(mul(x, linearTerm), tall ? matmul(x, polynomial) : matmul(polynomial, x))
+  }
+  return x
+}
+
+export interface MuonOptions {
+  /** The positions of the parameters in the flat vector. */
+  readonly layout: Layout
+  readonly learningRate: Operand
+  readonly momentum?: number
+  /** Whether the gradient is added to the momentum once more (Nesterov). */
+  readonly nesterov?: boolean
+  /** Each update subtracts learningRate · weightDecay · parameter from each parameter. */
+  readonly weightDecay?: number
+  /** The number of steps of the iteration that orthogonalises. */
+  readonly steps?: number
+  /** Whether a parameter is updated by Muon; by default, every matrix is. AdamW updates all others. */
+  readonly isMatrix?: (name: string, shape: Shape) => boolean
+  /** The settings of AdamW for the other parameters. */
+  readonly adam?: Pick<AdamOptions, "beta1" | "beta2" | "epsilon">
+  readonly name?: string
+}
+
+/**
+ * Makes Muon (Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks"), which orthogonalises the
+ * momentum of each matrix, and updates all other parameters by AdamW. For a matrix of m rows and n columns:
+ *
+ *     B ← μ B + G    N = G + μ B (Nesterov) or B    θ ← θ − lr · (0.2 √max(m, n) · orthogonalised(N) + weightDecay · θ)
+ *
+ * The factor 0.2 √max(m, n) makes the step as large as AdamW's usually is (Liu et al. 2025, arXiv:2502.16982), so one
+ * learning rate fits all parameters.
+ *
+ * @example
+ * ```ts
+ * const parameters = layout({ weight: { shape: [8, 4], init: orthogonal(1) }, bias: { shape: [8], init: zeros } })
+ * const optimiser = muon({ layout: parameters, learningRate: 1e-3 })
+ * ```
+ */
+export const muon = ({
+  layout,
+  learningRate,
+  momentum = 0.95,
+  nesterov = true,
+  weightDecay = 0,
+  steps = 5,
+  isMatrix = (_, shape) => shape.length === 2,
+  adam: adamOptions = {},
+  name = "muon",
+}: MuonOptions): Optimiser => ({
+  update: (theta, gradient) => {
+    const weights = layout.tensorsOf(theta)
+    const slopes = layout.tensorsOf(gradient)
+    const isForMuon = (key: string): boolean => {
+      const { shape } = weights[key]
+      if (!isMatrix(key, shape)) return false
+      return shape.length === 2 || fail("muon", `parameter "${key}": expected a matrix`, weights[key])
+    }
+    const moments: Record<string, { readonly tensor: Tensor; readonly next: Tensor }> = {}
+    const next: Record<string, Tensor> = {}
+    for (const key of layout.names.filter(isForMuon)) {
+      const weight = weights[key]
+      const { shape } = weight
+      const stateName = `${name}.momentum.${key}`
+      const buffer = state(stateName, shape)
+      const nextBuffer = add(mul(buffer, momentum), slopes[key])
+      const direction = orthogonalised(nesterov ? add(slopes[key], mul(nextBuffer, momentum)) : nextBuffer, steps)
+      const scaled = mul(direction, mul(constant(0.2 * Math.sqrt(Math.max(...shape))), learningRate))
+      next[key] = sub(decayed(weight, weightDecay, learningRate), scaled)
+      moments[stateName] = { tensor: buffer, next: nextBuffer }
+    }
+    const others = layout.names.filter((key) => !isForMuon(key))
+    if (others.length > 0) {
+      const sizes = others.map((key) => sizeOf(weights[key].shape))
+      const size = sizes.reduce((sum, part) => sum + part, 0)
+      const joined = (tensors: Readonly<Record<string, Tensor>>) => concat(others.map((key) => flatten(tensors[key])))
+      const updated = adam({ ...adamOptions, size, learningRate, weightDecay, name: `${name}.adam` }).update(
+        joined(weights),
+        joined(slopes),
+      )
+      let offset = 0
+      others.forEach((key, at) => {
+        next[key] = reshape(slice(updated.next, [offset], [sizes[at]]), weights[key].shape)
+        offset += sizes[at]
+      })
+      Object.assign(moments, updated.moments)
+    }
+    return { next: layout.flatten(next), moments }
+  },
+})
+
+const decayed = (theta: Tensor, weightDecay: number, learningRate: Operand): Tensor =>
+  weightDecay === 0 ? theta : mul(theta, sub(1, mul(constant(weightDecay), learningRate)))
 
 /** Scales the gradient down to the Euclidean norm `largest` if its norm is larger. */
 export const clipGlobalNorm = (gradient: Tensor, largest: number): Tensor => {

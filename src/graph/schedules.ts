@@ -1,3 +1,5 @@
+import { Schema } from "effect"
+import { naturalInt, nonNegative, positiveInt, withDefault } from "../config/fields.ts"
 import { fail } from "./ops/core.ts"
 
 /**
@@ -51,3 +53,71 @@ export const within =
   (share: number, schedule: Schedule): Schedule =>
   (progress) =>
     schedule(share === 0 ? 1 : progress / share)
+
+/** The Schema of a learning rate that changes with the number of updates: see `byStep`. */
+export const ScheduleConfig = Schema.Struct({
+  type: withDefault(Schema.Literals(["constant", "linear", "cosine"]), "constant"),
+  /** The number of steps over which the learning rate rises from near 0. */
+  warmupSteps: withDefault(naturalInt, 0),
+  /**
+   * The number of steps, up to the last one, over which a linear or cosine schedule falls; null: all steps after the
+   * warm-up. In a run without a last step, they begin after the warm-up.
+   */
+  decaySteps: withDefault(Schema.NullOr(positiveInt), null),
+  /** The learning rate at the end of a linear or cosine schedule. */
+  minLr: withDefault(nonNegative, 0),
+})
+export type ScheduleConfig = typeof ScheduleConfig.Type
+
+/** The smallest share of the learning rate that a schedule returns, so that no step is lost at a rate of 0. */
+const smallestShare = 1e-8
+
+/**
+ * Returns the learning rate of each step; `step` is the number of steps before it. The rate rises along a line over the
+ * first `warmupSteps`, stays at `learningRate`, and falls over the last `decaySteps` to `minLr`, along a line or half a
+ * cosine. It is never below 1e-8 of `learningRate`. It depends on nothing but the step, so a run that is resumed goes on
+ * with the rates that it would have had.
+ *
+ * Throws a `GraphError` if the settings do not fit together: a `minLr` above the learning rate, more steps of warm-up and
+ * decay than `maxSteps`, or a decay of unknown length.
+ *
+ * @example
+ * ```ts
+ * const config = { type: "linear", warmupSteps: 10, decaySteps: 50, minLr: 0 } as const
+ * const rate = byStep(config, { learningRate: 1e-3, maxSteps: 100 })
+ * rate(5) // 0.0005
+ * rate(10) // 0.001, until step 50
+ * rate(75) // 0.0005
+ * ```
+ */
+export const byStep = (
+  { type, warmupSteps, decaySteps, minLr }: ScheduleConfig,
+  {
+    learningRate,
+    maxSteps,
+  }: {
+    readonly learningRate: number
+    /** The number of steps of the whole run; null if it has no end. */
+    readonly maxSteps: number | null
+  },
+): ((step: number) => number) => {
+  const smallest = smallestShare * learningRate
+  const rise = linear(smallest, learningRate)
+  const warmedUp = (rate: (step: number) => number) => (step: number) =>
+    step < warmupSteps ? rise(step / warmupSteps) : rate(step)
+  if (type === "constant") return warmedUp(() => learningRate)
+  if (minLr > learningRate)
+    fail("schedule", `min_lr: expected at most the learning rate ${learningRate}, found ${minLr}`)
+  const length = decaySteps ?? (maxSteps === null ? undefined : maxSteps - warmupSteps)
+  if (length === undefined) return fail("schedule", `decay_steps: expected the length of a ${type} decay, or max_steps`)
+  if (maxSteps !== null && warmupSteps + Math.max(length, 1) > maxSteps)
+    fail(
+      "schedule",
+      `warmup_steps and decay_steps: expected a sum of at most the ${maxSteps} steps of the run, found ` +
+        `${warmupSteps} and ${decaySteps ?? "null"}`,
+    )
+  const start = maxSteps === null ? warmupSteps : maxSteps - length
+  const end = Math.max(minLr, smallest)
+  const fall = type === "linear" ? linear(learningRate, end) : cosine(learningRate, { end })
+  return warmedUp((step) => fall((step - start) / length))
+}

@@ -1,8 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { evaluate } from "../../src/graph/evaluate.ts"
 import * as G from "../../src/graph/ops.ts"
-import { adam, clipGlobalNorm, type Optimiser, rmsprop, sgd } from "../../src/graph/optimisers.ts"
-import type { Tensor } from "../../src/graph/Tensor.ts"
+import { zeros } from "../../src/graph/initialisers.ts"
+import { adam, clipGlobalNorm, muon, type Optimiser, orthogonalised, rmsprop, sgd } from "../../src/graph/optimisers.ts"
+import { layout } from "../../src/graph/Parameters.ts"
+import { sizeOf, type Tensor } from "../../src/graph/Tensor.ts"
 
 /** Parameters after each step down given gradients, in doubles, from moments that are zero at first. */
 const descend = (
@@ -16,7 +18,7 @@ const descend = (
   const kept = Object.values(moments)
   let values = new Map<Tensor, ArrayLike<number>>([
     [theta, start],
-    ...kept.map(({ tensor }) => [tensor, new Float64Array(tensor.shape[0] ?? 1)] as const),
+    ...kept.map(({ tensor }) => [tensor, new Float64Array(sizeOf(tensor.shape))] as const),
   ])
   return slopes.map((slope) => {
     values.set(gradient, slope)
@@ -127,6 +129,111 @@ describe("rmsprop", () => {
     })
     const optimiser = rmsprop({ size: 1, learningRate: 0.01, decay: 0.9, epsilon: 1e-4 })
     close(descend(optimiser, [1], [[3], [-1], [2]]), expected)
+  })
+})
+
+describe("muon", () => {
+  type Matrix = ReadonlyArray<ReadonlyArray<number>>
+  const product = (a: Matrix, b: Matrix): Matrix =>
+    a.map((row) => b[0].map((_, j) => row.reduce((sum, value, k) => sum + value * b[k][j], 0)))
+  const transposed = (a: Matrix): Matrix => a[0].map((_, j) => a.map((row) => row[j]))
+  const combined = (factors: ReadonlyArray<number>, matrices: ReadonlyArray<Matrix>): Matrix =>
+    matrices[0].map((row, i) => row.map((_, j) => factors.reduce((sum, f, m) => sum + f * matrices[m][i][j], 0)))
+
+  /** Newton and Schulz's iteration as it is published, for matrices that are not taller than wide. */
+  const newtonSchulz = (matrix: Matrix): Matrix => {
+    const norm = Math.hypot(...matrix.flat())
+    let x = combined([1 / (norm + 1e-7)], [matrix])
+    for (let step = 0; step < 5; step++) {
+      const a = product(x, transposed(x))
+      const b = combined([-4.775, 2.0315], [a, product(a, a)])
+      x = combined([3.4445, 1], [x, product(b, x)])
+    }
+    return x
+  }
+
+  const parameters = layout({
+    wide: { shape: [2, 3], init: zeros },
+    bias: { shape: [2], init: zeros },
+    tall: { shape: [3, 2], init: zeros },
+  })
+  const start = [1, -1, 0.5, 2, 0, 1, 0.3, -0.3, 1, 2, 3, 4, 5, 6]
+  const slopes = [0, 1, 2].map((step) => start.map((_, at) => Math.sin(at * 3 + step * 2)))
+  const rowsOf = (flat: ReadonlyArray<number>, at: number, columns: number): Matrix =>
+    Array.from({ length: 6 / columns }, (_, row) => flat.slice(at + row * columns, at + (row + 1) * columns))
+
+  it("equals the published algorithm, step by step, for wide and for tall matrices", () => {
+    const [learningRate, weightDecay] = [0.1, 0.5]
+    const published = (at: number, columns: number, nesterov: boolean): ReadonlyArray<Matrix> => {
+      let theta = rowsOf(start, at, columns)
+      let buffer = combined([0], [theta])
+      return slopes.map((slope) => {
+        const gradient = rowsOf(slope, at, columns)
+        buffer = combined([0.95, 1], [buffer, gradient])
+        const direction = nesterov ? combined([1, 0.95], [gradient, buffer]) : buffer
+        const tall = direction.length > columns
+        const step = tall ? transposed(newtonSchulz(transposed(direction))) : newtonSchulz(direction)
+        theta = combined([1 - learningRate * weightDecay, -learningRate * 0.2 * Math.sqrt(3)], [theta, step])
+        return theta
+      })
+    }
+    for (const nesterov of [true, false]) {
+      const steps = descend(muon({ layout: parameters, learningRate, weightDecay, nesterov }), start, slopes)
+      close(
+        steps.map((theta) => theta.slice(0, 6)),
+        published(0, 3, nesterov).map((theta) => theta.flat()),
+      )
+      close(
+        steps.map((theta) => theta.slice(8)),
+        published(8, 2, nesterov).map((theta) => theta.flat()),
+      )
+    }
+  })
+
+  it("updates all that is no matrix by AdamW", () => {
+    const options = { learningRate: 0.1, weightDecay: 0.5 }
+    const other = { beta1: 0.8, beta2: 0.9, epsilon: 1e-3 }
+    const steps = descend(muon({ layout: parameters, ...options, adam: other }), start, slopes)
+    const bias = descend(
+      adam({ size: 2, ...options, ...other }),
+      start.slice(6, 8),
+      slopes.map((slope) => slope.slice(6, 8)),
+    )
+    close(
+      steps.map((theta) => theta.slice(6, 8)),
+      bias,
+    )
+    // Without matrices it is AdamW.
+    const none = muon({ layout: parameters, ...options, isMatrix: () => false })
+    close(descend(none, start, slopes), descend(adam({ size: 14, ...options }), start, slopes))
+  })
+
+  it("names its states by the parameters", () => {
+    const { moments } = muon({ layout: parameters, learningRate: 1 }).update(G.state("theta", [14]), G.input("g", [14]))
+    assert.deepStrictEqual(
+      Object.entries(moments).map(([name, { tensor }]) => [name, [...tensor.shape]]),
+      [
+        ["muon.momentum.wide", [2, 3]],
+        ["muon.momentum.tall", [3, 2]],
+        ["muon.adam.first", [2]],
+        ["muon.adam.second", [2]],
+        ["muon.adam.steps", []],
+      ],
+    )
+  })
+
+  it("leaves zeros where the gradient has none: rows of an adapter that are not used", () => {
+    const matrix = G.constant([1, 2, 0, 3, -1, 0, 0, 0, 0], [3, 3])
+    const [found] = evaluate([orthogonalised(matrix)])
+    for (const at of [2, 5, 6, 7, 8]) assert.strictEqual(found[at], 0)
+  })
+
+  it("refuses to orthogonalise what is no matrix", () => {
+    const all = muon({ layout: parameters, learningRate: 1, isMatrix: () => true })
+    assert.throws(
+      () => all.update(G.state("theta", [14]), G.input("g", [14])),
+      /^muon: parameter "bias": expected a matrix/,
+    )
   })
 })
 

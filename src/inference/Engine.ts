@@ -70,8 +70,16 @@ export interface Generated {
 
 /** An event of a stream. The texts of all events, joined, are the answer's text. */
 export type GenerateEvent =
-  /** Reports a token. `text` is empty while characters are incomplete or could be the beginning of a stop string. */
-  | { readonly _tag: "Token"; readonly token: GeneratedToken; readonly text: string }
+  /**
+   * Reports a token. `text` is empty while characters are incomplete or could be the beginning of a stop string.
+   * `weights` are the same in all events of a request.
+   */
+  | {
+      readonly _tag: "Token"
+      readonly token: GeneratedToken
+      readonly text: string
+      readonly weights: WeightsUsed
+    }
   /** Comes last. `text` is the text that was held back until it was clear that no stop string follows. */
   | { readonly _tag: "Finished"; readonly text: string; readonly generated: Generated }
 

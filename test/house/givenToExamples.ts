@@ -26,6 +26,7 @@ import type { DecoderConfig } from "../../src/model/decoder/DecoderConfig.ts"
 import type { NetworkConfig } from "../../src/model/trunk.ts"
 import type { Sink } from "../../src/run/record/Recorder.ts"
 import type { Run } from "../../src/train/Train.ts"
+import type { ChatModel } from "../../src/lm/engine/ChatModel.ts"
 import type { Completion, LmRequest } from "../../src/lm/Chat.ts"
 import type { Lm, LmService } from "../../src/lm/Lm.ts"
 
@@ -38,6 +39,7 @@ export declare const lm: LmService
 export declare const request: LmRequest
 export declare const answerTo: (request: LmRequest) => Completion
 export declare const model: Layer.Layer<Lm>
+export declare const chatModel: ChatModel
 
 export declare const agent: Agent
 export declare const lead: Agent

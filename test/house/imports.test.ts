@@ -106,6 +106,7 @@ describe("imports", () => {
     const isRedis = (file: string, specifier: string): boolean =>
       file === "multirun/redisStore.ts" && specifier === "effect/persistence/Redis"
     const forModels = (specifier: string): boolean => /^effect\/(ai|encoding|http)\//.test(specifier)
+    const forServers = (specifier: string): boolean => specifier.startsWith("effect/http/")
     const wrong = files
       .filter((file) => !file.startsWith("cli/") && !["dashboard/server-node.ts", "node.ts"].includes(file))
       .flatMap((file) => importsOf(file).map((specifier) => ({ file, specifier })))
@@ -113,7 +114,8 @@ describe("imports", () => {
         ({ file, specifier }) =>
           specifier.startsWith("effect/") &&
           !(file.startsWith("lm/") && forModels(specifier)) &&
-          !isRedis(file, specifier),
+          !isRedis(file, specifier) &&
+          !(file.startsWith("serve/") && forServers(specifier)),
       )
     assert.deepStrictEqual(wrong, [])
   })

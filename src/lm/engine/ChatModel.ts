@@ -1,0 +1,135 @@
+/**
+ * Turns a conversation into the token ids of a prompt, and a model's text into an answer with calls of tools: what is
+ * needed around an `Engine`, which only knows token ids. The HTTP server and the provider in this process share it, so
+ * both give a model the same prompt.
+ *
+ * @example
+ * ```ts
+ * const { ids, reader } = yield* promptOf(chatModel, {
+ *   messages: [{ role: "user", content: "What is 2 + 2?" }],
+ *   tools: [],
+ *   toolChoice: "auto",
+ * })
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import type { AnswerEvent, ToolFormat, ToolReader } from "../toolFormats/ToolFormat.ts"
+
+/** The part of a tokenizer that a conversation needs. */
+export interface ModelTokens {
+  /** Encodes a text, in which the name of a special token becomes that token. */
+  readonly encode: (text: string, options?: { readonly addSpecial?: boolean }) => ReadonlyArray<number>
+  readonly decode: (ids: Iterable<number>, options?: { readonly keepSpecial?: boolean }) => string
+  /** Returns the bytes of one token, which may be a part of a character. */
+  readonly bytesOf: (id: number) => Uint8Array
+}
+
+/** What a chat template renders. */
+export interface TemplateInput {
+  /** Messages in the form of OpenAI's protocol, except that the arguments of calls are objects. */
+  readonly messages: ReadonlyArray<Readonly<Record<string, unknown>>>
+  /** Tools in the form of OpenAI's protocol; templates show none if the list is empty. */
+  readonly tools: ReadonlyArray<Readonly<Record<string, unknown>>>
+  /** Whether the text ends with the beginning of the assistant's message. */
+  readonly addGenerationPrompt: boolean
+  /** More variables of the template. */
+  readonly variables?: Readonly<Record<string, unknown>>
+}
+
+export interface ChatTemplate {
+  /** The template's own text, which shows how the model writes calls of tools. */
+  readonly source: string
+  /** Renders a conversation; fails if the template refuses it. */
+  readonly render: (input: TemplateInput) => Effect.Effect<string, { readonly message: string }>
+}
+
+/** A model that can be talked to: its tokens, its template, and how it writes calls of tools. */
+export interface ChatModel {
+  readonly tokens: ModelTokens
+  /** Null for a model that only continues texts. */
+  readonly template: ChatTemplate | null
+  /** Null for a model that calls no tools. */
+  readonly toolFormat: ToolFormat | null
+}
+
+/** Reports that a conversation cannot be put to the model. */
+export class PromptError extends Schema.TaggedError<PromptError>()("PromptError", {
+  /** The part of the request that is wrong. */
+  part: Schema.Literals(["messages", "tools", "toolChoice"]),
+  /** The problem, and what was expected, in one line. */
+  message: Schema.String,
+}) {}
+
+export interface Conversation {
+  readonly messages: TemplateInput["messages"]
+  readonly tools: ReadonlyArray<{ readonly type: "function"; readonly function: { readonly name: string } }>
+  /** `none` hides the tools; a name or `required` make the model call a tool. */
+  readonly toolChoice: "none" | "auto" | "required" | { readonly name: string }
+  /** Default: true. */
+  readonly addGenerationPrompt?: boolean
+  readonly variables?: Readonly<Record<string, unknown>>
+}
+
+export interface Prompt {
+  readonly ids: ReadonlyArray<number>
+  /** Makes the reader that splits one answer into text and calls. */
+  readonly reader: () => ToolReader
+}
+
+/** The reader of an answer in which no call is expected. */
+const textReader: ToolReader = {
+  push: (text) => (text === "" ? [] : [{ _tag: "Text", text }]),
+  end: () => [],
+}
+
+/**
+ * Renders and encodes a conversation. If the model must call a tool, the prompt ends with the beginning of a call, so the
+ * model can only continue it; the reader knows that beginning.
+ */
+export const promptOf = Effect.fnUntraced(function* (
+  { tokens, template, toolFormat }: ChatModel,
+  { messages, tools, toolChoice, addGenerationPrompt = true, variables }: Conversation,
+): Effect.fn.Return<Prompt, PromptError> {
+  if (template === null) {
+    const message = "the model has no chat template; send a text to /v1/completions, or give it a template"
+    return yield* new PromptError({ part: "messages", message })
+  }
+  const names = tools.map((tool) => tool.function.name)
+  const forced = typeof toolChoice === "object" || toolChoice === "required"
+  if (forced && names.length === 0) {
+    return yield* new PromptError({ part: "toolChoice", message: "a tool must be called, but tools is empty" })
+  }
+  if (typeof toolChoice === "object" && !names.includes(toolChoice.name)) {
+    const message = `expected one of ${names.join(", ")}, found ${toolChoice.name}`
+    return yield* new PromptError({ part: "toolChoice", message })
+  }
+  const shown = toolChoice === "none" ? [] : tools
+  if (shown.length > 0 && toolFormat === null) {
+    const message = "the model's chat template has no tools, or writes their calls in an unknown format"
+    return yield* new PromptError({ part: "tools", message })
+  }
+  const rendered = yield* template
+    .render({
+      messages,
+      tools: shown.map((tool) => ({ ...tool })),
+      addGenerationPrompt,
+      ...(variables === undefined ? {} : { variables }),
+    })
+    .pipe(Effect.mapError(({ message }) => new PromptError({ part: "messages", message })))
+  if (toolFormat === null || shown.length === 0) return { ids: tokens.encode(rendered), reader: () => textReader }
+  const only = typeof toolChoice === "object" ? toolChoice.name : names.length === 1 ? names[0] : null
+  const opening = forced ? toolFormat.opening(only) : ""
+  return {
+    ids: tokens.encode(rendered + opening),
+    reader: () => {
+      const reader = toolFormat.reader({ tools: names })
+      let begun: ReadonlyArray<AnswerEvent> = opening === "" ? [] : reader.push(opening)
+      const withBegun = (events: ReadonlyArray<AnswerEvent>): ReadonlyArray<AnswerEvent> => {
+        const all = begun.length === 0 ? events : [...begun, ...events]
+        begun = []
+        return all
+      }
+      return { push: (text) => withBegun(reader.push(text)), end: () => withBegun(reader.end()) }
+    },
+  }
+})

@@ -1,0 +1,364 @@
+/**
+ * Serves an `Engine` over HTTP by OpenAI's protocol: chat and text completions, whole or streamed, the list of models, and
+ * vLLM's routes for adapters and for token ids. Clients of OpenAI's API work with it when they change their base URL.
+ * `server-node.ts` listens with Node; on other platforms, give `app` to their HTTP server.
+ *
+ * @example
+ * ```ts
+ * const { app, drain } = yield* Serve.make({ chat: chatModel })
+ * const routes = HttpServer.serve(app) // a Layer that needs an HttpServer
+ * ```
+ */
+import { ByteSize, Clock, Effect, Redacted, Schema, type Scope, Stream } from "effect"
+import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerError from "effect/http/HttpServerError"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import { parsedJson } from "../config/text.ts"
+import { type Adapter, Engine, type EngineError, type ModelInfo } from "../inference/Engine.ts"
+import type { ChatModel } from "../lm/engine/ChatModel.ts"
+import { ApiError, badRequest, errorBody, fromEngine, internalError, modelNotFound } from "./ApiError.ts"
+import { chatAnswer, ChatChunks, type ChatQuestion } from "./chatAnswer.ts"
+import { type ChoiceEvent, generateAll, requestsOf, streamAll } from "./choices.ts"
+import { completionAnswer, CompletionChunks, type CompletionQuestion } from "./completionAnswer.ts"
+import { conversationPrompt } from "./conversation.ts"
+import { makeGate } from "./gate.ts"
+import {
+  ChatBody,
+  CompletionBody,
+  decoder,
+  DetokenizeBody,
+  LoadAdapterBody,
+  TokenizeBody,
+  UnloadAdapterBody,
+} from "./requests.ts"
+import { TokenTexts } from "./tokenTexts.ts"
+
+export interface ServeOptions {
+  /** The tokens, the chat template and the calls of tools of the engine's model. */
+  readonly chat: ChatModel
+  /** Reads an adapter from a path that a client sends. Without it, clients cannot load or unload adapters. */
+  readonly readAdapter?: (path: string) => Effect.Effect<Adapter, { readonly message: string }>
+  /** The most answers to generate at the same time, with those that wait; further requests get status 429. Default: 1024. */
+  readonly maxRequests?: number
+  /** The key that clients must send as a bearer token; `/health` needs none. */
+  readonly apiKey?: Redacted.Redacted
+  /** The largest body of a request in bytes. Default: 32 MiB. */
+  readonly maxBodyBytes?: number
+}
+
+type App = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  never,
+  HttpServerRequest.HttpServerRequest | Scope.Scope
+>
+
+export interface Served {
+  /** Answers one request. If its client disconnects, the request is interrupted and leaves the engine. */
+  readonly app: App
+  /** Refuses further requests, and waits until all answers that have begun are complete. */
+  readonly drain: Effect.Effect<void>
+}
+
+const json = (value: unknown, status = 200): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.text(JSON.stringify(value), { status, contentType: "application/json" })
+
+const failure = (error: ApiError): HttpServerResponse.HttpServerResponse => {
+  const response = json(errorBody(error), error.status)
+  // Clients such as OpenAI's wait this long before they try again.
+  return error.status === 429 || error.status === 503
+    ? HttpServerResponse.setHeader(response, "retry-after", "1")
+    : response
+}
+
+/** Compares a key with the right one, in a time that does not depend on where they differ. */
+const sameKey = (key: string, right: string): boolean => {
+  let difference = key.length ^ right.length
+  for (let at = 0; at < right.length; at++) difference |= key.charCodeAt(at % (key.length || 1)) ^ right.charCodeAt(at)
+  return difference === 0
+}
+
+const event = (data: string): string => `data: ${data}\n\n`
+
+/** The step in the name of a folder that ends with `step_N`, as trainers name their broadcasts. */
+const stepIn = (path: string): number | undefined => {
+  const digits = /(?:^|[\\/])step_(\d+)[\\/]*$/.exec(path)?.[1]
+  return digits === undefined ? undefined : Number(digits)
+}
+
+/** Makes the server's app for the engine of the context. */
+export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.fn.Return<Served, never, Engine> {
+  const { chat, readAdapter, apiKey } = options
+  const engine = yield* Engine
+  const gate = yield* makeGate(options.maxRequests ?? 1024)
+  const maxBody = options.maxBodyBytes ?? 32 * 1024 * 1024
+  const texts = new TokenTexts(chat.tokens)
+  const started = yield* Clock.currentTimeMillis
+  let answers = 0
+
+  /** The id of an answer, which no other answer of this server has, and its time. */
+  const about = (prefix: string) =>
+    Effect.map(Clock.currentTimeMillis, (now) => ({
+      id: `${prefix}-${started.toString(36)}-${answers++}`,
+      created: Math.floor(now / 1000),
+    }))
+
+  /** Reads the body of the current request as JSON. */
+  const body = Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    // Pages of other origins cannot send this content type without a preflight request, which the server never allows.
+    if (!/^application\/(?:[\w.-]+\+)?json\b/i.test(request.headers["content-type"] ?? "")) {
+      const message = "expected JSON; send the header content-type: application/json"
+      return yield* new ApiError({ status: 415, code: null, param: null, message })
+    }
+    const tooLarge = new ApiError({
+      status: 413,
+      code: null,
+      param: null,
+      message: `expected a body of at most ${maxBody} bytes`,
+    })
+    if (Number(request.headers["content-length"] ?? 0) > maxBody) return yield* tooLarge
+    const text = yield* request.text.pipe(
+      Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBody)),
+      Effect.mapError(({ reason }) =>
+        reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge"
+          ? tooLarge
+          : badRequest("the body could not be read"),
+      ),
+    )
+    const value = parsedJson(text)
+    return value === undefined ? yield* badRequest("the body is not valid JSON") : value
+  })
+
+  const modelOf = Effect.fnUntraced(function* (name: string | null | undefined) {
+    const models = yield* engine.models
+    const model = typeof name === "string" ? models.find((model) => model.name === name) : models[0]
+    return model === undefined ? yield* modelNotFound(name ?? "") : model
+  })
+
+  /** Streams the events of an answer. A failure after the beginning becomes an event, since the status has been sent. */
+  const streamed = (
+    events: Stream.Stream<ChoiceEvent, EngineError>,
+    chunks: { push: (event: ChoiceEvent) => ReadonlyArray<object>; end: () => ReadonlyArray<object> },
+  ) => {
+    const written = (all: ReadonlyArray<object>): string => all.map((chunk) => event(JSON.stringify(chunk))).join("")
+    const parts = events.pipe(
+      Stream.map((one) => written(chunks.push(one))),
+      Stream.concat(Stream.suspend(() => Stream.succeed(written(chunks.end())))),
+      Stream.catch((error) =>
+        Stream.fromEffect(Effect.map(reported(error), (shown) => event(JSON.stringify(errorBody(shown))))),
+      ),
+      Stream.concat(Stream.succeed(event("[DONE]"))),
+      Stream.filter((text) => text !== ""),
+    )
+    return HttpServerResponse.stream(Stream.encodeText(parts), {
+      contentType: "text/event-stream",
+      headers: { "cache-control": "no-cache" },
+    })
+  }
+
+  const decodeChat = decoder(ChatBody)
+  const chatCompletions = Effect.gen(function* () {
+    const request = yield* Effect.flatMap(body, decodeChat)
+    const model = yield* modelOf(request.model)
+    const prompt = yield* conversationPrompt(chat, request)
+    const topLogprobs = request.top_logprobs ?? 0
+    if (topLogprobs > 0 && request.logprobs !== true) {
+      return yield* badRequest("top_logprobs: expected logprobs to be true, too", "top_logprobs")
+    }
+    const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? null
+    const requests = yield* requestsOf([prompt.ids], { body: request, model, maxTokens, topLogprobs })
+    const question: ChatQuestion = {
+      ...(yield* about("chatcmpl")),
+      model: model.name,
+      promptIds: prompt.ids,
+      turns: request.messages.length,
+      reader: prompt.reader,
+      onlyOneCall: request.parallel_tool_calls === false,
+      logprobs: request.logprobs ?? false,
+      tokenIds: request.return_token_ids ?? false,
+      usage: request.stream_options?.include_usage ?? false,
+      texts,
+    }
+    yield* gate.enter(requests.length)
+    if (request.stream !== true) return json(chatAnswer(question, yield* generateAll(engine, requests)))
+    return streamed(yield* streamAll(engine, requests), new ChatChunks(question, requests.length))
+  })
+
+  const decodeCompletion = decoder(CompletionBody)
+  const completions = Effect.gen(function* () {
+    const request = yield* Effect.flatMap(body, decodeCompletion)
+    const model = yield* modelOf(request.model)
+    const topLogprobs = request.logprobs ?? 0
+    const hasLogprobs = typeof request.logprobs === "number"
+    if (request.echo === true && hasLogprobs) {
+      const message = "logprobs: not supported together with echo; this server computes none for prompts"
+      return yield* badRequest(message, "logprobs", "unsupported_parameter")
+    }
+    const addSpecial = request.add_special_tokens ?? true
+    const prompts = promptsOf(request.prompt).map((prompt) => {
+      const ids = typeof prompt === "string" ? chat.tokens.encode(prompt, { addSpecial }) : prompt
+      const text = request.echo !== true ? "" : typeof prompt === "string" ? prompt : chat.tokens.decode(prompt)
+      return { ids, echo: text }
+    })
+    const maxTokens = request.max_tokens ?? 16
+    const ids = prompts.map(({ ids }) => ids)
+    const requests = yield* requestsOf(ids, { body: request, model, maxTokens, topLogprobs })
+    const question: CompletionQuestion = {
+      ...(yield* about("cmpl")),
+      model: model.name,
+      prompts,
+      n: request.n ?? 1,
+      logprobs: hasLogprobs,
+      tokenIds: request.return_token_ids ?? false,
+      usage: request.stream_options?.include_usage ?? false,
+      texts,
+    }
+    yield* gate.enter(requests.length)
+    if (request.stream !== true) return json(completionAnswer(question, yield* generateAll(engine, requests)))
+    return streamed(yield* streamAll(engine, requests), new CompletionChunks(question))
+  })
+
+  const modelBody = ({ name, base, step, maxLength }: ModelInfo) => ({
+    id: name,
+    object: "model",
+    created: Math.floor(started / 1000),
+    owned_by: "effect-rl",
+    root: base ?? name,
+    parent: base,
+    max_model_len: maxLength,
+    step,
+  })
+
+  const listModels = Effect.map(engine.models, (models) => json({ object: "list", data: models.map(modelBody) }))
+
+  /** Lists the models, or describes the one whose name, which may contain slashes, is the rest of the path. */
+  const models = Effect.gen(function* () {
+    const { "*": name = "" } = yield* HttpRouter.params
+    return name === "" ? yield* listModels : json(modelBody(yield* modelOf(name)))
+  })
+
+  const health = Effect.map(engine.status, ({ running, waiting }) =>
+    gate.isDraining() ? json({ status: "stopping", running, waiting }, 503) : json({ status: "ok", running, waiting }),
+  )
+
+  const decodeTokenize = decoder(TokenizeBody)
+  const tokenize = Effect.gen(function* () {
+    const request = yield* Effect.flatMap(body, decodeTokenize)
+    const { maxLength } = yield* modelOf(request.model)
+    const tokens =
+      "prompt" in request
+        ? chat.tokens.encode(request.prompt, { addSpecial: request.add_special_tokens ?? true })
+        : (yield* conversationPrompt(chat, request)).ids
+    return json({ count: tokens.length, max_model_len: maxLength, tokens })
+  })
+
+  const decodeDetokenize = decoder(DetokenizeBody)
+  const detokenize = Effect.gen(function* () {
+    const { tokens } = yield* Effect.flatMap(body, decodeDetokenize)
+    return json({ prompt: chat.tokens.decode(tokens, { keepSpecial: true }) })
+  })
+
+  const decodeLoad = decoder(LoadAdapterBody)
+  const loadAdapter = Effect.gen(function* () {
+    const request = yield* Effect.flatMap(body, decodeLoad)
+    if (readAdapter === undefined) return yield* adaptersRefused
+    const { lora_name: name, lora_path: path } = request
+    const models = yield* engine.models
+    if (models.some((model) => model.base === null && model.name === name)) {
+      return yield* badRequest(`lora_name: "${name}" is the base model`, "lora_name")
+    }
+    const adapter = yield* Effect.mapError(readAdapter(path), ({ message }) => badRequest(message, "lora_path"))
+    const step = request.step ?? stepIn(path) ?? 0
+    yield* engine.loadAdapter({ name, step, adapter })
+    return json({ object: "adapter", id: name, step })
+  })
+
+  const decodeUnload = decoder(UnloadAdapterBody)
+  const unloadAdapter = Effect.gen(function* () {
+    const { lora_name: name } = yield* Effect.flatMap(body, decodeUnload)
+    if (readAdapter === undefined) return yield* adaptersRefused
+    yield* engine.unloadAdapter(name)
+    return json({ object: "adapter", id: name, deleted: true })
+  })
+
+  /** Converts an error for the client, and logs it if the server is at fault. */
+  const reported = (error: ApiError | EngineError): Effect.Effect<ApiError> => {
+    if (error._tag === "ApiError") return Effect.succeed(error)
+    const shown = fromEngine(error)
+    return shown === internalError ? Effect.as(Effect.logError(error.message), shown) : Effect.succeed(shown)
+  }
+
+  const isAuthorised = (request: HttpServerRequest.HttpServerRequest): boolean => {
+    if (apiKey === undefined) return true
+    const sent = /^Bearer (.+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? ""
+    return sameKey(sent, Redacted.value(apiKey))
+  }
+
+  /** Checks the key, and answers a failure in the protocol's form. */
+  const guarded = <R>(
+    handler: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiError | EngineError, R>,
+    isOpen = false,
+  ) =>
+    Effect.gen(function* () {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      if (!isOpen && !isAuthorised(request)) return failure(unauthorised)
+      return yield* handler
+    }).pipe(
+      Effect.catch((error) => Effect.map(reported(error), failure)),
+      Effect.catchDefect((defect) => Effect.as(Effect.logError("a request failed", defect), failure(internalError))),
+    )
+
+  const router = yield* HttpRouter.make
+  yield* router.addAll([
+    HttpRouter.route("POST", "/v1/chat/completions", guarded(chatCompletions)),
+    HttpRouter.route("POST", "/v1/completions", guarded(completions)),
+    HttpRouter.route("GET", "/v1/models/*", guarded(models)),
+    HttpRouter.route("POST", "/v1/load_lora_adapter", guarded(loadAdapter)),
+    HttpRouter.route("POST", "/v1/unload_lora_adapter", guarded(unloadAdapter)),
+    HttpRouter.route("POST", "/tokenize", guarded(tokenize)),
+    HttpRouter.route("POST", "/detokenize", guarded(detokenize)),
+    HttpRouter.route("GET", "/health", guarded(health, true)),
+  ])
+  const app = router.asHttpEffect().pipe(
+    Effect.catch((error) => {
+      if (HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound") {
+        return Effect.succeed(failure(noRoute))
+      }
+      return Effect.as(Effect.logError("a request failed", error), failure(internalError))
+    }),
+  )
+  return { app, drain: gate.drain }
+})
+
+const noRoute = new ApiError({
+  status: 404,
+  code: "unknown_url",
+  param: null,
+  message: "this server has no such route; see /v1/models, /v1/chat/completions and /v1/completions",
+})
+
+const unauthorised = new ApiError({
+  status: 401,
+  code: "invalid_api_key",
+  param: null,
+  message: "expected the server's API key as a bearer token",
+})
+
+const adaptersRefused = new ApiError({
+  status: 403,
+  code: null,
+  param: null,
+  message: "this server loads no adapters for its clients",
+})
+
+type Prompt = string | ReadonlyArray<number>
+
+/** Returns the prompts of a completion: one text, one list of token ids, or several of either. */
+const promptsOf = (prompt: CompletionBody["prompt"]): ReadonlyArray<Prompt> => {
+  if (typeof prompt === "string") return [prompt]
+  return isIds(prompt) ? [prompt] : prompt
+}
+
+const isIds = Schema.is(Schema.Array(Schema.Int))

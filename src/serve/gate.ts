@@ -1,0 +1,44 @@
+/**
+ * Counts the answers that a server is generating. It refuses requests beyond a limit, so that a queue cannot grow without
+ * end, and lets a server that stops finish the answers that it has begun.
+ */
+import { Effect, Latch, type Scope } from "effect"
+import { ApiError, unavailable } from "./ApiError.ts"
+
+export interface Gate {
+  /** Takes places for this many answers, until the scope closes. */
+  readonly enter: (answers: number) => Effect.Effect<void, ApiError, Scope.Scope>
+  /** Refuses all further requests, and waits until all places are free. */
+  readonly drain: Effect.Effect<void>
+  readonly isDraining: () => boolean
+}
+
+/** Makes a gate for `most` answers at the same time. */
+export const makeGate = (most: number): Effect.Effect<Gate> =>
+  Effect.sync(() => {
+    const idle = Latch.makeUnsafe(true)
+    let answering = 0
+    let draining = false
+    const take = Effect.fnUntraced(function* (answers: number) {
+      if (draining) return yield* unavailable("the server is stopping")
+      if (answering + answers > most) {
+        const message = `the server is generating ${answering} answers and takes at most ${most}; try again later`
+        return yield* new ApiError({ status: 429, code: "rate_limit_exceeded", param: null, message })
+      }
+      answering += answers
+      idle.closeUnsafe()
+    })
+    const leave = (answers: number) =>
+      Effect.sync(() => {
+        answering -= answers
+        if (answering === 0) idle.openUnsafe()
+      })
+    return {
+      enter: (answers) => Effect.acquireRelease(take(answers), () => leave(answers)),
+      drain: Effect.andThen(
+        Effect.sync(() => (draining = true)),
+        idle.await,
+      ),
+      isDraining: () => draining,
+    }
+  })

@@ -1,0 +1,48 @@
+/** Listens for the server's requests with Node's HTTP server. `effect serve` and tests use it. */
+import { createServer } from "node:http"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Effect, Layer, Schema, type Scope } from "effect"
+import * as HttpServer from "effect/http/HttpServer"
+import type { Engine } from "../inference/Engine.ts"
+import { make, type ServeOptions } from "./Serve.ts"
+
+/** Reports that the server cannot listen at its address. */
+export class ServeError extends Schema.TaggedError<ServeError>()("ServeError", { message: Schema.String }) {}
+
+export interface ListenOptions extends ServeOptions {
+  readonly host: string
+  /** The port; 0 chooses a free port. */
+  readonly port: number
+}
+
+/**
+ * Serves the engine of the context until the scope closes. Then it refuses further requests, finishes those that have
+ * begun, and closes their connections.
+ */
+export const serve = Effect.fnUntraced(function* (
+  options: ListenOptions,
+): Effect.fn.Return<{ readonly port: number }, ServeError, Engine | Scope.Scope> {
+  const { app, drain } = yield* make(options)
+  const server = createServer()
+  const listening = NodeHttpServer.layer(() => server, {
+    host: options.host,
+    port: options.port,
+    gracefulShutdownTimeout: "200 millis",
+  })
+  yield* Layer.build(Layer.provide(HttpServer.serve(app), listening)).pipe(
+    Effect.mapError(({ cause }) => {
+      const isPortInUse = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
+      const hint = isPortInUse ? "the port is in use; --port 0 picks a free one" : String(cause)
+      return new ServeError({ message: `cannot listen at ${options.host}:${options.port}: ${hint}` })
+    }),
+  )
+  // Clients keep connections open for further requests, so close these when the last answer is complete.
+  yield* Effect.addFinalizer(() =>
+    Effect.andThen(
+      drain,
+      Effect.sync(() => server.closeAllConnections()),
+    ),
+  )
+  const address = server.address()
+  return { port: typeof address === "object" && address !== null ? address.port : options.port }
+})

@@ -62,6 +62,20 @@ export const rolloutsOf = (step: number): string => `${rollouts}/${stepName(step
 /** The empty file that is written last into a step's folder. A folder without it is incomplete. */
 export const stable = "STABLE"
 
+/** The files with the samples of a step. */
+export const inRollouts = {
+  /** The samples as flat arrays. */
+  samples: "samples.safetensors",
+  /** The ids of the samples, and the digest of the arrays. */
+  batch: "batch.json",
+} as const
+
+/** The files of an adapter, as peft names them. */
+export const inBroadcast = {
+  adapter: "adapter_model.safetensors",
+  config: "adapter_config.json",
+} as const
+
 /** The files in the folder of a checkpoint that `Runs` reads. */
 export const inCheckpoint = {
   /** The run's progress: steps, tokens and samples. */

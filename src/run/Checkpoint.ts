@@ -69,6 +69,8 @@ export interface NewCheckpoint {
   readonly strategy: RetentionStrategy
   /** The content of each file: bytes, or an iterable of parts, which is iterated only once. */
   readonly files: Readonly<Record<string, Contents>>
+  /** The name of an empty file that is written last, such as `STABLE`, for other programs that wait for it. */
+  readonly marker?: string
 }
 
 /** A checkpoint whose files all match the manifest. */
@@ -89,6 +91,9 @@ export interface OpenedFile {
 
 export interface Opened extends Intact<OpenedFile> {}
 
+/** What the manifest says of an empty file. */
+const emptyFile: Description = { sha256: new Sha256().hex(), bytes: 0 }
+
 const folder = Layout.checkpoints
 const manifestFile = Layout.inCheckpoint.manifest
 /** Saves a checkpoint, makes `latest` point to it, and deletes the checkpoints that the strategy does not keep. */
@@ -96,7 +101,7 @@ export const save = Effect.fnUntraced(function* (
   run: FileTree,
   checkpoint: NewCheckpoint,
 ): Effect.fn.Return<void, RunStoreError> {
-  const { name, step, strategy, files } = checkpoint
+  const { name, step, strategy, files, marker } = checkpoint
   const described = new Map<string, Description>()
   const contents: Record<string, Contents> = {}
   for (const [file, content] of Object.entries(files)) {
@@ -109,11 +114,14 @@ export const save = Effect.fnUntraced(function* (
   const manifest = () => {
     // The digest of a file in parts is known only after it was written. The manifest lists all in the order of `files`.
     const inOrder = Object.keys(files).flatMap((file) => [...described].filter(([other]) => other === file))
-    const value: Manifest = { step, score, files: Object.fromEntries(inOrder) }
-    return { [manifestFile]: utf8.encode(prettyJson(value)) }
+    // The marker is in the manifest, so a checkpoint without it counts as damaged.
+    const listed = marker === undefined ? inOrder : [...inOrder, [marker, emptyFile] as const]
+    const value: Manifest = { step, score, files: Object.fromEntries(listed) }
+    const manifest = { [manifestFile]: utf8.encode(prettyJson(value)) }
+    return marker === undefined ? manifest : { ...manifest, [marker]: new Uint8Array(0) }
   }
   // If all digests are already computed, the manifest is flushed to disk together with the other files.
-  yield* described.size === Object.keys(files).length
+  yield* marker === undefined && described.size === Object.keys(files).length
     ? run.writeDirectory(`${folder}/${name}`, { ...contents, ...manifest() })
     : run.writeDirectory(`${folder}/${name}`, contents, manifest)
   yield* run.link(`${folder}/${Layout.latest}`, name)

@@ -112,7 +112,7 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
 }
 
 /** Wraps a tree so that some files and folders are stored elsewhere. Callers still use the usual paths. */
-const relocated = (tree: FileTree, places: Places): FileTree => {
+export const relocated = (tree: FileTree, places: Places): FileTree => {
   if (Object.keys(places).length === 0) return tree
   const at = (path: string): string => locate(places, path)
   return {

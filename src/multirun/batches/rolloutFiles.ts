@@ -1,0 +1,197 @@
+/**
+ * Writes and reads the samples of one step of a run: the folder `rollouts/step_N`, by which an orchestrator hands them
+ * to the trainer. `samples.safetensors` holds the samples one after another in flat arrays, with `offsets` of where each
+ * begins; `batch.json` holds their ids, and the digest of the arrays, by which damage is detected.
+ *
+ * @example
+ * ```ts
+ * const folder = yield* openRunFolder({ id: "run_a", directory: "out/run_a" })
+ * yield* writeRollouts(folder, { step: 3, samples })
+ * const batch = yield* readRollouts(folder, 3)
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import { naturalInt, positiveInt } from "../../config/fields.ts"
+import { sha256 } from "../../config/sha256.ts"
+import { oneLine, prettyJson } from "../../config/text.ts"
+import { attempt } from "../../config/attempt.ts"
+import { utf8 } from "../../config/utf8.ts"
+import * as Safetensors from "../../formats/safetensors.ts"
+import type { RunStoreError } from "../../run/store/RunStoreError.ts"
+import * as Layout from "../Layout.ts"
+import type { RunFolder, RunFolderError } from "../guardedFolder.ts"
+import { isStable, stepsIn, writeStep } from "../stepFolders.ts"
+import type { StepBatch } from "./Packer.ts"
+import type { TrainingSample } from "./TrainingSample.ts"
+
+/** The files of a step's samples are damaged or missing. The message is one line: `run_a/rollouts/step_3: …`. */
+export class RolloutsError extends Schema.TaggedError<RolloutsError>()("RolloutsError", {
+  run: Schema.String,
+  step: Schema.Int,
+  path: Schema.String,
+  message: Schema.String,
+}) {}
+
+const { samples: samplesFile, batch: batchFile } = Layout.inRollouts
+
+/** The file `batch.json`. */
+export const BatchDescription = Schema.Struct({
+  step: naturalInt,
+  /** The number of tokens of all samples. */
+  tokens: positiveInt,
+  /** The SHA-256 of the file with the arrays. */
+  sha256: Schema.String,
+  /** The ids of the samples in their order. */
+  ids: Schema.NonEmptyArray(Schema.String),
+})
+const decodeDescription = Schema.decodeUnknownEffect(Schema.fromJsonString(BatchDescription))
+
+type Batch = Pick<StepBatch, "step" | "samples">
+
+/** The arrays that have a number for each token. */
+const perToken = ["tokens", "mask", "logprobs", "advantages"] as const
+
+const wrong = ({ id, directory }: RunFolder, step: number, message: string): RolloutsError => {
+  const path = `${directory}/${Layout.rolloutsOf(step)}`
+  return new RolloutsError({ run: id, step, path, message: `${path}: ${message}` })
+}
+
+/** Joins the samples to flat arrays, and encodes them. */
+const encodeSamples = (samples: ReadonlyArray<TrainingSample>): Uint8Array => {
+  const offsets = new Int32Array(samples.length + 1)
+  for (const [at, { tokens }] of samples.entries()) offsets[at + 1] = offsets[at] + tokens.length
+  const total = offsets[samples.length]
+  const flat = {
+    tokens: new Int32Array(total),
+    mask: new Uint8Array(total),
+    logprobs: new Float32Array(total),
+    advantages: new Float32Array(total),
+  }
+  for (const [at, sample] of samples.entries()) for (const name of perToken) flat[name].set(sample[name], offsets[at])
+  const temperatures = Float64Array.from(samples, ({ temperature }) => temperature)
+  const arrays = Object.entries({ ...flat, offsets, temperatures })
+  return Safetensors.encode(Object.fromEntries(arrays.map(([name, data]) => [name, { shape: [data.length], data }])))
+}
+
+/** Returns the problem of a sample whose arrays differ in length; a file could not hold it. */
+const unequal = (samples: ReadonlyArray<TrainingSample>): string | undefined => {
+  for (const sample of samples) {
+    for (const name of perToken) {
+      const [expected, found] = [sample.tokens.length, sample[name].length]
+      if (expected !== found) return `sample ${sample.id}: ${name}: expected ${expected} numbers, found ${found}`
+    }
+  }
+  return undefined
+}
+
+/**
+ * Writes the samples of a step, as a whole or not at all. If they are written again after a restart, they must be the
+ * same: the trainer may have trained on some of them.
+ */
+export const writeRollouts = Effect.fnUntraced(function* (
+  folder: RunFolder,
+  { step, samples }: Batch,
+): Effect.fn.Return<void, RolloutsError | RunFolderError> {
+  const problem = samples.length === 0 ? "expected at least one sample, found none" : unequal(samples)
+  if (problem !== undefined) return yield* wrong(folder, step, problem)
+  const bytes = encodeSamples(samples)
+  const digest = yield* sha256(bytes)
+  const tokens = samples.reduce((sum, sample) => sum + sample.tokens.length, 0)
+  const description = { step, tokens, sha256: digest, ids: samples.map(({ id }) => id) }
+  const text = prettyJson(description)
+  const { tree, guarded } = folder
+  yield* guarded(tree.repair(Layout.rollouts))
+  if (yield* guarded(isStable(tree, Layout.rollouts, step))) {
+    const before = yield* guarded(tree.readText(`${Layout.rolloutsOf(step)}/${batchFile}`))
+    if (before === text) return
+    return yield* wrong(folder, step, "expected the samples that were written before, found others for the same step")
+  }
+  yield* guarded(writeStep(tree, Layout.rollouts, step, { [samplesFile]: bytes, [batchFile]: utf8.encode(text) }))
+})
+
+/**
+ * Tells whether the samples of a step can be read: `ready`, or not yet (`waiting`). If a later step is complete but this
+ * one does not exist, it never will be, so that is an error.
+ */
+export const rolloutsState = Effect.fnUntraced(function* (
+  { tree, ...folder }: RunFolder,
+  step: number,
+): Effect.fn.Return<"ready" | "waiting", RolloutsError | RunStoreError> {
+  if (yield* isStable(tree, Layout.rollouts, step)) return "ready"
+  const later = (yield* stepsIn(tree, Layout.rollouts)).filter((other) => other > step)
+  for (const other of later) {
+    if (!(yield* isStable(tree, Layout.rollouts, other))) continue
+    // The step may have become complete after the first look.
+    if (yield* isStable(tree, Layout.rollouts, step)) return "ready"
+    return yield* wrong({ tree, ...folder }, step, `expected this step's samples, found those of step ${other} only`)
+  }
+  return "waiting"
+})
+
+/** Reads the samples of a step. They are not yet checked against a model; see `validate`. */
+export const readRollouts = Effect.fnUntraced(function* (
+  folder: RunFolder,
+  step: number,
+): Effect.fn.Return<StepBatch, RolloutsError | RunStoreError> {
+  const { tree } = folder
+  const path = Layout.rolloutsOf(step)
+  const damaged = (file: string, problem: string) => wrong(folder, step, `${file}: ${problem}`)
+  for (const file of [batchFile, samplesFile]) {
+    if (!(yield* tree.exists(`${path}/${file}`))) return yield* damaged(file, "the file is missing")
+  }
+  const description = yield* Effect.mapError(decodeDescription(yield* tree.readText(`${path}/${batchFile}`)), (error) =>
+    damaged(batchFile, `expected a description of samples (${oneLine(error.message)})`),
+  )
+  if (description.step !== step) {
+    return yield* damaged(batchFile, `expected the samples of step ${step}, found step ${description.step}`)
+  }
+  const bytes = yield* tree.read(`${path}/${samplesFile}`)
+  if ((yield* sha256(bytes)) !== description.sha256) {
+    return yield* damaged(samplesFile, `the content differs from the digest in ${batchFile}`)
+  }
+  const tensors = yield* Effect.mapError(
+    attempt(() => Safetensors.decode(bytes), Safetensors.SafetensorsError),
+    (error) => damaged(samplesFile, error.message),
+  )
+  const samples = samplesOf(tensors, description)
+  if (typeof samples === "string") return yield* damaged(samplesFile, samples)
+  return { step, samples, digest: description.sha256 }
+})
+
+/** Returns the samples in flat arrays, as views of them; or what is wrong with the arrays. */
+const samplesOf = (
+  tensors: Safetensors.Tensors,
+  { ids, tokens: total }: typeof BatchDescription.Type,
+): ReadonlyArray<TrainingSample> | string => {
+  const missing = [...perToken, "offsets", "temperatures"].find((name) => !Object.hasOwn(tensors, name))
+  if (missing !== undefined) return `expected an array "${missing}", found ${Object.keys(tensors).join(", ") || "none"}`
+  const { tokens, mask, logprobs, advantages, offsets, temperatures } = tensors
+  if (!(tokens.data instanceof Int32Array)) return "tokens: expected I32"
+  if (!(mask.data instanceof Uint8Array)) return "mask: expected U8"
+  if (!(logprobs.data instanceof Float32Array)) return "logprobs: expected F32"
+  if (!(advantages.data instanceof Float32Array)) return "advantages: expected F32"
+  if (!(offsets.data instanceof Int32Array)) return "offsets: expected I32"
+  if (!(temperatures.data instanceof Float64Array)) return "temperatures: expected F64"
+  const lengths = { tokens: total, mask: total, logprobs: total, advantages: total }
+  for (const [name, length] of Object.entries({ ...lengths, offsets: ids.length + 1, temperatures: ids.length })) {
+    const found = tensors[name].data.length
+    if (found !== length) return `${name}: expected ${length} numbers, found ${found}`
+  }
+  const bounds = offsets.data
+  if (bounds[0] !== 0 || bounds[ids.length] !== total || bounds.some((bound, at) => at > 0 && bound < bounds[at - 1])) {
+    return `offsets: expected ascending numbers from 0 to ${total}`
+  }
+  const [tokenData, maskData] = [tokens.data, mask.data]
+  const [logprobData, advantageData, temperatureData] = [logprobs.data, advantages.data, temperatures.data]
+  return ids.map((id, at) => {
+    const [from, to] = [bounds[at], bounds[at + 1]]
+    return {
+      id,
+      tokens: tokenData.subarray(from, to),
+      mask: maskData.subarray(from, to),
+      logprobs: logprobData.subarray(from, to),
+      advantages: advantageData.subarray(from, to),
+      temperature: temperatureData[at],
+    }
+  })
+}

@@ -1,0 +1,93 @@
+/**
+ * Opens the folder of a run, so that files can be written into it while somebody may delete it. A run's folder is never
+ * made again: if it vanished, or was deleted and made again, a write fails with `RunGone` and leaves nothing behind.
+ *
+ * @example
+ * ```ts
+ * const folder = yield* openRunFolder({ id: "run_a", directory: "out/run_a" })
+ * yield* folder.guarded(folder.tree.write("note.txt", "trained"))
+ * ```
+ */
+import { Effect, FileSystem, Option, Path, PlatformError, Schema } from "effect"
+import { mostBytes, readText, statOf } from "../config/files.ts"
+import { type FileTree, onDisk } from "../run/store/FileTree.ts"
+import type { RunStoreError } from "../run/store/RunStoreError.ts"
+import * as Layout from "./Layout.ts"
+
+/** The folder of a run vanished, or was deleted and made again, so that it belongs to another run. */
+export class RunGone extends Schema.TaggedError<RunGone>()("RunGone", {
+  run: Schema.String,
+  path: Schema.String,
+  message: Schema.String,
+}) {}
+
+/** The folder of a run that exists. */
+export interface RunFolder {
+  readonly id: string
+  readonly directory: string
+  /** The files in the folder. A write fails if the folder is no longer the one that was opened. */
+  readonly tree: FileTree
+  /** Runs an operation on the tree. If it fails because the folder is no longer the same, the error is `RunGone`. */
+  readonly guarded: <A, E>(operation: Effect.Effect<A, E>) => Effect.Effect<A, E | RunGone>
+}
+
+/** Opens the folder of a run; fails if it does not exist. */
+export const openRunFolder = Effect.fnUntraced(function* ({
+  id,
+  directory,
+}: Pick<RunFolder, "id" | "directory">): Effect.fn.Return<RunFolder, RunGone, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const root = path.resolve(directory)
+  const context = yield* Effect.context<FileSystem.FileSystem>()
+  const token = Effect.orElseSucceed(readText(path.join(root, Layout.token), mostBytes.config), () => undefined)
+  const inode = Effect.map(statOf(root), (info) =>
+    info?.type === "Directory" ? `${info.dev} ${Option.getOrNull(info.ino)}` : undefined,
+  )
+  // A folder that was made again lacks the token, but may have the same inode. Only the trainer writes tokens, so for
+  // other programs the inode must do.
+  const isMarked = (yield* Effect.provideContext(token, context)) !== undefined
+  const now = Effect.provideContext(isMarked ? token : inode, context)
+  const gone = new RunGone({
+    run: id,
+    path: directory,
+    message: `${directory}: expected the folder of ${id}, which was deleted or replaced`,
+  })
+  const identity = yield* now
+  if (identity === undefined) return yield* gone
+  const refused = (method: string) =>
+    PlatformError.systemError({
+      _tag: "NotFound",
+      module: "FileSystem",
+      method,
+      pathOrDescriptor: directory,
+      description: gone.message,
+    })
+  /** Runs a change of the disk only if the folder is the same as before. */
+  const checked = <A>(method: string, change: Effect.Effect<A, PlatformError.PlatformError>) =>
+    Effect.flatMap(now, (current) => (current === identity ? change : Effect.fail(refused(method))))
+  const tree = yield* onDisk(root).pipe(
+    Effect.provideService(FileSystem.FileSystem, {
+      ...fs,
+      makeDirectory: (folder, options) =>
+        path.resolve(folder).startsWith(`${root}${path.sep}`)
+          ? checked("makeDirectory", fs.makeDirectory(folder, options))
+          : Effect.fail(refused("makeDirectory")),
+      // Everything is written below a temporary name and then renamed. If the folder is replaced after this check, the
+      // temporary file is gone with the old folder, so the rename fails.
+      rename: (from, to) => checked("rename", fs.rename(from, to)),
+    }),
+  )
+  return {
+    id,
+    directory,
+    tree,
+    guarded: (operation) =>
+      Effect.catch(operation, (error) =>
+        Effect.flatMap(now, (current) => Effect.fail(current === identity ? error : gone)),
+      ),
+  }
+})
+
+/** The errors of writing into the folder of a run. */
+export type RunFolderError = RunGone | RunStoreError

@@ -1,0 +1,121 @@
+/**
+ * Saves and loads the checkpoints of one run of a trainer: `checkpoints/step_N`, with the run's progress, named parts
+ * such as its adapter and its optimiser, and a manifest of their digests; and `weights/step_N`, weights for other
+ * programs. `STABLE` is written last, as in all folders of steps.
+ *
+ * @example
+ * ```ts
+ * yield* saveCheckpoint(folder, { progress: run.progress, parts: { "adapter.safetensors": bytes }, keep: 3 })
+ * const resumed = yield* loadCheckpoint(folder, -1)
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import { oneLine, prettyJson } from "../../config/text.ts"
+import { utf8 } from "../../config/utf8.ts"
+import * as Checkpoint from "../../run/Checkpoint.ts"
+import type { Contents, FileTree } from "../../run/store/FileTree.ts"
+import { relocated } from "../../run/store/RunFiles.ts"
+import type { RunStoreError } from "../../run/store/RunStoreError.ts"
+import type { RunFolder, RunFolderError } from "../guardedFolder.ts"
+import * as Layout from "../Layout.ts"
+import { Progress } from "../RunSlot.ts"
+import { stepsIn } from "../stepFolders.ts"
+
+type Parts = Readonly<Record<string, Contents>>
+
+/** A checkpoint to save. */
+export interface NewRunCheckpoint {
+  readonly progress: Progress
+  /** The content of each file by name. */
+  readonly parts: Parts
+  /** The number of checkpoints to keep; null keeps all. */
+  readonly keep: number | null
+}
+
+/** A checkpoint whose files all match its manifest. */
+export interface RunCheckpoint {
+  readonly progress: Progress
+  readonly parts: Readonly<Record<string, Uint8Array>>
+}
+
+const { progress: progressFile } = Layout.inCheckpoint
+const decodeProgress = Schema.decodeUnknownEffect(Schema.fromJsonString(Progress))
+
+const save = (
+  { tree, guarded }: RunFolder,
+  place: (tree: FileTree) => FileTree,
+  step: number,
+  parts: Parts,
+  keep: number | null,
+) =>
+  guarded(
+    Checkpoint.save(place(tree), {
+      name: Layout.stepName(step),
+      step,
+      score: null,
+      strategy: { _tag: "LastN", keep: keep ?? 0 },
+      files: parts,
+      marker: Layout.stable,
+    }),
+  )
+
+/** Saves a checkpoint of a run at the step of its progress, and removes old ones. */
+export const saveCheckpoint = (
+  folder: RunFolder,
+  { progress, parts, keep }: NewRunCheckpoint,
+): Effect.Effect<void, RunFolderError> => {
+  const files = { [progressFile]: utf8.encode(prettyJson(progress)), ...parts }
+  return save(folder, (tree) => tree, progress.step, files, keep)
+}
+
+/** Saves weights of a run for other programs, in `weights/step_N`, and removes old ones; null keeps all. */
+export const saveWeights = (
+  folder: RunFolder,
+  step: number,
+  { files, keep }: { readonly files: Parts; readonly keep: number | null },
+): Effect.Effect<void, RunFolderError> =>
+  save(folder, (tree) => relocated(tree, { [Layout.checkpoints]: Layout.weights }), step, files, keep)
+
+const load = Effect.fnUntraced(function* (
+  tree: FileTree,
+  step: number,
+): Effect.fn.Return<RunCheckpoint, Checkpoint.CheckpointError | RunStoreError> {
+  const name = Layout.stepName(step)
+  const { files } = yield* Checkpoint.load(tree, name)
+  const { [progressFile]: saved, [Layout.stable]: _, ...parts } = files
+  const path = `${Layout.checkpoint(step)}/${progressFile}`
+  const damaged = (problem: string) =>
+    new Checkpoint.CheckpointError({ path, message: `${tree.root}/${path}: ${problem}` })
+  if (saved === undefined) return yield* damaged("the file is missing")
+  const progress = yield* Effect.mapError(decodeProgress(utf8.decode(saved)), (error) =>
+    damaged(`expected the progress of a run (${oneLine(error.message)})`),
+  )
+  if (progress.step !== step) return yield* damaged(`expected step ${step}, found ${progress.step}`)
+  return { progress, parts }
+})
+
+/**
+ * Loads the checkpoint that `resume_step` of a run's config names: that of a step, which must be intact; for −1, the
+ * newest intact one, with a warning for each newer one that is damaged; for 0, none. Returns undefined if there is none;
+ * if there are only damaged ones, fails with the error of the newest.
+ *
+ * The loaded progress can be older than the one that the run began with, so set the run's progress to it.
+ */
+export const loadCheckpoint = Effect.fnUntraced(function* (
+  { tree, guarded }: RunFolder,
+  resumeStep: number,
+): Effect.fn.Return<RunCheckpoint | undefined, Checkpoint.CheckpointError | RunFolderError> {
+  yield* guarded(tree.repair(Layout.checkpoints))
+  if (resumeStep === 0) return undefined
+  if (resumeStep > 0) return yield* load(tree, resumeStep)
+  const errors: Array<Checkpoint.CheckpointError> = []
+  for (const candidate of (yield* stepsIn(tree, Layout.checkpoints)).toReversed()) {
+    const loaded = yield* Effect.catchTag(load(tree, candidate), "CheckpointError", (error) => Effect.succeed(error))
+    if (!(loaded instanceof Checkpoint.CheckpointError)) {
+      for (const { message } of errors) yield* Effect.logWarning(`a damaged checkpoint is skipped: ${message}`)
+      return loaded
+    }
+    errors.push(loaded)
+  }
+  return errors.length === 0 ? undefined : yield* errors[0]
+})

@@ -1,0 +1,266 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, FileSystem, Layer, Path, Ref, Result, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { onDisk } from "../../../src/run/store/FileTree.ts"
+import { Broadcasts, broadcast, type BroadcastContents } from "../../../src/multirun/weights/Broadcasts.ts"
+import { awaitBroadcast, broadcasts, newestBroadcast, readBroadcast } from "../../../src/multirun/weights/receive.ts"
+import type { RunFolder } from "../../../src/multirun/guardedFolder.ts"
+import { Runs } from "../../../src/multirun/Runs.ts"
+import type { RunSlot } from "../../../src/multirun/RunSlot.ts"
+import { brokenDisk } from "../../run/store/brokenDisk.ts"
+import { disk, temporaryDirectory } from "../../run/store/disk.ts"
+import { fakeRuns } from "../fakeRuns.ts"
+import { filesBelow, reopen, temporaryRunFolder } from "../folders.ts"
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+const adapter = (step: number): BroadcastContents => ({
+  _tag: "Adapter",
+  model: bytes(`adapter of step ${step}`),
+  config: bytes("{}"),
+})
+
+const publish = (folder: RunFolder, step: number, keep = 2) =>
+  broadcast(folder, step, { keep, contents: Effect.succeed(adapter(step)) })
+
+const withFolder = <E>(body: (folder: RunFolder) => Effect.Effect<void, E, FileSystem.FileSystem | Path.Path>) =>
+  Effect.flatMap(temporaryRunFolder, body).pipe(Effect.provide(disk))
+
+const adapterOf = (files: Readonly<Record<string, Uint8Array>> | undefined) =>
+  files === undefined ? undefined : new TextDecoder().decode(files["adapter_model.safetensors"])
+
+describe("a broadcast", () => {
+  it.effect("is a folder with the files of an adapter and STABLE; the newest ones are kept", () =>
+    withFolder((folder) =>
+      Effect.gen(function* () {
+        for (const step of [8, 9, 10]) yield* publish(folder, step)
+        assert.deepEqual(
+          yield* filesBelow(`${folder.directory}/broadcast`),
+          ["step_10", "step_9"].flatMap((step) => [
+            step,
+            ...["STABLE", "adapter_config.json", "adapter_model.safetensors"].map((file) => `${step}/${file}`),
+          ]),
+        )
+        assert.strictEqual(yield* newestBroadcast(folder.tree), 10)
+        assert.strictEqual(adapterOf(yield* readBroadcast(folder.tree, 10)), "adapter of step 10")
+        yield* broadcast(folder, 11, {
+          keep: 1,
+          contents: Effect.succeed({ _tag: "Full", files: { "model.safetensors": bytes("all") } }),
+        })
+        assert.deepEqual(Object.keys((yield* readBroadcast(folder.tree, 11)) ?? {}), ["model.safetensors"])
+        assert.deepEqual(yield* folder.tree.list("broadcast"), ["step_11"])
+      }),
+    ),
+  )
+
+  it.effect("without STABLE is not seen, and neither are other names", () =>
+    withFolder(({ tree }) =>
+      Effect.gen(function* () {
+        yield* tree.write("broadcast/step_3/adapter_model.safetensors", "half")
+        yield* tree.write("broadcast/step_latest/STABLE", "")
+        yield* tree.write("broadcast/.step_4.tmp/STABLE", "")
+        assert.isUndefined(yield* newestBroadcast(tree))
+        assert.isUndefined(yield* readBroadcast(tree, 3))
+        yield* tree.write("broadcast/step_2/STABLE", "")
+        assert.strictEqual(yield* newestBroadcast(tree), 2)
+        assert.isUndefined(yield* newestBroadcast(tree, 3))
+      }),
+    ),
+  )
+
+  it.effect("is complete or not there, at whichever change the disk breaks, and the next one succeeds", () =>
+    withFolder((folder) =>
+      Effect.gen(function* () {
+        let at = 0
+        for (let isDone = false; !isDone;) {
+          at++
+          yield* folder.tree.remove("broadcast")
+          yield* publish(folder, 1, 1)
+          const { layer, changes } = brokenDisk({ at, code: "ENOSPC" })
+          const broken = yield* reopen(folder).pipe(Effect.provide(Layer.merge(layer, Path.layer)))
+          const result = yield* Effect.result(publish(broken, 2, 1))
+          isDone = changes.count < at
+          const newest = yield* newestBroadcast(folder.tree)
+          // Once the new one is complete, only the removal of the old one can have failed.
+          if (Result.isSuccess(result)) assert.strictEqual(newest, 2)
+          else {
+            const path = `${folder.directory}/broadcast/step_2`
+            assert.deepEqual([result.failure._tag, result.failure.path], ["BroadcastError", path])
+            assert.include(result.failure.message, "no space left on device")
+          }
+          assert.include([1, 2], newest)
+          assert.strictEqual(adapterOf(yield* readBroadcast(folder.tree, newest ?? 0)), `adapter of step ${newest}`)
+          yield* publish(folder, 2, 1)
+          assert.deepEqual(yield* folder.tree.list("broadcast"), ["step_2"], `broken at change ${at}`)
+        }
+        assert.isAtLeast(at, 10)
+      }),
+    ),
+  )
+
+  it.effect("is not written into a folder that was deleted, or deleted and made again with the same inode", () =>
+    withFolder((folder) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const { directory } = folder
+        yield* folder.tree.write("control/token", "first")
+        const marked = yield* reopen(folder)
+        yield* publish(marked, 1)
+        // The same folder, whose files are replaced by those of another run.
+        yield* marked.tree.write("control/token", "second")
+        const replaced = yield* Effect.flip(publish(marked, 2))
+        assert.isTrue(replaced.gone)
+        assert.deepEqual(yield* folder.tree.list("broadcast"), ["step_1"])
+        yield* fs.remove(directory, { recursive: true })
+        const { gone, message } = yield* Effect.flip(publish(folder, 2))
+        assert.isTrue(gone)
+        assert.strictEqual(
+          message,
+          `${directory}/broadcast/step_2: ${directory}: expected the folder of run_a, which was deleted or replaced`,
+        )
+        assert.isFalse(yield* fs.exists(directory))
+      }),
+    ),
+  )
+
+  it.effect("can be awaited: the newest from a step on, and all later ones", () =>
+    withFolder((folder) =>
+      Effect.gen(function* () {
+        const { tree } = folder
+        const first = yield* Effect.forkChild(awaitBroadcast(tree, 2))
+        const seen = yield* Ref.make<ReadonlyArray<number>>([])
+        yield* Effect.forkChild(
+          Stream.runForEach(broadcasts(tree, { after: 1 }), (step) => Ref.update(seen, (steps) => [...steps, step])),
+        )
+        yield* publish(folder, 1, 9)
+        yield* lookAgain
+        assert.deepEqual(yield* Ref.get(seen), [])
+        yield* publish(folder, 2, 9)
+        assert.strictEqual(yield* awaitedBy(first), 2)
+        yield* until(Effect.map(Ref.get(seen), ({ length }) => length === 1))
+        yield* publish(folder, 3, 9)
+        yield* publish(folder, 4, 9)
+        yield* until(Effect.map(Ref.get(seen), (steps) => steps.at(-1) === 4))
+        assert.deepEqual(
+          (yield* Ref.get(seen)).filter((step) => step !== 3),
+          [2, 4],
+        )
+      }),
+    ),
+  )
+})
+
+/** Lets the poll interval pass. The files are real, so the poll that follows takes an unknown number of turns. */
+const lookAgain = TestClock.adjust("100 millis")
+const until = (condition: Effect.Effect<boolean>): Effect.Effect<void> =>
+  Effect.flatMap(condition, (holds) =>
+    holds ? Effect.void : lookAgain.pipe(Effect.andThen(immediate), Effect.andThen(until(condition))),
+  )
+const immediate = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+const awaitedBy = <A, E>(fiber: Fiber.Fiber<A, E>) =>
+  Effect.andThen(until(Effect.sync(() => fiber.pollUnsafe() !== undefined)), Fiber.join(fiber))
+
+describe("the broadcasts of all runs", () => {
+  /** Makes two runs, whose weights can be made to fail by their ids. */
+  const setUp = Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const out = yield* temporaryDirectory
+    const fake = fakeRuns()
+    const failing = new Set<string>()
+    const contents = ({ id, progress }: RunSlot) =>
+      failing.has(id) ? Effect.fail({ message: "out of memory" }) : Effect.succeed(adapter(progress.step))
+    const layer = Broadcasts.layer({ keep: 2, contents }).pipe(Layer.provide(Layer.succeed(Runs, fake.runs)))
+    const service = yield* Effect.provide(Broadcasts, layer)
+    const add = (index: number, id: string, step = 0) =>
+      Effect.andThen(fs.makeDirectory(`${out}/${id}`, { recursive: true }), fake.add(index, `${out}/${id}`, step))
+    const steps = (id: string) => Effect.flatMap(onDisk(`${out}/${id}`), (tree) => tree.list("broadcast"))
+    return { ...fake, ...service, add, failing, steps, out, fs }
+  })
+
+  /** Lets an update of a run happen. */
+  const update = (run: RunSlot) => {
+    run.progress.step++
+    run.readyToUpdate = true
+  }
+
+  it.effect("are written for ready runs only, and a failed one is written at the next turn", () =>
+    Effect.gen(function* () {
+      const { add, publish, pending, failing, steps, runs } = yield* setUp
+      const a = yield* add(0, "run_a")
+      const b = yield* add(1, "run_b")
+      assert.deepEqual(yield* publish, [])
+      update(a)
+      assert.deepEqual(
+        (yield* publish).map(({ run, step }) => [run.id, step]),
+        [["run_a", 1]],
+      )
+      update(a)
+      update(b)
+      failing.add("run_a")
+      const outcomes = yield* publish
+      assert.deepEqual(
+        outcomes.map(({ run, result }) => [run.id, Result.isSuccess(result)]),
+        [
+          ["run_a", false],
+          ["run_b", true],
+        ],
+      )
+      const [{ result }] = outcomes
+      assert.match(Result.isFailure(result) ? result.failure.message : "", /run_a\/broadcast\/step_2: out of memory$/)
+      assert.deepEqual([runs.readyToUpdateIndices(), pending()], [[], ["run_a"]])
+      failing.clear()
+      assert.deepEqual(
+        (yield* publish).map(({ run, step }) => [run.id, step]),
+        [["run_a", 2]],
+      )
+      assert.deepEqual([yield* steps("run_a"), yield* steps("run_b")], [["step_1", "step_2"], ["step_1"]])
+      assert.deepEqual([yield* publish, pending()], [[], []])
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("of a run whose folder is gone are given up, and a new run at its index begins with none", () =>
+    Effect.gen(function* () {
+      const { add, remove, publish, pending, failing, steps, out, fs } = yield* setUp
+      update(yield* add(0, "run_a"))
+      yield* fs.remove(`${out}/run_a`, { recursive: true })
+      const [{ result }] = yield* publish
+      assert.isTrue(Result.isFailure(result) && result.failure.gone)
+      assert.deepEqual(pending(), [])
+      assert.isFalse(yield* fs.exists(`${out}/run_a`))
+      yield* remove(0)
+      // A run that fails to be published and is then deleted leaves nothing to a run of the same name.
+      failing.add("run_b")
+      update(yield* add(0, "run_b"))
+      yield* publish
+      yield* remove(0)
+      yield* fs.remove(`${out}/run_b`, { recursive: true })
+      failing.clear()
+      yield* add(0, "run_b")
+      assert.deepEqual(yield* publish, [])
+      assert.deepEqual(yield* steps("run_b"), [])
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("of a resumed run are those of its step: later ones are removed, and a missing one is written", () =>
+    Effect.gen(function* () {
+      const { add, remove, publish, steps } = yield* setUp
+      const run = yield* add(0, "run_a", 6)
+      for (const _ of [7, 8]) {
+        update(run)
+        yield* publish
+      }
+      assert.deepEqual(yield* steps("run_a"), ["step_7", "step_8"])
+      yield* remove(0)
+      yield* add(0, "run_a", 7)
+      assert.deepEqual(yield* steps("run_a"), ["step_7"])
+      assert.deepEqual(yield* publish, [])
+      yield* remove(0)
+      yield* add(0, "run_a", 5)
+      assert.deepEqual(
+        (yield* publish).map(({ step }) => step),
+        [5],
+      )
+      assert.deepEqual(yield* steps("run_a"), ["step_5"])
+    }).pipe(Effect.provide(disk)),
+  )
+})

@@ -88,6 +88,15 @@ export const TokenTrace = Schema.Struct({
   logprobs: Schema.NullOr(Schema.Array(Schema.Finite)),
   /** The text of each completion token. A character that spans several tokens is in the text of the last of these. */
   texts: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** The weights that generated the completion; only servers of this library tell. */
+  weights: Schema.optionalKey(
+    Schema.Struct({
+      /** The name of the base model or adapter. */
+      model: Schema.String,
+      /** The training step of these weights. */
+      step: Schema.Int,
+    }),
+  ),
 })
 export type TokenTrace = typeof TokenTrace.Type
 

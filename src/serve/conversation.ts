@@ -1,7 +1,5 @@
 /** Converts the conversation of a request to the form that chat templates render. */
 import { Effect } from "effect"
-import { isPlain } from "../config/plain.ts"
-import { parsedJson } from "../config/text.ts"
 import { type ChatModel, promptOf } from "../lm/engine/ChatModel.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
 import type { ChatBody, Message } from "./requests.ts"
@@ -24,7 +22,7 @@ const textOf = Effect.fnUntraced(function* ({ content, role, tool_calls }: Messa
   return texts.join("\n")
 })
 
-/** Converts messages. Templates write the arguments of calls as JSON themselves, so these become objects. */
+/** Converts messages. */
 const templateMessages = Effect.fnUntraced(function* (
   messages: ReadonlyArray<Message>,
 ): Effect.fn.Return<ReadonlyArray<Readonly<Record<string, unknown>>>, ApiError> {
@@ -40,10 +38,7 @@ const templateMessages = Effect.fnUntraced(function* (
       ...(calls.length === 0
         ? {}
         : {
-            tool_calls: calls.map(({ id, function: { name, arguments: written } }) => {
-              const parsed = typeof written === "string" ? parsedJson(written) : written
-              return { id, type: "function", function: { name, arguments: isPlain(parsed) ? parsed : written } }
-            }),
+            tool_calls: calls.map(({ id, function: called }) => ({ id, type: "function", function: called })),
           }),
     })
   }

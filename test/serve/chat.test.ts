@@ -218,8 +218,8 @@ describe("calls of tools", () => {
         ],
       })
       const prompt = Buffer.from(Array.from(engine.requests[0].promptIds)).toString()
-      assert.include(prompt, '"arguments":{"city":"Rom"}')
-      assert.include(prompt, "tool: 18\n")
+      assert.include(prompt, JSON.stringify('{"city":"Rom"}'))
+      assert.include(prompt, "tool (weather): 18\n")
     }))
 
   it("are left out for none, and forced for required and for a tool's name", () =>

@@ -36,7 +36,8 @@ export const chat: ChatModel = {
       if (messages.some(({ content }) => content === "refuse")) return Effect.fail({ message: "roles must alternate" })
       const lines = messages.map((message) => {
         const calls = message.tool_calls === undefined ? "" : JSON.stringify(message.tool_calls)
-        return `${String(message.role)}: ${String(message.content)}${calls}\n`
+        const name = message.name === undefined ? "" : ` (${String(message.name)})`
+        return `${String(message.role)}${name}: ${String(message.content)}${calls}\n`
       })
       const shown = tools.length === 0 ? "" : `tools: ${JSON.stringify(tools)}\n`
       const more = variables === undefined ? "" : `${JSON.stringify(variables)}\n`

@@ -82,6 +82,17 @@ const textReader: ToolReader = {
   end: () => [],
 }
 
+/** Some templates write the tool's name before its result, but OpenAI's protocol only refers to the call. */
+const withToolNames = (messages: TemplateInput["messages"]): TemplateInput["messages"] => {
+  const names = new Map<unknown, unknown>()
+  return messages.map((message) => {
+    for (const call of Array.isArray(message.tool_calls) ? message.tool_calls : [])
+      names.set(call.id, call.function.name)
+    const name = message.role === "tool" ? (message.name ?? names.get(message.tool_call_id)) : message.name
+    return name === undefined ? message : { ...message, name }
+  })
+}
+
 /**
  * Renders and encodes a conversation. If the model must call a tool, the prompt ends with the beginning of a call, so the
  * model can only continue it; the reader knows that beginning.
@@ -110,7 +121,7 @@ export const promptOf = Effect.fnUntraced(function* (
   }
   const rendered = yield* template
     .render({
-      messages,
+      messages: withToolNames(messages),
       tools: shown.map((tool) => ({ ...tool })),
       addGenerationPrompt,
       ...(variables === undefined ? {} : { variables }),

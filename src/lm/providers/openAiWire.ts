@@ -119,7 +119,11 @@ const Choice = Schema.Struct({
   ),
   token_ids: Ids,
   prompt_token_ids: Ids,
+  /** The weights of the answer, from a server of this library; other servers may use the key otherwise. */
+  weights: maybe(Schema.Unknown),
 })
+
+const isWeights = Schema.is(Schema.Struct({ model: Schema.String, step: Schema.Int }))
 
 const Counts = Schema.Struct({
   prompt_tokens: maybe(Schema.Int),
@@ -175,6 +179,7 @@ export class Gathered {
   readonly logprobIds: Array<number> = []
   /** The text of each token in the list of log-probabilities; null for a token without a text. */
   readonly texts: Array<string | null> = []
+  weights: NonNullable<NonNullable<Completion["tokens"]>["weights"]> | null = null
   /** Decodes UTF-8 in which a character may span several tokens. */
   readonly decoder = new TextDecoder()
 }
@@ -219,6 +224,7 @@ export const gather = (into: Gathered, piece: typeof Piece.Type): string | Failu
   gatherCalls(into, message.tool_calls ?? [], choice.delta === null || choice.delta === undefined)
   into.finish ??= choice.finish_reason ?? null
   into.promptIds ??= choice.prompt_token_ids ?? message.prompt_token_ids ?? null
+  if (isWeights(choice.weights)) into.weights = { model: choice.weights.model, step: choice.weights.step }
   for (const id of choice.token_ids ?? message.generation_token_ids ?? []) into.ids.push(id)
   for (const { logprob, id, token, bytes } of choice.logprobs?.content ?? []) {
     into.logprobs.push(logprob ?? null)
@@ -243,6 +249,7 @@ const tokensOf = (from: Gathered): Completion["tokens"] => {
     completionIds,
     logprobs: logprobs.length === completionIds.length ? logprobs : null,
     ...(texts.length === completionIds.length ? { texts } : {}),
+    ...(from.weights === null ? {} : { weights: from.weights }),
   }
 }
 

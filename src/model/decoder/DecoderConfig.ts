@@ -54,25 +54,21 @@ const together = Schema.makeFilter((config: DecoderConfig) => {
   const { heads, keyValueHeads, headDim, rope, vocabSize, hiddenSize, intermediateSize } = config
   const { scaling } = rope
   const widest = Math.max(vocabSize, intermediateSize, heads * headDim)
+  const unless = (holds: boolean, path: ReadonlyArray<string>, issue: string) => (holds ? [] : [{ path, issue }])
   return [
-    ...(heads % keyValueHeads === 0
-      ? []
-      : [{ path: ["keyValueHeads"], issue: `expected a divisor of heads (${heads}), found ${keyValueHeads}` }]),
-    ...(headDim % 2 === 0
-      ? []
-      : [{ path: ["headDim"], issue: `expected an even size, for pairs of numbers that rotate; found ${headDim}` }]),
-    ...(widest * hiddenSize <= mostWeights
-      ? []
-      : [
-          { path: ["hiddenSize"], issue: `expected matrices of at most 2^30 weights, found ${widest} × ${hiddenSize}` },
-        ]),
-    ...(scaling?._tag === "llama3" && scaling.lowFrequencyFactor >= scaling.highFrequencyFactor
-      ? [
-          {
-            path: ["rope", "scaling", "highFrequencyFactor"],
-            issue: `expected more than lowFrequencyFactor (${scaling.lowFrequencyFactor}), found ${scaling.highFrequencyFactor}`,
-          },
-        ]
+    ...unless(heads % keyValueHeads === 0, ["keyValueHeads"], `Expected a divisor of the number of heads, ${heads}`),
+    ...unless(headDim % 2 === 0, ["headDim"], "Expected an even number, as numbers rotate in pairs"),
+    ...unless(
+      widest * hiddenSize <= mostWeights,
+      ["hiddenSize"],
+      `Expected at most ${Math.floor(mostWeights / widest)}, as a matrix of ${widest} rows has at most 2^30 weights`,
+    ),
+    ...(scaling?._tag === "llama3"
+      ? unless(
+          scaling.lowFrequencyFactor < scaling.highFrequencyFactor,
+          ["rope", "scaling", "highFrequencyFactor"],
+          `Expected more than the factor of low frequencies, ${scaling.lowFrequencyFactor}`,
+        )
       : []),
   ]
 })
@@ -100,7 +96,7 @@ export const DecoderConfig = Schema.Struct({
  * @example
  * ```ts
  * Decoder.decodeConfig({ ...decoderConfig, keyValueHeads: 3 }, "config.json")
- * // fails: config.json: keyValueHeads: expected a divisor of heads (4), found 3
+ * // fails: config.json: key_value_heads: expected a divisor of the number of heads, 4, found 3
  * ```
  */
 export const decodeConfig = (value: unknown, source: string): Effect.Effect<DecoderConfig, ConfigError> =>

@@ -58,10 +58,13 @@ export interface Hooks {
   readonly deletion?: Hook
   /** Checks a config before the run can be trained, on the master. A failure counts as a problem of the config. */
   readonly validation?: Hook<DiscoveredRun>
-  /** Runs on the master when a run with a valid config was found. */
+  /** Runs on the master when a run with a valid config was found. If it fails, the run is evicted. */
   readonly discovered?: Hook<DiscoveredRun>
-  /** Runs on the master when a run that was discovered has vanished or was evicted. */
+  /**
+   * Runs on the master when a run whose `discovered` hook completed has vanished, was evicted, or waits no longer
+   * because its config became invalid.
+   */
   readonly forgotten?: Hook<DiscoveredRun>
-  /** Runs on the master when a config was found that cannot be used, once for each content of the file. */
+  /** Runs on the master when a config was found that cannot be used, once for each problem. */
   readonly invalid?: Hook<InvalidRun>
 }

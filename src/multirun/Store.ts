@@ -95,7 +95,11 @@ const rankKey = (name: string, rank: number): string => `${name}/${rank}`
 const shownRanks = (ranks: ReadonlyArray<number>): string =>
   ranks.length === 1 ? `rank ${ranks[0]}` : `ranks ${ranks.slice(0, -1).join(", ")} and ${ranks.at(-1)}`
 
-const absent = ({ name, ranks, deadline }: Meeting, missing: ReadonlyArray<number>): StoreError => {
+/** Makes the error of ranks that did not come to a meeting in time. */
+export const ranksMissing = (
+  { name, ranks, deadline }: Omit<Meeting, "rank">,
+  missing: ReadonlyArray<number>,
+): StoreError => {
   const time = Duration.format(Duration.fromInputUnsafe(deadline))
   return new StoreError({
     operation: "barrier",
@@ -124,7 +128,7 @@ export const storeOf = (primitives: Primitives): Store["Service"] => {
     const late = Effect.flatMap(Effect.forEach(keys, primitives.get), (values) => {
       const missing = values.flatMap((one, other) => (one === undefined ? [other] : []))
       // The last rank may have arrived just after the deadline.
-      return missing.length === 0 ? all : Effect.fail(absent(meeting, missing))
+      return missing.length === 0 ? all : Effect.fail(ranksMissing(meeting, missing))
     })
     return Effect.andThen(
       set(rankKey(name, rank), value),

@@ -42,12 +42,13 @@ export const fakeRuns = (maxRuns = 8) => {
     checkForChanges: Effect.void,
     syncRuns: Effect.suspend(() => Effect.forEach(asked.splice(0), remove, { discard: true })).pipe(Effect.orDie),
     awaitRun: Effect.void,
+    pause: Effect.void,
     evict: (index, reason) =>
       Effect.sync(() => {
         evicted.push({ id: slots.get(index)?.id ?? "", reason })
         asked.push(index)
       }),
-    status: Effect.succeed({ waiting: [], invalid: [], evicted }),
+    status: Effect.succeed({ waiting: [], invalid: [], evicted, unconfigured: [] }),
     changes: Stream.empty,
     slots: sorted,
     slot: (index) => slots.get(index),

@@ -1,0 +1,90 @@
+/** Declares what the ranks tell each other when they change their runs together, and sends it through the `Store`. */
+import { type Duration, Effect, Schema } from "effect"
+import { naturalInt } from "../config/fields.ts"
+import { utf8 } from "../config/utf8.ts"
+import { OrchestratorConfig } from "./OrchestratorConfig.ts"
+import { Progress } from "./RunSlot.ts"
+import { ranksMissing, type Store, storeError } from "./Store.ts"
+
+/** Runs that a rank wants to evict, and runs whose creation failed on a rank. */
+const Reasons = Schema.Array(Schema.Struct({ generation: naturalInt, reason: Schema.String }))
+export type Reasons = typeof Reasons.Type
+
+/** The changes that all ranks apply in the same order. */
+const Difference = Schema.Struct({
+  /** The trained runs that leave; `reason` is null if the folder has vanished. */
+  deletions: Schema.Array(Schema.Struct({ generation: naturalInt, reason: Schema.NullOr(Schema.String) })),
+  creations: Schema.Array(
+    Schema.Struct({
+      index: naturalInt,
+      id: Schema.String,
+      generation: naturalInt,
+      directory: Schema.String,
+      config: OrchestratorConfig,
+      progress: Progress,
+    }),
+  ),
+  /** The state of the runs that the master changes while it packs samples. */
+  trained: Schema.Array(Schema.Struct({ generation: naturalInt, progress: Progress, readyToUpdate: Schema.Boolean })),
+  /** Why all ranks shall stop; null if they go on. */
+  failure: Schema.NullOr(Schema.String),
+})
+export type Difference = typeof Difference.Type
+
+const messageBy = <S extends Schema.Codec<unknown, unknown>>(schema: S) => {
+  const json = Schema.fromJsonString(schema)
+  const [encode, decode] = [Schema.encodeSync(json), Schema.decodeEffect(json)]
+  return {
+    encode: (value: S["Type"]): Uint8Array => utf8.encode(encode(value)),
+    decode: (key: string, bytes: Uint8Array) =>
+      Effect.mapError(decode(utf8.decode(bytes)), (error) =>
+        storeError("read", key, `expected a message of this version of the library: ${error.message}`),
+      ),
+  }
+}
+
+const reasonsJson = messageBy(Reasons)
+const differenceJson = messageBy(Difference)
+
+/** Where this rank stands among the others. */
+export interface Place {
+  readonly rank: number
+  readonly ranks: number
+  readonly deadline: Duration.Input
+}
+
+/** Makes the messages of one rank. `turn` counts the times that the ranks changed their runs. */
+export const exchangeOf = (store: Store["Service"], { rank, ranks, deadline }: Place) => {
+  const requests = (turn: number): string => `runs/${turn}/requests`
+  const difference = (turn: number): string => `runs/${turn}/difference`
+  const outcomes = (turn: number): string => `runs/${turn}/outcomes`
+
+  const gatherReasons = Effect.fnUntraced(function* (name: string, reasons: Reasons) {
+    const values = yield* store.gather({ name, rank, ranks, deadline }, reasonsJson.encode(reasons))
+    return yield* Effect.forEach(values, (value) => reasonsJson.decode(name, value))
+  })
+
+  return {
+    /** Waits for all ranks, and returns the evictions that each rank wants. */
+    requests: (turn: number, reasons: Reasons) => gatherReasons(requests(turn), reasons),
+    publish: (turn: number, changes: Difference) => store.set(difference(turn), differenceJson.encode(changes)),
+    receive: Effect.fnUntraced(function* (turn: number) {
+      const name = difference(turn)
+      // All ranks were here a moment ago, so only the death of the master can keep its changes away.
+      const value = yield* Effect.catchIf(
+        store.wait(name, deadline),
+        ({ operation }) => operation === "wait for",
+        () => Effect.fail(ranksMissing({ name, ranks, deadline }, [0])),
+      )
+      return yield* differenceJson.decode(name, value)
+    }),
+    /** Waits for all ranks, and returns the creations that failed on each rank. */
+    outcomes: (turn: number, reasons: Reasons) => gatherReasons(outcomes(turn), reasons),
+    /** Removes the messages of a turn that all ranks have left. */
+    forget: Effect.fnUntraced(function* (turn: number) {
+      yield* store.forget({ name: requests(turn), ranks })
+      yield* store.remove(difference(turn))
+      yield* store.forget({ name: outcomes(turn), ranks })
+    }),
+  }
+}

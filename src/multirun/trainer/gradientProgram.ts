@@ -1,0 +1,183 @@
+/**
+ * Builds and runs the program that computes the gradient of one micro-batch: the forward pass of a decoder, the loss of
+ * an objective, and backpropagation to the adapters of all runs or, without adapters, to all weights. The program
+ * changes no weights: the trainer adds up its gradients, and the optimisers of the runs apply the sums.
+ *
+ * @example
+ * ```ts
+ * const program = yield* compileGradient({ config, rows: 4, width: 256, block: 32, adapters: { shape, maxRuns: 8 } }, objective)
+ * yield* program.writeBase(weights)
+ * yield* program.writeAdapters(adapters.table, adapters.scalings)
+ * yield* program.run(microBatch)
+ * program.gradientOf(3) // the gradient of the adapter of run 3
+ * ```
+ */
+import { Effect, Record } from "effect"
+import { Backend, type BackendError, type Compiling } from "../../backend/Backend.ts"
+import { attempt } from "../../config/attempt.ts"
+import { GraphError } from "../../graph/GraphError.ts"
+import { gradients } from "../../graph/gradients.ts"
+import { concat, flatten, input } from "../../graph/ops.ts"
+import type { NamedArray } from "../../graph/Parameters.ts"
+import type { ProgramSpec } from "../../graph/Program.ts"
+import { sizeOf, type Tensor } from "../../graph/Tensor.ts"
+import { columnsOf, type MetricSums, objectiveGraph, type TokenObjective } from "../../losses/Losses.ts"
+import * as Decoder from "../../model/decoder/Decoder.ts"
+import type { MicroBatch } from "../batches/MicroBatch.ts"
+
+/** The sizes of the programs of a trainer. */
+export interface GradientShape {
+  readonly config: Decoder.DecoderConfig
+  /** The number of windows of a micro-batch. */
+  readonly rows: number
+  /** The number of tokens of a window. */
+  readonly width: number
+  /** The number of tokens of a block, all of one adapter. */
+  readonly block: number
+  /** The adapters that are trained; null trains all weights of the model, for one run. */
+  readonly adapters: { readonly shape: Decoder.AdapterShape; readonly maxRuns: number } | null
+}
+
+type NamedArrays = Readonly<Record<string, NamedArray>>
+
+export interface GradientProgram {
+  /** Replaces the weights of the model. */
+  readonly writeBase: (weights: NamedArrays) => Effect.Effect<void, BackendError>
+  /** Replaces the weights with which the KL term compares. With adapters, these are the weights of the model itself. */
+  readonly writeReference: (weights: NamedArrays) => Effect.Effect<void, BackendError>
+  /** Replaces all adapters, one row each, and their factors alpha / rank. Without adapters, there is nothing to replace. */
+  readonly writeAdapters: (table: Float32Array, scalings: Float32Array) => Effect.Effect<void, BackendError>
+  /** Computes the gradient of a micro-batch. The arrays below hold its results until the next call. */
+  readonly run: (microBatch: MicroBatch) => Effect.Effect<void, BackendError>
+  /** Returns the gradient of a run's adapter; without adapters, that of all weights in the order of `parametersOf`. */
+  readonly gradientOf: (run: number) => Float32Array
+  /** Returns the loss of the last micro-batch: its part of the loss of the whole step. */
+  readonly loss: () => number
+  /** Returns sums over the tokens of the last micro-batch that count: see `Losses.meanMetrics`. */
+  readonly sums: () => MetricSums<number>
+}
+
+/** The columns of a micro-batch that objectives read, by the name of the program's input. */
+const columnArrays = {
+  advantage_t: "advantages",
+  inferenceLogProbability_t: "logprobs",
+  sequence_t: "sequences",
+} as const satisfies Record<string, keyof MicroBatch>
+
+/** The input with the log-probabilities of the reference model, which another program computes. */
+const referenceColumn = "referenceLogProbability_t"
+
+/** Compiles the program for an objective, and if the objective has a KL term, the program of the reference model. */
+export const compileGradient = Effect.fnUntraced(function* (
+  shape: GradientShape,
+  objective: TokenObjective,
+): Effect.fn.Return<GradientProgram, Effect.Error<Compiling<never>>, Backend | Effect.Services<Compiling<never>>> {
+  const { rows, width, block, adapters } = shape
+  const backend = yield* Backend
+  const hasReference = columnsOf(objective).includes(referenceColumn)
+  const specs = yield* attempt(
+    () => ({ gradient: gradientSpec(shape, objective), reference: referenceSpec(shape) }),
+    GraphError,
+  )
+  // With adapters, the reference is the model without them, so both programs share its weights.
+  const shared = adapters !== null && hasReference
+  const group = shared ? yield* backend.compileAll(specs) : undefined
+  const gradient = group?.gradient ?? (yield* backend.compile(specs.gradient))
+  const reference = group?.reference ?? (hasReference ? yield* backend.compile(specs.reference) : undefined)
+
+  const writeAll = (program: typeof gradient, weights: NamedArrays) =>
+    Effect.forEach(Object.entries(weights), ([name, { data }]) => program.write(name, data), { discard: true })
+  const size = sizeOf(specs.gradient.outputs["gradient"].shape) / (adapters?.maxRuns ?? 1)
+  const all = gradient.results["gradient"]
+  const { gradient: _, loss, ...sums } = gradient.results
+  return {
+    writeBase: (weights) => writeAll(gradient, weights),
+    writeReference: (weights) => (shared || reference === undefined ? Effect.void : writeAll(reference, weights)),
+    writeAdapters: (table, scalings) =>
+      Effect.suspend(() => {
+        if (adapters === null) return Effect.void
+        gradient.feeds["scalings"].set(scalings)
+        return gradient.write("adapters", table)
+      }),
+    run: Effect.fnUntraced(function* (microBatch) {
+      for (const { feeds } of reference === undefined ? [gradient] : [gradient, reference]) {
+        for (const name of ["tokens", "positions", "segments"] as const) feeds[name].set(microBatch[name])
+        feeds["temperature_t"].set(microBatch.temperatures)
+      }
+      gradient.feeds["weight_t"].set(microBatch.weights)
+      for (const [column, array] of Object.entries(columnArrays)) gradient.feeds[column]?.set(microBatch[array])
+      if (adapters !== null) {
+        const { loraNumTokens } = microBatch
+        const blocks = Decoder.blockAdaptersOf({ loraNumTokens, tokens: rows * width, block })
+        gradient.feeds["blockAdapters"].set(blocks)
+      }
+      if (reference !== undefined) {
+        yield* reference.run
+        gradient.feeds[referenceColumn].set(reference.results["logProbability"])
+      }
+      yield* gradient.run
+    }),
+    gradientOf: (run) =>
+      all instanceof Float32Array ? all.subarray(run * size, (run + 1) * size) : new Float32Array(0),
+    loss: () => loss[0],
+    sums: () => ({ tokens: 0, ...Record.map(sums, ([sum]) => sum) }),
+  }
+})
+
+const gradientSpec = (
+  { config, rows, width, block, adapters }: GradientShape,
+  objective: TokenObjective,
+): ProgramSpec => {
+  const weights = Decoder.statesOf(Decoder.parametersOf(config))
+  const packed = Decoder.packedInputs(rows, width)
+  const column = (name: string): Tensor => input(name, [rows, width], name === "sequence_t" ? "i32" : "f32")
+  const columns = Object.fromEntries(
+    ["temperature_t", "weight_t", ...columnsOf(objective)].map((name) => [name, column(name)]),
+  )
+  const routed =
+    adapters === null
+      ? undefined
+      : Decoder.routedAdapters(config, {
+          shape: adapters.shape,
+          adapters: adapters.maxRuns,
+          blocks: (rows * width) / block,
+        })
+  const hidden = Decoder.hiddenStates(config, weights, packed, routed?.adapt)
+  const { logProbability_t, entropy_t } = Decoder.predictions(config, weights, hidden, {
+    ...packed,
+    temperature: columns["temperature_t"],
+  })
+  const { loss, metrics } = objectiveGraph(objective, {
+    ...columns,
+    logProbability_t,
+    entropy_t,
+    weight_t: columns["weight_t"],
+  })
+  const trained = routed === undefined ? Object.values(weights) : [routed.table]
+  const slopes = gradients(loss, trained)
+  const states: Record<string, Tensor> = { ...weights, ...(routed === undefined ? {} : { adapters: routed.table }) }
+  return {
+    name: `${objective.type}.gradient`,
+    inputs: {
+      ...packed,
+      ...columns,
+      ...(routed === undefined ? {} : { blockAdapters: routed.blockAdapters, scalings: routed.scalings }),
+    },
+    state: Record.map(states, (tensor) => ({ tensor })),
+    outputs: { gradient: concat(slopes.map(flatten)), loss, ...metrics },
+  }
+}
+
+const referenceSpec = ({ config, rows, width }: GradientShape): ProgramSpec => {
+  const weights = Decoder.statesOf(Decoder.parametersOf(config))
+  const packed = Decoder.packedInputs(rows, width)
+  const temperature = input("temperature_t", [rows, width])
+  const hidden = Decoder.hiddenStates(config, weights, packed)
+  const { logProbability_t } = Decoder.predictions(config, weights, hidden, { ...packed, temperature })
+  return {
+    name: "reference",
+    inputs: { ...packed, temperature_t: temperature },
+    state: Record.map(weights, (tensor) => ({ tensor })),
+    outputs: { logProbability: logProbability_t },
+  }
+}

@@ -1,0 +1,147 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import * as Wasm from "../../../src/backend/wasm.ts"
+import * as Losses from "../../../src/losses/Losses.ts"
+import * as Decoder from "../../../src/model/decoder/Decoder.ts"
+import { makePacker, type Mixing } from "../../../src/multirun/batches/Packer.ts"
+import type { TrainingSample } from "../../../src/multirun/batches/TrainingSample.ts"
+import { compileGradient } from "../../../src/multirun/trainer/gradientProgram.ts"
+import { StepGradients } from "../../../src/multirun/trainer/StepGradients.ts"
+import { stream } from "../../../src/rng/Rng.ts"
+
+const config: Decoder.DecoderConfig = {
+  architecture: "llama",
+  vocabSize: 19,
+  hiddenSize: 16,
+  intermediateSize: 24,
+  layers: 2,
+  heads: 2,
+  keyValueHeads: 1,
+  headDim: 8,
+  maxPositions: 64,
+  rmsNormEpsilon: 1e-5,
+  rope: { theta: 10_000, scaling: null },
+  biases: { qkv: false, output: false, mlp: false },
+  tiedEmbeddings: false,
+}
+const shape = { rank: 4, targets: Decoder.projections }
+const sizes = { rows: 2, width: 16, block: 4, maxRuns: 3 }
+
+const sampleOf = (seed: number, at: number): TrainingSample => {
+  const random = stream(seed, "sample", at)
+  const length = 4 + random.integer(9)
+  const prompt = 1 + random.integer(3)
+  const written = (numberOf: () => number) =>
+    Float32Array.from({ length }, (_, token) => (token < prompt ? 0 : numberOf()))
+  return {
+    id: `${seed}-${at}`,
+    tokens: Int32Array.from({ length }, () => random.integer(config.vocabSize)),
+    mask: Uint8Array.from({ length }, (_, token) => (token < prompt ? 0 : 1)),
+    logprobs: written(() => -0.5 - 2 * random.uniform()),
+    advantages: written(() => random.normal()),
+    temperature: 1,
+  }
+}
+
+const objectiveOf = Schema.decodeSync(Losses.TokenObjective)
+const adaptersWithNumbers = () => {
+  const adapters = new Decoder.MultiLoRA(config, shape, sizes.maxRuns)
+  for (let run = 0; run < sizes.maxRuns; run++) {
+    adapters.reset(run, { rank: 4, alpha: 8 }, stream(7, "adapter", run))
+    const random = stream(8, "more", run)
+    adapters.row(run).forEach((_, at, row) => void (row[at] += 0.1 * random.normal()))
+  }
+  return adapters
+}
+
+/** Returns the summed gradients of runs that are packed together, by the index of the run. */
+const gradientsOf = (
+  objective: Losses.TokenObjective,
+  runs: ReadonlyArray<number>,
+  mixing: Mixing,
+  broken: number | null = null,
+) =>
+  Effect.gen(function* () {
+    const program = yield* compileGradient({ config, ...sizes, adapters: { shape, maxRuns: sizes.maxRuns } }, objective)
+    const weights = Decoder.initialValues(Decoder.parametersOf(config), stream(1, "weights"))
+    const adapters = adaptersWithNumbers()
+    if (broken !== null) adapters.row(broken).fill(NaN)
+    yield* program.writeBase(weights)
+    yield* program.writeAdapters(adapters.table, adapters.scalings)
+    const packer = makePacker({ ...sizes, ranks: 1, mixing })
+    for (const run of runs) {
+      packer.open(run, { id: `run_${run}`, step: 0, weigh: (_, step) => 1 / step.trained })
+      packer.offer(run, { step: 0, samples: Array.from({ length: 5 }, (_, at) => sampleOf(run, at)), digest: "" })
+    }
+    const steps = new StepGradients(sizes, adapters.size)
+    for (let pack = packer.pack(); pack !== undefined; pack = packer.pack())
+      for (const microBatch of pack.microBatches) yield* steps.add(program, microBatch)
+    return Array.from({ length: sizes.maxRuns }, (_, run) => steps.take(run)?.gradient ?? new Float32Array(0))
+  }).pipe(Effect.scoped, Effect.provide(Wasm.layer))
+
+const largest = (values: Float32Array): number => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
+
+describe("the gradient of a micro-batch", () => {
+  for (const type of ["sft", "grpo", "gspo", "cispo"] as const) {
+    const objective = objectiveOf({ type })
+    it.effect(`by ${type} has the same bits for a run alone and with others, one run per micro-batch`, () =>
+      Effect.gen(function* () {
+        const together = yield* gradientsOf(objective, [0, 1, 2], "one-run")
+        for (const run of [0, 1, 2]) {
+          const alone = (yield* gradientsOf(objective, [run], "one-run"))[run]
+          assert.isAbove(largest(alone), 1e-6)
+          assert.deepStrictEqual(together[run], alone)
+        }
+      }),
+    )
+
+    it.effect(`by ${type} is the same to 1e-6 with several runs per micro-batch`, () =>
+      Effect.gen(function* () {
+        const together = yield* gradientsOf(objective, [0, 1, 2], "many-runs")
+        for (const run of [0, 1, 2]) {
+          const alone = (yield* gradientsOf(objective, [run], "one-run"))[run]
+          const difference = largest(alone.map((slope, at) => slope - together[run][at]))
+          assert.isAtMost(difference, 1e-6 * Math.max(1, largest(alone)))
+        }
+      }),
+    )
+  }
+
+  it.effect("is not changed by another run whose adapter is not finite", () =>
+    Effect.gen(function* () {
+      const objective = objectiveOf({ type: "grpo" })
+      for (const mixing of ["one-run", "many-runs"] as const) {
+        const healthy = yield* gradientsOf(objective, [0, 1, 2], mixing)
+        const broken = yield* gradientsOf(objective, [0, 1, 2], mixing, 1)
+        assert.isTrue(broken[1].some(Number.isNaN))
+        for (const run of [0, 2]) assert.deepStrictEqual(broken[run], healthy[run])
+      }
+    }),
+  )
+
+  it.effect("trains all weights if there are no adapters", () =>
+    Effect.gen(function* () {
+      const objective = objectiveOf({ type: "grpo" })
+      const program = yield* compileGradient({ config, ...sizes, adapters: null }, objective)
+      const parameters = Decoder.parametersOf(config)
+      const weights = Decoder.initialValues(parameters, stream(1, "weights"))
+      yield* program.writeBase(weights)
+      yield* program.writeReference(weights)
+      const packer = makePacker({ ...sizes, ranks: 1, mixing: "one-run" })
+      packer.open(0, { id: "run_0", step: 0, weigh: (_, step) => 1 / step.trained })
+      packer.offer(0, { step: 0, samples: [sampleOf(3, 0)], digest: "" })
+      const pack = packer.pack()
+      assert.isDefined(pack)
+      yield* program.run(pack.microBatches[0])
+      const size = Object.values(parameters).reduce((sum, { shape: [a, b = 1] }) => sum + a * b, 0)
+      assert.strictEqual(program.gradientOf(0).length, size)
+      assert.isAbove(largest(program.gradientOf(0)), 1e-6)
+      assert.strictEqual(
+        program.sums().tokens,
+        sampleOf(3, 0).mask.reduce((sum, mask) => sum + mask, 0),
+      )
+      // The weights that are trained are still those of the reference.
+      assert.approximately(program.sums().referenceKl ?? NaN, 0, 1e-6)
+    }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+  )
+})

@@ -61,6 +61,8 @@ describe("randomness", () => {
         const parent = stream(seed, ...above)
         words(parent, draws)
         assert.deepEqual(words(parent.child(...below)), words(stream(seed, ...above, ...below)))
+        for (const part of below)
+          assert.strictEqual(parent.childUniformDouble(part), parent.child(part).uniformDouble())
       }),
     )
   })

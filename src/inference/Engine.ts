@@ -19,9 +19,11 @@ import { Context, type Effect, type Stream } from "effect"
 import type { NamedArray } from "../graph/Parameters.ts"
 import type { EngineError } from "./EngineError.ts"
 import type { SamplingOptions } from "./Sampling.ts"
+import type { Adapter } from "./StepModel.ts"
 
 export { EngineError } from "./EngineError.ts"
 export { Sampling, type SamplingOptions } from "./Sampling.ts"
+export type { Adapter } from "./StepModel.ts"
 
 export interface GenerateRequest {
   /** The name of the base model or of an adapter. */
@@ -91,14 +93,6 @@ export interface ModelInfo {
   readonly step: number
   /** The most tokens of a prompt and its answer together. */
   readonly maxLength: number
-}
-
-/** A LoRA adapter: for each projection, "….lora_A.weight" [rank, in] and "….lora_B.weight" [out, rank]. */
-export interface Adapter {
-  readonly rank: number
-  /** The product B A is scaled by `alpha / rank`. */
-  readonly alpha: number
-  readonly tensors: Readonly<Record<string, NamedArray>>
 }
 
 /** The work of an engine at a moment, and totals since it was opened. */

@@ -71,6 +71,10 @@ const absorbPart = (part: PathPart): void => {
 /** Returns the stream whose address is in `address`. */
 const streamHere = (): Stream => new Stream(address[0] | 0, address[1] | 0, address[2] | 0, address[3] | 0)
 
+/** Makes a number in [0, 1) with 53 random bits of two random words. */
+const doubleOf = (highWord: number, lowWord: number): number =>
+  ((highWord >>> 5) * 67_108_864 + (lowWord >>> 6)) / 9_007_199_254_740_992
+
 const twoTo32 = 4_294_967_296
 const uniformScale = 1 / 16_777_216
 
@@ -123,6 +127,17 @@ export class Stream {
     return streamHere()
   }
 
+  /** Returns what `child(part).uniformDouble()` would draw. It makes no object, so it suits one draw from each of many. */
+  childUniformDouble(part: PathPart): number {
+    address[0] = this.key0
+    address[1] = this.key1
+    address[2] = this.counter2
+    address[3] = this.counter3
+    absorbPart(part)
+    philox(0, 0, address[2], address[3], address[0], address[1], peeked, 0)
+    return doubleOf(peeked[0], peeked[1])
+  }
+
   /** Returns the word at an index, without moving the cursor. */
   uint32At(index: number): number {
     const blockIndex = Math.floor(checkedIndex(index) / 4)
@@ -152,9 +167,8 @@ export class Stream {
 
   /** Draws from [0, 1) with 53 random bits. It takes two words. */
   uniformDouble(): number {
-    const high = this.uint32() >>> 5
-    const low = this.uint32() >>> 6
-    return (high * 67_108_864 + low) / 9_007_199_254_740_992
+    const highWord = this.uint32()
+    return doubleOf(highWord, this.uint32())
   }
 
   /** Draws from `low` up to, but not including, `high`. It takes two words. */

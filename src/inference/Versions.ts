@@ -1,0 +1,114 @@
+/**
+ * Keeps the versions of the weights: the base model's, and those of each adapter. A request takes a version when it begins
+ * and keeps it to its end. A version that was replaced is removed when its last request ends: only then is its place for
+ * adapters free, and only then is its part of the cache given up.
+ */
+import type { PagedCache, Root } from "./PagedCache.ts"
+import type { WeightsUsed } from "./Engine.ts"
+
+export interface Version {
+  readonly used: WeightsUsed
+  /** The adapter's place among the adapters; −1 for the base model. */
+  readonly slot: number
+  root: Root
+  /** The number of requests that have begun with this version and not ended. */
+  users: number
+  /** Whether requests that begin now take this version. */
+  current: boolean
+}
+
+export class Versions {
+  private readonly cache: PagedCache
+  private base: Version
+  private readonly adapters = new Map<string, Version>()
+  private readonly freeSlots: Array<number>
+  /** The number of replaced versions of adapters that requests still use. */
+  private leaving = 0
+
+  constructor(cache: PagedCache, model: string, step: number, adapterSlots: number) {
+    this.cache = cache
+    this.base = this.make({ model, step, baseStep: step }, -1)
+    this.freeSlots = Array.from({ length: adapterSlots }, (_, index) => adapterSlots - 1 - index)
+  }
+
+  private make(used: WeightsUsed, slot: number): Version {
+    return { used, slot, root: this.cache.makeRoot(), users: 0, current: true }
+  }
+
+  get baseModel(): WeightsUsed {
+    return this.base.used
+  }
+
+  /** The loaded adapters, in the order of their names. */
+  get loadedAdapters(): ReadonlyArray<WeightsUsed> {
+    return [...this.adapters.values()].map(({ used }) => used).sort((a, b) => (a.model < b.model ? -1 : 1))
+  }
+
+  /** Returns the version that a request of this name takes when it begins now. */
+  find(name: string): Version | undefined {
+    return name === this.base.used.model ? this.base : this.adapters.get(name)
+  }
+
+  take(version: Version): void {
+    version.users++
+  }
+
+  give(version: Version): void {
+    if (--version.users > 0 || version.current) return
+    this.leaving--
+    this.remove(version)
+  }
+
+  /**
+   * Returns the place for a new version of an adapter; `wait` if a place becomes free when requests of replaced versions
+   * end, `drain` if one becomes free when the requests of this adapter end, and `full` if no place becomes free.
+   */
+  placeFor(name: string): number | "wait" | "drain" | "full" {
+    const free = this.freeSlots.at(-1)
+    if (free !== undefined) return free
+    const old = this.adapters.get(name)
+    if (old !== undefined && old.users === 0) return old.slot
+    if (this.leaving > 0) return "wait"
+    return old === undefined ? "full" : "drain"
+  }
+
+  /** Replaces an adapter's version by the one that was written to the place `slot`. */
+  replace(name: string, step: number, slot: number): void {
+    const old = this.adapters.get(name)
+    this.adapters.set(name, this.make({ model: name, step, baseStep: this.base.used.step }, slot))
+    if (this.freeSlots.at(-1) === slot) this.freeSlots.pop()
+    if (old === undefined) return
+    if (old.slot === slot) this.cache.forget(old.root)
+    else this.retire(old)
+  }
+
+  /** Removes an adapter; returns whether there was one. */
+  unload(name: string): boolean {
+    const old = this.adapters.get(name)
+    if (old === undefined) return false
+    this.adapters.delete(name)
+    this.retire(old)
+    return true
+  }
+
+  /** Replaces the base model's version. No request uses any version. */
+  replaceBase(step: number): void {
+    this.cache.forget(this.base.root)
+    this.base = this.make({ ...this.base.used, step, baseStep: step }, -1)
+    for (const [name, version] of this.adapters) {
+      this.cache.forget(version.root)
+      this.adapters.set(name, this.make({ ...version.used, baseStep: step }, version.slot))
+    }
+  }
+
+  private retire(version: Version): void {
+    version.current = false
+    if (version.users === 0) this.remove(version)
+    else this.leaving++
+  }
+
+  private remove(version: Version): void {
+    this.cache.forget(version.root)
+    this.freeSlots.push(version.slot)
+  }
+}

@@ -1,0 +1,129 @@
+import { Effect } from "effect"
+import type { Adapter, StepModel, StepProgram } from "../../src/inference/StepModel.ts"
+
+export interface FakeOptions {
+  readonly pages?: number
+  readonly pageSize?: number
+  readonly maxLength?: number
+  readonly vocabSize?: number
+  readonly decoding?: ReadonlyArray<number>
+  readonly reading?: ReadonlyArray<number>
+  readonly adapterSlots?: number
+  /** Is called before each step. */
+  readonly onStep?: (program: StepProgram) => Effect.Effect<void>
+}
+
+const mixed = (...numbers: ReadonlyArray<number>): number => {
+  let hash = 17
+  for (const number of numbers) {
+    hash = Math.imul(hash ^ (number | 0), 0x9e3779b1)
+    hash ^= hash >>> 15
+  }
+  return (hash >>> 0) % 65_521
+}
+
+/** The entry of a token: it depends on the token, on the entries of all tokens before it, and on the weights. */
+const entryOf = (sumBefore: number, token: number, weights: number): number => mixed(sumBefore, token, weights)
+
+const logitOf = (sum: number, id: number): number => (mixed(sum, id, 99) % 64) / 8
+
+/** Returns the logits after a sequence, computed from the whole sequence without a cache. */
+export const logitsAfter = (ids: ArrayLike<number>, vocabSize: number, weights = 0): Float32Array => {
+  let sum = 0
+  for (let at = 0; at < ids.length; at++) sum = (sum + entryOf(sum, ids[at], weights)) % 65_521
+  return Float32Array.from({ length: vocabSize }, (_, id) => logitOf(sum, id))
+}
+
+/** An adapter of the fake model: one number. */
+export const fakeAdapter = (value: number): Adapter => ({
+  rank: 1,
+  alpha: 1,
+  tensors: { value: { shape: [1], data: Float32Array.of(value) } },
+})
+
+export const fakeWeights = (value: number) => ({ value: { shape: [1], data: Float32Array.of(value) } })
+
+/**
+ * A model without learning: its logits are hashes of all tokens of a sequence and of its weights, which it reads from the
+ * pages of the cache. So a page of another sequence, a token left out, or other weights change the answer. The weights are
+ * the sum of the base's number and 1000 times the adapter's.
+ */
+export const fakeModel = ({
+  pages = 64,
+  pageSize = 4,
+  maxLength = 48,
+  vocabSize = 29,
+  decoding = [1, 8],
+  reading = [1, 3],
+  adapterSlots = 2,
+  onStep = () => Effect.void,
+}: FakeOptions = {}): StepModel => {
+  const cache = new Float32Array((pages + 1) * pageSize)
+  const adapters = new Float32Array(adapterSlots)
+  let base = 0
+  const programOf = (rows: number, chunk: number): StepProgram => {
+    const pagesPerRow = Math.ceil(maxLength / pageSize)
+    const feeds = {
+      tokens: new Int32Array(rows * chunk),
+      lengths: new Int32Array(rows),
+      pages: new Int32Array(rows * pagesPerRow),
+      adapters: new Int32Array(rows),
+    }
+    const logits = new Float32Array(chunk === 1 ? rows * vocabSize : 0)
+    const entries = new Float32Array(rows * chunk)
+    const program: StepProgram = {
+      rows,
+      chunk,
+      pagesPerRow,
+      feeds,
+      logits,
+      run: Effect.suspend(() =>
+        Effect.map(onStep(program), () => {
+          for (let row = 0; row < rows; row++) {
+            const weights = base + (feeds.adapters[row] < 0 ? 0 : 1000 * adapters[feeds.adapters[row]])
+            let sum = 0
+            for (let at = 0; at < feeds.lengths[row]; at++) {
+              const page = feeds.pages[row * pagesPerRow + Math.floor(at / pageSize)]
+              sum = (sum + cache[page * pageSize + (at % pageSize)]) % 65_521
+            }
+            for (let index = 0; index < chunk; index++) {
+              const entry = entryOf(sum, feeds.tokens[row * chunk + index], weights)
+              entries[row * chunk + index] = entry
+              sum = (sum + entry) % 65_521
+            }
+            for (let id = 0; id < vocabSize && chunk === 1; id++)
+              logits[row * vocabSize + id] = Number.isNaN(weights) ? NaN : logitOf(sum, id)
+          }
+        }),
+      ),
+      store: (row, count, page, offset) => {
+        for (let index = 0; index < count; index++)
+          cache[page * pageSize + offset + index] = entries[row * chunk + index]
+      },
+    }
+    return program
+  }
+  return {
+    vocabSize,
+    maxLength,
+    pageSize,
+    pages,
+    decoding: decoding.map((rows) => programOf(rows, 1)),
+    reading: reading.map((rows) => programOf(rows, pageSize)),
+    clear: (page) => void cache.fill(0, page * pageSize, (page + 1) * pageSize),
+    copy: (from, to, tokens) => void cache.copyWithin(to * pageSize, from * pageSize, from * pageSize + tokens),
+    adapterSlots,
+    adapterProblem: ({ tensors }) => (tensors["value"] === undefined ? "value: the tensor is missing" : undefined),
+    writeAdapter: (slot, { tensors }) => Effect.sync(() => void (adapters[slot] = tensors["value"].data[0])),
+    weightsProblem: (tensors) => (tensors["value"] === undefined ? "value: the tensor is missing" : undefined),
+    writeWeights: (tensors) => Effect.sync(() => void (base = tensors["value"].data[0])),
+  }
+}
+
+/** Decodes the tokens 0, 1, 2 … to the letters a, b, c …; ids from 26 on are pieces of two letters. */
+export const letters = {
+  decoder: () => ({
+    push: (id: number) => (id < 26 ? String.fromCharCode(97 + id) : String.fromCharCode(97 + id - 26, 98 + id - 26)),
+    end: () => "",
+  }),
+}

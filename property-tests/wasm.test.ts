@@ -1,8 +1,9 @@
 import { describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { Backend } from "../src/backend/Backend.ts"
 import * as Wasm from "../src/backend/wasm.ts"
+import { plainModules } from "../src/backend/wasmModules.ts"
 import * as G from "../src/graph/ops.ts"
 import type { ProgramSpec } from "../src/graph/Program.ts"
 import { sizeOf, stridesOf } from "../src/graph/Tensor.ts"
@@ -22,12 +23,16 @@ const positions = (shape: ReadonlyArray<number>, strides: ReadonlyArray<number>)
   return list
 }
 
-const run = (spec: ProgramSpec, feeds: Readonly<Record<string, ReadonlyArray<number>>>) => {
+const run = (
+  spec: ProgramSpec,
+  feeds: Readonly<Record<string, ReadonlyArray<number>>>,
+  layer: Layer.Layer<Backend> = Wasm.layer,
+) => {
   const program = Effect.runSync(
     Effect.scoped(
       Effect.provide(
         Effect.flatMap(Backend, (backend) => backend.compile(spec)),
-        Wasm.layer,
+        layer,
       ),
     ),
   )
@@ -89,29 +94,47 @@ describe("wasm", () => {
     )
   })
 
+  /** A product of whole numbers, which need no rounding, so equality is demanded. */
+  const isProduct = (
+    [m, k, n]: readonly [number, number, number],
+    [transposeA, transposeB]: readonly [boolean, boolean],
+    layer?: Layer.Layer<Backend>,
+  ): boolean => {
+    const a = G.input("a", transposeA ? [k, m] : [m, k])
+    const b = G.input("b", transposeB ? [n, k] : [k, n])
+    const left = Array.from({ length: m * k }, (_, i) => ((i * 37) % 19) - 9)
+    const right = Array.from({ length: k * n }, (_, i) => ((i * 53) % 23) - 11)
+    const y = G.matmul(a, b, { transposeA, transposeB })
+    const spec = { name: "product", inputs: { a, b }, state: {}, outputs: { y } }
+    const found = run(spec, { a: left, b: right }, layer).y
+    for (let i = 0; i < m; i++) {
+      for (let j = 0; j < n; j++) {
+        let sum = 0
+        for (let l = 0; l < k; l++)
+          sum += left[transposeA ? l * m + i : i * k + l] * right[transposeB ? j * k + l : l * n + j]
+        if (found[i * n + j] !== sum) return false
+      }
+    }
+    return true
+  }
+  const transposes = fc.tuple(fc.boolean(), fc.boolean())
+
   it("a product of any shape equals the sums that define it", () => {
     const size = fc.integer({ min: 1, max: 40 })
     fc.assert(
-      fc.property(size, size, size, fc.boolean(), fc.boolean(), (m, k, n, transposeA, transposeB) => {
-        const a = G.input("a", transposeA ? [k, m] : [m, k])
-        const b = G.input("b", transposeB ? [n, k] : [k, n])
-        const left = Array.from({ length: m * k }, (_, i) => ((i * 37) % 19) - 9)
-        const right = Array.from({ length: k * n }, (_, i) => ((i * 53) % 23) - 11)
-        const y = G.matmul(a, b, { transposeA, transposeB })
-        const found = run({ name: "product", inputs: { a, b }, state: {}, outputs: { y } }, { a: left, b: right }).y
-        // Whole numbers: no rounding, so equality is demanded.
-        for (let i = 0; i < m; i++) {
-          for (let j = 0; j < n; j++) {
-            let sum = 0
-            for (let l = 0; l < k; l++)
-              sum += left[transposeA ? l * m + i : i * k + l] * right[transposeB ? j * k + l : l * n + j]
-            if (found[i * n + j] !== sum) return false
-          }
-        }
-        return true
-      }),
+      fc.property(fc.tuple(size, size, size), transposes, (sizes, transposed) => isProduct(sizes, transposed)),
       { numRuns: 150 },
     )
+  })
+
+  it("a large product, computed in blocks and with tiles for usual and for wide vectors, equals these sums", () => {
+    const wideTiles = Layer.succeed(Backend, Wasm.make({ ...plainModules, wide: () => true }))
+    const sizes = fc.tuple(
+      fc.oneof(fc.integer({ min: 16, max: 180 }), fc.constantFrom(128, 144, 176, 288)),
+      fc.integer({ min: 60, max: 120 }),
+      fc.integer({ min: 60, max: 100 }),
+    )
+    fc.assert(fc.property(sizes, transposes, fc.constantFrom(Wasm.layer, wideTiles), isProduct), { numRuns: 25 })
   })
 
   it("a sum over any axes of any shape, however strided, adds each element once", () => {

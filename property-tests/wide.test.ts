@@ -12,7 +12,7 @@ import { compileWith, firstDifference, identical } from "./support/agreement.ts"
 import { opCases } from "./support/opCases.ts"
 import { choices, grow } from "./support/randomGraph.ts"
 
-const wide = Layer.succeed(Backend, Wasm.make({ module: widened, warnings: () => [] }))
+const wide = Layer.succeed(Backend, Wasm.make({ module: widened, wide: () => true, warnings: () => [] }))
 
 const assertSameBits = (spec: ProgramSpec): void =>
   assert.isUndefined(firstDifference(compileWith(wide, spec), compileWith(Wasm.layer, spec), spec, identical))

@@ -45,11 +45,11 @@ export const make = (modules: ModuleCompiler = plainModules): Backend["Service"]
 /** Loads programs as one module with one memory, which holds their states once. */
 const load = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
-  { sharedFeeds }: GroupOptions = {},
+  { sharedFeeds = [] }: GroupOptions = {},
   modules: ModuleCompiler,
 ): Readonly<Record<Name, Program>> => {
   validateAll(specs, sharedFeeds)
-  const compiled = compileAll(Record.map(specs, simplify), sharedFeeds)
+  const compiled = compileAll(Record.map(specs, simplify), { sharedFeeds, wide: modules.wide() })
   const { functions, memory } = instantiate(modules.module(compiled.bytes), compiled)
   const view = (place: Place): TensorData => viewOf(memory.buffer, place)
   const states = Record.map(compiled.state, ({ address, length }) => new Float32Array(memory.buffer, address, length))

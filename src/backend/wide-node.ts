@@ -47,14 +47,16 @@ type Widen = (bytes: Uint8Array<ArrayBuffer>) => object
 export const checked = (widen: Widen): ModuleCompiler => {
   let difference: string | undefined
   let compile: Widen | undefined
+  const chosen = (): Widen => {
+    if (compile === undefined) {
+      difference = differenceBetween(plainModules.module, widen)
+      compile = difference === undefined ? widen : plainModules.module
+    }
+    return compile
+  }
   return {
-    module: (bytes) => {
-      if (compile === undefined) {
-        difference = differenceBetween(plainModules.module, widen)
-        compile = difference === undefined ? widen : plainModules.module
-      }
-      return compile(bytes)
-    },
+    module: (bytes) => chosen()(bytes),
+    wide: () => chosen() === widen,
     warnings: () =>
       difference === undefined
         ? []

@@ -21,7 +21,7 @@ type Compile = (bytes: Uint8Array<ArrayBuffer>) => object
 
 /** Describes the first difference between the results of two compilers, as a part of a sentence; undefined if equal. */
 export const differenceBetween = (usual: Compile, other: Compile): string | undefined => {
-  const compiled = compile(simplify(checkProgram()))
+  const compiled = compile(simplify(checkProgram()), { wide: true })
   const expected = resultsOf(compiled, usual)
   const actual = resultsOf(compiled, other)
   for (const [name, values] of expected) {

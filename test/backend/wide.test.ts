@@ -52,7 +52,7 @@ describe("the check of widened kernels", () => {
   )
 
   it("detects nearly every wrong instruction", () => {
-    const { bytes } = compile(simplify(checkProgram()))
+    const { bytes } = compile(simplify(checkProgram()), { wide: true })
     // 32-bit float additions and products of vectors; every 150th becomes a maximum.
     const places = [...bytes.keys()].filter(
       (at) => bytes[at] === 0xfd && (bytes[at + 1] === 0xe4 || bytes[at + 1] === 0xe6) && bytes[at + 2] === 0x01,

@@ -10,7 +10,7 @@ import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import { keep } from "./inMemory.ts"
 
-const wide = Layer.succeed(Backend, Wasm.make({ module: widened, warnings: () => [] }))
+const wide = Layer.succeed(Backend, Wasm.make({ module: widened, wide: () => true, warnings: () => [] }))
 
 /**
  * Whole runs on the wasm backend: weights and scores to the last bit, on every machine. A change of these digests is a

@@ -55,6 +55,8 @@ export interface Target {
   readonly pool: ConstantPool
   /** The address of memory that a function may use for temporary values while it runs. */
   readonly scratch: number
+  /** Whether the engine combines pairs of vectors to wider ones, so that its registers hold twice as many. */
+  readonly wide: boolean
   /** The indices of helper functions by name, such as `pow`; the first function that needs a helper adds it. */
   readonly shared: Map<string, number>
 }

@@ -3,7 +3,9 @@
  * the sums are still in registers.
  *
  * The result is computed in tiles of a few rows and columns. A tile has up to nine vectors, as the sixteen registers
- * must also hold operands. Vectors are along columns or along the inner dimension k (or along rows: this is the
+ * must also hold operands; sixteen if the engine combines pairs of vectors to wider ones. Large products are computed in
+ * blocks of rows, whose operands are copied to contiguous memory that fits the caches. Tiles and blocks change the order of
+ * memory accesses, never the order of additions: all give the same bits. Vectors are along columns or along the inner dimension k (or along rows: this is the
  * transposed product along columns). Along columns, each step of k multiplies single elements of a with vectors of b,
  * and each element of c is a sum in the order of k. Along k, a vector has four partial sums of one element of c, each
  * of every fourth product, which are added at the end.
@@ -67,8 +69,25 @@ const transposed = (product: Product): Product => ({
 /** The size of the first-level data cache of most machines. It affects the order of the loops, not the results. */
 const firstCacheBytes = 32768
 
-/** The bytes of scratch memory that packing needs for products of this inner size. */
-export const scratchFor = (k: number): number => 32 * (k + 4)
+/** The largest number of columns of b, and of rows of a, that are packed together. */
+const panelWidth = 16
+
+/** The bytes of scratch memory that packing needs for products of this inner size: a panel of b, then a block of a. */
+export const scratchFor = (k: number): number => 4 * (panelWidth + mostBlockRows(k)) * (k + 4)
+
+/** The part of the second-level cache that a block of rows of a may fill. */
+const blockBytes = 1 << 18
+
+/** Returns the largest number of rows of a block: a multiple of `panelWidth` from 16 to 128. */
+const mostBlockRows = (k: number): number =>
+  panelWidth * Math.max(1, Math.min(8, Math.floor(blockBytes / (4 * panelWidth * k))))
+
+/** Returns the number of rows of a block; it divides `m` if such a number is not much smaller than the largest one. */
+const blockRowsFor = (m: number, k: number): number => {
+  const most = mostBlockRows(k)
+  for (let rows = most; rows >= most / 2; rows -= panelWidth) if (m % rows === 0) return rows
+  return most
+}
 
 /** Divides a count into pieces of one size, and a smaller piece for the remainder. */
 const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: number; readonly times: number }> =>
@@ -77,9 +96,15 @@ const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: num
     { size: count % size, times: 1 },
   ].filter((piece) => piece.size > 0 && piece.times > 0)
 
-/** Returns the number of vectors in each row of a tile: a tile has at most 1 × 8, 2 × 4, 3 × 3, 4 × 2 or 8 × 1. */
-const vectorsFor = (rows: number, available: number): number =>
-  Math.min(available, rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1)
+/**
+ * Returns the number of vectors in each row of a tile: a tile has at most 1 × 8, 2 × 4, 3 × 3, 4 × 2 or 8 × 1. With `wide`
+ * vectors, of which each holds two, it has at most 2 × 8, 3 × 4 or 4 × 4.
+ */
+const vectorsFor = (rows: number, available: number, wide: boolean): number => {
+  const narrow = rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1
+  const doubled = rows === 2 ? 8 : rows === 3 || rows === 4 ? 4 : narrow
+  return Math.min(available, wide ? doubled : narrow)
+}
 
 /** Returns the number of rows of a tile whose rows have this many vectors. */
 const rowsFor = (m: number, vectors: number): number => (vectors === 1 ? Math.min(m, 8) : Math.min(m, 4))
@@ -152,47 +177,95 @@ class ProductWriter {
     if (moved > 0) move(-moved)
   }
 
-  /** Writes loops over rows and, inside, columns; or the reverse if that reads less from outside the first-level cache. */
+  /** Writes loops over rows and, inside, columns; or over blocks if that reads less from outside the first-level cache. */
   private columnTiles(): void {
     const { m, k, n } = this.p
     const vectors = Math.ceil(n / 4)
-    const byColumns = (rows: number, write: (columns: number) => void): void =>
-      this.byColumns(4 * vectorsFor(rows, vectors), write)
-    const tile = (rows: number, columns: number, right: Walker): void =>
-      this.f.scoped(() => this.columnTile(rows, Math.ceil(columns / 4), columns, right))
+    const wide = this.f.target.wide
     const rowsOutside = m * k + Math.ceil(m / 4) * n * k
     const columnsOutside = n * k + Math.ceil(n / 8) * m * k
-    if (4 * n * k > firstCacheBytes / 2 && columnsOutside <= rowsOutside && m >= 16) {
-      byColumns(4, (columns) => {
-        const width = Math.ceil(columns / 4)
-        const panel = this.pack(width)
-        this.byRows(rowsFor(m, width), (rows) => tile(rows, columns, panel))
-      })
-    } else {
-      this.byRows(rowsFor(m, vectors), (rows) => byColumns(rows, (columns) => tile(rows, columns, this.b)))
+    if (4 * n * k > firstCacheBytes / 2 && columnsOutside <= rowsOutside && m >= 16) this.columnBlocks()
+    else {
+      this.byRows(rowsFor(m, vectors), (rows) =>
+        this.byColumns(4 * vectorsFor(rows, vectors, wide), (columns) =>
+          this.columnTile(rows, columns, this.a, this.b),
+        ),
+      )
     }
   }
 
+  /** Writes loops over blocks of rows, in these over panels of columns, and in these over tiles. */
+  private columnBlocks(): void {
+    const { k, m, n } = this.p
+    const most = 4 * vectorsFor(4, Math.ceil(n / 4), this.f.target.wide)
+    // The columns of a transposed a are far apart in memory, and evict each other from the cache.
+    const strided = this.a.across !== 4 && this.a.down === 4 && this.a.across * k > firstCacheBytes && n > most
+    this.byRows(blockRowsFor(m, k), (rows) => {
+      const block = strided && rows % panelWidth === 0 ? this.packRows(rows) : undefined
+      this.byColumns(most, (columns) => {
+        const vectors = Math.ceil(columns / 4)
+        const panel = { ...this.b, ...this.packColumns(vectors) }
+        const tiles = (count: number, left: Walker): void =>
+          this.blocks(
+            pieces(count, rowsFor(count, vectors)),
+            (down) => this.moveRows(left, down),
+            (size) => this.columnTile(size, columns, left, panel),
+          )
+        if (block === undefined) return tiles(rows, this.a)
+        this.blocks(
+          pieces(rows, panelWidth),
+          (down) => {
+            this.advance(block, down * 4 * k)
+            for (const walker of this.results) this.advance(walker, down * walker.down)
+          },
+          () => tiles(panelWidth, block),
+        )
+      })
+    })
+  }
+
   /** Copies some columns of b to contiguous scratch memory, so that they do not evict each other from the cache. */
-  private pack(vectors: number): Walker {
+  private packColumns(vectors: number): Pick<Walker, "pointer" | "down"> {
     const { f } = this
     const to = f.let(i32.const(f.target.scratch))
-    const from = f.let(this.b.pointer)
+    this.pack(to, f.let(this.b.pointer), this.b.down, vectors)
+    return { pointer: f.let(i32.const(f.target.scratch)), down: 16 * vectors }
+  }
+
+  /** Copies a block of rows of a transposed a to scratch memory, as pieces of 16 rows with all their columns. */
+  private packRows(rows: number): Walker {
+    const { f } = this
+    const { k } = this.p
+    const address = i32.const(f.target.scratch + 4 * panelWidth * (k + 4))
+    f.scoped(() => {
+      const to = f.let(address)
+      const first = f.let(this.a.pointer)
+      f.repeat(rows / panelWidth, () => {
+        this.pack(to, f.let(first), this.a.across, panelWidth / 4)
+        f.emit(first.set(i32.add(first, i32.const(4 * panelWidth))))
+      })
+    })
+    return { ...this.a, pointer: f.let(address), down: 4, across: 4 * panelWidth }
+  }
+
+  /** For each step of the inner dimension, copies some vectors from `from`, which then moves by `step` bytes, to `to`. */
+  private pack(to: Local<"i32">, from: Local<"i32">, step: number, vectors: number): void {
+    const { f } = this
     const unroll = this.p.k % 4 === 0 ? 4 : 1
     f.repeat(this.p.k / unroll, () => {
       for (let i = 0; i < unroll; i++) {
         for (let v = 0; v < vectors; v++) {
-          f.emit(v128.store(to, v128.load(from, i * this.b.down + 16 * v), 16 * (i * vectors + v)))
+          f.emit(v128.store(to, v128.load(from, i * step + 16 * v), 16 * (i * vectors + v)))
         }
       }
       f.emit(to.set(i32.add(to, i32.const(16 * vectors * unroll))))
-      f.emit(from.set(i32.add(from, i32.const(this.b.down * unroll))))
+      f.emit(from.set(i32.add(from, i32.const(step * unroll))))
     })
-    return { ...this.b, pointer: f.let(i32.const(f.target.scratch)), down: 16 * vectors }
   }
 
-  private moveDown(rows: number): void {
-    for (const walker of [this.a, ...this.results]) this.advance(walker, rows * walker.down)
+  /** Moves to rows further down, in the left operand and in the results. */
+  private moveRows(left: Walker, rows: number): void {
+    for (const walker of [left, ...this.results]) this.advance(walker, rows * walker.down)
   }
 
   private moveAcross(columns: number): void {
@@ -201,7 +274,7 @@ class ProductWriter {
 
   /** Writes loops over rows, in pieces of `size`. */
   private byRows(size: number, write: (rows: number) => void): void {
-    this.blocks(pieces(this.p.m, size), (rows) => this.moveDown(rows), write)
+    this.blocks(pieces(this.p.m, size), (rows) => this.moveRows(this.a, rows), write)
   }
 
   private byColumns(size: number, write: (columns: number) => void): void {
@@ -211,7 +284,8 @@ class ProductWriter {
   /** Writes an unrolled loop that does `step(a, b, i)` for each i of the inner dimension, with copies of the pointers. */
   private alongInner(
     count: number,
-    right: Walker,
+    { pointer: left }: Walker,
+    { pointer: right }: Walker,
     stepA: number,
     stepB: number,
     step: (a: Local<"i32">, b: Local<"i32">, i: number) => void,
@@ -220,8 +294,8 @@ class ProductWriter {
     const { f } = this
     const unroll = count <= 16 ? count : 8
     const loops = Math.floor(count / unroll)
-    const a = loops > 1 ? f.let(this.a.pointer) : this.a.pointer
-    const b = loops > 1 ? f.let(right.pointer) : right.pointer
+    const a = loops > 1 ? f.let(left) : left
+    const b = loops > 1 ? f.let(right) : right
     const steps = (n: number): void => {
       for (let i = 0; i < n; i++) f.scoped(() => step(a, b, i))
     }
@@ -231,7 +305,7 @@ class ProductWriter {
     }
     const end = f.let(i32.add(b, i32.const(loops * unroll * stepB)))
     const counted = stepB !== 0
-    const left = counted ? end : f.let(i32.const(loops))
+    const remaining = counted ? end : f.let(i32.const(loops))
     const body = f.capture(() => {
       steps(unroll)
       f.emit(a.set(i32.add(a, i32.const(unroll * stepA))))
@@ -239,7 +313,7 @@ class ProductWriter {
     })
     const condition = counted
       ? i32.ne(b.tee(i32.add(b, i32.const(unroll * stepB))), end)
-      : left.tee(i32.sub(left, i32.const(1)))
+      : remaining.tee(i32.sub(remaining, i32.const(1)))
     f.emit(loopWhile(body, condition))
     steps(count - loops * unroll)
   }
@@ -248,16 +322,21 @@ class ProductWriter {
     return Array.from({ length: count }, () => this.f.let(v128.zero))
   }
 
-  private columnTile(rows: number, vectors: number, columns: number, right: Walker): void {
+  private columnTile(rows: number, columns: number, left: Walker, right: Walker): void {
+    this.f.scoped(() => this.writeColumnTile(rows, columns, left, right))
+  }
+
+  private writeColumnTile(rows: number, columns: number, left: Walker, right: Walker): void {
     const { f, p } = this
+    const vectors = Math.ceil(columns / 4)
     const sums = this.zeros(rows * vectors)
-    this.alongInner(p.k, right, this.a.across, right.down, (a, b, i) => {
+    this.alongInner(p.k, left, right, left.across, right.down, (a, b, i) => {
       const rowOfB = Array.from({ length: vectors }, (_, v) => f.let(v128.load(b, i * right.down + 16 * v)))
       for (let row = 0; row < rows; row++) {
-        const left = f.let(v128.load32Splat(a, row * this.a.down + i * this.a.across))
+        const element = f.let(v128.load32Splat(a, row * left.down + i * left.across))
         for (let v = 0; v < vectors; v++) {
           const sum = sums[row * vectors + v]
-          f.emit(sum.set(f32x4.add(sum, f32x4.mul(left, rowOfB[v]))))
+          f.emit(sum.set(f32x4.add(sum, f32x4.mul(element, rowOfB[v]))))
         }
       }
     })
@@ -330,7 +409,7 @@ class ProductWriter {
     const whole = Math.floor(p.k / 4)
     const rest = p.k % 4
     // The loop moves copies of the pointers, so the addresses of the remainder count from the start.
-    this.alongInner(whole, this.b, 16, 16, (a, b, i) => step(a, b, i, undefined))
+    this.alongInner(whole, this.a, this.b, 16, 16, (a, b, i) => step(a, b, i, undefined))
     if (rest > 0) {
       const mask = f.let(v128.const([-1, rest > 1 ? -1 : 0, rest > 2 ? -1 : 0, 0]))
       step(this.a.pointer, this.b.pointer, whole, mask)

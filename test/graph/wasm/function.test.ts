@@ -17,6 +17,7 @@ const newTarget = (): Target => ({
   module: new ModuleBuilder(),
   pool: new ConstantPool(64, 1024),
   scratch: 0,
+  wide: false,
   shared: new Map(),
 })
 

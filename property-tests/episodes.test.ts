@@ -5,7 +5,8 @@ import * as Credit from "../src/episode/samples/credit.ts"
 import { type AgentStep, notEnded, type Rollout, totalReward } from "../src/episode/Rollout.ts"
 import * as Samples from "../src/episode/samples/samples.ts"
 import { asMessage } from "../src/lm/Chat.ts"
-import { bytes, completionIds, promptIds } from "../src/lm/ChatTokens.ts"
+import { completionIds, promptIds } from "../src/lm/ChatTokens.ts"
+import { bytes } from "../src/tokens/words.ts"
 import { play, type World, world } from "./support/episodes.ts"
 
 /** Checks any number of worlds. */

@@ -110,6 +110,11 @@ const setIn = (tree: Plain, path: ReadonlyArray<string>, value: unknown): Plain 
 export interface DecodeOptions extends Origin {
   /** The Schema of the whole config, to find the right section of a misplaced key. */
   readonly whole?: Schema.Top
+  /**
+   * Ignores keys that the Schema lacks, for files of other programs, such as the `config.json` of a model. By default,
+   * an unknown key is an error.
+   */
+  readonly unknownKeys?: "error" | "ignore"
 }
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
@@ -129,7 +134,7 @@ export const decode = <S extends Schema.Codec<unknown, unknown>>(
   input: unknown,
   options: DecodeOptions,
 ): Effect.Effect<S["Type"], ConfigError> =>
-  Schema.decodeUnknownEffect(schema, { errors: "all", onExcessProperty: "error" })(input).pipe(
+  Schema.decodeUnknownEffect(schema, { errors: "all", onExcessProperty: options.unknownKeys ?? "error" })(input).pipe(
     Effect.mapError((error) => configError(schema, input, error.issue, options)),
   )
 

@@ -15,6 +15,7 @@ export interface Example {
 /** Folders whose examples are programs, but for what they are given. */
 const folders = [
   "rng",
+  "tokens",
   "returns",
   "lm",
   "env",

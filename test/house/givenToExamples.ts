@@ -29,6 +29,7 @@ import type { Run } from "../../src/train/Train.ts"
 import type { ChatModel } from "../../src/lm/engine/ChatModel.ts"
 import type { Completion, LmRequest } from "../../src/lm/Chat.ts"
 import type { Lm, LmService } from "../../src/lm/Lm.ts"
+import type { Folder } from "../../src/tokens/TokenizerFolder.ts"
 
 export declare const myLearner: (
   config: { readonly learningRate: number },
@@ -76,6 +77,8 @@ export declare const slow: Effect.Effect<string>
 export declare const played: PlayedEpisode
 export declare const rows: ReadonlyArray<EpisodeRow>
 export declare const fs: FileSystem.FileSystem
+/** The files of a model. */
+export declare const files: Folder
 /** The decoded content of a file. */
 export declare const said: unknown
 

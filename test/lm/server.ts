@@ -12,7 +12,7 @@ import { once } from "node:events"
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http"
 import { Effect, type Scope } from "effect"
 import type { ToolCall } from "../../src/lm/Chat.ts"
-import { bytes } from "../../src/lm/ChatTokens.ts"
+import { bytes } from "../../src/tokens/words.ts"
 import { stream } from "../../src/rng/Rng.ts"
 
 export interface Body {

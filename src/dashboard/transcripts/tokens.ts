@@ -2,7 +2,8 @@
 import type { AgentStep } from "../../episode/Rollout.ts"
 import type { Sample } from "../../episode/samples/Sample.ts"
 import { asMessage, type Completion } from "../../lm/Chat.ts"
-import { bytes, completionIds } from "../../lm/ChatTokens.ts"
+import { completionIds } from "../../lm/ChatTokens.ts"
+import { bytes } from "../../tokens/words.ts"
 import type { TokenSpan } from "./Transcript.ts"
 
 /** The texts of an answer's tokens (`of`). */

@@ -14,7 +14,7 @@
  */
 import { Effect, type FileSystem, Schema, Stream } from "effect"
 import { asMessage } from "../../lm/Chat.ts"
-import { completionIds, promptIds, type Tokenizer } from "../../lm/ChatTokens.ts"
+import { completionIds, type Encoder, promptIds } from "../../lm/ChatTokens.ts"
 import { episodic, type StepCredit, turnsOf } from "./credit.ts"
 import { type JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
 import { type AgentStep, parseFailureOf, type Rollout, type Step } from "../Rollout.ts"
@@ -24,7 +24,7 @@ export { Sample, SampleError } from "./Sample.ts"
 
 export interface SampleOptions {
   /** Tokenizes calls for which the server gave no tokens. */
-  readonly tokenizer?: Tokenizer
+  readonly tokenizer?: Encoder
   /** The number of tokens at which samples are cut off and marked as truncated; null (the default) sets no limit. */
   readonly maxSeqLen?: number | null
   /** Gives the credit of each step; by default every step gets its rollout's own reward. */

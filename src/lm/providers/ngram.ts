@@ -18,7 +18,9 @@ import { messageOf } from "../../config/text.ts"
 import { exp, log } from "../../rng/Elementary.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Completion, LmRequest, TokenTrace } from "../Chat.ts"
-import { bytes, end, firstWord, promptIds, roles, type Tokenizer, words } from "../ChatTokens.ts"
+import { promptIds } from "../ChatTokens.ts"
+import type { Tokenizer } from "../../tokens/Tokenizer.ts"
+import { bytes, end, firstWord, roles, words } from "../../tokens/words.ts"
 import type { LmService } from "../Lm.ts"
 
 export interface NgramOptions {

@@ -1,0 +1,19 @@
+/**
+ * Lists the names of the files in a model's folder, as Hugging Face's libraries write them. `shards.ts` names the files
+ * of weights that are split.
+ */
+export const modelFiles = {
+  /** The architecture and sizes of a model. */
+  config: "config.json",
+  /** The defaults of generation, such as the ids that end it. */
+  generationConfig: "generation_config.json",
+  weights: "model.safetensors",
+  tokenizer: "tokenizer.json",
+  tokenizerConfig: "tokenizer_config.json",
+  chatTemplate: "chat_template.jinja",
+  /** The names of the special tokens, which older programs write a second time. */
+  specialTokens: "special_tokens_map.json",
+  /** What an adapter of peft changes, and by how much. */
+  adapterConfig: "adapter_config.json",
+  adapterWeights: "adapter_model.safetensors",
+} as const

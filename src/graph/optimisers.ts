@@ -93,15 +93,19 @@ export const adam = ({
 
 export interface SgdOptions extends Common {
   readonly momentum?: number
+  /** Each update subtracts learningRate · weightDecay · parameter from each parameter, in addition to the step. */
+  readonly weightDecay?: number
 }
 
-export const sgd = ({ size, learningRate, momentum = 0, name = "sgd" }: SgdOptions): Optimiser => ({
+/** Makes gradient descent, with momentum if it is not 0 (Polyak 1964): v ← momentum · v + g, θ ← θ − lr · v. */
+export const sgd = ({ size, learningRate, momentum = 0, weightDecay = 0, name = "sgd" }: SgdOptions): Optimiser => ({
   update: (theta, gradient) => {
-    if (momentum === 0) return { next: sub(theta, mul(gradient, learningRate)), moments: {} }
+    const start = decayed(theta, weightDecay, learningRate)
+    if (momentum === 0) return { next: sub(start, mul(gradient, learningRate)), moments: {} }
     const velocity = state(`${name}.velocity`, [size])
     const nextVelocity = add(mul(velocity, momentum), gradient)
     return {
-      next: sub(theta, mul(nextVelocity, learningRate)),
+      next: sub(start, mul(nextVelocity, learningRate)),
       moments: { [`${name}.velocity`]: { tensor: velocity, next: nextVelocity } },
     }
   },

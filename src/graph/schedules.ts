@@ -72,14 +72,39 @@ export type ScheduleConfig = typeof ScheduleConfig.Type
 /** The smallest share of the learning rate that a schedule returns, so that no step is lost at a rate of 0. */
 const smallestShare = 1e-8
 
+/** The settings of a run on which its schedule depends. */
+export interface ScheduledRun {
+  readonly learningRate: number
+  /** The number of steps of the whole run; null if it has no end. */
+  readonly maxSteps: number | null
+}
+
+/**
+ * Returns the key of a schedule that does not fit the run, and what is expected: `minLr` must not be above the learning
+ * rate, the length of a decay must be known, and warm-up and decay must fit into `maxSteps`. Returns undefined if all fits.
+ */
+export const scheduleProblem = (
+  { type, warmupSteps, decaySteps, minLr }: ScheduleConfig,
+  { learningRate, maxSteps }: ScheduledRun,
+): { readonly key: keyof ScheduleConfig; readonly expected: string } | undefined => {
+  if (type === "constant") return undefined
+  if (minLr > learningRate) return { key: "minLr", expected: `at most the learning rate, which is ${learningRate}` }
+  if (maxSteps === null)
+    return decaySteps === null
+      ? { key: "decaySteps", expected: `the length of the ${type} decay, because the run has no max_steps` }
+      : undefined
+  if (warmupSteps + (decaySteps ?? 1) <= maxSteps) return undefined
+  const key = decaySteps === null ? "warmupSteps" : "decaySteps"
+  return { key, expected: `warm-up and decay within the ${maxSteps} steps of the run` }
+}
+
 /**
  * Returns the learning rate of each step; `step` is the number of steps before it. The rate rises along a line over the
  * first `warmupSteps`, stays at `learningRate`, and falls over the last `decaySteps` to `minLr`, along a line or half a
  * cosine. It is never below 1e-8 of `learningRate`. It depends on nothing but the step, so a run that is resumed goes on
  * with the rates that it would have had.
  *
- * Throws a `GraphError` if the settings do not fit together: a `minLr` above the learning rate, more steps of warm-up and
- * decay than `maxSteps`, or a decay of unknown length.
+ * Throws a `GraphError` if `scheduleProblem` finds a problem.
  *
  * @example
  * ```ts
@@ -90,32 +115,17 @@ const smallestShare = 1e-8
  * rate(75) // 0.0005
  * ```
  */
-export const byStep = (
-  { type, warmupSteps, decaySteps, minLr }: ScheduleConfig,
-  {
-    learningRate,
-    maxSteps,
-  }: {
-    readonly learningRate: number
-    /** The number of steps of the whole run; null if it has no end. */
-    readonly maxSteps: number | null
-  },
-): ((step: number) => number) => {
+export const byStep = (config: ScheduleConfig, run: ScheduledRun): ((step: number) => number) => {
+  const { type, warmupSteps, decaySteps, minLr } = config
+  const { learningRate, maxSteps } = run
+  const problem = scheduleProblem(config, run)
+  if (problem !== undefined) fail("schedule", `${problem.key}: expected ${problem.expected}`)
   const smallest = smallestShare * learningRate
   const rise = linear(smallest, learningRate)
   const warmedUp = (rate: (step: number) => number) => (step: number) =>
     step < warmupSteps ? rise(step / warmupSteps) : rate(step)
   if (type === "constant") return warmedUp(() => learningRate)
-  if (minLr > learningRate)
-    fail("schedule", `min_lr: expected at most the learning rate ${learningRate}, found ${minLr}`)
-  const length = decaySteps ?? (maxSteps === null ? undefined : maxSteps - warmupSteps)
-  if (length === undefined) return fail("schedule", `decay_steps: expected the length of a ${type} decay, or max_steps`)
-  if (maxSteps !== null && warmupSteps + Math.max(length, 1) > maxSteps)
-    fail(
-      "schedule",
-      `warmup_steps and decay_steps: expected a sum of at most the ${maxSteps} steps of the run, found ` +
-        `${warmupSteps} and ${decaySteps ?? "null"}`,
-    )
+  const length = decaySteps ?? (maxSteps ?? Infinity) - warmupSteps
   const start = maxSteps === null ? warmupSteps : maxSteps - length
   const end = Math.max(minLr, smallest)
   const fall = type === "linear" ? linear(learningRate, end) : cosine(learningRate, { end })

@@ -14,38 +14,14 @@ import { ConfigError, decode, isPlain, overLines, type Plain, toCamelCase } from
 import { fraction, intBetween, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { readTomlText } from "../config/toml.ts"
 import { keyPlaces, readYamlText } from "../config/yaml.ts"
+import { ScheduleConfig, scheduleProblem } from "../graph/schedules.ts"
+import { TokenObjective } from "../losses/Losses.ts"
+import { OptimiserConfig } from "./optimisers/OptimiserConfig.ts"
 
 /** Settings that the owner of a section decodes later: the model, the env and the data set. */
 const Section = Schema.declare((value: unknown): value is Plain => isPlain(value), { expected: "a section" })
 /** A part that is named (`reverse-text`) or described by a section of settings. */
 const Reference = Schema.NullOr(Schema.Union([Schema.NonEmptyString, Section]))
-
-const beta = fraction.check(Schema.isLessThan(1))
-
-/** How a run's adapter is updated. */
-export const OptimiserConfig = Schema.Struct({
-  type: withDefault(Schema.Literals(["adamw", "sgd", "muon"]), "adamw"),
-  /** The learning rate, before the schedule. */
-  lr: withDefault(positive, 1e-5),
-  /** The decay rates of AdamW's two moments. */
-  betas: withDefault(Schema.Tuple([beta, beta]), [0.9, 0.999]),
-  weightDecay: withDefault(nonNegative, 0.01),
-  /** The norm to which gradients are clipped; null never clips. */
-  maxNorm: withDefault(Schema.NullOr(positive), 1),
-})
-export type OptimiserConfig = typeof OptimiserConfig.Type
-
-/** How the learning rate changes over the run's steps. */
-export const ScheduleConfig = Schema.Struct({
-  type: withDefault(Schema.Literals(["constant", "linear", "cosine"]), "constant"),
-  /** The number of steps over which the learning rate rises from near 0. */
-  warmupSteps: withDefault(naturalInt, 0),
-  /** The number of steps at the end over which a linear schedule falls; null: all steps after the warm-up. */
-  decaySteps: withDefault(Schema.NullOr(positiveInt), null),
-  /** The learning rate that the schedule does not go below. */
-  minLr: withDefault(nonNegative, 0),
-})
-export type ScheduleConfig = typeof ScheduleConfig.Type
 
 /** The adapter of a run. */
 export const LoraConfig = Schema.Struct({
@@ -107,8 +83,8 @@ export const OrchestratorConfig = Schema.Struct({
   lora: withDefault(LoraConfig, {}),
   batch: withDefault(BatchConfig, {}),
   sampling: withDefault(SamplingConfig, {}),
-  /** The loss with its settings; its type is one of the losses' names. */
-  objective: withDefault(Section, { type: "grpo" }),
+  /** The loss with its settings. */
+  objective: withDefault(TokenObjective, { type: "grpo" }),
   /** The number of steps after which the run ends; null trains until the run's folder is removed. */
   maxSteps: withDefault(Schema.NullOr(positiveInt), null),
   /** The largest number of steps by which the weights that sampled may be older than those that are trained. */
@@ -116,7 +92,12 @@ export const OrchestratorConfig = Schema.Struct({
   checkpoint: withDefault(CheckpointConfig, {}),
   /** The step of the checkpoint to resume from: −1 is the newest complete one, or 0 if there is none. */
   resumeStep: withDefault(Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1)), -1),
-})
+}).check(
+  Schema.makeFilter(({ optimiser, schedule, maxSteps }) => {
+    const problem = scheduleProblem(schedule, { learningRate: optimiser.lr, maxSteps })
+    return problem === undefined ? undefined : { path: ["schedule", problem.key], issue: problem.expected }
+  }),
+)
 export type OrchestratorConfig = typeof OrchestratorConfig.Type
 
 /** Parses and checks the text of a config. `file` names it in errors; a name that ends in `.toml` is read as TOML. */

@@ -113,6 +113,15 @@ describe("sgd", () => {
     ])
   })
 
+  it("with weight decay, shrinks the weights themselves first", () => {
+    for (const momentum of [0, 0.5]) {
+      const options = { size: 2, learningRate: 0.1, momentum }
+      const plain = descend(sgd(options), [1, -1], slopes.slice(0, 1))
+      const decayed = descend(sgd({ ...options, weightDecay: 0.5 }), [1, -1], slopes.slice(0, 1))
+      close(decayed, [plain[0].map((value, at) => value - 0.1 * 0.5 * [1, -1][at])])
+    }
+  })
+
   it("has no state without momentum", () => {
     const { moments } = sgd({ size: 2, learningRate: 1 }).update(G.state("theta", [2]), G.input("g", [2]))
     assert.deepStrictEqual(moments, {})

@@ -13,6 +13,8 @@ describe("orch.toml and orch.yaml", () => {
       type: "adamw",
       lr: 1e-5,
       betas: [0.9, 0.999],
+      epsilon: 1e-8,
+      momentum: null,
       weightDecay: 0.01,
       maxNorm: 1,
     })
@@ -30,7 +32,7 @@ describe("orch.toml and orch.yaml", () => {
   })
 
   it("pass through JSON unchanged, as the master sends them to the other ranks", () => {
-    const config = Effect.runSync(parse(`[objective]\ntype = "gspo"\nclip = 0.1`, "orch.toml"))
+    const config = Effect.runSync(parse(`[objective]\ntype = "gspo"\nclip_low = 0.1`, "orch.toml"))
     const json: unknown = JSON.parse(JSON.stringify(Schema.encodeSync(OrchestratorConfig)(config)))
     assert.deepStrictEqual(Schema.decodeUnknownSync(OrchestratorConfig)(json), config)
   })
@@ -45,6 +47,22 @@ describe("orch.toml and orch.yaml", () => {
     [
       "[batch]\nsize = 9\ngroup_size = 2",
       /orch\.toml:3: batch\.group_size: .*a divisor of the batch's size, which is 9/,
+    ],
+    [
+      "[optimiser]\nmomentum = 0.9",
+      /orch\.toml:2: optimiser\.momentum: .*null for adamw, whose momentum is the first of its betas/,
+    ],
+    [
+      "max_steps = 10\n[schedule]\ntype = 'linear'\nwarmup_steps = 8\ndecay_steps = 3",
+      /orch\.toml:5: schedule\.decay_steps: .*warm-up and decay within the 10 steps of the run/,
+    ],
+    [
+      "[schedule]\ntype = 'cosine'\nmin_lr = 1",
+      /orch\.toml:3: schedule\.min_lr: .*at most the learning rate, which is 0\.00001/,
+    ],
+    [
+      "[objective]\ntype = 'dapo'\nclip_hgh = 1",
+      'run_a/configs/orch.toml:3: unknown key "objective.clip_hgh"; did you mean "clip_high"?',
     ],
     ["env = 3", /orch\.toml:1: env: expected .*, found 3/],
     ["x = 1\nx = 2", /orch\.toml:2: expected TOML: trying to redefine/],

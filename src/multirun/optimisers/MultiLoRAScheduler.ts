@@ -1,0 +1,84 @@
+/**
+ * The learning rates of all runs of a multi-run trainer, each by the schedule of its own config. The rate depends only on
+ * the number of steps that the run has made, so a run that is resumed continues with the rate that it would have had.
+ *
+ * @example
+ * ```ts
+ * const scheduler = yield* MultiLoRAScheduler.make(optimizer)
+ * yield* optimizer.step
+ * scheduler.step() // the runs that were ready get the learning rate of their next step
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import { attempt } from "../../config/attempt.ts"
+import { naturalInt } from "../../config/fields.ts"
+import { GraphError } from "../../graph/GraphError.ts"
+import { byStep } from "../../graph/schedules.ts"
+import type { RunSlot } from "../RunSlot.ts"
+import type { MultiLoRAOptimizer, RunReference } from "./MultiLoRAOptimizer.ts"
+import { OptimiserError } from "./OptimiserError.ts"
+
+/** What a checkpoint keeps of a run's schedule. */
+export const SchedulerState = Schema.Struct({ step: naturalInt })
+export type SchedulerState = typeof SchedulerState.Type
+
+interface Scheduled {
+  readonly rateOf: (step: number) => number
+  step: number
+}
+
+export interface MultiLoRAScheduler {
+  /** Counts a step of each run with `readyToUpdate`, and sets the learning rates of their next steps. */
+  readonly step: () => void
+  /** Returns the number of steps of a run, for its checkpoint; undefined if the run has no optimiser. */
+  readonly stateDictOf: (run: RunReference) => SchedulerState | undefined
+  /** Sets the number of steps of a run, and the learning rate of its next step. */
+  readonly loadStateDict: (run: RunReference, state: SchedulerState) => Effect.Effect<void, OptimiserError>
+}
+
+/** Makes the schedules. A run begins with the step of its progress, which is that of its checkpoint if it is resumed. */
+export const make = (optimizer: MultiLoRAOptimizer): MultiLoRAScheduler => {
+  const schedules = new WeakMap<RunSlot, Scheduled>()
+  const goTo = (slot: RunSlot, scheduled: Scheduled, step: number): void => {
+    scheduled.step = step
+    optimizer.setLearningRate(slot, scheduled.rateOf(step))
+  }
+  optimizer.registerPostCreationCallback((_, slot) =>
+    Effect.map(
+      attempt(() => {
+        const { optimiser, schedule, maxSteps } = slot.config
+        return byStep(schedule, { learningRate: optimiser.lr, maxSteps })
+      }, GraphError),
+      (rateOf) => {
+        const scheduled = { rateOf, step: 0 }
+        schedules.set(slot, scheduled)
+        goTo(slot, scheduled, slot.progress.step)
+      },
+    ),
+  )
+  const find = ({ index, generation }: RunReference) => {
+    const slot = optimizer.slots().find((slot) => slot.index === index && slot.generation === generation)
+    const scheduled = slot === undefined ? undefined : schedules.get(slot)
+    return slot === undefined || scheduled === undefined ? undefined : { slot, scheduled }
+  }
+  return {
+    step: () => {
+      for (const slot of optimizer.slots()) {
+        const scheduled = schedules.get(slot)
+        if (slot.readyToUpdate && scheduled !== undefined) goTo(slot, scheduled, scheduled.step + 1)
+      }
+    },
+    stateDictOf: (run) => {
+      const scheduled = find(run)?.scheduled
+      return scheduled === undefined ? undefined : { step: scheduled.step }
+    },
+    loadStateDict: (run, { step }) =>
+      Effect.suspend(() => {
+        const entry = find(run)
+        if (entry === undefined)
+          return Effect.fail(OptimiserError.of(`run ${run.index}, generation ${run.generation}`, "it has no schedule"))
+        goTo(entry.slot, entry.scheduled, step)
+        return Effect.void
+      }),
+  }
+}

@@ -1,0 +1,45 @@
+/** Declares the optimiser of a run's adapter in the run's config, and makes it. */
+import { Schema } from "effect"
+import { fraction, nonNegative, positive, withDefault } from "../../config/fields.ts"
+import type { Tensor } from "../../graph/Tensor.ts"
+import { adam, muon, type Optimiser, sgd } from "../../graph/optimisers.ts"
+import type { Layout } from "../../graph/Parameters.ts"
+
+const beta = fraction.check(Schema.isLessThan(1))
+
+/** The momentum of the types that have one, if the config names none. */
+const momenta = { sgd: 0.9, muon: 0.95 }
+
+/** How a run's adapter is updated. */
+export const OptimiserConfig = Schema.Struct({
+  type: withDefault(Schema.Literals(["adamw", "sgd", "muon"]), "adamw"),
+  /** The learning rate, before the schedule. */
+  lr: withDefault(positive, 1e-5),
+  /** The decay rates of AdamW's two moments. In Muon, AdamW updates the parameters that are no matrices. */
+  betas: withDefault(Schema.Tuple([beta, beta]), [0.9, 0.999]),
+  /** The number that keeps AdamW from dividing by zero. */
+  epsilon: withDefault(positive, 1e-8),
+  /** The momentum of `sgd` and `muon`; null takes 0.9 and 0.95. */
+  momentum: withDefault(Schema.NullOr(beta), null),
+  /** Each step shrinks the parameters by this factor times the learning rate. */
+  weightDecay: withDefault(nonNegative, 0.01),
+  /** The largest norm of all gradients of a step together, to which larger ones are scaled; null sets no limit. */
+  maxNorm: withDefault(Schema.NullOr(positive), 1),
+}).check(
+  Schema.makeFilter(({ type, momentum }) =>
+    type === "adamw" && momentum !== null
+      ? { path: ["momentum"], issue: "null for adamw, whose momentum is the first of its betas" }
+      : undefined,
+  ),
+)
+export type OptimiserConfig = typeof OptimiserConfig.Type
+
+/** Makes the optimiser of a config for parameters with this layout. */
+export const optimiserOf = (config: OptimiserConfig, layout: Layout, learningRate: Tensor): Optimiser => {
+  const { type, betas, epsilon, weightDecay } = config
+  const adamOptions = { beta1: betas[0], beta2: betas[1], epsilon }
+  const common = { size: layout.size, learningRate, weightDecay }
+  if (type === "adamw") return adam({ ...common, ...adamOptions, name: "adamw" })
+  const momentum = config.momentum ?? momenta[type]
+  return type === "sgd" ? sgd({ ...common, momentum }) : muon({ ...common, layout, momentum, adam: adamOptions })
+}

@@ -1,0 +1,149 @@
+/** One run's optimiser: its compiled program, its moments and the sum of its gradients. `MultiLoRAOptimizer` has many. */
+import { Effect } from "effect"
+import { Backend, type BackendError, type Compiling } from "../../backend/Backend.ts"
+import { attempt } from "../../config/attempt.ts"
+import { GraphError } from "../../graph/GraphError.ts"
+import { zeros } from "../../graph/initialisers.ts"
+import { input } from "../../graph/ops.ts"
+import { clipGlobalNorm } from "../../graph/optimisers.ts"
+import { type Layout, layout as layoutOf, type NamedArray } from "../../graph/Parameters.ts"
+import type { ProgramSpec } from "../../graph/Program.ts"
+import { type Shape, sizeOf } from "../../graph/Tensor.ts"
+import type { RunSlot } from "../RunSlot.ts"
+import { optimiserOf } from "./OptimiserConfig.ts"
+import { OptimiserError } from "./OptimiserError.ts"
+
+type NamedArrays = Readonly<Record<string, NamedArray>>
+
+export interface RunOptimiser {
+  readonly slot: RunSlot
+  /** The sum of the gradients since the last step. */
+  readonly gradient: Float32Array
+  /** How many gradients were added to the sum. */
+  summands: number
+  learningRate: number
+  /** Updates the parameters by the sum of gradients. Returns the norm of the sum, before it was clipped. */
+  readonly step: Effect.Effect<number, OptimiserError | BackendError>
+  readonly save: Effect.Effect<NamedArrays, BackendError>
+  readonly restore: (saved: NamedArrays) => Effect.Effect<void, OptimiserError | BackendError>
+}
+
+/** A larger norm could overflow when its gradients are squared as float32. */
+const largestNorm = 1e18
+
+/** Compiles the optimiser of a run for its parameters, whose arrays it updates in place. */
+export const makeRunOptimiser = Effect.fnUntraced(function* (
+  slot: RunSlot,
+  parameters: NamedArrays,
+): Effect.fn.Return<RunOptimiser, Effect.Error<Compiling<never>>, Effect.Services<Compiling<never>> | Backend> {
+  const { id, config } = slot
+  const backend = yield* Backend
+  const { layout, spec } = yield* attempt(() => {
+    const layout = layoutOf(Object.fromEntries(entriesOf(parameters, ({ shape }) => ({ shape, init: zeros }))))
+    return { layout, spec: specOf(slot, layout) }
+  }, GraphError)
+  const program = yield* backend.compile(spec)
+  const gradient = new Float32Array(layout.size)
+  const states = Object.entries(spec.state).map(([name, { tensor }]) => ({ name, shape: tensor.shape }))
+
+  const run: RunOptimiser = {
+    slot,
+    gradient,
+    summands: 0,
+    learningRate: config.optimiser.lr,
+    step: Effect.gen(function* () {
+      const norm = normOf(gradient)
+      if (!(norm <= largestNorm))
+        return yield* OptimiserError.of(
+          id,
+          `gradient: expected finite numbers with a norm of at most 1e18, found the norm ${norm.toPrecision(3)}`,
+        )
+      const { feeds, results } = program
+      let offset = 0
+      for (const name of layout.names) {
+        const { data } = parameters[name]
+        feeds["theta"].set(data, offset)
+        offset += data.length
+      }
+      feeds["gradient"].set(gradient)
+      feeds["learningRate"][0] = run.learningRate
+      yield* program.run
+      const { next } = results
+      if (!next.every(Number.isFinite))
+        return yield* OptimiserError.of(id, "parameters: expected finite numbers after the step, found others")
+      offset = 0
+      for (const name of layout.names) {
+        const { data } = parameters[name]
+        data.set(next.subarray(offset, offset + data.length))
+        offset += data.length
+      }
+      return norm
+    }),
+    save: Effect.gen(function* () {
+      const saved: Record<string, NamedArray> = {}
+      for (const { name, shape } of states) {
+        const data = yield* program.read(name)
+        if (isPerParameter(shape, layout))
+          for (const [parameter, part] of Object.entries(layout.toNamed(data))) saved[`${name}.${parameter}`] = part
+        else saved[name] = { shape, data }
+      }
+      return saved
+    }),
+    restore: Effect.fnUntraced(function* (saved) {
+      const missing = new Set(Object.keys(saved))
+      const take = (name: string, shape: Shape): Float32Array => {
+        const part = saved[name]
+        if (part === undefined) throw OptimiserError.of(id, `state "${name}": it is missing`)
+        if (part.shape.join() !== shape.join() || part.data.length !== sizeOf(shape))
+          throw OptimiserError.of(
+            id,
+            `state "${name}": expected shape [${shape.join(", ")}], found [${part.shape.join(", ")}]`,
+          )
+        const wrong = part.data.find((number) => !Number.isFinite(number))
+        if (wrong !== undefined) throw OptimiserError.of(id, `state "${name}": expected finite numbers, found ${wrong}`)
+        missing.delete(name)
+        return part.data
+      }
+      const values = yield* attempt(() => {
+        const values = states.map(({ name, shape }) => {
+          if (!isPerParameter(shape, layout)) return take(name, shape)
+          const parts = entriesOf(parameters, (own, parameter) => ({
+            shape: own.shape,
+            data: take(`${name}.${parameter}`, own.shape),
+          }))
+          return layout.fromNamed(Object.fromEntries(parts))
+        })
+        const [unexpected] = missing
+        if (unexpected === undefined) return values
+        throw OptimiserError.of(id, `state "${unexpected}": the optimiser ${config.optimiser.type} has no such state`)
+      }, OptimiserError)
+      for (const [at, { name }] of states.entries()) yield* program.write(name, values[at])
+      gradient.fill(0)
+      run.summands = 0
+    }),
+  }
+  return run
+})
+
+/** Describes the program of one step. The parameters are inputs, because others write them too: a reset, a checkpoint. */
+const specOf = ({ config }: RunSlot, layout: Layout): ProgramSpec => {
+  const theta = input("theta", [layout.size])
+  const gradient = input("gradient", [layout.size])
+  const learningRate = input("learningRate", [])
+  const { maxNorm, type } = config.optimiser
+  const clipped = maxNorm === null ? gradient : clipGlobalNorm(gradient, maxNorm)
+  const { next, moments } = optimiserOf(config.optimiser, layout, learningRate).update(theta, clipped)
+  return { name: `${type}.step`, inputs: { theta, gradient, learningRate }, state: moments, outputs: { next } }
+}
+
+/** Whether a state has one number for each parameter's number, so that it can be saved under the parameters' names. */
+const isPerParameter = (shape: Shape, { size }: Layout): boolean => shape.length === 1 && shape[0] === size
+
+const normOf = (numbers: Float32Array): number => {
+  let squares = 0
+  for (let at = 0; at < numbers.length; at++) squares += numbers[at] * numbers[at]
+  return Math.sqrt(squares)
+}
+
+const entriesOf = <A>(parameters: NamedArrays, of: (parameter: NamedArray, name: string) => A) =>
+  Object.entries(parameters).map(([name, parameter]) => [name, of(parameter, name)] as const)

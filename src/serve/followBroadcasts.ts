@@ -1,0 +1,112 @@
+/**
+ * Loads the weights that runs of a trainer broadcast into an engine, as soon as each broadcast is complete: adapters under
+ * the name of their run, or new weights of the base model. Requests go on meanwhile. A broadcast that cannot be loaded is
+ * reported and skipped, and the engine keeps the weights that it has.
+ *
+ * @example
+ * ```ts
+ * const report = ({ _tag, run }: Followed) => Effect.log(`${run}: ${_tag}`)
+ * yield* Effect.forkScoped(follow({ directory: "out", decode, report }))
+ * ```
+ */
+import { type Duration, Effect, type FileSystem, Path } from "effect"
+import { type Adapter, Engine } from "../inference/Engine.ts"
+import type { NamedArray } from "../graph/Parameters.ts"
+import * as Layout from "../multirun/Layout.ts"
+import { newestBroadcast, readBroadcast } from "../multirun/weights/receive.ts"
+import { type FileTree, onDisk } from "../run/store/FileTree.ts"
+
+/** The weights in a broadcast. */
+export type BroadcastWeights =
+  | { readonly _tag: "Adapter"; readonly adapter: Adapter }
+  | { readonly _tag: "Full"; readonly weights: Readonly<Record<string, NamedArray>> }
+
+/** Tells what became of a broadcast: loaded, or not because of a problem; or that a run is gone. */
+export type Followed =
+  | { readonly _tag: "Loaded"; readonly run: string; readonly step: number }
+  | { readonly _tag: "Failed"; readonly run: string; readonly step: number; readonly message: string }
+  | { readonly _tag: "Gone"; readonly run: string }
+
+export interface FollowOptions {
+  /** The folder of one run, or a folder with runs (`run_*`). */
+  readonly directory: string
+  /** Decodes the files of a broadcast; `path` names their folder in errors. */
+  readonly decode: (
+    files: Readonly<Record<string, Uint8Array>>,
+    path: string,
+  ) => Effect.Effect<BroadcastWeights, { readonly message: string }>
+  readonly report: (followed: Followed) => Effect.Effect<void>
+  /** The time between two looks at the folders. Default: 100 milliseconds. */
+  readonly pollInterval?: Duration.Input
+}
+
+/** Makes a function that looks once for new broadcasts, and loads them. It remembers what it has loaded. */
+export const makeLook = Effect.fnUntraced(function* ({ directory, decode, report }: FollowOptions) {
+  const engine = yield* Engine
+  const path = yield* Path.Path
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  /** The newest step of each run that was loaded or found broken. */
+  const seen = new Map<string, number>()
+  const adapters = new Set<string>()
+  const root = yield* onDisk(directory)
+  const single = path.basename(path.resolve(directory))
+
+  /** Returns the runs' folders by name. A folder with broadcasts of its own is a run. */
+  const runs = Effect.gen(function* () {
+    const names = yield* root.list(".")
+    const folders: ReadonlyArray<readonly [string, string]> =
+      names.includes(Layout.broadcasts) || seen.has(single)
+        ? names.length > 0
+          ? [[single, directory]]
+          : []
+        : names.filter(Layout.isRunName).map((name) => [name, path.join(directory, name)])
+    const trees = new Map<string, FileTree>()
+    for (const [run, folder] of folders) trees.set(run, yield* onDisk(folder))
+    return trees
+  })
+
+  const load = Effect.fnUntraced(function* (run: string, folder: FileTree, step: number) {
+    const files = yield* readBroadcast(folder, step)
+    // The trainer has removed it meanwhile, because there is a newer one, which the next look finds.
+    if (files === undefined) return
+    const weights = yield* decode(files, `${folder.root}/${Layout.broadcast(step)}`)
+    if (weights._tag === "Full") yield* engine.loadWeights({ step, weights: weights.weights })
+    else {
+      yield* engine.loadAdapter({ name: run, step, adapter: weights.adapter })
+      adapters.add(run)
+    }
+    seen.set(run, step)
+    yield* report({ _tag: "Loaded", run, step })
+  })
+
+  /** Loads the newest broadcast of a run unless it was seen. A run that was made again may begin with a lower step. */
+  const update = Effect.fnUntraced(function* (run: string, folder: FileTree) {
+    const step = yield* newestBroadcast(folder)
+    if (step === undefined || step === seen.get(run)) return
+    yield* Effect.catch(load(run, folder, step), ({ message }) => {
+      seen.set(run, step)
+      return report({ _tag: "Failed", run, step, message })
+    })
+  })
+
+  const forget = Effect.fnUntraced(function* (run: string) {
+    seen.delete(run)
+    if (adapters.delete(run)) yield* Effect.ignore(engine.unloadAdapter(run))
+    yield* report({ _tag: "Gone", run })
+  })
+
+  return Effect.gen(function* () {
+    const present = yield* runs
+    for (const [run, folder] of present) yield* update(run, folder)
+    for (const run of seen.keys()) if (!present.has(run)) yield* forget(run)
+  }).pipe(Effect.provideContext(context))
+})
+
+/** Looks for new broadcasts again and again. A folder that cannot be read at the moment is looked at again. */
+export const follow = Effect.fnUntraced(function* (
+  options: FollowOptions,
+): Effect.fn.Return<never, never, Engine | FileSystem.FileSystem | Path.Path> {
+  const look = yield* makeLook(options)
+  const { pollInterval = "100 millis" } = options
+  return yield* Effect.forever(Effect.andThen(Effect.ignore(look), Effect.sleep(pollInterval)))
+})

@@ -1,0 +1,136 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, FileSystem } from "effect"
+import { TestClock } from "effect/testing"
+import { Engine } from "../../src/inference/Engine.ts"
+import { openRunFolder } from "../../src/multirun/guardedFolder.ts"
+import { broadcast } from "../../src/multirun/weights/Broadcasts.ts"
+import { type BroadcastWeights, type Followed, follow, makeLook } from "../../src/serve/followBroadcasts.ts"
+import { disk, temporaryDirectory } from "../run/store/disk.ts"
+import { fakeEngine } from "./fakeEngine.ts"
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+const decode = (
+  files: Readonly<Record<string, Uint8Array>>,
+  path: string,
+): Effect.Effect<BroadcastWeights, { readonly message: string }> => {
+  if (Object.hasOwn(files, "model.safetensors")) return Effect.succeed({ _tag: "Full", weights: {} })
+  const text = new TextDecoder().decode(files["adapter_model.safetensors"])
+  if (text === "bad") return Effect.fail({ message: `${path}: bad` })
+  return Effect.succeed({ _tag: "Adapter", adapter: { rank: 1, alpha: 1, tensors: {} } })
+}
+
+/** Writes a broadcast of a run below `directory`. */
+const publish = Effect.fnUntraced(function* (directory: string, step: number, text = "good") {
+  const fs = yield* FileSystem.FileSystem
+  if (!(yield* fs.exists(directory))) yield* fs.makeDirectory(directory)
+  const folder = yield* openRunFolder({ id: "run", directory })
+  const contents =
+    text === "full"
+      ? ({ _tag: "Full", files: { "model.safetensors": bytes("all") } } as const)
+      : ({ _tag: "Adapter", model: bytes(text), config: bytes("{}") } as const)
+  yield* broadcast(folder, step, { keep: 2, contents: Effect.succeed(contents) })
+})
+
+const following = (choose: (root: string) => string = (root) => root) =>
+  Effect.gen(function* () {
+    const root = yield* temporaryDirectory
+    const engine = fakeEngine()
+    const reports: Array<Followed> = []
+    const report = (followed: Followed) => Effect.sync(() => void reports.push(followed))
+    const options = { directory: choose(root), decode, report }
+    const loaded = Effect.map(engine.models, (models) => models.map(({ name, step }) => `${name}@${step}`))
+    return { root, engine, reports, options, loaded }
+  })
+
+describe("an engine that follows the broadcasts of runs", () => {
+  it.effect("loads the newest adapter of each run, under the run's name", () =>
+    Effect.gen(function* () {
+      const { root, engine, reports, options, loaded } = yield* following()
+      const look = yield* Effect.provideService(makeLook(options), Engine, engine)
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0"])
+      yield* publish(`${root}/run_a`, 1)
+      yield* publish(`${root}/run_a`, 2)
+      yield* publish(`${root}/run_b.c`, 7)
+      yield* publish(`${root}/other`, 1)
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0", "run_a@2", "run_b.c@7"])
+      yield* look
+      assert.lengthOf(reports, 2)
+      yield* publish(`${root}/run_a`, 3)
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0", "run_a@3", "run_b.c@7"])
+      assert.deepStrictEqual(reports.at(-1), { _tag: "Loaded", run: "run_a", step: 3 })
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("keeps the weights that it has when a broadcast is broken, and takes the next one", () =>
+    Effect.gen(function* () {
+      const { root, engine, reports, options, loaded } = yield* following()
+      const look = yield* Effect.provideService(makeLook(options), Engine, engine)
+      yield* publish(`${root}/run_a`, 1)
+      yield* look
+      yield* publish(`${root}/run_a`, 2, "bad")
+      yield* look
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0", "run_a@1"])
+      assert.deepStrictEqual(reports.slice(1), [
+        { _tag: "Failed", run: "run_a", step: 2, message: `${root}/run_a/broadcast/step_2: bad` },
+      ])
+      yield* publish(`${root}/run_a`, 3)
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0", "run_a@3"])
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("forgets a run that was deleted, and begins again with one that was made again", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const { root, engine, reports, options, loaded } = yield* following()
+      const look = yield* Effect.provideService(makeLook(options), Engine, engine)
+      yield* publish(`${root}/run_a`, 5)
+      yield* look
+      yield* fs.remove(`${root}/run_a`, { recursive: true })
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0"])
+      assert.deepStrictEqual(reports.at(-1), { _tag: "Gone", run: "run_a" })
+      yield* publish(`${root}/run_a`, 5)
+      yield* look
+      yield* fs.remove(`${root}/run_a`, { recursive: true })
+      yield* publish(`${root}/run_a`, 1)
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0", "run_a@1"])
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("follows a single run, and loads weights of the whole model", () =>
+    Effect.gen(function* () {
+      const { root, engine, options, loaded } = yield* following((root) => `${root}/run_a`)
+      const look = yield* Effect.provideService(makeLook(options), Engine, engine)
+      yield* look
+      yield* publish(`${root}/run_a`, 4, "full")
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@4"])
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("looks again and again", () =>
+    Effect.gen(function* () {
+      const { root, engine, reports, options } = yield* following()
+      const fiber = yield* Effect.forkChild(Effect.provideService(follow(options), Engine, engine))
+      for (const step of [1, 2]) {
+        yield* publish(`${root}/run_a`, step)
+        while (reports.length < step) {
+          yield* TestClock.adjust("100 millis")
+          yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+        }
+      }
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual(
+        reports.map((one) => ("step" in one ? one.step : -1)),
+        [1, 2],
+      )
+    }).pipe(Effect.provide(disk)),
+  )
+})

@@ -68,6 +68,9 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
   let leaving: Array<Leaving> = []
   let generations = 0
 
+  /** Returns all folders in the order of their ids. */
+  const sorted = () => [...known.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))
+
   const leaveQueue = (id: string): void => {
     const place = queue.indexOf(id)
     if (place >= 0) queue.splice(place, 1)
@@ -234,8 +237,7 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
   /** Looks at all folders. What it finds takes effect by `takeLeaving` and `start`. */
   const scan = Effect.gen(function* () {
     const ids = yield* folders.list(outputDirectory)
-    const vanished = [...known.values()].filter(({ id }) => !ids.includes(id))
-    for (const folder of vanished) yield* end(folder, null)
+    for (const folder of sorted()) if (!ids.includes(folder.id)) yield* end(folder, null)
     for (const id of ids) yield* lookAt(id)
   })
 
@@ -271,7 +273,7 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
   })
 
   const status = () => {
-    const all = [...known.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const all = sorted()
     return {
       waiting: queue.flatMap((id) => {
         const folder = known.get(id)

@@ -33,7 +33,7 @@ const grown = (picked: Parameters<typeof grow>[0], kept: ReadonlyArray<string>):
   return {
     ...spec,
     state: Record.map(spec.state, (entry, name) => (kept.includes(name) ? { tensor: entry.tensor } : entry)),
-    outputs: { ...spec.outputs, ofStates: G.tanh(G.matmul(G.exp(s.tensor), t.tensor)) },
+    outputs: { ...spec.outputs, ofStates: G.add(G.matmul(G.exp(s.tensor), t.tensor), spec.inputs.c) },
   }
 }
 

@@ -7,6 +7,7 @@ import * as Wasm from "../../src/backend/wasm.ts"
 import { GraphError } from "../../src/graph/GraphError.ts"
 import * as G from "../../src/graph/ops.ts"
 import type { ProgramSpec } from "../../src/graph/Program.ts"
+import { compileAll } from "../../src/graph/wasm/compile.ts"
 import type { Shape } from "../../src/graph/Tensor.ts"
 
 const backends: Readonly<Record<string, Layer.Layer<Backend, BackendUnavailable>>> = {
@@ -129,6 +130,38 @@ describe("a group on wasm", () => {
       assert.strictEqual(a.feeds.cache.buffer, b.feeds.cache.buffer)
       assert.strictEqual(a.feeds.cache.byteOffset, b.feeds.cache.byteOffset)
       assert.notStrictEqual(a.feeds.scale.byteOffset, b.feeds.scale.byteOffset)
+    }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+  )
+
+  it.effect("keeps values that only depend on states once, and computes them again after a run that changes them", () =>
+    Effect.gen(function* () {
+      // Products of many rows read a transposed copy of the weights.
+      const product = (rows: number): ProgramSpec => {
+        const x = G.input("x", [rows, 256])
+        const w = G.state("w", [512, 256])
+        const y = G.matmul(x, w, { transposeB: true })
+        return { name: `product ${rows}`, inputs: { x }, state: { w: { tensor: w } }, outputs: { y } }
+      }
+      const bytesOf = (specs: Readonly<Record<string, ProgramSpec>>): number =>
+        compileAll(specs).programs.a.feeds.x.address
+      const copy = 4 * 512 * 256
+      const [one, two] = [{ a: product(32) }, { a: product(32), b: product(33) }]
+      // The feed of the first program comes after the states and the values that they share.
+      assert.isAbove(bytesOf(one), 2 * copy)
+      assert.isBelow(bytesOf(two) - bytesOf(one), copy / 2)
+
+      const w = G.state("w", [512, 256])
+      const train = { name: "train", inputs: {}, state: { w: { tensor: w, next: G.add(w, 1) } }, outputs: {} }
+      const backend = yield* Backend
+      const { a, b, c } = yield* backend.compileAll({ a: product(32), b: product(33), c: train })
+      for (const { feeds } of [a, b]) feeds.x.fill(1)
+      for (const expected of [0, 256, 512]) {
+        for (const program of [a, b]) {
+          yield* program.run
+          assert.isTrue(program.results.y.every((y) => y === expected))
+        }
+        yield* c.run
+      }
     }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
   )
 

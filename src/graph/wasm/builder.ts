@@ -1,5 +1,5 @@
 /** Makes the nodes of the wasm compiler, and refs (strided views of a node's data) with another order or shape. */
-import { type DType, type Shape, sizeOf, type TensorData } from "../Tensor.ts"
+import { type DType, type Shape, type TensorData } from "../Tensor.ts"
 import { commonShape, lastTwoSwapped } from "../ops/core.ts"
 import { isContiguous, type MapFn, type Node, type Phase, type Ref, restride, wholeOf, type Work } from "./ir.ts"
 
@@ -95,15 +95,17 @@ const planMatmul = (
   a: Ref,
   b: Ref,
 ): { readonly along: "columns" | "rows" | "inner"; readonly packA: boolean; readonly packB: boolean } => {
-  const rank = a.shape.length
   const [m, k] = a.shape.slice(-2)
   const n = b.shape[b.shape.length - 1]
   const [rowsA, innerA] = a.strides.slice(-2)
   const [innerB, columnsB] = b.strides.slice(-2)
-  const batch = rank > 2 ? sizeOf(a.shape.slice(0, -2)) : 1
+  const batch = (commonShape(a.shape.slice(0, -2), b.shape.slice(0, -2)) ?? []).reduce((size, next) => size * next, 1)
+  /** The number of matrices of one side that are copied for each product. */
+  const copies = ({ shape, strides }: Ref): number =>
+    shape.slice(0, -2).reduce((size, next, axis) => (strides[axis] === 0 ? size : size * next), 1) / batch
   const unit = (stride: number, size: number): boolean => stride === 1 || size === 1
-  const costA = (needed: boolean): number => (needed && a.node.phase > 0 ? 1.5 * m * k : 0)
-  const costB = (needed: boolean): number => (needed && b.node.phase > 0 ? (1.5 * k * n) / batch : 0)
+  const costA = (needed: boolean): number => (needed && a.node.phase > 0 ? 1.5 * m * k * copies(a) : 0)
+  const costB = (needed: boolean): number => (needed && b.node.phase > 0 ? 1.5 * k * n * copies(b) : 0)
   const columns = { along: "columns", packA: false, packB: !unit(columnsB, n) } as const
   const rows = { along: "rows", packA: !unit(rowsA, m), packB: false } as const
   const inner = { along: "inner", packA: !unit(innerA, k), packB: !unit(innerB, k) } as const

@@ -20,6 +20,7 @@ import { i32, type I32, loopWhile, memoryCopy, type Statement } from "../../form
 import type { Node, Phase } from "./ir.ts"
 import { lower, type Lowered } from "./lower.ts"
 import { scratchFor } from "./matmul.ts"
+import { SharedValues } from "./shared.ts"
 import { aligned, bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
 
 /** Tells where an array is in the module's memory. The address is in bytes. */
@@ -93,8 +94,23 @@ export const compileAll = <Name extends string>(
   for (const spec of all)
     for (const [name, feed] of Object.entries(feedShapes(spec)))
       if (sharedFeeds.includes(name) && !feedsAt.has(name)) feedsAt.set(name, reserve(bytesOf(feed)))
+  const values = new SharedValues()
+  const places = new Map<string, number>()
+  const prepared = Record.map(
+    lowered,
+    ({ groups, nodes }) =>
+      new Map(
+        values.keysOf(groups).flatMap(([key, node]) => {
+          // A result is computed in the memory of its program's output.
+          if (nodes.results.has(node)) return []
+          const address = places.get(key) ?? reserve(bytesOf(node))
+          places.set(key, address)
+          return [[node, address]]
+        }),
+      ),
+  )
   const scratchAddress = reserve(Math.max(0, ...every.map(scratchOf)))
-  const plans = Record.map(lowered, (grouped) => planOf(grouped, state, feedsAt))
+  const plans = Record.map(lowered, (grouped, name) => planOf(grouped, state, feedsAt, prepared[name]))
   const sizes: ReadonlyArray<{ readonly own: number; readonly temporary: number }> = Object.values(plans)
   const memories = Record.map(plans, (plan) => ({ plan, own: reserve(plan.own) }))
   const temporary = reserve(Math.max(0, ...sizes.map((plan) => plan.temporary)))
@@ -145,13 +161,15 @@ const scratchOf = ({ nodes }: Grouped): number =>
     ),
   )
 
-/** Plans the memory of a program whose states, and some of whose feeds, have addresses already. */
+/** Plans the memory of a program whose states, prepared values and some of whose feeds have addresses already. */
 const planOf = (
   { groups, nodes, spec }: Grouped,
   state: Readonly<Record<string, Place>>,
   feedsAt: ReadonlyMap<string, number>,
+  prepared: ReadonlyMap<Node, number>,
 ) => {
   const fixed = new Map([...nodes.states].map(([name, node]) => [node, state[name].address]))
+  for (const [node, address] of prepared) fixed.set(node, address)
   const areas = new Map<string, number>()
   const wholeInputs = wholeInputsOf(spec)
   for (const [name, address] of feedsAt) {

@@ -57,7 +57,7 @@ const swapLast = (strides: ReadonlyArray<number>): ReadonlyArray<number> => [
 /** Exchanges the operands, which gives the transposed product: cᵀ = bᵀ · aᵀ. */
 const transposed = (product: Product): Product => ({
   ...product,
-  along: "columns",
+  along: product.along === "rows" ? "columns" : product.along,
   m: product.n,
   n: product.m,
   a: swapLast(product.b),
@@ -447,8 +447,10 @@ interface Place {
 }
 
 /** Writes the product into a function whose parameters are the addresses of a, b, the reads and the writes. */
-export const writeProduct = (f: FunctionBuilder, product: Product): void =>
-  (product.along === "rows"
-    ? new ProductWriter(f, transposed(product), [1, 0])
-    : new ProductWriter(f, product, [0, 1])
-  ).write()
+export const writeProduct = (f: FunctionBuilder, product: Product): void => {
+  const { along, m, n } = product
+  // Along the inner dimension, the sums of four rows are added up together: a product of fewer rows is transposed.
+  const exchanged = along === "rows" || (along === "inner" && m < 4 && n > m)
+  const writer = exchanged ? new ProductWriter(f, transposed(product), [1, 0]) : new ProductWriter(f, product, [0, 1])
+  writer.write()
+}

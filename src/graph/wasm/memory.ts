@@ -18,7 +18,7 @@ export const bytesOf = ({ shape, dtype }: Outline): number => sizeOf(shape) * by
 /** Rounds bytes up, so that the next array is aligned too. */
 export const aligned = (bytes: number): number => Math.ceil(Math.max(bytes, 1) / alignment) * alignment
 
-/** The addresses of what several programs of a module share: nodes of states and shared feeds, and memory areas. */
+/** The addresses of what several programs of a module share: nodes (see `shared.ts`) and memory areas. */
 export interface Common {
   readonly nodes: ReadonlyMap<Node, number>
   readonly areas: ReadonlyMap<string, number>
@@ -131,10 +131,9 @@ export const planMemory = (
     own += aligned(bytes)
     return { block: "own", offset }
   }
-  for (const node of [...lowered.states.values(), ...lowered.inputs.values()]) {
-    const shared = common.nodes.get(node)
-    addresses.set(node, shared === undefined ? reserve(bytesOf(node)) : { block: "common", offset: shared })
-  }
+  for (const [node, offset] of common.nodes) addresses.set(node, { block: "common", offset })
+  for (const node of [...lowered.states.values(), ...lowered.inputs.values()])
+    if (!addresses.has(node)) addresses.set(node, reserve(bytesOf(node)))
   for (const [name, bytes] of sizes) areas.set(name, reserve(bytes).offset)
 
   const concatenations = new Set([...placed.values()].map(({ parent }) => parent))

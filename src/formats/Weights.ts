@@ -14,7 +14,7 @@
  * yield* Checkpoint.save(run, { ...checkpoint, files: yield* Weights.encode(weights) })
  * ```
  */
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Stream } from "effect"
 import * as safetensors from "./safetensors.ts"
 import { encodeSharded, readIndex, type ShardOptions, weightFileIn, WeightFilesError } from "./shards.ts"
 import * as torch from "./torch/torch.ts"
@@ -54,16 +54,32 @@ export interface Writable {
   readonly remove: (path: string) => Effect.Effect<void, { readonly message: string }>
 }
 
-/** Makes a `Readable` of files that are in memory, such as those of a loaded checkpoint. */
-export const inRecord = (files: Readonly<Record<string, Uint8Array>>): Readable => ({
-  read: (path) =>
-    Object.hasOwn(files, path) ? Effect.succeed(files[path]) : Effect.fail({ message: "it is missing" }),
+/** A folder from which parts of files can be read, too: a `FileTree`, or files in memory (`inRecord`). */
+export interface ReadableParts extends Required<Readable> {
+  /** Returns the number of bytes of a file. */
+  readonly size: (path: string) => Effect.Effect<number, { readonly message: string }>
+  /** Reads a range of a file's bytes. */
+  readonly stream: (
+    path: string,
+    part: { readonly offset: number; readonly bytes: number },
+  ) => Stream.Stream<Uint8Array, { readonly message: string }>
+}
+
+/** Makes a folder of files that are in memory, such as those of a loaded checkpoint. */
+export const inRecord = (files: Readonly<Record<string, Uint8Array>>): ReadableParts => ({
+  read: (path) => inMemory(files, path),
+  size: (path) => Effect.map(inMemory(files, path), ({ length }) => length),
+  stream: (path, { offset, bytes }) =>
+    Stream.fromEffect(Effect.map(inMemory(files, path), (whole) => whole.subarray(offset, offset + bytes))),
   list: (path) => {
     const folder = folderPath(path)
     const below = Object.keys(files).filter((file) => file.startsWith(folder))
     return Effect.succeed(below.map((file) => file.slice(folder.length)).filter((name) => !name.includes("/")))
   },
 })
+
+const inMemory = (files: Readonly<Record<string, Uint8Array>>, path: string) =>
+  Object.hasOwn(files, path) ? Effect.succeed(files[path]) : Effect.fail({ message: "it is missing" })
 
 const wrong = (path: string, message: string): WeightsError =>
   new WeightsError({ path, message: `${path}: ${message}` })

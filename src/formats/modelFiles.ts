@@ -17,3 +17,7 @@ export const modelFiles = {
   adapterConfig: "adapter_config.json",
   adapterWeights: "adapter_model.safetensors",
 } as const
+
+/** Returns the path of a file in a folder; `.` is the folder of all files. */
+export const inFolder = (folder: string, name: string): string =>
+  folder === "" || folder === "." ? name : `${folder.replace(/\/$/, "")}/${name}`

@@ -105,15 +105,37 @@ export function* encodeParts(
   }
 }
 
-/** Decodes a file to tensors by name. Throws a `SafetensorsError`, also if tensors overlap or do not fill the file. */
-export const decode = (bytes: Uint8Array): Tensors => {
-  const { header, data } = split(bytes)
-  const { [metadataKey]: _, ...described } = header
+/** Says where the bytes of a tensor are in a file, and what they mean. */
+export interface TensorPlace {
+  readonly dtype: Dtype
+  readonly shape: ReadonlyArray<number>
+  /** The position of the first byte in the file. */
+  readonly offset: number
+  readonly bytes: number
+}
+
+/** Returns the number of bytes before a file's tensors, from the first 8 bytes of the file. Throws a `SafetensorsError`. */
+export const headerLength = (first: Uint8Array, fileSize: number): number => {
+  if (fileSize < 8) refuse(`the file has ${fileSize} bytes, expected at least 8`)
+  const length = Number(new DataView(first.buffer, first.byteOffset, 8).getBigUint64(0, true))
+  if (length > largestHeader) refuse(`the header has ${length} bytes; expected at most ${largestHeader}`)
+  if (8 + length > fileSize) refuse(`the header's ${length} bytes do not fit in the file's ${fileSize}`)
+  return 8 + length
+}
+
+/**
+ * Returns the places of all tensors by name, in the order of the file, from the bytes before the first one: as many as
+ * `headerLength` says. Throws a `SafetensorsError`, also if tensors overlap or do not fill the file.
+ */
+export const placesIn = (head: Uint8Array, fileSize: number): ReadonlyMap<string, TensorPlace> => {
+  const { [metadataKey]: _, ...described } = headerIn(head)
   const entries = Object.entries(checked(() => decodeHeader(described), "the header does not describe tensors")).sort(
     ([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0] || a.data_offsets[1] - b.data_offsets[1],
   )
+  const data = fileSize - head.length
+  const places = new Map<string, TensorPlace>()
   let end = 0
-  const tensors = entries.map(([name, { dtype, shape, data_offsets }]) => {
+  for (const [name, { dtype, shape, data_offsets }] of entries) {
     const [start, stop] = data_offsets
     const kind = dtypes.find((name) => name === dtype)
     if (kind === undefined) {
@@ -124,37 +146,57 @@ export const decode = (bytes: Uint8Array): Tensors => {
     if (stop - start !== size) {
       refuse(`tensor "${name}" has ${stop - start} bytes, its shape [${shape.join(", ")}] needs ${size}`)
     }
-    if (stop > data.length) refuse(`tensor "${name}" ends at ${stop}, beyond the ${data.length} bytes of data`)
+    if (stop > data) refuse(`tensor "${name}" ends at ${stop}, beyond the ${data} bytes of data`)
     end = stop
-    const numbers = checked(() => codecs[kind].decode(data.subarray(start, stop)), `tensor "${name}"`)
-    return [name, { shape, data: numbers, ...(kind === dtypeOf(numbers) ? {} : { dtype: kind }) }] as const
-  })
-  if (end !== data.length)
-    refuse(`expected the file to end after the last tensor, found ${data.length - end} more bytes`)
-  return Object.fromEntries(tensors)
+    places.set(name, { dtype: kind, shape, offset: head.length + start, bytes: size })
+  }
+  if (end !== data) refuse(`expected the file to end after the last tensor, found ${data - end} more bytes`)
+  return places
+}
+
+/** Decodes the bytes of one tensor. Throws a `SafetensorsError`. */
+export const decodeTensor = (name: string, { dtype, shape }: TensorPlace, bytes: Uint8Array): TensorEntry => {
+  const numbers = checked(() => codecs[dtype].decode(bytes), `tensor "${name}"`)
+  return { shape, data: numbers, ...(dtype === dtypeOf(numbers) ? {} : { dtype }) }
+}
+
+/**
+ * Returns the bytes of `encode` in parts, like `encodeParts`, as a value that can be iterated more than once: for
+ * writers that take a file's content in parts.
+ */
+export const partsOf = (tensors: Tensors, metadata: Readonly<Record<string, string>> = {}): Iterable<Uint8Array> => ({
+  [Symbol.iterator]: () => encodeParts(tensors, metadata),
+})
+
+/** Decodes a file to tensors by name. Throws a `SafetensorsError`, also if tensors overlap or do not fill the file. */
+export const decode = (bytes: Uint8Array): Tensors => {
+  const places = placesIn(headOf(bytes), bytes.length)
+  return Object.fromEntries(
+    Array.from(places, ([name, place]) => [
+      name,
+      decodeTensor(name, place, bytes.subarray(place.offset, place.offset + place.bytes)),
+    ]),
+  )
 }
 
 /** Returns the metadata of a file: texts by name. Throws a `SafetensorsError`. */
 export const metadata = (bytes: Uint8Array): Readonly<Record<string, string>> => {
-  const { header } = split(bytes)
+  const header = headerIn(headOf(bytes))
   if (!Object.hasOwn(header, metadataKey)) return {}
   return checked(() => decodeMetadata(header[metadataKey]), "expected metadata of texts by name")
 }
 
-const split = (
-  bytes: Uint8Array,
-): { readonly header: Readonly<Record<string, unknown>>; readonly data: Uint8Array } => {
-  if (bytes.length < 8) refuse(`the file has ${bytes.length} bytes, expected at least 8`)
-  const length = Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true))
-  if (length > largestHeader) refuse(`the header has ${length} bytes; expected at most ${largestHeader}`)
-  if (8 + length > bytes.length) refuse(`the header's ${length} bytes do not fit in the file's ${bytes.length}`)
-  if (bytes[8] !== 0x7b) refuse(`the header does not begin with "{"`)
-  const text = checked(() => utf8.decodeExact(bytes.subarray(8, 8 + length)), "the header is not UTF-8")
+const headOf = (bytes: Uint8Array): Uint8Array => bytes.subarray(0, headerLength(bytes, bytes.length))
+
+/** Parses the header of a file, from all bytes before the tensors. */
+const headerIn = (head: Uint8Array): Readonly<Record<string, unknown>> => {
+  if (head[8] !== 0x7b) refuse(`the header does not begin with "{"`)
+  const text = checked(() => utf8.decodeExact(head.subarray(8)), "the header is not UTF-8")
   const header = checked((): unknown => JSON.parse(text), "the header is not JSON")
   const repeated = repeatedKey(text)
   if (repeated !== undefined) refuse(`the header has "${repeated}" twice`)
   // The text begins with "{", so the value is an object.
-  return { header: { ...(typeof header === "object" ? header : {}) }, data: bytes.subarray(8 + length) }
+  return { ...(typeof header === "object" ? header : {}) }
 }
 
 /** Returns the result of `read`. If it throws, throws a `SafetensorsError` whose message begins with `what`. */

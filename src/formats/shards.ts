@@ -9,9 +9,10 @@
  * // one file, model.safetensors, if all tensors fit in it; else model-00001-of-00002.safetensors, … and the index
  * ```
  */
-import { Schema } from "effect"
+import { Record, Schema } from "effect"
+import { joined } from "../config/bytes.ts"
 import { messageOf, prettyJson } from "../config/text.ts"
-import { byteLength, encode, SafetensorsError, type Tensors } from "./safetensors.ts"
+import { byteLength, partsOf, SafetensorsError, type Tensors } from "./safetensors.ts"
 import { utf8 } from "../config/utf8.ts"
 
 export interface ShardOptions {
@@ -26,18 +27,30 @@ export interface ShardOptions {
 const fiveDigits = (index: number): string => String(index).padStart(5, "0")
 
 /** Encodes tensors as one file, or several (shards) and their index, by name. Throws a `SafetensorsError`. */
-export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Readonly<Record<string, Uint8Array>> => {
+export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Readonly<Record<string, Uint8Array>> =>
+  Record.map(shardParts(tensors, options), (contents) =>
+    contents instanceof Uint8Array ? contents : joined([...contents]),
+  )
+
+/**
+ * Returns the files of `encodeSharded`, whose tensors are encoded while the parts are written: for weights that are too
+ * large to be in memory twice. Throws a `SafetensorsError`; iterating the parts throws it, too.
+ */
+export const shardParts = (
+  tensors: Tensors,
+  options: ShardOptions = {},
+): Readonly<Record<string, Uint8Array | Iterable<Uint8Array>>> => {
   const { name = "model", maxShardBytes = 5e9, metadata = { format: "pt" } } = options
   if (!(maxShardBytes > 0)) {
     throw new SafetensorsError({ message: `maxShardBytes: expected a number above 0, found ${maxShardBytes}` })
   }
   const shards = split(tensors, maxShardBytes)
-  if (shards.length <= 1) return { [`${name}.safetensors`]: encode(tensors, metadata) }
-  const files: Array<readonly [string, Uint8Array]> = []
+  if (shards.length <= 1) return { [`${name}.safetensors`]: partsOf(tensors, metadata) }
+  const files: Array<readonly [string, Uint8Array | Iterable<Uint8Array>]> = []
   const weightMap: Array<readonly [string, string]> = []
   for (const [index, shard] of shards.entries()) {
     const file = `${name}-${fiveDigits(index + 1)}-of-${fiveDigits(shards.length)}.safetensors`
-    files.push([file, encode(shard, metadata)])
+    files.push([file, partsOf(shard, metadata)])
     for (const tensor of Object.keys(shard)) weightMap.push([tensor, file])
   }
   const total = Object.values(tensors).reduce((size, tensor) => size + byteLength(tensor), 0)

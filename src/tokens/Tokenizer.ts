@@ -76,12 +76,14 @@ export interface FitOptions {
   readonly path: string
   /** The file of the model's config, for messages. */
   readonly configPath: string
+  /** The file that names the ids that end a generation, for messages. Default: `configPath`. */
+  readonly eosPath?: string | undefined
 }
 
 /** Returns why a model cannot use a tokenizer, as a `ConfigError`; undefined if it can. */
 export const misfit = (
   tokenizer: Tokenizer,
-  { vocabSize, eosIds = [], path, configPath }: FitOptions,
+  { vocabSize, eosIds = [], path, configPath, eosPath = configPath }: FitOptions,
 ): ConfigError | undefined => {
   if (tokenizer.vocabSize > vocabSize) {
     const problem = `expected token ids below ${vocabSize}, the vocab_size of ${configPath}, found the id ${tokenizer.vocabSize - 1}`
@@ -89,5 +91,5 @@ export const misfit = (
   }
   const wrong = eosIds.find((id) => id >= vocabSize)
   if (wrong === undefined) return undefined
-  return ConfigError.at({ source: configPath }, "eos_token_id", `expected an id below ${vocabSize}, found ${wrong}`)
+  return ConfigError.at({ source: eosPath }, "eos_token_id", `expected an id below ${vocabSize}, found ${wrong}`)
 }

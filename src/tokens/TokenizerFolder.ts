@@ -12,7 +12,7 @@
 import { Effect } from "effect"
 import { ConfigError } from "../config/Config.ts"
 import { textOf } from "../config/files.ts"
-import { modelFiles } from "../formats/modelFiles.ts"
+import { inFolder, modelFiles } from "../formats/modelFiles.ts"
 import type { Readable } from "../formats/Weights.ts"
 import { chatMl, type ChatTemplate, type ChatTemplateError, make } from "./ChatTemplate.ts"
 import { decode, nameOf, type TokenizerConfig } from "./HuggingFaceTokenizer.ts"
@@ -41,7 +41,7 @@ export const load = Effect.fnUntraced(function* (
   files: Folder,
   folder: string,
 ): Effect.fn.Return<TokenizerFolder, ConfigError | ChatTemplateError> {
-  const at = (name: string): string => (folder === "" || folder === "." ? name : `${folder.replace(/\/$/, "")}/${name}`)
+  const at = (name: string): string => inFolder(folder, name)
   const failed = (path: string) => (error: { readonly message: string }) =>
     ConfigError.at({ source: path }, "", error.message)
   const present = yield* Effect.mapError(files.list(folder === "" ? "." : folder), failed(folder))

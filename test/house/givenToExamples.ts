@@ -29,7 +29,7 @@ import type { Run } from "../../src/train/Train.ts"
 import type { ChatModel } from "../../src/lm/engine/ChatModel.ts"
 import type { Completion, LmRequest } from "../../src/lm/Chat.ts"
 import type { Lm, LmService } from "../../src/lm/Lm.ts"
-import type { Folder } from "../../src/tokens/TokenizerFolder.ts"
+import type { ReadableParts } from "../../src/formats/Weights.ts"
 
 export declare const myLearner: (
   config: { readonly learningRate: number },
@@ -78,7 +78,7 @@ export declare const played: PlayedEpisode
 export declare const rows: ReadonlyArray<EpisodeRow>
 export declare const fs: FileSystem.FileSystem
 /** The files of a model. */
-export declare const files: Folder
+export declare const files: ReadableParts
 /** The decoded content of a file. */
 export declare const said: unknown
 

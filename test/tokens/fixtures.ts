@@ -1,9 +1,7 @@
 /** The small models with expected outputs in test/fixtures/hugging-face; its README says how they were made. */
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { Effect } from "effect"
 import * as Weights from "../../src/formats/Weights.ts"
-import type { Folder } from "../../src/tokens/TokenizerFolder.ts"
 
 export const fixtures = fileURLToPath(new URL("../fixtures/hugging-face", import.meta.url))
 
@@ -22,7 +20,4 @@ export const text = (value: string): Uint8Array => new TextEncoder().encode(valu
 export const json = (value: unknown): Uint8Array => text(JSON.stringify(value))
 
 /** Files in memory as a folder of a model. */
-export const inMemory = (files: Readonly<Record<string, Uint8Array>>): Folder => {
-  const { read, list } = Weights.inRecord(files)
-  return { read, list: list ?? (() => Effect.succeed([])) }
-}
+export const inMemory = Weights.inRecord

@@ -3,10 +3,11 @@ import { Effect, Schema } from "effect"
 import * as Wasm from "../../../src/backend/wasm.ts"
 import * as Losses from "../../../src/losses/Losses.ts"
 import * as Decoder from "../../../src/model/decoder/Decoder.ts"
+import { makeMicroBatch } from "../../../src/multirun/batches/MicroBatch.ts"
 import { makePacker, type Mixing } from "../../../src/multirun/batches/Packer.ts"
 import type { TrainingSample } from "../../../src/multirun/batches/TrainingSample.ts"
 import { compileGradient } from "../../../src/multirun/trainer/gradientProgram.ts"
-import { StepGradients } from "../../../src/multirun/trainer/StepGradients.ts"
+import { gradientsOf } from "../../../src/multirun/trainer/runGradients.ts"
 import { stream } from "../../../src/rng/Rng.ts"
 
 const config: Decoder.DecoderConfig = {
@@ -55,7 +56,7 @@ const adaptersWithNumbers = () => {
 }
 
 /** Returns the summed gradients of runs that are packed together, by the index of the run. */
-const gradientsOf = (
+const summed = (
   objective: Losses.TokenObjective,
   runs: ReadonlyArray<number>,
   mixing: Mixing,
@@ -73,10 +74,15 @@ const gradientsOf = (
       packer.open(run, { id: `run_${run}`, step: 0, weigh: (_, step) => 1 / step.trained })
       packer.offer(run, { step: 0, samples: Array.from({ length: 5 }, (_, at) => sampleOf(run, at)), digest: "" })
     }
-    const steps = new StepGradients(sizes, adapters.size)
-    for (let pack = packer.pack(); pack !== undefined; pack = packer.pack())
-      for (const microBatch of pack.microBatches) yield* steps.add(program, microBatch)
-    return Array.from({ length: sizes.maxRuns }, (_, run) => steps.take(run)?.gradient ?? new Float32Array(0))
+    const sums = Array.from({ length: sizes.maxRuns }, () => new Float32Array(adapters.size))
+    const scratch = makeMicroBatch(sizes)
+    for (let pack = packer.pack(); pack !== undefined; pack = packer.pack()) {
+      for (const microBatch of pack.microBatches) {
+        for (const { index, gradient } of yield* gradientsOf(program, microBatch, scratch))
+          gradient.forEach((slope, at) => void (sums[index][at] += slope))
+      }
+    }
+    return sums
   }).pipe(Effect.scoped, Effect.provide(Wasm.layer))
 
 const largest = (values: Float32Array): number => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
@@ -86,9 +92,9 @@ describe("the gradient of a micro-batch", () => {
     const objective = objectiveOf({ type })
     it.effect(`by ${type} has the same bits for a run alone and with others, one run per micro-batch`, () =>
       Effect.gen(function* () {
-        const together = yield* gradientsOf(objective, [0, 1, 2], "one-run")
+        const together = yield* summed(objective, [0, 1, 2], "one-run")
         for (const run of [0, 1, 2]) {
-          const alone = (yield* gradientsOf(objective, [run], "one-run"))[run]
+          const alone = (yield* summed(objective, [run], "one-run"))[run]
           assert.isAbove(largest(alone), 1e-6)
           assert.deepStrictEqual(together[run], alone)
         }
@@ -97,9 +103,9 @@ describe("the gradient of a micro-batch", () => {
 
     it.effect(`by ${type} is the same to 1e-6 with several runs per micro-batch`, () =>
       Effect.gen(function* () {
-        const together = yield* gradientsOf(objective, [0, 1, 2], "many-runs")
+        const together = yield* summed(objective, [0, 1, 2], "many-runs")
         for (const run of [0, 1, 2]) {
-          const alone = (yield* gradientsOf(objective, [run], "one-run"))[run]
+          const alone = (yield* summed(objective, [run], "one-run"))[run]
           const difference = largest(alone.map((slope, at) => slope - together[run][at]))
           assert.isAtMost(difference, 1e-6 * Math.max(1, largest(alone)))
         }
@@ -111,8 +117,8 @@ describe("the gradient of a micro-batch", () => {
     Effect.gen(function* () {
       const objective = objectiveOf({ type: "grpo" })
       for (const mixing of ["one-run", "many-runs"] as const) {
-        const healthy = yield* gradientsOf(objective, [0, 1, 2], mixing)
-        const broken = yield* gradientsOf(objective, [0, 1, 2], mixing, 1)
+        const healthy = yield* summed(objective, [0, 1, 2], mixing)
+        const broken = yield* summed(objective, [0, 1, 2], mixing, 1)
         assert.isTrue(broken[1].some(Number.isNaN))
         for (const run of [0, 2]) assert.deepStrictEqual(broken[run], healthy[run])
       }

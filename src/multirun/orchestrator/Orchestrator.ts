@@ -1,0 +1,175 @@
+/**
+ * Makes the samples that a run is trained on: for each step it draws tasks, lets the run's agent play them with the
+ * weights of the run, compares the rewards, and hands the samples to the trainer in `rollouts/step_N`.
+ *
+ * With `max_async_level: 0` it waits for the weights of every step, so the same seed gives the same samples. With a
+ * higher level it plays on with weights that are at most that many steps old, while the trainer works.
+ *
+ * @example
+ * ```ts
+ * const orchestrator = orchestrate({ run, tasks, validation: null, agentOf, policy, encode, awaitWeights, report })
+ * yield* Effect.forkScoped(orchestrator)
+ * ```
+ */
+import { Effect, type FileSystem, type Path } from "effect"
+import * as SingleAgent from "../../episode/protocols/SingleAgent.ts"
+import type { Protocol } from "../../episode/Protocol.ts"
+import * as RolloutEngine from "../../episode/rollouts/RolloutEngine.ts"
+import * as RolloutRequest from "../../episode/rollouts/RolloutRequest.ts"
+import type { Rollout } from "../../episode/Rollout.ts"
+import type { SampleError } from "../../episode/samples/Sample.ts"
+import type { LmService } from "../../lm/Lm.ts"
+import type { LmError } from "../../lm/LmError.ts"
+import { seeded } from "../../lm/middleware/seeded.ts"
+import { stream } from "../../rng/Rng.ts"
+import type { RunStoreError } from "../../run/store/RunStoreError.ts"
+import { meanOf } from "../../statistics/resampling.ts"
+import type { TaskSet } from "../../task/TaskSet.ts"
+import { type RolloutsError, rolloutsState, writeRollouts } from "../batches/rolloutFiles.ts"
+import type { InvalidSample } from "../batches/TrainingSample.ts"
+import { openRunFolder, type RunFolderError } from "../guardedFolder.ts"
+import { objectiveAt, type OrchestratorConfig } from "../OrchestratorConfig.ts"
+import { samplesOf } from "./advantages.ts"
+import { type AgentOf, demonstrations, type Encode } from "./demonstrations.ts"
+import { taskOrder } from "./taskOrder.ts"
+
+/** What an orchestrator reports: a step's samples, or a validation of the weights that a step begins with. */
+export type OrchestratorEvent =
+  | { readonly _tag: "Sampled"; readonly step: number; readonly metrics: Readonly<Record<string, number>> }
+  | { readonly _tag: "Validated"; readonly step: number; readonly scores: ReadonlyArray<number> }
+
+export interface Orchestration {
+  readonly run: { readonly id: string; readonly directory: string; readonly config: OrchestratorConfig }
+  readonly tasks: TaskSet
+  readonly validation: TaskSet | null
+  readonly agentOf: AgentOf
+  /** The run's model, at the temperature of the sampling or, for validations, greedy. */
+  readonly policy: LmService
+  readonly encode: Encode
+  /** Waits until requests are answered by the run's weights of this step or a later one. */
+  readonly awaitWeights: (step: number) => Effect.Effect<void, { readonly message: string }>
+  readonly report: (event: OrchestratorEvent) => Effect.Effect<void>
+}
+
+/** The errors that end an orchestrator; the trainer evicts its run. */
+export type OrchestratorError =
+  | LmError
+  | SampleError
+  | InvalidSample
+  | RolloutsError
+  | RunFolderError
+  | RunStoreError
+  | { readonly message: string }
+
+type Needs = FileSystem.FileSystem | Path.Path
+
+/** Makes the samples of all steps from `firstStep` on, until `max_steps`. Steps whose samples exist are left as they are. */
+export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
+  orchestration: Orchestration,
+  firstStep: number,
+): Effect.fn.Return<void, OrchestratorError, Needs> {
+  const { run, awaitWeights, report, validation } = orchestration
+  const { maxSteps, maxAsyncLevel, validation: validating } = run.config
+  const folder = yield* openRunFolder(run)
+  const drawn = drawerOf(orchestration)
+  for (let step = firstStep; maxSteps === null || step < maxSteps; step++) {
+    const isDue = validation !== null && validating.every > 0 && step % validating.every === 0
+    if (isDue) yield* validate(orchestration, validation, step)
+    if ((yield* rolloutsState(folder, step)) === "ready") continue
+    const isSupervised = objectiveAt(run.config, step).type === "sft"
+    if (!isSupervised) yield* awaitWeights(Math.max(0, step - maxAsyncLevel))
+    const rollouts = yield* isSupervised ? demonstrated(orchestration, drawn, step) : played(orchestration, drawn, step)
+    const { samples, evenGroups, groups } = yield* samplesOf(rollouts, {
+      run: run.id,
+      step,
+      objective: objectiveAt(run.config, step),
+      temperature: isSupervised ? 1 : run.config.sampling.temperature,
+      evenGroups: run.config.batch.evenGroups,
+    })
+    yield* writeRollouts(folder, { step, samples })
+    const metrics = isSupervised ? {} : { ...figuresOf(rollouts), "rollouts/even_groups": evenGroups / groups }
+    yield* report({ _tag: "Sampled", step, metrics: { "rollouts/samples": samples.length, ...metrics } })
+  }
+  if (validation !== null && maxSteps !== null && validating.every > 0)
+    yield* validate(orchestration, validation, maxSteps)
+})
+
+/** Returns the tasks of a step. The counter of draws is a function of the step, so a resumed run draws the same. */
+const drawerOf = ({ tasks, run }: Orchestration) => {
+  const { seed, batch, supervised } = run.config
+  const taskOf = taskOrder({ seed, size: tasks.size })
+  const perStep = batch.size / batch.groupSize
+  return (step: number): ReadonlyArray<number> => {
+    const supervisedSteps = Math.min(step, supervised.steps)
+    const before = supervisedSteps * batch.size + (step - supervisedSteps) * perStep
+    const count = step < supervised.steps ? batch.size : perStep
+    return Array.from({ length: count }, (_, at) => taskOf(before + at))
+  }
+}
+
+type Drawn = ReturnType<typeof drawerOf>
+
+const requestOf = ({ run: { config } }: Orchestration, step: number, task: number, at: number) => {
+  const random = stream(config.seed, "rollout", step, at)
+  return {
+    id: `step-${step}-${at}`,
+    task,
+    envSeed: random.uint32(),
+    samplingSeed: random.uint32(),
+    groupId: `step-${step}-${at}`,
+    tags: {},
+  }
+}
+
+const demonstrated = (orchestration: Orchestration, drawn: Drawn, step: number) => {
+  const { agentOf, encode } = orchestration
+  const requests = drawn(step).map((task, at) => requestOf(orchestration, step, task, at))
+  return playAll(orchestration, requests, demonstrations(agentOf, encode))
+}
+
+const played = Effect.fnUntraced(function* (orchestration: Orchestration, drawn: Drawn, step: number) {
+  const { run, policy, agentOf } = orchestration
+  const agent = yield* agentOf(seeded(policy))
+  const requests = drawn(step).flatMap((task, at) =>
+    RolloutRequest.repeat(requestOf(orchestration, step, task, at), run.config.batch.groupSize),
+  )
+  return yield* playAll(orchestration, requests, SingleAgent.make(agent))
+})
+
+/** Plays all requests at once, and returns the rollouts in the order of the requests. A failed episode ends the run. */
+const playAll = Effect.fnUntraced(function* (
+  { tasks }: Pick<Orchestration, "tasks">,
+  requests: ReadonlyArray<RolloutRequest.RolloutRequest>,
+  protocol: Protocol,
+) {
+  const all: Array<Rollout> = []
+  let failure: string | undefined
+  yield* RolloutEngine.each({ requests, tasks, protocol, concurrency: requests.length }, (outcome) =>
+    Effect.sync(() => {
+      if (outcome.failure !== null) failure ??= `${outcome.request.id}: ${outcome.failure.message}`
+      all.push(...outcome.rollouts)
+    }),
+  )
+  if (failure !== undefined) return yield* Effect.fail({ message: failure })
+  return all
+})
+
+/** Plays all validation tasks once, greedily, with the weights that a step begins with. */
+const validate = Effect.fnUntraced(function* (orchestration: Orchestration, tasks: TaskSet, step: number) {
+  const { run, policy, agentOf, awaitWeights, report } = orchestration
+  yield* awaitWeights(step)
+  const greedy: LmService = { complete: (request) => policy.complete({ ...request, temperature: 0 }) }
+  const agent = yield* agentOf(greedy)
+  const requests = [...RolloutRequest.forTasks(tasks, { seed: run.config.seed, name: "validation" })]
+  const rollouts = yield* playAll({ tasks }, requests, SingleAgent.make(agent))
+  yield* report({ _tag: "Validated", step, scores: rollouts.map(({ totalReward }) => totalReward) })
+})
+
+const figuresOf = (rollouts: ReadonlyArray<Rollout>): Readonly<Record<string, number>> => ({
+  "rollouts/reward": meanOf(rollouts.map(({ totalReward }) => totalReward)),
+  "rollouts/answer_tokens": meanOf(
+    rollouts.map(({ steps }) =>
+      steps.reduce((sum, step) => sum + (step._tag === "AgentStep" ? step.call.completion.usage.outputTokens : 0), 0),
+    ),
+  ),
+})

@@ -14,14 +14,12 @@ import { ConfigError, decode, isPlain, overLines, type Plain, toCamelCase } from
 import { fraction, intBetween, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { readTomlText } from "../config/toml.ts"
 import { keyPlaces, readYamlText } from "../config/yaml.ts"
-import { ScheduleConfig, scheduleProblem } from "../graph/schedules.ts"
-import { TokenObjective } from "../losses/Losses.ts"
+import { byStep, ScheduleConfig, scheduleProblem } from "../graph/schedules.ts"
+import { SftObjective, TokenObjective } from "../losses/Losses.ts"
 import { OptimiserConfig } from "./optimisers/OptimiserConfig.ts"
 
-/** Settings that the owner of a section decodes later: the model, the env and the data set. */
+/** Settings that the part which they describe decodes later: the agent, the data sets. */
 const Section = Schema.declare((value: unknown): value is Plain => isPlain(value), { expected: "a section" })
-/** A part that is named (`reverse-text`) or described by a section of settings. */
-const Reference = Schema.NullOr(Schema.Union([Schema.NonEmptyString, Section]))
 
 /** The adapter of a run. */
 export const LoraConfig = Schema.Struct({
@@ -51,6 +49,8 @@ export const BatchConfig = Schema.Struct({
   size: withDefault(positiveInt, 64),
   /** The number of samples of one prompt, which are compared with each other; it divides `size`. */
   groupSize: withDefault(positiveInt, 8),
+  /** What happens to groups whose rewards are all equal: they get advantages of 0 (`keep`) or are left out (`drop`). */
+  evenGroups: withDefault(Schema.Literals(["keep", "drop"]), "keep"),
 }).check(
   Schema.makeFilter(({ size, groupSize }) =>
     size % groupSize === 0
@@ -69,15 +69,35 @@ export const CheckpointConfig = Schema.Struct({
 })
 export type CheckpointConfig = typeof CheckpointConfig.Type
 
+/** The first steps of a run, in which it imitates the right answers of its tasks. They count as steps of the run. */
+export const SupervisedConfig = Schema.Struct({
+  /** The number of these steps; 0 for none. Each of them trains on `batch.size` answers. */
+  steps: withDefault(naturalInt, 0),
+  /** The learning rate of these steps; null takes the optimiser's. */
+  lr: withDefault(Schema.NullOr(positive), null),
+  /** How their learning rate changes. */
+  schedule: withDefault(ScheduleConfig, {}),
+})
+export type SupervisedConfig = typeof SupervisedConfig.Type
+
+/** How the run is validated: its agent plays all tasks of `validation_dataset` once, with the likeliest tokens. */
+export const ValidationConfig = Schema.Struct({
+  /** The number of steps between two validations; 0 never validates. The first is before step 0, the last at the end. */
+  every: withDefault(naturalInt, 50),
+})
+export type ValidationConfig = typeof ValidationConfig.Type
+
 /** The config of one run. All keys have defaults, so an empty file is valid. */
 export const OrchestratorConfig = Schema.Struct({
   seed: withDefault(naturalInt, 0),
-  /** The base model; null takes the trainer's. A run for another model than the trainer's is refused. */
-  model: withDefault(Reference, null),
-  /** The env that the run's agent acts in. */
-  env: withDefault(Reference, null),
-  /** The data set that the run's tasks are drawn from. */
-  dataset: withDefault(Reference, null),
+  /** The agent that plays the tasks, as in a training of agents; its model is the one that is trained. */
+  agent: withDefault(Section, { type: "memoryless_agent" }),
+  /** The data set that the run's tasks are drawn from. It is required, unless another program makes the samples. */
+  trainDataset: withDefault(Schema.NullOr(Section), null),
+  /** The data set that the run is validated with; null never validates. */
+  validationDataset: withDefault(Schema.NullOr(Section), null),
+  validation: withDefault(ValidationConfig, {}),
+  supervised: withDefault(SupervisedConfig, {}),
   optimiser: withDefault(OptimiserConfig, {}),
   schedule: withDefault(ScheduleConfig, {}),
   lora: withDefault(LoraConfig, {}),
@@ -93,12 +113,47 @@ export const OrchestratorConfig = Schema.Struct({
   /** The step of the checkpoint to resume from: −1 is the newest complete one, or 0 if there is none. */
   resumeStep: withDefault(Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1)), -1),
 }).check(
-  Schema.makeFilter(({ optimiser, schedule, maxSteps }) => {
-    const problem = scheduleProblem(schedule, { learningRate: optimiser.lr, maxSteps })
-    return problem === undefined ? undefined : { path: ["schedule", problem.key], issue: problem.expected }
+  Schema.makeFilter((config) => {
+    const { optimiser, schedule, maxSteps, supervised } = config
+    if (maxSteps !== null && supervised.steps > maxSteps)
+      return { path: ["supervised", "steps"], issue: `at most max_steps, which is ${maxSteps}` }
+    const problem = scheduleProblem(schedule, { learningRate: optimiser.lr, maxSteps: reinforcedSteps(config) })
+    if (problem !== undefined) return { path: ["schedule", problem.key], issue: problem.expected }
+    const first = scheduleProblem(supervised.schedule, firstSteps(config))
+    return first === undefined ? undefined : { path: ["supervised", "schedule", first.key], issue: first.expected }
   }),
 )
 export type OrchestratorConfig = typeof OrchestratorConfig.Type
+
+type Staged = Pick<OrchestratorConfig, "optimiser" | "schedule" | "maxSteps" | "supervised">
+
+/** Returns the number of steps after the supervised ones; null for no end. A schedule needs at least one. */
+const reinforcedSteps = ({ maxSteps, supervised }: Pick<Staged, "maxSteps" | "supervised">): number | null =>
+  maxSteps === null ? null : Math.max(1, maxSteps - supervised.steps)
+
+const firstSteps = ({ supervised, optimiser }: Pick<Staged, "supervised" | "optimiser">) => ({
+  learningRate: supervised.lr ?? optimiser.lr,
+  maxSteps: Math.max(1, supervised.steps),
+})
+
+/**
+ * Returns the learning rate of each step of a run: that of the supervised steps first, then that of the others, whose
+ * schedule begins after them. Throws a `GraphError` if a schedule does not fit.
+ */
+export const learningRateOf = (config: Staged): ((step: number) => number) => {
+  const { optimiser, schedule, supervised } = config
+  const first = byStep(supervised.schedule, firstSteps(config))
+  const then = byStep(schedule, { learningRate: optimiser.lr, maxSteps: reinforcedSteps(config) })
+  return (step) => (step < supervised.steps ? first(step) : then(step - supervised.steps))
+}
+
+const imitation = Schema.decodeSync(SftObjective)({ type: "sft" })
+
+/** Returns the objective of a step: imitation in supervised steps, then the config's own. */
+export const objectiveAt = (
+  { supervised, objective }: Pick<OrchestratorConfig, "supervised" | "objective">,
+  step: number,
+): TokenObjective => (step < supervised.steps ? imitation : objective)
 
 /** Parses and checks the text of a config. `file` names it in errors; a name that ends in `.toml` is read as TOML. */
 export const parse = Effect.fnUntraced(function* (text: string, file: string) {

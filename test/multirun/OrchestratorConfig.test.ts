@@ -1,6 +1,6 @@
 import { Effect, Exit, Schema } from "effect"
 import { assert, describe, it } from "vitest"
-import { OrchestratorConfig, parse } from "../../src/multirun/OrchestratorConfig.ts"
+import { learningRateOf, objectiveAt, OrchestratorConfig, parse } from "../../src/multirun/OrchestratorConfig.ts"
 
 const messageOf = (text: string, file = "run_a/configs/orch.toml"): string =>
   Effect.runSync(Effect.match(parse(text, file), { onFailure: ({ message }) => message, onSuccess: () => "no error" }))
@@ -23,11 +23,11 @@ describe("orch.toml and orch.yaml", () => {
   })
 
   it("say the same", () => {
-    const toml = `max_steps = 3\nenv = "reverse-text"\n[dataset]\ntype = "qa"\nmax_letters = 8\n[lora]\nrank = 4\n[optimiser]\ntype = "muon"\nbetas = [0.5, 0.9]`
-    const yaml = `max_steps: 3\nenv: reverse-text\ndataset: {type: qa, max_letters: 8}\nlora: {rank: 4}\noptimiser: {type: muon, betas: [0.5, 0.9]}`
+    const toml = `max_steps = 3\n[train_dataset]\ntype = "qa"\nmax_letters = 8\n[lora]\nrank = 4\n[optimiser]\ntype = "muon"\nbetas = [0.5, 0.9]`
+    const yaml = `max_steps: 3\ntrain_dataset: {type: qa, max_letters: 8}\nlora: {rank: 4}\noptimiser: {type: muon, betas: [0.5, 0.9]}`
     const config = Effect.runSync(parse(toml, "orch.toml"))
     assert.deepStrictEqual(config, Effect.runSync(parse(yaml, "orch.yaml")))
-    assert.deepStrictEqual(config.dataset, { type: "qa", maxLetters: 8 })
+    assert.deepStrictEqual(config.trainDataset, { type: "qa", maxLetters: 8 })
     assert.strictEqual(config.lora.rank, 4)
   })
 
@@ -40,10 +40,15 @@ describe("orch.toml and orch.yaml", () => {
   it.for([
     ["max_steps = ", "run_a/configs/orch.toml:1: expected TOML: invalid value"],
     ["[lora]\nrnak = 3", 'run_a/configs/orch.toml:2: unknown key "lora.rnak"; did you mean "rank"?'],
-    ["a = 1", /orch\.toml:1: unknown key "a"; known keys are seed, model/],
+    ["a = 1", /orch\.toml:1: unknown key "a"; known keys are seed, agent/],
     ["[lora]\n\nrank = 0", "run_a/configs/orch.toml:3: lora.rank: expected a value between 1 and 4096, found 0"],
     ["optimiser.lr = -1", "run_a/configs/orch.toml:1: optimiser.lr: expected a value greater than 0, found -1"],
     ["[optimiser]\ntype = 'adam'", /orch\.toml:2: optimiser\.type: expected "adamw" \| "sgd" \| "muon", found "adam"/],
+    ["max_steps = 3\nsupervised.steps = 4", /orch\.toml:2: supervised\.steps: .*at most max_steps, which is 3/],
+    [
+      "supervised.schedule = { type = 'linear', min_lr = 1 }",
+      /orch\.toml:1: supervised\.schedule\.min_lr: .*at most the learning rate, which is 0\.00001/,
+    ],
     [
       "[batch]\nsize = 9\ngroup_size = 2",
       /orch\.toml:3: batch\.group_size: .*a divisor of the batch's size, which is 9/,
@@ -64,7 +69,7 @@ describe("orch.toml and orch.yaml", () => {
       "[objective]\ntype = 'dapo'\nclip_hgh = 1",
       'run_a/configs/orch.toml:3: unknown key "objective.clip_hgh"; did you mean "clip_high"?',
     ],
-    ["env = 3", /orch\.toml:1: env: expected .*, found 3/],
+    ["train_dataset = 3", /orch\.toml:1: train_dataset: expected .*, found 3/],
     ["x = 1\nx = 2", /orch\.toml:2: expected TOML: trying to redefine/],
     [`x = ${"[".repeat(2000)}`, /orch\.toml:1: expected TOML: /],
   ] as const)("names file, line, key and expectation for %s", ([text, expected]) => {
@@ -78,5 +83,27 @@ describe("orch.toml and orch.yaml", () => {
     assert.match(messageOf("lora:\n  rank: many", "orch.yaml"), /^orch\.yaml:2: lora\.rank: expected .* found "many"$/)
     assert.match(messageOf("- 1", "orch.yaml"), /^orch\.yaml: expected keys and values/)
     assert.isTrue(Exit.isSuccess(Effect.runSyncExit(parse("# nothing", "orch.yaml"))))
+  })
+})
+
+describe("the stages of a run", () => {
+  it("imitate first, with a learning rate and a schedule of their own, then follow the objective", () => {
+    const text = [
+      "max_steps = 30",
+      "optimiser.lr = 0.5",
+      "schedule = { type = 'linear' }",
+      "objective.type = 'dapo'",
+      "[supervised]",
+      "steps = 10",
+      "lr = 2",
+      "schedule = { type = 'constant', warmup_steps = 4 }",
+    ]
+    const config = Effect.runSync(parse(text.join("\n"), "orch.toml"))
+    const rate = learningRateOf(config)
+    assert.deepStrictEqual([2, 4, 9, 10, 20].map(rate), [1, 2, 2, 0.5, 0.25])
+    assert.deepStrictEqual(
+      [0, 9, 10].map((step) => objectiveAt(config, step).type),
+      ["sft", "sft", "dapo"],
+    )
   })
 })

@@ -310,7 +310,7 @@ describe("ranks", () => {
     ({ files, turn, ids, ranks, logs }) =>
       Effect.gen(function* () {
         files.add("run_a", "seed = 1")
-        files.add("run_b", "seed = 2\n[dataset]\ntype = 'qa'")
+        files.add("run_b", "seed = 2\n[train_dataset]\ntype = 'qa'")
         files.add("run_c", "seed = 3")
         yield* turn
         files.remove("run_a")
@@ -321,7 +321,7 @@ describe("ranks", () => {
             runs.slots().map(({ config }) => config.seed),
             [3, 2],
           )
-          assert.deepStrictEqual(runs.config(1)?.dataset, { type: "qa" })
+          assert.deepStrictEqual(runs.config(1)?.trainDataset, { type: "qa" })
           assert.deepStrictEqual(runs.slots(), ranks[0].slots())
         }
         const onMasterOnly = /^(discovered|forgotten)/

@@ -13,7 +13,7 @@ import { Effect, Schema } from "effect"
 import { attempt } from "../../config/attempt.ts"
 import { naturalInt } from "../../config/fields.ts"
 import { GraphError } from "../../graph/GraphError.ts"
-import { byStep } from "../../graph/schedules.ts"
+import { learningRateOf } from "../OrchestratorConfig.ts"
 import type { RunSlot } from "../RunSlot.ts"
 import type { MultiLoRAOptimizer, RunReference } from "./MultiLoRAOptimizer.ts"
 import { OptimiserError } from "./OptimiserError.ts"
@@ -45,10 +45,7 @@ export const make = (optimizer: MultiLoRAOptimizer): MultiLoRAScheduler => {
   }
   optimizer.registerPostCreationCallback((_, slot) =>
     Effect.map(
-      attempt(() => {
-        const { optimiser, schedule, maxSteps } = slot.config
-        return byStep(schedule, { learningRate: optimiser.lr, maxSteps })
-      }, GraphError),
+      attempt(() => learningRateOf(slot.config), GraphError),
       (rateOf) => {
         const scheduled = { rateOf, step: 0 }
         schedules.set(slot, scheduled)

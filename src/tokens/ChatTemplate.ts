@@ -139,7 +139,7 @@ export const make = Effect.fnUntraced(function* (
     // If the template trims contents, it has trimmed the mark's own space, too.
     return text.startsWith(mark, at) ? text.slice(0, at) : text.slice(0, at).trimEnd()
   })
-  return { path, source: sources.default ?? Object.values(sources)[0] ?? "", render }
+  return { path, source: Object.values(sources).join("\n"), render }
 })
 
 /** A parsed template. */

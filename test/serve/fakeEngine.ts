@@ -31,8 +31,7 @@ export const chat: ChatModel = {
   tokens,
   toolFormat: hermes,
   template: {
-    source: "",
-    render: ({ messages, tools, addGenerationPrompt, variables }) => {
+    render: ({ messages, tools = [], addGenerationPrompt, variables }) => {
       if (messages.some(({ content }) => content === "refuse")) return Effect.fail({ message: "roles must alternate" })
       const lines = messages.map((message) => {
         const calls = message.tool_calls === undefined ? "" : JSON.stringify(message.tool_calls)

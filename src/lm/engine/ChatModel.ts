@@ -13,44 +13,41 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import type { AnswerEvent, ToolFormat, ToolReader } from "../toolFormats/ToolFormat.ts"
+import type { ChatTemplate, RenderOptions } from "../../tokens/ChatTemplate.ts"
+import type { Tokenizer } from "../../tokens/Tokenizer.ts"
+import {
+  type AnswerEvent,
+  byName,
+  type FormatName,
+  formatOf,
+  type ToolFormat,
+  type ToolReader,
+} from "../toolFormats/ToolFormats.ts"
 
 /** The part of a tokenizer that a conversation needs. */
-export interface ModelTokens {
-  /** Encodes a text, in which the name of a special token becomes that token. */
-  readonly encode: (text: string, options?: { readonly addSpecial?: boolean }) => ReadonlyArray<number>
-  readonly decode: (ids: Iterable<number>, options?: { readonly keepSpecial?: boolean }) => string
-  /** Returns the bytes of one token, which may be a part of a character. */
-  readonly bytesOf: (id: number) => Uint8Array
-}
-
-/** What a chat template renders. */
-export interface TemplateInput {
-  /** Messages in the form of OpenAI's protocol, except that the arguments of calls are objects. */
-  readonly messages: ReadonlyArray<Readonly<Record<string, unknown>>>
-  /** Tools in the form of OpenAI's protocol; templates show none if the list is empty. */
-  readonly tools: ReadonlyArray<Readonly<Record<string, unknown>>>
-  /** Whether the text ends with the beginning of the assistant's message. */
-  readonly addGenerationPrompt: boolean
-  /** More variables of the template. */
-  readonly variables?: Readonly<Record<string, unknown>>
-}
-
-export interface ChatTemplate {
-  /** The template's own text, which shows how the model writes calls of tools. */
-  readonly source: string
-  /** Renders a conversation; fails if the template refuses it. */
-  readonly render: (input: TemplateInput) => Effect.Effect<string, { readonly message: string }>
-}
+export type ModelTokens = Pick<Tokenizer, "encode" | "decode" | "bytesOf">
 
 /** A model that can be talked to: its tokens, its template, and how it writes calls of tools. */
 export interface ChatModel {
   readonly tokens: ModelTokens
   /** Null for a model that only continues texts. */
-  readonly template: ChatTemplate | null
+  readonly template: {
+    /** Renders a conversation; fails if the template refuses it. */
+    readonly render: (options: RenderOptions) => Effect.Effect<string, { readonly message: string }>
+  } | null
   /** Null for a model that calls no tools. */
   readonly toolFormat: ToolFormat | null
 }
+
+/** Makes the chat model of a tokenizer and its template, whose source shows the format of calls unless it is named. */
+export const make = (
+  { tokenizer, template }: { readonly tokenizer: Tokenizer; readonly template: ChatTemplate },
+  toolFormat: FormatName | "none" | "auto" = "auto",
+): ChatModel => ({
+  tokens: tokenizer,
+  template,
+  toolFormat: toolFormat === "auto" ? formatOf(template.source) : toolFormat === "none" ? null : byName[toolFormat],
+})
 
 /** Reports that a conversation cannot be put to the model. */
 export class PromptError extends Schema.TaggedError<PromptError>()("PromptError", {
@@ -61,7 +58,7 @@ export class PromptError extends Schema.TaggedError<PromptError>()("PromptError"
 }) {}
 
 export interface Conversation {
-  readonly messages: TemplateInput["messages"]
+  readonly messages: RenderOptions["messages"]
   readonly tools: ReadonlyArray<{ readonly type: "function"; readonly function: { readonly name: string } }>
   /** `none` hides the tools; a name or `required` make the model call a tool. */
   readonly toolChoice: "none" | "auto" | "required" | { readonly name: string }
@@ -82,12 +79,16 @@ const textReader: ToolReader = {
   end: () => [],
 }
 
+const Calls = Schema.Array(Schema.Struct({ id: Schema.String, function: Schema.Struct({ name: Schema.String }) }))
+const hasCalls = Schema.is(Schema.Struct({ tool_calls: Calls }))
+
+const callsOf = (message: unknown): typeof Calls.Type => (hasCalls(message) ? message.tool_calls : [])
+
 /** Some templates write the tool's name before its result, but OpenAI's protocol only refers to the call. */
-const withToolNames = (messages: TemplateInput["messages"]): TemplateInput["messages"] => {
+const withToolNames = (messages: RenderOptions["messages"]): RenderOptions["messages"] => {
   const names = new Map<unknown, unknown>()
   return messages.map((message) => {
-    for (const call of Array.isArray(message.tool_calls) ? message.tool_calls : [])
-      names.set(call.id, call.function.name)
+    for (const call of callsOf(message)) names.set(call.id, call.function.name)
     const name = message.role === "tool" ? (message.name ?? names.get(message.tool_call_id)) : message.name
     return name === undefined ? message : { ...message, name }
   })

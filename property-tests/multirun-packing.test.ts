@@ -3,11 +3,11 @@ import { assert, describe, it } from "vitest"
 import type { MicroBatch } from "../src/multirun/batches/MicroBatch.ts"
 import { type Level, makePacker, type Pack, type Packer, type PackerState } from "../src/multirun/batches/Packer.ts"
 import { problemOf, type TrainingSample } from "../src/multirun/batches/TrainingSample.ts"
-import { sequenceMean, tokenMean } from "../src/multirun/batches/weigh.ts"
 import { placeInWindows } from "../src/multirun/batches/windows.ts"
 import { stream } from "../src/rng/Rng.ts"
 
 const vocabSize = 1000
+const tokenMean = { type: "token_mean" } as const
 
 /** Makes a sample whose numbers all depend on its id, so that a misplaced token is seen. */
 const sampleOf = (run: string, step: number, at: number, length: number): TrainingSample => {
@@ -152,7 +152,7 @@ describe("packing", () => {
           step: 0,
           trained: new Set<string>(),
         }))
-        for (const [index, { id }] of runs.entries()) packer.open(index, { id, step: 0, weigh: tokenMean })
+        for (const [index, { id }] of runs.entries()) packer.open(index, { id, step: 0, normalisation: tokenMean })
         let names = shape.maxRuns
         const pack = () => {
           const pack = packer.pack()
@@ -186,7 +186,7 @@ describe("packing", () => {
             packer = packerOf(shape)
             packer.restore(state)
             for (const [index, { id, step, arrived }] of runs.entries()) {
-              packer.open(index, { id, step, weigh: tokenMean })
+              packer.open(index, { id, step, normalisation: tokenMean })
               offerUpTo(packer, index, id, arrived, shape)
             }
             assert.deepEqual(packer.state(), state)
@@ -199,7 +199,7 @@ describe("packing", () => {
             } else {
               packer.close(index)
               runs[index] = { id: `run_${names++}`, arrived: 0, step: 0, trained: new Set() }
-              packer.open(index, { id: runs[index].id, step: 0, weigh: tokenMean })
+              packer.open(index, { id: runs[index].id, step: 0, normalisation: tokenMean })
             }
           }
         }
@@ -216,7 +216,7 @@ describe("packing", () => {
       fc.property(shapes, fc.integer({ min: 1, max: 30 }), (shape, packs) => {
         const packer = packerOf(shape)
         const ids = Array.from({ length: shape.maxRuns }, (_, index) => `run_${index}`)
-        for (const [index, id] of ids.entries()) packer.open(index, { id, step: 0, weigh: tokenMean })
+        for (const [index, id] of ids.entries()) packer.open(index, { id, step: 0, normalisation: tokenMean })
         /** The number of units of each run so far. */
         const served = ids.map(() => 0)
         for (let pack = 0; pack < packs; pack++) {
@@ -250,7 +250,7 @@ describe("packing", () => {
         const microBatchesOf = (indices: ReadonlyArray<number>, ranks: number) => {
           const packer = makePacker({ ...oneRun, ranks })
           for (const index of indices) {
-            packer.open(index, { id: `run_${index}`, step: 0, weigh: sequenceMean })
+            packer.open(index, { id: `run_${index}`, step: 0, normalisation: { type: "sequence_mean" } })
             offerUpTo(packer, index, `run_${index}`, steps, oneRun)
           }
           const all: Array<unknown> = []
@@ -304,7 +304,7 @@ describe("packing", () => {
         const packer = packerOf(shape)
         const open = has.slice(0, shape.maxRuns)
         for (const [index, full] of open.entries()) {
-          packer.open(index, { id: `run_${index}`, step: 0, weigh: tokenMean })
+          packer.open(index, { id: `run_${index}`, step: 0, normalisation: tokenMean })
           if (full) offerUpTo(packer, index, `run_${index}`, 1, shape)
         }
         const { rows, width, ranks } = shape

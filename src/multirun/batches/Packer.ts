@@ -17,17 +17,17 @@
  * @example
  * ```ts
  * const packer = makePacker({ rows: 2, width: 512, block: 32, maxRuns: 4, ranks: 1, mixing: "one-run" })
- * packer.open(0, { id: "run_a", step: 0, weigh: tokenMean })
+ * packer.open(0, { id: "run_a", step: 0, normalisation: { type: "token_mean" } })
  * packer.offer(0, { step: 0, samples, digest: "" })
  * const pack = packer.pack()
  * ```
  */
 import { Schema } from "effect"
 import { naturalInt, positiveInt } from "../../config/fields.ts"
+import { countedTokens, type Normalisation, totalsOf, weightOfTokens } from "../../losses/tokenWeights.ts"
 import { fill, makeMicroBatch, type MicroBatch, type MicroBatchShape, type PlacedSample } from "./MicroBatch.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 import { type Placement, placeInWindows, roundUp } from "./windows.ts"
-import type { StepSize, Weigh } from "./weigh.ts"
 
 /** The ways of mixing runs in a micro-batch. */
 export const Mixing = Schema.Literals(["one-run", "many-runs"])
@@ -102,8 +102,8 @@ export interface OpenedRun {
   readonly id: string
   /** The next step to pack. */
   readonly step: number
-  /** Returns the factors of the run's tokens in its loss. */
-  readonly weigh: Weigh
+  /** How the losses of the run's tokens are averaged, over all samples of a step. */
+  readonly normalisation: Normalisation
 }
 
 export interface Packer {
@@ -144,7 +144,7 @@ interface Step {
   readonly units: ReadonlyArray<Unit>
 }
 
-interface Queue extends Pick<OpenedRun, "id" | "weigh"> {
+interface Queue extends Pick<OpenedRun, "id" | "normalisation"> {
   /** The step that is packed next, and how many of its units are packed. */
   step: number
   consumed: number
@@ -156,21 +156,6 @@ interface Queue extends Pick<OpenedRun, "id" | "weigh"> {
 /** A unit that is taken from the queue of a run. */
 interface Taken extends Unit {
   readonly run: number
-}
-
-const sizeOf = (samples: ReadonlyArray<TrainingSample>): StepSize => {
-  const size = { samples: samples.length, trained: 0, tokens: 0 }
-  for (const sample of samples) {
-    size.trained += trainedIn(sample)
-    size.tokens += sample.tokens.length
-  }
-  return size
-}
-
-const trainedIn = ({ mask }: TrainingSample): number => {
-  let trained = 0
-  for (let at = 0; at < mask.length; at++) trained += mask[at]
-  return trained
 }
 
 /** Groups items into lists, one for each window. */
@@ -200,21 +185,21 @@ export const makePacker = (options: PackerOptions): Packer => {
   let position = 0
   let packs = 0
 
-  const weighed = (samples: ReadonlyArray<TrainingSample>, weigh: Weigh) => {
-    const step = sizeOf(samples)
+  /**
+   * Computes the factors of the samples in the loss. They depend only on the samples of the step, not on how these are
+   * divided into micro-batches, so the losses of the micro-batches add up to that of the step.
+   */
+  const weighed = (samples: ReadonlyArray<TrainingSample>, normalisation: Normalisation) => {
+    const totals = totalsOf(samples.map(({ mask }) => mask))
     return samples.map((sample) => {
-      const trained = trainedIn(sample)
-      const weight = trained === 0 ? 0 : weigh({ trained, length: sample.tokens.length }, step)
-      if (!Number.isFinite(weight)) {
-        throw new PackerError({ message: `sample ${sample.id}: expected a finite weight, found ${weight}` })
-      }
+      const weight = weightOfTokens({ tokens: countedTokens(sample.mask), totals, normalisation })
       return { sample, weight, row: 0, start: 0 }
     })
   }
 
   /** Divides the samples of a step into the units in which they are packed. */
-  const unitsOf = (samples: ReadonlyArray<TrainingSample>, weigh: Weigh): ReadonlyArray<Unit> => {
-    const all = weighed(samples, weigh)
+  const unitsOf = (samples: ReadonlyArray<TrainingSample>, normalisation: Normalisation): ReadonlyArray<Unit> => {
+    const all = weighed(samples, normalisation)
     if (mixing === "many-runs") return all.map((one) => ({ samples: [one], tokens: one.sample.tokens.length }))
     const items = samples.map(({ tokens }) => ({ run: 0, length: tokens.length }))
     const windows = byWindow(placeInWindows(items, options))
@@ -323,11 +308,11 @@ export const makePacker = (options: PackerOptions): Packer => {
   }
 
   return {
-    open: (index, { id, step, weigh }) => {
+    open: (index, { id, step, normalisation }) => {
       const before = restored.find((run) => run.id === id && run.step === step)
       restored = restored.filter((run) => run.id !== id)
       const { consumed, digest } = before ?? { consumed: 0, digest: "" }
-      queues[index] = { id, weigh, step, consumed, expected: consumed > 0 ? digest : undefined, steps: [] }
+      queues[index] = { id, normalisation, step, consumed, expected: consumed > 0 ? digest : undefined, steps: [] }
     },
     close: (index) => {
       queues[index] = undefined
@@ -344,7 +329,7 @@ export const makePacker = (options: PackerOptions): Packer => {
       const next = queue.step + queue.steps.length
       if (step !== next) throw refuse(`expected the samples of step ${next}`)
       if (samples.length === 0) throw refuse("expected at least one sample, found none")
-      const units = unitsOf(samples, queue.weigh)
+      const units = unitsOf(samples, queue.normalisation)
       if (step === queue.step && queue.expected !== undefined) {
         if (queue.expected !== digest || queue.consumed >= units.length) {
           throw refuse(`expected the samples of which ${queue.consumed} units were already packed, found others`)

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, FileSystem, Layer, Path, Ref, Result, Stream } from "effect"
+import { Context, Effect, Fiber, FileSystem, Layer, Path, Ref, Result, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
 import { Broadcasts, broadcast, type BroadcastContents } from "../../../src/multirun/weights/Broadcasts.ts"
@@ -8,8 +8,8 @@ import type { RunFolder } from "../../../src/multirun/guardedFolder.ts"
 import { Runs } from "../../../src/multirun/Runs.ts"
 import type { RunSlot } from "../../../src/multirun/RunSlot.ts"
 import { brokenDisk } from "../../run/store/brokenDisk.ts"
-import { disk, temporaryDirectory } from "../../run/store/disk.ts"
-import { fakeRuns } from "../fakeRuns.ts"
+import { disk } from "../../run/store/disk.ts"
+import { startRanks } from "../ranks.ts"
 import { filesBelow, reopen, temporaryRunFolder } from "../folders.ts"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -161,20 +161,25 @@ const awaitedBy = <A, E>(fiber: Fiber.Fiber<A, E>) =>
   Effect.andThen(until(Effect.sync(() => fiber.pollUnsafe() !== undefined)), Fiber.join(fiber))
 
 describe("the broadcasts of all runs", () => {
-  /** Makes two runs, whose weights can be made to fail by their ids. */
+  /** Starts a trainer of several runs, whose weights can be made to fail by their ids. */
   const setUp = Effect.gen(function* () {
-    const fs = yield* FileSystem.FileSystem
-    const out = yield* temporaryDirectory
-    const fake = fakeRuns()
+    const { files, master: runs, turn, directory } = yield* startRanks(1)
     const failing = new Set<string>()
     const contents = ({ id, progress }: RunSlot) =>
       failing.has(id) ? Effect.fail({ message: "out of memory" }) : Effect.succeed(adapter(progress.step))
-    const layer = Broadcasts.layer({ keep: 2, contents }).pipe(Layer.provide(Layer.succeed(Runs, fake.runs)))
-    const service = yield* Effect.provide(Broadcasts, layer)
-    const add = (index: number, id: string, step = 0) =>
-      Effect.andThen(fs.makeDirectory(`${out}/${id}`, { recursive: true }), fake.add(index, `${out}/${id}`, step))
-    const steps = (id: string) => Effect.flatMap(onDisk(`${out}/${id}`), (tree) => tree.list("broadcast"))
-    return { ...fake, ...service, add, failing, steps, out, fs }
+    const layer = Broadcasts.layer({ keep: 2, contents }).pipe(Layer.provide(Layer.succeed(Runs, runs)))
+    const service = yield* Layer.build(layer)
+    /** Begins a run, or resumes it from the checkpoint of a step. */
+    const begin = (id: string, step = 0) =>
+      Effect.gen(function* () {
+        files.add(id)
+        files.remove(`${id}/checkpoints`)
+        if (step > 0) files.write(`${id}/checkpoints/step_${step}/STABLE`, "")
+        yield* turn
+        return runs.slots().find((run) => run.id === id) ?? assert.fail(`${id} is not trained`)
+      })
+    const steps = (id: string) => Effect.flatMap(onDisk(`${directory}/${id}`), (tree) => tree.list("broadcast"))
+    return { ...Context.get(service, Broadcasts), runs, turn, files, begin, failing, steps }
   })
 
   /** Lets an update of a run happen. */
@@ -185,9 +190,9 @@ describe("the broadcasts of all runs", () => {
 
   it.effect("are written for ready runs only, and a failed one is written at the next turn", () =>
     Effect.gen(function* () {
-      const { add, publish, pending, failing, steps, runs } = yield* setUp
-      const a = yield* add(0, "run_a")
-      const b = yield* add(1, "run_b")
+      const { begin, publish, pending, failing, steps, runs } = yield* setUp
+      const a = yield* begin("run_a")
+      const b = yield* begin("run_b")
       assert.deepEqual(yield* publish, [])
       update(a)
       assert.deepEqual(
@@ -218,49 +223,51 @@ describe("the broadcasts of all runs", () => {
     }).pipe(Effect.provide(disk)),
   )
 
-  it.effect("of a run whose folder is gone are given up, and a new run at its index begins with none", () =>
+  it.effect("of a run whose folder is gone are given up, and a new run of the same name begins with none", () =>
     Effect.gen(function* () {
-      const { add, remove, publish, pending, failing, steps, out, fs } = yield* setUp
-      update(yield* add(0, "run_a"))
-      yield* fs.remove(`${out}/run_a`, { recursive: true })
+      const { begin, publish, pending, failing, steps, files, turn } = yield* setUp
+      update(yield* begin("run_a"))
+      files.remove("run_a")
       const [{ result }] = yield* publish
       assert.isTrue(Result.isFailure(result) && result.failure.gone)
       assert.deepEqual(pending(), [])
-      assert.isFalse(yield* fs.exists(`${out}/run_a`))
-      yield* remove(0)
-      // A run that fails to be published and is then deleted leaves nothing to a run of the same name.
+      assert.isFalse(files.has("run_a"))
+      // A run whose weights are still to be published is deleted and made again between two turns.
       failing.add("run_b")
-      update(yield* add(0, "run_b"))
+      const first = yield* begin("run_b")
+      update(first)
       yield* publish
-      yield* remove(0)
-      yield* fs.remove(`${out}/run_b`, { recursive: true })
+      assert.deepEqual(pending(), ["run_b"])
       failing.clear()
-      yield* add(0, "run_b")
-      assert.deepEqual(yield* publish, [])
-      assert.deepEqual(yield* steps("run_b"), [])
+      files.remove("run_b")
+      files.add("run_b")
+      const [outcome] = yield* publish
+      assert.isTrue(Result.isFailure(outcome.result) && outcome.result.failure.gone)
+      assert.isFalse(files.has("run_b/broadcast"))
+      yield* turn
+      assert.deepEqual([yield* publish, yield* steps("run_b")], [[], []])
     }).pipe(Effect.provide(disk)),
   )
 
   it.effect("of a resumed run are those of its step: later ones are removed, and a missing one is written", () =>
     Effect.gen(function* () {
-      const { add, remove, publish, steps } = yield* setUp
-      const run = yield* add(0, "run_a", 6)
-      for (const _ of [7, 8]) {
-        update(run)
-        yield* publish
+      for (const [broadcast, step, kept, written] of [
+        [[7, 8], 7, [7], []],
+        [[7, 8], 8, [7, 8], []],
+        [[7, 8], 5, [], [5]],
+        [[7, 8], 0, [], []],
+      ] as const) {
+        const { begin, publish, steps, files } = yield* setUp
+        for (const other of broadcast) files.write(`run_a/broadcast/step_${other}/STABLE`, "")
+        yield* begin("run_a", step)
+        const names = (some: ReadonlyArray<number>) => some.map((other) => `step_${other}`)
+        assert.deepEqual(yield* steps("run_a"), names(kept))
+        assert.deepEqual(
+          (yield* publish).map((outcome) => outcome.step),
+          [...written],
+        )
+        assert.deepEqual(yield* steps("run_a"), names([...kept, ...written]))
       }
-      assert.deepEqual(yield* steps("run_a"), ["step_7", "step_8"])
-      yield* remove(0)
-      yield* add(0, "run_a", 7)
-      assert.deepEqual(yield* steps("run_a"), ["step_7"])
-      assert.deepEqual(yield* publish, [])
-      yield* remove(0)
-      yield* add(0, "run_a", 5)
-      assert.deepEqual(
-        (yield* publish).map(({ step }) => step),
-        [5],
-      )
-      assert.deepEqual(yield* steps("run_a"), ["step_5"])
     }).pipe(Effect.provide(disk)),
   )
 })

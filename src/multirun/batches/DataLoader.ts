@@ -1,0 +1,263 @@
+/**
+ * The service that gives a trainer its turns. Each turn is one micro-batch for each rank: the master reads the samples
+ * that orchestrators hand over (`rollouts/step_N`), waits until it is time to pack, brings all ranks to the same view of
+ * the runs (`Runs.syncRuns`), and hands out the micro-batches. All ranks call `next` equally often.
+ *
+ * A run whose samples cannot be used is evicted, with the reason in its folder; the others go on.
+ *
+ * The master packs when the micro-batches can be filled or all runs have samples; else after `timeout`, with what it
+ * has. If orchestrators work in step with the trainer, the timeout decides only which runs share a turn: with one run in
+ * a micro-batch (`mixing: "one-run"`), every run is trained on the same bits whenever that is. With several runs in a
+ * micro-batch, set `timeout: null`, so that a turn always waits for all runs.
+ *
+ * @example
+ * ```ts
+ * const loader = yield* DataLoader
+ * yield* Stream.runForEach(loader.turns, ({ microBatch, shares }) => train(microBatch, shares))
+ * ```
+ */
+import { Clock, Context, Duration, Effect, type FileSystem, Layer, type Path, Schema, Stream } from "effect"
+import { attempt } from "../../config/attempt.ts"
+import type { Normalisation } from "../../losses/tokenWeights.ts"
+import { openRunFolder, type RunFolder } from "../guardedFolder.ts"
+import * as Layout from "../Layout.ts"
+import { Runs } from "../Runs.ts"
+import type { RunsError } from "../RunsError.ts"
+import type { RunSlot } from "../RunSlot.ts"
+import { Store, type StoreError } from "../Store.ts"
+import { makePacker, type Pack, PackerError, type PackerOptions, type PackerState } from "./Packer.ts"
+import { readRollouts, rolloutsState } from "./rolloutFiles.ts"
+import { validate } from "./TrainingSample.ts"
+import { decodeTurn, encodeTurn, type Turn } from "./Turn.ts"
+
+export type { Turn } from "./Turn.ts"
+
+/** No run got samples for too long. The message names what the trainer waits for. */
+export class DataLoaderError extends Schema.TaggedError<DataLoaderError>()("DataLoaderError", {
+  message: Schema.String,
+}) {}
+
+export interface DataLoaderOptions extends Omit<PackerOptions, "maxRuns"> {
+  /** The number of tokens in the model's vocabulary. A sample with another token evicts its run. */
+  readonly vocabSize: number
+  /** Returns how the losses of a run's tokens are averaged, as its objective demands. */
+  readonly normalisation: (run: RunSlot) => Normalisation
+  /**
+   * The time for which samples wait for those of runs that have none yet; null waits for all runs.
+   * @default "100 millis"
+   */
+  readonly timeout?: Duration.Input | null
+  /** The time between two looks for new samples. @default "50 millis" */
+  readonly pollInterval?: Duration.Input
+  /** The longest time between two looks for new and deleted runs. @default "1 second" */
+  readonly syncInterval?: Duration.Input
+  /** The time without any samples after which the training fails; null waits for ever. @default "30 minutes" */
+  readonly patience?: Duration.Input | null
+  /** The time within which the master's part of a turn must reach the other ranks. @default "1 minute" */
+  readonly deadline?: Duration.Input
+  /** The number of steps that are read before they are needed. @default 1 */
+  readonly readAhead?: number
+}
+
+export type TurnError = DataLoaderError | RunsError | StoreError
+
+export class DataLoader extends Context.Service<
+  DataLoader,
+  {
+    /** Waits for the next turn, and advances the progress of the runs in it. */
+    readonly next: Effect.Effect<Turn, TurnError>
+    /** The turns, one after another; the next is packed when it is asked for. */
+    readonly turns: Stream.Stream<Turn, TurnError>
+    /**
+     * Returns the state of the packer, for a checkpoint: it counts the samples of all turns so far as trained. The
+     * master's state counts; that of other ranks is empty.
+     */
+    readonly state: Effect.Effect<PackerState>
+    /** Restores a state before the first turn. Fails if the settings differ. */
+    readonly restore: (state: PackerState) => Effect.Effect<void, PackerError>
+    /** The runs that have no samples to train on, and the steps whose samples they lack. Empty on other ranks. */
+    readonly waiting: () => ReadonlyArray<{ readonly id: string; readonly step: number }>
+  }
+>()("effect-rl/multirun/DataLoader") {
+  static readonly layer = (
+    options: DataLoaderOptions,
+  ): Layer.Layer<DataLoader, PackerError, Runs | Store | FileSystem.FileSystem | Path.Path> =>
+    Layer.effect(DataLoader, make(options))
+}
+
+/** The key of a rank's part in a round. */
+const keyOf = (round: number, rank: number): string => `turn/${round}/${rank}`
+
+const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
+  const runs = yield* Runs
+  const store = yield* Store
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const { ranks, readAhead = 1, deadline = "1 minute" } = options
+  const millis = (duration: Duration.Input | null) => (duration === null ? Infinity : Duration.toMillis(duration))
+  const timeout = millis(options.timeout === undefined ? "100 millis" : options.timeout)
+  const patience = millis(options.patience === undefined ? "30 minutes" : options.patience)
+  const syncInterval = millis(options.syncInterval ?? "1 second")
+  const pollInterval = millis(options.pollInterval ?? "50 millis")
+  const packer = yield* attempt(() => makePacker({ ...options, maxRuns: runs.maxRuns }), PackerError)
+  /** The folders of the runs whose samples are read, by generation. */
+  const folders = new Map<number, RunFolder>()
+  let round = 0
+
+  if (runs.isMaster) {
+    yield* runs.register({
+      creation: (run) =>
+        Effect.map(Effect.provideContext(openRunFolder(run), context), (folder) => {
+          folders.set(run.generation, folder)
+        }),
+      // Another part's creation hook may have loaded a checkpoint, and with it the progress.
+      postCreation: (run) => Effect.sync(() => open(run)),
+      deletion: (run) => Effect.sync(() => close(run)),
+    })
+  }
+
+  const isFinished = ({ config, progress }: RunSlot) => config.maxSteps !== null && progress.step >= config.maxSteps
+
+  const open = (run: RunSlot) => {
+    const { index, id, progress } = run
+    if (!isFinished(run)) packer.open(index, { id, step: progress.step, normalisation: options.normalisation(run) })
+  }
+
+  /** Stops reading and packing the samples of a run. */
+  const close = (run: RunSlot) => {
+    folders.delete(run.generation)
+    packer.close(run.index)
+  }
+
+  /** Reads the steps of a run whose samples were handed over, as far as its queue wants them. */
+  const read = (run: RunSlot, folder: RunFolder) =>
+    Effect.gen(function* () {
+      for (let ahead = packer.queued(run.index); ahead <= readAhead; ahead++) {
+        const step = packer.wanted(run.index)
+        if (step === undefined || (yield* folder.guarded(rolloutsState(folder, step))) === "waiting") return
+        const batch = yield* folder.guarded(readRollouts(folder, step))
+        yield* validate(batch.samples, options, { run: run.id, step })
+        yield* attempt(() => packer.offer(run.index, batch), PackerError)
+      }
+    }).pipe(
+      // `Runs` finds out by itself that a folder is gone.
+      Effect.catchTag("RunGone", () => Effect.void),
+      Effect.catch(({ message }) => {
+        close(run)
+        return Effect.andThen(Effect.logWarning(`${run.id} is evicted: ${message}`), runs.evict(run.index, message))
+      }),
+    )
+
+  const readAll = Effect.suspend(() =>
+    Effect.forEach(
+      runs.slots(),
+      (run) => {
+        const folder = folders.get(run.generation)
+        return folder === undefined ? Effect.void : read(run, folder)
+      },
+      { discard: true },
+    ),
+  )
+
+  const waiting = () =>
+    runs.slots().flatMap(({ index, id, generation }) => {
+      const step = packer.wanted(index)
+      return step === undefined || !folders.has(generation) || packer.queued(index) > 0 ? [] : [{ id, step }]
+    })
+
+  /** The time at which the packer first had samples since the last turn; undefined if it has none. */
+  let since: number | undefined
+  /** The time of the last turn, or of the first call. */
+  let lastTurn: number | undefined
+
+  /** Tells whether it is time to pack. */
+  const isTime = (now: number): boolean => {
+    const level = packer.level()
+    if (level === "empty") since = undefined
+    else since ??= now
+    return level === "full" || (since !== undefined && now - since >= timeout)
+  }
+
+  const impatient = (): DataLoaderError => {
+    const lacking = waiting().map(({ id, step }) => `${id}/${Layout.rolloutsOf(step)}`)
+    const awaited = lacking.length === 0 ? "there is no run" : `waiting for ${lacking.join(", ")}`
+    return new DataLoaderError({
+      message: `no run got samples for ${Duration.format(Duration.millis(patience))}: ${awaited}; look at their orchestrators`,
+    })
+  }
+
+  /** Waits until it is time to pack, or to look for changes of the runs. */
+  const wait = Effect.gen(function* () {
+    const begin = yield* Clock.currentTimeMillis
+    lastTurn ??= begin
+    while (true) {
+      yield* readAll
+      const now = yield* Clock.currentTimeMillis
+      if (isTime(now) || now - begin >= syncInterval) return
+      if (now - lastTurn >= patience) return yield* impatient()
+      yield* Effect.sleep(pollInterval)
+    }
+  })
+
+  /** The master's part of a round: a turn for all ranks, or none if only the runs changed. */
+  const lead = Effect.gen(function* () {
+    // The runs of the first round are known only after it.
+    if (round > 0) yield* wait
+    yield* runs.checkForChanges
+    yield* runs.syncRuns
+    yield* readAll
+    const now = yield* Clock.currentTimeMillis
+    const pack = isTime(now) ? packer.pack() : undefined
+    if (pack !== undefined) {
+      since = undefined
+      lastTurn = now
+    }
+    for (let rank = 0; rank < ranks; rank++) {
+      if (rank !== runs.rank) yield* store.set(keyOf(round, rank), encodeTurn(turnOf(pack, rank)))
+    }
+    return turnOf(pack, runs.rank)
+  })
+
+  const turnOf = (pack: Pack | undefined, rank: number): Turn | undefined =>
+    pack && { number: pack.number, microBatch: pack.microBatches[rank], shares: pack.shares }
+
+  /** The part of another rank in a round. */
+  const follow = Effect.gen(function* () {
+    yield* runs.syncRuns
+    const key = keyOf(round, runs.rank)
+    const bytes = yield* store.wait(key, deadline)
+    yield* store.remove(key)
+    return decodeTurn(bytes)
+  })
+
+  /** Advances the progress of the runs in a turn, on every rank. */
+  const advance = ({ shares }: Turn): void => {
+    for (const { index, id, samples, tokens, done } of shares) {
+      const run = runs.slot(index)
+      if (run === undefined || run.id !== id) continue
+      run.progress.totalSamples += samples.length
+      run.progress.totalTokens += tokens
+      if (!done) continue
+      run.progress.step++
+      run.readyToUpdate = true
+      if (isFinished(run)) close(run)
+    }
+  }
+
+  const next = Effect.gen(function* () {
+    while (true) {
+      const turn = yield* runs.isMaster ? lead : follow
+      round++
+      if (turn === undefined) continue
+      advance(turn)
+      return turn
+    }
+  })
+
+  return {
+    next,
+    turns: Stream.fromEffectRepeat(next),
+    state: Effect.sync(packer.state),
+    restore: (state: PackerState) => attempt(() => packer.restore(state), PackerError),
+    waiting,
+  }
+})

@@ -1,0 +1,84 @@
+/**
+ * Defines a turn of the training loop on one rank, and the bytes by which the master hands it to another rank: a
+ * safetensors file whose metadata says what the turn holds of each run.
+ *
+ * @example
+ * ```ts
+ * decodeTurn(encodeTurn(turn)) // an equal turn
+ * decodeTurn(encodeTurn(undefined)) // undefined
+ * ```
+ */
+import { Schema } from "effect"
+import { naturalInt } from "../../config/fields.ts"
+import * as Safetensors from "../../formats/safetensors.ts"
+import { arrayNames, type MicroBatch } from "./MicroBatch.ts"
+import type { Share } from "./Packer.ts"
+
+export interface Turn {
+  /** The number of the turn, from 0. */
+  readonly number: number
+  /** The micro-batch of this rank. Its arrays are valid until the next turn. */
+  readonly microBatch: MicroBatch
+  /** What the micro-batches of all ranks hold of each run. Runs whose step is done are `readyToUpdate`. */
+  readonly shares: ReadonlyArray<Share>
+}
+
+const Description = Schema.fromJsonString(
+  Schema.Struct({
+    number: naturalInt,
+    rows: naturalInt,
+    width: naturalInt,
+    sequenceCount: naturalInt,
+    shares: Schema.Array(
+      Schema.Struct({
+        index: naturalInt,
+        id: Schema.String,
+        step: naturalInt,
+        samples: Schema.Array(Schema.String),
+        tokens: naturalInt,
+        done: Schema.Boolean,
+      }),
+    ),
+  }),
+)
+const encode = Schema.encodeSync(Description)
+const decode = Schema.decodeUnknownSync(Description)
+
+/** Encodes the turn of a rank; none is an empty array. */
+export const encodeTurn = (turn: Turn | undefined): Uint8Array => {
+  if (turn === undefined) return new Uint8Array(0)
+  const { number, shares, microBatch } = turn
+  const { rows, width, sequenceCount } = microBatch
+  const arrays = arrayNames.map((name) => [name, { shape: [microBatch[name].length], data: microBatch[name] }] as const)
+  return Safetensors.encode(Object.fromEntries(arrays), {
+    turn: encode({ number, rows, width, sequenceCount, shares }),
+  })
+}
+
+/** Decodes what `encodeTurn` encoded. Other bytes are a defect: only the master writes them. */
+export const decodeTurn = (bytes: Uint8Array): Turn | undefined => {
+  if (bytes.length === 0) return undefined
+  const { number, shares, rows, width, sequenceCount } = decode(Safetensors.metadata(bytes).turn)
+  const tensors = Safetensors.decode(bytes)
+  const dataOf = <A extends Safetensors.TensorArray>(name: string, kind: new (length: number) => A): A => {
+    const { data } = tensors[name]
+    if (data instanceof kind) return data
+    throw new TypeError(`${name}: expected ${kind.name}`)
+  }
+  const microBatch: MicroBatch = {
+    rows,
+    width,
+    sequenceCount,
+    tokens: dataOf("tokens", Int32Array),
+    positions: dataOf("positions", Int32Array),
+    segments: dataOf("segments", Int32Array),
+    sequences: dataOf("sequences", Int32Array),
+    mask: dataOf("mask", Uint8Array),
+    logprobs: dataOf("logprobs", Float32Array),
+    advantages: dataOf("advantages", Float32Array),
+    temperatures: dataOf("temperatures", Float32Array),
+    weights: dataOf("weights", Float32Array),
+    loraNumTokens: dataOf("loraNumTokens", Int32Array),
+  }
+  return { number, microBatch, shares }
+}

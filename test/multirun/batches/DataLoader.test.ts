@@ -1,0 +1,381 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Logger, type Scope } from "effect"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { DataLoader, type DataLoaderOptions, type Turn } from "../../../src/multirun/batches/DataLoader.ts"
+import type { MicroBatch } from "../../../src/multirun/batches/MicroBatch.ts"
+import type { PackerState } from "../../../src/multirun/batches/Packer.ts"
+import { writeRollouts } from "../../../src/multirun/batches/rolloutFiles.ts"
+import type { TrainingSample } from "../../../src/multirun/batches/TrainingSample.ts"
+import { openRunFolder } from "../../../src/multirun/guardedFolder.ts"
+import { Runs } from "../../../src/multirun/Runs.ts"
+import { Store } from "../../../src/multirun/Store.ts"
+import { stream } from "../../../src/rng/Rng.ts"
+import { quickClock } from "../quickClock.ts"
+import { filesIn, temporary } from "../ranks.ts"
+
+const sizes = { rows: 2, width: 16, block: 4, vocabSize: 100 }
+
+const sampleOf = (run: string, step: number, at: number): TrainingSample => {
+  const random = stream(3, run, step, at)
+  const length = 2 + random.integer(15)
+  return {
+    id: `${run}/${step}/${at}`,
+    tokens: Int32Array.from({ length }, () => random.integer(100)),
+    mask: Uint8Array.from({ length }, (_, token) => Math.min(token, 1)),
+    logprobs: new Float32Array(length),
+    advantages: Float32Array.from({ length }, () => random.uniform()),
+    temperature: 1,
+  }
+}
+
+const samplesOf = (run: string, step: number): ReadonlyArray<TrainingSample> =>
+  Array.from({ length: 7 }, (_, at) => sampleOf(run, step, at))
+
+/** Starts the data loaders of all ranks, over one output folder. */
+const start = (directory: string, ranks: number, options: Partial<DataLoaderOptions> = {}) =>
+  Effect.gen(function* () {
+    const store = Store.memory()
+    const loaders: Array<{ readonly loader: DataLoader["Service"]; readonly runs: Runs["Service"] }> = []
+    for (let rank = 0; rank < ranks; rank++) {
+      const runs = Runs.layer({ outputDirectory: directory, maxConcurrentRuns: 4, watch: false, rank, ranks })
+      const loader = DataLoader.layer({
+        ...sizes,
+        ranks,
+        mixing: "one-run",
+        normalisation: () => ({ type: "token_mean" }),
+        ...options,
+      })
+      const context = yield* Layer.build(
+        loader.pipe(Layer.provideMerge(runs), Layer.provide([store, NodeServices.layer])),
+      )
+      loaders.push({ loader: Context.get(context, DataLoader), runs: Context.get(context, Runs) })
+    }
+    return loaders
+  })
+
+const handOver = (directory: string, id: string, step: number, samples = samplesOf(id, step)) =>
+  Effect.gen(function* () {
+    yield* writeRollouts(yield* openRunFolder({ id, directory: `${directory}/${id}` }), { step, samples })
+  }).pipe(Effect.provide(NodeServices.layer))
+
+type Loaders = ReadonlyArray<{ readonly loader: DataLoader["Service"] }>
+
+/** The next turn of all ranks together. */
+const turnOf = (loaders: Loaders) =>
+  quickClock().on(Effect.forEach(loaders, ({ loader }) => loader.next, { concurrency: "unbounded" }))
+
+/** The next turn of all ranks, if it comes within so many milliseconds. */
+const turnWithin = (loaders: Loaders, millis: number) =>
+  quickClock().within(
+    Effect.forEach(loaders, ({ loader }) => loader.next, { concurrency: "unbounded" }),
+    millis,
+  )
+
+const check = <E>(title: string, body: (directory: string) => Effect.Effect<void, E, Scope.Scope>) =>
+  it.effect(title, () => Effect.flatMap(temporary, body).pipe(Effect.provide(Logger.layer([]))))
+
+/** Copies what a turn holds, since the next turn overwrites it. */
+const copied = (turns: ReadonlyArray<Turn>): ReadonlyArray<MicroBatch> =>
+  turns.map(({ microBatch }) => structuredClone(microBatch))
+
+/** The micro-batches of one run in their order, without dummies. */
+const ofRun = (microBatches: ReadonlyArray<MicroBatch>, index: number) =>
+  microBatches.filter((one) => one.sequenceCount > 0 && one.loraNumTokens[index] > 0)
+
+describe("a data loader", () => {
+  for (const ranks of [1, 3]) {
+    check(`hands out all samples of all runs once, and counts them, on ${ranks} ranks`, (directory) =>
+      Effect.gen(function* () {
+        const files = filesIn(directory)
+        for (const id of ["run_a", "run_b"]) files.add(id)
+        for (const id of ["run_a", "run_b"]) for (const step of [0, 1]) yield* handOver(directory, id, step)
+        const loaders = yield* start(directory, ranks)
+        const trained: Array<string> = []
+        const ready: Array<string> = []
+        for (let turn = 0; trained.length < 28; turn++) {
+          const turns = yield* turnOf(loaders)
+          for (const { number, shares } of turns) {
+            assert.strictEqual(number, turn)
+            assert.deepEqual(shares, turns[0].shares)
+          }
+          // The samples that the shares name are those in the arrays.
+          const inArrays = turns.reduce((sum, { microBatch }) => sum + microBatch.sequenceCount, 0)
+          const named = turns[0].shares.flatMap(({ samples }) => samples)
+          assert.strictEqual(inArrays, named.length)
+          trained.push(...named)
+          const viewOf = (runs: Runs["Service"]) =>
+            runs.slots().map(({ id, progress, readyToUpdate }) => ({ id, progress, readyToUpdate }))
+          for (const { runs } of loaders) assert.deepEqual(viewOf(runs), viewOf(loaders[0].runs))
+          for (const run of loaders[0].runs.slots()) {
+            if (run.readyToUpdate) ready.push(`${run.id} ${run.progress.step}`)
+          }
+          for (const run of loaders.flatMap(({ runs }) => runs.slots())) run.readyToUpdate = false
+        }
+        const all = ["run_a", "run_b"].flatMap((id) => [0, 1].flatMap((step) => samplesOf(id, step)))
+        assert.deepEqual(trained.toSorted(), all.map(({ id }) => id).toSorted())
+        assert.deepEqual(ready.toSorted(), ["run_a 1", "run_a 2", "run_b 1", "run_b 2"])
+        for (const [index, id] of ["run_a", "run_b"].entries()) {
+          const tokens = all.filter((one) => one.id.startsWith(id)).reduce((sum, one) => sum + one.tokens.length, 0)
+          const expected = { step: 2, totalTokens: tokens, totalSamples: 14 }
+          for (const { runs } of loaders) assert.deepEqual(runs.progress(index), expected)
+        }
+      }),
+    )
+  }
+
+  check("gives a run the same micro-batches whether or not another one comes late", (directory) =>
+    Effect.gen(function* () {
+      const microBatchesOf = (folder: string, isLate: boolean) =>
+        Effect.gen(function* () {
+          const files = filesIn(folder)
+          for (const id of ["run_a", "run_b"]) files.add(id)
+          if (!isLate) yield* handOver(folder, "run_b", 0)
+          const loaders = yield* start(folder, 1)
+          const all: Array<MicroBatch> = []
+          for (const step of [0, 1]) {
+            yield* handOver(folder, "run_a", step)
+            while (loaders[0].runs.progress(0)?.step !== step + 1) all.push(...copied(yield* turnOf(loaders)))
+            if (step === 0 && isLate) yield* handOver(folder, "run_b", 0)
+          }
+          return ofRun(all, 0)
+        })
+      const early = yield* microBatchesOf(`${directory}/early`, false)
+      assert.isAtLeast(early.length, 3)
+      assert.deepEqual(yield* microBatchesOf(`${directory}/late`, true), early)
+    }),
+  )
+
+  check("packs after the timeout if a run has no samples; without a timeout it waits for all", (directory) =>
+    Effect.gen(function* () {
+      const files = filesIn(directory)
+      for (const id of ["run_a", "run_b"]) files.add(id)
+      const small = samplesOf("run_a", 0).slice(0, 1)
+      yield* handOver(directory, "run_a", 0, small)
+      const waiting = yield* start(directory, 1, { timeout: null, mixing: "many-runs" })
+      assert.isUndefined(yield* turnWithin(waiting, 5000))
+      assert.deepEqual(waiting[0].loader.waiting(), [{ id: "run_b", step: 0 }])
+      const impatient = yield* start(directory, 1, { timeout: "200 millis", mixing: "many-runs" })
+      assert.isUndefined(yield* turnWithin(impatient, 150))
+      const [turn] = yield* turnOf(impatient)
+      assert.deepEqual(
+        turn.shares.map(({ id, done }) => [id, done]),
+        [["run_a", true]],
+      )
+      yield* handOver(directory, "run_b", 0)
+      const [both] = yield* turnOf(waiting)
+      assert.deepEqual(
+        both.shares.map(({ id }) => id),
+        ["run_a", "run_b"],
+      )
+    }),
+  )
+
+  const bad: Readonly<Record<string, readonly [(directory: string) => Effect.Effect<void, unknown>, RegExp]>> = {
+    "with a token that the model does not have": [
+      (directory) =>
+        handOver(
+          directory,
+          "run_bad",
+          0,
+          [{ ...samplesOf("run_bad", 0)[0], tokens: new Int32Array(9).fill(100) }].map((sample) => ({
+            ...sample,
+            mask: new Uint8Array(9),
+            logprobs: new Float32Array(9),
+            advantages: new Float32Array(9),
+          })),
+        ),
+      /^run_bad: step 0: sample run_bad\/0\/0: tokens\[0\]: expected a token id from 0 to 99, found 100$/,
+    ],
+    "that are longer than a window": [
+      (directory) =>
+        handOver(directory, "run_bad", 0, [
+          {
+            id: "long",
+            tokens: new Int32Array(17),
+            mask: new Uint8Array(17),
+            logprobs: new Float32Array(17),
+            advantages: new Float32Array(17),
+            temperature: 1,
+          },
+        ]),
+      /^run_bad: step 0: sample long: tokens: expected at most 16 tokens, found 17$/,
+    ],
+    "whose file is damaged": [
+      (directory) =>
+        Effect.andThen(
+          handOver(directory, "run_bad", 0),
+          Effect.sync(() => filesIn(directory).write("run_bad/rollouts/step_0/samples.safetensors", "half")),
+        ),
+      /run_bad\/rollouts\/step_0: samples.safetensors: the content differs from the digest in batch.json$/,
+    ],
+    "of which a step is lost": [
+      (directory) => handOver(directory, "run_bad", 1),
+      /run_bad\/rollouts\/step_0: expected this step's samples, found those of step 1 only$/,
+    ],
+  }
+  for (const [title, [spoil, reason]] of Object.entries(bad)) {
+    check(`evicts a run with samples ${title}, and trains the others`, (directory) =>
+      Effect.gen(function* () {
+        const files = filesIn(directory)
+        for (const id of ["run_a", "run_bad"]) files.add(id)
+        yield* handOver(directory, "run_a", 0)
+        yield* spoil(directory)
+        const loaders = yield* start(directory, 2)
+        const trained: Array<string> = []
+        while (trained.length < 7) {
+          const [{ shares }] = yield* turnOf(loaders)
+          trained.push(...shares.flatMap(({ samples }) => samples))
+        }
+        assert.deepEqual(
+          trained.toSorted(),
+          samplesOf("run_a", 0)
+            .map(({ id }) => id)
+            .toSorted(),
+        )
+        yield* handOver(directory, "run_a", 1)
+        yield* turnOf(loaders)
+        assert.match(files.text("run_bad/control/evicted.txt")?.trim() ?? "", reason)
+        for (const { runs } of loaders)
+          assert.deepEqual(
+            runs.slots().map(({ id }) => id),
+            ["run_a"],
+          )
+      }),
+    )
+  }
+
+  for (const mixing of ["one-run", "many-runs"] as const) {
+    check(`continues after any turn from the saved state, without a sample twice or lost (${mixing})`, (directory) =>
+      Effect.gen(function* () {
+        const files = filesIn(directory)
+        const ids = ["run_a", "run_b", "run_c"]
+        for (const id of ids) files.add(id, "max_steps = 2")
+        for (const id of ids) for (const step of [0, 1]) yield* handOver(directory, id, step)
+        const count = ids.length * 14
+        /** What is trained after each turn, with the state and the progress at that moment. */
+        const history: Array<{
+          readonly names: ReadonlyArray<string>
+          readonly state: PackerState
+          readonly steps: ReadonlyArray<number>
+        }> = []
+        const train = (from: number) =>
+          Effect.scoped(
+            Effect.gen(function* () {
+              const loaders = yield* start(directory, 1, { mixing, timeout: null })
+              const [{ loader, runs }] = loaders
+              if (from > 0) yield* loader.restore(JSON.parse(JSON.stringify(history[from - 1].state)))
+              const names = from === 0 ? [] : [...history[from - 1].names]
+              const turns: Array<ReadonlyArray<string>> = []
+              while (names.length < count) {
+                const [turn] = yield* turnOf(loaders)
+                const named = turn.shares.flatMap(({ samples }) => samples)
+                names.push(...named)
+                turns.push(named)
+                const steps = runs.slots().map(({ progress }) => progress.step)
+                if (from === 0) history.push({ names: [...names], state: yield* loader.state, steps })
+              }
+              assert.strictEqual(new Set(names).size, count)
+              assert.deepEqual(
+                runs.slots().map(({ progress }) => progress.step),
+                [2, 2, 2],
+              )
+              return turns
+            }),
+          )
+        const whole = yield* train(0)
+        assert.isAtLeast(whole.length, 4)
+        for (const at of [1, Math.floor(whole.length / 2), whole.length - 1]) {
+          // The runs are at the steps of the state, as their checkpoints would say.
+          for (const [index, id] of ids.entries()) {
+            files.remove(`${id}/checkpoints`)
+            files.write(`${id}/checkpoints/step_${history[at - 1].steps[index]}/STABLE`, "")
+          }
+          assert.deepEqual(yield* train(at), whole.slice(at))
+        }
+      }),
+    )
+  }
+
+  check("evicts a run whose half-trained step was replaced by other samples", (directory) =>
+    Effect.gen(function* () {
+      const files = filesIn(directory)
+      files.add("run_a")
+      yield* handOver(directory, "run_a", 0)
+      const first = yield* start(directory, 1)
+      yield* turnOf(first)
+      const state = yield* first[0].loader.state
+      assert.isAbove(state.runs[0].consumed, 0)
+      files.remove("run_a/rollouts")
+      yield* handOver(directory, "run_a", 0, samplesOf("run_other", 0))
+      const second = yield* start(directory, 1)
+      yield* second[0].loader.restore(state)
+      assert.isUndefined(yield* turnWithin(second, 5000))
+      assert.match(
+        files.text("run_a/control/evicted.txt") ?? "",
+        /^run_a: step 0: expected the samples of which 1 units were already packed, found others/,
+      )
+      const other = yield* start(directory, 1, { rows: 3 })
+      const { message } = yield* Effect.flip(other[0].loader.restore(state))
+      assert.strictEqual(message, "rows: expected 2, as in the checkpoint, found 3")
+    }),
+  )
+
+  check("trains a run that was deleted and made again from its beginning", (directory) =>
+    Effect.gen(function* () {
+      const files = filesIn(directory)
+      files.add("run_a")
+      for (const step of [0, 1]) yield* handOver(directory, "run_a", step)
+      const loaders = yield* start(directory, 1)
+      const [{ runs }] = loaders
+      while (runs.progress(0)?.step !== 1) yield* turnOf(loaders)
+      files.remove("run_a")
+      files.add("run_a")
+      yield* handOver(directory, "run_a", 0, samplesOf("run_new", 0))
+      const names: Array<string> = []
+      const before = runs.slot(0)
+      while (runs.slot(0) === before || runs.progress(0)?.step !== 1) {
+        const [{ shares }] = yield* turnOf(loaders)
+        if (runs.slot(0) !== before) names.push(...shares.flatMap(({ samples }) => samples))
+      }
+      assert.deepEqual(
+        names.toSorted(),
+        samplesOf("run_new", 0)
+          .map(({ id }) => id)
+          .toSorted(),
+      )
+    }),
+  )
+
+  check("ends a run at its last step, and then waits for no samples of it", (directory) =>
+    Effect.gen(function* () {
+      const files = filesIn(directory)
+      files.add("run_a", "max_steps = 1")
+      files.add("run_b")
+      for (const id of ["run_a", "run_b"]) yield* handOver(directory, id, 0)
+      yield* handOver(directory, "run_a", 1)
+      const loaders = yield* start(directory, 1, { timeout: null })
+      const [{ loader, runs }] = loaders
+      while (runs.progress(0)?.step !== 1 || runs.progress(1)?.step !== 1) yield* turnOf(loaders)
+      assert.deepEqual(loader.waiting(), [{ id: "run_b", step: 1 }])
+      yield* handOver(directory, "run_b", 1)
+      const [{ shares }] = yield* turnOf(loaders)
+      assert.deepEqual(
+        shares.map(({ id, step }) => [id, step]),
+        [["run_b", 1]],
+      )
+    }),
+  )
+
+  check("fails if no samples come for too long, and says what it waits for", (directory) =>
+    Effect.gen(function* () {
+      filesIn(directory).add("run_a")
+      const loaders = yield* start(directory, 1, { patience: "500 millis" })
+      const exit = yield* Effect.exit(turnOf(loaders))
+      assert.isTrue(Exit.isFailure(exit))
+      assert.include(
+        String(exit),
+        "no run got samples for 500ms: waiting for run_a/rollouts/step_0; look at their orchestrators",
+      )
+    }),
+  )
+})

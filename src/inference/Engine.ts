@@ -15,9 +15,14 @@
  * answer.weights // { model: "base", step: 0, baseStep: 0 }
  * ```
  */
-import { Context, type Effect, type Stream } from "effect"
+import { Context, Effect, Layer, type Stream } from "effect"
+import type { Backend, BackendError, BackendUnavailable } from "../backend/Backend.ts"
+import type { GraphError } from "../graph/GraphError.ts"
 import type { NamedArray } from "../graph/Parameters.ts"
-import type { EngineError } from "./EngineError.ts"
+import type { DecoderConfig } from "../model/decoder/Decoder.ts"
+import { decoderModel, type EngineSizes } from "./decoderModel.ts"
+import { type EngineError, engineError } from "./EngineError.ts"
+import { type EngineOptions, makeEngine } from "./makeEngine.ts"
 import type { SamplingOptions } from "./Sampling.ts"
 import type { Adapter } from "./StepModel.ts"
 
@@ -138,4 +143,38 @@ export interface EngineService {
   }) => Effect.Effect<void, EngineError>
 }
 
-export class Engine extends Context.Service<Engine, EngineService>()("effect-rl/inference/Engine") {}
+/** What an engine serves, and with which sizes. */
+export interface EngineModel extends EngineOptions, EngineSizes {
+  readonly config: DecoderConfig
+  /** The weights by their names in Hugging Face's files, as `Decoder.parametersOf` declares them. */
+  readonly weights: Readonly<Record<string, NamedArray>>
+}
+
+export class Engine extends Context.Service<Engine, EngineService>()("effect-rl/inference/Engine") {
+  /**
+   * Provides an engine for a decoder transformer on the `Backend`, with all of its programs. It fails with `wrongWeights`
+   * if the weights don't fit the config.
+   *
+   * @example
+   * ```ts
+   * const { config, weights, tokenizer, eosIds } = pretrained
+   * const engine = Engine.layer({ name: "base", config, weights, tokenizer, eosIds }).pipe(Layer.provide(Wasm.layer))
+   * const answer = Effect.gen(function* () {
+   *   return yield* (yield* Engine).generate({ model: "base", promptIds: tokenizer.encode("Hello") })
+   * }).pipe(Effect.provide(engine))
+   * ```
+   */
+  static readonly layer = (
+    model: EngineModel,
+  ): Layer.Layer<Engine, GraphError | BackendUnavailable | BackendError | EngineError, Backend> =>
+    Layer.effect(
+      Engine,
+      Effect.gen(function* () {
+        const steps = yield* decoderModel(model.config, model)
+        const problem = steps.weightsProblem(model.weights)
+        if (problem !== undefined) return yield* engineError(model.name, "wrongWeights", problem)
+        yield* steps.writeWeights(model.weights)
+        return yield* makeEngine(steps, model)
+      }),
+    )
+}

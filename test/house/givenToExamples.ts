@@ -22,6 +22,8 @@ import type { Program } from "../../src/backend/Backend.ts"
 import type { Demonstrations } from "../../src/learner/Demonstrations.ts"
 import type { ReplayConfig } from "../../src/learner/replay/fields.ts"
 import type { ActorCritic } from "../../src/model/ActorCritic.ts"
+import type { NamedArray } from "../../src/graph/Parameters.ts"
+import type { Detokenizer } from "../../src/inference/Job.ts"
 import type { DecoderConfig } from "../../src/model/decoder/DecoderConfig.ts"
 import type { NetworkConfig } from "../../src/model/trunk.ts"
 import type { Sink } from "../../src/run/record/Recorder.ts"
@@ -92,3 +94,11 @@ export declare const demonstrations: Demonstrations
 export declare const actor: Actor
 export declare const critics: TwinCritics
 export declare const replayConfig: ReplayConfig
+
+/** A model with its tokenizer, as a directory of Hugging Face holds them. */
+export declare const pretrained: {
+  readonly config: DecoderConfig
+  readonly weights: Readonly<Record<string, NamedArray>>
+  readonly tokenizer: Detokenizer & { readonly encode: (text: string) => ReadonlyArray<number> }
+  readonly eosIds: ReadonlyArray<number>
+}

@@ -86,7 +86,7 @@ const costsOf = (spec: ProgramSpec): { readonly onWasm: number; readonly inSessi
 }
 
 /** Counts the multiply-adds of a matrix product or a convolution; 0 for any other op. */
-const multiplyAddsOf = ({ op, inputs, shape }: Tensor): number => {
+export const multiplyAddsOf = ({ op, inputs, shape }: Tensor): number => {
   switch (op.kind) {
     case "matmul": {
       const a = inputs[0].shape

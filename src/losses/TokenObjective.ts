@@ -14,7 +14,10 @@ import { Normalisation } from "./tokenWeights.ts"
  * ```
  */
 
-/** Adds a KL term to each token's loss: coefficient · KL(π ‖ π_ref), by one of the estimators of `tokenKl`. */
+/**
+ * Adds a KL term to each token's loss: coefficient · KL(π ‖ π_ref), by one of the estimators of `tokenKl`. A coefficient
+ * of 0 adds none, and needs no reference model.
+ */
 export const KlTerm = Schema.Struct({
   type: withDefault(Schema.Literals(["k1", "k2", "k3"]), "k3"),
   coefficient: nonNegative,

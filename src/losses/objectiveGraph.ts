@@ -13,7 +13,7 @@ import {
   weightedSum,
 } from "./tokenLosses.ts"
 import { type MetricSums, sumsOf } from "./tokenMetrics.ts"
-import type { TokenObjective } from "./TokenObjective.ts"
+import type { KlTerm, TokenObjective } from "./TokenObjective.ts"
 
 const { add, exp, mul, notEqual, stopGradient, sub, where } = Graph
 
@@ -43,6 +43,10 @@ export interface TokenColumns {
 
 type ColumnName = keyof TokenColumns
 
+/** Returns the KL term of an objective, if it has one. */
+const klTermOf = (config: TokenObjective): KlTerm | null =>
+  config.type === "sft" || config.kl === null || config.kl.coefficient === 0 ? null : config.kl
+
 /**
  * Returns the columns that an objective needs, besides `logProbability_t` and `weight_t`. `oldLogProbability_t` and
  * `entropy_t` are never among them, because all objectives work without them.
@@ -59,7 +63,7 @@ export const columnsOf = (config: TokenObjective): ReadonlyArray<ColumnName> => 
   return [
     "advantage_t",
     ...(hasRatio || config.importance !== null ? (["inferenceLogProbability_t"] as const) : []),
-    ...(config.kl === null ? [] : (["referenceLogProbability_t"] as const)),
+    ...(klTermOf(config) === null ? [] : (["referenceLogProbability_t"] as const)),
     ...(config.type === "gspo" ? (["sequence_t"] as const) : []),
   ]
 }
@@ -154,15 +158,13 @@ export const objectiveGraph = (
         })
   const corrected_t = importance_t === undefined ? policyLoss_t : mul(importance_t, policyLoss_t)
   const referenceLogProbability_t = optional("referenceLogProbability_t")
+  const kl = klTermOf(config)
   const loss_t =
-    config.kl === null || referenceLogProbability_t === undefined
+    kl === null || referenceLogProbability_t === undefined
       ? corrected_t
       : add(
           corrected_t,
-          mul(
-            tokenKl({ logProbability_t, referenceLogProbability_t, estimator: config.kl.type }),
-            config.kl.coefficient,
-          ),
+          mul(tokenKl({ logProbability_t, referenceLogProbability_t, estimator: kl.type }), kl.coefficient),
         )
   return {
     loss: weightedSum({ loss_t, weight_t }),

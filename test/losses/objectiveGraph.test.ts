@@ -7,6 +7,7 @@ import { gradients } from "../../src/graph/gradients.ts"
 import { GraphError } from "../../src/graph/GraphError.ts"
 import * as G from "../../src/graph/ops.ts"
 import * as Losses from "../../src/losses/Losses.ts"
+import { plainLoss, type PlainToken } from "./plainObjective.ts"
 
 const decode = (config: object): Losses.TokenObjective =>
   Effect.runSync(decodeConfig(Losses.TokenObjective, toCamelCase(config), { source: "orch.toml" }))
@@ -88,7 +89,64 @@ const close = (found: ReadonlyArray<number>, expected: ReadonlyArray<number>): v
   expected.forEach((value, at) => assert.closeTo(found[at], value, 1e-9 * Math.max(1, Math.abs(value))))
 }
 
+/** Any config of an objective with a policy: all types, with all settings. */
+const anyConfig: fc.Arbitrary<Losses.TokenObjective> = fc
+  .record({
+    type: fc.constantFrom("reinforce", "rloo", "grpo", "dr_grpo", "dapo", "gspo", "cispo"),
+    clip_low: fc.constantFrom(0.03, 0.2, 0.9),
+    clip_high: fc.constantFrom(0.04, 0.28, 2),
+    kl: fc.option(fc.record({ type: fc.constantFrom("k1", "k2", "k3"), coefficient: fc.constantFrom(0.04, 1) })),
+    importance: fc.option(fc.record({ type: fc.constant("truncated"), cap: fc.constantFrom(0.5, 2, 100) })),
+    normalisation: fc.constant(constant),
+  })
+  .map(({ clip_low, clip_high, ...rest }) =>
+    decode(rest.type === "reinforce" || rest.type === "rloo" ? rest : { ...rest, clip_low, clip_high }),
+  )
+
 describe("objectiveGraph", () => {
+  it("equals plain loops in loss and gradient, for any config", () => {
+    fc.assert(
+      fc.property(anyConfig, sequences, fc.boolean(), (config, rows, hasOld) => {
+        const tokens = rows.flatMap((row, sequence) =>
+          row.map((one): PlainToken => ({
+            ...one,
+            sequence,
+            oldLogProbability_t: hasOld ? one.oldLogProbability_t : null,
+          })),
+        )
+        const values = valuesOf(rows)
+        const all = columnsOf(values)
+        const columns = hasOld ? all : { ...all, oldLogProbability_t: undefined }
+        const { loss } = Losses.objectiveGraph(config, columns)
+        const [gradient] = gradients(loss, [all.logProbability_t])
+        const leaves = new Map(Object.entries(all).map(([name, tensor]) => [tensor, values[name]]))
+        const [[lossValue], slope] = evaluate([loss, gradient], leaves)
+        const expected = plainLoss(config, tokens)
+        // The graph holds its constants, such as 0.04, as float32.
+        assert.closeTo(lossValue, expected, 1e-6 * Math.max(1, Math.abs(expected)))
+
+        const frozen = values.logProbability_t
+        const moved = (at: number, by: number) =>
+          plainLoss(
+            config,
+            tokens.map((token, index) =>
+              index === at ? { ...token, logProbability_t: token.logProbability_t + by } : token,
+            ),
+            frozen,
+          )
+        tokens.forEach((_, at) => {
+          const h = 1e-5
+          const [above, below] = [(moved(at, h) - expected) / h, (expected - moved(at, -h)) / h]
+          // Where a clip begins, the gradient jumps.
+          if (Math.abs(above - below) > 1e-2) return
+          const numeric = (above + below) / 2
+          assert.closeTo(slope[at], numeric, 1e-4 * Math.max(1, Math.abs(numeric)), `token ${at}`)
+        })
+      }),
+      { numRuns: 200 },
+    )
+  })
+
   it("adds up over micro-batches, however whole sequences are divided", () => {
     fc.assert(
       fc.property(config, sequences, fc.nat(), (config, rows, cut) => {
@@ -142,6 +200,14 @@ describe("objectiveGraph", () => {
     }
   })
 
+  it("has no KL term if its coefficient is 0", () => {
+    const values = valuesOf([fc.sample(token, { numRuns: 4, seed: 2 })])
+    const config = decode({ type: "grpo", kl: { coefficient: 0 } })
+    assert.notInclude(Losses.columnsOf(config), "referenceLogProbability_t")
+    const without = decode({ type: "grpo", kl: null })
+    assert.strictEqual(outcome(config, values).loss, outcome(without, values).loss)
+  })
+
   it("compares with the inference engine if there are no old log probabilities", () => {
     const values = valuesOf([fc.sample(token, { numRuns: 4, seed: 2 })])
     const columns = columnsOf(values)
@@ -186,6 +252,9 @@ describe("objectiveGraph", () => {
     }
     assert.deepStrictEqual(Object.keys(metrics).sort(), Object.keys(expected).sort())
     for (const [name, value] of Object.entries(expected)) assert.closeTo(metrics[name], value, 1e-6, name)
+    // Padding, whose weight is 1, does not count where all weights reach the cap.
+    const low = outcome(decode({ type: "grpo", importance: { type: "truncated", cap: 0.25 } }), values).sums
+    assert.strictEqual(low.capped, 3)
   })
 })
 

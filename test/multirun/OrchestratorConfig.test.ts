@@ -100,7 +100,9 @@ describe("the stages of a run", () => {
     ]
     const config = Effect.runSync(parse(text.join("\n"), "orch.toml"))
     const rate = learningRateOf(config)
-    assert.deepStrictEqual([2, 4, 9, 10, 20].map(rate), [1, 2, 2, 0.5, 0.25])
+    // A warm-up begins at, and a decay ends at, a hundred-millionth of the rate.
+    const expected = [2e-8, 1 + 1e-8, 2, 2, 0.5, 0.25 + 0.25e-8]
+    for (const [at, step] of [0, 2, 4, 9, 10, 20].entries()) assert.closeTo(rate(step), expected[at], 1e-14)
     assert.deepStrictEqual(
       [0, 9, 10].map((step) => objectiveAt(config, step).type),
       ["sft", "sft", "dapo"],

@@ -23,8 +23,8 @@ export const OptimiserConfig = Schema.Struct({
   momentum: withDefault(Schema.NullOr(beta), null),
   /** Each step shrinks the parameters by this factor times the learning rate. */
   weightDecay: withDefault(nonNegative, 0.01),
-  /** The largest norm of all gradients of a step together, to which larger ones are scaled; null sets no limit. */
-  maxNorm: withDefault(Schema.NullOr(positive), 1),
+  /** The largest norm of all gradients of a step together, to which larger ones are scaled; 0 sets no limit. */
+  maxNorm: withDefault(nonNegative, 1),
 }).check(
   Schema.makeFilter(({ type, momentum }) =>
     type === "adamw" && momentum !== null

@@ -131,7 +131,7 @@ const specOf = ({ config }: RunSlot, layout: Layout): ProgramSpec => {
   const gradient = input("gradient", [layout.size])
   const learningRate = input("learningRate", [])
   const { maxNorm, type } = config.optimiser
-  const clipped = maxNorm === null ? gradient : clipGlobalNorm(gradient, maxNorm)
+  const clipped = maxNorm === 0 ? gradient : clipGlobalNorm(gradient, maxNorm)
   const { next, moments } = optimiserOf(config.optimiser, layout, learningRate).update(theta, clipped)
   return { name: `${type}.step`, inputs: { theta, gradient, learningRate }, state: moments, outputs: { next } }
 }

@@ -1,11 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, type Scope } from "effect"
+import { Context, Effect, Exit, Layer, Record, type Scope } from "effect"
 import * as fc from "fast-check"
 import { Backend } from "../../../src/backend/Backend.ts"
 import * as Wasm from "../../../src/backend/wasm.ts"
-import type { NamedArray } from "../../../src/graph/Parameters.ts"
+import { zeros } from "../../../src/graph/initialisers.ts"
+import * as Graph from "../../../src/graph/ops.ts"
+import { adam, muon, sgd } from "../../../src/graph/optimisers.ts"
+import { layout, type NamedArray } from "../../../src/graph/Parameters.ts"
+import type { Tensor } from "../../../src/graph/Tensor.ts"
 import * as MultiLoRAOptimizer from "../../../src/multirun/optimisers/MultiLoRAOptimizer.ts"
 import type { RunSlot } from "../../../src/multirun/RunSlot.ts"
+import { compileWith } from "../../../property-tests/support/agreement.ts"
 import { adapterOf, fakeRuns, gradientOf, size, slotOf } from "./fakeRuns.ts"
 
 const types = ["adamw", "sgd", "muon"] as const
@@ -228,6 +233,91 @@ describe("the optimisers of runs", () => {
     )
   })
 
+  it("a step to numbers that are not finite is not taken", () => {
+    onWasm(
+      Effect.gen(function* () {
+        const adapter = adapterOf(0)
+        const start = adapter.flat.slice()
+        const { runs, optimizer } = yield* trainerOf(new Map([[0, adapter]]))
+        const slot = slotOf(0, `[optimiser]\ntype = "sgd"\nlr = 3e38\nmax_norm = 0`)
+        yield* runs.create(slot)
+        const [outcome] = yield* train(optimizer, slot, [0])
+        assert.strictEqual(
+          outcome._tag === "Failed" ? outcome.error.message : outcome._tag,
+          "run_0: parameters: expected finite numbers after the step, found others",
+        )
+        assert.deepStrictEqual(adapter.flat, start)
+      }),
+    )
+  })
+
+  it("need a new gradient for each step", () => {
+    onWasm(
+      Effect.gen(function* () {
+        const { runs, optimizer } = yield* trainerOf(new Map([[0, adapterOf(0)]]))
+        const slot = slotOf(0)
+        yield* runs.create(slot)
+        const [first] = yield* train(optimizer, slot, [0])
+        slot.readyToUpdate = true
+        const [second] = yield* optimizer.step
+        assert.deepStrictEqual([first._tag, second._tag], ["Stepped", "Failed"])
+      }),
+    )
+  })
+
+  it("forget the gradients of an unfinished step when they are restored", () => {
+    onWasm(
+      Effect.gen(function* () {
+        const { runs, optimizer } = yield* trainerOf(new Map([[0, adapterOf(0)]]))
+        const slot = slotOf(0)
+        yield* runs.create(slot)
+        const saved = yield* optimizer.stateDictOf(slot)
+        optimizer.accumulate(slot, gradientOf(0, 0))
+        yield* optimizer.loadStateDict(slot, saved)
+        assert.deepStrictEqual(optimizer.gradientOf(slot), new Float32Array(size))
+        slot.readyToUpdate = true
+        const [outcome] = yield* optimizer.step
+        assert.strictEqual(outcome._tag, "Failed")
+      }),
+    )
+  })
+
+  it("are those of the graph, with the settings of the run's config", () => {
+    const own = layout(Record.map(adapterOf(0).named, ({ shape }) => ({ shape, init: zeros })))
+    const settings = "betas = [0.5, 0.8]\nepsilon = 0.01\nweight_decay = 0.3\nmax_norm = 0\nlr = 0.1"
+    const [common, betas] = [{ weightDecay: 0.3 }, { beta1: 0.5, beta2: 0.8, epsilon: 0.01 }]
+    const expected = {
+      adamw: (learningRate: Tensor) => adam({ ...common, ...betas, size, learningRate }),
+      sgd: (learningRate: Tensor) => sgd({ ...common, momentum: 0.9, size, learningRate }),
+      muon: (learningRate: Tensor) => muon({ ...common, layout: own, momentum: 0.95, adam: betas, learningRate }),
+    }
+    for (const type of types) {
+      const found = onWasm(
+        Effect.gen(function* () {
+          const adapter = adapterOf(0)
+          const { runs, optimizer } = yield* trainerOf(new Map([[0, adapter]]))
+          const slot = slotOf(0, `[optimiser]\ntype = "${type}"\n${settings}`)
+          yield* runs.create(slot)
+          yield* train(optimizer, slot, [0, 1, 2])
+          return adapter.flat
+        }),
+      )
+      const theta = Graph.state("theta", [size])
+      const [gradient, rate] = [Graph.input("gradient", [size]), Graph.input("rate", [])]
+      const { next, moments } = expected[type](rate).update(theta, gradient)
+      const inputs = { gradient, rate }
+      const state = { theta: { tensor: theta, next }, ...moments }
+      const program = compileWith(Wasm.layer, { name: type, inputs, state, outputs: {} })
+      Effect.runSync(program.write("theta", adapterOf(0).flat))
+      for (const step of [0, 1, 2]) {
+        program.feeds.gradient.set(gradientOf(0, step))
+        program.feeds.rate[0] = 0.1
+        program.runSync?.()
+      }
+      assert.deepStrictEqual(found, Effect.runSync(program.read("theta")), type)
+    }
+  })
+
   it("scale the gradients of a run together to the largest norm, and report the norm before", () => {
     const stepBy = (maxNorm: string) =>
       onWasm(
@@ -247,6 +337,7 @@ describe("the optimisers of runs", () => {
     for (const [limit, expected] of [
       ["max_norm = 0.5", 0.5],
       ["max_norm = 1000", norm],
+      ["max_norm = 0", norm],
       ["", 1],
     ] as const) {
       const { norm: reported, step } = stepBy(limit)

@@ -33,7 +33,7 @@ import {
   TokenIds,
   type WeightType,
 } from "./ModelConfig.ts"
-import { type Contents, type ModelWeights, openWeights, weightFiles } from "./modelWeights.ts"
+import { type Contents, type FolderWriter, type ModelWeights, openWeights, weightFiles } from "./modelWeights.ts"
 
 /** What `generation_config.json` says about sampling; keys that the file lacks are left out. */
 export interface GenerationDefaults {
@@ -178,14 +178,6 @@ export const filesOf = Effect.fnUntraced(function* (
     [modelFiles.config]: utf8.encode(prettyJson(config)),
   }
 })
-
-/** A place to which a folder is written as a whole or not at all, such as a `FileTree`. */
-export interface FolderWriter {
-  readonly writeDirectory: (
-    path: string,
-    files: Readonly<Record<string, Contents>>,
-  ) => Effect.Effect<void, { readonly message: string }>
-}
 
 /** Saves a model as the folder `folder`, as a whole or not at all. A folder of that name is replaced. */
 export const save = Effect.fnUntraced(function* (

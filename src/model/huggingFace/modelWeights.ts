@@ -98,6 +98,14 @@ const listed = (names: ReadonlyArray<string>): string => {
 /** The content of a file, whose parts are made while it is written. */
 export type Contents = Uint8Array | Iterable<Uint8Array>
 
+/** A place to which a folder is written as a whole or not at all, such as a `FileTree`. */
+export interface FolderWriter {
+  readonly writeDirectory: (
+    path: string,
+    files: Readonly<Record<string, Contents>>,
+  ) => Effect.Effect<void, { readonly message: string }>
+}
+
 /**
  * Returns the files of weights by name: one, or several and their index above `maxShardBytes`. Fails if a declared
  * parameter is missing or has another shape. Other arrays are left out.

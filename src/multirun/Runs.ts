@@ -196,7 +196,7 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
   /** Collects the changes since the last turn, on the master. */
   const collect = Effect.fnUntraced(function* (requests: ReadonlyArray<Reasons>) {
     for (const { generation, reason } of requests.flat()) yield* discovery.evictTrained(generation, reason)
-    const leaving = (yield* discovery.takeLeaving).filter(({ generation }) => slotOf(generation) !== undefined)
+    const leaving = yield* discovery.takeLeaving
     const deletions = slots().flatMap((run) => leaving.find(({ generation }) => generation === run.generation) ?? [])
     const freed = deletions.flatMap(({ generation }) => slotOf(generation)?.index ?? [])
     const free = indices().filter((index) => !trained.has(index) || freed.includes(index))

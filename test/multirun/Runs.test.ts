@@ -519,6 +519,18 @@ describe("an eviction", () => {
     2,
   )
 
+  check("ends as soon as the user removes the reason", ({ files, turn, ids, master }) =>
+    Effect.gen(function* () {
+      files.add("run_a")
+      yield* turn
+      yield* master.evict(0, "too slow")
+      yield* turn
+      files.remove("run_a/control/evicted.txt")
+      yield* turn
+      assert.strictEqual(ids(), "run_a -")
+    }),
+  )
+
   check("by a file of the user works like one by the trainer, also before the start", ({ files, turn, ids, master }) =>
     Effect.gen(function* () {
       files.add("run_a")

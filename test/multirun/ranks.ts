@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -24,6 +24,7 @@ export const filesIn = (directory: string) => {
     write: (path: string, text: string) => write(at(path), text),
     add: (id: string, config = "") => write(at(id, "configs", "orch.toml"), config),
     remove: (path: string) => rmSync(at(path), { recursive: true, force: true }),
+    move: (from: string, to: string) => renameSync(at(from), at(to)),
     has: (path: string) => existsSync(at(path)),
     text: (path: string) => (existsSync(at(path)) ? readFileSync(at(path), "utf8") : undefined),
   }

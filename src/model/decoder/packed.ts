@@ -2,12 +2,14 @@
 import {
   add,
   and,
+  concat,
   constant,
   equal,
   input,
   lessEqual,
   matmul,
   reshape,
+  slice,
   softmax,
   transpose,
   where,
@@ -66,6 +68,12 @@ export const hiddenStates = (config: DecoderConfig, weights: Weights, inputs: Pa
 export const packedLogits = (config: DecoderConfig, weights: Weights, inputs: PackedInputs, adapt?: Adapt): Tensor =>
   logitsOf(config, weights, hiddenStates(config, weights, inputs, adapt))
 
+/**
+ * The number of queries whose scores are computed together. Each group reads the keys up to its last query only, so that
+ * a long window does not compute scores that its mask excludes.
+ */
+const queriesAtOnce = 256
+
 const packedAttention = (config: DecoderConfig, { positions, segments }: PackedInputs): Attend => {
   const { heads, keyValueHeads, headDim } = config
   const [rows, width] = positions.shape
@@ -78,17 +86,31 @@ const packedAttention = (config: DecoderConfig, { positions, segments }: PackedI
   // Queries and keys of one segment differ in nothing else, so one mask serves all heads and layers.
   const mask = reshape(where(and(together, notLater), 0, excluded), [rows, 1, 1, width, width])
 
-  // Query heads that share a key head are rows of one product, [rows, keyValueHeads, group · width, …].
   return (_, queries, keys, values) => {
     const byHead = (x: Tensor, count: number): Tensor => reshape(x, [rows, width, count, headDim])
     const q = reshape(rotate(byHead(queries, heads), queryRotation), [rows, width, keyValueHeads, group, headDim])
-    const grouped = reshape(transpose(q, [0, 2, 3, 1, 4]), [rows, keyValueHeads, group * width, headDim])
+    const grouped = transpose(q, [0, 2, 3, 1, 4])
     const k = transpose(rotate(byHead(keys, keyValueHeads), rotation), [0, 2, 1, 3])
     const v = transpose(byHead(values, keyValueHeads), [0, 2, 1, 3])
-    const scores = reshape(matmul(grouped, k, { transposeB: true }), [rows, keyValueHeads, group, width, width])
-    const weights = softmax(add(scores, mask))
-    const mixed = matmul(reshape(weights, [rows, keyValueHeads, group * width, width]), v)
-    const byToken = transpose(reshape(mixed, [rows, keyValueHeads, group, width, headDim]), [0, 3, 1, 2, 4])
+    const mixed = Array.from({ length: Math.ceil(width / queriesAtOnce) }, (_, index) => {
+      const start = index * queriesAtOnce
+      const end = Math.min(width, start + queriesAtOnce)
+      const count = end - start
+      const before = (x: Tensor): Tensor => slice(x, [0, 0, 0, 0], [rows, keyValueHeads, end, headDim])
+      const some = slice(grouped, [0, 0, 0, start, 0], [rows, keyValueHeads, group, count, headDim])
+      // Query heads that share a key head are rows of one product.
+      const together = reshape(some, [rows, keyValueHeads, group * count, headDim])
+      const scores = matmul(together, before(k), { transposeB: true })
+      const weights = softmax(
+        add(
+          reshape(scores, [rows, keyValueHeads, group, count, end]),
+          slice(mask, [0, 0, 0, start, 0], [rows, 1, 1, count, end]),
+        ),
+      )
+      const sums = matmul(reshape(weights, [rows, keyValueHeads, group * count, end]), before(v))
+      return reshape(sums, [rows, keyValueHeads, group, count, headDim])
+    })
+    const byToken = transpose(concat(mixed, 3), [0, 3, 1, 2, 4])
     return reshape(byToken, [rows * width, heads * headDim])
   }
 }

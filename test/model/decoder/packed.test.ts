@@ -5,7 +5,9 @@ import { gradients } from "../../../src/graph/gradients.ts"
 import * as G from "../../../src/graph/ops.ts"
 import type { ProgramSpec } from "../../../src/graph/Program.ts"
 import {
+  type DecoderConfig,
   hiddenStates,
+  initialValues,
   packedInputs,
   packedLogits,
   parametersOf,
@@ -13,6 +15,8 @@ import {
   statesOf,
 } from "../../../src/model/decoder/Decoder.ts"
 import { compileWith } from "../../../property-tests/support/agreement.ts"
+import * as Rng from "../../../src/rng/Rng.ts"
+import { plainLogits } from "./plain.ts"
 import { backends, config, expected, relativeError, tensorsIn, write } from "./fixture.ts"
 
 const { forward, packed, sft } = expected
@@ -91,6 +95,40 @@ describe("the fixture of Hugging Face", () => {
         assert.isBelow(relativeError(found, packed.logits.flat()), 1e-4)
         assert.isTrue(program.results.logits.every(Number.isFinite))
       }
+    })
+  }
+})
+
+describe("a window that is wider than the queries that are computed together", () => {
+  const tiny: DecoderConfig = { ...config, vocabSize: 7, hiddenSize: 8, intermediateSize: 4, layers: 1, headDim: 2 }
+  const declarations = parametersOf(tiny)
+  const own = statesOf(declarations)
+  // The initial weights are so small that attention would be nearly uniform.
+  const arrays = Record.map(initialValues(declarations, Rng.stream(1, "weights")), ({ shape, data }) => ({
+    shape,
+    data: shape.length === 1 ? data : data.map((value) => 40 * value),
+  }))
+  const random = Rng.stream(1, "tokens")
+  const tokens = Array.from({ length: 600 }, () => random.integer(7))
+  const inputs = packedInputs(1, 600)
+  const logits = packedLogits(tiny, own, inputs)
+  const spec: ProgramSpec = {
+    name: "wide",
+    inputs: { ...inputs },
+    state: Record.map(own, (tensor) => ({ tensor })),
+    outputs: { logits },
+  }
+  for (const [backend, layer] of Object.entries({ wasm: backends.wasm, cpu: backends.cpu })) {
+    it(`has the logits of a plain implementation on ${backend}`, () => {
+      const program = compileWith(layer, spec)
+      write(
+        program,
+        Record.map(arrays, ({ data }) => data),
+      )
+      feed(program, [tokens], [[270, 330]])
+      program.runSync?.()
+      const wanted = [tokens.slice(0, 270), tokens.slice(270)].flatMap((row) => plainLogits(tiny, arrays, row).flat())
+      assert.isBelow(relativeError(program.results.logits, wanted), 1e-4)
     })
   }
 })

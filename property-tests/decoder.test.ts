@@ -73,6 +73,16 @@ const assertClose = (found: ArrayLike<number>, wanted: ReadonlyArray<number>, me
   })
 }
 
+/** Computes the log-probability of a token and the entropy of its distribution; both are 0 without logits. */
+const plainPrediction = (logits: ReadonlyArray<number> | undefined, token: number, temperature: number) => {
+  if (logits === undefined) return { logProbability: 0, entropy: 0 }
+  const cooled = logits.map((logit) => logit / temperature)
+  const largest = Math.max(...cooled)
+  const total = Math.log(cooled.reduce((sum, logit) => sum + Math.exp(logit - largest), 0)) + largest
+  const entropy = cooled.reduce((sum, logit) => sum - Math.exp(logit - total) * (logit - total), 0)
+  return { logProbability: cooled[token] - total, entropy }
+}
+
 /** Windows of a width, each divided into sequences and, at the end, padding; lengths in order. */
 const layouts = fc
   .record({ rows: fc.integer({ min: 1, max: 2 }), width: fc.integer({ min: 1, max: 9 }) })
@@ -99,19 +109,30 @@ const tokensOf = (config: Decoder.DecoderConfig, seed: number, ...path: Readonly
 }
 
 describe("a decoder's graph", () => {
-  it("has the logits of a plain implementation in doubles, for any config and any packing", () => {
+  it("has the logits, log-probabilities and entropies of a plain implementation in doubles, for any config and any packing", () => {
     fc.assert(
       fc.property(configs, layouts, fc.nat(), (config, { width, windows }, seed) => {
         const { weights, state } = statesFor(config)
         const inputs = Decoder.packedInputs(windows.length, width)
-        const logits = Decoder.packedLogits(config, weights, inputs)
+        const temperature = G.input("temperature", [windows.length, width])
+        const hidden = Decoder.hiddenStates(config, weights, inputs)
+        const predictions = Decoder.predictions(config, weights, hidden, { ...inputs, temperature })
+        const logits = Decoder.logitsOf(config, weights, hidden)
         const arrays = draw(config, seed)
         const tokens = windows.map((lengths, row) => lengths.map(tokensOf(config, seed, row)))
-        const wanted = tokens.map((window) => window.map((sequence) => plainLogits(config, arrays, sequence).flat()))
+        const wanted = tokens.map((window) => window.map((sequence) => plainLogits(config, arrays, sequence)))
+        const heat = Rng.stream(seed, "temperature")
+        const temperatures = Float32Array.from({ length: windows.length * width }, () => heat.between(0.5, 2))
         for (const [name, layer] of Object.entries(backends)) {
-          const program = compileWith(layer, { name: "packed", inputs: { ...inputs }, state, outputs: { logits } })
+          const program = compileWith(layer, {
+            name: "packed",
+            inputs: { ...inputs, temperature },
+            state,
+            outputs: { logits, ...predictions },
+          })
           write(program, arrays)
           program.feeds.segments.fill(-1)
+          program.feeds.temperature.set(temperatures)
           tokens.forEach((window, row) => {
             let at = row * width
             window.forEach((sequence, segment) => {
@@ -123,12 +144,24 @@ describe("a decoder's graph", () => {
             })
           })
           program.runSync?.()
+          const { results } = program
           wanted.forEach((window, row) => {
-            let at = row * width * config.vocabSize
-            for (const sequence of window) {
-              assertClose(program.results.logits.subarray(at, at + sequence.length), sequence, name)
-              at += sequence.length
-            }
+            let at = row * width
+            window.forEach((sequence, segment) => {
+              sequence.forEach((numbers, position) => {
+                const found = results.logits.subarray(at * config.vocabSize, (at + 1) * config.vocabSize)
+                assertClose(found, numbers, name)
+                // Each token is predicted by the logits before it, at its own temperature; the first one by nothing.
+                const before = position === 0 ? undefined : sequence[position - 1]
+                const token = tokens[row][segment][position]
+                const { logProbability, entropy } = plainPrediction(before, token, temperatures[at])
+                assertClose([results.logProbability_t[at], results.entropy_t[at]], [logProbability, entropy], name)
+                at++
+              })
+            })
+            // Padding is predicted by nothing.
+            for (; at < (row + 1) * width; at++)
+              assert.deepStrictEqual([results.logProbability_t[at], results.entropy_t[at]], [0, 0])
           })
         }
       }),

@@ -41,11 +41,15 @@ describe("MultiLoRA", () => {
 
   it("keeps a lower rank in the first rows of A and columns of B, and saves and loads it alone", () => {
     const adapters = new Decoder.MultiLoRA(config, shape, 2)
+    // A run of the full rank, whose numbers must not remain, had the place before.
+    adapters.reset(0, { rank: 8, alpha: 8 }, Rng.stream(1, "run_z"))
+    adapters.row(0).fill(9)
     adapters.reset(0, { rank: 3, alpha: 6 }, Rng.stream(1, "run_a"))
     assert.strictEqual(adapters.scalings[0], 2)
     const whole = adapters.namedParametersOf(0)
     whole[`${name}.lora_B.weight`].data.set([1, 2, 3])
     assert.isTrue(whole[`${name}.lora_A.weight`].data.subarray(3 * 112).every((number) => number === 0))
+    assert.isTrue(whole[`${name}.lora_B.weight`].data.every((number, at) => at < 3 || number === 0))
     const saved = adapters.stateDictOf(0)
     assert.deepStrictEqual(saved[`${name}.lora_A.weight`].shape, [3, 112])
     assert.deepStrictEqual([...saved[`${name}.lora_B.weight`].data.subarray(0, 4)], [1, 2, 3, 0])

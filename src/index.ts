@@ -213,6 +213,26 @@ export * as WordTokenizers from "./tokens/words.ts"
 export * as Runtime from "./runtime/Runtime.ts"
 export { TrainerConfig } from "./train/TrainerConfig.ts"
 export * as Train from "./train/Train.ts"
+export * as RolloutFiles from "./multirun/batches/rolloutFiles.ts"
+export {
+  DataLoader,
+  DataLoaderError,
+  type DataLoaderOptions,
+  type Turn,
+  type TurnError,
+} from "./multirun/batches/DataLoader.ts"
+export * as Packer from "./multirun/batches/Packer.ts"
+export * as TrainingSamples from "./multirun/batches/TrainingSample.ts"
+export * as RunFolder from "./multirun/guardedFolder.ts"
+export {
+  type BroadcastContents,
+  BroadcastError,
+  type BroadcastOptions,
+  type BroadcastOutcome,
+  Broadcasts,
+} from "./multirun/weights/Broadcasts.ts"
+export * as RunCheckpoints from "./multirun/weights/checkpoints.ts"
+export * as ReceivedBroadcasts from "./multirun/weights/receive.ts"
 export * as MultirunLayout from "./multirun/Layout.ts"
 export * as MultiLoRAOptimizer from "./multirun/optimisers/MultiLoRAOptimizer.ts"
 export * as MultiLoRAScheduler from "./multirun/optimisers/MultiLoRAScheduler.ts"

@@ -70,12 +70,6 @@ export const inRollouts = {
   batch: "batch.json",
 } as const
 
-/** The files of an adapter, as peft names them. */
-export const inBroadcast = {
-  adapter: "adapter_model.safetensors",
-  config: "adapter_config.json",
-} as const
-
 /** The files in the folder of a checkpoint that `Runs` reads. */
 export const inCheckpoint = {
   /** The run's progress: steps, tokens and samples. */

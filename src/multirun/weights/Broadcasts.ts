@@ -15,6 +15,7 @@
  * ```
  */
 import { Context, Effect, type FileSystem, Layer, type Path, Result, Schema } from "effect"
+import { modelFiles } from "../../formats/modelFiles.ts"
 import type { Contents } from "../../run/store/FileTree.ts"
 import { openRunFolder, type RunFolder, RunGone } from "../guardedFolder.ts"
 import * as Layout from "../Layout.ts"
@@ -61,7 +62,7 @@ export interface BroadcastOutcome {
 export const filesOf = (contents: BroadcastContents): Readonly<Record<string, Contents>> =>
   contents._tag === "Full"
     ? contents.files
-    : { [Layout.inBroadcast.adapter]: contents.model, [Layout.inBroadcast.config]: contents.config }
+    : { [modelFiles.adapterWeights]: contents.model, [modelFiles.adapterConfig]: contents.config }
 
 /** Writes the weights of one step into the run's folder, and removes older ones. It fails as a whole or not at all. */
 export const broadcast = Effect.fnUntraced(function* (

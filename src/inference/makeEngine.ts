@@ -78,12 +78,13 @@ export const makeEngine = Effect.fnUntraced(function* (
   })
 
   const runStep = Effect.gen(function* () {
+    // Close this first: a request that ends below can resume its caller at once, which may bring new work.
+    work.closeUnsafe()
     const mayBegin = changes.length === 0 ? always : yield* makeChanges
     const program = scheduler.plan(mayBegin)
     if (program === null) {
       // A request that gave its pages back can go on in the next plan.
       if (scheduler.isBusy) return yield* Effect.yieldNow
-      work.closeUnsafe()
       return yield* work.await
     }
     const exit = yield* Effect.exit(program.run)

@@ -1,55 +1,10 @@
 import { Deferred, Effect, Exit, Fiber, Stream } from "effect"
 import { assert, describe, it } from "@effect/vitest"
 import { BackendError } from "../../src/backend/Backend.ts"
-import { draw, makeDrawing } from "../../src/inference/draw.ts"
-import type { EngineService, GenerateEvent, GenerateRequest, SamplingOptions } from "../../src/inference/Engine.ts"
+import type { GenerateEvent, GenerateRequest } from "../../src/inference/Engine.ts"
 import { makeEngine } from "../../src/inference/makeEngine.ts"
-import { Sampling } from "../../src/inference/Sampling.ts"
-import { makeStopSearch } from "../../src/inference/stopStrings.ts"
-import { stream } from "../../src/rng/Rng.ts"
-import { Schema } from "effect"
-import { fakeAdapter, fakeModel, type FakeOptions, fakeWeights, letters, logitsAfter } from "./fakeModel.ts"
-
-const eosId = 25
-
-/** Generates as the definition says, one token after the other, with the whole sequence each time. */
-const alone = (promptIds: ReadonlyArray<number>, options: SamplingOptions, weights = 0) => {
-  const sampling = Schema.decodeSync(Sampling)(options)
-  const drawing = makeDrawing(29)
-  const ids = [...promptIds]
-  const random = stream(sampling.seed ?? 0, "token")
-  const most = Math.min(48, promptIds.length + (sampling.maxTokens ?? 48))
-  const stops = makeStopSearch(sampling.stop)
-  const decoder = letters.decoder()
-  let text = ""
-  while (ids.length < most) {
-    const uniform = sampling.temperature === 0 ? 0 : random.child(ids.length - promptIds.length).uniformDouble()
-    const id = draw(drawing, logitsAfter(ids, 29, weights), 0, sampling, uniform)
-    ids.push(id)
-    if (id === eosId || sampling.stopTokenIds.includes(id)) break
-    text += stops.push(decoder.push(id))
-    if (stops.found() !== null) break
-  }
-  return { ids: ids.slice(promptIds.length), text: text + stops.end() }
-}
-
-const engineOf = (options: FakeOptions = {}) =>
-  makeEngine(fakeModel(options), { name: "base", tokenizer: letters, eosIds: [eosId] })
-
-const idsOf = ({ tokens }: { readonly tokens: ReadonlyArray<{ readonly id: number }> }) => tokens.map(({ id }) => id)
-
-const promptOf = (seed: number, length: number): ReadonlyArray<number> => {
-  const random = stream(seed, "prompt")
-  return Array.from({ length }, () => random.integer(25))
-}
-
-/** Asks for an answer, and checks tokens and text against the definition. */
-const check = (engine: EngineService, request: GenerateRequest, weights = 0) =>
-  Effect.map(engine.generate(request), (answer) => {
-    const expected = alone(Array.from(request.promptIds), request.sampling ?? {}, weights)
-    assert.deepStrictEqual({ ids: idsOf(answer), text: answer.text }, expected)
-    return answer
-  })
+import { check, engineOf, eosId, idsOf, promptOf } from "./asking.ts"
+import { fakeAdapter, fakeModel, fakeWeights, letters, logitsAfter } from "./fakeModel.ts"
 
 describe("Engine", () => {
   it.effect("generates greedily, token by token, up to the end token or the length", () =>

@@ -74,6 +74,12 @@ const checkArrays = (pack: Pack, shape: Shape): void => {
     for (const count of loraNumTokens) assert.strictEqual(count % block, 0)
     if (mixing === "one-run") assert.strictEqual(loraNumTokens.filter((count) => count > 0).length, 1)
     assert.lengthOf(loraNumTokens, maxRuns)
+    // Padding, also in a micro-batch without samples, is routed to no run that has none in this pack.
+    const owners = [...loraNumTokens.keys()].filter((adapter) => loraNumTokens[adapter] > 0)
+    assert.includeMembers(
+      pack.shares.map(({ index }) => index),
+      owners,
+    )
     const adapters = [...loraNumTokens].flatMap((count, adapter) => Array.from({ length: count }, () => adapter))
     let before = -1
     for (let at = 0; at < rows * width;) {

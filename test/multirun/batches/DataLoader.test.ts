@@ -346,6 +346,23 @@ describe("a data loader", () => {
     }),
   )
 
+  check("packs no samples of a run that was deleted", (directory) =>
+    Effect.gen(function* () {
+      const files = filesIn(directory)
+      for (const id of ["run_a", "run_b"]) files.add(id)
+      for (const id of ["run_a", "run_b"]) for (const step of [0, 1]) yield* handOver(directory, id, step)
+      const loaders = yield* start(directory, 1)
+      yield* turnOf(loaders)
+      files.remove("run_a")
+      const names: Array<string> = []
+      while (loaders[0].runs.progress(1)?.step !== 2) {
+        const [{ shares }] = yield* turnOf(loaders)
+        names.push(...shares.map(({ id }) => id))
+      }
+      assert.deepEqual([...new Set(names)], ["run_b"])
+    }),
+  )
+
   check("ends a run at its last step, and then waits for no samples of it", (directory) =>
     Effect.gen(function* () {
       const files = filesIn(directory)

@@ -13,11 +13,12 @@ import {
   slice,
   sqrt,
   square,
+  stack,
   state,
   sub,
   sum,
 } from "./ops.ts"
-import { fail } from "./ops/core.ts"
+import { fail, shapeText } from "./ops/core.ts"
 import type { Operand } from "./ops/elementwise.ts"
 import type { Layout } from "./Parameters.ts"
 import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
@@ -141,7 +142,7 @@ const [linearTerm, cubicTerm, quinticTerm] = [3.4445, -4.775, 2.0315]
  * Replaces the singular values of a matrix by numbers near 1, from about 0.7 to 1.2, without computing them (Newton and
  * Schulz's iteration with the coefficients of Jordan et al. 2024): X ← 3.4445 X − 4.775 (XXᵀ)X + 2.0315 (XXᵀ)²X, from
  * X = M / ‖M‖. Singular values below about a five-hundredth of the norm need more than five steps. A matrix of zeros
- * stays one.
+ * stays one. With leading axes, each matrix of the last two axes is treated alone.
  *
  * @example
  * ```ts
@@ -149,9 +150,9 @@ const [linearTerm, cubicTerm, quinticTerm] = [3.4445, -4.775, 2.0315]
  * ```
  */
 export const orthogonalised = (matrix: Tensor, steps = 5): Tensor => {
-  if (matrix.shape.length !== 2) fail("orthogonalised", "expected a matrix", matrix)
-  const [rows, columns] = matrix.shape
-  let x = div(matrix, add(sqrt(sum(square(matrix))), 1e-7))
+  if (matrix.shape.length < 2) fail("orthogonalised", "expected a matrix", matrix)
+  const [rows, columns] = matrix.shape.slice(-2)
+  let x = div(matrix, add(sqrt(sum(square(matrix), [-2, -1], { keepDims: true })), 1e-7))
   for (let step = 0; step < steps; step++) {
     // The smaller one of XXᵀ and XᵀX gives the same products.
     const tall = rows > columns
@@ -201,7 +202,7 @@ export const muon = ({
   momentum = 0.95,
   nesterov = true,
   weightDecay = 0,
-  steps = 5,
+  steps: orthogonalisations = 5,
   isMatrix = (_, shape) => shape.length === 2,
   adam: adamOptions = {},
   name = "muon",
@@ -209,43 +210,70 @@ export const muon = ({
   update: (theta, gradient) => {
     const weights = layout.tensorsOf(theta)
     const slopes = layout.tensorsOf(gradient)
-    const isForMuon = (key: string): boolean => {
-      const { shape } = weights[key]
-      if (!isMatrix(key, shape)) return false
-      return shape.length === 2 || fail("muon", `parameter "${key}": expected a matrix`, weights[key])
-    }
+    const shapeOf = (key: string): Shape => weights[key].shape
+    const matrices = layout.names.filter((key) => {
+      if (!isMatrix(key, shapeOf(key))) return false
+      return shapeOf(key).length === 2 || fail("muon", `parameter "${key}": expected a matrix`, weights[key])
+    })
+    const others = layout.names.filter((key) => !matrices.includes(key))
     const moments: Record<string, { readonly tensor: Tensor; readonly next: Tensor }> = {}
     const next: Record<string, Tensor> = {}
-    for (const key of layout.names.filter(isForMuon)) {
-      const weight = weights[key]
-      const { shape } = weight
-      const stateName = `${name}.momentum.${key}`
-      const buffer = state(stateName, shape)
-      const nextBuffer = add(mul(buffer, momentum), slopes[key])
-      const direction = orthogonalised(nesterov ? add(slopes[key], mul(nextBuffer, momentum)) : nextBuffer, steps)
-      const scaled = mul(direction, mul(constant(0.2 * Math.sqrt(Math.max(...shape))), learningRate))
-      next[key] = sub(decayed(weight, weightDecay, learningRate), scaled)
-      moments[stateName] = { tensor: buffer, next: nextBuffer }
+
+    if (matrices.length > 0) {
+      const shapes = Object.fromEntries(matrices.map((key) => [key, shapeOf(key)]))
+      const slope = joined(matrices, slopes, gradient)
+      const buffer = state(`${name}.momentum`, slope.shape)
+      const nextBuffer = add(mul(buffer, momentum), slope)
+      moments[`${name}.momentum`] = { tensor: buffer, next: nextBuffer }
+      const direction = nesterov ? add(slope, mul(nextBuffer, momentum)) : nextBuffer
+      const steps = scaledSteps(cut(direction, shapes), orthogonalisations)
+      const step = concat(matrices.map((key) => flatten(steps[key])))
+      const start = decayed(joined(matrices, weights, theta), weightDecay, learningRate)
+      Object.assign(next, cut(sub(start, mul(step, learningRate)), shapes))
     }
-    const others = layout.names.filter((key) => !isForMuon(key))
     if (others.length > 0) {
-      const sizes = others.map((key) => sizeOf(weights[key].shape))
-      const size = sizes.reduce((sum, part) => sum + part, 0)
-      const joined = (tensors: Readonly<Record<string, Tensor>>) => concat(others.map((key) => flatten(tensors[key])))
-      const updated = adam({ ...adamOptions, size, learningRate, weightDecay, name: `${name}.adam` }).update(
-        joined(weights),
-        joined(slopes),
-      )
-      let offset = 0
-      others.forEach((key, at) => {
-        next[key] = reshape(slice(updated.next, [offset], [sizes[at]]), weights[key].shape)
-        offset += sizes[at]
-      })
+      const shapes = Object.fromEntries(others.map((key) => [key, shapeOf(key)]))
+      const rest = joined(others, weights, theta)
+      const options = { ...adamOptions, size: rest.shape[0], learningRate, weightDecay, name: `${name}.adam` }
+      const updated = adam(options).update(rest, joined(others, slopes, gradient))
+      Object.assign(next, cut(updated.next, shapes))
       Object.assign(moments, updated.moments)
     }
     return { next: layout.flatten(next), moments }
   },
 })
+
+/** Joins tensors, by these names, into a flat vector; `whole` is the vector of all of them. */
+const joined = (names: ReadonlyArray<string>, tensors: Readonly<Record<string, Tensor>>, whole: Tensor): Tensor =>
+  names.length === Object.keys(tensors).length ? whole : concat(names.map((key) => flatten(tensors[key])))
+
+/** Cuts a flat vector into tensors of these shapes, in this order. */
+const cut = (vector: Tensor, shapes: Readonly<Record<string, Shape>>): Readonly<Record<string, Tensor>> => {
+  let offset = 0
+  const parts: Record<string, Tensor> = {}
+  for (const [key, shape] of Object.entries(shapes)) {
+    parts[key] = reshape(slice(vector, [offset], [sizeOf(shape)]), shape)
+    offset += sizeOf(shape)
+  }
+  return parts
+}
+
+/** Returns 0.2 √max(m, n) · orthogonalised(N) of each matrix. Matrices of one shape are computed together. */
+const scaledSteps = (
+  directions: Readonly<Record<string, Tensor>>,
+  iterations: number,
+): Readonly<Record<string, Tensor>> => {
+  const byShape = Map.groupBy(Object.keys(directions), (key) => shapeText(directions[key].shape))
+  const steps: Record<string, Tensor> = {}
+  for (const keys of byShape.values()) {
+    const { shape } = directions[keys[0]]
+    const stacked = stack(keys.map((key) => directions[key]))
+    const scaled = mul(orthogonalised(stacked, iterations), 0.2 * Math.sqrt(Math.max(...shape)))
+    const shapes = Object.fromEntries(keys.map((key) => [key, shape]))
+    Object.assign(steps, cut(flatten(scaled), shapes))
+  }
+  return steps
+}
 
 const decayed = (theta: Tensor, weightDecay: number, learningRate: Operand): Tensor =>
   weightDecay === 0 ? theta : mul(theta, sub(1, mul(constant(weightDecay), learningRate)))

@@ -222,8 +222,7 @@ describe("muon", () => {
     assert.deepStrictEqual(
       Object.entries(moments).map(([name, { tensor }]) => [name, [...tensor.shape]]),
       [
-        ["muon.momentum.wide", [2, 3]],
-        ["muon.momentum.tall", [3, 2]],
+        ["muon.momentum", [12]],
         ["muon.adam.first", [2]],
         ["muon.adam.second", [2]],
         ["muon.adam.steps", []],

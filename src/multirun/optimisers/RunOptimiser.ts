@@ -69,7 +69,7 @@ export const makeRunOptimiser = Effect.fnUntraced(function* (
       feeds["learningRate"][0] = run.learningRate
       yield* program.run
       const { next } = results
-      if (!next.every(Number.isFinite))
+      if (!Number.isFinite(normOf(next)))
         return yield* OptimiserError.of(id, "parameters: expected finite numbers after the step, found others")
       offset = 0
       for (const name of layout.names) {
@@ -139,7 +139,7 @@ const specOf = ({ config }: RunSlot, layout: Layout): ProgramSpec => {
 /** Whether a state has one number for each parameter's number, so that it can be saved under the parameters' names. */
 const isPerParameter = (shape: Shape, { size }: Layout): boolean => shape.length === 1 && shape[0] === size
 
-const normOf = (numbers: Float32Array): number => {
+const normOf = (numbers: ArrayLike<number>): number => {
   let squares = 0
   for (let at = 0; at < numbers.length; at++) squares += numbers[at] * numbers[at]
   return Math.sqrt(squares)

@@ -162,7 +162,7 @@ describe("the optimisers of runs", () => {
     assert.deepStrictEqual(namesOf("adamw"), [...each("adamw.first"), ...each("adamw.second"), ["adamw.steps", ""]])
     assert.deepStrictEqual(namesOf("sgd"), each("sgd.velocity"))
     assert.deepStrictEqual(namesOf("muon"), [
-      ...each("muon.momentum", parameters.slice(0, 2)),
+      ["muon.momentum", "18"],
       ["muon.adam.first", "3"],
       ["muon.adam.second", "3"],
       ["muon.adam.steps", ""],

@@ -1,77 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Record } from "effect"
+import { Effect } from "effect"
 import * as fc from "fast-check"
-import type { Program } from "../src/backend/Backend.ts"
-import * as OnnxNode from "../src/backend/onnx-node.ts"
-import * as Wasm from "../src/backend/wasm.ts"
 import { gradients } from "../src/graph/gradients.ts"
 import * as G from "../src/graph/ops.ts"
 import * as Decoder from "../src/model/decoder/Decoder.ts"
 import * as Rng from "../src/rng/Rng.ts"
-import { type Arrays, plainFrequency, plainLogits } from "../test/model/decoder/plain.ts"
-import { compileWith, identical } from "./support/agreement.ts"
-
-const backends = { wasm: Wasm.layer, cpu: OnnxNode.layerCpu() }
-
-const scaling = fc.oneof(
-  fc.constant(null),
-  fc.record({ _tag: fc.constant("linear" as const), factor: fc.constantFrom(2, 4.5) }),
-  fc.record({
-    _tag: fc.constant("llama3" as const),
-    factor: fc.constantFrom(2, 8),
-    lowFrequencyFactor: fc.constantFrom(0.5, 1),
-    highFrequencyFactor: fc.constantFrom(2, 4),
-    originalMaxPositions: fc.constantFrom(16, 64),
-  }),
-)
-
-const configs: fc.Arbitrary<Decoder.DecoderConfig> = fc
-  .record({
-    architecture: fc.constantFrom("llama" as const, "qwen2" as const),
-    vocabSize: fc.integer({ min: 2, max: 23 }),
-    hiddenSize: fc.integer({ min: 1, max: 17 }),
-    intermediateSize: fc.integer({ min: 1, max: 13 }),
-    layers: fc.integer({ min: 1, max: 2 }),
-    keyValueHeads: fc.integer({ min: 1, max: 3 }),
-    group: fc.integer({ min: 1, max: 3 }),
-    headDim: fc.constantFrom(2, 4, 6, 8),
-    maxPositions: fc.constant(64),
-    rmsNormEpsilon: fc.constantFrom(1e-5, 1e-6),
-    rope: fc.record({ theta: fc.constantFrom(100, 10_000, 500_000), scaling }),
-    biases: fc.record({ qkv: fc.boolean(), output: fc.boolean(), mlp: fc.boolean() }),
-    tiedEmbeddings: fc.boolean(),
-  })
-  .map(({ group, ...config }) => ({ ...config, heads: group * config.keyValueHeads }))
-
-/** Draws all parameters, with norms and biases that matter. */
-const draw = (config: Decoder.DecoderConfig, seed: number): Arrays => {
-  const random = Rng.stream(seed, "weights")
-  return Record.map(Decoder.parametersOf(config), ({ shape }) => {
-    const data = new Float32Array(shape.reduce((a, b) => a * b, 1))
-    random.fillNormal(data)
-    // A norm's scale is around 1; matrices keep the size of what they multiply.
-    const size = shape.length === 1 ? 0.5 : 1 / Math.sqrt(shape[1])
-    return { shape, data: data.map((value) => (shape.length === 1 ? 1 : 0) + size * value) }
-  })
-}
-
-const write = (program: Program, arrays: Arrays): void => {
-  for (const [name, { data }] of Object.entries(arrays)) Effect.runSync(program.write(name, data))
-}
-
-const statesFor = (config: Decoder.DecoderConfig) => {
-  const weights = Decoder.statesOf(Decoder.parametersOf(config))
-  return { weights, state: Record.map(weights, (tensor) => ({ tensor })) }
-}
-
-const assertClose = (found: ArrayLike<number>, wanted: ReadonlyArray<number>, message: string): void => {
-  assert.strictEqual(found.length, wanted.length, message)
-  const size = Math.max(1, ...wanted.map(Math.abs))
-  wanted.forEach((value, at) => {
-    if (!(Math.abs(found[at] - value) <= 1e-4 * size))
-      assert.fail(`${message}: number ${at} is ${found[at]}, expected ${value}`)
-  })
-}
+import { type Arrays, type PlainArray, plainFrequency, plainLogits } from "../test/model/decoder/plain.ts"
+import { compileWith } from "./support/agreement.ts"
+import { assertClose, backends, configs, draw, statesFor, tokensOf, write } from "./support/decoders.ts"
 
 /** Computes the log-probability of a token and the entropy of its distribution; both are 0 without logits. */
 const plainPrediction = (logits: ReadonlyArray<number> | undefined, token: number, temperature: number) => {
@@ -102,11 +38,6 @@ const layouts = fc
       ),
     }),
   )
-
-const tokensOf = (config: Decoder.DecoderConfig, seed: number, ...path: ReadonlyArray<number>) => {
-  const random = Rng.stream(seed, "tokens", ...path)
-  return (length: number): ReadonlyArray<number> => Array.from({ length }, () => random.integer(config.vocabSize))
-}
 
 describe("a decoder's graph", () => {
   it("has the logits, log-probabilities and entropies of a plain implementation in doubles, for any config and any packing", () => {
@@ -253,6 +184,81 @@ describe("a decoder's graph", () => {
     )
   })
 
+  it("has the slopes of a plain implementation, for every parameter and every matrix of adapters", () => {
+    const targets = fc.uniqueArray(fc.constantFrom(...Decoder.projections), { minLength: 1 })
+    const draws = fc.record({ targets, rank: fc.integer({ min: 1, max: 3 }), seed: fc.nat() })
+    fc.assert(
+      fc.property(configs, draws, (config, { targets, rank, seed }) => {
+        const { weights, state } = statesFor(config)
+        const [rows, width] = [2, 4]
+        const inputs = Decoder.packedInputs(rows, width)
+        const shape = { rank, targets }
+        const routed = Decoder.routedAdapters(config, { shape, adapters: 2, blocks: rows })
+        const hidden = Decoder.hiddenStates(config, weights, inputs, routed.adapt)
+        const { logProbability_t } = Decoder.predictions(config, weights, hidden, inputs)
+        const names = Object.keys(weights)
+        const slopes = gradients(G.sum(logProbability_t), [...Object.values(weights), routed.table])
+        const { table, blockAdapters, scalings } = routed
+        const program = compileWith(backends.wasm, {
+          name: "slopes",
+          inputs: { ...inputs, blockAdapters, scalings },
+          state: { ...state, adapters: { tensor: table } },
+          outputs: Object.fromEntries([...names, "adapters"].map((name, index) => [name, slopes[index]])),
+        })
+        const arrays = draw(config, seed)
+        write(program, arrays)
+        const adapters = new Decoder.MultiLoRA(config, shape, 2)
+        for (const index of [0, 1]) {
+          adapters.reset(index, { rank, alpha: 1 + index }, Rng.stream(seed, "adapter", index))
+          const random = Rng.stream(seed, "matrices", index)
+          for (const { data } of Object.values(adapters.namedParametersOf(index))) random.fillNormal(data)
+        }
+        Effect.runSync(program.write("adapters", adapters.table))
+        program.feeds.scalings.set(adapters.scalings)
+        program.feeds.blockAdapters.set([0, 1])
+        const tokens = Array.from({ length: rows }, (_, row) => tokensOf(config, seed, row)(width))
+        program.feeds.tokens.set(tokens.flat())
+        program.feeds.positions.forEach((_, at, feed) => (feed[at] = at % width))
+        program.runSync?.()
+
+        const plainSum = (base: Arrays, matrices: ReadonlyArray<Arrays>): number =>
+          tokens.reduce((total, sequence, row) => {
+            const adapter = { matrices: matrices[row], scaling: adapters.scalings[row] }
+            const logits = plainLogits(config, base, sequence, adapter)
+            const later = sequence.map((token, at) => plainPrediction(logits[at - 1], token, 1).logProbability)
+            return total + later.reduce((sum, each) => sum + each, 0)
+          }, 0)
+        const direction = Rng.stream(seed, "direction")
+        /** Compares a slope along a random direction in one parameter, by central differences in doubles. */
+        const compare = (
+          name: string,
+          { shape, data }: PlainArray,
+          slope: ArrayLike<number>,
+          sumWith: (changed: Arrays) => number,
+        ) => {
+          const along = Float64Array.from(data, () => direction.normal())
+          const moved = (by: number) => ({ [name]: { shape, data: along.map((each, at) => data[at] + by * each) } })
+          const wanted = (sumWith(moved(1e-5)) - sumWith(moved(-1e-5))) / 2e-5
+          const found = along.reduce((sum, each, at) => sum + each * slope[at], 0)
+          const size = along.reduce((sum, each, at) => sum + Math.abs(each * slope[at]), 0)
+          if (!(Math.abs(found - wanted) <= 2e-4 * size + 1e-5)) assert.fail(`${name}: ${found}, expected ${wanted}`)
+        }
+        const matrices: ReadonlyArray<Arrays> = [0, 1].map((index) => adapters.namedParametersOf(index))
+        for (const name of names)
+          compare(name, arrays[name], program.results[name], (changed) => plainSum({ ...arrays, ...changed }, matrices))
+        const { offsets, size } = Decoder.adapterLayoutOf(Decoder.adapterParametersOf(config, shape))
+        matrices.forEach((own, index) => {
+          for (const [name, matrix] of Object.entries(own)) {
+            const from = index * size + (offsets.get(name) ?? Number.NaN)
+            const slope = program.results.adapters.subarray(from, from + matrix.data.length)
+            compare(name, matrix, slope, (changed) => plainSum(arrays, matrices.with(index, { ...own, ...changed })))
+          }
+        })
+      }),
+      { numRuns: 8 },
+    )
+  })
+
   it("rotates by the frequencies that the definition by wavelengths states", () => {
     fc.assert(
       fc.property(configs, (config) => {
@@ -282,174 +288,3 @@ describe("a decoder's graph", () => {
 
 const bName = (config: Decoder.DecoderConfig): string =>
   `${Decoder.projectionName(config.layers - 1, "v_proj")}.lora_B.weight`
-
-const small: Decoder.DecoderConfig = {
-  architecture: "llama",
-  vocabSize: 19,
-  hiddenSize: 12,
-  intermediateSize: 20,
-  layers: 2,
-  heads: 4,
-  keyValueHeads: 2,
-  headDim: 4,
-  maxPositions: 64,
-  rmsNormEpsilon: 1e-6,
-  rope: { theta: 10_000, scaling: null },
-  biases: { qkv: true, output: false, mlp: false },
-  tiedEmbeddings: true,
-}
-
-describe("adapters in one graph", () => {
-  const [windows, width, block, count] = [4, 8, 4, 3]
-  const shape = { rank: 3, targets: Decoder.projections }
-  const { weights, state } = statesFor(small)
-  const inputs = Decoder.packedInputs(windows, width)
-  const blocks = (windows * width) / block
-  const { adapt, table, blockAdapters, scalings } = Decoder.routedAdapters(small, { shape, adapters: count, blocks })
-  const hidden = Decoder.hiddenStates(small, weights, inputs, adapt)
-  const { logProbability_t } = Decoder.predictions(small, weights, hidden, inputs)
-  const weight = G.input("weight", [windows, width])
-  const [slope] = gradients(G.neg(G.sum(G.mul(logProbability_t, weight))), [table])
-  const base = Decoder.predictions(small, weights, Decoder.hiddenStates(small, weights, inputs), inputs)
-  const spec = {
-    name: "adapters",
-    inputs: { ...inputs, blockAdapters, scalings, weight },
-    state: { ...state, adapters: { tensor: table } },
-    outputs: { logProbability_t, slope, base: base.logProbability_t },
-  }
-  const programs = Record.map(backends, (layer) => compileWith(layer, spec))
-  for (const program of Object.values(programs)) write(program, draw(small, 3))
-  const { size } = new Decoder.MultiLoRA(small, shape, 1)
-
-  /** Draws all of an adapter's matrices, B too. */
-  const drawn = (random: Rng.Stream): Float32Array => {
-    const row = new Float32Array(size)
-    random.fillNormal(row)
-    return row.map((value) => 0.3 * value)
-  }
-
-  /** A window: the adapter whose sequence fills it, and the sequence's random stream. */
-  interface Window {
-    readonly adapter: number
-    readonly stream: number
-  }
-
-  const run = (program: Program, all: ReadonlyArray<Window>, rows: ReadonlyArray<Float32Array>) => {
-    const sorted = [...all].sort((a, b) => a.adapter - b.adapter)
-    sorted.forEach(({ stream }, row) => {
-      program.feeds.tokens.set(tokensOf(small, stream)(width), row * width)
-      program.feeds.weight.set(
-        Array.from({ length: width }, (_, at) => Rng.stream(stream, "weight", at).uniform()),
-        row * width,
-      )
-    })
-    program.feeds.positions.forEach((_, at, feed) => (feed[at] = at % width))
-    const loraNumTokens = rows.map((_, adapter) => width * sorted.filter((window) => window.adapter === adapter).length)
-    program.feeds.blockAdapters.set(Decoder.blockAdaptersOf({ loraNumTokens, tokens: windows * width, block }))
-    program.feeds.scalings.set([2, 0.5, 1])
-    const joined = new Float32Array(count * size)
-    rows.forEach((row, adapter) => joined.set(row, adapter * size))
-    Effect.runSync(program.write("adapters", joined))
-    program.runSync?.()
-    const { logProbability_t, slope, base } = Record.map(program.results, (numbers) => numbers.slice())
-    return {
-      of: (window: Window) => {
-        const at = sorted.indexOf(window) * width
-        return logProbability_t.subarray(at, at + width)
-      },
-      slopeOf: (adapter: number) => slope.subarray(adapter * size, (adapter + 1) * size),
-      all: logProbability_t,
-      base,
-    }
-  }
-
-  const batches = fc.array(fc.record({ adapter: fc.nat({ max: count - 1 }), stream: fc.nat() }), {
-    minLength: windows,
-    maxLength: windows,
-  })
-  const seeds = fc.nat()
-
-  for (const [name, program] of Object.entries(programs)) {
-    const agrees = (found: ArrayLike<number>, wanted: ArrayLike<number>, message: string): void => {
-      if (name === "wasm") assert.isUndefined(identical(found, wanted), message)
-      else assertClose(found, Array.from(wanted), message)
-    }
-
-    it(`an adapter's results and gradient depend on its own tokens and numbers alone, on ${name}`, () => {
-      fc.assert(
-        fc.property(batches, fc.nat({ max: count - 1 }), seeds, seeds, (batch, other, seed, changed) => {
-          const rows = Array.from({ length: count }, (_, adapter) => drawn(Rng.stream(seed, "adapter", adapter)))
-          // All windows of one adapter become other sequences, and its numbers other numbers.
-          const different = batch.map((window) =>
-            window.adapter === other ? { adapter: other, stream: window.stream + 1 + changed } : window,
-          )
-          const before = run(program, batch, rows)
-          const after = run(program, different, rows.with(other, drawn(Rng.stream(changed, "changed"))))
-          for (const window of batch.filter(({ adapter }) => adapter !== other))
-            assert.isUndefined(identical(after.of(window), before.of(window)))
-          for (let adapter = 0; adapter < count; adapter++)
-            if (adapter !== other) assert.isUndefined(identical(after.slopeOf(adapter), before.slopeOf(adapter)))
-        }),
-        { numRuns: 25 },
-      )
-    })
-
-    it(`adapters together have the gradients that each has alone, bit for bit on wasm, on ${name}`, () => {
-      fc.assert(
-        fc.property(batches, seeds, (batch, seed) => {
-          const rows = Array.from({ length: count }, (_, adapter) => drawn(Rng.stream(seed, "adapter", adapter)))
-          const together = run(program, batch, rows)
-          for (let adapter = 0; adapter < count; adapter++) {
-            // Alone, the adapter's windows come first, and the rest of the batch has weight zero: another adapter's.
-            const own = batch.filter((window) => window.adapter === adapter)
-            const spare = (adapter + 1) % count
-            const rest = Array.from({ length: windows - own.length }, () => ({ adapter: spare, stream: 5 }))
-            const alone = run(program, [...own, ...rest], rows)
-            agrees(alone.slopeOf(adapter), together.slopeOf(adapter), `adapter ${adapter}`)
-            if (own.length === 0) assert.isTrue(together.slopeOf(adapter).every((number) => number === 0))
-            else assert.isTrue(together.slopeOf(adapter).some((number) => number !== 0))
-            for (const window of own) agrees(alone.of(window), together.of(window), `adapter ${adapter}`)
-          }
-        }),
-        { numRuns: 15 },
-      )
-    })
-
-    it(`adapters with B = 0 leave the base model's results bit-equal, on ${name}`, () => {
-      fc.assert(
-        fc.property(batches, seeds, (batch, seed) => {
-          const adapters = new Decoder.MultiLoRA(small, shape, count)
-          for (let index = 0; index < count; index++)
-            adapters.reset(index, { rank: 1 + index, alpha: 4 }, Rng.stream(seed, "run", index))
-          const rows = Array.from({ length: count }, (_, index) => adapters.row(index))
-          const { all, base } = run(program, batch, rows)
-          assert.isUndefined(identical(all, base))
-        }),
-        { numRuns: 10 },
-      )
-    })
-
-    it(`rows and columns beyond an adapter's rank have no gradient, on ${name}`, () => {
-      const adapters = new Decoder.MultiLoRA(small, shape, count)
-      adapters.reset(1, { rank: 2, alpha: 4 }, Rng.stream(1, "run"))
-      const parameters = adapters.namedParametersOf(1)
-      const used = (key: string, at: number): boolean =>
-        key.endsWith("lora_A.weight") ? at < 2 * parameters[key].shape[1] : at % shape.rank < 2
-      for (const [key, { data }] of Object.entries(parameters))
-        data.forEach((_, at) => (data[at] = used(key, at) ? Math.sin(at + 1) : 0))
-      const batch = Array.from({ length: windows }, (_, stream) => ({ adapter: 1, stream }))
-      const rows = Array.from({ length: count }, (_, index) => adapters.row(index))
-      const found = run(program, batch, rows).slopeOf(1)
-      const { offsets } = Decoder.adapterLayoutOf(Decoder.adapterParametersOf(small, shape))
-      for (const [key, { data }] of Object.entries(parameters)) {
-        const from = offsets.get(key) ?? Number.NaN
-        const slopes = found.subarray(from, from + data.length)
-        slopes.forEach((number, at) => assert.isTrue(used(key, at) || number === 0, key))
-        assert.isTrue(
-          slopes.some((number) => number !== 0),
-          key,
-        )
-      }
-    })
-  }
-})

@@ -5,6 +5,9 @@
  * All adapters are the rows of one table, [adapters, numbers of an adapter]. Tokens are sorted by adapter and divided into
  * blocks, each of one adapter, so that the adapters' products are batched products over blocks. What an adapter adds, and
  * its gradient, depend on its own blocks alone; the gradient of an adapter without blocks is exactly zero.
+ *
+ * Attention multiplies the values of excluded tokens by zero, and zero times NaN is NaN. So give each run windows of its
+ * own: then an adapter that has become NaN cannot change another one. With finite numbers, runs can share a window.
  */
 import { Schema } from "effect"
 import { type Initialiser, uniform, zeros } from "../../graph/initialisers.ts"

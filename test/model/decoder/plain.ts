@@ -1,8 +1,13 @@
 /** A decoder transformer in loops over doubles, one sequence at a time, to compare the graphs with. */
-import type { NamedArray } from "../../../src/graph/Parameters.ts"
 import type { DecoderConfig } from "../../../src/model/decoder/Decoder.ts"
 
-export type Arrays = Readonly<Record<string, NamedArray>>
+/** The numbers of a parameter, in single or in double precision. */
+export interface PlainArray {
+  readonly shape: ReadonlyArray<number>
+  readonly data: Float32Array | Float64Array
+}
+
+export type Arrays = Readonly<Record<string, PlainArray>>
 type Vector = ReadonlyArray<number>
 
 /** An adapter: its matrices, by the names `….lora_A.weight` and `….lora_B.weight`, and alpha / rank. */
@@ -12,14 +17,14 @@ export interface PlainAdapter {
 }
 
 /** Multiplies a matrix [outputs, inputs] by a vector. */
-const times = ({ shape: [outputs, inputs], data }: NamedArray, x: Vector): Vector =>
+const times = ({ shape: [outputs, inputs], data }: PlainArray, x: Vector): Vector =>
   Array.from({ length: outputs }, (_, row) =>
     x.reduce((sum, value, column) => sum + data[row * inputs + column] * value, 0),
   )
 
 const plus = (a: Vector, b: ArrayLike<number>, scale = 1): Vector => a.map((value, index) => value + scale * b[index])
 
-const normalised = (x: Vector, { data }: NamedArray, epsilon: number): Vector => {
+const normalised = (x: Vector, { data }: PlainArray, epsilon: number): Vector => {
   const meanSquare = x.reduce((sum, value) => sum + value * value, 0) / x.length
   return x.map((value, index) => (value / Math.sqrt(meanSquare + epsilon)) * data[index])
 }

@@ -1,0 +1,80 @@
+/** Draws configs of decoders, their parameters and tokens, for the laws about them. */
+import { assert } from "@effect/vitest"
+import { Effect, Record } from "effect"
+import * as fc from "fast-check"
+import type { Program } from "../../src/backend/Backend.ts"
+import * as OnnxNode from "../../src/backend/onnx-node.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import type { NamedArray } from "../../src/graph/Parameters.ts"
+import * as Decoder from "../../src/model/decoder/Decoder.ts"
+import * as Rng from "../../src/rng/Rng.ts"
+
+export const backends = { wasm: Wasm.layer, cpu: OnnxNode.layerCpu() }
+
+const scaling = fc.oneof(
+  fc.constant(null),
+  fc.record({ _tag: fc.constant("linear" as const), factor: fc.constantFrom(2, 4.5) }),
+  fc.record({
+    _tag: fc.constant("llama3" as const),
+    factor: fc.constantFrom(2, 8),
+    lowFrequencyFactor: fc.constantFrom(0.5, 1),
+    highFrequencyFactor: fc.constantFrom(2, 4),
+    originalMaxPositions: fc.constantFrom(16, 64),
+  }),
+)
+
+export const configs: fc.Arbitrary<Decoder.DecoderConfig> = fc
+  .record({
+    architecture: fc.constantFrom("llama" as const, "qwen2" as const),
+    vocabSize: fc.integer({ min: 2, max: 23 }),
+    hiddenSize: fc.integer({ min: 1, max: 17 }),
+    intermediateSize: fc.integer({ min: 1, max: 13 }),
+    layers: fc.integer({ min: 1, max: 2 }),
+    keyValueHeads: fc.integer({ min: 1, max: 3 }),
+    group: fc.integer({ min: 1, max: 3 }),
+    headDim: fc.constantFrom(2, 4, 6, 8),
+    maxPositions: fc.constant(64),
+    rmsNormEpsilon: fc.constantFrom(1e-5, 1e-6),
+    rope: fc.record({ theta: fc.constantFrom(100, 10_000, 500_000), scaling }),
+    biases: fc.record({ qkv: fc.boolean(), output: fc.boolean(), mlp: fc.boolean() }),
+    tiedEmbeddings: fc.boolean(),
+  })
+  .map(({ group, ...config }) => ({ ...config, heads: group * config.keyValueHeads }))
+
+/** Parameters in single precision, as programs take them. */
+export type NamedArrays = Readonly<Record<string, NamedArray>>
+
+/** Draws all parameters, with norms and biases that matter. */
+export const draw = (config: Decoder.DecoderConfig, seed: number): NamedArrays => {
+  const random = Rng.stream(seed, "weights")
+  return Record.map(Decoder.parametersOf(config), ({ shape }) => {
+    const data = new Float32Array(shape.reduce((a, b) => a * b, 1))
+    random.fillNormal(data)
+    // A norm's scale is around 1; matrices keep the size of what they multiply.
+    const size = shape.length === 1 ? 0.5 : 1 / Math.sqrt(shape[1])
+    return { shape, data: data.map((value) => (shape.length === 1 ? 1 : 0) + size * value) }
+  })
+}
+
+export const write = (program: Program, arrays: NamedArrays): void => {
+  for (const [name, { data }] of Object.entries(arrays)) Effect.runSync(program.write(name, data))
+}
+
+export const statesFor = (config: Decoder.DecoderConfig) => {
+  const weights = Decoder.statesOf(Decoder.parametersOf(config))
+  return { weights, state: Record.map(weights, (tensor) => ({ tensor })) }
+}
+
+export const assertClose = (found: ArrayLike<number>, wanted: ReadonlyArray<number>, message: string): void => {
+  assert.strictEqual(found.length, wanted.length, message)
+  const size = Math.max(1, ...wanted.map(Math.abs))
+  wanted.forEach((value, at) => {
+    if (!(Math.abs(found[at] - value) <= 1e-4 * size))
+      assert.fail(`${message}: number ${at} is ${found[at]}, expected ${value}`)
+  })
+}
+
+export const tokensOf = (config: Decoder.DecoderConfig, seed: number, ...path: ReadonlyArray<number>) => {
+  const random = Rng.stream(seed, "tokens", ...path)
+  return (length: number): ReadonlyArray<number> => Array.from({ length }, () => random.integer(config.vocabSize))
+}

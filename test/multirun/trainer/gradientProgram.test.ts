@@ -78,7 +78,7 @@ const summed = (
     const scratch = makeMicroBatch(sizes)
     for (let pack = packer.pack(); pack !== undefined; pack = packer.pack()) {
       for (const microBatch of pack.microBatches) {
-        for (const { index, gradient } of yield* gradientsOf(program, microBatch, scratch))
+        for (const { index, gradient } of yield* gradientsOf(() => program, microBatch, scratch))
           gradient.forEach((slope, at) => void (sums[index][at] += slope))
       }
     }

@@ -13,7 +13,7 @@
  * yield* Effect.repeat(trainer.turn, { until: () => trainer.isDone() })
  * ```
  */
-import { type Duration, Effect, FileSystem, Path, Scope } from "effect"
+import { type Duration, Effect, type FileSystem, type Path, Scope } from "effect"
 import { Backend, type BackendError, type Compiling } from "../../backend/Backend.ts"
 import { attempt } from "../../config/attempt.ts"
 import { meanMetrics, type MetricSums, type TokenObjective } from "../../losses/Losses.ts"

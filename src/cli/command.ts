@@ -19,6 +19,7 @@ const subcommands = {
   export: () => import("./export.ts").then(({ exporting }) => exporting),
   runs: () => import("./runs.ts").then(({ runs }) => runs),
   ui: () => import("./ui.ts").then(({ ui }) => ui),
+  serve: () => import("./serve/serve.ts").then(({ serve }) => serve),
 }
 
 type Name = keyof typeof subcommands
@@ -55,6 +56,7 @@ export const root = (words: ReadonlyArray<string> = []) =>
           },
           { command: "effect replay latest", description: "Train it again and check that the result is the same" },
           { command: "effect ui", description: "Look at the runs in a web page" },
+          { command: "effect serve MODEL", description: "Serve a language model by OpenAI's protocol" },
         ]),
       ),
   )

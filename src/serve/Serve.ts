@@ -41,9 +41,9 @@ export interface ServeOptions {
   /** Reads an adapter from a path that a client sends. Without it, clients cannot load or unload adapters. */
   readonly readAdapter?: (path: string) => Effect.Effect<Adapter, { readonly message: string }>
   /** The most answers to generate at the same time, with those that wait; further requests get status 429. Default: 1024. */
-  readonly maxRequests?: number
+  readonly maxRequests?: number | undefined
   /** The key that clients must send as a bearer token; `/health` needs none. */
-  readonly apiKey?: Redacted.Redacted
+  readonly apiKey?: Redacted.Redacted | undefined
   /** The largest body of a request in bytes. Default: 32 MiB. */
   readonly maxBodyBytes?: number
 }

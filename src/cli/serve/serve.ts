@@ -1,0 +1,92 @@
+/** Defines the subcommand `effect serve`, which serves a language model by OpenAI's protocol. */
+import { randomBytes } from "node:crypto"
+import { Effect, Option } from "effect"
+import * as Flag from "effect/cli/Flag"
+import { isLoopback } from "../../dashboard/guard.ts"
+import { formatNames } from "../../lm/toolFormats/ToolFormat.ts"
+import { backend } from "../../node.ts"
+import { argument, backendFlag, type Input, number, subcommand, text, texts, textOr, toggle } from "../flags.ts"
+import { usageError } from "../output/output.ts"
+
+const flags = {
+  model: argument(
+    "model",
+    "A folder with a model (config.json), or a run of a trainer, whose newest weights are served",
+  ),
+  port: Flag.Int("port").pipe(
+    Flag.withDefault(8000),
+    Flag.withDescription("The port to listen on; 0 picks a free one (default: 8000)"),
+  ),
+  host: textOr(
+    "127.0.0.1",
+    "host",
+    "address",
+    "The address to listen on; others than this machine's own need an API key (default: 127.0.0.1)",
+  ),
+  apiKey: text(
+    "api-key",
+    "key",
+    "The key that clients must send (default: if --host needs one, a new one is made and printed)",
+  ),
+  name: text("name", "name", "The model's name for clients (default: the name of its folder)"),
+  backend: backendFlag("Where the model computes (default: auto)"),
+  adapter: texts("adapter", "name=path", "Load an adapter in peft's format under this name; can be repeated"),
+  watch: texts(
+    "watch",
+    "dir",
+    "Load each new broadcast of a run, or of all runs in a trainer's folder, under the run's name; can be repeated",
+  ),
+  maxAdapters: number("max-adapters", "The most adapters at the same time (default: 8 with --adapter or --watch)"),
+  maxLoraRank: number("max-lora-rank", "The largest rank of an adapter (default: 16)"),
+  maxModelLen: number("max-model-len", "The most tokens of a prompt and its answer (default: the model's, up to 2048)"),
+  slots: number("slots", "The most answers that are generated in one step (default: 32)"),
+  pageSize: number("page-size", "The number of tokens in a page of the cache (default: 16)"),
+  maxRequests: number("max-requests", "The most answers at the same time, with those that wait (default: 1024)"),
+  toolFormat: Flag.Literals("tool-format", ["auto", "none", ...formatNames]).pipe(
+    Flag.withDefault("auto" as const),
+    Flag.withDescription("How the model writes calls of tools (default: auto, as its chat template shows)"),
+  ),
+  json: toggle("json", "Print the address and the model as one line of JSON"),
+}
+
+export type ServeFlags = Input<typeof flags>
+
+export const serve = subcommand(
+  "serve",
+  {
+    description:
+      "Serve a language model over HTTP by OpenAI's protocol: chat and text completions, whole or streamed, tools, " +
+      "log-probabilities, token ids and adapters. Ctrl-C finishes the answers that have begun; a second one ends at once.",
+    short: "Serve a language model by OpenAI's protocol",
+    examples: {
+      "effect serve models/SmolLM2-135M-Instruct": "Serve a model of Hugging Face at http://127.0.0.1:8000/v1",
+      "effect serve models/base --adapter poet=adapters/poet":
+        "Serve a model and an adapter, which clients name as poet",
+      "effect serve models/base --watch runs/experiment": "Load each adapter that the runs of a trainer broadcast",
+      "effect serve models/base --host 0.0.0.0": "Let other machines connect; prints the API key",
+    },
+  },
+  flags,
+  Effect.fnUntraced(function* (input) {
+    if (input.port < 0 || input.port > 65_535) {
+      return yield* usageError(`--port: expected a number between 0 and 65535, found ${input.port}`)
+    }
+    for (const [flag, value] of [
+      ["max-lora-rank", input.maxLoraRank],
+      ["max-model-len", input.maxModelLen],
+      ["slots", input.slots],
+      ["page-size", input.pageSize],
+      ["max-requests", input.maxRequests],
+    ] as const) {
+      if (Option.isSome(value) && value.value < 1) {
+        return yield* usageError(`--${flag}: expected a number of at least 1, found ${value.value}`)
+      }
+    }
+    const typed = Option.getOrUndefined(input.apiKey)
+    if (typed === "") return yield* usageError("--api-key: expected a text, found an empty one")
+    const apiKey = typed ?? (isLoopback(input.host) ? undefined : randomBytes(18).toString("base64url"))
+    // The server and the model are loaded only here, so that the other subcommands start fast.
+    const { serveModel } = yield* Effect.promise(() => import("./serveModel.ts"))
+    yield* Effect.scoped(Effect.provide(serveModel(input, apiKey), backend(input.backend)))
+  }),
+)

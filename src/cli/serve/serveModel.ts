@@ -1,0 +1,107 @@
+/** Opens the model of `effect serve`, loads its adapters, and serves it until Ctrl-C. */
+import { resolve } from "node:path"
+import { Effect, Option, Redacted } from "effect"
+import { exists } from "../../config/files.ts"
+import { modelFiles } from "../../formats/modelFiles.ts"
+import { inRecord } from "../../formats/Weights.ts"
+import { Engine } from "../../inference/Engine.ts"
+import { openDecoder, type OpenedDecoder } from "../../lm/engine/openDecoder.ts"
+import { onDisk } from "../../run/store/FileTree.ts"
+import { type BroadcastWeights, type Followed, follow } from "../../serve/followBroadcasts.ts"
+import { serve } from "../../serve/server-node.ts"
+import { quoted } from "../flags.ts"
+import { warningLabel } from "../output/colors.ts"
+import { usageError, writeError, writeJson, writeOut } from "../output/output.ts"
+import { modelToServe } from "./modelToServe.ts"
+import type { ServeFlags } from "./serve.ts"
+
+export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey: string | undefined) {
+  const adapters = yield* Effect.forEach(input.adapter, adapterFlag)
+  const { folder, name, watch } = yield* modelToServe(input.model)
+  const watched = [...new Set([...watch, ...input.watch].map((one) => resolve(one)))]
+  for (const one of input.watch) {
+    if (!(yield* exists(one))) return yield* usageError(`--watch: there is no folder ${one}`)
+  }
+  const files = yield* onDisk(".")
+  const maxAdapters = Option.getOrElse(input.maxAdapters, () => (adapters.length + watched.length > 0 ? 8 : 0))
+  const model = yield* openDecoder(files, folder, {
+    name: Option.getOrElse(input.name, () => name),
+    maxAdapters: Math.max(maxAdapters, adapters.length),
+    toolFormat: input.toolFormat,
+    maxLength: Option.getOrUndefined(input.maxModelLen),
+    slots: Option.getOrUndefined(input.slots),
+    pageSize: Option.getOrUndefined(input.pageSize),
+    maxRank: Option.getOrUndefined(input.maxLoraRank),
+  })
+  for (const { name, path } of adapters) {
+    const adapter = yield* model.readAdapter(files, path)
+    yield* model.engine.loadAdapter({ name, step: 0, adapter })
+  }
+  const { port } = yield* serve({
+    chat: model.chat,
+    host: input.host,
+    port: input.port,
+    maxRequests: Option.getOrUndefined(input.maxRequests),
+    apiKey: apiKey === undefined ? undefined : Redacted.make(apiKey),
+    ...(maxAdapters === 0 ? {} : { readAdapter: (path: string) => model.readAdapter(files, path) }),
+  }).pipe(Effect.provideService(Engine, model.engine))
+  for (const directory of watched) {
+    const following = follow({ directory, decode: decoder(model), report })
+    yield* Effect.forkScoped(Effect.provideService(following, Engine, model.engine))
+  }
+  yield* announce(input, model, { port, apiKey })
+  return yield* Effect.onInterrupt(Effect.never, () => writeError("finishing the answers that have begun\n"))
+})
+
+/** Reads the value of `--adapter`. */
+const adapterFlag = Effect.fnUntraced(function* (word: string) {
+  const [, name, path] = /^([^=]+)=(.+)$/s.exec(word) ?? []
+  return name === undefined ? yield* usageError(`--adapter: expected name=path, found "${word}"`) : { name, path }
+})
+
+/** Makes the function that decodes the files of a broadcast: an adapter, or all weights of the model. */
+const decoder =
+  (model: OpenedDecoder) =>
+  (files: Readonly<Record<string, Uint8Array>>): Effect.Effect<BroadcastWeights, { readonly message: string }> => {
+    const folder = inRecord(files)
+    return Object.hasOwn(files, modelFiles.adapterConfig)
+      ? Effect.map(model.readAdapter(folder, "."), (adapter) => ({ _tag: "Adapter", adapter }))
+      : Effect.map(model.readWeights(folder, "."), (weights) => ({ _tag: "Full", weights }))
+  }
+
+const report = (followed: Followed): Effect.Effect<void> => {
+  const { run } = followed
+  switch (followed._tag) {
+    case "Loaded":
+      return writeError(`${run}: loaded step ${followed.step}\n`)
+    case "Failed":
+      return writeError(`${warningLabel()} ${run}: step ${followed.step} was not loaded: ${followed.message}\n`)
+    case "Gone":
+      return writeError(`${run}: the run is gone\n`)
+  }
+}
+
+interface Address {
+  readonly port: number
+  readonly apiKey: string | undefined
+}
+
+/** Prints the server's address, and a command that asks it something. */
+const announce = Effect.fnUntraced(function* ({ host, json }: ServeFlags, model: OpenedDecoder, address: Address) {
+  const { port, apiKey } = address
+  const shown = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
+  const url = `http://${shown}:${port}/v1`
+  const models = yield* model.engine.models
+  if (json) {
+    const names = models.map(({ name }) => name)
+    const { maxLength } = models[0]
+    return yield* writeJson({ url, model: model.name, models: names, maxModelLen: maxLength, apiKey: apiKey ?? null })
+  }
+  yield* writeOut(`${url}\n`)
+  const body = JSON.stringify({ model: model.name, messages: [{ role: "user", content: "Hello" }], max_tokens: 32 })
+  const key = apiKey === undefined ? [] : ["-H", `authorization: Bearer ${apiKey}`]
+  const example = ["curl", `${url}/chat/completions`, "-H", "content-type: application/json", ...key, "-d", body]
+  if (apiKey !== undefined) yield* writeError(`API key: ${apiKey}\n`)
+  yield* writeError(`${quoted(example)}\n`)
+  yield* writeError(`serving ${models.map(({ name }) => name).join(", ")}; stop with Ctrl-C\n`)
+})

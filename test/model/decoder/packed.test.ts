@@ -99,6 +99,34 @@ describe("the fixture of Hugging Face", () => {
   }
 })
 
+describe("weights in bfloat16", () => {
+  it("have the fixture's logits to 2e-2, and other ones than the weights in float32", () => {
+    const inputs = packedInputs(3, 17)
+    const logits = packedLogits(config, parameters, inputs)
+    const program = compileWith(backends.wasm, {
+      name: "bf16",
+      inputs: { ...inputs },
+      state: states,
+      outputs: { logits },
+    })
+    write(program, tensorsIn("../llama-bf16/model.safetensors"))
+    feed(program, forward.input_ids)
+    program.runSync?.()
+    const row = 17 * config.vocabSize
+    const differences = [
+      relativeError(program.results.logits.subarray(0, row), forward.logits_row_0.flat()),
+      ...forward.logits_last.map((last, index) => {
+        const end = (index + 1) * row
+        return relativeError(program.results.logits.subarray(end - config.vocabSize, end), last)
+      }),
+    ]
+    for (const difference of differences) {
+      assert.isBelow(difference, 2e-2)
+      assert.isAbove(difference, 1e-4)
+    }
+  })
+})
+
 describe("a window that is wider than the queries that are computed together", () => {
   const tiny: DecoderConfig = { ...config, vocabSize: 7, hiddenSize: 8, intermediateSize: 4, layers: 1, headDim: 2 }
   const declarations = parametersOf(tiny)

@@ -55,7 +55,7 @@ export const step = (sequences: number): ProgramSpec => {
   const weights = Decoder.statesOf(parameters)
   const shape = { sequences, chunk: 1, pages: 8, pageSize: 16, cachePages: 8 * sequences }
   const { inputs, outputs } = Decoder.cachedStep(config, weights, shape)
-  const state = Record.map(weights, (tensor) => ({ tensor }))
+  const state = Record.map(weights, (tensor) => ({ tensor, frozen: true }))
   return { name: `decoder step ${sequences}`, inputs, state, outputs: { ...outputs } }
 }
 

@@ -27,20 +27,22 @@ const step = fc.record({
  * Grows a program that leaves the states named in `kept` unchanged. It also returns values that depend only on states, which
  * a backend may compute before a run and keep until a state changes.
  */
-const grown = (picked: Parameters<typeof grow>[0], kept: ReadonlyArray<string>): ProgramSpec => {
+const grown = (picked: Parameters<typeof grow>[0], kept: ReadonlyArray<string>, frozen: boolean): ProgramSpec => {
   const spec = grow(picked)
   const { s, t } = spec.state
   return {
     ...spec,
-    state: Record.map(spec.state, (entry, name) => (kept.includes(name) ? { tensor: entry.tensor } : entry)),
+    state: Record.map(spec.state, (entry, name) => (kept.includes(name) ? { tensor: entry.tensor, frozen } : entry)),
     outputs: { ...spec.outputs, ofStates: G.add(G.matmul(G.exp(s.tensor), t.tensor), spec.inputs.c) },
   }
 }
 
 /** Three programs. The first changes no state, so a backend may keep all that it computed from states. */
 const three = fc
-  .tuple(...[0, 1, 2].map(() => fc.tuple(choices, fc.subarray(["s", "t", "r"]))))
-  .map((programs) => programs.map(([picked, kept], index) => grown(picked, index === 0 ? ["s", "t", "r"] : kept)))
+  .tuple(...[0, 1, 2].map(() => fc.tuple(choices, fc.subarray(["s", "t", "r"]), fc.boolean())))
+  .map((programs) =>
+    programs.map(([picked, kept, frozen], index) => grown(picked, index === 0 ? ["s", "t", "r"] : kept, frozen)),
+  )
 
 const numbers = (length: number, seed: number): Float32Array =>
   Float32Array.from({ length }, (_, i) => Math.sin(i * 7 + seed))

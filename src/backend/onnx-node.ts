@@ -64,7 +64,9 @@ export const make = (
       compile: (spec) =>
         Effect.gen(function* () {
           const { sessions, programs } = yield* compileGroup({ program: spec })
-          yield* attempt(sessions.program.open, GraphError)
+          // A frozen state is not written yet, and the model would be loaded again after the first write.
+          const isFrozen = Object.values(spec.state).some(({ frozen }) => frozen === true)
+          if (!isFrozen) yield* attempt(sessions.program.open, GraphError)
           return programs.program
         }),
       compileAll: (specs, groupOptions) => Effect.map(compileGroup(specs, groupOptions), ({ programs }) => programs),

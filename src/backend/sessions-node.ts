@@ -15,7 +15,7 @@ import {
   stateInput,
   stateOutput,
 } from "../graph/onnx/emit.ts"
-import { changing, type ProgramSpec } from "../graph/Program.ts"
+import { changing, type ProgramSpec, type StateSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
 import { type Shape, sizeOf } from "../graph/Tensor.ts"
 import { feedShapes, resultShapes } from "../graph/validate.ts"
@@ -83,19 +83,29 @@ export const makePrograms = <Name extends string>(
   const tensorOver = tensorsOf(host.runtime)
   const states = new States(tensorOver)
   const feeds = new Map<string, TensorData>()
-  const sessions = Record.map(specs, (spec) => openingOf(host, spec))
+  const sessions = Record.map(specs, (spec) => openingOf(host, spec, states))
   const programs = Record.map(specs, (spec, name) =>
     sessionProgram(host.device, spec, sessions[name], states, feedsOf(spec, sharedFeeds, feeds), tensorOver),
   )
   return { sessions, programs }
 }
 
-const openingOf = (host: Host, spec: ProgramSpec): Opening => {
+const isFrozen = ({ frozen }: StateSpec): boolean => frozen === true
+
+const openingOf = (host: Host, spec: ProgramSpec, states: States): Opening => {
+  const frozen = Object.keys(spec.state).filter((name) => isFrozen(spec.state[name]))
   let loaded: Loaded | undefined
   let closed = false
+  /** The number of changes of the frozen states before the model was loaded. */
+  let changes = 0
+  const close = (): void => {
+    loaded?.session.dispose()
+    loaded = undefined
+  }
   const load = (): Loaded => {
     if (closed) throw programError(spec.name, "the scope in which it was compiled is closed")
-    const model = emit(simplify(spec))
+    changes = states.changesOf(frozen)
+    const model = emit(simplify(spec), Object.fromEntries(frozen.map((name) => [name, states.read(name)])))
     try {
       return {
         session: openSession(host, model),
@@ -107,11 +117,13 @@ const openingOf = (host: Host, spec: ProgramSpec): Opening => {
     }
   }
   return {
-    open: () => (loaded ??= load()),
+    open: () => {
+      if (frozen.length > 0 && loaded !== undefined && states.changesOf(frozen) !== changes) close()
+      return (loaded ??= load())
+    },
     close: () => {
       closed = true
-      loaded?.session.dispose()
-      loaded = undefined
+      close()
     },
   }
 }
@@ -138,23 +150,32 @@ class States {
   private readonly users = new Map<string, Array<Bound>>()
   /** The arrays that `write` fills. A state leaves this map when a run replaces it by a tensor of ONNX Runtime. */
   private readonly written = new Map<string, Float32Array>()
+  private readonly changes = new Map<string, number>()
 
   constructor(tensorOver: TensorOver) {
     this.tensorOver = tensorOver
   }
 
-  /** Binds a state in one more program. The first program makes it, as zeros. */
-  bind(name: string, shape: Shape, bound: Bound): void {
-    const users = this.users.get(name) ?? []
-    this.users.set(name, [...users, bound])
-    const tensor = this.tensors.get(name)
-    if (tensor === undefined) this.hold(name, new Float32Array(sizeOf(shape)), shape)
-    else bound[stateInput(name)] = tensor
+  /** Makes a state as zeros, if no program has made it before. */
+  declare(name: string, shape: Shape): void {
+    if (!this.tensors.has(name)) this.hold(name, new Float32Array(sizeOf(shape)), shape)
+  }
+
+  /** Binds a state in one more program. */
+  bind(name: string, bound: Bound): void {
+    this.users.set(name, [...(this.users.get(name) ?? []), bound])
+    bound[stateInput(name)] = this.tensorOf(name)
+  }
+
+  /** Returns how many times these states were changed, all together. */
+  changesOf(names: ReadonlyArray<string>): number {
+    return names.reduce((sum, name) => sum + (this.changes.get(name) ?? 0), 0)
   }
 
   /** Makes this tensor the state's value in all programs. */
   replace(name: string, tensor: OrtTensor): void {
     this.written.delete(name)
+    this.count(name)
     this.tensors.set(name, tensor)
     for (const bound of this.users.get(name) ?? []) bound[stateInput(name)] = tensor
   }
@@ -170,7 +191,14 @@ class States {
     const numbers = this.written.get(name)
     // The numbers of a tensor that a run returned may also be an output, so they are never overwritten.
     if (numbers === undefined) this.hold(name, data.slice(), this.tensorOf(name).dims)
-    else numbers.set(data)
+    else {
+      numbers.set(data)
+      this.count(name)
+    }
+  }
+
+  private count(name: string): void {
+    this.changes.set(name, (this.changes.get(name) ?? 0) + 1)
   }
 
   private hold(name: string, numbers: Float32Array, shape: Shape): void {
@@ -196,7 +224,10 @@ const sessionProgram = (
   const bound: Bound = {}
   for (const [name, { shape }] of Object.entries(feedShapes(spec)))
     bound[feedInput(name)] = tensorOver(feeds[name], shape)
-  for (const [name, { tensor }] of Object.entries(spec.state)) states.bind(name, tensor.shape, bound)
+  for (const [name, state] of Object.entries(spec.state)) {
+    states.declare(name, state.tensor.shape)
+    if (!isFrozen(state)) states.bind(name, bound)
+  }
   const results = Record.map(resultShapes(spec), dataFor)
   const nexts = changing(spec).map(([name]) => ({ name, from: stateOutput(name) }))
   const outputs = Object.keys(results).map((name) => ({ from: resultOutput(name), data: results[name] }))

@@ -14,9 +14,20 @@ export interface ProgramSpec {
    * The states by name. Each tensor is a `state` op of the same name. All `next` values are computed from the old
    * states, and then replace them. A state without `next` changes only when the caller writes it.
    */
-  readonly state: Readonly<Record<string, { readonly tensor: Tensor; readonly next?: Tensor }>>
+  readonly state: Readonly<Record<string, StateSpec>>
   readonly outputs: Readonly<Record<string, Tensor>>
   readonly minibatches?: Minibatches
+}
+
+export interface StateSpec {
+  readonly tensor: Tensor
+  readonly next?: Tensor
+  /**
+   * Whether the state changes rarely; such a state has no `next`. ONNX Runtime then keeps its numbers inside of the loaded
+   * model, in the order in which its products read them, so products of a few rows take about half the time. But the
+   * model takes more memory, and the first run after each change loads it again. Other backends ignore this.
+   */
+  readonly frozen?: boolean
 }
 
 /**

@@ -26,7 +26,8 @@ export const validate = (spec: ProgramSpec): void => {
     if (name === indicesFeed && spec.minibatches !== undefined)
       refuse(`input "${indicesFeed}": the name is reserved for the index matrix`, tensor)
   }
-  for (const [name, { tensor, next }] of Object.entries(spec.state)) {
+  for (const [name, { tensor, next, frozen }] of Object.entries(spec.state)) {
+    if (frozen === true && next !== undefined) refuse(`state "${name}": a frozen state has no next value`, tensor)
     if (tensor.op.kind !== "state" || tensor.op.name !== name)
       refuse(`state "${name}": expected a state op of this name`, tensor)
     if (next !== undefined && (!sameShape(next.shape, tensor.shape) || next.dtype !== "f32")) {

@@ -179,6 +179,30 @@ describe("a group on wasm", () => {
 })
 
 describe("a group on cpu", () => {
+  it.effect("keeps a frozen state inside of the model, and loads the model again after a change", () =>
+    Effect.gen(function* () {
+      const spec = acting(1)
+      const frozen = { ...spec, state: { w: { ...spec.state.w, frozen: true } } }
+      const backend = yield* Backend
+      const { act, train } = yield* backend.compileAll({ act: frozen, train: training() })
+      const alone = yield* backend.compile(frozen)
+      for (const program of [act, alone]) program.feeds.x.fill(1)
+      const ln2 = Math.fround(Math.log(2))
+      for (const program of [act, alone]) {
+        yield* program.run
+        assert.deepStrictEqual([...program.results.y], [3, 3])
+        yield* program.write("w", new Float32Array(6).fill(ln2))
+        yield* program.run
+        for (const y of program.results.y) assert.closeTo(y, 6, 1e-5)
+        assert.deepStrictEqual([...(yield* program.read("w"))], new Array(6).fill(ln2))
+      }
+      train.feeds.slope.fill(ln2)
+      yield* train.run
+      yield* act.run
+      for (const y of act.results.y) assert.closeTo(y, 12, 1e-5)
+    }).pipe(Effect.scoped, Effect.provide(OnnxNode.layerCpu())),
+  )
+
   it.effect("loads a session at the first run of its program, and refuses to run after its scope", () =>
     Effect.gen(function* () {
       const { act } = yield* Effect.scoped(

@@ -35,6 +35,10 @@ describe("validate", () => {
       /^good: state "t": expected a state op of this name/,
     ],
     "a state that isn't declared": [{ state: {} }, /^good: state "s" is used but not declared/],
+    "a frozen state with a next value": [
+      { state: { s: { tensor: s, next, frozen: true } } },
+      /^good: state "s": a frozen state has no next value/,
+    ],
     "a next value of another shape": [
       { state: { s: { tensor: s, next: G.sum(next) } } },
       /^good: state "s": its next value has another shape or dtype/,

@@ -26,12 +26,16 @@ export const resultOutput = (name: string): string => `result:${name}`
 /** The name of an output with one element for each minibatch that ran. Only programs that can end early have it. */
 export const iterationsOutput = "iterations"
 
-export const emit = (spec: ProgramSpec): Emitted => {
+/** Translates a program. The states in `frozen` become constants of the model with these numbers, instead of inputs. */
+export const emit = (spec: ProgramSpec, frozen: Readonly<Record<string, Float32Array>> = {}): Emitted => {
   const graph = new Graph(spec.name)
   for (const [name, { shape, dtype }] of Object.entries(feedShapes(spec)))
     graph.inputs.push({ name: feedInput(name), shape, dtype })
-  for (const [name, { tensor }] of Object.entries(spec.state))
-    graph.inputs.push({ name: stateInput(name), shape: tensor.shape, dtype: "f32" })
+  for (const [state, { tensor }] of Object.entries(spec.state)) {
+    const [name, data] = [stateInput(state), frozen[state]]
+    if (data === undefined) graph.inputs.push({ name, shape: tensor.shape, dtype: "f32" })
+    else graph.initializers.push({ name, shape: tensor.shape, dtype: "f32", data })
+  }
   const nodeCount =
     spec.minibatches === undefined ? emitOnce(graph, spec) : emitMinibatches(graph, spec, spec.minibatches)
   const names = (values: ReadonlyArray<Value>) => values.map(({ name }) => name)

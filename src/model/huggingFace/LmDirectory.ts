@@ -14,7 +14,6 @@ import { Effect, Schema } from "effect"
 import { ConfigError } from "../../config/Config.ts"
 import { fraction, naturalInt, nonNegative, positiveInt } from "../../config/fields.ts"
 import { checkJson, parseJson } from "../../config/jsonFile.ts"
-import type { Plain } from "../../config/plain.ts"
 import { prettyJson } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { inFolder, modelFiles } from "../../formats/modelFiles.ts"
@@ -143,7 +142,7 @@ const defaultsOf = (json: typeof GenerationJson.Type): GenerationDefaults => {
   }
 }
 
-/** A model to be saved. An opened model has these fields, except for the weights' numbers. */
+/** A model to be saved: an opened model with the numbers of its weights, or one that was made from scratch. */
 export interface ModelToSave {
   readonly decoder: DecoderConfig
   readonly weights: Readonly<Record<string, NamedArray>>
@@ -151,10 +150,8 @@ export interface ModelToSave {
   readonly otherFiles: Readonly<Record<string, Uint8Array>>
   /** The ids that end a generation. */
   readonly eosIds: ReadonlyArray<number>
-  readonly bosId?: number | null | undefined
-  readonly padId?: number | null | undefined
-  /** The config of the model from which this one was made; its further keys are kept. */
-  readonly json?: Plain | undefined
+  /** The other special ids, and further keys of `config.json`: those of the model from which this one was made. */
+  readonly config?: Partial<Pick<ModelConfig, "bosId" | "padId" | "json">> | undefined
 }
 
 export interface SaveOptions {
@@ -166,7 +163,7 @@ export interface SaveOptions {
 
 /** Returns the files of a model's folder by name. Tensors are encoded while their file is written. */
 export const filesOf = Effect.fnUntraced(function* (
-  { decoder, weights, otherFiles, eosIds, bosId = null, padId = null, json = {} }: ModelToSave,
+  { decoder, weights, otherFiles, eosIds, config: { bosId = null, padId = null, json = {} } = {} }: ModelToSave,
   { type = "float32", maxShardBytes }: SaveOptions = {},
 ): Effect.fn.Return<Readonly<Record<string, Contents>>, ConfigError | WeightsError> {
   const config = yield* encodeModelConfig({ decoder, weightType: type, bosId, eosIds, padId, json })

@@ -76,13 +76,15 @@ describe("the folder of a language model", () => {
     Effect.gen(function* () {
       const read = yield* LmDirectory.open(yield* onDisk(fixtures), "llama")
       const all = yield* read.weights.readAll
-      const model = { ...read, ...read.config, json: read.config.json, weights: all }
+      const model = { ...read, weights: all }
       const tree = yield* onDisk(yield* temporaryDirectory)
       for (const options of [{}, { maxShardBytes: 100_000 }, { type: "bfloat16" }, { type: "float16" }] as const) {
         yield* LmDirectory.save(tree, "saved", model, options)
         const again = yield* LmDirectory.open(tree, "saved")
         assert.deepEqual(again.decoder, read.decoder)
         assert.deepEqual(again.eosIds, read.eosIds)
+        assert.deepEqual([again.config.bosId, again.config.padId], [0, 2])
+        assert.strictEqual(again.config.json.initializer_range, 0.02)
         assert.deepEqual(again.otherFiles, read.otherFiles)
         assert.strictEqual(again.weights.type, "type" in options ? options.type : "float32")
         assert.strictEqual(again.weights.path.endsWith("index.json"), "maxShardBytes" in options)
@@ -113,7 +115,13 @@ describe("the folder of a language model", () => {
       assert.notProperty(values, "lm_head.weight")
       const tree = yield* onDisk(yield* temporaryDirectory)
       const eosIds = [made.tokenizer.special.eos ?? -1]
-      yield* LmDirectory.save(tree, "scratch", { decoder, weights: values, otherFiles: made.files, eosIds, padId: 0 })
+      yield* LmDirectory.save(tree, "scratch", {
+        decoder,
+        weights: values,
+        otherFiles: made.files,
+        eosIds,
+        config: { padId: 0 },
+      })
       const again = yield* LmDirectory.open(tree, "scratch")
       assert.deepEqual(again.decoder, decoder)
       assert.deepEqual(again.eosIds, eosIds)

@@ -103,6 +103,25 @@ describe("the checkpoints of a run in a trainer", () => {
     )
   }
 
+  it.effect("that were being replaced, or have another step than their folder, are told apart", () =>
+    withFolder((folder) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const at = (name: string) => `${folder.directory}/checkpoints/${name}`
+        for (const step of [2, 3]) yield* save(folder, step)
+        // A process that is killed while it replaces a checkpoint leaves the old one under this name.
+        yield* fs.rename(at("step_3"), at(".step_3.old"))
+        assert.deepEqual(yield* resumed(folder), { progress: progressAt(3), adapter: "adapter 3", warnings: [] })
+        yield* fs.rename(at("step_3"), at("step_7"))
+        const { progress, warnings } = yield* resumed(folder)
+        assert.deepEqual(progress, progressAt(2))
+        assert.deepEqual(warnings, [
+          `a damaged checkpoint is skipped: ${at("step_7")}/progress.json: expected step 7, found 3`,
+        ])
+      }),
+    ),
+  )
+
   it.effect("survive a save that is stopped at any change of the disk", () =>
     withFolder((folder) =>
       Effect.gen(function* () {

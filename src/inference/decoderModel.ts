@@ -44,9 +44,6 @@ export interface EngineSizes {
 
 const defaults = { generating: [1, 8, 32], reading: [1, 8], maxLength: 2048, pageSize: 16, cacheTokens: 32_768 }
 
-/** The feeds that all programs share: the cache of keys and values, and with adapters the scale of each of them. */
-const sharedFeeds = (slots: number): ReadonlyArray<string> => (slots === 0 ? ["cache"] : ["cache", "scalings"])
-
 export const decoderModel = Effect.fnUntraced(function* (
   config: DecoderConfig,
   sizes: EngineSizes = {},
@@ -93,7 +90,9 @@ export const decoderModel = Effect.fnUntraced(function* (
       ]),
     GraphError,
   )
-  const group: Readonly<Record<string, Program>> = yield* backend.compileAll(specs, { sharedFeeds: sharedFeeds(slots) })
+  // All programs share the cache of keys and values, and the scales of the adapters.
+  const sharedFeeds = slots === 0 ? ["cache"] : ["cache", "scalings"]
+  const group: Readonly<Record<string, Program>> = yield* backend.compileAll(specs, { sharedFeeds })
 
   const first = group[`generate-${generating[0]}`]
   const cache = floats(first.feeds["cache"])

@@ -70,8 +70,11 @@ export const inRollouts = {
   batch: "batch.json",
 } as const
 
-/** The files in the folder of a checkpoint that `Runs` reads. */
+/** The files in the folder of a checkpoint. */
 export const inCheckpoint = {
   /** The run's progress: steps, tokens and samples. */
   progress: "progress.json",
+  /** The adapter or all weights, and the moments of the optimiser. */
+  weights: "weights.safetensors",
+  moments: "moments.safetensors",
 } as const

@@ -45,7 +45,10 @@ export interface InvalidRun {
 /** A function that runs at a moment in a run's life. If it fails, only that run is evicted. */
 export type Hook<Run = RunSlot> = (run: Run) => Effect.Effect<void, { readonly message: string }>
 
-/** The hooks that one part of the trainer registers together. Parts run in the order of their registration. */
+/**
+ * The hooks that one part of the trainer registers together. Parts run in the order of their registration. A hook must
+ * not call `checkForChanges` or `syncRuns`, which wait for it.
+ */
 export interface Hooks {
   /** Prepares the part for a new run, on all ranks. If it fails, it must leave nothing behind. */
   readonly creation?: Hook

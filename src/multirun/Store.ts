@@ -128,7 +128,9 @@ export const storeOf = (primitives: Primitives): Store["Service"] => {
     const late = Effect.flatMap(Effect.forEach(keys, primitives.get), (values) => {
       const missing = values.flatMap((one, other) => (one === undefined ? [other] : []))
       // The last rank may have arrived just after the deadline.
-      return missing.length === 0 ? all : Effect.fail(ranksMissing(meeting, missing))
+      return missing.length === 0
+        ? Effect.succeed(values.flatMap((one) => one ?? []))
+        : Effect.fail(ranksMissing(meeting, missing))
     })
     return Effect.andThen(
       set(rankKey(name, rank), value),

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { Record } from "effect"
 import { evaluate } from "../../src/graph/evaluate.ts"
 import * as G from "../../src/graph/ops.ts"
 import { zeros } from "../../src/graph/initialisers.ts"
@@ -217,7 +218,29 @@ describe("muon", () => {
     close(descend(none, start, slopes), descend(adam({ size: 14, ...options }), start, slopes))
   })
 
-  it("names its states by the parameters", () => {
+  it("treats each matrix of several with the same shape as if it were alone", () => {
+    const shapes = { a: [2, 3], bias: [2], b: [2, 3], wide: [1, 4], c: [2, 3] }
+    const all = layout(Record.map(shapes, (shape) => ({ shape, init: zeros })))
+    const numbers = (seed: number) => Array.from({ length: all.size }, (_, at) => Math.sin(at * 2 + seed) * (at + 1))
+    const [from, gradients] = [numbers(0), [numbers(1), numbers(2)]]
+    const options = { learningRate: 0.1, weightDecay: 0.2 }
+    const together = descend(muon({ layout: all, ...options }), from, gradients)
+    let offset = 0
+    for (const [name, shape] of Object.entries(shapes)) {
+      const range = [offset, (offset += sizeOf(shape))] as const
+      const alone = muon({ layout: layout({ [name]: { shape, init: zeros } }), ...options })
+      close(
+        together.map((theta) => theta.slice(...range)),
+        descend(
+          alone,
+          from.slice(...range),
+          gradients.map((gradient) => gradient.slice(...range)),
+        ),
+      )
+    }
+  })
+
+  it("names its states", () => {
     const { moments } = muon({ layout: parameters, learningRate: 1 }).update(G.state("theta", [14]), G.input("g", [14]))
     assert.deepStrictEqual(
       Object.entries(moments).map(([name, { tensor }]) => [name, [...tensor.shape]]),

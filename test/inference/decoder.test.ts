@@ -135,6 +135,21 @@ describe("Engine.layer", () => {
     },
   )
 
+  it.effect("serves the base model alone, if no room for adapters was asked for", () =>
+    withEngine(
+      { adapters: undefined },
+      backends.wasm,
+      Effect.gen(function* () {
+        const engine = yield* Engine
+        const [promptIds] = expected.greedy.prompt
+        const answer = yield* engine.generate({ model: "base", promptIds, sampling: { temperature: 0, maxTokens: 12 } })
+        assert.deepStrictEqual(idsOf(answer), expected.greedy.generated[0])
+        const error = yield* Effect.flip(engine.loadAdapter({ name: "tuned", step: 1, adapter }))
+        assert.strictEqual(error.reason, "full")
+      }),
+    ),
+  )
+
   it.effect("refuses weights and adapters that don't fit, and names the tensor", () =>
     withEngine(
       {},

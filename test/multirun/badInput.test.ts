@@ -42,6 +42,19 @@ describe("a full disk", () => {
       }),
     ))
 
+  it("leaves no half-written file behind", () =>
+    onDisk(({ files, turn, ids }, disk) =>
+      Effect.gen(function* () {
+        files.add("run_a")
+        files.add("run_b", "broken")
+        disk.before = (operation) => (operation === "rename" ? diskError("ENOSPC") : undefined)
+        yield* turn
+        assert.strictEqual(ids(), "run_a -")
+        assert.deepStrictEqual(readdirSync(files.at("run_a/control")), [])
+        assert.deepStrictEqual(readdirSync(files.at("run_b/configs")), ["orch.toml"])
+      }),
+    ))
+
   it("does not hide that a folder was made again", () =>
     onDisk(({ files, turn, master }, disk) =>
       Effect.gen(function* () {

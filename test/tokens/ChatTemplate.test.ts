@@ -158,6 +158,7 @@ describe("a chat template", () => {
       const template = yield* make({ default: "plain", tool_use: "{{ tools | length }} tools" }, { path: "m" })
       assert.strictEqual(yield* template.render({ messages: [] }), "plain")
       assert.strictEqual(yield* template.render({ messages: [], tools: [weather] }), "1 tools")
+      assert.strictEqual(yield* render("{{ tools is none }}", { messages: [], tools: [] }), "true")
     }),
   )
 

@@ -144,10 +144,23 @@ describe("a tokenizer of Hugging Face", () => {
     }),
   )
 
+  it.effect("decodes an added token by its name, and counts one that the config names as special", () =>
+    Effect.gen(function* () {
+      const tokenizer = jsonOf("llama/tokenizer.json")
+      const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: false }
+      tokenizer.added_tokens.push({ id: 384, content: "é!", ...flags }, { id: 385, content: "<end>", ...flags })
+      const config = { bytes: json({ eos_token: "<end>" }), path: "tokenizer_config.json" }
+      const decoded = yield* decode({ json: json(tokenizer), path: "tokenizer.json", config })
+      assert.deepEqual(decoded.tokenizer.encode("é!<end>"), [384, 385])
+      assert.strictEqual(decoded.tokenizer.decode([384, 385]), "é!")
+      assert.strictEqual(decoded.tokenizer.decode([384, 385], { keepSpecial: true }), "é!<end>")
+    }),
+  )
+
   it.effect("of SentencePiece's kind decodes spaces and bytes, at once and as a stream", () =>
     Effect.gen(function* () {
       const { tokenizer } = yield* decodedSentencePiece
-      for (const text of ["ab ab", "a  b", "é漢🙂 ab", " ab", ""]) {
+      for (const text of ["ab ab", "a  b", "é漢🙂 ab", " ab", "ab . n't ,", ""]) {
         const ids = tokenizer.encode(text)
         assert.strictEqual(tokenizer.decode(ids), text)
         const stream = tokenizer.decoder()

@@ -214,9 +214,6 @@ const scalingOf = Effect.fnUntraced(function* (
   }
 })
 
-/** The keys that `encodeModelConfig` writes, in either spelling; those of the file that was read are replaced. */
-const replaced = ["rope_theta", "rope_scaling", "rope_parameters", "torch_dtype", "dtype"]
-
 /**
  * Makes a `config.json` that transformers 4 and 5 and servers such as vLLM can read. It keeps the further keys of the file
  * from which the model was read. Fails for biases that the architecture cannot have.
@@ -238,10 +235,9 @@ export const encodeModelConfig = Effect.fnUntraced(function* ({
   }
   const { theta, scaling } = decoder.rope
   const type = weightType ?? "float32"
-  const kept = Object.fromEntries(Object.entries(json ?? {}).filter(([key]) => !replaced.includes(key)))
   const scaled = scaling === null ? { rope_type: "default" } : encodeScaling(scaling)
   return {
-    ...kept,
+    ...json,
     architectures: [isQwen ? "Qwen2ForCausalLM" : "LlamaForCausalLM"],
     model_type: decoder.architecture,
     vocab_size: decoder.vocabSize,

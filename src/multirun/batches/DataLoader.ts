@@ -18,9 +18,9 @@
  */
 import { Clock, Context, Duration, Effect, type FileSystem, Layer, type Path, Schema, Stream } from "effect"
 import { attempt } from "../../config/attempt.ts"
-import type { Normalisation } from "../../losses/tokenWeights.ts"
 import { openRunFolder, type RunFolder } from "../guardedFolder.ts"
 import * as Layout from "../Layout.ts"
+import { objectiveAt } from "../OrchestratorConfig.ts"
 import { Runs } from "../Runs.ts"
 import type { RunsError } from "../RunsError.ts"
 import type { RunSlot } from "../RunSlot.ts"
@@ -40,8 +40,6 @@ export class DataLoaderError extends Schema.TaggedError<DataLoaderError>()("Data
 export interface DataLoaderOptions extends Omit<PackerOptions, "maxRuns"> {
   /** The number of tokens in the model's vocabulary. A sample with another token evicts its run. */
   readonly vocabSize: number
-  /** Returns how the losses of a run's tokens are averaged, as its objective demands. */
-  readonly normalisation: (run: RunSlot) => Normalisation
   /**
    * The time for which samples wait for those of runs that have none yet; null waits for all runs.
    * @default "100 millis"
@@ -118,8 +116,9 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
   const isFinished = ({ config, progress }: RunSlot) => config.maxSteps !== null && progress.step >= config.maxSteps
 
   const open = (run: RunSlot) => {
-    const { index, id, progress } = run
-    if (!isFinished(run)) packer.open(index, { id, step: progress.step, normalisation: options.normalisation(run) })
+    const { index, id, progress, config } = run
+    const normalisationAt = (step: number) => objectiveAt(config, step).normalisation
+    if (!isFinished(run)) packer.open(index, { id, step: progress.step, normalisationAt })
   }
 
   /** Stops reading and packing the samples of a run. */

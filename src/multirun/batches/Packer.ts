@@ -17,7 +17,7 @@
  * @example
  * ```ts
  * const packer = makePacker({ rows: 2, width: 512, block: 32, maxRuns: 4, ranks: 1, mixing: "one-run" })
- * packer.open(0, { id: "run_a", step: 0, normalisation: { type: "token_mean" } })
+ * packer.open(0, { id: "run_a", step: 0, normalisationAt: () => ({ type: "token_mean" }) })
  * packer.offer(0, { step: 0, samples, digest: "" })
  * const pack = packer.pack()
  * ```
@@ -103,7 +103,7 @@ export interface OpenedRun {
   /** The next step to pack. */
   readonly step: number
   /** How the losses of the run's tokens are averaged, over all samples of a step. */
-  readonly normalisation: Normalisation
+  readonly normalisationAt: (step: number) => Normalisation
 }
 
 export interface Packer {
@@ -144,7 +144,7 @@ interface Step {
   readonly units: ReadonlyArray<Unit>
 }
 
-interface Queue extends Pick<OpenedRun, "id" | "normalisation"> {
+interface Queue extends Pick<OpenedRun, "id" | "normalisationAt"> {
   /** The step that is packed next, and how many of its units are packed. */
   step: number
   consumed: number
@@ -308,11 +308,11 @@ export const makePacker = (options: PackerOptions): Packer => {
   }
 
   return {
-    open: (index, { id, step, normalisation }) => {
+    open: (index, { id, step, normalisationAt }) => {
       const before = restored.find((run) => run.id === id && run.step === step)
       restored = restored.filter((run) => run.id !== id)
       const { consumed, digest } = before ?? { consumed: 0, digest: "" }
-      queues[index] = { id, normalisation, step, consumed, expected: consumed > 0 ? digest : undefined, steps: [] }
+      queues[index] = { id, normalisationAt, step, consumed, expected: consumed > 0 ? digest : undefined, steps: [] }
     },
     close: (index) => {
       queues[index] = undefined
@@ -329,7 +329,7 @@ export const makePacker = (options: PackerOptions): Packer => {
       const next = queue.step + queue.steps.length
       if (step !== next) throw refuse(`expected the samples of step ${next}`)
       if (samples.length === 0) throw refuse("expected at least one sample, found none")
-      const units = unitsOf(samples, queue.normalisation)
+      const units = unitsOf(samples, queue.normalisationAt(step))
       if (step === queue.step && queue.expected !== undefined) {
         if (queue.expected !== digest || queue.consumed >= units.length) {
           throw refuse(`expected the samples of which ${queue.consumed} units were already packed, found others`)

@@ -22,37 +22,43 @@ const isFinite = (numbers: Float32Array): boolean => {
 }
 
 /**
- * Computes the gradients of a micro-batch, a copy for each run in it. If several runs share it and the numbers of one are
- * not finite, each is computed alone, so that such a run does not spoil the others. `scratch` is a micro-batch of the
- * same shape, which is overwritten.
+ * Computes the gradients of a micro-batch, a copy for each run in it. `programOf` returns the program for the objective
+ * of a run. Runs with the same program are computed together; but if the numbers of one are not finite, each is computed
+ * alone, so that such a run does not spoil the others. `scratch` is a micro-batch of the same shape, which is overwritten.
  *
  * @example
  * ```ts
- * for (const { index, gradient } of yield* gradientsOf(program, turn.microBatch, scratch))
+ * for (const { index, gradient } of yield* gradientsOf(() => program, turn.microBatch, scratch))
  *   optimizer.accumulate({ index, generation }, gradient)
  * ```
  */
 export const gradientsOf = Effect.fnUntraced(function* (
-  program: GradientProgram,
+  programOf: (run: number) => GradientProgram,
   microBatch: MicroBatch,
   scratch: MicroBatch,
 ): Effect.fn.Return<ReadonlyArray<RunGradient>, BackendError> {
   // A rank without work has a micro-batch of padding only.
   if (microBatch.sequenceCount === 0) return []
-  const resultOf = (index: number): RunGradient => ({
+  const resultOf = (program: GradientProgram, index: number): RunGradient => ({
     index,
     gradient: program.gradientOf(index).slice(),
     loss: program.loss(),
     sums: program.sums(),
   })
   const runs = Array.from(microBatch.loraNumTokens.keys()).filter((run) => microBatch.loraNumTokens[run] > 0)
-  yield* program.run(microBatch)
-  if (runs.length === 1 || runs.every((run) => isFinite(program.gradientOf(run)))) return runs.map(resultOf)
+  const programs = new Set(runs.map(programOf))
+  if (programs.size === 1) {
+    const [program] = programs
+    yield* program.run(microBatch)
+    if (runs.length === 1 || runs.every((run) => isFinite(program.gradientOf(run))))
+      return runs.map((run) => resultOf(program, run))
+  }
   const alone: Array<RunGradient> = []
   for (const run of runs) {
+    const program = programOf(run)
     isolate(microBatch, run, scratch)
     yield* program.run(scratch)
-    alone.push(resultOf(run))
+    alone.push(resultOf(program, run))
   }
   return alone
 })

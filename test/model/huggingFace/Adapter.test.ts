@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Record } from "effect"
+import { Effect, Logger, Record } from "effect"
 import * as Reference from "../../../src/backend/reference.ts"
 import * as safetensors from "../../../src/formats/safetensors.ts"
 import * as Decoder from "../../../src/model/decoder/Decoder.ts"
@@ -119,6 +119,7 @@ describe("an adapter of peft", () => {
       const at = "a/adapter_config.json: target_modules: "
       const some = `expected some of ${Decoder.projections.join(", ")}, found`
       assert.strictEqual(yield* targetError(["c_attn"]), `${at}${some} ["c_attn"]`)
+      assert.strictEqual(yield* targetError(["roj", "attn.q_proj"]), `${at}${some} ["roj","attn.q_proj"]`)
       assert.strictEqual(yield* targetError(["q_proj", "lm_head"]), `${at}${some} lm_head`)
       assert.strictEqual(
         yield* targetError(".*\\.0\\..*q_proj"),
@@ -132,6 +133,20 @@ describe("an adapter of peft", () => {
     Effect.gen(function* () {
       assert.strictEqual((yield* loadWith({})).alpha, 8)
       assert.strictEqual((yield* loadWith({ use_rslora: true })).alpha, 16)
+    }),
+  )
+
+  it.effect("that names another base model is used, with a warning", () =>
+    Effect.gen(function* () {
+      const warnings: Array<unknown> = []
+      const logger = Logger.make(({ message }) => warnings.push(message))
+      const named = inMemory({ ...files, "adapter_config.json": json({ ...settings, base_model_name_or_path: "b" }) })
+      const loadFor = (base: string) =>
+        Effect.provide(Adapter.load(named, ".", decoder, { base }), Logger.layer([logger]))
+      yield* loadFor("b")
+      assert.deepEqual(warnings, [])
+      yield* loadFor("c")
+      assert.match(String(warnings), /^adapter_config\.json: base_model_name_or_path: expected "c", found "b"/)
     }),
   )
 

@@ -49,7 +49,12 @@ describe("the config of a Hugging Face model", () => {
         tiedEmbeddings: false,
       })
       assert.deepEqual([config.weightType, config.bosId, config.eosIds, config.padId], ["float32", 0, [1], 2])
-      const scaled = yield* decode({ ...llama, rope_parameters: { ...llama3, rope_theta: 500_000 } })
+      const scaled = yield* decode({
+        ...llama,
+        rope_theta: 7,
+        rope_scaling: null,
+        rope_parameters: { ...llama3, rope_theta: 500_000 },
+      })
       assert.deepEqual(scaled.decoder.rope, { theta: 500_000, scaling })
     }),
   )

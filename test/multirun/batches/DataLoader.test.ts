@@ -42,7 +42,6 @@ const start = (directory: string, ranks: number, options: Partial<DataLoaderOpti
         ...sizes,
         ranks,
         mixing: "one-run",
-        normalisation: () => ({ type: "token_mean" }),
         ...options,
       })
       const context = yield* Layer.build(

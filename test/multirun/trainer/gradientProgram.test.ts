@@ -71,14 +71,14 @@ const summed = (
     yield* program.writeAdapters(adapters.table, adapters.scalings)
     const packer = makePacker({ ...sizes, ranks: 1, mixing })
     for (const run of runs) {
-      packer.open(run, { id: `run_${run}`, step: 0, normalisation: { type: "token_mean" } })
+      packer.open(run, { id: `run_${run}`, step: 0, normalisationAt: () => ({ type: "token_mean" }) })
       packer.offer(run, { step: 0, samples: Array.from({ length: 5 }, (_, at) => sampleOf(run, at)), digest: "" })
     }
     const sums = Array.from({ length: sizes.maxRuns }, () => new Float32Array(adapters.size))
     const scratch = makeMicroBatch(sizes)
     for (let pack = packer.pack(); pack !== undefined; pack = packer.pack()) {
       for (const microBatch of pack.microBatches) {
-        for (const { index, gradient } of yield* gradientsOf(program, microBatch, scratch))
+        for (const { index, gradient } of yield* gradientsOf(() => program, microBatch, scratch))
           gradient.forEach((slope, at) => void (sums[index][at] += slope))
       }
     }
@@ -134,7 +134,7 @@ describe("the gradient of a micro-batch", () => {
       yield* program.writeBase(weights)
       yield* program.writeReference(weights)
       const packer = makePacker({ ...sizes, ranks: 1, mixing: "one-run" })
-      packer.open(0, { id: "run_0", step: 0, normalisation: { type: "token_mean" } })
+      packer.open(0, { id: "run_0", step: 0, normalisationAt: () => ({ type: "token_mean" }) })
       packer.offer(0, { step: 0, samples: [sampleOf(3, 0)], digest: "" })
       const pack = packer.pack()
       assert.isDefined(pack)

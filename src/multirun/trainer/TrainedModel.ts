@@ -1,0 +1,163 @@
+/**
+ * The weights that a trainer changes: an adapter for each run over one base model, or all weights of the model for one
+ * run. The other parts of the trainer need not know which.
+ *
+ * @example
+ * ```ts
+ * const model = makeTrainedModel({ config, weights, lora: { shape: { rank: 8, targets: ["q_proj", "v_proj"] }, alpha: 16 }, maxRuns: 8 })
+ * model.begin(0, { rank: null, alpha: null }, Rng.stream(1, "adapter", "run_a"))
+ * const parameters = model.namedParametersOf(0) // arrays that the optimiser changes in place
+ * ```
+ */
+import { Effect, Record } from "effect"
+import type { BackendError } from "../../backend/Backend.ts"
+import type { NamedArray } from "../../graph/Parameters.ts"
+import { sizeOf } from "../../graph/Tensor.ts"
+import * as Decoder from "../../model/decoder/Decoder.ts"
+import type { Stream } from "../../rng/Rng.ts"
+import type { LoraConfig } from "../OrchestratorConfig.ts"
+import type { GradientProgram } from "./gradientProgram.ts"
+
+type NamedArrays = Readonly<Record<string, NamedArray>>
+
+/** The adapters of all runs: the largest rank, the projections that have one, and the alpha of runs that set none. */
+export interface LoraSettings {
+  readonly shape: Decoder.AdapterShape
+  readonly alpha: number
+}
+
+export interface TrainedModelOptions {
+  readonly config: Decoder.DecoderConfig
+  /** The weights of the model, by name. Without adapters, runs begin with copies of them. */
+  readonly weights: NamedArrays
+  /** The adapters; null trains all weights of the model, for one run at a time. */
+  readonly lora: LoraSettings | null
+  /** The number of runs that can be trained at once; 1 without adapters. */
+  readonly maxRuns: number
+}
+
+export interface TrainedModel {
+  readonly config: Decoder.DecoderConfig
+  readonly lora: LoraSettings | null
+  /** The number of numbers that a run trains. */
+  readonly size: number
+  /** Gives a run new weights: an adapter that adds nothing yet, or the weights of the model. Throws an `AdapterError`. */
+  readonly begin: (index: number, lora: LoraConfig, random: Stream) => void
+  /** Gives a run the weights that `stateDictOf` returned. Throws an `AdapterError`, and changes nothing, if they do not fit. */
+  readonly load: (index: number, lora: LoraConfig, saved: NamedArrays) => void
+  /** Takes a run's weights away. */
+  readonly end: (index: number) => void
+  /** Returns the arrays with the weights of a run, which an optimiser changes in place. */
+  readonly namedParametersOf: (index: number) => NamedArrays
+  /** Returns copies of the weights of a run, as files hold them. */
+  readonly stateDictOf: (index: number) => NamedArrays
+  /** Returns the rank and alpha of a run's adapter; undefined without adapters. */
+  readonly adapterOf: (index: number) => Decoder.AdapterOptions | undefined
+  /** Says that the arrays of `namedParametersOf` have changed, so that programs need them again. */
+  readonly touch: () => void
+  /** Writes the current weights into a program, unless it has them. */
+  readonly writeTo: (program: GradientProgram) => Effect.Effect<void, BackendError>
+}
+
+/** Makes the model with no run. */
+export const makeTrainedModel = (options: TrainedModelOptions): TrainedModel => {
+  const { config, weights, lora } = options
+  return lora === null ? wholeModel(config, weights) : adaptedModel({ ...options, lora })
+}
+
+/** Remembers which revision of the weights each program has. */
+const revisions = () => {
+  const written = new WeakMap<GradientProgram, number>()
+  let current = 0
+  return {
+    touch: () => void current++,
+    /** Runs `all` for a program that has no weights yet, then `changed` if it lacks the current ones. */
+    bring: (
+      program: GradientProgram,
+      all: Effect.Effect<void, BackendError>,
+      changed: Effect.Effect<void, BackendError>,
+    ): Effect.Effect<void, BackendError> =>
+      Effect.suspend(() => {
+        const before = written.get(program)
+        if (before === current) return Effect.void
+        written.set(program, current)
+        return before === undefined ? Effect.andThen(all, changed) : changed
+      }),
+  }
+}
+
+const adaptedModel = ({
+  config,
+  weights,
+  lora,
+  maxRuns,
+}: TrainedModelOptions & { readonly lora: LoraSettings }): TrainedModel => {
+  const adapters = new Decoder.MultiLoRA(config, lora.shape, maxRuns)
+  const { touch, bring } = revisions()
+  const optionsOf = ({ rank, alpha }: LoraConfig): Decoder.AdapterOptions => ({
+    rank: rank ?? lora.shape.rank,
+    alpha: alpha ?? lora.alpha,
+  })
+  return {
+    config,
+    lora,
+    size: adapters.size,
+    begin: (index, settings, random) => {
+      adapters.reset(index, optionsOf(settings), random)
+      touch()
+    },
+    load: (index, settings, saved) => {
+      adapters.load(index, optionsOf(settings), saved)
+      touch()
+    },
+    end: (index) => {
+      adapters.clear(index)
+      touch()
+    },
+    namedParametersOf: (index) => adapters.namedParametersOf(index),
+    stateDictOf: (index) => adapters.stateDictOf(index),
+    adapterOf: (index) => adapters.optionsOf(index),
+    touch,
+    writeTo: (program) =>
+      bring(
+        program,
+        program.writeBase(weights),
+        Effect.suspend(() => program.writeAdapters(adapters.table, adapters.scalings)),
+      ),
+  }
+}
+
+const wholeModel = (config: Decoder.DecoderConfig, initial: NamedArrays): TrainedModel => {
+  const shapes = Record.map(Decoder.parametersOf(config), ({ shape }) => shape)
+  const trained = Record.map(shapes, (shape) => ({ shape, data: new Float32Array(sizeOf(shape)) }))
+  const { touch, bring } = revisions()
+  const fill = (values: NamedArrays): void => {
+    for (const [name, shape] of Object.entries(shapes)) {
+      const found = values[name]
+      const expected = `parameter "${name}": expected shape [${shape.join(", ")}]`
+      if (found === undefined) throw new Decoder.AdapterError({ message: `${expected}, found none` })
+      if (found.shape.join() !== shape.join())
+        throw new Decoder.AdapterError({ message: `${expected}, found [${found.shape.join(", ")}]` })
+    }
+    for (const [name, { data }] of Object.entries(trained)) data.set(values[name].data)
+    touch()
+  }
+  return {
+    config,
+    lora: null,
+    size: Object.values(shapes).reduce((sum, shape) => sum + sizeOf(shape), 0),
+    begin: () => fill(initial),
+    load: (_, __, saved) => fill(saved),
+    end: () => fill(initial),
+    namedParametersOf: () => trained,
+    stateDictOf: () => Record.map(trained, ({ shape, data }) => ({ shape, data: data.slice() })),
+    adapterOf: () => undefined,
+    touch,
+    writeTo: (program) =>
+      bring(
+        program,
+        program.writeReference(initial),
+        Effect.suspend(() => program.writeBase(trained)),
+      ),
+  }
+}

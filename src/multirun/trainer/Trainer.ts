@@ -1,0 +1,280 @@
+/**
+ * The loop of a trainer of several runs, on one rank. A turn takes one micro-batch of each rank, adds its gradients to
+ * those of its runs, and updates the runs whose step is complete: their optimiser and learning rate step, their weights
+ * are published, and a checkpoint is saved if one is due.
+ *
+ * All ranks add up the same gradients in the order of the micro-batches, so their weights are the same bits, whatever
+ * the number of ranks. A run that fails, by a gradient that is not finite or a broken folder, is evicted with the reason;
+ * no other run notices.
+ *
+ * @example
+ * ```ts
+ * const trainer = yield* makeTrainer({ model, shape: { rows: 4, width: 256, block: 32 }, seed: 1, ranks: 1, publish, report })
+ * yield* Effect.repeat(trainer.turn, { until: () => trainer.isDone() })
+ * ```
+ */
+import { type Duration, Effect, type FileSystem, type Path, Scope } from "effect"
+import { Backend, type BackendError, type Compiling } from "../../backend/Backend.ts"
+import { attempt } from "../../config/attempt.ts"
+import { meanMetrics, type MetricSums, type TokenObjective } from "../../losses/Losses.ts"
+import * as Decoder from "../../model/decoder/Decoder.ts"
+import { stream } from "../../rng/Rng.ts"
+import { DataLoader, type Turn, type TurnError } from "../batches/DataLoader.ts"
+import { makeMicroBatch } from "../batches/MicroBatch.ts"
+import { openRunFolder, type RunFolder } from "../guardedFolder.ts"
+import * as MultiLoRAOptimizer from "../optimisers/MultiLoRAOptimizer.ts"
+import * as MultiLoRAScheduler from "../optimisers/MultiLoRAScheduler.ts"
+import { objectiveAt } from "../OrchestratorConfig.ts"
+import { Runs } from "../Runs.ts"
+import type { Progress, RunSlot } from "../RunSlot.ts"
+import { Store, type StoreError } from "../Store.ts"
+import { loadCheckpoint, saveCheckpoint } from "../weights/checkpoints.ts"
+import { checkpointParts, type RunState, runStateIn } from "./checkpointParts.ts"
+import { decodeGradients, encodeGradients } from "./gradientMessage.ts"
+import { compileGradient, type GradientProgram } from "./gradientProgram.ts"
+import { addSums, gradientsOf, type RunGradient } from "./runGradients.ts"
+import type { TrainedModel } from "./TrainedModel.ts"
+
+/** What a trainer reports of an update. */
+export interface Updated {
+  readonly run: RunSlot
+  /** The number of updates of the run, with this one. */
+  readonly step: number
+  /** The loss, the learning rate, the norm of the gradient, and the metrics of the objective. */
+  readonly metrics: Readonly<Record<string, number>>
+}
+
+export interface TrainerOptions {
+  readonly model: TrainedModel
+  /** The size of micro-batches, as the `DataLoader` packs them. */
+  readonly shape: { readonly rows: number; readonly width: number; readonly block: number }
+  /** The seed from which new adapters are drawn, each by the id of its run. */
+  readonly seed: number
+  /** The number of ranks, 1 by default. */
+  readonly ranks?: number
+  /** The time within which the gradients of a rank must reach the others. @default "30 minutes" */
+  readonly rankDeadline?: Duration.Input
+  /** Makes the weights of a run known, when it begins and after each update. It runs on the master only. */
+  readonly publish: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
+  readonly report: (update: Updated) => Effect.Effect<void>
+}
+
+export type TrainerError = TurnError | StoreError | Effect.Error<Compiling<never>>
+
+export interface Trainer {
+  /** Waits for the next turn, and trains on it. */
+  readonly turn: Effect.Effect<void, TrainerError>
+  /** Tells whether all runs have reached their last step, and none waits for an index. */
+  readonly isDone: Effect.Effect<boolean>
+  /** Saves a checkpoint of each run at its last complete step, for the end of the process. */
+  readonly saveAll: Effect.Effect<void>
+}
+
+/** What the trainer knows of a run while it is trained. */
+interface Trained {
+  readonly folder: RunFolder
+  /** The progress at the last complete step, which is what a checkpoint holds. */
+  boundary: Progress
+  /** The step of the newest checkpoint; −1 if there is none. */
+  saved: number
+  /** The moments of the optimiser in the checkpoint that the run began with. */
+  moments: RunState["moments"] | undefined
+  loss: number
+  sums: MetricSums<number>
+}
+
+const messageOf = ({ message }: { readonly message: string }): string => message
+
+/** Makes the trainer of this rank, and registers its hooks with `Runs`, until the scope closes. */
+export const makeTrainer = Effect.fnUntraced(function* ({
+  model,
+  shape,
+  seed,
+  ranks = 1,
+  rankDeadline = "30 minutes",
+  publish,
+  report,
+}: TrainerOptions): Effect.fn.Return<
+  Trainer,
+  never,
+  Backend | Runs | Store | DataLoader | FileSystem.FileSystem | Path.Path | Scope.Scope
+> {
+  const backend = yield* Backend
+  const runs = yield* Runs
+  const store = yield* Store
+  const loader = yield* DataLoader
+  const scope = yield* Scope.Scope
+  const files = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const { isMaster, maxRuns, rank } = runs
+  /** The trained runs by generation. */
+  const trained = new Map<number, Trained>()
+
+  const begin = Effect.fnUntraced(function* (run: RunSlot) {
+    const { index, id, config, progress, generation } = run
+    const folder = yield* Effect.provideContext(openRunFolder(run), files)
+    const checkpoint = yield* loadCheckpoint(folder, config.resumeStep)
+    const state = checkpoint === undefined ? undefined : yield* runStateIn(checkpoint.parts)
+    Object.assign(progress, checkpoint?.progress ?? { step: 0, totalTokens: 0, totalSamples: 0 })
+    yield* attempt(() => {
+      if (state === undefined) model.begin(index, config.lora, stream(seed, "adapter", id))
+      else model.load(index, config.lora, state.weights)
+    }, Decoder.AdapterError)
+    const saved = checkpoint === undefined ? -1 : progress.step
+    const fresh = { loss: 0, sums: { tokens: 0 } }
+    trained.set(generation, { folder, boundary: { ...progress }, saved, moments: state?.moments, ...fresh })
+  })
+  const end = ({ index, generation }: RunSlot): Effect.Effect<void> =>
+    Effect.sync(() => {
+      trained.delete(generation)
+      model.end(index)
+    })
+  yield* runs.register({ creation: begin, deletion: end })
+  const optimizer = yield* MultiLoRAOptimizer.make({
+    runs,
+    parametersOf: ({ index }) => model.namedParametersOf(index),
+  })
+  const scheduler = MultiLoRAScheduler.make(optimizer)
+  yield* runs.register({
+    postCreation: Effect.fnUntraced(function* (run) {
+      const own = trained.get(run.generation)
+      if (own?.moments !== undefined) yield* optimizer.loadStateDict(run, own.moments)
+      if (own !== undefined) own.moments = undefined
+      if (isMaster) yield* publish(run)
+    }),
+  })
+
+  const programs = new Map<string, GradientProgram>()
+  /** Returns the program of an objective, which is compiled when the first run needs it. */
+  const programOf = Effect.fnUntraced(function* (objective: TokenObjective) {
+    const key = JSON.stringify(objective)
+    const known = programs.get(key)
+    if (known !== undefined) return known
+    const adapters = model.lora === null ? null : { shape: model.lora.shape, maxRuns }
+    const program = yield* compileGradient({ config: model.config, ...shape, adapters }, objective).pipe(
+      Effect.provideService(Backend, backend),
+      Effect.provideService(Scope.Scope, scope),
+    )
+    programs.set(key, program)
+    return program
+  })
+
+  const scratch = makeMicroBatch({ ...shape, maxRuns })
+  const compute = Effect.fnUntraced(function* ({ microBatch, shares }: Turn) {
+    const byRun = new Map<number, GradientProgram>()
+    for (const { index, step } of shares) {
+      const config = runs.config(index)
+      if (config === undefined) continue
+      const program = yield* programOf(objectiveAt(config, step))
+      yield* model.writeTo(program)
+      byRun.set(index, program)
+    }
+    const [anyProgram] = byRun.values()
+    if (anyProgram === undefined) return []
+    return yield* gradientsOf((run) => byRun.get(run) ?? anyProgram, microBatch, scratch)
+  })
+
+  /** Returns the gradients of all ranks, in the order of the ranks. */
+  const gather = Effect.fnUntraced(function* (turn: Turn, own: ReadonlyArray<RunGradient>) {
+    if (ranks === 1) return own
+    const name = (number: number): string => `gradients/${number}`
+    const meeting = { name: name(turn.number), rank, ranks, deadline: rankDeadline }
+    const all = yield* store.gather(meeting, encodeGradients(own))
+    // All ranks are in this turn, so they have read those of the turn before.
+    if (isMaster && turn.number > 0) yield* store.forget({ name: name(turn.number - 1), ranks })
+    return all.flatMap(decodeGradients)
+  })
+
+  /** Returns the run of a share, unless it left its index while the turn was computed. */
+  const runOf = ({ index, id }: Turn["shares"][number]): RunSlot | undefined => {
+    const run = runs.slot(index)
+    return run?.id === id ? run : undefined
+  }
+
+  const add = (turn: Turn, gradients: ReadonlyArray<RunGradient>): void => {
+    for (const share of turn.shares) {
+      const run = runOf(share)
+      const own = run && trained.get(run.generation)
+      if (run === undefined || own === undefined) continue
+      for (const { gradient, loss, sums } of gradients.filter(({ index }) => index === run.index)) {
+        optimizer.accumulate(run, gradient)
+        own.loss += loss
+        own.sums = addSums(own.sums, sums)
+      }
+    }
+  }
+
+  const save = Effect.fnUntraced(function* (run: RunSlot, own: Trained) {
+    if (!isMaster || own.saved === own.boundary.step) return
+    const state = { weights: model.stateDictOf(run.index), moments: yield* optimizer.stateDictOf(run) }
+    yield* saveCheckpoint(own.folder, {
+      progress: own.boundary,
+      parts: checkpointParts(state),
+      keep: run.config.checkpoint.keep,
+    })
+    own.saved = own.boundary.step
+  })
+
+  const isFinished = ({ config, progress }: RunSlot): boolean =>
+    config.maxSteps !== null && progress.step >= config.maxSteps
+
+  /** Ends the step of a run whose weights were updated. */
+  const conclude = Effect.fnUntraced(function* (run: RunSlot, figures: Readonly<Record<string, number>>) {
+    const own = trained.get(run.generation)
+    if (own === undefined) return
+    const { progress, config } = run
+    own.boundary = { ...progress }
+    const metrics = { ...figures, "losses/loss": own.loss, ...meanMetrics(own.sums) }
+    own.loss = 0
+    own.sums = { tokens: 0 }
+    const { every } = config.checkpoint
+    if (isFinished(run) || (every > 0 && progress.step % every === 0)) yield* save(run, own)
+    if (isMaster) yield* publish(run)
+    yield* report({ run, step: progress.step, metrics })
+  })
+
+  const turn = Effect.gen(function* () {
+    const next = yield* loader.next
+    const gradients = yield* gather(next, yield* compute(next))
+    add(next, gradients)
+    const ready = runs.slots().filter(({ readyToUpdate }) => readyToUpdate)
+    const outcomes = yield* optimizer.step
+    scheduler.step()
+    model.touch()
+    for (const run of ready) run.readyToUpdate = false
+    for (const outcome of outcomes) {
+      const { slot } = outcome
+      const failure =
+        outcome._tag === "Failed"
+          ? outcome.error.message
+          : yield* Effect.match(
+              conclude(slot, {
+                "training/learning_rate": outcome.learningRate,
+                "training/gradient_norm": outcome.gradientNorm,
+              }),
+              { onSuccess: () => undefined, onFailure: messageOf },
+            )
+      if (failure !== undefined) yield* runs.evict(slot.index, failure)
+    }
+  })
+
+  const isDone = Effect.map(
+    runs.status,
+    ({ waiting }) => runs.slots().length > 0 && runs.slots().every(isFinished) && waiting.length === 0,
+  )
+
+  const saveAll = Effect.suspend(() =>
+    Effect.forEach(
+      runs.slots(),
+      (run) => {
+        const own = trained.get(run.generation)
+        if (own === undefined) return Effect.void
+        return Effect.catch(save(run, own), (error: BackendError | { readonly message: string }) =>
+          Effect.logWarning(`${run.id}: its checkpoint cannot be saved: ${error.message}`),
+        )
+      },
+      { discard: true },
+    ),
+  )
+
+  return { turn, isDone, saveAll }
+})

@@ -1,0 +1,58 @@
+/** Encodes the weights and moments of a run as files of its checkpoint, and reads them back. */
+import { Effect, Schema } from "effect"
+import { attempt } from "../../config/attempt.ts"
+import * as Safetensors from "../../formats/safetensors.ts"
+import type { NamedArray } from "../../graph/Parameters.ts"
+import { inCheckpoint } from "../Layout.ts"
+
+type NamedArrays = Readonly<Record<string, NamedArray>>
+
+/** A checkpoint of a run lacks a file, or the file does not hold what it should. */
+export class CheckpointPartError extends Schema.TaggedError<CheckpointPartError>()("CheckpointPartError", {
+  file: Schema.String,
+  message: Schema.String,
+}) {}
+
+/** What a checkpoint holds of a run besides its progress. */
+export interface RunState {
+  readonly weights: NamedArrays
+  readonly moments: NamedArrays
+}
+
+const files = { weights: inCheckpoint.weights, moments: inCheckpoint.moments } as const
+
+/**
+ * Encodes the state of a run.
+ *
+ * @example
+ * ```ts
+ * const parts = checkpointParts({ weights: model.stateDictOf(0), moments: yield* optimizer.stateDictOf(slot) })
+ * const state = yield* runStateIn(parts)
+ * ```
+ */
+export const checkpointParts = ({ weights, moments }: RunState): Readonly<Record<string, Uint8Array>> => ({
+  [files.weights]: Safetensors.encode(weights),
+  [files.moments]: Safetensors.encode(moments),
+})
+
+/** Reads the state of a run from the files of a checkpoint. */
+export const runStateIn = (parts: Readonly<Record<string, Uint8Array>>): Effect.Effect<RunState, CheckpointPartError> =>
+  Effect.gen(function* () {
+    return { weights: yield* arraysIn(parts, files.weights), moments: yield* arraysIn(parts, files.moments) }
+  })
+
+const arraysIn = (parts: Readonly<Record<string, Uint8Array>>, file: string) =>
+  Effect.gen(function* () {
+    const refuse = (problem: string) => new CheckpointPartError({ file, message: `${file}: ${problem}` })
+    if (!Object.hasOwn(parts, file)) return yield* refuse("the file is missing")
+    const tensors = yield* Effect.mapError(
+      attempt(() => Safetensors.decode(parts[file]), Safetensors.SafetensorsError),
+      ({ message }) => refuse(message),
+    )
+    const named: Record<string, NamedArray> = {}
+    for (const [name, { shape, data }] of Object.entries(tensors)) {
+      if (!(data instanceof Float32Array)) return yield* refuse(`tensor "${name}": expected float32`)
+      named[name] = { shape, data }
+    }
+    return named
+  })

@@ -83,15 +83,17 @@ export const makeRunFolders = Effect.gen(function* () {
   })
 
   /**
-   * Writes a file as a whole into a folder that exists; makes at most the folder of the file, directly in the run's
-   * folder. Returns the problem if it failed.
+   * Writes a file as a whole. It makes the trainer's own folder in the run's folder, but no other. Returns the problem if
+   * it failed.
    */
   const write = (directory: string, relative: string, text: string): Effect.Effect<string | undefined> => {
     const file = path.join(directory, relative)
     const folder = path.dirname(file)
     const temporary = path.join(folder, `.${path.basename(file)}.tmp`)
-    return fs.makeDirectory(folder).pipe(
-      Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.void),
+    const makeOwnFolder = fs
+      .makeDirectory(folder)
+      .pipe(Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.void))
+    return (path.dirname(relative) === Layout.control ? makeOwnFolder : Effect.void).pipe(
       Effect.andThen(fs.writeFileString(temporary, text)),
       Effect.andThen(fs.rename(temporary, file)),
       Effect.onError(() => Effect.ignore(fs.remove(temporary, { force: true }))),

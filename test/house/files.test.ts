@@ -23,6 +23,9 @@ describe("files", () => {
   it("of YAML are read by one reader, which has limits", () =>
     assert.deepEqual(linesWith(/import .*\b(parse\w*|Composer|Parser)\b.* from "yaml"/, ["config/yaml.ts"]), []))
 
+  it("of TOML are parsed by one reader, whose errors name the line", () =>
+    assert.deepEqual(linesWith(/from "smol-toml"/, ["config/toml.ts"]), []))
+
   it("are read as text by one reader, which has limits", () =>
     // A run store checks what it reads itself; the page's own files and the system's figures come from no user.
     assert.deepEqual(

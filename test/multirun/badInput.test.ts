@@ -176,6 +176,23 @@ describe("a failing disk", () => {
     ))
 })
 
+describe("a folder of configs that vanishes while its config is read", () => {
+  it("is not made again for the message", () =>
+    onDisk(({ files, turn, master }, disk) =>
+      Effect.gen(function* () {
+        files.add("run_a", "broken")
+        disk.before = (operation, path) => {
+          if (operation === "writeFileString" && path.includes("run_a")) files.remove("run_a/configs")
+          return undefined
+        }
+        yield* turn
+        assert.deepStrictEqual(readdirSync(files.at("run_a")), [])
+        yield* turn
+        assert.deepStrictEqual((yield* master.status).unconfigured, ["run_a"])
+      }),
+    ))
+})
+
 /** The lives of a run during which its folder may vanish at any moment. */
 const lives: Readonly<Record<string, (world: World) => Effect.Effect<void, unknown>>> = {
   "is found and trained": ({ files, turn }) =>

@@ -22,28 +22,37 @@ const withHistories = (pages: number, pageSize: number) => {
   return { cache, entries }
 }
 
+const reads = Array.from({ length: 8 }, () => "read" as const)
+const prompt = fc.oneof(
+  fc.constantFrom([0, 1, 0, 1, 1], [0, 1, 0, 1, 1, 0, 1], [0, 1, 0]),
+  fc.array(fc.nat(1), { maxLength: 6 }),
+)
 const command = fc.oneof(
-  fc.record({ kind: fc.constant("begin" as const), prompt: fc.array(fc.nat(1), { maxLength: 14 }), root: fc.nat(1) }),
-  fc.record({
-    kind: fc.constantFrom("read" as const, "read" as const, "append" as const, "release" as const),
-    at: fc.nat(20),
-  }),
-  fc.record({ kind: fc.constant("forget" as const), root: fc.nat(1) }),
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant("begin" as const), prompt, root: fc.nat(1) }) },
+  {
+    weight: 14,
+    arbitrary: fc.record({
+      kind: fc.constantFrom(...reads, "append" as const, "release" as const),
+      at: fc.nat(5),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("forget" as const), root: fc.nat(1) }) },
 )
 
 describe("the paged cache", () => {
   it("never leaks, shares a page that is written, or gives a sequence an entry of another history", () => {
     fc.assert(
       fc.property(
-        fc.integer({ min: 1, max: 9 }),
+        fc.integer({ min: 3, max: 12 }),
         fc.integer({ min: 1, max: 4 }),
-        fc.array(command, { maxLength: 80 }),
+        fc.array(command, { minLength: 40, maxLength: 120 }),
         (pages, pageSize, commands) => {
           const { cache, entries } = withHistories(pages, pageSize)
           const roots = [cache.makeRoot(), cache.makeRoot()]
+          const names = new Map(roots.map((root, index) => [root, index]))
           let live: ReadonlyArray<Live> = []
           const historyOf = ({ tokens, root }: Sequence, length: number): string =>
-            `${roots.indexOf(root)}:${tokens.subarray(0, length).join()}`
+            `${names.get(root)}:${tokens.subarray(0, length).join()}`
           /** Writes the next entries of a sequence, as a step does. */
           const write = (one: Live, count: number): void => {
             const { sequence } = one
@@ -59,13 +68,15 @@ describe("the paged cache", () => {
             if (next.kind === "begin") {
               const tokens = new Int32Array(40)
               tokens.set(next.prompt)
-              if (roots[next.root].alive)
-                live = [
-                  ...live,
-                  { sequence: cache.begin(roots[next.root], tokens, next.prompt.length), known: next.prompt.length },
-                ]
+              live = [
+                ...live,
+                { sequence: cache.begin(roots[next.root], tokens, next.prompt.length), known: next.prompt.length },
+              ]
             } else if (next.kind === "forget") {
+              // Sequences of the old root go on; new ones must not meet their pages.
               cache.forget(roots[next.root])
+              roots[next.root] = cache.makeRoot()
+              names.set(roots[next.root], names.size)
             } else if (live.length > 0) {
               const one = live[next.at % live.length]
               const { sequence } = one
@@ -73,18 +84,22 @@ describe("the paged cache", () => {
                 cache.release(sequence)
                 live = live.filter((other) => other !== one)
               } else if (sequence.length < sequence.prompt) {
-                const waits = cache.reuse(sequence)
-                const count = Math.min(pageSize, sequence.prompt - sequence.length)
-                if (waits) {
+                const room = sequence.pages.length * pageSize
+                const rest = Math.min(room, sequence.prompt) - sequence.length
+                if (rest > 0) write(one, 1 + (next.at % rest))
+                else if (cache.reuse(sequence)) {
+                  const end = Math.min(sequence.length + pageSize, sequence.prompt)
                   const isComputed = live.some(
-                    ({ sequence: other }) => other !== sequence && other.length < other.prompt,
+                    ({ sequence: other }) =>
+                      other.length < Math.min(other.prompt, end) &&
+                      other.pages.length * pageSize >= end &&
+                      historyOf(other, end) === historyOf(sequence, end),
                   )
-                  assert.isTrue(isComputed, "a sequence waits only for another that reads its prompt")
-                } else if (count > 0 && cache.extend(sequence, sequence.length + count) === sequence.length + count) {
-                  write(one, count)
-                } else if (count > 0) {
-                  // There is no room: a scheduler takes the pages back.
-                  cache.release(sequence)
+                  assert.isTrue(isComputed, "a sequence waits only for one that computes its next tokens")
+                } else {
+                  // The page is written by a later command. If there is no room, a scheduler takes the pages back.
+                  const length = Math.min(sequence.length + pageSize, sequence.prompt)
+                  if (cache.extend(sequence, length) < length) cache.release(sequence)
                 }
               } else if (next.kind === "append" && one.known < 40) {
                 sequence.tokens[one.known] = next.at
@@ -105,6 +120,10 @@ describe("the paged cache", () => {
                 const page = sequence.pages[Math.floor(at / pageSize)]
                 assert.strictEqual(entries[page.index * pageSize + (at % pageSize)], historyOf(sequence, at + 1))
               }
+              for (let at = sequence.length; at < sequence.pages.length * pageSize; at++) {
+                const page = sequence.pages[Math.floor(at / pageSize)]
+                assert.strictEqual(entries[page.index * pageSize + (at % pageSize)], "", "a new page is clear")
+              }
             }
             for (const { sequence } of live)
               for (const page of sequence.pages) assert.strictEqual(page.references, used.get(page.index))
@@ -115,12 +134,14 @@ describe("the paged cache", () => {
           }
           // At the end all pages can be taken by one sequence, each once.
           for (const { sequence } of live) cache.release(sequence)
+          for (const root of roots) cache.forget(root)
+          assert.deepStrictEqual(cache.counts, { used: 0, kept: 0, free: pages })
           const last = cache.begin(cache.makeRoot(), new Int32Array(pages * pageSize), 0)
           assert.strictEqual(cache.extend(last, pages * pageSize), pages * pageSize)
           assert.strictEqual(new Set(last.pages.map(({ index }) => index)).size, pages)
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 250 },
     )
   })
 

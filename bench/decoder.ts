@@ -62,11 +62,11 @@ export const step = (sequences: number): ProgramSpec => {
 /** Reads all weights that a step reads, once: all but the table of embeddings, of which a step reads a few rows. */
 export const reading = (): ProgramSpec => {
   const { "model.embed_tokens.weight": _, ...weights } = Decoder.statesOf(parameters)
-  // The input keeps a backend from computing the maxima only once.
+  // The input keeps a backend from computing the sums only once.
   const scale = G.input("scale", [])
-  const maxima = Object.values(weights).map((weight) => G.max(G.mul(weight, scale)))
+  const sums = Object.values(weights).map((weight) => G.sum(G.add(weight, scale)))
   const state = Record.map(weights, (tensor) => ({ tensor }))
-  return { name: "read weights", inputs: { scale }, state, outputs: { largest: G.stack(maxima) } }
+  return { name: "read weights", inputs: { scale }, state, outputs: { sums: G.stack(sums) } }
 }
 
 /** A product of large square matrices, whose speed is the limit for programs that consist of products. */

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
@@ -93,7 +93,7 @@ describe("effect serve", () => {
       assert.include(stderr(), "serving tiny; stop with Ctrl-C")
     }).then(() => {}))
 
-  it("loads each broadcast of a run, and serves a run by itself", () =>
+  it("loads each broadcast of a run, and skips one that is broken", () =>
     withFolder(async (folder) => {
       const run = join(folder, "run_a")
       const publish = (step: number): void => {
@@ -115,6 +115,29 @@ describe("effect serve", () => {
         writeFileSync(join(run, "broadcast/step_2/adapter_config.json"), "{")
         cpSync(join(run, "broadcast/step_2"), join(run, "broadcast/step_3"), { recursive: true })
         while (!stderr().includes("step 3 was not loaded")) await namesOf(client)
+      })
+    }))
+
+  it("serves the base model that a run's newest adapter names, and the adapter", () =>
+    withFolder(async (folder) => {
+      const path = join(folder, "run_b/broadcast/step_4")
+      mkdirSync(join(folder, "run_b/broadcast"), { recursive: true })
+      cpSync(poet, path, { recursive: true })
+      const config = JSON.parse(readFileSync(join(poet, "adapter_config.json"), "utf8"))
+      const named = (base: string) =>
+        writeFileSync(join(path, "adapter_config.json"), JSON.stringify({ ...config, base_model_name_or_path: base }))
+      named("elsewhere")
+      writeFileSync(join(path, "STABLE"), "")
+      const { stderr } = await effect(["serve", join(folder, "run_b")])
+      assert.include(
+        stderr,
+        "its base model is elsewhere, which is no folder here; serve the base model: effect serve MODEL",
+      )
+      named(model)
+      await serving([join(folder, "run_b"), ...small], async ({ client }) => {
+        while (!(await namesOf(client)).includes("run_b"));
+        const { system_fingerprint } = await client.chat.completions.create(ask("run_b"))
+        assert.strictEqual(system_fingerprint, "run_b@4")
       })
     }))
 

@@ -4,9 +4,12 @@ import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import { assert, describe, it } from "vitest"
 import type { LmRequest, ToolSpec } from "../../src/lm/Chat.ts"
 import * as EngineLm from "../../src/lm/engine/EngineLm.ts"
+import * as LmConfig from "../../src/lm/LmConfig.ts"
+import * as Lms from "../../src/lm/Lms.ts"
 import * as OpenAi from "../../src/lm/providers/openAi.ts"
 import type { Provider } from "../../src/lm/providers/Provider.ts"
 import { chat, eos, type FakeEngine, fakeEngine, tokens } from "../serve/fakeEngine.ts"
+import { disk } from "../run/store/disk.ts"
 import { servingEngine } from "../serve/serving.ts"
 import { request } from "./support.ts"
 
@@ -106,4 +109,16 @@ describe("a model in this process and behind HTTP", () => {
       assert.strictEqual(await reasonOf(request("refuse", base)), "rejected", way)
       assert.strictEqual(await reasonOf(request("backend fails", base)), "unavailable", way)
     }))
+
+  it("is named by a config as builtin:NAME", async () => {
+    const engine = fakeEngine({ script: () => "Hello" })
+    const config = LmConfig.make({ model: "builtin:policy", temperature: 0.5 })
+    const opened = Lms.open(config, { models: { policy: EngineLm.make({ engine, chat, model: "base" }) } })
+    const lm = await Effect.runPromise(Effect.provide(opened, Layer.merge(disk, FetchHttpClient.layer)))
+    const asked = { ...LmConfig.request(config, [{ role: "user", content: "Hi" }]), traceTokens: true }
+    const { content, tokens: trace } = await Effect.runPromise(lm.complete(asked))
+    assert.strictEqual(content, "Hello")
+    assert.deepStrictEqual(trace?.weights, { model: "base", step: 0 })
+    assert.strictEqual(engine.requests[0].sampling?.temperature, 0.5)
+  })
 })

@@ -9,6 +9,8 @@
  * const { content, tokens } = yield* lm.complete({ ...request, seed: 1, traceTokens: true })
  * tokens?.weights // { model: "base", step: 0 }
  * ```
+ *
+ * A config names such a model as `builtin:NAME`, if it is opened with `Lms.open(config, { models: { NAME: lm } })`.
  */
 import { Effect, Layer } from "effect"
 import { Engine, type EngineError, type EngineService, type Generated } from "../../inference/Engine.ts"
@@ -22,7 +24,7 @@ import { type ChatModel, type ModelTokens, promptOf } from "./ChatModel.ts"
 export interface EngineLmOptions {
   readonly engine: EngineService
   readonly chat: ChatModel
-  /** The base model or adapter for requests that name no model. */
+  /** The base model or adapter for requests that name no model, or that come from a config with `builtin:NAME`. */
   readonly model: string
 }
 
@@ -72,7 +74,7 @@ const traceOf = (tokens: ModelTokens, promptIds: ReadonlyArray<number>, generate
 export const make = ({ engine, chat, model }: EngineLmOptions): Provider => ({
   model,
   complete: Effect.fnUntraced(function* (request: LmRequest, format) {
-    const name = request.model === "" ? model : request.model
+    const name = request.model === "" || request.model.startsWith("builtin:") ? model : request.model
     if (format !== undefined) {
       return yield* lmError(name, "rejected", "a model in this process cannot be held to a JSON format")
     }

@@ -10,7 +10,7 @@
  * stepOf("step_twelve") // undefined
  * ```
  */
-import { checkpoints } from "../run/Layout.ts"
+import { checkpoints, inCheckpoint as inRunCheckpoint } from "../run/Layout.ts"
 
 export { checkpoints } from "../run/Layout.ts"
 
@@ -75,6 +75,6 @@ export const inCheckpoint = {
   /** The run's progress: steps, tokens and samples. */
   progress: "progress.json",
   /** The adapter or all weights, and the moments of the optimiser. */
-  weights: "weights.safetensors",
+  weights: inRunCheckpoint.weights,
   moments: "moments.safetensors",
 } as const

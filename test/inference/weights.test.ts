@@ -1,8 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { EngineService, GenerateRequest } from "../../src/inference/Engine.ts"
+import { BackendError } from "../../src/backend/Backend.ts"
+import { makeEngine } from "../../src/inference/makeEngine.ts"
 import { checkAnswer, engineOf, promptOf } from "./asking.ts"
-import { fakeAdapter, fakeWeights } from "./fakeModel.ts"
+import { fakeAdapter, fakeModel, fakeWeights, letters } from "./fakeModel.ts"
 
 /** The number that the fake model computes with, of a step of the base model and one of an adapter. */
 const numberOf = (baseStep: number, adapterStep: number): number => 7 * baseStep + 1000 * adapterStep
@@ -154,6 +156,37 @@ describe("weights of an engine", () => {
       assert.strictEqual(wrong.message, "base: value: the tensor is missing")
       assert.strictEqual((yield* engine.models)[0].step, 0)
     }).pipe(Effect.scoped),
+  )
+
+  it.effect(
+    "that could not be written are never used: the adapter is gone, and without the base's the engine closes",
+    () =>
+      Effect.gen(function* () {
+        const model = fakeModel()
+        const error = new BackendError({ backend: "fake", program: "decode", message: "the device is lost" })
+        let broken = false
+        const guarded = (write: Effect.Effect<void, BackendError>) =>
+          Effect.suspend(() => (broken ? Effect.fail(error) : write))
+        const engine = yield* makeEngine(
+          {
+            ...model,
+            writeAdapter: (slot, adapter) => guarded(model.writeAdapter(slot, adapter)),
+            writeWeights: (weights) => guarded(model.writeWeights(weights)),
+          },
+          { name: "base", tokenizer: letters },
+        )
+        yield* engine.loadAdapter(adapterAt("a", 1))
+        yield* engine.loadAdapter(adapterAt("b", 1))
+        broken = true
+        assert.strictEqual((yield* Effect.flip(engine.loadAdapter(adapterAt("a", 2)))).message, "a: the device is lost")
+        assert.deepStrictEqual(
+          (yield* engine.models).map(({ name }) => name),
+          ["base", "b"],
+        )
+        assert.strictEqual((yield* Effect.flip(engine.loadWeights(weightsAt(1)))).reason, "backend")
+        const late = yield* Effect.flip(engine.generate({ model: "b", promptIds: [1] }))
+        assert.strictEqual(late.message, "base: the device is lost")
+      }).pipe(Effect.scoped),
   )
 
   it.effect("are not replaced if the caller is interrupted before its turn", () =>

@@ -15,8 +15,11 @@ import type { LogLevel } from "./record/logLevel.ts"
 import type { RunStarted } from "./record/RunEvent.ts"
 import type { RunIdentity } from "./identifier.ts"
 
-/** The kinds: a training by reinforcement learning, a training of language-model agents, an evaluation of such agents. */
-export const RunKind = Schema.Literals(["training", "agents", "evaluation"])
+/**
+ * The kinds: a training by reinforcement learning, a training of language-model agents, an evaluation of such agents,
+ * and a trainer of a language model for many runs.
+ */
+export const RunKind = Schema.Literals(["training", "agents", "evaluation", "multirun"])
 export type RunKind = typeof RunKind.Type
 
 /** The part of a run's description that every kind of run has. */
@@ -30,7 +33,7 @@ interface Described {
   readonly algorithm: string
   /** Maps each compiled program, e.g. `update`, to the device that runs it; for agents, each agent to its model. */
   readonly devices: Readonly<Record<string, string>>
-  /** The length of the whole run: env steps of a training, episodes of any other run. */
+  /** The length of the whole run: env steps of a training, updates of a multi-run trainer, episodes of any other run. */
   readonly total: number
   readonly logLevel: LogLevel
 }
@@ -38,7 +41,7 @@ interface Described {
 /** The description of a run, by its kind. */
 export type RunSpec =
   | (Described & { readonly kind: "training"; readonly numEnvs: number })
-  | (Described & { readonly kind: "agents" | "evaluation"; readonly quiet: boolean })
+  | (Described & { readonly kind: "agents" | "evaluation" | "multirun"; readonly quiet: boolean })
 
 /** Makes the first event of a run. `resumedFromStep` is null for a new run. */
 export const startedOf = (spec: RunSpec, resumedFromStep: number | null): RunStarted => {
@@ -46,7 +49,7 @@ export const startedOf = (spec: RunSpec, resumedFromStep: number | null): RunSta
   const { name, seed } = identity
   return {
     _tag: "RunStarted",
-    ...(spec.kind === "training" ? {} : { unit: "episodes" }),
+    ...(spec.kind === "training" || spec.kind === "multirun" ? {} : { unit: "episodes" }),
     name,
     env,
     algorithm,

@@ -8,6 +8,7 @@ import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { toRunResult } from "../../run/RuntimeResult.ts"
 import { logsDir } from "../../runtime/logsDir.ts"
+import type * as MultiRun from "../../multirun/MultiRun.ts"
 import type * as Runtime from "../../runtime/Runtime.ts"
 import type { Run, TrainError } from "../../train/Train.ts"
 import { type UsageError, usageError } from "../output/output.ts"
@@ -16,7 +17,11 @@ import { guarded, notATraining, type UserCodeError } from "./userCode.ts"
 import { isYaml, notKeys, readLocatedYaml, readYaml } from "./yamlFile.ts"
 
 /** An Effect that runs a training: by reinforcement learning, or of agents that ask a language model. */
-export type Training = Effect.Effect<RunResult, TrainError | Runtime.RuntimeError | UserCodeError, Needs>
+export type Training = Effect.Effect<
+  RunResult,
+  TrainError | Runtime.RuntimeError | MultiRun.MultiRunError | UserCodeError,
+  Needs
+>
 
 type Needs = Effect.Services<Run> | Effect.Services<ReturnType<typeof Runtime.fromConfig>>
 
@@ -64,7 +69,9 @@ const fromYaml = Effect.fnUntraced(function* (file: string, path: string, progra
   if (kind === "evaluation") {
     return yield* usageError(`${file}: this is an evaluation; run it with effect eval ${file}`)
   }
-  const training = kind === "agents" ? ofAgents(config, { baseDir: dirname(path), lines }) : ofPolicy(config, lines)
+  const where = { baseDir: dirname(path), lines }
+  if (kind === "multirun") return yield* ofManyRuns(config, where)
+  const training = kind === "agents" ? ofAgents(config, where) : ofPolicy(config, lines)
   return withFragmentHint(withProgramHint(yield* training, programHint), config, file)
 })
 
@@ -72,6 +79,11 @@ const fromYaml = Effect.fnUntraced(function* (file: string, path: string, progra
 const ofAgents = Effect.fnUntraced(function* (config: unknown, where: Parameters<typeof Runtime.fromConfig>[1]) {
   const { fromConfig } = yield* Effect.promise(() => import("../../runtime/Runtime.ts"))
   return withStepsHint(Effect.map(fromConfig(config, where), toRunResult))
+})
+
+const ofManyRuns = Effect.fnUntraced(function* (config: unknown, where: Parameters<typeof MultiRun.fromConfig>[1]) {
+  const { fromConfig } = yield* Effect.promise(() => import("../../multirun/MultiRun.ts"))
+  return fromConfig(config, where) satisfies Training
 })
 
 const ofPolicy = Effect.fnUntraced(function* (config: unknown, lines: ReadonlyMap<string, string>) {

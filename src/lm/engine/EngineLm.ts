@@ -13,19 +13,33 @@
  * A config names such a model as `builtin:NAME`, if it is opened with `Lms.open(config, { models: { NAME: lm } })`.
  */
 import { Effect, Layer } from "effect"
-import { Engine, type EngineError, type EngineService, type Generated } from "../../inference/Engine.ts"
+import {
+  Engine,
+  type EngineError,
+  type EngineService,
+  type Generated,
+  type SamplingOptions,
+} from "../../inference/Engine.ts"
 import type { ChatMessage, Completion, LmRequest, TokenTrace, ToolSpec } from "../Chat.ts"
 import { Lm } from "../Lm.ts"
 import { type LmError, lmError } from "../LmError.ts"
 import type { Provider } from "../providers/Provider.ts"
 import { collect } from "../toolFormats/ToolFormat.ts"
-import { type ChatModel, type ModelTokens, promptOf } from "./ChatModel.ts"
+import {
+  type ChatModel,
+  type ModelTokens,
+  type Prompt,
+  type PromptError,
+  promptOf as conversationPrompt,
+} from "./ChatModel.ts"
 
 export interface EngineLmOptions {
   readonly engine: EngineService
   readonly chat: ChatModel
   /** The base model or adapter for requests that name no model, or that come from a config with `builtin:NAME`. */
   readonly model: string
+  /** Settings of the sampling that requests have no keys for, such as `topK`. */
+  readonly sampling?: SamplingOptions
 }
 
 const templateMessage = (message: ChatMessage): Readonly<Record<string, unknown>> => {
@@ -70,23 +84,26 @@ const traceOf = (tokens: ModelTokens, promptIds: ReadonlyArray<number>, generate
   }
 }
 
+/** Returns the token ids with which the model is asked to answer a request, and a reader of the answer. */
+export const promptOf = (
+  chat: ChatModel,
+  { messages, tools, toolChoice }: Pick<LmRequest, "messages" | "tools" | "toolChoice">,
+): Effect.Effect<Prompt, PromptError> =>
+  conversationPrompt(chat, { messages: messages.map(templateMessage), tools: tools.map(templateTool), toolChoice })
+
 /** Makes the provider of an engine's model. It cannot promise an answer in JSON, so it refuses such requests. */
-export const make = ({ engine, chat, model }: EngineLmOptions): Provider => ({
+export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmOptions): Provider => ({
   model,
   complete: Effect.fnUntraced(function* (request: LmRequest, format) {
     const name = request.model === "" || request.model.startsWith("builtin:") ? model : request.model
     if (format !== undefined) {
       return yield* lmError(name, "rejected", "a model in this process cannot be held to a JSON format")
     }
-    const { ids, reader } = yield* Effect.mapError(
-      promptOf(chat, {
-        messages: request.messages.map(templateMessage),
-        tools: request.tools.map(templateTool),
-        toolChoice: request.toolChoice,
-      }),
-      ({ part, message }) => lmError(name, "rejected", `${part}: ${message}`),
+    const { ids, reader } = yield* Effect.mapError(promptOf(chat, request), ({ part, message }) =>
+      lmError(name, "rejected", `${part}: ${message}`),
     )
     const sampling = {
+      ...defaults,
       ...(request.temperature === null ? {} : { temperature: request.temperature }),
       ...(request.topP === null ? {} : { topP: request.topP }),
       maxTokens: request.maxOutputTokens,

@@ -87,8 +87,8 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
       evenGroups: run.config.batch.evenGroups,
     })
     yield* writeRollouts(folder, { step, samples })
-    const metrics = isSupervised ? {} : { ...figuresOf(rollouts), "rollouts/even_groups": evenGroups / groups }
-    yield* report({ _tag: "Sampled", step, metrics: { "rollouts/samples": samples.length, ...metrics } })
+    const metrics = isSupervised ? {} : { ...figuresOf(rollouts), "sampling/even_groups": evenGroups / groups }
+    yield* report({ _tag: "Sampled", step, metrics: { "sampling/samples": samples.length, ...metrics } })
   }
   if (validation !== null && maxSteps !== null && validating.every > 0)
     yield* validate(orchestration, validation, maxSteps)
@@ -166,8 +166,8 @@ const validate = Effect.fnUntraced(function* (orchestration: Orchestration, task
 })
 
 const figuresOf = (rollouts: ReadonlyArray<Rollout>): Readonly<Record<string, number>> => ({
-  "rollouts/reward": meanOf(rollouts.map(({ totalReward }) => totalReward)),
-  "rollouts/answer_tokens": meanOf(
+  "sampling/reward": meanOf(rollouts.map(({ totalReward }) => totalReward)),
+  "sampling/answer_tokens": meanOf(
     rollouts.map(({ steps }) =>
       steps.reduce((sum, step) => sum + (step._tag === "AgentStep" ? step.call.completion.usage.outputTokens : 0), 0),
     ),

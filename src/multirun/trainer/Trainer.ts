@@ -57,6 +57,8 @@ export interface TrainerOptions {
   /** Makes the weights of a run known, when it begins and after each update. It runs on the master only. */
   readonly publish: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
   readonly report: (update: Updated) => Effect.Effect<void>
+  /** Runs at the end of each turn, when the runs that were updated are still `readyToUpdate`; see `Broadcasts`. */
+  readonly afterTurn?: Effect.Effect<unknown>
 }
 
 export type TrainerError = TurnError | StoreError | Effect.Error<Compiling<never>>
@@ -94,6 +96,7 @@ export const makeTrainer = Effect.fnUntraced(function* ({
   rankDeadline = "30 minutes",
   publish,
   report,
+  afterTurn = Effect.void,
 }: TrainerOptions): Effect.fn.Return<
   Trainer,
   never,
@@ -240,7 +243,6 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     const outcomes = yield* optimizer.step
     scheduler.step()
     model.touch()
-    for (const run of ready) run.readyToUpdate = false
     for (const outcome of outcomes) {
       const { slot } = outcome
       const failure =
@@ -255,6 +257,8 @@ export const makeTrainer = Effect.fnUntraced(function* ({
             )
       if (failure !== undefined) yield* runs.evict(slot.index, failure)
     }
+    yield* afterTurn
+    for (const run of ready) run.readyToUpdate = false
   })
 
   const isDone = Effect.map(

@@ -1,0 +1,62 @@
+/**
+ * Trains a language model for many runs at once, in one process: `fromConfig` takes what a file with `kind: multirun`
+ * holds. Each run has its own tasks, agent, objective, optimiser and, with `trainer.lora`, its own adapter.
+ *
+ * @example
+ * ```ts
+ * const training = MultiRun.fromConfig({
+ *   kind: "multirun",
+ *   model: { type: "scratch", tokenizer: { alphabet: "abc" } },
+ *   runs: { letters: { train_dataset: { type: "reverse_text", alphabet: 3 }, max_steps: 10 } },
+ * })
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import {
+  applyOverrides,
+  type ConfigError,
+  decode,
+  type DecodeOptions,
+  isPlain,
+  overLines,
+  toCamelCase,
+} from "../config/Config.ts"
+import type { RunResult } from "../run/RunResult.ts"
+import type * as Run from "../run/Run.ts"
+import { RunOptions } from "../train/RunOptions.ts"
+import { openBaseModel } from "./baseModel.ts"
+import { execute, type MultiRunNeeds } from "./execute.ts"
+import { MultiRunConfig } from "./MultiRunConfig.ts"
+import { MultiRunError } from "./MultiRunError.ts"
+
+export { MultiRunConfig } from "./MultiRunConfig.ts"
+export { MultiRunError } from "./MultiRunError.ts"
+
+/** Where a config comes from. */
+export interface Where {
+  /** The folder that relative paths start from; by default the current folder. */
+  readonly baseDir?: string
+  /** Where each key was written, for error messages: maps `trainer.rows` to `conf.yaml:7`. */
+  readonly lines?: ReadonlyMap<string, string>
+}
+
+/** Makes an Effect that trains all runs of a config, which is plain data such as a parsed YAML file. */
+export const fromConfig = Effect.fnUntraced(function* (
+  config: unknown,
+  { baseDir = ".", lines = new Map() }: Where = {},
+): Effect.fn.Return<RunResult, ConfigError | MultiRunError | Run.RunError, MultiRunNeeds> {
+  const options = yield* RunOptions
+  const tree = toCamelCase(config)
+  const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, options.overrides)
+  const from: DecodeOptions = { source: options.source, sources: overLines(lines, sources), whole: MultiRunConfig }
+  const settings = yield* decode(MultiRunConfig, { name: options.name, ...value }, from)
+  const encoded = yield* Effect.orDie(Schema.encodeEffect(MultiRunConfig)(settings))
+  const effective = isPlain(encoded) ? encoded : {}
+  const base = yield* Effect.mapError(
+    openBaseModel(settings.model, { baseDir, seed: settings.seed }),
+    MultiRunError.from,
+  )
+  const { population, onPlanned } = options
+  const prepared = { settings, base, effective, population: population ?? {}, from, baseDir, onPlanned }
+  return yield* execute(prepared)
+}, Effect.scoped)

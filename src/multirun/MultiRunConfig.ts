@@ -1,0 +1,106 @@
+/**
+ * Declares the config of a multi-run trainer: the model that all runs share, how the trainer packs and adapts, how the
+ * engine generates, and the runs to begin with. More runs can be added while it works, as folders `run_*` next to them.
+ *
+ * @example
+ * ```yaml
+ * kind: multirun
+ * name: reverse-text
+ * model: { type: scratch, hidden_size: 64, layers: 2, heads: 4, tokenizer: { alphabet: "abc " } }
+ * runs:
+ *   letters: { train_dataset: { type: reverse_text }, max_steps: 100 }
+ * ```
+ */
+import { Schema } from "effect"
+import { isPlain, type Plain } from "../config/Config.ts"
+import { intBetween, naturalInt, orDefault, positive, positiveInt, runName, withDefault } from "../config/fields.ts"
+import { projections } from "../model/decoder/Decoder.ts"
+import { kindField } from "../run/RunSpec.ts"
+import { OutputSettings } from "../runtime/RuntimeConfig.ts"
+import { Mixing } from "./batches/Packer.ts"
+
+const Section = Schema.declare((value: unknown): value is Plain => isPlain(value), { expected: "a section" })
+
+/** A model in a folder with Hugging Face's files. */
+const FolderModel = Schema.Struct({
+  type: Schema.Literal("folder"),
+  /** The folder, absolute or relative to the config's file. */
+  path: Schema.NonEmptyString,
+})
+
+/** A model whose weights are drawn at random. Its architecture is that of Llama. */
+const ScratchModel = Schema.Struct({
+  type: Schema.Literal("scratch"),
+  hiddenSize: withDefault(positiveInt, 64),
+  layers: withDefault(positiveInt, 2),
+  /** The number of attention heads; it divides `hidden_size`. */
+  heads: withDefault(positiveInt, 4),
+  /** The number of units in each feed-forward network; null is twice `hidden_size`. */
+  intermediateSize: withDefault(Schema.NullOr(positiveInt), null),
+  /** The largest number of tokens of a prompt and its answer together. */
+  maxPositions: withDefault(positiveInt, 256),
+  tokenizer: withDefault(
+    Schema.Struct({
+      /** The characters of the vocabulary; null makes every byte a token, so that all texts can be written. */
+      alphabet: withDefault(Schema.NullOr(Schema.NonEmptyString), null),
+      /** The chat template, in Jinja; null is ChatML. */
+      template: withDefault(Schema.NullOr(Schema.NonEmptyString), null),
+    }),
+    {},
+  ),
+})
+
+/** The adapters of all runs; without them, all weights of the model are trained, for one run. */
+const LoraSettings = Schema.Struct({
+  /** The largest rank of a run's adapter. */
+  rank: withDefault(intBetween(1, 4096), 8),
+  /** The alpha of runs that set none: an adapter's output is scaled by alpha / rank. */
+  alpha: withDefault(positive, 16),
+  /** The projections that have an adapter, in every layer. */
+  targets: withDefault(Schema.NonEmptyArray(Schema.Literals(projections)), [...projections]),
+})
+
+const TrainerSettings = Schema.Struct({
+  /** The number of runs that are trained at the same time; others wait. It is 1 if `lora` is null. */
+  maxRuns: withDefault(positiveInt, 1),
+  /** The number of windows of a micro-batch. */
+  rows: withDefault(positiveInt, 8),
+  /** The number of tokens of a window, which is the most that a sample may have. */
+  width: withDefault(positiveInt, 256),
+  /** The number of tokens of a block, all of one run; it divides `width`. */
+  block: withDefault(positiveInt, 32),
+  /** Whether a micro-batch holds samples of one run, so that runs compute the same bits as alone, or of many. */
+  mixing: withDefault(Mixing, "one-run"),
+  lora: withDefault(Schema.NullOr(LoraSettings), null),
+})
+
+const InferenceSettings = Schema.Struct({
+  /** The numbers of answers for which there is a program; the largest is the most that are generated at once. */
+  generating: withDefault(Schema.NonEmptyArray(positiveInt), [1, 8, 64]),
+  /** The numbers of prompts for which there is a program that reads a page of each. */
+  reading: withDefault(Schema.NonEmptyArray(positiveInt), [1, 8]),
+  /** The number of tokens in a page of the cache. */
+  pageSize: withDefault(positiveInt, 16),
+})
+
+const BroadcastSettings = Schema.Struct({
+  /** The number of broadcasts of a run to keep in `broadcast/step_N`, for other programs; 0 writes none. */
+  keep: withDefault(naturalInt, 2),
+})
+
+/** The config of a multi-run trainer. */
+export const MultiRunConfig = Schema.Struct({
+  /** The kind of run: many runs in one trainer of a language model. */
+  kind: kindField("multirun"),
+  name: withDefault(runName, "multirun"),
+  description: withDefault(Schema.NullOr(Schema.String), null),
+  seed: orDefault(Schema.Int, 0),
+  model: Schema.Union([FolderModel, ScratchModel]),
+  trainer: withDefault(TrainerSettings, {}),
+  inference: withDefault(InferenceSettings, {}),
+  broadcast: withDefault(BroadcastSettings, {}),
+  /** The runs by name; `letters` becomes the folder `run_letters`. Each has the keys of an `orch.yaml`. */
+  runs: Schema.Record(runName, Section),
+  output: orDefault(OutputSettings, {}),
+})
+export type MultiRunConfig = typeof MultiRunConfig.Type

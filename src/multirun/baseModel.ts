@@ -1,0 +1,84 @@
+/** Opens the model that all runs of a trainer share: from a folder with Hugging Face's files, or with random weights. */
+import { Effect, type FileSystem, Path } from "effect"
+import type { NamedArray } from "../graph/Parameters.ts"
+import * as ChatModel from "../lm/engine/ChatModel.ts"
+import * as Decoder from "../model/decoder/Decoder.ts"
+import * as LmDirectory from "../model/huggingFace/LmDirectory.ts"
+import { stream } from "../rng/Rng.ts"
+import { onDisk } from "../run/store/FileTree.ts"
+import * as Scratch from "../tokens/scratch.ts"
+import type { Tokenizer } from "../tokens/Tokenizer.ts"
+import type { MultiRunConfig } from "./MultiRunConfig.ts"
+
+/** A model that a trainer begins with. */
+export interface BaseModel {
+  readonly decoder: Decoder.DecoderConfig
+  readonly weights: Readonly<Record<string, NamedArray>>
+  readonly tokenizer: Tokenizer
+  readonly chat: ChatModel.ChatModel
+  readonly eosIds: ReadonlyArray<number>
+  /** The files of the tokenizer and of the generation config, to be saved with the weights. */
+  readonly otherFiles: Readonly<Record<string, Uint8Array>>
+  /** The path of the model's folder, which adapters name as their base; `scratch` for a random model. */
+  readonly name: string
+}
+
+/**
+ * Opens the model of a config. `baseDir` is the folder that a relative path starts from, and `seed` draws the weights of
+ * a model from scratch.
+ *
+ * @example
+ * ```ts
+ * const base = yield* openBaseModel({ type: "folder", path: "pretrained" }, { baseDir: ".", seed: 0 })
+ * ```
+ */
+export const openBaseModel = Effect.fnUntraced(function* (
+  model: MultiRunConfig["model"],
+  { baseDir, seed }: { readonly baseDir: string; readonly seed: number },
+): Effect.fn.Return<BaseModel, LmDirectory.OpenError, FileSystem.FileSystem | Path.Path> {
+  if (model.type === "folder") {
+    const path = (yield* Path.Path).resolve(baseDir, model.path)
+    const opened = yield* LmDirectory.open(yield* onDisk(path))
+    const { decoder, tokenizer, eosIds, otherFiles, template } = opened
+    const weights = yield* opened.weights.readAll
+    return {
+      decoder,
+      weights,
+      tokenizer,
+      chat: ChatModel.make({ tokenizer, template }),
+      eosIds,
+      otherFiles,
+      name: path,
+    }
+  }
+  const { alphabet, template } = model.tokenizer
+  const options = template === null ? {} : { template }
+  const tokens = yield* alphabet === null ? Scratch.byteLevel(options) : Scratch.characters(alphabet, options)
+  const { tokenizer } = tokens
+  const { hiddenSize, heads, layers, maxPositions, intermediateSize } = model
+  const sizes: Decoder.DecoderConfig = {
+    architecture: "llama",
+    vocabSize: tokenizer.vocabSize,
+    hiddenSize,
+    intermediateSize: intermediateSize ?? 2 * hiddenSize,
+    layers,
+    heads,
+    keyValueHeads: heads,
+    headDim: hiddenSize / heads,
+    maxPositions,
+    rmsNormEpsilon: 1e-5,
+    rope: { theta: 10_000, scaling: null },
+    biases: { qkv: false, output: false, mlp: false },
+    tiedEmbeddings: false,
+  }
+  const decoder = yield* Decoder.decodeConfig(sizes, "model")
+  return {
+    decoder,
+    weights: Decoder.initialValues(Decoder.parametersOf(decoder), stream(seed, "weights")),
+    tokenizer,
+    chat: ChatModel.make(tokens),
+    eosIds: tokenizer.special.eos === null ? [] : [tokenizer.special.eos],
+    otherFiles: tokens.files,
+    name: "scratch",
+  }
+})

@@ -1,0 +1,366 @@
+/**
+ * Executes a multi-run trainer as one run: the trainer, the engine that generates with its fresh weights, and an
+ * orchestrator for each of its runs, all in this process. The runs are folders `run_*` in the run's own folder, where
+ * others can be added or removed while it works. It ends when all runs have reached their last step.
+ */
+import { Clock, Effect, Fiber, Layer, type Scope } from "effect"
+import { stringify } from "yaml"
+import * as Agents from "../agent/Agents.ts"
+import type { Backend } from "../backend/Backend.ts"
+import { type DecodeOptions, type Plain, toSnakeCase } from "../config/Config.ts"
+import { openParts } from "../evaluate/openParts.ts"
+import { Engine, type EngineService } from "../inference/Engine.ts"
+import type { LmRequest, TokenTrace } from "../lm/Chat.ts"
+import * as EngineLm from "../lm/engine/EngineLm.ts"
+import { Lm } from "../lm/Lm.ts"
+import { lmError } from "../lm/LmError.ts"
+import type * as Lms from "../lm/Lms.ts"
+import * as Adapter from "../model/huggingFace/Adapter.ts"
+import * as LmDirectory from "../model/huggingFace/LmDirectory.ts"
+import { CurrentRun } from "../run/CurrentRun.ts"
+import { digestOfArrays } from "../run/digest.ts"
+import { type Evaluation, evaluationOf, summaryOf } from "../run/evaluation.ts"
+import { derivedName } from "../run/identifier.ts"
+import type { Recorder } from "../run/record/Recorder.ts"
+import type { RunEvent } from "../run/record/RunEvent.ts"
+import * as Run from "../run/Run.ts"
+import { RunResult } from "../run/RunResult.ts"
+import type { RunSpec } from "../run/RunSpec.ts"
+import type { RunFiles } from "../run/store/RunFiles.ts"
+import type { RunStore } from "../run/store/RunStore.ts"
+import { deviationOf, meanOf } from "../statistics/resampling.ts"
+import type { RunOptions } from "../train/RunOptions.ts"
+import type { BaseModel } from "./baseModel.ts"
+import { DataLoader } from "./batches/DataLoader.ts"
+import * as Layout from "./Layout.ts"
+import type { MultiRunConfig } from "./MultiRunConfig.ts"
+import { MultiRunError } from "./MultiRunError.ts"
+import { orchestrate, type Orchestration, type OrchestratorEvent } from "./orchestrator/Orchestrator.ts"
+import { makePublished } from "./published.ts"
+import { Runs } from "./Runs.ts"
+import type { DiscoveredRun, RunSlot } from "./RunSlot.ts"
+import { Store } from "./Store.ts"
+import { makeTrainedModel, type TrainedModel } from "./trainer/TrainedModel.ts"
+import { makeTrainer, type Trainer } from "./trainer/Trainer.ts"
+import { Broadcasts, type BroadcastContents } from "./weights/Broadcasts.ts"
+
+/** A multi-run trainer that is ready to start. */
+export interface Prepared {
+  readonly settings: MultiRunConfig
+  readonly base: BaseModel
+  /** The config with all defaults, which is saved as `config.yaml`. */
+  readonly effective: Plain
+  readonly population: Readonly<Record<string, string>>
+  /** Called with what identifies the run, before its folder is made. */
+  readonly onPlanned: RunOptions["onPlanned"]
+  /** The source of the config, for error messages, and the folder that relative paths start from. */
+  readonly from: DecodeOptions
+  readonly baseDir: string
+}
+
+/** How far the trainer is. The runs save themselves, in their own folders. */
+interface State {
+  updates: number
+  samples: number
+  /** The last validation of each run. */
+  readonly validations: Map<string, Evaluation>
+  /** The weights of the runs that have ended, by run and parameter. */
+  readonly weights: Record<string, ReturnType<TrainedModel["stateDictOf"]>[string]>
+}
+
+export type MultiRunNeeds = RunStore | Recorder | Backend | Lms.Needs | Scope.Scope
+
+/** Trains all runs, and returns the result. */
+export const execute = Effect.fnUntraced(function* (
+  prepared: Prepared,
+): Effect.fn.Return<RunResult, MultiRunError | Run.RunError, MultiRunNeeds> {
+  const { settings, onPlanned } = prepared
+  const spec = specOf(prepared)
+  if (onPlanned !== undefined) yield* onPlanned(spec.identity, spec.config)
+  const state = (): State => ({ updates: 0, samples: 0, validations: new Map(), weights: {} })
+  return yield* Run.execute({
+    spec,
+    startedAtMillis: yield* Clock.currentTimeMillis,
+    open: Effect.fnUntraced(function* (
+      files: RunFiles,
+    ): Effect.fn.Return<Run.Opened<State, RunResult>, MultiRunError | Run.RunError> {
+      yield* writeRuns(settings, files)
+      return { state: state(), resumedFromStep: files.resumed ? 0 : null, isOver: () => true }
+    }),
+    loop: (state: State) => train(prepared, state),
+    position: ({ updates, samples }: State) => ({ step: updates, episodes: samples }),
+    result: { schema: RunResult, of: resultOf },
+  })
+})
+
+const folderOf = (name: string): string => `run_${name}`
+
+const specOf = ({ settings, base, effective, population }: Prepared): RunSpec => {
+  const names = Object.keys(settings.runs)
+  const lengths = Object.values(settings.runs).map(({ maxSteps }) => Number(maxSteps ?? 0))
+  const { layers, hiddenSize } = base.decoder
+  return {
+    kind: "multirun",
+    identity: {
+      name: settings.name,
+      population: { environment: derivedName(names.join("+")), algorithm: "multirun", ...population },
+      seed: settings.seed,
+    },
+    config: effective,
+    description:
+      settings.description ?? `a model of ${layers} layers of ${hiddenSize} units, trained by ${names.length} runs`,
+    env: names.join("+"),
+    algorithm: "multirun",
+    devices: {},
+    total: lengths.reduce((sum, steps) => sum + steps, 0),
+    logLevel: settings.output.logLevel,
+    quiet: false,
+  }
+}
+
+/** Writes the configs of the runs that the config names, unless their folders exist from before. */
+const writeRuns = ({ runs }: MultiRunConfig, files: RunFiles) =>
+  Effect.forEach(
+    Object.entries(runs),
+    Effect.fnUntraced(function* ([name, config]) {
+      const path = `${folderOf(name)}/${Layout.configFiles.yaml}`
+      if (!(yield* files.exists(path))) yield* files.write(path, stringify(toSnakeCase(config)))
+    }),
+    { discard: true },
+  )
+
+/** Builds the services of the trainer, and trains until all runs have ended. Saves all runs if it is interrupted. */
+const train = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
+  const { settings, base } = prepared
+  const { trainer: sizes, inference, broadcast } = settings
+  const { files } = yield* CurrentRun
+  const maxRuns = sizes.lora === null ? 1 : sizes.maxRuns
+  const lora = sizes.lora === null ? null : { shape: sizes.lora, alpha: sizes.lora.alpha }
+  const model = makeTrainedModel({ config: base.decoder, weights: base.weights, lora, maxRuns })
+  const services = Broadcasts.layer({ keep: broadcast.keep, contents: (run) => contentsOf(model, base, run) }).pipe(
+    Layer.provideMerge(
+      DataLoader.layer({ ...sizes, ranks: 1, vocabSize: base.decoder.vocabSize, timeout: 0, pollInterval: 1 }),
+    ),
+    Layer.provideMerge(
+      Runs.layer({ outputDirectory: files.directory, maxConcurrentRuns: maxRuns, pollInterval: "200 millis" }),
+    ),
+    Layer.provideMerge(Store.memory()),
+    Layer.provideMerge(
+      Engine.layer({
+        ...inference,
+        ...base,
+        config: base.decoder,
+        maxLength: Math.min(base.decoder.maxPositions, sizes.width),
+        ...(lora === null ? {} : { adapters: { slots: maxRuns + 1, shape: lora.shape } }),
+      }),
+    ),
+  )
+  yield* Effect.provide(work(prepared, state, model), services)
+}, Effect.mapError(MultiRunError.from))
+
+const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, model: TrainedModel) {
+  const { settings } = prepared
+  const runs = yield* Runs
+  const engine = yield* Engine
+  const broadcasts = yield* Broadcasts
+  const { recording } = yield* CurrentRun
+  const published = makePublished()
+  const emit = (events: ReadonlyArray<RunEvent>) => Effect.orDie(recording.emit(events))
+  /** With one run, metrics have their usual names; with several, the run comes first. */
+  const named = (id: string, metrics: Readonly<Record<string, number>>) =>
+    Object.keys(settings.runs).length === 1
+      ? metrics
+      : Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`${id}/${name}`, value]))
+
+  const sampled = new Map<string, Readonly<Record<string, number>>>()
+  const report = (id: string) => (event: OrchestratorEvent) =>
+    Effect.suspend(() => {
+      if (event._tag === "Sampled") {
+        sampled.set(`${id}/${event.step}`, event.metrics)
+        return Effect.void
+      }
+      const { step, scores } = event
+      const spread = { meanReturn: meanOf(scores), stdReturn: deviationOf(scores) }
+      const episodes = scores.map((score) => ({ return: score, length: 1, terminated: true, truncated: false }))
+      state.validations.set(id, evaluationOf(step, { episodes }))
+      return emit([
+        { _tag: "Note", message: `${id}: validation after ${step} steps: ${spread.meanReturn.toFixed(3)}` },
+        { _tag: "ValidationEnded", step: state.updates, seenEpisodes: state.samples, episodes, ...spread },
+      ])
+    })
+
+  const trainer = yield* makeTrainer({
+    model,
+    shape: settings.trainer,
+    seed: settings.seed,
+    publish: Effect.fnUntraced(function* (run) {
+      yield* load(engine, model, run)
+      published.reach(run.generation, run.progress.step)
+    }),
+    report: ({ run, step, metrics }) =>
+      Effect.suspend(() => {
+        state.updates++
+        state.samples += sampled.get(`${run.id}/${step - 1}`)?.["sampling/samples"] ?? 0
+        const key = `${run.id}/${step - 1}`
+        const all = { ...sampled.get(key), ...metrics }
+        sampled.delete(key)
+        if (run.config.maxSteps !== null && step >= run.config.maxSteps) keepWeights(state, model, run)
+        return emit([
+          { _tag: "UpdateApplied", step: state.updates, update: state.updates, metrics: named(run.id, all) },
+        ])
+      }),
+    ...(settings.broadcast.keep === 0 ? {} : { afterTurn: broadcasts.publish }),
+  })
+  const fibers = new Map<number, Fiber.Fiber<void>>()
+  yield* registerOrchestrators(prepared, fibers, (run, parts) => ({
+    run,
+    ...parts,
+    awaitWeights: (step) => published.await(run.generation, step),
+    report: report(run.id),
+  }))
+  yield* Effect.raceFirst(trainAll(trainer, fibers), allGone(runs)).pipe(Effect.onInterrupt(() => trainer.saveAll))
+}, Effect.scoped)
+
+/** Trains turn after turn until all runs are done, then waits for the last validations. */
+const trainAll = Effect.fnUntraced(function* (trainer: Trainer, fibers: ReadonlyMap<number, Fiber.Fiber<void>>) {
+  while (!(yield* trainer.isDone)) yield* trainer.turn
+  yield* Effect.forEach(fibers.values(), Fiber.await, { discard: true })
+})
+
+/** Waits until all runs have left, which is a failure that names the reasons. */
+const allGone = Effect.fnUntraced(function* (runs: Runs["Service"]) {
+  while (true) {
+    yield* Effect.sleep("500 millis")
+    const { evicted, invalid, waiting } = yield* runs.status
+    if (runs.slots().length > 0 || waiting.length > 0 || evicted.length + invalid.length === 0) continue
+    const reasons = [
+      ...evicted.map(({ id, reason }) => `${id} was evicted: ${reason}`),
+      ...invalid.map(({ message }) => message),
+    ]
+    return yield* new MultiRunError({ message: `no run is left to train: ${reasons.join("; ")}` })
+  }
+})
+
+type Parts = Omit<Orchestration, "run" | "awaitWeights" | "report">
+
+/** Makes an orchestrator for each run while it is trained. An orchestrator that fails evicts its run. */
+const registerOrchestrators = Effect.fnUntraced(function* (
+  prepared: Prepared,
+  fibers: Map<number, Fiber.Fiber<void>>,
+  orchestrationOf: (run: RunSlot, parts: Parts) => Orchestration,
+) {
+  const runs = yield* Runs
+  const context = yield* Effect.context<Engine | Lms.Needs | Scope.Scope>()
+  const partsOf = (run: DiscoveredRun) => Effect.provideContext(openRun(prepared, run), context)
+  yield* runs.register({
+    validation: (run) => Effect.asVoid(partsOf(run)),
+    postCreation: Effect.fnUntraced(function* (run) {
+      const orchestration = orchestrationOf(run, yield* partsOf(run))
+      const playing = orchestrate(orchestration, run.progress.step).pipe(
+        Effect.catch(({ message }) => runs.evict(run.index, `its orchestrator failed: ${message}`)),
+      )
+      fibers.set(run.generation, yield* Effect.provideContext(Effect.forkScoped(playing), context))
+    }),
+    deletion: Effect.fnUntraced(function* ({ generation }) {
+      const fiber = fibers.get(generation)
+      fibers.delete(generation)
+      if (fiber !== undefined) yield* Fiber.interrupt(fiber)
+    }),
+  })
+})
+
+/** Opens the agent and the data sets of a run. */
+const openRun = Effect.fnUntraced(function* (
+  { base, baseDir, settings }: Prepared,
+  { id, directory, config }: DiscoveredRun,
+) {
+  const engine = yield* Engine
+  const from = { source: `${directory}/${Layout.configs}` }
+  const { openDataset } = yield* openParts(from, baseDir)
+  if (config.trainDataset === null)
+    return yield* new MultiRunError({ message: `${from.source}: train_dataset: expected a data set, found none` })
+  const tasks = yield* openDataset(config.trainDataset, "trainDataset")
+  const validation =
+    config.validationDataset === null ? null : yield* openDataset(config.validationDataset, "validationDataset")
+  const { temperature, maxTokens, stop, topP, topK, minP, stopTokenIds } = config.sampling
+  // Without adapters, the model itself is trained.
+  const model = settings.trainer.lora === null ? base.name : id
+  const agent = yield* Agents.decode(
+    {
+      ...config.agent,
+      lmConfig: { model, temperature, maxOutputTokens: maxTokens, stopSequences: stop },
+      traceTokens: true,
+    },
+    { ...from, prefix: ["agent"], baseDir },
+  )
+  const sampling = { topP, minP, stopTokenIds, ...(topK === null ? {} : { topK }) }
+  const provider = EngineLm.make({ engine, chat: base.chat, model, sampling })
+  const [eos] = base.eosIds
+  const encode = (request: LmRequest, answer: string) =>
+    Effect.mapError(EngineLm.promptOf(base.chat, request), ({ message }) =>
+      lmError(id, "rejected", message, { attempts: 1 }),
+    ).pipe(
+      Effect.map(({ ids }): TokenTrace => {
+        const completionIds = [...base.tokenizer.encode(answer), ...(eos === undefined ? [] : [eos])]
+        return { promptIds: [...ids], completionIds, logprobs: null }
+      }),
+    )
+  return {
+    tasks: tasks.tasks,
+    validation: validation?.tasks ?? null,
+    agentOf: (lm) => Effect.provideService(agent.make, Lm, lm),
+    policy: provider,
+    encode,
+  } satisfies Parts
+})
+
+/** Gives the engine the current weights of a run: its adapter, or all weights of the model. */
+const load = (engine: EngineService, model: TrainedModel, { id, index, progress: { step } }: RunSlot) =>
+  Effect.suspend(() => {
+    const options = model.adapterOf(index)
+    const numbers = model.stateDictOf(index)
+    return options === undefined
+      ? engine.loadWeights({ step, weights: numbers })
+      : engine.loadAdapter({ name: id, step, adapter: { ...options, tensors: numbers } })
+  })
+
+/** Returns the files of a run's weights: an adapter as peft writes it, or a model's folder. */
+const contentsOf = (model: TrainedModel, base: BaseModel, { index }: RunSlot) =>
+  Effect.gen(function* () {
+    const { decoder, eosIds, otherFiles, name } = base
+    const numbers = model.stateDictOf(index)
+    const options = model.adapterOf(index)
+    if (options === undefined || model.lora === null)
+      return {
+        _tag: "Full",
+        files: yield* LmDirectory.filesOf({ decoder, weights: numbers, otherFiles, eosIds }),
+      } satisfies BroadcastContents
+    const config = { ...options, rankStabilised: false, targets: model.lora.shape.targets, base: name }
+    const files = yield* Adapter.filesOf(Adapter.make(config, numbers), decoder)
+    return { _tag: "Full", files } satisfies BroadcastContents
+  })
+
+const keepWeights = (state: State, model: TrainedModel, { id, index }: RunSlot): void => {
+  for (const [name, array] of Object.entries(model.stateDictOf(index))) state.weights[`${id}/${name}`] = array
+}
+
+const resultOf = Effect.fnUntraced(function* ({ updates, samples, validations, weights }: State) {
+  const { files, seconds, secondsHere } = yield* CurrentRun
+  const evaluations = [...validations.values()]
+  const returns = evaluations.flatMap(({ returns }) => returns)
+  const scores = { shape: [returns.length], data: Float32Array.from(returns) }
+  const here = yield* secondsHere
+  const metrics: RunResult = {
+    runDir: files.directory,
+    steps: updates,
+    episodes: samples,
+    meanScore: null,
+    meanReturn: null,
+    validation: summaryOf(evaluations.at(-1)),
+    failedValidations: 0,
+    digest: yield* digestOfArrays({ ...weights, validation: scores }),
+    wallSeconds: yield* seconds,
+    stepsPerSecond: here > 0 ? updates / here : 0,
+  }
+  return { metrics, evaluations }
+})

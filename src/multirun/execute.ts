@@ -3,7 +3,7 @@
  * orchestrator for each of its runs, all in this process. The runs are folders `run_*` in the run's own folder, where
  * others can be added or removed while it works. It ends when all runs have reached their last step.
  */
-import { Clock, Effect, Fiber, Layer, type Scope } from "effect"
+import { Clock, Effect, Fiber, Layer, References, type Scope } from "effect"
 import { stringify } from "yaml"
 import * as Agents from "../agent/Agents.ts"
 import type { Backend } from "../backend/Backend.ts"
@@ -257,6 +257,8 @@ const registerOrchestrators = Effect.fnUntraced(function* (
     postCreation: Effect.fnUntraced(function* (run) {
       const orchestration = orchestrationOf(run, yield* partsOf(run))
       const playing = orchestrate(orchestration, run.progress.step).pipe(
+        // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
+        Effect.provideService(References.MinimumLogLevel, "Error"),
         Effect.catch(({ message }) => runs.evict(run.index, `its orchestrator failed: ${message}`)),
       )
       fibers.set(run.generation, yield* Effect.provideContext(Effect.forkScoped(playing), context))

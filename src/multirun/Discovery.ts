@@ -17,7 +17,9 @@ type Folder = { readonly id: string; readonly directory: string } & (
   | { readonly _tag: "Unconfigured" }
   | { readonly _tag: "Invalid"; readonly message: string }
   | ({ readonly _tag: "Waiting"; readonly text: string } & Found)
-  | ({ readonly _tag: "Trained" } & Found)
+  | ({ readonly _tag: "Trained"; readonly text: string } & Found)
+  /** A run that has reached its last step. It begins again if its config changes. */
+  | { readonly _tag: "Finished"; readonly origin: Origin; readonly text: string }
   /** `origin` is set if the trainer evicted the run; `isWritten` tells whether the reason stands in the folder. */
   | {
       readonly _tag: "Evicted"
@@ -136,6 +138,13 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
     return problem ?? (yield* resumeProblem(run))
   })
 
+  /** Tells whether a run has a checkpoint of its last step, so that there is nothing to train. */
+  const isFinished = (run: DiscoveredRun) =>
+    Effect.match(startingProgress(folders, run.directory, run.config), {
+      onSuccess: ({ step }) => run.config.maxSteps !== null && step >= run.config.maxSteps,
+      onFailure: () => false,
+    })
+
   /** Adds a run with a valid config to the queue, unless its folder changed while it was read. */
   const discover = Effect.fnUntraced(function* (folder: Folder, text: string, config: OrchestratorConfig) {
     const { id, directory } = folder
@@ -150,6 +159,10 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
     if (problem !== undefined) yield* Effect.logWarning(`${id}: cannot mark its folder: ${problem}`)
     generations = generation
     yield* folders.remove(directory, Layout.configProblem)
+    if (yield* isFinished(run)) {
+      known.set(id, { _tag: "Finished", id, directory, origin, text })
+      return
+    }
     const told: Array<Hooks> = []
     const waiting: Of<"Waiting"> = { _tag: "Waiting", id, directory, origin, text, run, parts: told }
     known.set(id, waiting)
@@ -171,7 +184,7 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
   })
 
   /** Reads the config of a folder that is not trained, and draws the consequences. */
-  const examine = Effect.fnUntraced(function* (folder: Of<"Unconfigured" | "Invalid" | "Waiting">) {
+  const examine = Effect.fnUntraced(function* (folder: Of<"Unconfigured" | "Invalid" | "Waiting" | "Finished">) {
     const found = yield* folders.readConfig(folder.directory)
     if (found === undefined) {
       if (folder._tag === "Unconfigured") return
@@ -185,6 +198,7 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
       const problem = yield* resumeProblem(folder.run)
       return problem === undefined ? undefined : yield* refuse(folder, problem)
     }
+    if (folder._tag === "Finished" && folder.text === text) return
     const parsed = yield* Effect.match(parse(text, file), {
       onSuccess: (config) => ({ config }),
       onFailure: ({ message }) => ({ message }),
@@ -254,6 +268,14 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
     if (folder?._tag === "Trained") yield* evict(folder, reason)
   })
 
+  /** Takes a trained run that has reached its last step from its index; nothing happens if it has left already. */
+  const finishTrained = Effect.fnUntraced(function* (generation: number) {
+    const folder = [...known.values()].find((one) => one._tag === "Trained" && one.run.generation === generation)
+    if (folder?._tag !== "Trained") return
+    const { id, directory, origin, text } = folder
+    yield* end(folder, null, { _tag: "Finished", id, directory, origin, text })
+  })
+
   /** Takes the runs from the front of the queue that begin now, at most `count`. */
   const start = Effect.fnUntraced(function* (count: number) {
     const starting: Array<Starting> = []
@@ -264,9 +286,9 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
       const progress = yield* Effect.exit(startingProgress(folders, folder.directory, folder.run.config))
       // Its checkpoints changed since the last look: the next look says why.
       if (progress._tag === "Failure") continue
-      const { id, directory, origin, run, parts } = folder
+      const { id, directory, origin, text, run, parts } = folder
       leaveQueue(id)
-      known.set(id, { _tag: "Trained", id, directory, origin, run, parts })
+      known.set(id, { _tag: "Trained", id, directory, origin, text, run, parts })
       starting.push({ run, progress: progress.value })
     }
     return starting
@@ -283,9 +305,10 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
         one._tag === "Invalid" ? [{ id: one.id, directory: one.directory, message: one.message }] : [],
       ),
       evicted: all.flatMap((one) => (one._tag === "Evicted" ? [{ id: one.id, reason: one.reason }] : [])),
+      finished: all.flatMap((one) => (one._tag === "Finished" ? [one.id] : [])),
       unconfigured: all.flatMap((one) => (one._tag === "Unconfigured" ? [one.id] : [])),
     }
   }
 
-  return { scan, takeLeaving, evictTrained, start, status }
+  return { scan, takeLeaving, evictTrained, finishTrained, start, status }
 })

@@ -54,6 +54,8 @@ export interface Status {
   readonly invalid: ReadonlyArray<InvalidRun>
   /** The folders that are left alone because they were evicted, with the reasons. */
   readonly evicted: ReadonlyArray<{ readonly id: string; readonly reason: string }>
+  /** The runs that have reached their last step. */
+  readonly finished: ReadonlyArray<string>
   /** The folders that have no config yet. */
   readonly unconfigured: ReadonlyArray<string>
 }
@@ -110,6 +112,11 @@ export class Runs extends Context.Service<
      * it is there the run is not trained again. Nothing happens if no run is trained at the index.
      */
     readonly evict: (index: number, reason: string) => Effect.Effect<void>
+    /**
+     * Takes a run that has reached its last step, and has a checkpoint of it, from its index at the next `syncRuns`, so
+     * that a waiting one can begin. Only the master does it.
+     */
+    readonly finish: (index: number) => Effect.Effect<void>
     readonly status: Effect.Effect<Status>
     /** The changes from now on. A subscriber that is slow delays nobody. */
     readonly changes: Stream.Stream<RunChange>
@@ -265,12 +272,13 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
 
   /** Explains why no run is trained. */
   const cause = (): string => {
-    const { invalid, evicted, unconfigured, waiting } = discovery.status()
+    const { invalid, evicted, unconfigured, waiting, finished } = discovery.status()
     const reasons = [
       ...invalid.map(({ message }) => message),
       ...evicted.map(({ id, reason }) => `${id} was evicted: ${reason}`),
       ...unconfigured.map((id) => `${id} has no config`),
       ...waiting.map(({ id }) => `${id} waits`),
+      ...finished.map((id) => `${id} has reached its last step`),
     ]
     return reasons.length === 0 ? "it holds no folder run_*" : reasons.join("; ")
   }
@@ -312,6 +320,11 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
       Effect.sync(() => {
         const run = trained.get(index)?.run
         if (run !== undefined) wanted.push({ generation: run.generation, reason })
+      }),
+    finish: (index) =>
+      Effect.suspend(() => {
+        const run = trained.get(index)?.run
+        return run === undefined || !isMaster ? Effect.void : alone.withPermit(discovery.finishTrained(run.generation))
       }),
     status: Effect.sync(discovery.status),
     changes: Stream.fromPubSub(published),

@@ -41,7 +41,7 @@ import { Runs } from "./Runs.ts"
 import type { DiscoveredRun, RunSlot } from "./RunSlot.ts"
 import { Store } from "./Store.ts"
 import { makeTrainedModel, type TrainedModel } from "./trainer/TrainedModel.ts"
-import { makeTrainer, type Trainer } from "./trainer/Trainer.ts"
+import { makeTrainer } from "./trainer/Trainer.ts"
 import { Broadcasts, type BroadcastContents } from "./weights/Broadcasts.ts"
 
 /** A multi-run trainer that is ready to start. */
@@ -139,7 +139,14 @@ const train = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
   const model = makeTrainedModel({ config: base.decoder, weights: base.weights, lora, maxRuns })
   const services = Broadcasts.layer({ keep: broadcast.keep, contents: (run) => contentsOf(model, base, run) }).pipe(
     Layer.provideMerge(
-      DataLoader.layer({ ...sizes, ranks: 1, vocabSize: base.decoder.vocabSize, timeout: 0, pollInterval: 1 }),
+      DataLoader.layer({
+        ...sizes,
+        ranks: 1,
+        vocabSize: base.decoder.vocabSize,
+        timeout: 0,
+        pollInterval: 1,
+        syncInterval: 200,
+      }),
     ),
     Layer.provideMerge(
       Runs.layer({ outputDirectory: files.directory, maxConcurrentRuns: maxRuns, pollInterval: "200 millis" }),
@@ -211,33 +218,31 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
       }),
     ...(settings.broadcast.keep === 0 ? {} : { afterTurn: broadcasts.publish }),
   })
-  const fibers = new Map<number, Fiber.Fiber<void>>()
-  yield* registerOrchestrators(prepared, fibers, (run, parts) => ({
+  yield* registerOrchestrators(prepared, (run, parts) => ({
     run,
     ...parts,
     awaitWeights: (step) => published.await(run.generation, step),
     report: report(run.id),
   }))
-  yield* Effect.raceFirst(trainAll(trainer, fibers), allGone(runs)).pipe(Effect.onInterrupt(() => trainer.saveAll))
+  const training = Effect.forever(trainer.turn)
+  yield* Effect.raceFirst(training, untilNoneIsLeft(runs)).pipe(Effect.onInterrupt(() => trainer.saveAll))
 }, Effect.scoped)
 
-/** Trains turn after turn until all runs are done, then waits for the last validations. */
-const trainAll = Effect.fnUntraced(function* (trainer: Trainer, fibers: ReadonlyMap<number, Fiber.Fiber<void>>) {
-  while (!(yield* trainer.isDone)) yield* trainer.turn
-  yield* Effect.forEach(fibers.values(), Fiber.await, { discard: true })
-})
-
-/** Waits until all runs have left, which is a failure that names the reasons. */
-const allGone = Effect.fnUntraced(function* (runs: Runs["Service"]) {
+/** Waits until all runs have ended. It fails with the reasons if none of them has reached its last step. */
+const untilNoneIsLeft = Effect.fnUntraced(function* (runs: Runs["Service"]) {
   while (true) {
-    yield* Effect.sleep("500 millis")
-    const { evicted, invalid, waiting } = yield* runs.status
-    if (runs.slots().length > 0 || waiting.length > 0 || evicted.length + invalid.length === 0) continue
+    yield* Effect.sleep("50 millis")
+    const { evicted, invalid, waiting, finished } = yield* runs.status
+    const isOver = runs.slots().length === 0 && waiting.length === 0
+    if (!isOver || evicted.length + invalid.length + finished.length === 0) continue
     const reasons = [
       ...evicted.map(({ id, reason }) => `${id} was evicted: ${reason}`),
       ...invalid.map(({ message }) => message),
     ]
-    return yield* new MultiRunError({ message: `no run is left to train: ${reasons.join("; ")}` })
+    if (finished.length === 0)
+      return yield* new MultiRunError({ message: `no run is left to train: ${reasons.join("; ")}` })
+    for (const reason of reasons) yield* Effect.logWarning(reason)
+    return
   }
 })
 
@@ -246,27 +251,33 @@ type Parts = Omit<Orchestration, "run" | "awaitWeights" | "report">
 /** Makes an orchestrator for each run while it is trained. An orchestrator that fails evicts its run. */
 const registerOrchestrators = Effect.fnUntraced(function* (
   prepared: Prepared,
-  fibers: Map<number, Fiber.Fiber<void>>,
   orchestrationOf: (run: RunSlot, parts: Parts) => Orchestration,
 ) {
   const runs = yield* Runs
+  const engine = yield* Engine
+  const fibers = new Map<number, Fiber.Fiber<void>>()
   const context = yield* Effect.context<Engine | Lms.Needs | Scope.Scope>()
   const partsOf = (run: DiscoveredRun) => Effect.provideContext(openRun(prepared, run), context)
   yield* runs.register({
     validation: (run) => Effect.asVoid(partsOf(run)),
     postCreation: Effect.fnUntraced(function* (run) {
       const orchestration = orchestrationOf(run, yield* partsOf(run))
+      const { maxSteps } = run.config
+      const ending =
+        maxSteps === null ? Effect.void : Effect.andThen(orchestration.awaitWeights(maxSteps), runs.finish(run.index))
       const playing = orchestrate(orchestration, run.progress.step).pipe(
+        Effect.andThen(ending),
         // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
         Effect.provideService(References.MinimumLogLevel, "Error"),
         Effect.catch(({ message }) => runs.evict(run.index, `its orchestrator failed: ${message}`)),
       )
       fibers.set(run.generation, yield* Effect.provideContext(Effect.forkScoped(playing), context))
     }),
-    deletion: Effect.fnUntraced(function* ({ generation }) {
+    deletion: Effect.fnUntraced(function* ({ generation, id }) {
       const fiber = fibers.get(generation)
       fibers.delete(generation)
       if (fiber !== undefined) yield* Fiber.interrupt(fiber)
+      if (prepared.settings.trainer.lora !== null) yield* Effect.ignore(engine.unloadAdapter(id))
     }),
   })
 })

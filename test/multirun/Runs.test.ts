@@ -721,3 +721,48 @@ describe("options", () => {
       }).pipe(Effect.scoped),
     ))
 })
+
+describe("a run that has reached its last step", () => {
+  const finishedOf = (world: World) => Effect.map(world.master.status, ({ finished }) => finished)
+
+  check(
+    "gives its index to a waiting run, on all ranks, and begins again if its config asks for more",
+    (world) =>
+      Effect.gen(function* () {
+        const { files, turn, ids, master, ranks } = world
+        files.add("run_a", "max_steps = 2")
+        files.add("run_b")
+        yield* turn
+        assert.strictEqual(ids(), "run_a")
+        const progress = JSON.stringify({ step: 2, totalTokens: 9, totalSamples: 3 })
+        files.write("run_a/checkpoints/step_2/progress.json", progress)
+        files.write("run_a/checkpoints/step_2/STABLE", "")
+        yield* master.finish(0)
+        assert.strictEqual(ids(), "run_a")
+        yield* turn
+        for (const rank of ranks) assert.strictEqual(rank.indexToId(0), "run_b")
+        assert.deepStrictEqual(yield* finishedOf(world), ["run_a"])
+        files.remove("run_b")
+        yield* turn
+        assert.strictEqual(ids(), "-")
+        files.write("run_a/configs/orch.toml", "max_steps = 3")
+        yield* turn
+        assert.strictEqual(ids(), "run_a")
+        assert.strictEqual(master.progress(0)?.step, 2)
+        assert.deepStrictEqual(yield* finishedOf(world), [])
+      }),
+    2,
+    1,
+  )
+
+  check("gets no index when the trainer starts", (world) =>
+    Effect.gen(function* () {
+      const { files, turn, ids } = world
+      files.add("run_a", "max_steps = 2")
+      files.write("run_a/checkpoints/step_2/STABLE", "")
+      yield* turn
+      assert.strictEqual(ids(), "- -")
+      assert.deepStrictEqual(yield* finishedOf(world), ["run_a"])
+    }),
+  )
+})

@@ -10,7 +10,7 @@
  * @example
  * ```ts
  * const trainer = yield* makeTrainer({ model, shape: { rows: 4, width: 256, block: 32 }, seed: 1, ranks: 1, publish, report })
- * yield* Effect.repeat(trainer.turn, { until: () => trainer.isDone() })
+ * yield* Effect.forever(trainer.turn)
  * ```
  */
 import { type Duration, Effect, type FileSystem, type Path, Scope } from "effect"
@@ -66,8 +66,6 @@ export type TrainerError = TurnError | StoreError | Effect.Error<Compiling<never
 export interface Trainer {
   /** Waits for the next turn, and trains on it. */
   readonly turn: Effect.Effect<void, TrainerError>
-  /** Tells whether all runs have reached their last step, and none waits for an index. */
-  readonly isDone: Effect.Effect<boolean>
   /** Saves a checkpoint of each run at its last complete step, for the end of the process. */
   readonly saveAll: Effect.Effect<void>
 }
@@ -261,11 +259,6 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     for (const run of ready) run.readyToUpdate = false
   })
 
-  const isDone = Effect.map(
-    runs.status,
-    ({ waiting }) => runs.slots().length > 0 && runs.slots().every(isFinished) && waiting.length === 0,
-  )
-
   const saveAll = Effect.suspend(() =>
     Effect.forEach(
       runs.slots(),
@@ -280,5 +273,5 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     ),
   )
 
-  return { turn, isDone, saveAll }
+  return { turn, saveAll }
 })

@@ -1,7 +1,9 @@
 /**
- * The JavaScript for `scene` that renders a craft above its pad with its flames and its path, and shows whether it
- * could land at its speed. Its constants are the limits of a landing, and `continuous`: true if an action is the powers
- * of the engines, false if it is the index of one engine.
+ * The drawing of the two envs in `control/Lander.ts`: JavaScript that a browser runs to render a craft above its
+ * pad with its flames and its path, and that shows whether it could land at its speed. The envs pass it to `scene`
+ * (scene.ts), which declares the names that it uses but does not define: helpers such as `clip`, and the env's constants,
+ * which are the limits of a landing and `continuous`. If `continuous` is true, an action is the powers of the engines;
+ * otherwise it is the index of one engine.
  */
 export const lander = String.raw`
 const width = 440

@@ -1,5 +1,6 @@
-// Writes schemas/: config.schema.json (trainings), experiment.schema.json (language-model agents) and
-// evaluation.schema.json, by which editors complete and check a config in YAML. `effect init` writes the schema's path
+// Writes schemas/: config.schema.json (trainings), experiment.schema.json (language-model agents),
+// evaluation.schema.json, multirun.schema.json (many runs in one trainer) and orchestrator.schema.json (one of these
+// runs), by which editors complete and check a config in YAML. `effect init` writes the schema's path
 // into a config's first line:
 //   # yaml-language-server: $schema=node_modules/effect-rl/schemas/config.schema.json
 // Also writes schemas/files/, which describe the files of a run.
@@ -18,6 +19,7 @@ import { evaluationSchema } from "./evaluationSchema.ts"
 import { experimentSchema } from "./experimentSchema.ts"
 import { fileSchemas } from "./fileSchemas.ts"
 import type { Meanings } from "./meanings.ts"
+import { multirunSchema, orchestratorSchema } from "./multirunSchema.ts"
 import { algorithmMeanings, blockMeanings, trainerMeanings, trainMeanings } from "./settings.ts"
 import { withSpellings } from "./spellings.ts"
 
@@ -83,6 +85,8 @@ export const schemas = (): ReadonlyMap<string, Plain> =>
     ["config.schema.json", withSpellings(configSchema())],
     ["experiment.schema.json", withSpellings(experimentSchema())],
     ["evaluation.schema.json", withSpellings(evaluationSchema())],
+    ["multirun.schema.json", withSpellings(multirunSchema())],
+    ["orchestrator.schema.json", withSpellings(orchestratorSchema())],
     ...[...fileSchemas()].map(([name, schema]): [string, Plain] => [`files/${name}.schema.json`, schema]),
   ])
 

@@ -19,6 +19,7 @@ import { evaluationSettings } from "./evaluation.ts"
 import { experimentSettings } from "./experiment.ts"
 import { meaningsOfMembers } from "./interfaces.ts"
 import { type Meanings, meaningsOf } from "./meanings.ts"
+import { multirunSettings } from "./multirun.ts"
 import { table } from "./table.ts"
 
 const trainFile = "src/train/Settings.ts"
@@ -66,7 +67,8 @@ These are the settings that \`Train.run\` takes (in camelCase), that \`--set\` a
 algorithm or env (\`--set algorithm.name=a2c\`, \`--set env=Acrobot-v1\`) drops the settings of the previous one.
 
 Agents that ask a language model have files of their own: [an experiment](#an-experiment), in which one learns, and
-[an evaluation](#an-evaluation), in which some are compared. \`effect init\` writes each of them.
+[an evaluation](#an-evaluation), in which some are compared. \`effect init\` writes each of them. So has
+[a multi-run trainer](#a-multi-run-trainer), which trains the language model itself.
 
 ## A training
 
@@ -100,7 +102,8 @@ Envs with options are written as \`env: { name: KeyDoor, size: 12, rooms: 4 }\`,
 ${[...names, "bc"].sort().map(algorithm).join("\n\n")}
 
 ${experimentSettings()}
-${evaluationSettings()}`
+${evaluationSettings()}
+${multirunSettings()}`
 
 const target = new URL("../docs/settings.md", import.meta.url)
 if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(target, page())

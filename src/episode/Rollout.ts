@@ -122,6 +122,10 @@ export type Rollout = typeof Rollout.Type
 /** Adds up the rewards of steps. */
 export const totalReward = (steps: ReadonlyArray<Step>): number => steps.reduce((sum, { reward }) => sum + reward, 0)
 
+/** Adds up the scores that the env gave. Unlike the total reward, they are without what the agent's parser rewards. */
+export const scoreOf = ({ steps }: Pick<Rollout, "steps">): number =>
+  steps.reduce((sum, step) => sum + (step._tag === "EnvironmentStep" ? step.feedback.score : 0), 0)
+
 /** Adds up the calls, retries and tokens of the language model in these rollouts. */
 export const usageOf = (rollouts: Iterable<Rollout>): LmUsage => {
   let { calls, retries, inputTokens, outputTokens } = noUsage

@@ -56,6 +56,7 @@ export const within =
 
 /** The Schema of a learning rate that changes with the number of updates: see `byStep`. */
 export const ScheduleConfig = Schema.Struct({
+  /** Whether the learning rate stays the same after the warm-up, or falls in a line or along a cosine. */
   type: withDefault(Schema.Literals(["constant", "linear", "cosine"]), "constant"),
   /** The number of steps over which the learning rate rises from near 0. */
   warmupSteps: withDefault(naturalInt, 0),

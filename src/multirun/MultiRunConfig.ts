@@ -23,15 +23,27 @@ const Section = Schema.declare((value: unknown): value is Plain => isPlain(value
 
 /** A model in a folder with Hugging Face's files. */
 const FolderModel = Schema.Struct({
+  /** The weights are read from a folder. */
   type: Schema.Literal("folder"),
   /** The folder, absolute or relative to the config's file. */
   path: Schema.NonEmptyString,
 })
 
+/** The tokenizer of a model from scratch, whose tokens are characters or bytes. */
+const TokenizerSettings = Schema.Struct({
+  /** The characters of the vocabulary; null makes every byte a token, so that all texts can be written. */
+  alphabet: withDefault(Schema.NullOr(Schema.NonEmptyString), null),
+  /** The chat template, in Jinja; null is ChatML. */
+  template: withDefault(Schema.NullOr(Schema.NonEmptyString), null),
+})
+
 /** A model whose weights are drawn at random. Its architecture is that of Llama. */
 const ScratchModel = Schema.Struct({
+  /** The weights are drawn at random. */
   type: Schema.Literal("scratch"),
+  /** The number of units that represent a token. */
   hiddenSize: withDefault(positiveInt, 64),
+  /** The number of layers of attention and feed-forward network. */
   layers: withDefault(positiveInt, 2),
   /** The number of attention heads; it divides `hidden_size`. */
   heads: withDefault(positiveInt, 4),
@@ -39,15 +51,8 @@ const ScratchModel = Schema.Struct({
   intermediateSize: withDefault(Schema.NullOr(positiveInt), null),
   /** The largest number of tokens of a prompt and its answer together. */
   maxPositions: withDefault(positiveInt, 256),
-  tokenizer: withDefault(
-    Schema.Struct({
-      /** The characters of the vocabulary; null makes every byte a token, so that all texts can be written. */
-      alphabet: withDefault(Schema.NullOr(Schema.NonEmptyString), null),
-      /** The chat template, in Jinja; null is ChatML. */
-      template: withDefault(Schema.NullOr(Schema.NonEmptyString), null),
-    }),
-    {},
-  ),
+  /** The vocabulary, and how a conversation becomes a text. */
+  tokenizer: withDefault(TokenizerSettings, {}),
 })
 
 /** The adapters of all runs; without them, all weights of the model are trained, for one run. */
@@ -71,6 +76,7 @@ const TrainerSettings = Schema.Struct({
   block: withDefault(positiveInt, 32),
   /** Whether a micro-batch holds samples of one run, so that runs compute the same bits as alone, or of many. */
   mixing: withDefault(Mixing, "one-run"),
+  /** The adapters, so that several runs share the model; null trains all weights of the model, for one run. */
   lora: withDefault(Schema.NullOr(LoraSettings), null),
 })
 
@@ -92,15 +98,23 @@ const BroadcastSettings = Schema.Struct({
 export const MultiRunConfig = Schema.Struct({
   /** The kind of run: many runs in one trainer of a language model. */
   kind: kindField("multirun"),
+  /** The name of the folder in which it is saved, below the results folder. */
   name: withDefault(runName, "multirun"),
+  /** A text about it that is saved with it; null writes one. */
   description: withDefault(Schema.NullOr(Schema.String), null),
+  /** The seed of the model's random weights and adapters, and of the runs that have no seed of their own. */
   seed: orDefault(Schema.Int, 0),
+  /** The model that all runs share. */
   model: Schema.Union([FolderModel, ScratchModel]),
+  /** How samples become micro-batches, and whether runs have adapters. */
   trainer: withDefault(TrainerSettings, {}),
+  /** How the engine generates answers. */
   inference: withDefault(InferenceSettings, {}),
+  /** The weights that are written for other programs. */
   broadcast: withDefault(BroadcastSettings, {}),
   /** The runs by name; `letters` becomes the folder `run_letters`. Each has the keys of an `orch.yaml`. */
   runs: Schema.Record(runName, Section),
+  /** Where results are saved, and how much is logged. */
   output: orDefault(OutputSettings, {}),
 })
 export type MultiRunConfig = typeof MultiRunConfig.Type

@@ -32,13 +32,19 @@ export type LoraConfig = typeof LoraConfig.Type
 
 /** How the engine draws tokens. */
 export const SamplingConfig = Schema.Struct({
+  /** The temperature; 0 always draws the likeliest token. */
   temperature: withDefault(nonNegative, 1),
+  /** Draws from the likeliest tokens whose probabilities add up to this share. */
   topP: withDefault(fraction, 1),
   /** The number of most likely tokens to draw from; null draws from all. */
   topK: withDefault(Schema.NullOr(positiveInt), null),
+  /** Leaves out tokens whose probability is below this share of that of the likeliest one. */
   minP: withDefault(fraction, 0),
+  /** The largest number of tokens of an answer; longer ones are cut off. */
   maxTokens: withDefault(positiveInt, 128),
+  /** The texts that end an answer. */
   stop: withDefault(Schema.Array(Schema.NonEmptyString), []),
+  /** The tokens that end an answer, besides the model's own. */
   stopTokenIds: withDefault(Schema.Array(naturalInt), []),
 })
 export type SamplingConfig = typeof SamplingConfig.Type
@@ -89,19 +95,27 @@ export type ValidationConfig = typeof ValidationConfig.Type
 
 /** The config of one run. All keys have defaults, so an empty file is valid. */
 export const OrchestratorConfig = Schema.Struct({
-  seed: withDefault(naturalInt, 0),
+  /** The seed of the tasks' order, the envs and the sampling; a run that a trainer's config names gets the trainer's. */
+  seed: withDefault(Schema.Int, 0),
   /** The agent that plays the tasks, as in a training of agents; its model is the one that is trained. */
   agent: withDefault(Section, { type: "memoryless_agent" }),
   /** The data set that the run's tasks are drawn from. It is required, unless another program makes the samples. */
   trainDataset: withDefault(Schema.NullOr(Section), null),
   /** The data set that the run is validated with; null never validates. */
   validationDataset: withDefault(Schema.NullOr(Section), null),
+  /** When the run is validated. */
   validation: withDefault(ValidationConfig, {}),
+  /** The first steps, which imitate right answers. */
   supervised: withDefault(SupervisedConfig, {}),
+  /** How the weights are updated. */
   optimiser: withDefault(OptimiserConfig, {}),
+  /** How the learning rate changes, after the supervised steps. */
   schedule: withDefault(ScheduleConfig, {}),
+  /** The run's adapter, if the trainer has adapters. */
   lora: withDefault(LoraConfig, {}),
+  /** How many samples a step has. */
   batch: withDefault(BatchConfig, {}),
+  /** How tokens are drawn. */
   sampling: withDefault(SamplingConfig, {}),
   /** The loss with its settings. */
   objective: withDefault(TokenObjective, { type: "grpo" }),
@@ -109,6 +123,7 @@ export const OrchestratorConfig = Schema.Struct({
   maxSteps: withDefault(Schema.NullOr(positiveInt), null),
   /** The largest number of steps by which the weights that sampled may be older than those that are trained. */
   maxAsyncLevel: withDefault(naturalInt, 2),
+  /** When the run is saved. */
   checkpoint: withDefault(CheckpointConfig, {}),
   /** The step of the checkpoint to resume from: −1 is the newest complete one, or 0 if there is none. */
   resumeStep: withDefault(Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1)), -1),

@@ -118,13 +118,16 @@ const specOf = ({ settings, base, effective, population }: Prepared): RunSpec =>
   }
 }
 
-/** Writes the configs of the runs that the config names, unless their folders exist from before. */
-const writeRuns = ({ runs }: MultiRunConfig, files: RunFiles) =>
+/**
+ * Writes the configs of the runs that the config names, unless their folders exist from before. A run without a seed gets
+ * the trainer's.
+ */
+const writeRuns = ({ runs, seed }: MultiRunConfig, files: RunFiles) =>
   Effect.forEach(
     Object.entries(runs),
     Effect.fnUntraced(function* ([name, config]) {
       const path = `${folderOf(name)}/${Layout.configFiles.yaml}`
-      if (!(yield* files.exists(path))) yield* files.write(path, stringify(toSnakeCase(config)))
+      if (!(yield* files.exists(path))) yield* files.write(path, stringify(toSnakeCase({ seed, ...config })))
     }),
     { discard: true },
   )

@@ -12,6 +12,7 @@ const momenta = { sgd: 0.9, muon: 0.95 }
 
 /** How a run's adapter is updated. */
 export const OptimiserConfig = Schema.Struct({
+  /** The algorithm. */
   type: withDefault(Schema.Literals(["adamw", "sgd", "muon"]), "adamw"),
   /** The learning rate, before the schedule. */
   lr: withDefault(positive, 1e-5),

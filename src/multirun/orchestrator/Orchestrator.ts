@@ -16,7 +16,7 @@ import * as SingleAgent from "../../episode/protocols/SingleAgent.ts"
 import type { Protocol } from "../../episode/Protocol.ts"
 import * as RolloutEngine from "../../episode/rollouts/RolloutEngine.ts"
 import * as RolloutRequest from "../../episode/rollouts/RolloutRequest.ts"
-import type { Rollout } from "../../episode/Rollout.ts"
+import { type Rollout, scoreOf } from "../../episode/Rollout.ts"
 import type { SampleError } from "../../episode/samples/Sample.ts"
 import type { LmService } from "../../lm/Lm.ts"
 import type { LmError } from "../../lm/LmError.ts"
@@ -33,7 +33,10 @@ import { samplesOf } from "./advantages.ts"
 import { type AgentOf, demonstrations, type Encode } from "./demonstrations.ts"
 import { taskOrder } from "./taskOrder.ts"
 
-/** What an orchestrator reports: a step's samples, or a validation of the weights that a step begins with. */
+/**
+ * What an orchestrator reports: a step's samples, or a validation of the weights that a step begins with. The scores of a
+ * validation are the env's, so that an answer that is cut off counts as wrong, whatever penalty trains against it.
+ */
 export type OrchestratorEvent =
   | { readonly _tag: "Sampled"; readonly step: number; readonly metrics: Readonly<Record<string, number>> }
   | { readonly _tag: "Validated"; readonly step: number; readonly scores: ReadonlyArray<number> }
@@ -162,7 +165,7 @@ const validate = Effect.fnUntraced(function* (orchestration: Orchestration, task
   const agent = yield* agentOf(greedy)
   const requests = [...RolloutRequest.forTasks(tasks, { seed: run.config.seed, name: "validation" })]
   const rollouts = yield* playAll({ tasks }, requests, SingleAgent.make(agent))
-  yield* report({ _tag: "Validated", step, scores: rollouts.map(({ totalReward }) => totalReward) })
+  yield* report({ _tag: "Validated", step, scores: rollouts.map(scoreOf) })
 })
 
 const figuresOf = (rollouts: ReadonlyArray<Rollout>): Readonly<Record<string, number>> => ({

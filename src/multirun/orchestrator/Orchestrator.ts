@@ -90,7 +90,7 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
       evenGroups: run.config.batch.evenGroups,
     })
     yield* writeRollouts(folder, { step, samples })
-    const metrics = isSupervised ? {} : { ...figuresOf(rollouts), "sampling/even_groups": evenGroups / groups }
+    const metrics = isSupervised ? {} : { ...figuresOf(rollouts, step), "sampling/even_groups": evenGroups / groups }
     yield* report({ _tag: "Sampled", step, metrics: { "sampling/samples": samples.length, ...metrics } })
   }
   if (validation !== null && maxSteps !== null && validating.every > 0)
@@ -168,11 +168,19 @@ const validate = Effect.fnUntraced(function* (orchestration: Orchestration, task
   yield* report({ _tag: "Validated", step, scores: rollouts.map(scoreOf) })
 })
 
-const figuresOf = (rollouts: ReadonlyArray<Rollout>): Readonly<Record<string, number>> => ({
-  "sampling/reward": meanOf(rollouts.map(({ totalReward }) => totalReward)),
-  "sampling/answer_tokens": meanOf(
-    rollouts.map(({ steps }) =>
-      steps.reduce((sum, step) => sum + (step._tag === "AgentStep" ? step.call.completion.usage.outputTokens : 0), 0),
+/** Computes the mean reward and answer length, and how many steps older than `step` the weights were that answered. */
+const figuresOf = (rollouts: ReadonlyArray<Rollout>, step: number): Readonly<Record<string, number>> => {
+  const completions = rollouts.map(({ steps }) =>
+    steps.flatMap((one) => (one._tag === "AgentStep" ? [one.call.completion] : [])),
+  )
+  const ages = completions
+    .flat()
+    .flatMap(({ tokens }) => (tokens?.weights === undefined ? [] : [step - tokens.weights.step]))
+  return {
+    "sampling/reward": meanOf(rollouts.map(({ totalReward }) => totalReward)),
+    "sampling/answer_tokens": meanOf(
+      completions.map((calls) => calls.reduce((sum, { usage }) => sum + usage.outputTokens, 0)),
     ),
-  ),
-})
+    ...(ages.length === 0 ? {} : { "sampling/staleness": meanOf(ages) }),
+  }
+}

@@ -248,8 +248,8 @@ export const makeTrainer = Effect.fnUntraced(function* ({
           ? outcome.error.message
           : yield* Effect.match(
               conclude(slot, {
-                "training/learning_rate": outcome.learningRate,
-                "training/gradient_norm": outcome.gradientNorm,
+                "charts/learning_rate": outcome.learningRate,
+                "losses/gradient_norm": outcome.gradientNorm,
               }),
               { onSuccess: () => undefined, onFailure: messageOf },
             )

@@ -138,12 +138,15 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
     return problem ?? (yield* resumeProblem(run))
   })
 
-  /** Tells whether a run has a checkpoint of its last step, so that there is nothing to train. */
-  const isFinished = (run: DiscoveredRun) =>
-    Effect.match(startingProgress(folders, run.directory, run.config), {
-      onSuccess: ({ step }) => run.config.maxSteps !== null && step >= run.config.maxSteps,
+  /** Tells whether a run has ended, and has a checkpoint of its last step, so that there is nothing to do. */
+  const isFinished = Effect.fnUntraced(function* ({ directory, config }: DiscoveredRun) {
+    const written = yield* folders.read(directory, Layout.finished)
+    if (written._tag !== "Text" || written.text.trim() !== String(config.maxSteps)) return false
+    return yield* Effect.match(startingProgress(folders, directory, config), {
+      onSuccess: ({ step }) => config.maxSteps !== null && step >= config.maxSteps,
       onFailure: () => false,
     })
+  })
 
   /** Adds a run with a valid config to the queue, unless its folder changed while it was read. */
   const discover = Effect.fnUntraced(function* (folder: Folder, text: string, config: OrchestratorConfig) {
@@ -272,8 +275,11 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
   const finishTrained = Effect.fnUntraced(function* (generation: number) {
     const folder = [...known.values()].find((one) => one._tag === "Trained" && one.run.generation === generation)
     if (folder?._tag !== "Trained") return
-    const { id, directory, origin, text } = folder
+    const { id, directory, origin, text, run } = folder
     yield* end(folder, null, { _tag: "Finished", id, directory, origin, text })
+    // Without the file, a resumed trainer validates the run once more.
+    if ((yield* folders.compare(directory, origin)) === "same")
+      yield* folders.write(directory, Layout.finished, `${run.config.maxSteps}\n`)
   })
 
   /** Takes the runs from the front of the queue that begin now, at most `count`. */

@@ -35,6 +35,10 @@ export const control = "control"
 export const evicted = `${control}/evicted.txt`
 /** The file by which the trainer recognises the folder: one that was deleted and made again lacks it. */
 export const token = `${control}/token`
+/** The file with the number of steps after which the run ended, its last validation included. */
+export const finished = `${control}/finished`
+/** The file with the scores of the last validation. */
+export const validation = `${control}/validation.json`
 
 /* Folders with a folder for each step */
 

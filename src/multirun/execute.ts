@@ -3,13 +3,14 @@
  * orchestrator for each of its runs, all in this process. The runs are folders `run_*` in the run's own folder, where
  * others can be added or removed while it works. It ends when all runs have reached their last step.
  */
-import { Clock, Effect, Fiber, Layer, References, type Scope } from "effect"
+import { Clock, Effect, Fiber, type FileSystem, Layer, type Path, References, type Scope } from "effect"
 import { stringify } from "yaml"
 import * as Agents from "../agent/Agents.ts"
 import type { Backend } from "../backend/Backend.ts"
 import { type DecodeOptions, type Plain, toSnakeCase } from "../config/Config.ts"
 import { openParts } from "../evaluate/openParts.ts"
 import { Engine, type EngineService } from "../inference/Engine.ts"
+import type { NamedArray } from "../graph/Parameters.ts"
 import type { LmRequest, TokenTrace } from "../lm/Chat.ts"
 import * as EngineLm from "../lm/engine/EngineLm.ts"
 import { Lm } from "../lm/Lm.ts"
@@ -32,13 +33,16 @@ import { deviationOf, meanOf } from "../statistics/resampling.ts"
 import type { RunOptions } from "../train/RunOptions.ts"
 import type { BaseModel } from "./baseModel.ts"
 import { DataLoader } from "./batches/DataLoader.ts"
+import { readEnding, writeValidation } from "./ending.ts"
 import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./MultiRunConfig.ts"
 import { MultiRunError } from "./MultiRunError.ts"
 import { orchestrate, type Orchestration, type OrchestratorEvent } from "./orchestrator/Orchestrator.ts"
 import { makePublished } from "./published.ts"
+import { startingProgress } from "./resume.ts"
+import { makeRunFolders } from "./runFolder.ts"
 import { Runs } from "./Runs.ts"
-import type { DiscoveredRun, RunSlot } from "./RunSlot.ts"
+import type { DiscoveredRun, Progress, RunSlot } from "./RunSlot.ts"
 import { Store } from "./Store.ts"
 import { makeTrainedModel, type TrainedModel } from "./trainer/TrainedModel.ts"
 import { makeTrainer } from "./trainer/Trainer.ts"
@@ -58,14 +62,12 @@ export interface Prepared {
   readonly baseDir: string
 }
 
-/** How far the trainer is. The runs save themselves, in their own folders. */
+/** How far the trainer is. The runs save themselves, in their own folders, where a resumed trainer finds them. */
 interface State {
-  updates: number
-  samples: number
-  /** The last validation of each run. */
-  readonly validations: Map<string, Evaluation>
-  /** The weights of the runs that have ended, by run and parameter. */
-  readonly weights: Record<string, ReturnType<TrainedModel["stateDictOf"]>[string]>
+  /** How far each run is, also those that have left. */
+  readonly progress: Map<string, Readonly<Progress>>
+  /** The ids of the runs that have reached their last step. */
+  finished: ReadonlyArray<string>
 }
 
 export type MultiRunNeeds = RunStore | Recorder | Backend | Lms.Needs | Scope.Scope
@@ -77,23 +79,45 @@ export const execute = Effect.fnUntraced(function* (
   const { settings, onPlanned } = prepared
   const spec = specOf(prepared)
   if (onPlanned !== undefined) yield* onPlanned(spec.identity, spec.config)
-  const state = (): State => ({ updates: 0, samples: 0, validations: new Map(), weights: {} })
   return yield* Run.execute({
     spec,
     startedAtMillis: yield* Clock.currentTimeMillis,
     open: Effect.fnUntraced(function* (
       files: RunFiles,
-    ): Effect.fn.Return<Run.Opened<State, RunResult>, MultiRunError | Run.RunError> {
+    ): Effect.fn.Return<Run.Opened<State, RunResult>, MultiRunError | Run.RunError, FileSystem.FileSystem | Path.Path> {
       yield* writeRuns(settings, files)
-      return { state: state(), resumedFromStep: files.resumed ? 0 : null, isOver: () => true }
+      const state: State = { progress: yield* progressIn(files), finished: [] }
+      return { state, resumedFromStep: files.resumed ? positionOf(state).step : null, isOver: () => true }
     }),
     loop: (state: State) => train(prepared, state),
-    position: ({ updates, samples }: State) => ({ step: updates, episodes: samples }),
+    position: positionOf,
     result: { schema: RunResult, of: resultOf },
   })
 })
 
 const folderOf = (name: string): string => `run_${name}`
+
+/** Returns how far the runs of a resumed trainer are. */
+const progressIn = Effect.fnUntraced(function* (files: RunFiles) {
+  const all = new Map<string, Progress>()
+  if (!files.resumed) return all
+  const folders = yield* makeRunFolders
+  for (const id of yield* Effect.mapError(folders.list(files.directory), MultiRunError.from)) {
+    const progress = startingProgress(folders, folders.at(files.directory, id), { resumeStep: -1 })
+    // `Runs` tells why a run cannot be resumed.
+    yield* Effect.match(progress, { onSuccess: (found) => void all.set(id, found), onFailure: () => undefined })
+  }
+  return all
+})
+
+/** Returns the number of updates and of samples of all runs together. */
+const positionOf = ({ progress }: State): { readonly step: number; readonly episodes: number } => {
+  const all = [...progress.values()]
+  return {
+    step: all.reduce((sum, { step }) => sum + step, 0),
+    episodes: all.reduce((sum, { totalSamples }) => sum + totalSamples, 0),
+  }
+}
 
 const specOf = ({ settings, base, effective, population }: Prepared): RunSpec => {
   const names = Object.keys(settings.runs)
@@ -183,19 +207,22 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
       : Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`${id}/${name}`, value]))
 
   const sampled = new Map<string, Readonly<Record<string, number>>>()
-  const report = (id: string) => (event: OrchestratorEvent) =>
-    Effect.suspend(() => {
+  const files = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const report = (run: RunSlot) =>
+    Effect.fnUntraced(function* (event: OrchestratorEvent) {
+      const { id } = run
       if (event._tag === "Sampled") {
         sampled.set(`${id}/${event.step}`, event.metrics)
-        return Effect.void
+        return
       }
+      yield* Effect.provideContext(writeValidation(run, event), files)
       const { step, scores } = event
       const spread = { meanReturn: meanOf(scores), stdReturn: deviationOf(scores) }
-      const episodes = scores.map((score) => ({ return: score, length: 1, terminated: true, truncated: false }))
-      state.validations.set(id, evaluationOf(step, { episodes }))
-      return emit([
+      const episodes = episodesOf(scores)
+      const { step: updates, episodes: samples } = positionOf(state)
+      yield* emit([
         { _tag: "Note", message: `${id}: validation after ${step} steps: ${spread.meanReturn.toFixed(3)}` },
-        { _tag: "ValidationEnded", step: state.updates, seenEpisodes: state.samples, episodes, ...spread },
+        { _tag: "ValidationEnded", step: updates, seenEpisodes: samples, episodes, ...spread },
       ])
     })
 
@@ -209,15 +236,12 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     }),
     report: ({ run, step, metrics }) =>
       Effect.suspend(() => {
-        state.updates++
-        state.samples += sampled.get(`${run.id}/${step - 1}`)?.["sampling/samples"] ?? 0
+        state.progress.set(run.id, { ...run.progress })
         const key = `${run.id}/${step - 1}`
         const all = { ...sampled.get(key), ...metrics }
         sampled.delete(key)
-        if (run.config.maxSteps !== null && step >= run.config.maxSteps) keepWeights(state, model, run)
-        return emit([
-          { _tag: "UpdateApplied", step: state.updates, update: state.updates, metrics: named(run.id, all) },
-        ])
+        const update = positionOf(state).step
+        return emit([{ _tag: "UpdateApplied", step: update, update, metrics: named(run.id, all) }])
       }),
     ...(settings.broadcast.keep === 0 ? {} : { afterTurn: broadcasts.publish }),
   })
@@ -225,13 +249,17 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     run,
     ...parts,
     awaitWeights: (step) => published.await(run.generation, step),
-    report: report(run.id),
+    report: report(run),
   }))
   const training = Effect.forever(trainer.turn)
-  yield* Effect.raceFirst(training, untilNoneIsLeft(runs)).pipe(Effect.onInterrupt(() => trainer.saveAll))
+  const { finished, reasons } = yield* Effect.raceFirst(training, untilNoneIsLeft(runs)).pipe(
+    Effect.onInterrupt(() => trainer.saveAll),
+  )
+  state.finished = finished
+  yield* emit(reasons.map((message) => ({ _tag: "Warning", message })))
 }, Effect.scoped)
 
-/** Waits until all runs have ended. It fails with the reasons if none of them has reached its last step. */
+/** Waits until all runs have ended, and returns why some were not trained to the end. If none was, it fails with that. */
 const untilNoneIsLeft = Effect.fnUntraced(function* (runs: Runs["Service"]) {
   while (true) {
     yield* Effect.sleep("50 millis")
@@ -244,8 +272,7 @@ const untilNoneIsLeft = Effect.fnUntraced(function* (runs: Runs["Service"]) {
     ]
     if (finished.length === 0)
       return yield* new MultiRunError({ message: `no run is left to train: ${reasons.join("; ")}` })
-    for (const reason of reasons) yield* Effect.logWarning(reason)
-    return
+    return { finished, reasons }
   }
 })
 
@@ -356,27 +383,39 @@ const contentsOf = (model: TrainedModel, base: BaseModel, { index }: RunSlot) =>
     return { _tag: "Full", files } satisfies BroadcastContents
   })
 
-const keepWeights = (state: State, model: TrainedModel, { id, index }: RunSlot): void => {
-  for (const [name, array] of Object.entries(model.stateDictOf(index))) state.weights[`${id}/${name}`] = array
-}
+const episodesOf = (scores: ReadonlyArray<number>) =>
+  scores.map((score) => ({ return: score, length: 1, terminated: true, truncated: false }))
 
-const resultOf = Effect.fnUntraced(function* ({ updates, samples, validations, weights }: State) {
+/** Makes the result of what the folders of the runs hold that have reached their last step. */
+const resultOf = Effect.fnUntraced(function* (state: State) {
   const { files, seconds, secondsHere } = yield* CurrentRun
-  const evaluations = [...validations.values()]
+  const evaluations: Array<Evaluation> = []
+  const weights: Record<string, NamedArray> = {}
+  for (const id of state.finished) {
+    const ending = yield* Effect.mapError(readEnding({ id, directory: `${files.directory}/${id}` }), MultiRunError.from)
+    state.progress.set(id, ending.progress)
+    for (const [name, array] of Object.entries(ending.weights)) weights[`${id}/${name}`] = array
+    if (ending.validation === undefined) continue
+    const { step, scores } = ending.validation
+    evaluations.push(evaluationOf(step, { episodes: episodesOf(scores) }))
+  }
   const returns = evaluations.flatMap(({ returns }) => returns)
-  const scores = { shape: [returns.length], data: Float32Array.from(returns) }
+  const { step, episodes } = positionOf(state)
   const here = yield* secondsHere
   const metrics: RunResult = {
     runDir: files.directory,
-    steps: updates,
-    episodes: samples,
+    steps: step,
+    episodes,
     meanScore: null,
     meanReturn: null,
     validation: summaryOf(evaluations.at(-1)),
     failedValidations: 0,
-    digest: yield* digestOfArrays({ ...weights, validation: scores }),
+    digest: yield* digestOfArrays({
+      ...weights,
+      validation: { shape: [returns.length], data: Float32Array.from(returns) },
+    }),
     wallSeconds: yield* seconds,
-    stepsPerSecond: here > 0 ? updates / here : 0,
+    stepsPerSecond: here > 0 ? step / here : 0,
   }
   return { metrics, evaluations }
 })

@@ -760,8 +760,13 @@ describe("a run that has reached its last step", () => {
       const { files, turn, ids } = world
       files.add("run_a", "max_steps = 2")
       files.write("run_a/checkpoints/step_2/STABLE", "")
+      files.write("run_a/control/finished", "2\n")
+      // This one was interrupted between its last step and its last validation.
+      files.add("run_b", "max_steps = 2")
+      files.write("run_b/checkpoints/step_2/STABLE", "")
+      files.write("run_b/control/finished", "1\n")
       yield* turn
-      assert.strictEqual(ids(), "- -")
+      assert.strictEqual(ids(), "run_b -")
       assert.deepStrictEqual(yield* finishedOf(world), ["run_a"])
     }),
   )

@@ -51,7 +51,7 @@ export interface Orchestration {
   readonly encode: Encode
   /** Waits until requests are answered by the run's weights of this step or a later one. */
   readonly awaitWeights: (step: number) => Effect.Effect<void, { readonly message: string }>
-  readonly report: (event: OrchestratorEvent) => Effect.Effect<void>
+  readonly report: (event: OrchestratorEvent) => Effect.Effect<void, { readonly message: string }>
 }
 
 /** The errors that end an orchestrator; the trainer evicts its run. */

@@ -64,7 +64,7 @@ export interface TrainerOptions {
 export type TrainerError = TurnError | StoreError | Effect.Error<Compiling<never>>
 
 export interface Trainer {
-  /** Waits for the next turn, and trains on it. */
+  /** Waits for the next turn, and trains on it. An interruption leaves no run between its update and the count of it. */
   readonly turn: Effect.Effect<void, TrainerError>
   /** Saves a checkpoint of each run at its last complete step, for the end of the process. */
   readonly saveAll: Effect.Effect<void>
@@ -236,7 +236,12 @@ export const makeTrainer = Effect.fnUntraced(function* ({
   const turn = Effect.gen(function* () {
     const next = yield* loader.next
     const gradients = yield* gather(next, yield* compute(next))
-    add(next, gradients)
+    // A checkpoint after an interruption must find weights and progress of the same step.
+    yield* Effect.uninterruptible(apply(next, gradients))
+  })
+
+  const apply = Effect.fnUntraced(function* (turn: Turn, gradients: ReadonlyArray<RunGradient>) {
+    add(turn, gradients)
     const ready = runs.slots().filter(({ readyToUpdate }) => readyToUpdate)
     const outcomes = yield* optimizer.step
     scheduler.step()

@@ -1,0 +1,139 @@
+import { rmSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { assert, describe, it } from "vitest"
+import type { Plain } from "../../src/config/Config.ts"
+import { configOf, resultsFolder, runConfig, runFiles, trained } from "./smallTraining.ts"
+
+const names = ["a", "b", "c", "d", "e", "f", "g", "h"]
+const seedOf = (name: string): number => names.indexOf(name) + 1
+const eight = (more: Plain = {}): Readonly<Record<string, Plain>> =>
+  Object.fromEntries(names.map((name) => [name, runConfig(seedOf(name), more)]))
+
+type Weights = ReturnType<ReturnType<typeof runFiles>["weightsAt"]>
+
+/** Returns the largest difference between two adapters, relative to the largest number of the second. */
+const differenceOf = (one: Weights, other: Weights): number => {
+  let [most, largest] = [0, 0]
+  assert.deepStrictEqual(Object.keys(one), Object.keys(other))
+  for (const [name, { data }] of Object.entries(other))
+    for (const [at, number] of data.entries()) {
+      most = Math.max(most, Math.abs(Number(one[name].data[at]) - Number(number)))
+      largest = Math.max(largest, Math.abs(Number(number)))
+    }
+  return most / largest
+}
+
+/** Trains runs of eight with some config of the trainer. */
+const adaptersOf = (runs: Readonly<Record<string, Plain>>, trainer: Plain = {}) =>
+  Effect.gen(function* () {
+    const { runDir } = yield* trained(configOf(runs, { trainer }), { resultsDir: yield* resultsFolder })
+    return Object.fromEntries(Object.keys(runs).map((name) => [name, runFiles(runDir, name).weightsAt(3)]))
+  })
+
+describe("runs that are trained together", () => {
+  it("end with the same bits as alone, if a micro-batch holds one run", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const runs = eight()
+        const together = yield* adaptersOf(runs)
+        for (const name of names) {
+          const alone = yield* adaptersOf({ [name]: runs[name] })
+          assert.deepStrictEqual(together[name], alone[name], name)
+        }
+        // The runs have different tasks, so equal adapters would mean that nothing was trained.
+        assert.isAbove(differenceOf(together["a"], together["b"]), 0.01)
+      }).pipe(Effect.scoped),
+    ))
+
+  it("end with the same numbers as alone to 1e-6, if a micro-batch holds many runs", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        // Numbers that differ in the last bits could draw other tokens, so all steps imitate.
+        const runs = eight({ supervised: { steps: 3, lr: 0.02 }, optimiser: { type: "sgd", lr: 0.02 } })
+        const together = yield* adaptersOf(runs, { mixing: "many-runs" })
+        for (const name of ["a", "d", "h"]) {
+          const alone = yield* adaptersOf({ [name]: runs[name] })
+          assert.isAtMost(differenceOf(together[name], alone[name]), 1e-6, name)
+        }
+      }).pipe(Effect.scoped),
+    ))
+})
+
+describe("a run that breaks", () => {
+  const healthy = { a: runConfig(1), c: runConfig(3) }
+
+  /** Trains two healthy runs and `culprit`, and checks that the healthy ones are the same as without it. */
+  const besides = Effect.fnUntraced(function* (culprit: Plain, act: (runDir: string, step: number) => void = () => {}) {
+    const expected = yield* adaptersOf(healthy)
+    const resultsDir = yield* resultsFolder
+    const warnings: Array<string> = []
+    let runDir = ""
+    const result = yield* trained(configOf({ ...healthy, b: culprit }), {
+      resultsDir,
+      onOpen: (directory) => void (runDir = directory),
+      onEvent: (event) => {
+        if (event._tag === "Warning") warnings.push(event.message)
+        if (event._tag === "UpdateApplied") act(runDir, event.step)
+      },
+    })
+    for (const name of ["a", "c"] as const)
+      assert.deepStrictEqual(runFiles(result.runDir, name).weightsAt(3), expected[name], name)
+    return { result, warnings, files: runFiles(result.runDir, "b") }
+  })
+
+  const absurd = (steps: number) => ({
+    supervised: { steps, lr: 1e30 },
+    optimiser: { type: "sgd", lr: 1e30, max_norm: 0 },
+  })
+  for (const { when, config, reason } of [
+    { when: "in the middle", config: absurd(3), reason: /run_b.*expected finite numbers/ },
+    { when: "in its last step", config: { ...absurd(2), max_steps: 2 }, reason: /run_b.*expected finite numbers/ },
+    { when: "when it samples", config: absurd(1), reason: /its orchestrator failed: .*step-1-0/ },
+  ])
+    it(`changes no other if its numbers are not finite ${when}`, () =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const { files, warnings } = yield* besides(runConfig(2, config))
+          assert.match(files.evicted() ?? "", reason)
+          assert.lengthOf(
+            warnings.filter((one) => one.includes("run_b was evicted")),
+            1,
+          )
+        }).pipe(Effect.scoped),
+      ))
+
+  it("changes no other if its folder is deleted", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const { files } = yield* besides(runConfig(2, { max_steps: 50 }), (runDir, step) => {
+          if (step >= 5) rmSync(join(runDir, "run_b"), { recursive: true, force: true })
+        })
+        assert.isUndefined(files.textOf("configs/orch.yaml"))
+        assert.isUndefined(files.textOf("control/token"))
+      }).pipe(Effect.scoped),
+    ))
+
+  it("changes no other if its config is wrong", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const problem = { ...runConfig(2), max_step: 3 }
+        const { files, warnings } = yield* besides(problem)
+        assert.match(files.textOf("configs/config_validation_error.txt") ?? "", /orch\.yaml.*max_step/)
+        assert.lengthOf(
+          warnings.filter((one) => one.includes("max_step")),
+          1,
+        )
+      }).pipe(Effect.scoped),
+    ))
+
+  it("ends the training with its reason if no other run is left", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const broken = runConfig(2, absurd(3))
+        const error = yield* Effect.flip(trained(configOf({ b: broken }), { resultsDir }))
+        assert.match(error.message, /no run is left to train: run_b was evicted: .*finite/)
+      }).pipe(Effect.scoped),
+    ))
+})

@@ -1,0 +1,87 @@
+import { Deferred, Effect, Fiber } from "effect"
+import { assert, describe, it } from "vitest"
+import { configOf, resultsFolder, runConfig, runFiles, trained, validated } from "./smallTraining.ts"
+
+/** The runs end at different steps: at some interruptions one of them has ended, and the other has not. */
+const runs = {
+  a: runConfig(1, { ...validated, max_steps: 2 }),
+  b: runConfig(2, { ...validated, max_steps: 5 }),
+}
+const total = 7
+
+/** Starts a training and interrupts it after some updates. Returns the run's folder. */
+const interrupted = Effect.fnUntraced(function* (resultsDir: string, updates: number, resume?: string) {
+  const reached = yield* Deferred.make<void>()
+  let runDir = ""
+  const training = trained(configOf(runs), {
+    resultsDir,
+    ...(resume === undefined ? {} : { resume }),
+    onOpen: (directory) => void (runDir = directory),
+    onEvent: (event) => {
+      if (event._tag === "UpdateApplied" && event.update >= updates) Deferred.doneUnsafe(reached, Effect.void)
+    },
+  })
+  const fiber = yield* Effect.forkChild(training)
+  yield* Deferred.await(reached)
+  yield* Fiber.interrupt(fiber)
+  return runDir
+})
+
+describe("an interrupted training that is resumed", () => {
+  it("ends with the digest of one that was not interrupted, wherever that was", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const whole = yield* trained(configOf(runs), { resultsDir })
+        for (const updates of [1, 3, 5, total]) {
+          const resume = yield* interrupted(resultsDir, updates)
+          const resumed = yield* trained(configOf(runs), { resultsDir, resume })
+          assert.strictEqual(resumed.runDir, resume)
+          assert.strictEqual(resumed.digest, whole.digest, `interrupted after ${updates} updates`)
+          assert.strictEqual(resumed.steps, total)
+          assert.strictEqual(resumed.episodes, whole.episodes)
+          assert.deepStrictEqual(resumed.validation, whole.validation)
+          for (const [name, last] of [
+            ["a", 2],
+            ["b", 5],
+          ] as const) {
+            const [one, other] = [runFiles(resume, name), runFiles(whole.runDir, name)]
+            assert.deepStrictEqual(one.progressAt(last), other.progressAt(last))
+            assert.deepStrictEqual(one.weightsAt(last), other.weightsAt(last))
+          }
+        }
+      }).pipe(Effect.scoped),
+    ))
+
+  it("trains each sample once, also if it is interrupted again and again", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const whole = yield* trained(configOf(runs), { resultsDir })
+        let resume = yield* interrupted(resultsDir, 1)
+        for (const updates of [3, 4, 6]) resume = yield* interrupted(resultsDir, updates, resume)
+        const resumed = yield* trained(configOf(runs), { resultsDir, resume })
+        assert.strictEqual(resumed.digest, whole.digest)
+        for (let step = 0; step < 5; step++) {
+          const file = `rollouts/step_${step}/batch.json`
+          assert.strictEqual(runFiles(resume, "b").textOf(file), runFiles(whole.runDir, "b").textOf(file))
+        }
+        assert.deepStrictEqual(runFiles(resume, "b").progressAt(5), runFiles(whole.runDir, "b").progressAt(5))
+        assert.include(runFiles(resume, "b").progressAt(5), { totalSamples: 40 })
+      }).pipe(Effect.scoped),
+    ))
+
+  it("returns the result of a training that had ended, and trains nothing", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const whole = yield* trained(configOf(runs), { resultsDir })
+        const again = yield* trained(configOf(runs), {
+          resultsDir,
+          resume: whole.runDir,
+          onEvent: ({ _tag }) => assert.fail(_tag),
+        })
+        assert.deepStrictEqual(again, whole)
+      }).pipe(Effect.scoped),
+    ))
+})

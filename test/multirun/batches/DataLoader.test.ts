@@ -289,7 +289,9 @@ describe("a data loader", () => {
           // The runs are at the steps of the state, as their checkpoints would say.
           for (const [index, id] of ids.entries()) {
             files.remove(`${id}/checkpoints`)
-            files.write(`${id}/checkpoints/step_${history[at - 1].steps[index]}/STABLE`, "")
+            const step = history[at - 1].steps[index]
+            files.write(`${id}/checkpoints/step_${step}/STABLE`, "")
+            if (step === 2) files.write(`${id}/control/finished`, "2\n")
           }
           assert.deepEqual(yield* train(at), whole.slice(at))
         }

@@ -17,6 +17,9 @@ export { checkpoints } from "../run/Layout.ts"
 /** Tells whether a folder's name is that of a run; the whole name is the run's id, also with dots: `run_a.b`. */
 export const isRunName = (name: string): boolean => /^run_./s.test(name)
 
+/** The folder, next to those of the runs, with the base model of their adapters, if its weights were drawn at random. */
+export const base = "base"
+
 /* The orchestrator's config */
 
 export const configs = "configs"

@@ -21,6 +21,13 @@ import { Mixing } from "./batches/Packer.ts"
 
 const Section = Schema.declare((value: unknown): value is Plain => isPlain(value), { expected: "a section" })
 
+/** The name of a run, which is a part of its folder's name. */
+const segment = Schema.String.check(
+  Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9_.-]*$/, {
+    expected: "a name of letters, digits, dots, dashes and underscores",
+  }),
+)
+
 /** A model in a folder with Hugging Face's files. */
 const FolderModel = Schema.Struct({
   /** The weights are read from a folder. */
@@ -113,7 +120,9 @@ export const MultiRunConfig = Schema.Struct({
   /** The weights that are written for other programs. */
   broadcast: withDefault(BroadcastSettings, {}),
   /** The runs by name; `letters` becomes the folder `run_letters`. Each has the keys of an `orch.yaml`. */
-  runs: Schema.Record(runName, Section),
+  runs: Schema.Record(segment, Section).check(
+    Schema.makeFilter((runs) => (Object.keys(runs).length > 0 ? undefined : "expected at least one run, found none")),
+  ),
   /** Where results are saved, and how much is logged. */
   output: orDefault(OutputSettings, {}),
 })

@@ -132,7 +132,10 @@ export const OrchestratorConfig = Schema.Struct({
     const { optimiser, schedule, maxSteps, supervised } = config
     if (maxSteps !== null && supervised.steps > maxSteps)
       return { path: ["supervised", "steps"], issue: `at most max_steps, which is ${maxSteps}` }
-    const problem = scheduleProblem(schedule, { learningRate: optimiser.lr, maxSteps: reinforcedSteps(config) })
+    const onlySupervised = maxSteps !== null && supervised.steps === maxSteps
+    const problem = onlySupervised
+      ? undefined
+      : scheduleProblem(schedule, { learningRate: optimiser.lr, maxSteps: reinforcedSteps(config) })
     if (problem !== undefined) return { path: ["schedule", problem.key], issue: problem.expected }
     const first = scheduleProblem(supervised.schedule, firstSteps(config))
     return first === undefined ? undefined : { path: ["supervised", "schedule", first.key], issue: first.expected }

@@ -58,6 +58,8 @@ export interface Status {
   readonly finished: ReadonlyArray<string>
   /** The folders that have no config yet. */
   readonly unconfigured: ReadonlyArray<string>
+  /** Whether the last look at all folders has taken effect, and has left no run that is trained or waits. */
+  readonly isSettled: boolean
 }
 
 export interface RunsOptions {
@@ -160,6 +162,7 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
   const trained = new Map<number, Trained>()
   const wanted: Array<Reasons[number]> = []
   let turn = 0
+  let isSettled = false
 
   if (isMaster) yield* makeOutputDirectory(outputDirectory)
   const discovery = yield* makeDiscovery({
@@ -265,10 +268,14 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
     if (isMaster) yield* exchange.publish(turn, changes)
     if (changes.failure !== null) return yield* new RunsError({ path: outputDirectory, message: changes.failure })
     yield* apply(changes)
+    isSettled = trained.size === 0 && discovery.status().waiting.length === 0
   })
 
-  const checkForChanges = isMaster ? alone.withPermit(discovery.scan) : Effect.void
-  const syncRuns = alone.withPermit(changeTogether(null))
+  const unsettle = Effect.sync(() => {
+    isSettled = false
+  })
+  const checkForChanges = isMaster ? alone.withPermit(Effect.andThen(unsettle, discovery.scan)) : Effect.void
+  const syncRuns = alone.withPermit(Effect.andThen(unsettle, changeTogether(null)))
 
   /** Explains why no run is trained. */
   const cause = (): string => {
@@ -326,7 +333,7 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
         const run = trained.get(index)?.run
         return run === undefined || !isMaster ? Effect.void : alone.withPermit(discovery.finishTrained(run.generation))
       }),
-    status: Effect.sync(discovery.status),
+    status: Effect.sync(() => ({ ...discovery.status(), isSettled })),
     changes: Stream.fromPubSub(published),
     slots,
     slot: (index) => trained.get(index)?.run,

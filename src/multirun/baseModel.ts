@@ -1,5 +1,6 @@
 /** Opens the model that all runs of a trainer share: from a folder with Hugging Face's files, or with random weights. */
 import { Effect, type FileSystem, Path } from "effect"
+import type { Plain } from "../config/Config.ts"
 import type { NamedArray } from "../graph/Parameters.ts"
 import * as ChatModel from "../lm/engine/ChatModel.ts"
 import * as Decoder from "../model/decoder/Decoder.ts"
@@ -17,6 +18,10 @@ export interface BaseModel {
   readonly tokenizer: Tokenizer
   readonly chat: ChatModel.ChatModel
   readonly eosIds: ReadonlyArray<number>
+  readonly bosId: number | null
+  readonly padId: number | null
+  /** The config of the model's folder, whose further keys are kept when the weights are saved. */
+  readonly json: Plain
   /** The files of the tokenizer and of the generation config, to be saved with the weights. */
   readonly otherFiles: Readonly<Record<string, Uint8Array>>
   /** The path of the model's folder, which adapters name as their base; `scratch` for a random model. */
@@ -41,15 +46,9 @@ export const openBaseModel = Effect.fnUntraced(function* (
     const opened = yield* LmDirectory.open(yield* onDisk(path))
     const { decoder, tokenizer, eosIds, otherFiles, template } = opened
     const weights = yield* opened.weights.readAll
-    return {
-      decoder,
-      weights,
-      tokenizer,
-      chat: ChatModel.make({ tokenizer, template }),
-      eosIds,
-      otherFiles,
-      name: path,
-    }
+    const { bosId, padId, json } = opened.config
+    const chat = ChatModel.make({ tokenizer, template })
+    return { decoder, weights, tokenizer, chat, eosIds, bosId, padId, json, otherFiles, name: path }
   }
   const { alphabet, template } = model.tokenizer
   const options = template === null ? {} : { template }
@@ -78,6 +77,9 @@ export const openBaseModel = Effect.fnUntraced(function* (
     tokenizer,
     chat: ChatModel.make(tokens),
     eosIds: tokenizer.special.eos === null ? [] : [tokenizer.special.eos],
+    bosId: tokenizer.special.bos,
+    padId: tokenizer.special.pad,
+    json: {},
     otherFiles: tokens.files,
     name: "scratch",
   }

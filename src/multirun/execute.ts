@@ -3,11 +3,12 @@
  * orchestrator for each of its runs, all in this process. The runs are folders `run_*` in the run's own folder, where
  * others can be added or removed while it works. It ends when all runs have reached their last step.
  */
-import { Clock, Effect, Fiber, type FileSystem, Layer, type Path, References, type Scope } from "effect"
+import { Cause, Clock, Effect, Fiber, type FileSystem, Layer, type Path, References, type Scope } from "effect"
 import { stringify } from "yaml"
 import * as Agents from "../agent/Agents.ts"
 import type { Backend } from "../backend/Backend.ts"
 import { type DecodeOptions, type Plain, toSnakeCase } from "../config/Config.ts"
+import { messageOf } from "../config/text.ts"
 import { openParts } from "../evaluate/openParts.ts"
 import { Engine, type EngineService } from "../inference/Engine.ts"
 import type { NamedArray } from "../graph/Parameters.ts"
@@ -18,6 +19,8 @@ import { lmError } from "../lm/LmError.ts"
 import type * as Lms from "../lm/Lms.ts"
 import * as Adapter from "../model/huggingFace/Adapter.ts"
 import * as LmDirectory from "../model/huggingFace/LmDirectory.ts"
+import { modelFiles } from "../formats/modelFiles.ts"
+import { onDisk } from "../run/store/FileTree.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import { digestOfArrays } from "../run/digest.ts"
 import { type Evaluation, evaluationOf, summaryOf } from "../run/evaluation.ts"
@@ -156,11 +159,20 @@ const writeRuns = ({ runs, seed }: MultiRunConfig, files: RunFiles) =>
     { discard: true },
   )
 
+/** Saves a model from scratch in the run's folder, if adapters are trained, because they are of no use without it. */
+const baseInFolder = Effect.fnUntraced(function* ({ base, settings }: Prepared, files: RunFiles) {
+  if (settings.model.type === "folder" || settings.trainer.lora === null) return base
+  if (!(yield* files.exists(`${Layout.base}/${modelFiles.config}`)))
+    yield* LmDirectory.save(yield* onDisk(files.directory), Layout.base, base)
+  return { ...base, name: `${files.directory}/${Layout.base}` }
+})
+
 /** Builds the services of the trainer, and trains until all runs have ended. Saves all runs if it is interrupted. */
-const train = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
+const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
+  const { files } = yield* CurrentRun
+  const prepared = { ...given, base: yield* baseInFolder(given, files) }
   const { settings, base } = prepared
   const { trainer: sizes, inference, broadcast } = settings
-  const { files } = yield* CurrentRun
   const maxRuns = sizes.lora === null ? 1 : sizes.maxRuns
   const lora = sizes.lora === null ? null : { shape: sizes.lora, alpha: sizes.lora.alpha }
   const model = makeTrainedModel({ config: base.decoder, weights: base.weights, lora, maxRuns })
@@ -253,7 +265,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
   }))
   const training = Effect.forever(trainer.turn)
   const { finished, reasons } = yield* Effect.raceFirst(training, untilNoneIsLeft(runs)).pipe(
-    Effect.onInterrupt(() => trainer.saveAll),
+    Effect.onError(() => trainer.saveAll),
   )
   state.finished = finished
   yield* emit(reasons.map((message) => ({ _tag: "Warning", message })))
@@ -263,9 +275,8 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
 const untilNoneIsLeft = Effect.fnUntraced(function* (runs: Runs["Service"]) {
   while (true) {
     yield* Effect.sleep("50 millis")
-    const { evicted, invalid, waiting, finished } = yield* runs.status
-    const isOver = runs.slots().length === 0 && waiting.length === 0
-    if (!isOver || evicted.length + invalid.length + finished.length === 0) continue
+    const { evicted, invalid, finished, isSettled } = yield* runs.status
+    if (!isSettled || evicted.length + invalid.length + finished.length === 0) continue
     const reasons = [
       ...evicted.map(({ id, reason }) => `${id} was evicted: ${reason}`),
       ...invalid.map(({ message }) => message),
@@ -299,7 +310,12 @@ const registerOrchestrators = Effect.fnUntraced(function* (
         Effect.andThen(ending),
         // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
         Effect.provideService(References.MinimumLogLevel, "Error"),
-        Effect.catch(({ message }) => runs.evict(run.index, `its orchestrator failed: ${message}`)),
+        Effect.catchCause((cause) =>
+          Cause.hasInterruptsOnly(cause)
+            ? Effect.failCause(cause)
+            : runs.evict(run.index, `its orchestrator failed: ${messageOf(Cause.squash(cause))}`),
+        ),
+        Effect.orDie,
       )
       fibers.set(run.generation, yield* Effect.provideContext(Effect.forkScoped(playing), context))
     }),
@@ -370,13 +386,13 @@ const load = (engine: EngineService, model: TrainedModel, { id, index, progress:
 /** Returns the files of a run's weights: an adapter as peft writes it, or a model's folder. */
 const contentsOf = (model: TrainedModel, base: BaseModel, { index }: RunSlot) =>
   Effect.gen(function* () {
-    const { decoder, eosIds, otherFiles, name } = base
+    const { name, decoder } = base
     const numbers = model.stateDictOf(index)
     const options = model.adapterOf(index)
     if (options === undefined || model.lora === null)
       return {
         _tag: "Full",
-        files: yield* LmDirectory.filesOf({ decoder, weights: numbers, otherFiles, eosIds }),
+        files: yield* LmDirectory.filesOf({ ...base, weights: numbers }),
       } satisfies BroadcastContents
     const config = { ...options, rankStabilised: false, targets: model.lora.shape.targets, base: name }
     const files = yield* Adapter.filesOf(Adapter.make(config, numbers), decoder)

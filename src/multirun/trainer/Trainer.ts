@@ -258,7 +258,10 @@ export const makeTrainer = Effect.fnUntraced(function* ({
               }),
               { onSuccess: () => undefined, onFailure: messageOf },
             )
-      if (failure !== undefined) yield* runs.evict(slot.index, failure)
+      if (failure === undefined) continue
+      // Its weights are those of no step, so they are not made known.
+      slot.readyToUpdate = false
+      yield* runs.evict(slot.index, failure)
     }
     yield* afterTurn
     for (const run of ready) run.readyToUpdate = false

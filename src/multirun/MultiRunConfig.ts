@@ -120,9 +120,7 @@ export const MultiRunConfig = Schema.Struct({
   /** The weights that are written for other programs. */
   broadcast: withDefault(BroadcastSettings, {}),
   /** The runs by name; `letters` becomes the folder `run_letters`. Each has the keys of an `orch.yaml`. */
-  runs: Schema.Record(segment, Section).check(
-    Schema.makeFilter((runs) => (Object.keys(runs).length > 0 ? undefined : "expected at least one run, found none")),
-  ),
+  runs: Schema.Record(segment, Section),
   /** Where results are saved, and how much is logged. */
   output: orDefault(OutputSettings, {}),
 })

@@ -3,7 +3,7 @@
  * orchestrator for each of its runs, all in this process. The runs are folders `run_*` in the run's own folder, where
  * others can be added or removed while it works. It ends when all runs have reached their last step.
  */
-import { Cause, Clock, Effect, Fiber, type FileSystem, Layer, type Path, References, type Scope } from "effect"
+import { Cause, Clock, Effect, Fiber, type FileSystem, Layer, Option, type Path, References, type Scope } from "effect"
 import { stringify } from "yaml"
 import * as Agents from "../agent/Agents.ts"
 import type { Backend } from "../backend/Backend.ts"
@@ -313,7 +313,7 @@ const registerOrchestrators = Effect.fnUntraced(function* (
         Effect.catchCause((cause) =>
           Cause.hasInterruptsOnly(cause)
             ? Effect.failCause(cause)
-            : runs.evict(run.index, `its orchestrator failed: ${messageOf(Cause.squash(cause))}`),
+            : runs.evict(run.index, `its orchestrator failed: ${reasonOf(cause)}`),
         ),
         Effect.orDie,
       )
@@ -327,6 +327,13 @@ const registerOrchestrators = Effect.fnUntraced(function* (
     }),
   })
 })
+
+/** Returns the message of an error, or of a defect. */
+const reasonOf = (cause: Cause.Cause<{ readonly message: string }>): string =>
+  Option.match(Cause.findErrorOption(cause), {
+    onSome: ({ message }) => message,
+    onNone: () => messageOf(Cause.squash(cause)),
+  })
 
 /** Opens the agent and the data sets of a run. */
 const openRun = Effect.fnUntraced(function* (

@@ -67,7 +67,7 @@ export const curveSvg = (title: string, curve: Curve): string => {
           text({ x, y: plot.bottom + 22 }, short(step), "middle"),
         ]
       }),
-    text({ x: (plot.left + plot.right) / 2, y: height - 12 }, "env steps", "middle"),
+    text({ x: (plot.left + plot.right) / 2, y: height - 12 }, "steps", "middle"),
     `<polygon points="${list([...upper, ...lower.reverse()])}" fill="${colours.curve}" opacity="0.18"/>`,
     polyline(line, 2.5, colours.curve),
     ...(line.length > mostDots

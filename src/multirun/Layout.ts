@@ -40,8 +40,8 @@ export const evicted = `${control}/evicted.txt`
 export const token = `${control}/token`
 /** The file with the number of steps after which the run ended, its last validation included. */
 export const finished = `${control}/finished`
-/** The file with the scores of the last validation. */
-export const validation = `${control}/validation.json`
+/** The file with the scores of all validations. */
+export const validations = `${control}/validations.json`
 
 /* Folders with a folder for each step */
 

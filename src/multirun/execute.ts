@@ -409,19 +409,29 @@ const contentsOf = (model: TrainedModel, base: BaseModel, { index }: RunSlot) =>
 const episodesOf = (scores: ReadonlyArray<number>) =>
   scores.map((score) => ({ return: score, length: 1, terminated: true, truncated: false }))
 
+/** Joins the validations that several runs had at the same step, so that there is one learning curve. */
+const joined = (evaluations: ReadonlyArray<Evaluation>): ReadonlyArray<Evaluation> =>
+  [...Map.groupBy(evaluations, ({ step }) => step)]
+    .map(([step, group]) => ({
+      step,
+      returns: group.flatMap(({ returns }) => returns),
+      lengths: group.flatMap(({ lengths }) => lengths),
+      terminated: group.reduce((sum, { terminated }) => sum + terminated, 0),
+    }))
+    .sort((a, b) => a.step - b.step)
+
 /** Makes the result of what the folders of the runs hold that have reached their last step. */
 const resultOf = Effect.fnUntraced(function* (state: State) {
   const { files, seconds, secondsHere } = yield* CurrentRun
-  const evaluations: Array<Evaluation> = []
+  const all: Array<Evaluation> = []
   const weights: Record<string, NamedArray> = {}
   for (const id of state.finished) {
     const ending = yield* Effect.mapError(readEnding({ id, directory: `${files.directory}/${id}` }), MultiRunError.from)
     state.progress.set(id, ending.progress)
     for (const [name, array] of Object.entries(ending.weights)) weights[`${id}/${name}`] = array
-    if (ending.validation === undefined) continue
-    const { step, scores } = ending.validation
-    evaluations.push(evaluationOf(step, { episodes: episodesOf(scores) }))
+    for (const { step, scores } of ending.validations) all.push(evaluationOf(step, { episodes: episodesOf(scores) }))
   }
+  const evaluations = joined(all)
   const returns = evaluations.flatMap(({ returns }) => returns)
   const { step, episodes } = positionOf(state)
   const here = yield* secondsHere

@@ -10,6 +10,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { learning } from "./learning.ts"
+import { multirun } from "./multirun.ts"
 import { must, type Proof } from "./Proof.ts"
 import { talking } from "./talking.ts"
 import { stream } from "../../src/rng/Rng.ts"
@@ -97,6 +98,7 @@ const proofs: ReadonlyArray<Proof> = [
     },
   },
   ...talking,
+  ...multirun,
 ]
 
 const { values } = parseArgs({ options: { only: { type: "string" }, write: { type: "boolean", default: false } } })
@@ -107,11 +109,11 @@ let failed = 0
 
 /** Draws the learning curve of these runs, if a page of the docs shows it. */
 const drawCurve = async (folder: string, name: string): Promise<void> => {
-  const pages = join(root, "docs/algorithms")
-  const picture = join(pages, `curves/${name}.svg`)
+  const docs = join(root, "docs")
+  const picture = join(docs, `algorithms/curves/${name}.svg`)
   const shows = (page: string): boolean =>
-    page.endsWith(".md") && readFileSync(join(pages, page), "utf8").includes(`curves/${name}.svg`)
-  if (!readdirSync(pages).some(shows)) return
+    page.endsWith(".md") && readFileSync(join(docs, page), "utf8").includes(`curves/${name}.svg`)
+  if (!readdirSync(docs, { recursive: true, encoding: "utf8" }).some(shows)) return
   const { code, stderr } = await effect(["export", ...[...runsIn(folder)].sort(), "--to", "svg", "--out", picture])
   // Without a validation at the same step in all seeds there is no common curve.
   if (code !== 0) console.error(stderr)

@@ -274,9 +274,11 @@ describe("a data loader", () => {
                 if (from === 0) history.push({ names: [...names], state: yield* loader.state, steps })
               }
               assert.strictEqual(new Set(names).size, count)
+              // A run that has reached its last step gets no index when the trainer starts again.
+              const open = ids.filter((_, index) => from === 0 || history[from - 1].steps[index] < 2)
               assert.deepEqual(
-                runs.slots().map(({ progress }) => progress.step),
-                [2, 2, 2],
+                runs.slots().map(({ id, progress }) => [id, progress.step]),
+                open.map((id) => [id, 2]),
               )
               return turns
             }),

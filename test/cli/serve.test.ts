@@ -134,7 +134,9 @@ describe("effect serve", () => {
         "its base model is elsewhere, which is no folder here; serve the base model: effect serve MODEL",
       )
       named(model)
-      await serving([join(folder, "run_b"), ...small], async ({ client }) => {
+      // The trainer's folder, which has a config.json of its own, stands for its only run.
+      write(folder, "config.json", "{}")
+      await serving([folder, ...small], async ({ client }) => {
         while (!(await namesOf(client)).includes("run_b"));
         const { system_fingerprint } = await client.chat.completions.create(ask("run_b"))
         assert.strictEqual(system_fingerprint, "run_b@4")
@@ -158,5 +160,7 @@ describe("effect serve", () => {
       assert.include(await wrong(model, "--watch", "none"), "--watch: there is no folder none")
       write(folder, "config.json", "{}")
       assert.include(await wrong("."), "config.json: model_type")
+      for (const run of ["run_a", "run_b"]) mkdirSync(join(folder, run))
+      assert.include(await wrong("."), ".: it has several runs; name one of them: run_a, run_b")
     }))
 })

@@ -1,7 +1,7 @@
 /** Finds what `effect serve` serves: a folder with a model, or a run of a trainer with broadcasts. */
 import { basename, join } from "node:path"
 import { Effect } from "effect"
-import { exists, mostBytes, readBytes } from "../../config/files.ts"
+import { exists, mostBytes, namesIn, readBytes } from "../../config/files.ts"
 import { parsedJson } from "../../config/text.ts"
 import { isPlain } from "../../config/plain.ts"
 import { utf8 } from "../../config/utf8.ts"
@@ -20,11 +20,22 @@ export interface ModelToServe {
   readonly watch: ReadonlyArray<string>
 }
 
+/** Returns the only run in the folder of a trainer; the folder itself if it has no runs. */
+const runIn = Effect.fnUntraced(function* (folder: string) {
+  const runs = (yield* namesIn(folder)).filter(Layout.isRunName)
+  if (runs.length > 1) {
+    const choices = runs.map((run) => join(folder, run)).join(", ")
+    return yield* usageError(`${folder}: it has several runs; name one of them: ${choices}`)
+  }
+  return runs.length === 0 ? folder : join(folder, runs[0])
+})
+
 /**
  * Finds the model that the user named. The newest broadcast of a run is a whole model, or an adapter whose config names
  * the base model.
  */
-export const modelToServe = Effect.fnUntraced(function* (typed: string) {
+export const modelToServe = Effect.fnUntraced(function* (named: string) {
+  const typed = yield* runIn(named)
   if (yield* exists(join(typed, modelFiles.config))) {
     const found: ModelToServe = { folder: typed, name: basename(typed), watch: [] }
     return found

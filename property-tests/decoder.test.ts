@@ -134,7 +134,7 @@ describe("a decoder's graph", () => {
           outputs: { ...outputs },
         })
         write(program, arrays)
-        // What an adapter could do to a sequence without one would be seen from numbers that are not finite.
+        // The adapter's numbers are not finite, so if it reached a sequence without an adapter, that would show.
         const isPoisoned = random.integer(2) === 0
         if (isPoisoned) adapters.row(0).fill(Number.NaN)
         Effect.runSync(program.write("adapters", adapters.table))

@@ -23,8 +23,8 @@ import * as reference from "./backend/reference.ts"
 import * as wasm from "./backend/wasm.ts"
 import { wideModules } from "./backend/wide-node.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
-import type { Options as RedisOptions } from "./multirun/redis-node.ts"
-import { type Store, storeError, type StoreError } from "./multirun/Store.ts"
+import type { Options as RedisOptions } from "./multirun/store/redis-node.ts"
+import { type Store, storeError, type StoreError } from "./multirun/store/Store.ts"
 import { owner } from "./run/store/owner-node.ts"
 import { type Code, type FileSystemOptions, RunStore } from "./run/store/RunStore.ts"
 import { progress } from "./run/record/progress.ts"
@@ -135,7 +135,7 @@ export const redisStore = (options: RedisOptions): Layer.Layer<Store, StoreError
   Layer.unwrap(
     Effect.map(
       Effect.tryPromise({
-        try: () => import("./multirun/redis-node.ts"),
+        try: () => import("./multirun/store/redis-node.ts"),
         catch: () => storeError("open", "Redis", "the package is not installed; run: npm install redis"),
       }),
       ({ layer }) => layer(options),

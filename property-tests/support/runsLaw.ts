@@ -86,7 +86,7 @@ const perform = Effect.fnUntraced(function* (world: World, action: Action) {
   }
 })
 
-/** What the real ranks show, in the form of the model's `view`. All ranks have to show the same. */
+/** Returns the state of the real ranks in the form of the model's `view`. All ranks must be in the same state. */
 const viewOf = Effect.fnUntraced(function* ({ files, master, ranks, directory }: World) {
   const slotsOf = (runs: (typeof ranks)[number]) =>
     Array.from({ length: runs.maxRuns }, (_, index) => {

@@ -3,7 +3,7 @@
  * evicted, and which hooks each rank must have run. It knows nothing of files or stores.
  */
 
-/** What the user does to the folder of a run, or a rank to a trained run. */
+/** An action of the user on the folder of a run, or of a rank on a trained run. */
 export type Action =
   /** Writes the config into the folder, which is made if it is missing. `failsOn` is a rank whose creation hook fails. */
   | {
@@ -40,7 +40,7 @@ interface Trained {
   isLeaving: boolean
 }
 
-/** What the master knows of a folder. */
+/** The state of a folder as the master knows it. */
 type Known =
   | { readonly _tag: "Unconfigured" }
   | { readonly _tag: "Invalid" }

@@ -13,7 +13,7 @@ export const modelFiles = {
   chatTemplate: "chat_template.jinja",
   /** The names of the special tokens, which older programs write a second time. */
   specialTokens: "special_tokens_map.json",
-  /** What an adapter of peft changes, and by how much. */
+  /** An adapter of peft: the projections that it changes, its matrices, and the factor of what it adds. */
   adapterConfig: "adapter_config.json",
   adapterWeights: "adapter_model.safetensors",
 } as const

@@ -143,7 +143,7 @@ export interface EngineService {
   }) => Effect.Effect<void, EngineError>
 }
 
-/** What an engine serves, and with which sizes. */
+/** The model that an engine serves, and the sizes of its programs and its cache. */
 export interface EngineModel extends EngineOptions, EngineSizes {
   readonly config: DecoderConfig
   /** The weights by their names in Hugging Face's files, as `Decoder.parametersOf` declares them. */

@@ -33,7 +33,7 @@ const names = {
   entropy: "losses/entropy",
 } as const
 
-/** What `sumsOf` sums up; numbers of tokens that do not count are finite and are left out. */
+/** The metrics of each token, which `sumsOf` sums up. Tokens that do not count are left out; their numbers are finite. */
 interface TokenMetrics {
   readonly counts_t: Tensor
   readonly ratio_t?: Tensor

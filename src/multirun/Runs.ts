@@ -36,7 +36,7 @@ import type { OrchestratorConfig } from "./OrchestratorConfig.ts"
 import { makeRunFolders } from "./runFolder.ts"
 import { RunsError } from "./RunsError.ts"
 import type { DiscoveredRun, Hooks, InvalidRun, Progress, RunSlot } from "./RunSlot.ts"
-import { Store, type StoreError } from "./Store.ts"
+import { Store, type StoreError } from "./store/Store.ts"
 
 /** A change of the runs, as `Runs.changes` reports it. Only the master reports the last three. */
 export type RunChange =

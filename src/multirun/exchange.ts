@@ -4,7 +4,7 @@ import { naturalInt } from "../config/fields.ts"
 import { utf8 } from "../config/utf8.ts"
 import { OrchestratorConfig } from "./OrchestratorConfig.ts"
 import { Progress } from "./RunSlot.ts"
-import { ranksMissing, type Store, storeError } from "./Store.ts"
+import { ranksMissing, type Store, storeError } from "./store/Store.ts"
 
 /** Runs that a rank wants to evict, and runs whose creation failed on a rank. */
 const Reasons = Schema.Array(Schema.Struct({ generation: naturalInt, reason: Schema.String }))

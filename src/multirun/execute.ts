@@ -3,19 +3,12 @@
  * orchestrator for each of its runs, all in this process. The runs are folders `run_*` in the run's own folder, where
  * others can be added or removed while it works. It ends when all runs have reached their last step.
  */
-import { Cause, Clock, Effect, Fiber, type FileSystem, Layer, Option, type Path, References, type Scope } from "effect"
+import { Clock, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
 import { stringify } from "yaml"
-import * as Agents from "../agent/Agents.ts"
 import type { Backend } from "../backend/Backend.ts"
 import { type DecodeOptions, type Plain, toSnakeCase } from "../config/Config.ts"
-import { messageOf } from "../config/text.ts"
-import { openParts } from "../evaluate/openParts.ts"
 import { Engine, type EngineService } from "../inference/Engine.ts"
 import type { NamedArray } from "../graph/Parameters.ts"
-import type { LmRequest, TokenTrace } from "../lm/Chat.ts"
-import * as EngineLm from "../lm/engine/EngineLm.ts"
-import { Lm } from "../lm/Lm.ts"
-import { lmError } from "../lm/LmError.ts"
 import type * as Lms from "../lm/Lms.ts"
 import * as Adapter from "../model/huggingFace/Adapter.ts"
 import * as LmDirectory from "../model/huggingFace/LmDirectory.ts"
@@ -40,13 +33,14 @@ import { readEnding, writeValidation } from "./ending.ts"
 import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./MultiRunConfig.ts"
 import { MultiRunError } from "./MultiRunError.ts"
-import { orchestrate, type Orchestration, type OrchestratorEvent } from "./orchestrator/Orchestrator.ts"
+import type { OrchestratorEvent } from "./orchestrator/Orchestrator.ts"
+import { registerOrchestrators } from "./orchestrator/orchestrators.ts"
 import { makePublished } from "./published.ts"
 import { startingProgress } from "./resume.ts"
 import { makeRunFolders } from "./runFolder.ts"
 import { Runs } from "./Runs.ts"
-import type { DiscoveredRun, Progress, RunSlot } from "./RunSlot.ts"
-import { Store } from "./Store.ts"
+import type { Progress, RunSlot } from "./RunSlot.ts"
+import { Store } from "./store/Store.ts"
 import { makeTrainedModel, type TrainedModel } from "./trainer/TrainedModel.ts"
 import { makeTrainer } from "./trainer/Trainer.ts"
 import { Broadcasts, type BroadcastContents } from "./weights/Broadcasts.ts"
@@ -65,7 +59,7 @@ export interface Prepared {
   readonly baseDir: string
 }
 
-/** How far the trainer is. The runs save themselves, in their own folders, where a resumed trainer finds them. */
+/** The progress of the trainer. The runs save themselves, in their own folders, where a resumed trainer finds them. */
 interface State {
   /** How far each run is, also those that have left. */
   readonly progress: Map<string, Readonly<Progress>>
@@ -257,7 +251,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
       }),
     ...(settings.broadcast.keep === 0 ? {} : { afterTurn: broadcasts.publish }),
   })
-  yield* registerOrchestrators(prepared, (run, parts) => ({
+  yield* registerOrchestrators(prepared, published.forget, (run, parts) => ({
     run,
     ...parts,
     awaitWeights: (step) => published.await(run.generation, step),
@@ -285,99 +279,6 @@ const untilNoneIsLeft = Effect.fnUntraced(function* (runs: Runs["Service"]) {
       return yield* new MultiRunError({ message: `no run is left to train: ${reasons.join("; ")}` })
     return { finished, reasons }
   }
-})
-
-type Parts = Omit<Orchestration, "run" | "awaitWeights" | "report">
-
-/** Makes an orchestrator for each run while it is trained. An orchestrator that fails evicts its run. */
-const registerOrchestrators = Effect.fnUntraced(function* (
-  prepared: Prepared,
-  orchestrationOf: (run: RunSlot, parts: Parts) => Orchestration,
-) {
-  const runs = yield* Runs
-  const engine = yield* Engine
-  const fibers = new Map<number, Fiber.Fiber<void>>()
-  const context = yield* Effect.context<Engine | Lms.Needs | Scope.Scope>()
-  const partsOf = (run: DiscoveredRun) => Effect.provideContext(openRun(prepared, run), context)
-  yield* runs.register({
-    validation: (run) => Effect.asVoid(partsOf(run)),
-    postCreation: Effect.fnUntraced(function* (run) {
-      const orchestration = orchestrationOf(run, yield* partsOf(run))
-      const { maxSteps } = run.config
-      const ending =
-        maxSteps === null ? Effect.void : Effect.andThen(orchestration.awaitWeights(maxSteps), runs.finish(run.index))
-      const playing = orchestrate(orchestration, run.progress.step).pipe(
-        Effect.andThen(ending),
-        // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
-        Effect.provideService(References.MinimumLogLevel, "Error"),
-        Effect.catchCause((cause) =>
-          Cause.hasInterruptsOnly(cause)
-            ? Effect.failCause(cause)
-            : runs.evict(run.index, `its orchestrator failed: ${reasonOf(cause)}`),
-        ),
-        Effect.orDie,
-      )
-      fibers.set(run.generation, yield* Effect.provideContext(Effect.forkScoped(playing), context))
-    }),
-    deletion: Effect.fnUntraced(function* ({ generation, id }) {
-      const fiber = fibers.get(generation)
-      fibers.delete(generation)
-      if (fiber !== undefined) yield* Fiber.interrupt(fiber)
-      if (prepared.settings.trainer.lora !== null) yield* Effect.ignore(engine.unloadAdapter(id))
-    }),
-  })
-})
-
-/** Returns the message of an error, or of a defect. */
-const reasonOf = (cause: Cause.Cause<{ readonly message: string }>): string =>
-  Option.match(Cause.findErrorOption(cause), {
-    onSome: ({ message }) => message,
-    onNone: () => messageOf(Cause.squash(cause)),
-  })
-
-/** Opens the agent and the data sets of a run. */
-const openRun = Effect.fnUntraced(function* (
-  { base, baseDir, settings }: Prepared,
-  { id, directory, config }: DiscoveredRun,
-) {
-  const engine = yield* Engine
-  const from = { source: `${directory}/${Layout.configs}` }
-  const { openDataset } = yield* openParts(from, baseDir)
-  if (config.trainDataset === null)
-    return yield* new MultiRunError({ message: `${from.source}: train_dataset: expected a data set, found none` })
-  const tasks = yield* openDataset(config.trainDataset, "trainDataset")
-  const validation =
-    config.validationDataset === null ? null : yield* openDataset(config.validationDataset, "validationDataset")
-  const { temperature, maxTokens, stop, topP, topK, minP, stopTokenIds } = config.sampling
-  // Without adapters, the model itself is trained.
-  const model = settings.trainer.lora === null ? base.name : id
-  const agent = yield* Agents.decode(
-    {
-      ...config.agent,
-      lmConfig: { model, temperature, maxOutputTokens: maxTokens, stopSequences: stop },
-      traceTokens: true,
-    },
-    { ...from, prefix: ["agent"], baseDir },
-  )
-  const sampling = { topP, minP, stopTokenIds, ...(topK === null ? {} : { topK }) }
-  const provider = EngineLm.make({ engine, chat: base.chat, model, sampling })
-  const [eos] = base.eosIds
-  const encode = (request: LmRequest, answer: string) =>
-    Effect.mapError(EngineLm.promptOf(base.chat, request), ({ message }) =>
-      lmError(id, "rejected", message, { attempts: 1 }),
-    ).pipe(
-      Effect.map(({ ids }): TokenTrace => {
-        const completionIds = [...base.tokenizer.encode(answer), ...(eos === undefined ? [] : [eos])]
-        return { promptIds: [...ids], completionIds, logprobs: null }
-      }),
-    )
-  return {
-    tasks: tasks.tasks,
-    validation: validation?.tasks ?? null,
-    agentOf: (lm) => Effect.provideService(agent.make, Lm, lm),
-    policy: provider,
-    encode,
-  } satisfies Parts
 })
 
 /** Gives the engine the current weights of a run: its adapter, or all weights of the model. */

@@ -91,7 +91,7 @@ export interface OpenedFile {
 
 export interface Opened extends Intact<OpenedFile> {}
 
-/** What the manifest says of an empty file. */
+/** The manifest's entry of an empty file. */
 const emptyFile: Description = { sha256: new Sha256().hex(), bytes: 0 }
 
 const folder = Layout.checkpoints

@@ -104,7 +104,7 @@ describe("imports", () => {
 
   it("take unstable modules of Effect only where they are adapted", () => {
     const isRedis = (file: string, specifier: string): boolean =>
-      file === "multirun/redisStore.ts" && specifier === "effect/persistence/Redis"
+      file === "multirun/store/redisStore.ts" && specifier === "effect/persistence/Redis"
     const forModels = (specifier: string): boolean => /^effect\/(ai|encoding|http)\//.test(specifier)
     const forServers = (specifier: string): boolean => specifier.startsWith("effect/http/")
     const wrong = files

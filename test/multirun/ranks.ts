@@ -5,7 +5,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, type FileSystem, Layer, type Scope } from "effect"
 import { Runs, type RunsOptions } from "../../src/multirun/Runs.ts"
 import type { Hook, Hooks } from "../../src/multirun/RunSlot.ts"
-import { Store } from "../../src/multirun/Store.ts"
+import { Store } from "../../src/multirun/store/Store.ts"
 
 export const temporary = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "runs-"))),

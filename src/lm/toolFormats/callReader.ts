@@ -31,7 +31,7 @@ class ObjectEnd {
 /** The beginning of a call up to its arguments, if it begins with the name and the arguments are an object. */
 const header = /^\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{)/
 
-/** What `CallReader.push` has read: events, and the text after the call if the call has ended. */
+/** The result of `CallReader.push`: events, and the text after the call if the call has ended. */
 interface Pushed {
   readonly events: ReadonlyArray<AnswerEvent>
   readonly rest: string | null

@@ -28,7 +28,7 @@ interface Options extends Pick<PackedInputs, "tokens" | "segments"> {
   readonly temperature?: Tensor
 }
 
-/** What the model says about each token, both [rows, width]. Zero where a token has no context to be predicted from. */
+/** The model's predictions of each token, both [rows, width]. They are 0 where a token has no context. */
 export interface TokenPredictions {
   /** log π(token t | the tokens before it in its segment). */
   readonly logProbability_t: Tensor

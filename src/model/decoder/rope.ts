@@ -11,7 +11,7 @@ const scaled = (frequency: number, scaling: RopeScaling | null): number => {
   if (scaling === null) return frequency
   if (scaling._tag === "linear") return frequency / scaling.factor
   const { factor, lowFrequencyFactor, highFrequencyFactor, originalMaxPositions } = scaling
-  /** How often the pair turned within the sequences of the first training. */
+  /** The number of turns that the pair made within a sequence of the first training. */
   const turns = (originalMaxPositions * frequency) / (2 * Math.PI)
   const kept = (turns - lowFrequencyFactor) / (highFrequencyFactor - lowFrequencyFactor)
   const share = Math.min(1, Math.max(0, kept))

@@ -34,7 +34,7 @@ import {
 } from "./ModelConfig.ts"
 import { type Contents, type FolderWriter, type ModelWeights, openWeights, weightFiles } from "./modelWeights.ts"
 
-/** What `generation_config.json` says about sampling; keys that the file lacks are left out. */
+/** The sampling settings in `generation_config.json`; keys that the file lacks are left out. */
 export interface GenerationDefaults {
   readonly temperature?: number
   readonly topP?: number
@@ -72,7 +72,7 @@ const GenerationJson = Schema.Struct({
   eos_token_id: maybe(TokenIds),
 })
 
-/** What can be given when a model is opened. */
+/** The options of opening a model. */
 export interface OpenOptions {
   /** The tokenizer of a model whose folder has none. */
   readonly tokenizer?: TokenizerFolder | undefined

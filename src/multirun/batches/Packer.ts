@@ -67,7 +67,7 @@ export type PackerState = typeof PackerState.Type
 /** A packer cannot do what was asked. The message is one line. */
 export class PackerError extends Schema.TaggedError<PackerError>()("PackerError", { message: Schema.String }) {}
 
-/** What a pack holds of one run. */
+/** The samples of one run that a pack holds. */
 export interface Share {
   readonly index: number
   readonly id: string

@@ -19,7 +19,7 @@ export interface Turn {
   readonly number: number
   /** The micro-batch of this rank. Its arrays are valid until the next turn. */
   readonly microBatch: MicroBatch
-  /** What the micro-batches of all ranks hold of each run. Runs whose step is done are `readyToUpdate`. */
+  /** The samples of each run in the micro-batches of all ranks. Runs whose step is done are `readyToUpdate`. */
   readonly shares: ReadonlyArray<Share>
 }
 

@@ -18,7 +18,7 @@ import type { RunSlot } from "../RunSlot.ts"
 import type { MultiLoRAOptimizer, RunReference } from "./MultiLoRAOptimizer.ts"
 import { OptimiserError } from "./OptimiserError.ts"
 
-/** What a checkpoint keeps of a run's schedule. */
+/** The state of a run's schedule in a checkpoint. */
 export const SchedulerState = Schema.Struct({ step: naturalInt })
 export type SchedulerState = typeof SchedulerState.Type
 

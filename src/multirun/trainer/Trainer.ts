@@ -27,7 +27,7 @@ import * as MultiLoRAScheduler from "../optimisers/MultiLoRAScheduler.ts"
 import { objectiveAt } from "../OrchestratorConfig.ts"
 import { Runs } from "../Runs.ts"
 import type { Progress, RunSlot } from "../RunSlot.ts"
-import { Store, type StoreError } from "../Store.ts"
+import { Store, type StoreError } from "../store/Store.ts"
 import { loadCheckpoint, saveCheckpoint } from "../weights/checkpoints.ts"
 import { checkpointParts, type RunState, runStateIn } from "./checkpointParts.ts"
 import { decodeGradients, encodeGradients } from "./gradientMessage.ts"
@@ -35,7 +35,7 @@ import { compileGradient, type GradientProgram } from "./gradientProgram.ts"
 import { addSums, gradientsOf, type RunGradient } from "./runGradients.ts"
 import type { TrainedModel } from "./TrainedModel.ts"
 
-/** What a trainer reports of an update. */
+/** The report of one update of a run. */
 export interface Updated {
   readonly run: RunSlot
   /** The number of updates of the run, with this one. */
@@ -70,7 +70,7 @@ export interface Trainer {
   readonly saveAll: Effect.Effect<void>
 }
 
-/** What the trainer knows of a run while it is trained. */
+/** The trainer's own data about a run that is trained. */
 interface Trained {
   readonly folder: RunFolder
   /** The progress at the last complete step, which is what a checkpoint holds. */

@@ -13,7 +13,7 @@ export class CheckpointPartError extends Schema.TaggedError<CheckpointPartError>
   message: Schema.String,
 }) {}
 
-/** What a checkpoint holds of a run besides its progress. */
+/** The part of a run's checkpoint besides its progress: the weights, and the optimiser's moments. */
 export interface RunState {
   readonly weights: NamedArrays
   readonly moments: NamedArrays

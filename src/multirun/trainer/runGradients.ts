@@ -6,7 +6,7 @@ import type { MicroBatch } from "../batches/MicroBatch.ts"
 import type { GradientProgram } from "./gradientProgram.ts"
 import { isolate } from "./isolate.ts"
 
-/** What a micro-batch gives one of its runs. */
+/** The results of a micro-batch for one of its runs. */
 export interface RunGradient {
   /** The index of the run. */
   readonly index: number

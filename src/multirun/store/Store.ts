@@ -17,8 +17,8 @@
  * ```
  */
 import { Context, Duration, Effect, Exit, FileSystem, Layer, Path, type PlatformError } from "effect"
-import { makeFolder, mostBytes, namesIn, type PlatformFailure, readBytes, systemMessage } from "../config/files.ts"
-import { utf8 } from "../config/utf8.ts"
+import { makeFolder, mostBytes, namesIn, type PlatformFailure, readBytes, systemMessage } from "../../config/files.ts"
+import { utf8 } from "../../config/utf8.ts"
 import { StoreError } from "./StoreError.ts"
 
 export { StoreError } from "./StoreError.ts"

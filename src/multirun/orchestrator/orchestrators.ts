@@ -1,0 +1,121 @@
+/** Starts and ends the orchestrators of the runs that are trained, each with the agent and the data sets of its run. */
+import { Cause, Effect, Fiber, Option, References, type Scope } from "effect"
+import * as Agents from "../../agent/Agents.ts"
+import { messageOf } from "../../config/text.ts"
+import { openParts } from "../../evaluate/openParts.ts"
+import { Engine } from "../../inference/Engine.ts"
+import type { LmRequest, TokenTrace } from "../../lm/Chat.ts"
+import * as EngineLm from "../../lm/engine/EngineLm.ts"
+import { Lm } from "../../lm/Lm.ts"
+import { lmError } from "../../lm/LmError.ts"
+import type * as Lms from "../../lm/Lms.ts"
+import type { BaseModel } from "../baseModel.ts"
+import * as Layout from "../Layout.ts"
+import type { MultiRunConfig } from "../MultiRunConfig.ts"
+import { MultiRunError } from "../MultiRunError.ts"
+import { Runs } from "../Runs.ts"
+import type { DiscoveredRun, RunSlot } from "../RunSlot.ts"
+import { orchestrate, type Orchestration } from "./Orchestrator.ts"
+
+/** The parts of a trainer that orchestrators need. */
+interface Prepared {
+  readonly base: BaseModel
+  /** The folder that relative paths start from. */
+  readonly baseDir: string
+  readonly settings: Pick<MultiRunConfig, "trainer">
+}
+
+type Parts = Omit<Orchestration, "run" | "awaitWeights" | "report">
+
+/** Makes an orchestrator for each run while it is trained, and calls `forget` when the run leaves. An orchestrator that fails evicts its run. */
+export const registerOrchestrators = Effect.fnUntraced(function* (
+  prepared: Prepared,
+  forget: (generation: number) => void,
+  orchestrationOf: (run: RunSlot, parts: Parts) => Orchestration,
+) {
+  const runs = yield* Runs
+  const engine = yield* Engine
+  const fibers = new Map<number, Fiber.Fiber<void>>()
+  const context = yield* Effect.context<Engine | Lms.Needs | Scope.Scope>()
+  const partsOf = (run: DiscoveredRun) => Effect.provideContext(openRun(prepared, run), context)
+  yield* runs.register({
+    validation: (run) => Effect.asVoid(partsOf(run)),
+    postCreation: Effect.fnUntraced(function* (run) {
+      const orchestration = orchestrationOf(run, yield* partsOf(run))
+      const { maxSteps } = run.config
+      const ending =
+        maxSteps === null ? Effect.void : Effect.andThen(orchestration.awaitWeights(maxSteps), runs.finish(run.index))
+      const playing = orchestrate(orchestration, run.progress.step).pipe(
+        Effect.andThen(ending),
+        // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
+        Effect.provideService(References.MinimumLogLevel, "Error"),
+        Effect.catchCause((cause) =>
+          Cause.hasInterruptsOnly(cause)
+            ? Effect.failCause(cause)
+            : runs.evict(run.index, `its orchestrator failed: ${reasonOf(cause)}`),
+        ),
+        Effect.orDie,
+      )
+      fibers.set(run.generation, yield* Effect.provideContext(Effect.forkScoped(playing), context))
+    }),
+    deletion: Effect.fnUntraced(function* ({ generation, id }) {
+      const fiber = fibers.get(generation)
+      fibers.delete(generation)
+      if (fiber !== undefined) yield* Fiber.interrupt(fiber)
+      forget(generation)
+      if (prepared.settings.trainer.lora !== null) yield* Effect.ignore(engine.unloadAdapter(id))
+    }),
+  })
+})
+
+/** Returns the message of an error, or of a defect. */
+const reasonOf = (cause: Cause.Cause<{ readonly message: string }>): string =>
+  Option.match(Cause.findErrorOption(cause), {
+    onSome: ({ message }) => message,
+    onNone: () => messageOf(Cause.squash(cause)),
+  })
+
+/** Opens the agent and the data sets of a run. */
+const openRun = Effect.fnUntraced(function* (
+  { base, baseDir, settings }: Prepared,
+  { id, directory, config }: DiscoveredRun,
+) {
+  const engine = yield* Engine
+  const from = { source: `${directory}/${Layout.configs}` }
+  const { openDataset } = yield* openParts(from, baseDir)
+  if (config.trainDataset === null)
+    return yield* new MultiRunError({ message: `${from.source}: train_dataset: expected a data set, found none` })
+  const tasks = yield* openDataset(config.trainDataset, "trainDataset")
+  const validation =
+    config.validationDataset === null ? null : yield* openDataset(config.validationDataset, "validationDataset")
+  const { temperature, maxTokens, stop, topP, topK, minP, stopTokenIds } = config.sampling
+  // Without adapters, the model itself is trained.
+  const model = settings.trainer.lora === null ? base.name : id
+  const agent = yield* Agents.decode(
+    {
+      ...config.agent,
+      lmConfig: { model, temperature, maxOutputTokens: maxTokens, stopSequences: stop },
+      traceTokens: true,
+    },
+    { ...from, prefix: ["agent"], baseDir },
+  )
+  const sampling = { topP, minP, stopTokenIds, ...(topK === null ? {} : { topK }) }
+  const provider = EngineLm.make({ engine, chat: base.chat, model, sampling })
+  const [eos] = base.eosIds
+  const encode = (request: LmRequest, answer: string) =>
+    Effect.mapError(EngineLm.promptOf(base.chat, request), ({ message }) =>
+      lmError(id, "rejected", message, { attempts: 1 }),
+    ).pipe(
+      Effect.map(({ ids }): TokenTrace => {
+        const completionIds = [...base.tokenizer.encode(answer), ...(eos === undefined ? [] : [eos])]
+        return { promptIds: [...ids], completionIds, logprobs: null }
+      }),
+    )
+  return {
+    tasks: tasks.tasks,
+    validation: validation?.tasks ?? null,
+    agentOf: (lm) => Effect.provideService(agent.make, Lm, lm),
+    policy: provider,
+    encode,
+  } satisfies Parts
+})

@@ -28,7 +28,6 @@ import type { RunStore } from "../run/store/RunStore.ts"
 import { deviationOf, meanOf } from "../statistics/resampling.ts"
 import type { RunOptions } from "../train/RunOptions.ts"
 import type { BaseModel } from "./baseModel.ts"
-import { DataLoader } from "./batches/DataLoader.ts"
 import { readEnding, writeValidation } from "./ending.ts"
 import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./MultiRunConfig.ts"
@@ -37,11 +36,12 @@ import type { OrchestratorEvent } from "./orchestrator/Orchestrator.ts"
 import { registerOrchestrators } from "./orchestrator/orchestrators.ts"
 import { makePublished } from "./published.ts"
 import { startingProgress } from "./resume.ts"
+import { rankParts } from "./ranks/rankParts.ts"
 import { makeRunFolders } from "./runFolder.ts"
 import { Runs } from "./Runs.ts"
 import type { Progress, RunSlot } from "./RunSlot.ts"
 import { Store } from "./store/Store.ts"
-import { makeTrainedModel, type TrainedModel } from "./trainer/TrainedModel.ts"
+import type { TrainedModel } from "./trainer/TrainedModel.ts"
 import { makeTrainer } from "./trainer/Trainer.ts"
 import { Broadcasts, type BroadcastContents } from "./weights/Broadcasts.ts"
 
@@ -167,35 +167,21 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
   const prepared = { ...given, base: yield* baseInFolder(given, files) }
   const { settings, base } = prepared
   const { trainer: sizes, inference, broadcast } = settings
-  const maxRuns = sizes.lora === null ? 1 : sizes.maxRuns
-  const lora = sizes.lora === null ? null : { shape: sizes.lora, alpha: sizes.lora.alpha }
-  const model = makeTrainedModel({ config: base.decoder, weights: base.weights, lora, maxRuns })
-  const services = Broadcasts.layer({ keep: broadcast.keep, contents: (run) => contentsOf(model, base, run) }).pipe(
-    Layer.provideMerge(
-      DataLoader.layer({
-        ...sizes,
-        ranks: 1,
-        vocabSize: base.decoder.vocabSize,
-        timeout: 0,
-        pollInterval: 1,
-        syncInterval: 200,
-      }),
-    ),
-    Layer.provideMerge(
-      Runs.layer({ outputDirectory: files.directory, maxConcurrentRuns: maxRuns, pollInterval: "200 millis" }),
-    ),
-    Layer.provideMerge(Store.memory()),
+  const outputDirectory = files.directory
+  const { model, services } = rankParts({ settings, base, outputDirectory, rank: 0, store: Store.memory() })
+  const ofMaster = Broadcasts.layer({ keep: broadcast.keep, contents: (run) => contentsOf(model, base, run) }).pipe(
+    Layer.provideMerge(services),
     Layer.provideMerge(
       Engine.layer({
         ...inference,
         ...base,
         config: base.decoder,
         maxLength: Math.min(base.decoder.maxPositions, sizes.width),
-        ...(lora === null ? {} : { adapters: { slots: maxRuns + 1, shape: lora.shape } }),
+        ...(model.lora === null ? {} : { adapters: { slots: sizes.maxRuns + 1, shape: model.lora.shape } }),
       }),
     ),
   )
-  yield* Effect.provide(work(prepared, state, model), services)
+  yield* Effect.provide(work(prepared, state, model), ofMaster)
 }, Effect.mapError(MultiRunError.from))
 
 const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, model: TrainedModel) {

@@ -1,0 +1,59 @@
+/**
+ * Makes the parts that every rank of a trainer has, from its config: the weights that it trains, the runs, and the data
+ * loader. The master adds what only one process does, such as generating and saving.
+ *
+ * @example
+ * ```ts
+ * const { model, services } = rankParts({ settings, base, outputDirectory: "outputs", rank: 0, store: Store.memory() })
+ * ```
+ */
+import { type FileSystem, Layer, type Path } from "effect"
+import type { BaseModel } from "../baseModel.ts"
+import { DataLoader } from "../batches/DataLoader.ts"
+import type { PackerError } from "../batches/Packer.ts"
+import type { MultiRunConfig } from "../MultiRunConfig.ts"
+import { Runs } from "../Runs.ts"
+import type { RunsError } from "../RunsError.ts"
+import type { Store } from "../store/Store.ts"
+import { makeTrainedModel, type TrainedModel } from "../trainer/TrainedModel.ts"
+
+export interface RankPartsOptions<E, R> {
+  readonly settings: Pick<MultiRunConfig, "trainer">
+  readonly base: Pick<BaseModel, "decoder" | "weights">
+  /** The folder that holds the folders of the runs. */
+  readonly outputDirectory: string
+  /** This rank, from 0, which is the master. */
+  readonly rank: number
+  /** Connects this rank with the others. */
+  readonly store: Layer.Layer<Store, E, R>
+}
+
+export interface RankParts<E, R> {
+  readonly model: TrainedModel
+  readonly services: Layer.Layer<
+    DataLoader | Runs | Store,
+    PackerError | RunsError | E,
+    FileSystem.FileSystem | Path.Path | R
+  >
+}
+
+/** Makes the parts of one rank. All ranks need the same options but for `rank`. */
+export const rankParts = <E, R>(options: RankPartsOptions<E, R>): RankParts<E, R> => {
+  const { settings, base, outputDirectory, rank, store } = options
+  const { trainer: sizes } = settings
+  const { decoder: config, weights } = base
+  const lora = sizes.lora === null ? null : { shape: sizes.lora, alpha: sizes.lora.alpha }
+  const maxRuns = sizes.lora === null ? 1 : sizes.maxRuns
+  const model = makeTrainedModel({ config, weights, lora, maxRuns })
+  const loader = DataLoader.layer({
+    ...sizes,
+    ranks: 1,
+    vocabSize: config.vocabSize,
+    timeout: 0,
+    pollInterval: 1,
+    syncInterval: 200,
+  })
+  const runs = Runs.layer({ outputDirectory, maxConcurrentRuns: maxRuns, rank, pollInterval: "200 millis" })
+  const services = loader.pipe(Layer.provideMerge(runs), Layer.provideMerge(store))
+  return { model, services }
+}

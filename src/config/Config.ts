@@ -6,10 +6,10 @@
  */
 import { Effect, Schema, SchemaAST, SchemaIssue } from "effect"
 import { closest } from "./closest.ts"
-import { camelCase, isPlain, type Plain, snakeCase } from "./plain.ts"
+import { camelCase, convertPath, isPlain, type Plain, snakeCase } from "./plain.ts"
 import { jsonOf, shortened } from "./text.ts"
 
-export { camelCase, isPlain, type Plain, snakeCase } from "./plain.ts"
+export { camelCase, convertPath, isPlain, type Plain, snakeCase } from "./plain.ts"
 
 /** Says where the settings of a config were written (`Ppo.make`, `conf.yaml:3`, `--set`), for errors about them. */
 export interface Origin {
@@ -42,10 +42,10 @@ export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError"
    */
   static at({ source, prefix = [], sources }: Origin, key: string, problem: string): ConfigError {
     const path = [...prefix, ...(key === "" ? [] : key.split("."))]
-    const blamed = nearestSource(sources, path.map(camelCase)) ?? source
-    const name = path.map(spelledIn(blamed)).join(".")
+    const blamed = nearestSource(sources, convertPath(path, camelCase)) ?? source
+    const name = convertPath(path, spelledIn(blamed)).join(".")
     const message = [blamed, name, problem].filter((part) => part !== "").join(": ")
-    return new ConfigError({ source: blamed, key: path.map(snakeCase).join("."), problem, message })
+    return new ConfigError({ source: blamed, key: convertPath(path, snakeCase).join("."), problem, message })
   }
 
   /** Returns the same error with another message, such as one with a hint. */
@@ -66,17 +66,21 @@ export interface Override {
 /** The key that holds the records of a data set. Records are data, not settings, so their keys are not renamed. */
 const dataKey = "items"
 
-const mapKeys = (value: unknown, rename: (key: string) => string): unknown => {
-  if (Array.isArray(value)) return value.map((item) => mapKeys(item, rename))
+/** Renames the keys of a tree, which is the section of a config at a path. */
+const mapKeys = (value: unknown, rename: (key: string) => string, path: ReadonlyArray<string> = []): unknown => {
+  if (Array.isArray(value)) return value.map((item) => mapKeys(item, rename, [...path, ""]))
   if (!isPlain(value)) return value
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [rename(key), key === dataKey ? item : mapKeys(item, rename)]),
+    Object.entries(value).map(([key, item]) => {
+      const place = [...path, key]
+      return [convertPath(place, rename)[path.length], key === dataKey ? item : mapKeys(item, rename, place)]
+    }),
   )
 }
 
 /**
- * Converts all keys of a tree to camelCase, except the keys below `items`, which are data. Values that are neither
- * plain objects nor arrays are returned unchanged.
+ * Converts all keys of a tree to camelCase, except the keys below `items`, which are data, and the names of runs (see
+ * `convertPath`). Values that are neither plain objects nor arrays are returned unchanged.
  */
 export const toCamelCase = (value: unknown): unknown => mapKeys(value, camelCase)
 
@@ -93,11 +97,31 @@ export const applyOverrides = (
   const sources = new Map<string, string>()
   let value = input
   for (const override of overrides) {
-    const path = override.path.split(".").map(camelCase)
+    const path = convertPath(override.path.split("."), camelCase)
     sources.set(path.join("."), override.source)
-    value = setIn(value, path, path.includes(dataKey) ? override.value : toCamelCase(override.value))
+    value = setIn(value, path, path.includes(dataKey) ? override.value : mapKeys(override.value, camelCase, path))
   }
   return { value, sources }
+}
+
+/** A config as a person wrote it, for `overridden`. */
+export interface Written {
+  /** The place of each key in its file: maps `agent.historyK` to `conf.yaml:7`. */
+  readonly lines: ReadonlyMap<string, string>
+  /** The settings that replace those of the config, in order. */
+  readonly overrides: ReadonlyArray<Override>
+  /** The name of the config in messages, such as `conf.yaml`. */
+  readonly source: string
+  /** The Schema of the whole config. */
+  readonly whole: Schema.Top
+}
+
+/** Prepares a config for `decode`: converts its keys, applies the overrides, and notes the source of each key. */
+export const overridden = (config: unknown, { lines, overrides, source, whole }: Written) => {
+  const tree = toCamelCase(config)
+  const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
+  const from: DecodeOptions = { source, sources: overLines(lines, sources), whole }
+  return { value, from }
 }
 
 const setIn = (tree: Plain, path: ReadonlyArray<string>, value: unknown): Plain => {
@@ -152,7 +176,7 @@ const configError = (
     const source = nearestSource(options.sources, full) ?? below ?? options.source
     const spell = spelledIn(source)
     const text = explain(schema, input, { keys, message, full, whole: options.whole, spell })
-    return { source, key: full.map(snakeCase).join("."), text }
+    return { source, key: convertPath(full, snakeCase).join("."), text }
   })
   // If several checks of one key failed, only the first problem is reported.
   const perKey = problems.filter((problem, index) => problems.findIndex((other) => other.key === problem.key) === index)
@@ -189,7 +213,7 @@ export const overLines = (
 
 /** Returns the source that set a key or the nearest section around it; the config's own source if none is recorded. */
 export const sourceOf = ({ source, sources }: Origin, key: string): string =>
-  nearestSource(sources, key.split(".").map(camelCase)) ?? source
+  nearestSource(sources, convertPath(key.split("."), camelCase)) ?? source
 
 const nearestSource = (
   sources: ReadonlyMap<string, string> | undefined,
@@ -232,7 +256,7 @@ export const keysOf = (schema: Schema.Top): ReadonlyArray<string> => knownKeys(S
 
 /** Describes one problem for the message: an unknown key with a suggestion, a missing key, or an unexpected value. */
 const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whole, spell }: Problem): string => {
-  const name = full.map(spell).join(".")
+  const name = convertPath(full, spell).join(".")
   if (message === unknownKey) {
     const validKeys = knownKeys(SchemaAST.toEncoded(schema.ast), keys.slice(0, -1))
     const key = keys[keys.length - 1]
@@ -298,7 +322,7 @@ const sectionsOf = (
   const distance = (section: ReadonlyArray<string>): number => written.length + section.length - 2 * shared(section)
   const shortest = Math.min(...sections.map(distance))
   const nearest = sections.filter((section) => distance(section) === shortest)
-  const names = [...new Set(nearest.map((section) => section.map(spell).join(".")))]
+  const names = [...new Set(nearest.map((section) => convertPath(section, spell).join(".")))]
   if (names.length === 0) return undefined
   return names.includes("") ? "it belongs at the top, in no section" : `it belongs below ${names.join(" or ")}`
 }

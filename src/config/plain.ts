@@ -18,3 +18,10 @@ export const camelCase = (key: string): string =>
 /** Converts a key to snake_case. Keys that begin with an underscore, such as `_tag`, are kept. */
 export const snakeCase = (key: string): string =>
   key.startsWith("_") ? key : key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** The section of a config whose keys are names that the user chose, not settings. */
+const named = "runs"
+
+/** Converts the keys of a path in a config, except the name of a run: `runs.my_run.max_steps` to `runs.my_run.maxSteps`. */
+export const convertPath = (path: ReadonlyArray<string>, convert: (key: string) => string): ReadonlyArray<string> =>
+  path.map((key, at) => (at === 1 && path[0] === named ? key : convert(key)))

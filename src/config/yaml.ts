@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import { isMap, isNode, isScalar, isSeq, Lexer, LineCounter, parseDocument, stringify } from "yaml"
-import { camelCase, ConfigError } from "./Config.ts"
+import { camelCase, ConfigError, convertPath } from "./Config.ts"
 import { messageOf } from "./text.ts"
 
 /** A YAML text after parsing: its value, and functions that find the lines of its keys. */
@@ -70,7 +70,7 @@ export const keyPlaces = (
     if (isData || typeof tree !== "object" || tree === null) return
     for (const [key, item] of Object.entries(tree)) {
       const line = keyLineOf([...path, key])
-      if (line !== undefined) places.set([...path, key].map(camelCase).join("."), `${file}:${line}`)
+      if (line !== undefined) places.set(convertPath([...path, key], camelCase).join("."), `${file}:${line}`)
       walk(item, [...path, key])
     }
   }

@@ -12,9 +12,7 @@ import {
   decode,
   display,
   isPlain,
-  overLines,
-  toCamelCase,
-  applyOverrides,
+  overridden,
   type Override,
 } from "../config/Config.ts"
 import { atOnce, fraction, intBetween, positiveInt, runName, withDefault } from "../config/fields.ts"
@@ -125,11 +123,10 @@ export const read = Effect.fnUntraced(function* (
   config: unknown,
   { source = "evaluation", name, overrides = [], lines = new Map() }: ReadOptions,
 ) {
-  const tree = toCamelCase(isPlain(config) && "agents" in config ? { ...config, agents: keyed(config.agents) } : config)
+  const written = isPlain(config) && "agents" in config ? { ...config, agents: keyed(config.agents) } : config
   // Saved configs hold a placeholder instead of an API key. An override with this placeholder sets nothing.
   const usableOverrides = overrides.filter((override) => !String(override.value).includes(shownKey))
-  const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, usableOverrides)
-  const from: DecodeOptions = { source, sources: overLines(lines, sources), whole }
+  const { value, from } = overridden(written, { lines, overrides: usableOverrides, source, whole })
   const { dataset, agent, agents, ...settings } = yield* decode(
     Whole,
     name === undefined ? value : { name, ...value },

@@ -1,6 +1,6 @@
 /** Opens the models and data sets of a config, for evaluations and trainings of agents. Reads files and API keys. */
 import { Effect, Path } from "effect"
-import { ConfigError, type DecodeOptions, type Plain, snakeCase, sourceOf } from "../config/Config.ts"
+import { ConfigError, convertPath, type DecodeOptions, type Plain, snakeCase, sourceOf } from "../config/Config.ts"
 import { unplacedModel } from "../config/places.ts"
 import { Spent } from "../lm/middleware/budgeted.ts"
 import type { LmConfig } from "../lm/LmConfig.ts"
@@ -19,13 +19,14 @@ export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseD
       { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
       { spent, baseDir, source: `${sourceOf(from, [...prefix, "model"].join("."))}: ${sectionName(prefix)}` },
     )
-  /** Opens the data set that the section `key` describes, and the model that it calls for feedback, if there is one. */
-  const openDataset = (config: unknown, key: string) =>
-    Datasets.open(config, {
+  /** Opens the data set that the section `key` below the prefix of `from` describes, and the model that it calls for feedback, if there is one. */
+  const openDataset = (config: unknown, key: string) => {
+    const section = [...(from.prefix ?? []), key]
+    return Datasets.open(config, {
       baseDir,
-      from: { ...from, prefix: [key] },
+      from: { ...from, prefix: section },
       openLm: (lmConfig) => {
-        const prefix = [key, "feedbackLmConfig"]
+        const prefix = [...section, "feedbackLmConfig"]
         return openLm(lmConfig, prefix).pipe(
           Effect.provideContext(needs),
           Effect.catchTag("LmError", ({ message }) =>
@@ -34,10 +35,11 @@ export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseD
         )
       },
     })
+  }
   return { spent, openLm, openDataset }
 })
 
-const sectionName = (prefix: ReadonlyArray<string>): string => prefix.map(snakeCase).join(".")
+const sectionName = (prefix: ReadonlyArray<string>): string => convertPath(prefix, snakeCase).join(".")
 
 /** Returns an agent's settings that must be the same when a run is resumed. Retries, limits and budgets may change. */
 export const agentIdentity = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {

@@ -11,23 +11,15 @@
  * })
  * ```
  */
-import { Effect, Schema } from "effect"
-import {
-  applyOverrides,
-  type ConfigError,
-  decode,
-  type DecodeOptions,
-  isPlain,
-  overLines,
-  toCamelCase,
-} from "../config/Config.ts"
+import { Effect } from "effect"
+import { ConfigError } from "../config/Config.ts"
 import type { RunResult } from "../run/RunResult.ts"
 import type * as Run from "../run/Run.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import { openBaseModel } from "./baseModel.ts"
 import { execute, type MultiRunNeeds } from "./execute.ts"
-import { MultiRunConfig } from "./MultiRunConfig.ts"
-import { MultiRunError } from "./MultiRunError.ts"
+import type { MultiRunError } from "./MultiRunError.ts"
+import { readConfig } from "./readConfig.ts"
 
 export { MultiRunConfig } from "./MultiRunConfig.ts"
 export { MultiRunError } from "./MultiRunError.ts"
@@ -46,15 +38,9 @@ export const fromConfig = Effect.fnUntraced(function* (
   { baseDir = ".", lines = new Map() }: Where = {},
 ): Effect.fn.Return<RunResult, ConfigError | MultiRunError | Run.RunError, MultiRunNeeds> {
   const options = yield* RunOptions
-  const tree = toCamelCase(config)
-  const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, options.overrides)
-  const from: DecodeOptions = { source: options.source, sources: overLines(lines, sources), whole: MultiRunConfig }
-  const settings = yield* decode(MultiRunConfig, { name: options.name, ...value }, from)
-  const encoded = yield* Effect.orDie(Schema.encodeEffect(MultiRunConfig)(settings))
-  const effective = isPlain(encoded) ? encoded : {}
-  const base = yield* Effect.mapError(
-    openBaseModel(settings.model, { baseDir, seed: settings.seed }),
-    MultiRunError.from,
+  const { settings, effective, from } = yield* readConfig({ config, baseDir, lines, options })
+  const base = yield* Effect.mapError(openBaseModel(settings.model, { baseDir, seed: settings.seed }), ({ message }) =>
+    ConfigError.at(from, "model", message),
   )
   const { population, onPlanned } = options
   const prepared = { settings, base, effective, population: population ?? {}, from, baseDir, onPlanned }

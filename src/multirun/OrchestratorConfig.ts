@@ -61,7 +61,7 @@ export const BatchConfig = Schema.Struct({
   Schema.makeFilter(({ size, groupSize }) =>
     size % groupSize === 0
       ? undefined
-      : { path: ["groupSize"], issue: `a divisor of the batch's size, which is ${size}` },
+      : { path: ["groupSize"], issue: `Expected a divisor of the batch's size, which is ${size}` },
   ),
 )
 export type BatchConfig = typeof BatchConfig.Type
@@ -131,14 +131,16 @@ export const OrchestratorConfig = Schema.Struct({
   Schema.makeFilter((config) => {
     const { optimiser, schedule, maxSteps, supervised } = config
     if (maxSteps !== null && supervised.steps > maxSteps)
-      return { path: ["supervised", "steps"], issue: `at most max_steps, which is ${maxSteps}` }
+      return { path: ["supervised", "steps"], issue: `Expected at most max_steps, which is ${maxSteps}` }
     const onlySupervised = maxSteps !== null && supervised.steps === maxSteps
     const problem = onlySupervised
       ? undefined
       : scheduleProblem(schedule, { learningRate: optimiser.lr, maxSteps: reinforcedSteps(config) })
-    if (problem !== undefined) return { path: ["schedule", problem.key], issue: problem.expected }
+    if (problem !== undefined) return { path: ["schedule", problem.key], issue: `Expected ${problem.expected}` }
     const first = scheduleProblem(supervised.schedule, firstSteps(config))
-    return first === undefined ? undefined : { path: ["supervised", "schedule", first.key], issue: first.expected }
+    return first === undefined
+      ? undefined
+      : { path: ["supervised", "schedule", first.key], issue: `Expected ${first.expected}` }
   }),
 )
 export type OrchestratorConfig = typeof OrchestratorConfig.Type

@@ -1,16 +1,7 @@
 /** Trains the agent of a config: opens its data sets, model and agent, and passes them to `execute.ts`. */
 import { Effect, Schema, type Scope } from "effect"
 import * as Agents from "../agent/Agents.ts"
-import {
-  applyOverrides,
-  checkAll,
-  decode,
-  type DecodeOptions,
-  isPlain,
-  overLines,
-  sourceOf,
-  toCamelCase,
-} from "../config/Config.ts"
+import { checkAll, decode, type DecodeOptions, overridden, sourceOf } from "../config/Config.ts"
 import { withPlaces } from "../config/places.ts"
 import * as Datasets from "../task/Datasets.ts"
 import { agentIdentity, openParts } from "../evaluate/openParts.ts"
@@ -56,11 +47,9 @@ export const fromConfig = Effect.fnUntraced(function* (
   { baseDir = ".", lines = new Map() }: Where = {},
 ): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Lms.Needs | Scope.Scope> {
   const options = yield* RunOptions
-  const tree = toCamelCase(config)
   // Saved configs hold a placeholder instead of an API key. An override with this placeholder sets nothing.
   const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
-  const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
-  const from: DecodeOptions = { source: options.source, sources: overLines(lines, sources), whole }
+  const { value, from } = overridden(config, { lines, overrides, source: options.source, whole })
   const agentFrom = { ...from, prefix: ["agent"], baseDir }
   const reading = decode(Experiment, { name: options.name, ...value }, from)
   const datasetKeys = (["trainDataset", "validationDataset"] as const).filter((key) => (value[key] ?? null) !== null)

@@ -21,6 +21,7 @@ import {
   type DecodeOptions,
   isPlain,
   type Plain,
+  convertPath,
   snakeCase,
   sourceOf,
 } from "../config/Config.ts"
@@ -69,7 +70,7 @@ export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
 
 /** Returns the position of a key for error messages, e.g. `conf.yaml: train_dataset.items`. */
 export const placeOf = (from: DecodeOptions, key: string): string => {
-  const fullKey = [...(from.prefix ?? []), key].map(snakeCase).join(".")
+  const fullKey = convertPath([...(from.prefix ?? []), key], snakeCase).join(".")
   return `${sourceOf(from, fullKey)}: ${fullKey}`
 }
 

@@ -1,8 +1,10 @@
-import { rmSync } from "node:fs"
+import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
+import { stringify } from "yaml"
 import type { Plain } from "../../src/config/Config.ts"
+import * as Layout from "../../src/multirun/Layout.ts"
 import { configOf, resultsFolder, runConfig, runFiles, trained } from "./smallTraining.ts"
 
 const names = ["a", "b", "c", "d", "e", "f", "g", "h"]
@@ -63,15 +65,29 @@ describe("runs that are trained together", () => {
 describe("a run that breaks", () => {
   const healthy = { a: runConfig(1), c: runConfig(3) }
 
-  /** Trains two healthy runs and `culprit`, and checks that the healthy ones are the same as without it. */
-  const besides = Effect.fnUntraced(function* (culprit: Plain, act: (runDir: string, step: number) => void = () => {}) {
+  interface Culprit {
+    /** Its config in that of the trainer. */
+    readonly config?: Plain
+    /** Its config in a folder that somebody adds. */
+    readonly folder?: Plain
+    /** Called after each update of a run. */
+    readonly act?: (runDir: string, step: number) => void
+  }
+
+  /** Trains two healthy runs and a culprit, and checks that the healthy ones are the same as without it. */
+  const besides = Effect.fnUntraced(function* ({ config, folder, act = () => {} }: Culprit) {
     const expected = yield* adaptersOf(healthy)
     const resultsDir = yield* resultsFolder
     const warnings: Array<string> = []
     let runDir = ""
-    const result = yield* trained(configOf({ ...healthy, b: culprit }), {
+    const result = yield* trained(configOf({ ...healthy, ...(config === undefined ? {} : { b: config }) }), {
       resultsDir,
-      onOpen: (directory) => void (runDir = directory),
+      onOpen: (directory) => {
+        runDir = directory
+        if (folder === undefined) return
+        mkdirSync(join(runDir, "run_b", Layout.configs), { recursive: true })
+        writeFileSync(join(runDir, "run_b", Layout.configFiles.yaml), stringify(folder))
+      },
       onEvent: (event) => {
         if (event._tag === "Warning") warnings.push(event.message)
         if (event._tag === "UpdateApplied") act(runDir, event.step)
@@ -94,7 +110,7 @@ describe("a run that breaks", () => {
     it(`changes no other if its numbers are not finite ${when}`, () =>
       Effect.runPromise(
         Effect.gen(function* () {
-          const { files, warnings } = yield* besides(runConfig(2, config))
+          const { files, warnings } = yield* besides({ config: runConfig(2, config) })
           assert.match(files.evicted() ?? "", reason)
           assert.lengthOf(
             warnings.filter((one) => one.includes("run_b was evicted")),
@@ -106,8 +122,11 @@ describe("a run that breaks", () => {
   it("changes no other if its folder is deleted", () =>
     Effect.runPromise(
       Effect.gen(function* () {
-        const { files } = yield* besides(runConfig(2, { max_steps: 50 }), (runDir, step) => {
-          if (step >= 5) rmSync(join(runDir, "run_b"), { recursive: true, force: true })
+        const { files } = yield* besides({
+          config: runConfig(2, { max_steps: 50 }),
+          act: (runDir, step) => {
+            if (step >= 5) rmSync(join(runDir, "run_b"), { recursive: true, force: true })
+          },
         })
         assert.isUndefined(files.textOf("configs/orch.yaml"))
         assert.isUndefined(files.textOf("control/token"))
@@ -117,8 +136,7 @@ describe("a run that breaks", () => {
   it("changes no other if its config is wrong", () =>
     Effect.runPromise(
       Effect.gen(function* () {
-        const problem = { ...runConfig(2), max_step: 3 }
-        const { files, warnings } = yield* besides(problem)
+        const { files, warnings } = yield* besides({ folder: { ...runConfig(2), max_step: 3 } })
         assert.match(files.textOf("configs/config_validation_error.txt") ?? "", /orch\.yaml.*max_step/)
         assert.lengthOf(
           warnings.filter((one) => one.includes("max_step")),

@@ -29,7 +29,7 @@ export const OptimiserConfig = Schema.Struct({
 }).check(
   Schema.makeFilter(({ type, momentum }) =>
     type === "adamw" && momentum !== null
-      ? { path: ["momentum"], issue: "null for adamw, whose momentum is the first of its betas" }
+      ? { path: ["momentum"], issue: "Expected null for adamw, whose momentum is the first of its betas" }
       : undefined,
   ),
 )

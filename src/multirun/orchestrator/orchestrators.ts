@@ -1,8 +1,6 @@
 /** Starts and ends the orchestrators of the runs that are trained, each with the agent and the data sets of its run. */
 import { Cause, Effect, Fiber, Option, References, type Scope } from "effect"
-import * as Agents from "../../agent/Agents.ts"
 import { messageOf } from "../../config/text.ts"
-import { openParts } from "../../evaluate/openParts.ts"
 import { Engine } from "../../inference/Engine.ts"
 import type { LmRequest, TokenTrace } from "../../lm/Chat.ts"
 import * as EngineLm from "../../lm/engine/EngineLm.ts"
@@ -12,8 +10,8 @@ import type * as Lms from "../../lm/Lms.ts"
 import type { BaseModel } from "../baseModel.ts"
 import * as Layout from "../Layout.ts"
 import type { MultiRunConfig } from "../MultiRunConfig.ts"
-import { MultiRunError } from "../MultiRunError.ts"
 import { Runs } from "../Runs.ts"
+import { openRunParts } from "../runParts.ts"
 import type { DiscoveredRun, RunSlot } from "../RunSlot.ts"
 import { orchestrate, type Orchestration } from "./Orchestrator.ts"
 
@@ -81,24 +79,11 @@ const openRun = Effect.fnUntraced(function* (
   { id, directory, config }: DiscoveredRun,
 ) {
   const engine = yield* Engine
-  const from = { source: `${directory}/${Layout.configs}` }
-  const { openDataset } = yield* openParts(from, baseDir)
-  if (config.trainDataset === null)
-    return yield* new MultiRunError({ message: `${from.source}: train_dataset: expected a data set, found none` })
-  const tasks = yield* openDataset(config.trainDataset, "trainDataset")
-  const validation =
-    config.validationDataset === null ? null : yield* openDataset(config.validationDataset, "validationDataset")
-  const { temperature, maxTokens, stop, topP, topK, minP, stopTokenIds } = config.sampling
+  const { topP, topK, minP, stopTokenIds } = config.sampling
   // Without adapters, the model itself is trained.
   const model = settings.trainer.lora === null ? base.name : id
-  const agent = yield* Agents.decode(
-    {
-      ...config.agent,
-      lmConfig: { model, temperature, maxOutputTokens: maxTokens, stopSequences: stop },
-      traceTokens: true,
-    },
-    { ...from, prefix: ["agent"], baseDir },
-  )
+  const from = { source: `${directory}/${Layout.configs}` }
+  const { train, validation, agent } = yield* openRunParts(config, { from, baseDir, model })
   const sampling = { topP, minP, stopTokenIds, ...(topK === null ? {} : { topK }) }
   const provider = EngineLm.make({ engine, chat: base.chat, model, sampling })
   const [eos] = base.eosIds
@@ -112,7 +97,7 @@ const openRun = Effect.fnUntraced(function* (
       }),
     )
   return {
-    tasks: tasks.tasks,
+    tasks: train.tasks,
     validation: validation?.tasks ?? null,
     agentOf: (lm) => Effect.provideService(agent.make, Lm, lm),
     policy: provider,

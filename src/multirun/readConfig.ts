@@ -1,0 +1,127 @@
+/**
+ * Reads the config of a multi-run trainer with those of its runs, and checks all of it before anything is written. Every
+ * error names the file, the line and the key: `conf.yaml:31: runs.letters.optimiser.lr: expected …`.
+ */
+import { Effect, Path, Record, Schema } from "effect"
+import { checkAll, ConfigError, decode, type DecodeOptions, isPlain, overridden, type Plain } from "../config/Config.ts"
+import { withPlaces } from "../config/places.ts"
+import type { RunOptions } from "../train/RunOptions.ts"
+import { MultiRunConfig } from "./MultiRunConfig.ts"
+import { OrchestratorConfig } from "./OrchestratorConfig.ts"
+import { openRunParts } from "./runParts.ts"
+
+/** The config of a trainer that is not yet checked, and its place. */
+export interface Unchecked {
+  readonly config: unknown
+  /** The folder that relative paths start from. */
+  readonly baseDir: string
+  /** Where each key was written, for error messages: maps `trainer.rows` to `conf.yaml:7`. */
+  readonly lines: ReadonlyMap<string, string>
+  readonly options: Pick<RunOptions, "overrides" | "source" | "name">
+}
+
+/**
+ * Reads and checks a config. Returns the settings, in which all paths are absolute; `effective`, the same as
+ * plain data; and `from`, the places of the keys.
+ *
+ * @example
+ * ```ts
+ * const { settings } = yield* readConfig({ config, baseDir: ".", lines: new Map(), options: yield* RunOptions })
+ * Object.keys(settings.runs) // ["letters"]
+ * ```
+ */
+export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines, options }: Unchecked) {
+  const { overrides, source, name } = options
+  const { value, from } = overridden(config, { lines, overrides, source, whole: MultiRunConfig })
+  const reading = decode(MultiRunConfig, { name, ...value }, from)
+  const written = isPlain(value["runs"]) ? value["runs"] : {}
+  yield* checkAll([reading, ...Object.entries(written).map(([run, own]) => decodeRun(run, own, from))])
+  const settings = yield* reading
+  const entries = Object.entries(settings.runs)
+  const decoded = yield* Effect.forEach(entries, ([run, own]) => decodeRun(run, own, from))
+  yield* checkAll([
+    ...trainerProblems(settings).map(([key, problem]) => ConfigError.at(from, key, problem)),
+    ...entries.flatMap(([run, own], at) => [
+      ...runProblems(settings, own, decoded[at]).map(([key, problem]) =>
+        ConfigError.at(from, `runs.${run}.${key}`, problem),
+      ),
+      openRunParts(decoded[at], { from: runPlace(run, from), baseDir, model: run }),
+    ]),
+  ])
+  const placed = yield* withAbsolutePaths(settings, baseDir)
+  const encoded = yield* Effect.orDie(Schema.encodeEffect(MultiRunConfig)(placed))
+  return { settings: placed, effective: isPlain(encoded) ? encoded : {}, from }
+})
+
+const runPlace = (run: string, from: DecodeOptions): DecodeOptions => ({
+  ...from,
+  prefix: ["runs", run],
+  whole: Schema.Struct({ ...MultiRunConfig.fields, runs: Schema.Struct({ [run]: OrchestratorConfig }) }),
+})
+
+const decodeRun = (run: string, config: unknown, from: DecodeOptions) =>
+  decode(OrchestratorConfig, config, runPlace(run, from))
+
+type Problem = readonly [key: string, problem: string]
+
+/** Returns what is wrong with the settings of the model and the trainer together, each problem with its key. */
+const trainerProblems = ({ model, trainer, runs }: MultiRunConfig): ReadonlyArray<Problem> => {
+  const { width, block, lora, maxRuns } = trainer
+  const names = Object.keys(runs)
+  const unless = (holds: boolean, key: string, problem: string): ReadonlyArray<Problem> =>
+    holds ? [] : [[key, problem]]
+  return [
+    ...unless(width % block === 0, "trainer.block", `expected a divisor of trainer.width (${width}), found ${block}`),
+    ...unless(
+      lora !== null || maxRuns === 1,
+      "trainer.max_runs",
+      `expected 1, found ${maxRuns}; without trainer.lora, one run trains all weights of the model`,
+    ),
+    ...unless(
+      lora !== null || names.length <= 1,
+      "runs",
+      `expected one run, found ${names.join(", ")}; with trainer.lora, many runs share the model`,
+    ),
+    ...(model.type === "scratch"
+      ? unless(
+          model.hiddenSize % (2 * model.heads) === 0,
+          "model.heads",
+          `expected a divisor of half of model.hidden_size (${model.hiddenSize}), found ${model.heads}`,
+        )
+      : []),
+  ]
+}
+
+/** Returns what in a run's config does not fit the trainer. `own` is the config as it was written. */
+const runProblems = (
+  { model, trainer: { width, lora } }: MultiRunConfig,
+  own: Plain,
+  { lora: adapter, sampling }: OrchestratorConfig,
+): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  const hasAdapter = adapter.rank !== null || adapter.alpha !== null
+  if (lora === null && hasAdapter) problems.push(["lora", "expected no adapter, as trainer.lora is not set"])
+  if (lora !== null && (adapter.rank ?? 0) > lora.rank)
+    problems.push(["lora.rank", `expected at most trainer.lora.rank (${lora.rank}), found ${adapter.rank}`])
+  // The default only says where answers are cut off, and the end of a window does that, too.
+  const isChosen = isPlain(own["sampling"]) && "maxTokens" in own["sampling"]
+  const length = model.type === "scratch" ? Math.min(width, model.maxPositions) : width
+  if (isChosen && sampling.maxTokens >= length)
+    problems.push([
+      "sampling.max_tokens",
+      `expected less than ${length}, the most tokens of a prompt with its answer, found ${sampling.maxTokens}`,
+    ])
+  return problems
+}
+
+/** Makes all paths absolute, because the config is saved in another folder. */
+const withAbsolutePaths = Effect.fnUntraced(function* (settings: MultiRunConfig, baseDir: string) {
+  const { model, runs } = settings
+  const paths = yield* Path.Path
+  const placed = yield* Effect.all(Record.map(runs, (run) => withPlaces(run, baseDir)))
+  return {
+    ...settings,
+    model: model.type === "folder" ? { ...model, path: paths.resolve(baseDir, model.path) } : model,
+    runs: placed,
+  } satisfies MultiRunConfig
+})

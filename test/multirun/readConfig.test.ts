@@ -1,0 +1,143 @@
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { parse } from "yaml"
+import { runsIn } from "../cli/crash.ts"
+import { effect, withFolder, write } from "../cli/effect.ts"
+
+const right = `kind: multirun
+model:
+  type: scratch
+  hidden_size: 8
+  layers: 1
+  heads: 2
+  max_positions: 64
+  tokenizer: { alphabet: "abQ: revs" }
+trainer:
+  rows: 2
+  width: 64
+  block: 16
+  max_runs: 2
+  lora: { rank: 2, alpha: 2 }
+broadcast: { keep: 0 }
+runs:
+  my_letters:
+    train_dataset: { type: reverse_text, num_tasks: 8, alphabet: 2 }
+    optimiser: { lr: 0.01 }
+    max_steps: 1
+    batch: { size: 4, group_size: 4 }
+    sampling: { max_tokens: 2 }
+    max_async_level: 0
+  Words2:
+    train_dataset: { type: reverse_text, num_tasks: 8, alphabet: 2 }
+    max_steps: 1
+    batch: { size: 4, group_size: 4 }
+    sampling: { max_tokens: 2 }
+    max_async_level: 0
+`
+
+/** Mistakes in the config: a text of it, the replacement, and the message without the path of the file. */
+const mistakes: ReadonlyArray<readonly [text: string, wrong: string, message: string]> = [
+  ["lr: 0.01", "lr: -1", ":19: runs.my_letters.optimiser.lr: expected a value greater than 0, found -1"],
+  ["lr: 0.01", "lern_rate: 1", ':19: unknown key "runs.my_letters.optimiser.lern_rate"; known keys are type, lr'],
+  ["max_steps: 1", "max_step: 1", ':20: unknown key "runs.my_letters.max_step"; did you mean "max_steps"?'],
+  [
+    "size: 4,",
+    "size: 6,",
+    ":21: runs.my_letters.batch.group_size: expected a divisor of the batch's size, which is 6, found 4",
+  ],
+  [
+    "type: reverse_text",
+    "type: reverse_txt",
+    ':18: runs.my_letters.train_dataset.type: unknown kind of data set "reverse_txt"; did you mean "reverse_text"?',
+  ],
+  [
+    "type: reverse_text, num_tasks: 8, alphabet: 2",
+    "dataset_path: none.jsonl",
+    ":18: runs.my_letters.train_dataset: none.jsonl: there is no such file",
+  ],
+  ["train_dataset:", "validation_dataset:", ":17: runs.my_letters.train_dataset: expected the data set to learn from"],
+  [
+    "max_async_level: 0",
+    "agent: { type: memoryless_agnt }",
+    ':23: runs.my_letters.agent.type: unknown agent "memoryless_agnt"; did you mean "memoryless_agent"?',
+  ],
+  [
+    "max_async_level: 0",
+    "agent: { lm_config: { model: small } }",
+    ":23: runs.my_letters.agent.lm_config: expected no model, as it is the one that is trained",
+  ],
+  [
+    "max_async_level: 0",
+    "lora: { rank: 3 }",
+    ":23: runs.my_letters.lora.rank: expected at most trainer.lora.rank (2), found 3",
+  ],
+  [
+    "max_tokens: 2",
+    "max_tokens: 64",
+    ":22: runs.my_letters.sampling.max_tokens: expected less than 64, the most tokens of a prompt with its answer",
+  ],
+  ["block: 16", "block: 15", ":12: trainer.block: expected a divisor of trainer.width (64), found 15"],
+  [
+    "  lora: { rank: 2, alpha: 2 }\n",
+    "",
+    ":13: trainer.max_runs: expected 1, found 2; without trainer.lora, one run trains all weights of the model",
+  ],
+  [
+    "  max_runs: 2\n  lora: { rank: 2, alpha: 2 }\n",
+    "",
+    ":14: runs: expected one run, found my_letters, Words2; with trainer.lora, many runs share the model",
+  ],
+  ["heads: 2", "heads: 3", ":6: model.heads: expected a divisor of half of model.hidden_size (8), found 3"],
+]
+
+describe("the config of a multi-run trainer", () => {
+  it("is checked with its runs before anything is written: errors name file, line and key", () =>
+    withFolder(async (folder) => {
+      for (const [text, wrong, message] of mistakes) {
+        assert.include(right, text)
+        const file = write(folder, "many.yaml", right.replace(text, wrong))
+        for (const flags of [["--dry-run"], []]) {
+          const results = join(folder, "results")
+          const { code, stderr } = await effect(["run", file, "--results-dir", results, ...flags])
+          assert.notStrictEqual(code, 0, message)
+          assert.include(stderr, `${file}${message}`)
+          assert.isFalse(existsSync(results), message)
+        }
+      }
+    }))
+
+  it("reports the mistakes of all runs at once", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "many.yaml", right.replaceAll("max_steps: 1", "max_steps: 0"))
+      const { stderr } = await effect(["run", file, "--dry-run"])
+      for (const [line, run] of [
+        [20, "my_letters"],
+        [26, "Words2"],
+      ])
+        assert.include(stderr, `${file}:${line}: runs.${run}.max_steps: expected a value greater than 0, found 0`)
+    }))
+
+  it("names an override that is wrong", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "many.yaml", right)
+      const { code, stderr } = await effect(["run", file, "--dry-run", "--set", "runs.my_letters.max_steps=none"])
+      assert.notStrictEqual(code, 0)
+      assert.include(stderr, "--set: runs.my_letters.max_steps: expected")
+    }))
+
+  it("keeps the names of its runs as they are written, in folders and in the saved config", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "many.yaml", right)
+      const results = join(folder, "results")
+      const set = ["--set", "runs.my_letters.max_steps=2", "--set", "runs.Words2.seed=5"]
+      const { code, stderr } = await effect(["run", file, "--results-dir", results, "--quiet", ...set])
+      assert.strictEqual(code, 0, stderr)
+      const [run] = runsIn(results)
+      assert.isTrue(existsSync(join(run, "run_my_letters/checkpoints/step_2")))
+      assert.isTrue(existsSync(join(run, "run_Words2/checkpoints/step_1")))
+      const saved = parse(readFileSync(join(run, "config.yaml"), "utf8"))
+      assert.deepStrictEqual(Object.keys(saved.runs), ["my_letters", "Words2"])
+      assert.deepStrictEqual([saved.runs.my_letters.max_steps, saved.runs.Words2.seed], [2, 5])
+    }))
+})

@@ -14,7 +14,7 @@ import { execFile } from "node:child_process"
 import { createHash } from "node:crypto"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
-import { Clock, Context, Effect, Layer, Scope } from "effect"
+import { Clock, Context, Effect, type FileSystem, Layer, type Path, Scope } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import { auto } from "./backend/auto.ts"
@@ -22,6 +22,7 @@ import { Backend, type BackendUnavailable } from "./backend/Backend.ts"
 import * as reference from "./backend/reference.ts"
 import * as wasm from "./backend/wasm.ts"
 import { wideModules } from "./backend/wide-node.ts"
+import type { DecodersService } from "./lm/engine/Decoders.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
 import type { Options as RedisOptions } from "./multirun/store/redis-node.ts"
 import { type Store, storeError, type StoreError } from "./multirun/store/Store.ts"
@@ -96,6 +97,28 @@ export const httpClient: Layer.Layer<HttpClient.HttpClient> = Layer.effect(
   }),
 )
 
+/**
+ * Provides the language models in this process, which configs name as `decoder:FOLDER`. They compute on the backend of the
+ * program that opens them, or else on `auto`. The modules of models are loaded for the first of them.
+ */
+export const decoders: Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() => import("./lm/engine/Decoders.ts")),
+    ({ Decoders }) => Layer.effect(Decoders, lazyDecoders),
+  ),
+)
+
+const lazyDecoders = Effect.gen(function* () {
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path | Scope.Scope>()
+  const load = Effect.promise(() => import("./multirun/weights/decoders.ts")).pipe(
+    Effect.flatMap(({ makeDecoders }) => makeDecoders(Effect.map(Layer.build(backend("auto")), Context.get(Backend)))),
+    Effect.provideContext(context),
+  )
+  const loaded = yield* Effect.cached(load)
+  const service: DecodersService = { open: (folder) => Effect.flatMap(loaded, ({ open }) => open(folder)) }
+  return service
+})
+
 /** Provides threads that step envs, for a training that sets `workers`. */
 export { layer as envPool } from "./env/pool/pool-node.ts"
 
@@ -105,10 +128,10 @@ export { codeRunner }
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 /**
- * Provides what language-model agents need: files for data sets and caches, HTTP to model servers, and processes for
- * untrusted programs.
+ * Provides what language-model agents need: files for data sets and caches, HTTP to model servers, models in this process,
+ * and processes for untrusted programs.
  */
-export const platform = Layer.mergeAll(files, httpClient, codeRunner())
+export const platform = Layer.mergeAll(files, httpClient, Layer.provide(decoders, files), codeRunner())
 
 /** Stores runs in folders below `resultsDir`. By default, folder names contain the current time and commit. */
 export const runStore = (

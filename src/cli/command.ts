@@ -16,7 +16,7 @@ const subcommands = {
   run: () => import("./run/run.ts").then(({ run }) => run),
   eval: () => import("./evaluate/evaluate.ts").then(({ evaluate }) => evaluate),
   replay: () => import("./replay/replay.ts").then(({ replay }) => replay),
-  export: () => import("./export.ts").then(({ exporting }) => exporting),
+  export: () => import("./export/export.ts").then(({ exporting }) => exporting),
   runs: () => import("./runs.ts").then(({ runs }) => runs),
   ui: () => import("./ui.ts").then(({ ui }) => ui),
   serve: () => import("./serve/serve.ts").then(({ serve }) => serve),

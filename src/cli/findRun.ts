@@ -28,7 +28,7 @@ export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable =
   isUsable: (entry) => Effect.map(readRun(entry).kind, (kind) => kind !== undefined && kinds.includes(kind)),
 })
 
-export const trainings = ofKind("a training", "training", "agents")
+export const trainings = ofKind("a training", "training", "agents", "multirun")
 export const evaluations = ofKind("an evaluation", "evaluation")
 
 interface FindOptions {

@@ -34,17 +34,23 @@ export const withPlaces = Effect.fnUntraced(function* (
 /** Makes a key's value absolute if the key names a file, a folder or a model's file; keeps any other value. */
 const withPlace = Effect.fnUntraced(function* (key: string, value: string, baseDir: string) {
   if (fileKeys.has(key)) return (yield* locate(value, baseDir)).path
-  const [, model] = key === "model" ? (/^builtin:(.*\.json)$/s.exec(value) ?? []) : []
-  if (model !== undefined) {
+  const [, kind, model] = key === "model" ? (modelFile.exec(value) ?? []) : []
+  if (kind !== undefined) {
     const { path, isThere } = yield* locate(model, baseDir)
-    return isThere ? `builtin:${path}` : value
+    return isThere ? `${kind}:${path}` : value
   }
   // The program creates this folder, so the folder need not exist.
   return folderKeys.has(key) ? (yield* Path.Path).resolve(baseDir, value) : value
 })
 
-/** Removes the folders from a model's name `builtin:FILE.json`, so that a moved file is the same model. */
-export const unplacedModel = (model: string): string => model.replace(/^builtin:.*[\\/](?=[^\\/]+\.json$)/s, "builtin:")
+/** Matches the name of a model in a file or a folder: `builtin:FILE.json` and `decoder:FOLDER`. */
+const modelFile = /^(builtin(?=:.*\.json$)|decoder):(.+)$/s
+
+/** Removes the folders from a model's name `builtin:FILE.json` or `decoder:FOLDER`, so that a moved file is the same model. */
+export const unplacedModel = (model: string): string => {
+  const [, kind, path] = modelFile.exec(model) ?? []
+  return kind === undefined ? model : `${kind}:${path.replace(/[\\/]+$/, "").replace(/^.*[\\/]/s, "")}`
+}
 
 /** The keys that name a file to read and a folder to write, in both spellings. */
 const fileKeys = new Set(["datasetPath", "dataset_path"])

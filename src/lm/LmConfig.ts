@@ -106,7 +106,7 @@ export const Price = Schema.Struct({
 export interface LmOptions {
   /**
    * The name of the model, which determines the provider: gpt-…, o1 …, gemini…, claude…, or a name after vllm:, toka:,
-   * scripted: or builtin:.
+   * scripted:, builtin: or decoder:.
    */
   readonly model: string
   /** The sampling temperature: 0 always takes the likeliest token, 1 samples from the model's own distribution. @default 0.2 */

@@ -1,7 +1,7 @@
 /**
  * Opens the model that a config describes: the model's name determines the provider (the code that calls the model),
- * and the other settings determine the middleware. Opening reads the API key from the environment, and for
- * `builtin:FILE.json` the file. Only calls of the opened model use the network.
+ * and the other settings determine the middleware. Opening reads the API key from the environment, for `builtin:FILE.json`
+ * the file, and for `decoder:FOLDER` the model. Only calls of the opened model use the network.
  *
  * @example
  * ```ts
@@ -18,6 +18,7 @@ import { ConfigError } from "../config/Config.ts"
 import { mostBytes, readText } from "../config/files.ts"
 import { locate } from "../config/places.ts"
 import { messageOf } from "../config/text.ts"
+import { Decoders } from "./engine/Decoders.ts"
 import * as Anthropic from "./providers/anthropic.ts"
 import { budgeted, priceOf, Spent } from "./middleware/budgeted.ts"
 import { cached } from "./middleware/cached.ts"
@@ -42,7 +43,7 @@ export interface OpenOptions {
   readonly models?: Readonly<Record<string, LmService>>
   /** The name of the config in error messages. */
   readonly source?: string
-  /** The folder that is searched for the file of `builtin:FILE.json`, before the current folder. */
+  /** The folder that is searched for `builtin:FILE.json` and `decoder:FOLDER`, before the current folder. */
   readonly baseDir?: string
 }
 
@@ -119,9 +120,10 @@ const defaultUrls = { openai: OpenAi.openAiUrl, anthropic: Anthropic.anthropicUr
 const nameAtServer = (model: string): string => model.replace(/^(vllm|toka):/, "")
 
 const provider = (config: LmConfig, options: OpenOptions): Opening => {
-  const [, kind, name] = /^(scripted|builtin):(.*)$/s.exec(config.model) ?? []
+  const [, kind, name] = /^(scripted|builtin|decoder):(.*)$/s.exec(config.model) ?? []
   if (kind === "scripted") return scripted(name, config, options)
   if (kind === "builtin") return builtIn(name, config, options)
+  if (kind === "decoder") return decoder(name, config, options)
   const server = servers.find((server) => server.name.test(config.model))
   if (server === undefined && config.baseUrl === null && config.protocol === null) {
     return Effect.fail(unknown(config.model, options))
@@ -177,10 +179,20 @@ const builtIn = Effect.fnUntraced(function* (name: string, { model }: LmConfig, 
   ])
 })
 
+/** Opens the model of a trainer or of Hugging Face in a folder, which computes in this process. */
+const decoder = Effect.fnUntraced(function* (folder: string, { model }: LmConfig, options: OpenOptions) {
+  const refuse = (problem: string) => configError(options, "model", problem)
+  if (folder === "") return yield* refuse(`"${model}": expected decoder:FOLDER, found no folder`)
+  const { path, isThere, tried } = yield* locate(folder, options.baseDir ?? ".")
+  if (!isThere) return yield* refuse(`"${model}": there is no folder ${tried.join(" or ")}`)
+  const { open } = yield* Decoders
+  return yield* Effect.mapError(open(path), ({ message }) => refuse(message))
+})
+
 const configError = ({ source = "lm_config" }: OpenOptions, key: string, problem: string): ConfigError =>
   ConfigError.at({ source }, key, problem)
 
-const kinds = ["vllm", "toka", "scripted", "builtin", "claude", "gemini", "gpt"]
+const kinds = ["vllm", "toka", "scripted", "builtin", "decoder", "claude", "gemini", "gpt"]
 
 /** Makes the error for an unknown model. It suggests the closest of `names` or, without these, the closest prefix. */
 const unknown = (model: string, options: OpenOptions, names: ReadonlyArray<string> = []): ConfigError => {
@@ -190,7 +202,7 @@ const unknown = (model: string, options: OpenOptions, names: ReadonlyArray<strin
   const all =
     names.length > 0
       ? names.join(", ")
-      : "gpt-…, o1 …, gemini-…, claude-…, vllm:NAME, toka:NAME, scripted:NAME, builtin:NAME, or any name with base_url"
+      : "gpt-…, o1 …, gemini-…, claude-…, vllm:NAME, toka:NAME, scripted:NAME, builtin:NAME, decoder:FOLDER, or any name with base_url"
   const hint = near === undefined ? `expected ${all}` : `did you mean "${near}"?`
   return configError(options, "model", `unknown model "${model}"; ${hint}`)
 }

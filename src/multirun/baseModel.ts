@@ -84,3 +84,12 @@ export const openBaseModel = Effect.fnUntraced(function* (
     name: "scratch",
   }
 })
+
+/**
+ * Returns the model to save with other weights of the same shapes, by default its own. The other special ids and the
+ * further keys of its `config.json` are kept.
+ */
+export const modelToSave = (base: BaseModel, weights = base.weights): LmDirectory.ModelToSave => {
+  const { decoder, otherFiles, eosIds, bosId, padId, json } = base
+  return { decoder, weights, otherFiles, eosIds, config: { bosId, padId, json } }
+}

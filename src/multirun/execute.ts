@@ -27,7 +27,7 @@ import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStore } from "../run/store/RunStore.ts"
 import { deviationOf, meanOf } from "../statistics/resampling.ts"
 import type { RunOptions } from "../train/RunOptions.ts"
-import type { BaseModel } from "./baseModel.ts"
+import { type BaseModel, modelToSave } from "./baseModel.ts"
 import { readEnding, writeValidation } from "./ending.ts"
 import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./MultiRunConfig.ts"
@@ -157,7 +157,7 @@ const writeRuns = ({ runs, seed }: MultiRunConfig, files: RunFiles) =>
 const baseInFolder = Effect.fnUntraced(function* ({ base, settings }: Prepared, files: RunFiles) {
   if (settings.model.type === "folder" || settings.trainer.lora === null) return base
   if (!(yield* files.exists(`${Layout.base}/${modelFiles.config}`)))
-    yield* LmDirectory.save(yield* onDisk(files.directory), Layout.base, base)
+    yield* LmDirectory.save(yield* onDisk(files.directory), Layout.base, modelToSave(base))
   return { ...base, name: `${files.directory}/${Layout.base}` }
 })
 
@@ -286,7 +286,7 @@ const contentsOf = (model: TrainedModel, base: BaseModel, { index }: RunSlot) =>
     if (options === undefined || model.lora === null)
       return {
         _tag: "Full",
-        files: yield* LmDirectory.filesOf({ ...base, weights: numbers }),
+        files: yield* LmDirectory.filesOf(modelToSave(base, numbers)),
       } satisfies BroadcastContents
     const config = { ...options, rankStabilised: false, targets: model.lora.shape.targets, base: name }
     const files = yield* Adapter.filesOf(Adapter.make(config, numbers), decoder)

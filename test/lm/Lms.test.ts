@@ -166,7 +166,7 @@ describe("the provider of a model's name", () => {
         [
           "llama3",
           'lm_config: model: unknown model "llama3"; expected gpt-…, o1 …, gemini-…, claude-…, vllm:NAME, ' +
-            "toka:NAME, scripted:NAME, builtin:NAME, or any name with base_url",
+            "toka:NAME, scripted:NAME, builtin:NAME, decoder:FOLDER, or any name with base_url",
         ],
         ["builtin:choice:", 'lm_config: model: "builtin:choice:": answers: expected texts to choose from'],
       ] as const) {

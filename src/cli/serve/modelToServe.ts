@@ -8,6 +8,7 @@ import { utf8 } from "../../config/utf8.ts"
 import { modelFiles } from "../../formats/modelFiles.ts"
 import * as Layout from "../../multirun/Layout.ts"
 import { newestBroadcast } from "../../multirun/weights/receive.ts"
+import { config as runConfig } from "../../run/Layout.ts"
 import { onDisk } from "../../run/store/FileTree.ts"
 import { usageError } from "../output/output.ts"
 
@@ -36,7 +37,8 @@ const runIn = Effect.fnUntraced(function* (folder: string) {
  */
 export const modelToServe = Effect.fnUntraced(function* (named: string) {
   const typed = yield* runIn(named)
-  if (yield* exists(join(typed, modelFiles.config))) {
+  // A run has a file of the same name, beside its `config.yaml`.
+  if ((yield* exists(join(typed, modelFiles.config))) && !(yield* exists(join(typed, runConfig)))) {
     const found: ModelToServe = { folder: typed, name: basename(typed), watch: [] }
     return found
   }

@@ -10,7 +10,8 @@
  * tokens?.weights // { model: "base", step: 0 }
  * ```
  *
- * A config names such a model as `builtin:NAME`, if it is opened with `Lms.open(config, { models: { NAME: lm } })`.
+ * A config names such a model as `builtin:NAME`, if it is opened with `Lms.open(config, { models: { NAME: lm } })`, or as
+ * `decoder:FOLDER`, if the service `Decoders` is provided.
  */
 import { Effect, Layer } from "effect"
 import {
@@ -36,7 +37,7 @@ import {
 export interface EngineLmOptions {
   readonly engine: EngineService
   readonly chat: ChatModel
-  /** The base model or adapter for requests that name no model, or that come from a config with `builtin:NAME`. */
+  /** The base model or adapter for requests that name no model, or come from a config with `builtin:` or `decoder:`. */
   readonly model: string
   /** Settings of the sampling that requests have no keys for, such as `topK`. */
   readonly sampling?: SamplingOptions
@@ -95,7 +96,7 @@ export const promptOf = (
 export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmOptions): Provider => ({
   model,
   complete: Effect.fnUntraced(function* (request: LmRequest, format) {
-    const name = request.model === "" || request.model.startsWith("builtin:") ? model : request.model
+    const name = /^$|^(builtin|decoder):/.test(request.model) ? model : request.model
     if (format !== undefined) {
       return yield* lmError(name, "rejected", "a model in this process cannot be held to a JSON format")
     }

@@ -15,9 +15,11 @@ import type { ReadableParts, WeightsError } from "../../formats/Weights.ts"
 import type { GraphError } from "../../graph/GraphError.ts"
 import type { NamedArray } from "../../graph/Parameters.ts"
 import { type Adapter, Engine, type EngineError, type EngineService } from "../../inference/Engine.ts"
+import type { AdapterShape, DecoderConfig } from "../../model/decoder/Decoder.ts"
 import { projections } from "../../model/decoder/parameters.ts"
 import * as HuggingFaceAdapter from "../../model/huggingFace/Adapter.ts"
 import * as LmDirectory from "../../model/huggingFace/LmDirectory.ts"
+import type { Tokenizer } from "../../tokens/Tokenizer.ts"
 import type { FormatName } from "../toolFormats/ToolFormats.ts"
 import * as ChatModel from "./ChatModel.ts"
 
@@ -63,6 +65,46 @@ const rowsUpTo = (most: number): ReadonlyArray<number> => {
   return [...rows, most]
 }
 
+/** A model that is in memory. */
+export interface DecoderInMemory {
+  /** The name by which requests ask for the model. */
+  readonly name: string
+  readonly decoder: DecoderConfig
+  readonly weights: Readonly<Record<string, NamedArray>>
+  readonly tokenizer: Tokenizer
+  readonly eosIds: ReadonlyArray<number>
+}
+
+export interface DecoderEngineOptions extends Pick<OpenDecoderOptions, "maxLength" | "slots" | "pageSize" | "seed"> {
+  /** The adapters that can be loaded at the same time, all of the rank of `shape` or a lower one; none by default. */
+  readonly adapters?: { readonly slots: number; readonly shape: AdapterShape } | undefined
+}
+
+/** Makes an engine that generates with a model in memory. It works until the scope closes. */
+export const decoderEngine = (
+  { name, decoder, weights, tokenizer, eosIds }: DecoderInMemory,
+  { maxLength, slots = 32, pageSize, seed, adapters }: DecoderEngineOptions = {},
+): Effect.Effect<
+  EngineService,
+  GraphError | BackendError | BackendUnavailable | EngineError,
+  Backend | Scope.Scope
+> => {
+  const layer = Engine.layer({
+    name,
+    config: decoder,
+    weights,
+    tokenizer,
+    eosIds,
+    generating: rowsUpTo(slots),
+    reading: rowsUpTo(Math.min(slots, 8)),
+    maxLength,
+    pageSize,
+    adapters,
+    ...(seed === undefined ? {} : { seed }),
+  })
+  return Effect.map(Layer.build(layer), Context.get(Engine))
+}
+
 /** Opens the model in `folder` of `files`. The engine works until the scope closes. */
 export const openDecoder = Effect.fnUntraced(function* (
   files: ReadableParts,
@@ -72,22 +114,20 @@ export const openDecoder = Effect.fnUntraced(function* (
   const directory = yield* LmDirectory.open(files, folder)
   const { decoder, tokenizer, eosIds } = directory
   const model = name ?? /([^\\/]+)[\\/]*$/.exec(folder)?.[1] ?? folder
-  const layer = Engine.layer({
-    name: model,
-    config: decoder,
-    weights: yield* directory.weights.readAll,
-    tokenizer,
-    eosIds,
-    generating: rowsUpTo(slots),
-    reading: rowsUpTo(Math.min(slots, 8)),
-    maxLength,
-    pageSize,
-    adapters: maxAdapters === 0 ? undefined : { slots: maxAdapters, shape: { rank: maxRank, targets: projections } },
-    ...(seed === undefined ? {} : { seed }),
-  })
+  const weights = yield* directory.weights.readAll
+  const engine = yield* decoderEngine(
+    { name: model, decoder, weights, tokenizer, eosIds },
+    {
+      slots,
+      maxLength,
+      pageSize,
+      seed,
+      adapters: maxAdapters === 0 ? undefined : { slots: maxAdapters, shape: { rank: maxRank, targets: projections } },
+    },
+  )
   return {
     name: model,
-    engine: Context.get(yield* Layer.build(layer), Engine),
+    engine,
     chat: ChatModel.make(directory, toolFormat),
     directory,
     readAdapter: (files, folder) =>

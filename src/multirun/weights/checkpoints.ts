@@ -76,7 +76,8 @@ export const saveWeights = (
 ): Effect.Effect<void, RunFolderError> =>
   save(folder, (tree) => relocated(tree, { [Layout.checkpoints]: Layout.weights }), step, files, keep)
 
-const load = Effect.fnUntraced(function* (
+/** Reads the checkpoint of a step in a run's folder. It changes nothing there, so the run may be trained meanwhile. */
+export const readCheckpoint = Effect.fnUntraced(function* (
   tree: FileTree,
   step: number,
 ): Effect.fn.Return<RunCheckpoint, Checkpoint.CheckpointError | RunStoreError> {
@@ -107,10 +108,12 @@ export const loadCheckpoint = Effect.fnUntraced(function* (
 ): Effect.fn.Return<RunCheckpoint | undefined, Checkpoint.CheckpointError | RunFolderError> {
   yield* guarded(tree.repair(Layout.checkpoints))
   if (resumeStep === 0) return undefined
-  if (resumeStep > 0) return yield* load(tree, resumeStep)
+  if (resumeStep > 0) return yield* readCheckpoint(tree, resumeStep)
   const errors: Array<Checkpoint.CheckpointError> = []
   for (const candidate of (yield* stepsIn(tree, Layout.checkpoints)).toReversed()) {
-    const loaded = yield* Effect.catchTag(load(tree, candidate), "CheckpointError", (error) => Effect.succeed(error))
+    const loaded = yield* Effect.catchTag(readCheckpoint(tree, candidate), "CheckpointError", (error) =>
+      Effect.succeed(error),
+    )
     if (!(loaded instanceof Checkpoint.CheckpointError)) {
       for (const { message } of errors) yield* Effect.logWarning(`a damaged checkpoint is skipped: ${message}`)
       return loaded

@@ -1,30 +1,32 @@
-/** `effect export RUN --to FORMAT`: writes a policy, or the learning curve of runs, to a file for other programs. */
+/** `effect export RUN --to FORMAT`: writes a policy, a language model or a learning curve for other programs. */
 import { basename, join, resolve } from "node:path"
 import { Effect, FileSystem, Layer, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
-import { exists, mostBytes, namesIn, readBytes, systemMessage } from "../config/files.ts"
-import { utf8 } from "../config/utf8.ts"
-import { curveCsv, curveSvg } from "../export/curveFiles.ts"
-import { backend, envPool, platform } from "../node.ts"
-import { unplacedEntry } from "../run/find/RunEntry.ts"
-import { fromPath } from "../run/identifier.ts"
-import * as Layout from "../run/Layout.ts"
-import { Recorder } from "../run/record/Recorder.ts"
-import { over } from "../run/RunReader.ts"
-import { kindOf } from "../run/RunSpec.ts"
-import { RunStore } from "../run/store/RunStore.ts"
-import { validate } from "../run/ValidationRequest.ts"
-import { aggregateCurves } from "../statistics/statistics.ts"
-import { RunOptions } from "../train/RunOptions.ts"
-import { checkpointOf } from "./evaluate/evaluateRun.ts"
-import { ofKind, requireConfig, runFolder, trainings, warningSource } from "./findRun.ts"
-import { argument, type Input, lookupDir, number, runArgument, subcommand, text } from "./flags.ts"
-import { usageError, writeOut } from "./output/output.ts"
-import { loadTrainingOf } from "./userCode/loadTraining.ts"
-import { readYaml, yamlOverrides } from "./userCode/yamlFile.ts"
+import { exists, mostBytes, namesIn, readBytes, systemMessage } from "../../config/files.ts"
+import { utf8 } from "../../config/utf8.ts"
+import { curveCsv, curveSvg } from "../../export/curveFiles.ts"
+import { backend, envPool, platform } from "../../node.ts"
+import { unplacedEntry } from "../../run/find/RunEntry.ts"
+import { fromPath } from "../../run/identifier.ts"
+import * as Layout from "../../run/Layout.ts"
+import { Recorder } from "../../run/record/Recorder.ts"
+import { over } from "../../run/RunReader.ts"
+import { kindOf } from "../../run/RunSpec.ts"
+import { RunStore } from "../../run/store/RunStore.ts"
+import { validate } from "../../run/ValidationRequest.ts"
+import { aggregateCurves } from "../../statistics/statistics.ts"
+import { RunOptions } from "../../train/RunOptions.ts"
+import { checkpointOf } from "../evaluate/evaluateRun.ts"
+import { ofKind, requireConfig, runFolder, trainings, warningSource } from "../findRun.ts"
+import { argument, type Input, lookupDir, number, runArgument, subcommand, text } from "../flags.ts"
+import { usageError, writeOut } from "../output/output.ts"
+import { loadTrainingOf } from "../userCode/loadTraining.ts"
+import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
+import type { ModelFormat } from "./languageModel.ts"
 
 const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
+const modelFormats = ["adapter", "model"] as const satisfies ReadonlyArray<ModelFormat>
 const curveFormats = ["csv", "svg"] as const
 type CurveFormat = (typeof curveFormats)[number]
 type PolicyFormat = (typeof policyFormats)[number]
@@ -34,12 +36,12 @@ const flags = {
     Argument.atLeast(1),
   ),
   resultsDir: lookupDir,
-  to: Flag.Literals("to", [...policyFormats, ...curveFormats]).pipe(
+  to: Flag.Literals("to", [...policyFormats, ...modelFormats, ...curveFormats]).pipe(
     Flag.withDescription(
-      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG)",
+      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG)",
     ),
   ),
-  out: text("out", "file", "The file to write (default: named after the run)"),
+  out: text("out", "path", "The file to write, or the folder of a language model (default: named after the run)"),
   step: number("step", "The checkpoint of this step (default: the newest)"),
   file: text("file", "file", "The module that made the run, if its env, algorithm or demonstrations are your own"),
 }
@@ -47,11 +49,13 @@ const flags = {
 export const exporting = subcommand(
   "export",
   {
-    description: "Write a run's policy, or the learning curve of one or several runs, to a file.",
-    short: "Write a policy or a learning curve to a file",
+    description:
+      "Write a run's policy or language model, or the learning curve of one or several runs, to a file or folder.",
+    short: "Write a policy, a language model or a learning curve",
     examples: {
       "effect export latest --to onnx --out policy.onnx": "The policy for any ONNX Runtime",
       "effect export ppo/0001 --to h": "The policy as one C++ header without dependencies",
+      "effect export results/…/run_letters --to model": "A trainer's language model in a folder of its own",
       "effect export results/…/CartPole-v1_ppo --to svg": "The learning curve over all seeds",
     },
   },
@@ -60,6 +64,13 @@ export const exporting = subcommand(
     const { to } = input
     if (!isCurve(to) && input.runs.length > 1) {
       return yield* usageError(`--to ${to}: expected one run, found ${input.runs.length}`)
+    }
+    if (isModel(to)) {
+      const from = yield* modelFolder(input.runs[0], [input.resultsDir])
+      const { step, out } = input
+      // These modules load models, so they are loaded only when they are needed.
+      const { exportModel } = yield* Effect.promise(() => import("./languageModel.ts"))
+      return yield* writeOut(`${yield* exportModel({ from, format: to, step, out })}\n`)
     }
     const usable = isCurve(to) ? trainings : ofKind("a training with a policy", "training")
     const runs = yield* Effect.forEach(
@@ -78,8 +89,16 @@ export const exporting = subcommand(
   }),
 )
 
-const isCurve = (format: CurveFormat | PolicyFormat): format is CurveFormat =>
-  curveFormats.some((curve) => curve === format)
+type Format = CurveFormat | ModelFormat | PolicyFormat
+
+const isCurve = (format: Format): format is CurveFormat => curveFormats.some((curve) => curve === format)
+const isModel = (format: Format): format is ModelFormat => modelFormats.some((model) => model === format)
+
+/** Returns the folder that the user named by its path, or the run of a trainer that is named otherwise. */
+const modelFolder = Effect.fnUntraced(function* (named: string, folders: ReadonlyArray<string>) {
+  if (yield* exists(named)) return named
+  return yield* runFolder(named, { folders, usable: ofKind("a run of a language model's trainer", "multirun") })
+})
 
 /** Returns the name of the written file, without its ending: from the identifier of the run, or from its folder. */
 const nameFor = (run: string): string => {
@@ -96,7 +115,12 @@ const nameFor = (run: string): string => {
 const policyFile = Effect.fnUntraced(function* (input: Input<typeof flags>, folder: string, format: PolicyFormat) {
   const run = resolve(folder)
   const config = yield* requireConfig(run)
-  if (kindOf(yield* readYaml(config)) !== "training") {
+  const kind = kindOf(yield* readYaml(config))
+  if (kind === "multirun") {
+    const hint = `--to ${modelFormats.join(" or ")} exports it`
+    return yield* usageError(`--to ${format}: ${run} trains a language model, which is no policy; ${hint}`)
+  }
+  if (kind !== "training") {
     const hint = `--to ${curveFormats.join(", ")} export its learning curve`
     return yield* usageError(`--to ${format}: ${run} is a run of a language-model agent, which has no policy; ${hint}`)
   }

@@ -1,0 +1,46 @@
+/** Writes the language model of a trainer's run to a folder, for `effect export RUN --to adapter` and `--to model`. */
+import { basename, resolve } from "node:path"
+import { Effect, type Option } from "effect"
+import { namesIn, statOf } from "../../config/files.ts"
+import * as Adapter from "../../model/huggingFace/Adapter.ts"
+import { filesOfModel, findModel, openModel } from "../../multirun/weights/SavedModel.ts"
+import { onDisk } from "../../run/store/FileTree.ts"
+import { usageError } from "../output/output.ts"
+
+/** The formats of language models: an adapter as peft writes it, or a whole model in Hugging Face's layout. */
+export type ModelFormat = "adapter" | "model"
+
+interface Wanted {
+  /** The folder of a run, or any other folder with a model. */
+  readonly from: string
+  readonly format: ModelFormat
+  readonly step: Option.Option<number>
+  readonly out: Option.Option<string>
+}
+
+/** Writes the adapter or the whole model, and returns the path of the new folder. */
+export const exportModel = Effect.fnUntraced(function* ({ from, format, step, out }: Wanted) {
+  const place = yield* findModel(from, step._tag === "Some" ? step.value : undefined)
+  const folder = out._tag === "Some" ? out.value : `${place.name}-${format}`
+  yield* requireNewFolder(folder)
+  const model = yield* openModel(place)
+  const { base, adapter } = model
+  if (format === "adapter" && adapter === null) {
+    return yield* usageError(`--to adapter: ${from} has no adapter, because all weights are trained; use --to model`)
+  }
+  const files =
+    format === "adapter" && adapter !== null
+      ? yield* Adapter.filesOf(adapter, base.decoder)
+      : yield* filesOfModel(model)
+  const path = resolve(folder)
+  yield* (yield* onDisk(resolve(path, ".."))).writeDirectory(basename(path), files)
+  return folder
+})
+
+/** Fails if writing a folder would replace files. */
+const requireNewFolder = Effect.fnUntraced(function* (folder: string) {
+  const stat = yield* statOf(folder)
+  const isEmpty = stat === undefined || (stat.type === "Directory" && (yield* namesIn(folder)).length === 0)
+  if (!isEmpty)
+    return yield* usageError(`--out ${folder}: expected a new or empty folder; remove it or name another one`)
+})

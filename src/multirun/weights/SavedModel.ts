@@ -1,0 +1,221 @@
+/**
+ * Finds and opens the language model that a path names: a model's folder, a folder with an adapter, a run of a trainer,
+ * or one of the run's broadcasts or checkpoints. It writes nothing, so the run may be trained meanwhile.
+ *
+ * @example
+ * ```ts
+ * const place = yield* findModel("results/…/run_letters") // its newest weights
+ * const { base, adapter } = yield* openModel(place)
+ * ```
+ */
+import { Effect, type FileSystem, Path, Schema } from "effect"
+import { decode, isPlain, toCamelCase } from "../../config/Config.ts"
+import { exists, mostBytes, namesIn, readBytes, readText } from "../../config/files.ts"
+import { parsedJson } from "../../config/text.ts"
+import { utf8 } from "../../config/utf8.ts"
+import { readYamlText } from "../../config/yaml.ts"
+import { modelFiles } from "../../formats/modelFiles.ts"
+import * as Adapter from "../../model/huggingFace/Adapter.ts"
+import * as LmDirectory from "../../model/huggingFace/LmDirectory.ts"
+import { config as runConfig } from "../../run/Layout.ts"
+import { onDisk } from "../../run/store/FileTree.ts"
+import { type BaseModel, modelToSave, openBaseModel } from "../baseModel.ts"
+import * as Layout from "../Layout.ts"
+import { MultiRunConfig } from "../MultiRunConfig.ts"
+import { parse } from "../OrchestratorConfig.ts"
+import { makeRunFolders } from "../runFolder.ts"
+import { stableSteps } from "../stepFolders.ts"
+import { runStateIn } from "../trainer/checkpointParts.ts"
+import { readCheckpoint } from "./checkpoints.ts"
+
+/** No model can be opened at a path. The message is one line that begins with the path of the folder or file. */
+export class SavedModelError extends Schema.TaggedError<SavedModelError>()("SavedModelError", {
+  path: Schema.String,
+  message: Schema.String,
+}) {
+  /** Makes the error of what is wrong at a path. */
+  static at(path: string, problem: string): SavedModelError {
+    return new SavedModelError({ path, message: `${path}: ${problem}` })
+  }
+}
+
+/** The folder with the weights of a model. */
+export interface ModelPlace {
+  /** What the folder holds: the files of a model, those of an adapter as peft writes it, or a checkpoint of a run. */
+  readonly holds: "model" | "adapter" | "checkpoint"
+  readonly folder: string
+  /** A short name: that of the run, or of the folder. */
+  readonly name: string
+  /** The step of the run after which the weights were written; null for a model that no run wrote. */
+  readonly step: number | null
+}
+
+/** A model in memory. */
+export interface SavedModel {
+  /** The model, with all of its weights. */
+  readonly base: BaseModel
+  /** The adapter that belongs to it; null for a model that is trained as a whole. */
+  readonly adapter: Adapter.Adapter | null
+}
+
+type Files = FileSystem.FileSystem | Path.Path
+
+/**
+ * Returns the files of a folder in Hugging Face's layout that stands alone. The weights of an adapter are added to those
+ * of its base model.
+ */
+export const filesOfModel = ({ base, adapter }: SavedModel) =>
+  LmDirectory.filesOf(
+    modelToSave(base, adapter === null ? base.weights : Adapter.merge(base.decoder, base.weights, adapter)),
+  )
+
+/** Returns the step of a folder in a run, such as `run_letters/broadcast/step_600`, and the folder of the run. */
+const inRun = Effect.fnUntraced(function* (folder: string) {
+  const path = yield* Path.Path
+  const [parent, step] = [path.dirname(folder), Layout.stepOf(path.basename(folder))]
+  return { run: path.dirname(parent), kind: path.basename(parent), step }
+})
+
+/** Returns the place of the files in a folder; undefined if there are none of a model. */
+const placeIn = Effect.fnUntraced(function* (folder: string) {
+  const path = yield* Path.Path
+  const { run, kind, step } = yield* inRun(folder)
+  const isStep = step !== undefined && [Layout.broadcasts, Layout.checkpoints, Layout.weights].includes(kind)
+  const from = isStep ? { name: path.basename(run), step } : { name: path.basename(folder), step: null }
+  const has = (file: string) => exists(path.join(folder, file))
+  if (yield* has(modelFiles.adapterConfig)) return { holds: "adapter", folder, ...from } satisfies ModelPlace
+  // A run has a file of the same name, beside its `config.yaml`.
+  if ((yield* has(modelFiles.config)) && !(yield* has(runConfig)))
+    return { holds: "model", folder, ...from } satisfies ModelPlace
+  const isCheckpoint = isStep && kind === Layout.checkpoints && (yield* has(Layout.inCheckpoint.weights))
+  return isCheckpoint ? ({ holds: "checkpoint", folder, ...from } satisfies ModelPlace) : undefined
+})
+
+/**
+ * Finds the weights that a path names. For a run, or a trainer with one run, these are the weights of `step`, by default
+ * the newest.
+ */
+export const findModel = Effect.fnUntraced(function* (
+  named: string,
+  step?: number,
+): Effect.fn.Return<ModelPlace, SavedModelError, Files> {
+  const path = yield* Path.Path
+  const folder = path.resolve(named)
+  if (!(yield* exists(folder))) return yield* SavedModelError.at(named, "there is no such folder")
+  const place = yield* placeIn(folder)
+  if (place !== undefined) {
+    if (step === undefined || step === place.step) return place
+    return yield* SavedModelError.at(named, `expected a run, to take its weights of step ${step}; found other files`)
+  }
+  const runs = (yield* namesIn(folder)).filter(Layout.isRunName)
+  if (runs.length > 1) {
+    const choices = runs.map((run) => path.join(named, run)).join(", ")
+    return yield* SavedModelError.at(named, `it has several runs; name one of them: ${choices}`)
+  }
+  const run = runs.length === 0 ? folder : path.join(folder, runs[0])
+  return yield* stepOfRun(run, runs.length === 0 ? named : path.join(named, runs[0]), step)
+})
+
+/** Finds the weights of a step in a run's folder. A broadcast is complete in itself, so it is preferred. */
+const stepOfRun = Effect.fnUntraced(function* (run: string, named: string, wanted: number | undefined) {
+  const path = yield* Path.Path
+  const tree = yield* onDisk(run)
+  const folders = new Map<number, string>()
+  for (const kind of [Layout.checkpoints, Layout.broadcasts]) {
+    const steps = yield* Effect.mapError(stableSteps(tree, kind), ({ message }) => SavedModelError.at(named, message))
+    for (const step of steps) folders.set(step, path.join(run, kind, Layout.stepName(step)))
+  }
+  const steps = [...folders.keys()].sort((a, b) => a - b)
+  if (steps.length === 0) {
+    const { broadcasts, checkpoints } = Layout
+    const files = `${modelFiles.config} of a model, ${modelFiles.adapterConfig} of an adapter`
+    const problem = `expected ${files}, or a run with a complete ${broadcasts}/step_N or ${checkpoints}/step_N`
+    return yield* SavedModelError.at(named, problem)
+  }
+  const folder = folders.get(wanted ?? steps[steps.length - 1])
+  if (folder === undefined)
+    return yield* SavedModelError.at(named, `it has no weights of step ${wanted}; expected one of ${steps.join(", ")}`)
+  const place = yield* placeIn(folder)
+  return place ?? (yield* SavedModelError.at(folder, "expected the files of a model, an adapter or a checkpoint"))
+})
+
+/** Reads the model at a place. */
+export const openModel = Effect.fnUntraced(function* ({
+  holds,
+  folder,
+}: ModelPlace): Effect.fn.Return<SavedModel, { readonly message: string }, Files> {
+  if (holds === "adapter") return yield* withAdapter(folder)
+  if (holds === "checkpoint") return yield* ofCheckpoint(folder)
+  return { base: yield* inFolder(folder), adapter: null }
+})
+
+/** Opens the model in a folder of Hugging Face's layout. */
+const inFolder = (folder: string) => openBaseModel({ type: "folder", path: folder }, { baseDir: ".", seed: 0 })
+
+/** Opens an adapter, and the model that its config names, or else the one that its trainer has saved. */
+const withAdapter = Effect.fnUntraced(function* (folder: string) {
+  const path = yield* Path.Path
+  const file = path.join(folder, modelFiles.adapterConfig)
+  const json = parsedJson(utf8.decode(yield* readBytes(file, mostBytes.config)))
+  const named = isPlain(json) ? json.base_model_name_or_path : undefined
+  const trainer = path.dirname((yield* inRun(folder)).run)
+  const tried = [
+    ...(typeof named === "string" ? [path.resolve(folder, named), path.resolve(named)] : []),
+    path.join(trainer, Layout.base),
+  ]
+  for (const candidate of tried) {
+    if (!(yield* exists(path.join(candidate, modelFiles.config)))) continue
+    const base = yield* inFolder(candidate)
+    return { base, adapter: yield* Adapter.load(yield* onDisk(folder), ".", base.decoder) }
+  }
+  const problem =
+    typeof named === "string"
+      ? `base_model_name_or_path: expected the folder of the base model, found ${named}, which is no model's folder here`
+      : "base_model_name_or_path: expected the folder of the base model, found none"
+  return yield* SavedModelError.at(file, problem)
+})
+
+/** Opens the model of a checkpoint, whose config is in the folders of the run and the trainer. */
+const ofCheckpoint = Effect.fnUntraced(function* (folder: string) {
+  const path = yield* Path.Path
+  const { run, step } = yield* inRun(folder)
+  const { settings, file } = yield* trainerOf(run)
+  const { trainer, model, seed } = settings
+  const opened = yield* openBaseModel(model, { baseDir: path.dirname(file), seed })
+  const { parts } = yield* readCheckpoint(yield* onDisk(run), step ?? 0)
+  const { weights } = yield* runStateIn(parts)
+  if (trainer.lora === null) return { base: { ...opened, weights }, adapter: null }
+  const saved = path.join(path.dirname(run), Layout.base)
+  const hasSaved = model.type === "scratch" && (yield* exists(path.join(saved, modelFiles.config)))
+  const base = hasSaved ? { ...opened, name: saved } : opened
+  const { lora } = yield* configOf(run)
+  const config = {
+    rank: lora.rank ?? trainer.lora.rank,
+    alpha: lora.alpha ?? trainer.lora.alpha,
+    rankStabilised: false,
+    targets: trainer.lora.targets,
+    base: base.name,
+  }
+  return { base, adapter: Adapter.make(config, weights) }
+})
+
+/** Reads the trainer's settings from the config of the run or, if it has none, of the trainer around it. */
+const trainerOf = Effect.fnUntraced(function* (run: string) {
+  const path = yield* Path.Path
+  const own = path.join(run, runConfig)
+  const file = (yield* exists(own)) ? own : path.join(path.dirname(run), runConfig)
+  const { value } = yield* readYamlText(yield* readText(file, mostBytes.config), file)
+  return { file, settings: yield* decode(MultiRunConfig, toCamelCase(value), { source: file }) }
+})
+
+/** Reads the config of a run. */
+const configOf = Effect.fnUntraced(function* (run: string) {
+  const config = yield* (yield* makeRunFolders).readConfig(run)
+  if (config === undefined) {
+    const files = Object.values(Layout.configFiles).join(" or ")
+    return yield* SavedModelError.at(run, `expected the run's config ${files}, found none`)
+  }
+  const { file, read } = config
+  if (read._tag === "Failed") return yield* SavedModelError.at(file, read.problem)
+  return yield* parse(read.text, file)
+})

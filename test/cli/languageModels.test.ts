@@ -1,0 +1,160 @@
+import { createRequire } from "node:module"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Effect, Layer } from "effect"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { stringify } from "yaml"
+import * as Wasm from "../../src/backend/wasm.ts"
+import { decode } from "../../src/formats/safetensors.ts"
+import { decoderEngine } from "../../src/lm/engine/openDecoder.ts"
+import * as Adapter from "../../src/model/huggingFace/Adapter.ts"
+import * as LmDirectory from "../../src/model/huggingFace/LmDirectory.ts"
+import { onDisk } from "../../src/run/store/FileTree.ts"
+import { configOf, runConfig, validated } from "../multirun/smallTraining.ts"
+import { effect, resultOf, root, write } from "./effect.ts"
+
+/** The reader of the npm package `safetensors`, which is somebody else's. It has no types. */
+interface Reader {
+  readonly metadata: ReadonlyMap<string, { readonly dtype: string; readonly shape: ReadonlyArray<number> }>
+  readonly getTensor: (name: string) => Uint8Array
+}
+const { SafeTensor }: { readonly SafeTensor: new (bytes: Uint8Array) => Reader } = createRequire(import.meta.url)(
+  "safetensors",
+)
+
+/** Opens a file with that reader. It knows no `__metadata__`, which files of Hugging Face have, so that is left out. */
+const readerOf = (path: string): Reader => {
+  const bytes = readFileSync(path)
+  const start = 8 + Number(bytes.readBigUInt64LE(0))
+  const { __metadata__: metadata, ...header } = JSON.parse(bytes.toString("utf8", 8, start))
+  assert.deepStrictEqual(metadata, { format: "pt" })
+  const json = Buffer.from(JSON.stringify(header))
+  const length = Buffer.alloc(8)
+  length.writeBigUInt64LE(BigInt(json.length))
+  return new SafeTensor(new Uint8Array(Buffer.concat([length, json, bytes.subarray(start)])))
+}
+
+/** A trainer's folder with one run, which has an adapter and checkpoints of steps 2 and 3. */
+let trainer = ""
+let run = ""
+let folder = ""
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "models-"))
+  const config = configOf({ letters: runConfig(1, { ...validated, checkpoint: { every: 2 } }) })
+  const file = write(folder, "train.yaml", stringify(config))
+  const place = ["--results-dir", join(folder, "results"), "--backend", "wasm"]
+  const outcome = await effect(["run", file, ...place, "--quiet", "--json"])
+  assert.strictEqual(outcome.code, 0, outcome.stderr)
+  trainer = resultOf(outcome).runDir
+  run = join(trainer, "run_letters")
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Exports a model into a new folder, and returns the outcome and the folder. */
+const exported = async (from: string, to: string, name: string, ...more: ReadonlyArray<string>) => {
+  const out = join(folder, name)
+  const outcome = await effect(["export", from, "--to", to, "--out", out, ...more])
+  return { ...outcome, out }
+}
+
+/** Returns the log-probabilities of the likeliest tokens at each place of a greedy answer. */
+const logprobsOf = (out: string, adapterFolder?: string) =>
+  Effect.gen(function* () {
+    const { decoder, tokenizer, weights } = yield* LmDirectory.open(yield* onDisk(out))
+    const adapter =
+      adapterFolder === undefined ? undefined : yield* Adapter.load(yield* onDisk(adapterFolder), ".", decoder)
+    const model = { name: "base", decoder, tokenizer, weights: yield* weights.readAll, eosIds: [] }
+    const engine = yield* decoderEngine(model, {
+      slots: 1,
+      adapters: adapter === undefined ? undefined : { slots: 1, shape: adapter },
+    })
+    if (adapter !== undefined) yield* engine.loadAdapter({ name: "adapter", step: 0, adapter })
+    const { tokens } = yield* engine.generate({
+      model: adapter === undefined ? "base" : "adapter",
+      promptIds: tokenizer.encode("reverse abc"),
+      sampling: { temperature: 0, maxTokens: 4, topLogprobs: 20 },
+    })
+    return tokens.flatMap(({ top }) => top).sort((a, b) => a.id - b.id)
+  }).pipe(Effect.scoped, Effect.provide(Layer.merge(Wasm.layer, NodeServices.layer)), Effect.runPromise)
+
+describe("effect export of a language model", () => {
+  it("writes an adapter that other readers of peft's files can read", async () => {
+    const { code, stdout, stderr, out } = await exported(run, "adapter", "adapter")
+    assert.strictEqual(code, 0, stderr)
+    assert.strictEqual(stdout, `${out}\n`)
+    assert.sameMembers(readdirSync(out), ["adapter_config.json", "adapter_model.safetensors"])
+    const config: unknown = JSON.parse(readFileSync(join(out, "adapter_config.json"), "utf8"))
+    assert.deepInclude(config, {
+      peft_type: "LORA",
+      r: 2,
+      lora_alpha: 4,
+      base_model_name_or_path: join(trainer, "base"),
+    })
+    const reader = readerOf(join(out, "adapter_model.safetensors"))
+    const saved = decode(readFileSync(join(run, "checkpoints/step_3/weights.safetensors")))
+    assert.strictEqual(reader.metadata.size, Object.keys(saved).length)
+    for (const [name, { shape, data }] of Object.entries(saved)) {
+      const inFile = `base_model.model.${name}`
+      assert.deepInclude(reader.metadata.get(inFile), { dtype: "F32", shape: [...shape] })
+      assert.deepEqual(new Float32Array(reader.getTensor(inFile).slice().buffer), data)
+    }
+  })
+
+  it("writes a model that gives the same probabilities as its base with the adapter", async () => {
+    const adapter = await exported(trainer, "adapter", "adapter_2", "--step", "2")
+    const merged = await exported(run, "model", "merged", "--step", "2")
+    assert.strictEqual(merged.code, 0, merged.stderr)
+    const expected = await logprobsOf(join(trainer, "base"), adapter.out)
+    const found = await logprobsOf(merged.out)
+    assert.deepStrictEqual(
+      found.map(({ id }) => id),
+      expected.map(({ id }) => id),
+    )
+    for (const [at, { logprob }] of expected.entries()) assert.closeTo(found[at].logprob, logprob, 1e-5)
+    const base = await logprobsOf(join(trainer, "base"))
+    assert.isTrue(base.some(({ logprob }, at) => Math.abs(logprob - expected[at].logprob) > 1e-3))
+    const reader = readerOf(join(merged.out, "model.safetensors"))
+    assert.deepInclude(reader.metadata.get("model.layers.0.self_attn.q_proj.weight"), { dtype: "F32", shape: [16, 16] })
+    const again = await exported(merged.out, "model", "merged_again")
+    assert.deepEqual(
+      readFileSync(join(again.out, "model.safetensors")),
+      readFileSync(join(merged.out, "model.safetensors")),
+    )
+  })
+
+  it("says what can't be written, and replaces no files", async () => {
+    const refused = async (...args: Parameters<typeof exported>) => {
+      const { code, stderr } = await exported(...args)
+      assert.notStrictEqual(code, 0)
+      return stderr
+    }
+    assert.include(
+      await refused(run, "model", "none", "--step", "9"),
+      "it has no weights of step 9; expected one of 2, 3",
+    )
+    assert.include(await refused(join(trainer, "base"), "adapter", "none"), "has no adapter")
+    assert.include(await refused(run, "model", "results"), "expected a new or empty folder")
+    assert.include(await refused(trainer, "onnx", "none"), "--to adapter or model exports it")
+    assert.notInclude(readdirSync(folder), "none")
+  })
+})
+
+describe("a model in this process", () => {
+  it("plays the example of the docs", async () => {
+    const page = readFileSync(join(root, "docs/agents/models.md"), "utf8")
+    const [, example = ""] = /```yaml\n(# An evaluation[^]*?)```/.exec(page) ?? []
+    assert.include(example, "decoder:results/…/run_letters")
+    const file = write(folder, "example.yaml", example.replace("results/…/run_letters", "here/run_letters"))
+    symlinkSync(trainer, join(folder, "here"))
+    const outcome = await effect(["eval", file, "--results-dir", join(folder, "results"), "--quiet", "--json"])
+    assert.strictEqual(outcome.code, 0, outcome.stderr)
+    const { runDir, episodes, failed } = resultOf(outcome)
+    assert.deepStrictEqual({ episodes, failed }, { episodes: 200, failed: 0 })
+    // The saved config names the folder in such a way that it can be run from another place.
+    const again = await effect(["eval", join(runDir, "config.yaml"), "--results-dir", folder, "--quiet", "--json"], "/")
+    assert.strictEqual(resultOf(again).digest, resultOf(outcome).digest)
+  })
+})

@@ -5,18 +5,22 @@ import { utf8 } from "../config/utf8.ts"
 import { valueOf } from "../run/find/query.ts"
 import type { RunReader } from "../run/RunReader.ts"
 import { finite } from "./json.ts"
+import type { TrainerRun } from "./trainerRuns.ts"
 
 /** Says what a run's folder holds: a training (`run`), an evaluation of agents, or only the rollouts of episodes. */
 export type RunKind = "run" | "evaluation" | "rollouts"
 
-export type RunSummary = Effect.Success<ReturnType<typeof summaryOf>>
+export interface RunSummary extends Effect.Success<ReturnType<typeof summaryOf>> {
+  /** The runs of a multi-run trainer, in the order of their names; absent for other runs. */
+  readonly runs?: ReadonlyArray<TrainerRun>
+}
 
 const textOf = (value: unknown): string => (value === undefined || value === null ? "" : String(value))
 
 /** Reads the values that the table shows for a run. `hasOnlyRollouts`: the folder holds no training or evaluation. */
 export const summaryOf = Effect.fnUntraced(function* (
   run: RunReader,
-  { hasOnlyRollouts }: { readonly hasOnlyRollouts: boolean },
+  { hasOnlyRollouts, trainer = null }: { readonly hasOnlyRollouts: boolean; readonly trainer?: string | null },
 ) {
   const { path, time = "", commit = "", population } = run.entry
   const metrics = (yield* run.metrics) ?? {}
@@ -28,6 +32,8 @@ export const summaryOf = Effect.fnUntraced(function* (
   return {
     /** The run's folder, relative to the results folder. Requests identify the run by this path. */
     path,
+    /** The path of the multi-run trainer that trains this run; null for other runs. */
+    trainer,
     kind,
     /** A digest of the config without its seed and output folder. */
     configDigest: yield* digestOf((yield* run.configText) ?? ""),

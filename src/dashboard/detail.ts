@@ -40,7 +40,11 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
     /** The last lines of `run.log`. */
     log: (yield* run.log(64 * 1024)).slice(-logLines),
     /** The run's files, at most `mostFiles`, with their sizes in bytes. */
-    files: (yield* treeOf(files, path, mostFiles)).map((file) => ({ path: file.path, size: file.bytes })),
+    files: (yield* treeOf(files, path, {
+      most: mostFiles,
+      // The runs of a multi-run trainer list their files themselves.
+      isLeftOut: (folder) => index.has(`${path}/${folder}`),
+    })).map((file) => ({ path: file.path, size: file.bytes })),
   }
 })
 

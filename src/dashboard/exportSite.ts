@@ -4,6 +4,7 @@
  */
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import { type FileError, makeFolder, systemMessage } from "../config/files.ts"
+import * as Multirun from "../multirun/Layout.ts"
 import * as Layout from "../run/Layout.ts"
 import { axes, measures } from "./curves/Curve.ts"
 import { detailOf } from "./detail.ts"
@@ -59,13 +60,15 @@ export const exportResults = Effect.fnUntraced(
     })
     for (const { name, bytes } of yield* pageFiles) yield* write(name, bytes)
     const runs = results.index.runs()
-    const exported = yield* Effect.forEach(runs, (run) => exportRun(results, run, { out, write, checkpoints }))
+    const trainers = results.index.trainers()
+    const all = new Set([...runs, ...trainers])
+    const exported = yield* Effect.forEach(all, (run) => exportRun(results, run, { out, write, checkpoints }))
     const sum = (key: "copied" | "leftOut" | "removed" | "kept"): number =>
       exported.reduce((total, run) => total + run[key], 0)
     yield* exportBands(results, runs, write)
     yield* write("data/settings.json", JSON.stringify(yield* results.settings(runs)))
     // This file marks the folder as a complete site, so it is written last.
-    yield* write(marker, JSON.stringify({ live: false, title: paths.basename(results.files.root), runs }))
+    yield* write(marker, JSON.stringify({ live: false, title: paths.basename(results.files.root), runs, trainers }))
     const [leftOut, removed, kept] = [sum("leftOut"), sum("removed"), sum("kept")]
     return { runs: runs.length, files: files + sum("copied"), leftOut, removed, kept }
   },
@@ -101,8 +104,12 @@ const checkpointsOf = Effect.fnUntraced(function* ({ files, index }: Results, ru
   const place = Layout.locate(yield* index.read(run).places, Layout.checkpoints)
   // An absolute checkpoint folder may lie in the run's own folder.
   const folder = paths.isAbsolute(place) ? paths.relative(paths.join(files.root, run), place) : place
+  const { trainer = null, runs } = index.summary(run) ?? {}
+  const weights = trainer === null && runs === undefined ? [] : [Multirun.broadcasts, Multirun.weights, Multirun.base]
   return (path: string) =>
-    Layout.belowCheckpoints(path, folder) !== undefined || Layout.stepOfPolicy(path) !== undefined
+    Layout.belowCheckpoints(path, folder) !== undefined ||
+    Layout.stepOfPolicy(path) !== undefined ||
+    weights.some((name) => path.startsWith(`${name}/`))
 })
 
 const exportRun = Effect.fnUntraced(function* (

@@ -7,8 +7,11 @@ import { entryOf, unplacedEntry } from "../run/find/RunEntry.ts"
 import * as Layout from "../run/Layout.ts"
 import type { Confined } from "../run/read/confined-node.ts"
 import type { Entries } from "../run/read/FileSource.ts"
+import { isRunName } from "../multirun/Layout.ts"
 import * as RunReader from "../run/RunReader.ts"
+import { finite } from "./json.ts"
 import { type RunSummary, summaryOf } from "./RunSummary.ts"
+import { makeTrainerRuns } from "./trainerRuns.ts"
 
 export type RunIndex = ReturnType<typeof makeIndex>
 
@@ -19,7 +22,12 @@ interface IndexedRun {
   readonly places: Layout.Places
   /** A text that differs as soon as the run has changed. */
   readonly signature: string
+  /** The names of the folders in the run's folder. */
+  readonly folders: ReadonlyArray<string>
 }
+
+/** Tells whether a run is a multi-run trainer. */
+const isTrainer = ({ folders }: IndexedRun): boolean => folders.some(isRunName)
 
 /** A run's folder is at most this many levels below the results folder. */
 const deepest = 4
@@ -37,6 +45,7 @@ const growing: ReadonlyArray<string> = [
   Layout.trainScores,
   Layout.validationScoresFolder,
   Layout.log,
+  Layout.tensorBoard,
   Layout.steps,
   Layout.system,
   Layout.trainRollouts,
@@ -53,8 +62,13 @@ export const makeIndex = (files: Confined) => {
   const read = (path: string, listed?: RunReader.Listed): RunReader.RunReader =>
     readEntry(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path), listed)
 
-  /** Returns the run in a folder, summarised again if it has changed. If the folder is no run, returns its folders. */
-  const look = Effect.fnUntraced(function* (path: string) {
+  const readTrainerRuns = makeTrainerRuns(files)
+
+  /**
+   * Returns the run in a folder, summarised again if it has changed. If the folder is no run, returns its folders.
+   * `trainer` is the path of the multi-run trainer that trains the run, if it has one.
+   */
+  const look = Effect.fnUntraced(function* (path: string, trainer: string | null = null) {
     const before = indexed.get(path)
     if (before !== undefined && before.signature === (yield* signatureOf(before))) return before
     const entries = yield* files.entries(path)
@@ -65,16 +79,17 @@ export const makeIndex = (files: Confined) => {
     const hasOnlyRollouts =
       ![Layout.config, Layout.returns, Layout.log].some((name) => entries.files.includes(name)) &&
       !entries.folders.includes(Layout.scores)
-    const summary = yield* summaryOf(run, { hasOnlyRollouts })
+    const summary: RunSummary = yield* summaryOf(run, { hasOnlyRollouts, trainer })
     const places = summary.state === "finished" ? {} : yield* run.places
-    return { summary, places, signature: yield* signatureOf({ summary, places }) }
+    const signature = yield* signatureOf({ summary, places })
+    return { summary, places, signature, folders: entries.folders } satisfies IndexedRun
   })
 
   /** Makes the signature of a run from the times and sizes of its files; of a finished run, only from its folder. */
   const signatureOf = Effect.fnUntraced(function* ({
     summary: { path, state },
     places,
-  }: Omit<IndexedRun, "signature">): Effect.fn.Return<string> {
+  }: Pick<IndexedRun, "summary" | "places">): Effect.fn.Return<string> {
     const names = state === "finished" ? [] : growing.map((name) => Layout.locate(places, name))
     const stamps = yield* Effect.forEach(
       [path, ...names.map((name) => `${path}/${name}`)],
@@ -86,15 +101,33 @@ export const makeIndex = (files: Confined) => {
     return `${stamps.join(" ")} ${isAlive}`
   })
 
+  /** Adds the runs of a trainer to an index, and the states of its runs to its summary. */
+  const addTrainer = Effect.fnUntraced(function* (one: IndexedRun, now: Map<string, IndexedRun>) {
+    const { path, state } = one.summary
+    const names = one.folders.filter(isRunName)
+    const looked = yield* Effect.forEach(names, (name) => look(`${path}/${name}`, path), { concurrency })
+    for (const run of looked) if ("summary" in run) now.set(run.summary.path, run)
+    const isRunning = state === "running"
+    // The runs of a trainer that does not work stay as they are, as long as its own folder does.
+    if (!isRunning && indexed.get(path) === one) return
+    const run = read(path)
+    const hasAdapters = (yield* run.configAt(["trainer", "lora"])) !== null
+    const maxRuns = hasAdapters ? (finite(yield* run.configAt(["trainer", "max_runs"])) ?? Infinity) : 1
+    const runs = yield* readTrainerRuns({ path, names, maxRuns, isRunning })
+    if (JSON.stringify(runs) === JSON.stringify(one.summary.runs)) return
+    now.set(path, { ...one, summary: { ...one.summary, runs } })
+  })
+
   /** Checks all runs again. Returns new runs, runs with changed files, and the paths of runs that are gone. */
   const refresh = Effect.gen(function* () {
     const now = new Map<string, IndexedRun>()
     let level: ReadonlyArray<string> = [files.only]
     for (let depth = 0; depth <= deepest && level.length > 0; depth++) {
-      const looked = yield* Effect.forEach(level, look, { concurrency })
+      const looked = yield* Effect.forEach(level, (path) => look(path), { concurrency })
       for (const one of looked) if ("summary" in one) now.set(one.summary.path, one)
-      level = looked.flatMap((one) => ("folders" in one ? one.folders : []))
+      level = looked.flatMap((one) => ("summary" in one ? [] : one.folders))
     }
+    for (const one of [...now.values()].filter(isTrainer)) yield* addTrainer(one, now)
     const changed = [...now.values()]
       .filter((one) => indexed.get(one.summary.path) !== one)
       .map(({ summary }) => summary)
@@ -103,9 +136,20 @@ export const makeIndex = (files: Confined) => {
     return { changed, gone }
   })
 
+  /** Tells whether the runs of a trainer are listed in its place: at least one of them has begun. */
+  const isReplaced = ({ summary: { path, runs = [] } }: IndexedRun): boolean =>
+    runs.some(({ id }) => indexed.has(`${path}/${id}`))
+  const summaries = (isListed: (one: IndexedRun) => boolean): ReadonlyArray<RunSummary> =>
+    [...indexed.values()].filter(isListed).map(({ summary }) => summary)
+
   return {
-    runs: (): ReadonlyArray<RunSummary> => [...indexed.values()].map(({ summary }) => summary),
+    /** Returns all runs. The runs of a multi-run trainer stand in the place of the trainer. */
+    runs: () => summaries((one) => !isReplaced(one)),
+    /** Returns the multi-run trainers. */
+    trainers: () => summaries(isTrainer),
     has: (path: string) => indexed.has(path),
+    /** Returns the summary of a run or of a multi-run trainer. */
+    summary: (path: string) => indexed.get(path)?.summary,
     /** Opens one of the runs, for facts that its summary doesn't have. */
     read: (path: string) => read(path),
     refresh,

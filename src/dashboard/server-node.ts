@@ -91,14 +91,14 @@ export const serve = Effect.fnUntraced(function* (
     if (path === "data/runs.json") {
       yield* live.lookAgain
       const title = basename(results.files.root)
-      return document({ live: true, title, runs: results.index.runs() })
+      return document({ live: true, title, runs: results.index.runs(), trainers: results.index.trainers() })
     }
     if (path === "data/settings.json") return document(yield* results.settings(results.index.runs()))
     const [, run, what, key] =
       /^data\/run\/(.+)\/(run|curves|metrics|episodes|episodes\/([a-z\d-]+))\.json$/.exec(path) ?? []
     if (run === undefined) return refusal(404, "there is nothing here")
     if (!results.index.has(run)) yield* live.lookAgain
-    const summary = results.index.runs().find((one) => one.path === run)
+    const summary = results.index.summary(run)
     if (summary === undefined) return refusal(404, "there is no such run")
     if (what === "episodes") {
       const asked = pageAsked(query)

@@ -11,6 +11,7 @@ import { startingProgress } from "./resume.ts"
 import type { Origin, RunFolders } from "./runFolder.ts"
 import type { DiscoveredRun, Hooks, InvalidRun, Progress } from "./RunSlot.ts"
 import type { RunChange } from "./Runs.ts"
+import { tokenText } from "./token.ts"
 
 /** A folder that was found, by what is to become of it. */
 type Folder = { readonly id: string; readonly directory: string } & (
@@ -155,7 +156,7 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
     const run: DiscoveredRun = { id, generation, directory, config }
     const invalid = yield* problemOf(run)
     if (invalid !== undefined) return yield* refuse(folder, invalid)
-    const { origin, problem } = yield* folders.mark(directory, `${id} ${generation} ${started}\n`)
+    const { origin, problem } = yield* folders.mark(directory, tokenText({ id, generation, startedAtMillis: started }))
     // The config must be that of the marked folder: otherwise the next look finds out.
     const again = yield* folders.readConfig(directory)
     if (origin === undefined || again?.read._tag !== "Text" || again.read.text !== text) return

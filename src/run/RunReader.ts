@@ -186,6 +186,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
       const { line, isDamaged } = newestIn(text)
       if (isDamaged) yield* warn(file, "it has lines that are no scores")
       if (line === undefined) continue
+      if (line.update !== null) return { line, steps: line.update }
       // A language-model agent writes one line per step, so the number of lines is the number of steps.
       return { line, steps: line.of === "episode" ? line.step : yield* lineCount(at(file)) }
     }

@@ -48,6 +48,7 @@ const episode: Episode = {
   ending: null,
   reason: null,
   failed: null,
+  trained: null,
   delegated: 0,
 }
 
@@ -153,7 +154,8 @@ describe("an exported site", () => {
       const vanishing: Results = {
         ...opened,
         transcripts: {
-          page: () => Effect.succeed({ total: 1, matching: 1, groups: [], from: 0, episodes: [episode] }),
+          page: () =>
+            Effect.succeed({ total: 1, matching: 1, groups: [], largest: null, from: 0, episodes: [episode] }),
           one: () => Effect.succeed(undefined),
         },
       }

@@ -96,7 +96,8 @@ export const makeCurves = (files: FileSource) => {
       let before = one.validations.get(name)
       if (before?.size !== size) {
         const text = (yield* files.text(file)) ?? ""
-        before = { size, validations: validationsOf(text, Layout.seenEpisodesOf(name) ?? 0, one.points) }
+        const training = (yield* run.kind) === "multirun" ? "updates" : one.points
+        before = { size, validations: validationsOf(text, Layout.seenEpisodesOf(name) ?? 0, training) }
         one.validations.set(name, before)
       }
       all.push(...before.validations)

@@ -33,12 +33,12 @@ export const addScores = (points: Points, text: string): void => {
     const last = steps.length - 1
     const isStep = line.of === "step"
     if (isStep && last >= 0 && episodes[last] === line.episode) {
-      steps[last]++
+      if (line.update === null) steps[last]++
       time[last] = line.time
       value[last] = line.total
       continue
     }
-    steps.push(isStep ? (steps[last] ?? 0) + 1 : line.step)
+    steps.push(isStep ? (line.update ?? (steps[last] ?? 0) + 1) : line.step)
     time.push(line.time)
     // Lines of steps count episodes from 1; lines of whole episodes, by the trainers of policies, count them from 0.
     episodes.push(isStep ? (line.episode ?? last + 2) : (line.episode ?? last + 1) + 1)
@@ -94,17 +94,18 @@ export interface Validation {
 /**
  * Reads the validations in the text of one file, which were made after `seenEpisodes` training episodes. A file holds
  * several validations if no training episode ended between them. If its lines are steps of agents, they don't contain
- * the env steps of the training, so those are looked up in `training`, the points of the training's scores.
+ * the env steps of the training, so those are looked up in `training`, the points of the training's scores. A multi-run
+ * trainer counts updates instead of episodes, so its validations need no look-up: `training` is "updates".
  */
 export const validationsOf = (
   text: string,
   seenEpisodes: number,
-  training: Points = emptyPoints(),
+  training: Points | "updates" = emptyPoints(),
 ): ReadonlyArray<Validation> => {
   const lines = text.split("\n").flatMap((line) => scoreLine(line) ?? [])
   const ended = episodesOf(lines).filter(({ total, failed }) => total !== null && !failed)
   const stepOf = ({ of, step }: (typeof ended)[number]): number =>
-    of === "step" ? stepsAfter(training, seenEpisodes) : step
+    of === "episode" ? step : training === "updates" ? seenEpisodes : stepsAfter(training, seenEpisodes)
   return [...Map.groupBy(ended, stepOf)].map(([step, some]) => ({
     step,
     time: some[0].time,

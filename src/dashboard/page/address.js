@@ -39,6 +39,8 @@ export const firstTranscripts = () => ({
   phase: "",
   least: "",
   most: "",
+  leastAdvantage: "",
+  mostAdvantage: "",
   failed: false,
   order: "oldest",
 })
@@ -137,6 +139,8 @@ const transcriptsIn = (parameters) => {
     phase: parameters.get("phase") ?? "",
     least: bound("least"),
     most: bound("most"),
+    leastAdvantage: bound("leastAdvantage"),
+    mostAdvantage: bound("mostAdvantage"),
     failed: parameters.has("failed"),
     order: oneOf(orders, parameters.get("order")),
   }

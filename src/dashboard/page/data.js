@@ -59,7 +59,8 @@ export const fetchEpisodes = async (path, asked, live) => {
   if (live) return get(`${address}?${new URLSearchParams(parts)}`)
   const list = await get(address)
   const bound = (text) => (text === "" ? null : Number(text))
-  let matching = chosen(list.episodes, { ...asked, least: bound(asked.least), most: bound(asked.most) })
+  const bounds = ["least", "most", "leastAdvantage", "mostAdvantage"].map((name) => [name, bound(asked[name])])
+  let matching = chosen(list.episodes, { ...asked, ...Object.fromEntries(bounds) })
   if (asked.text !== "") {
     const wanted = asked.text.toLowerCase()
     const holds = new Map()

@@ -27,9 +27,24 @@ export interface Episode {
   readonly failed: string | null
   /** The number of rollouts of other agents to which the agent delegated, directly or through others. */
   readonly delegated: number
+  /** What a multi-run trainer made of the episode; null for other episodes. */
+  readonly trained: Trained | null
 }
 
-export const orders = ["oldest", "newest", "highest", "lowest"] as const
+/** An episode that a multi-run trainer trained on. */
+export interface Trained {
+  /** The step of the run that the episode belongs to. */
+  readonly step: number
+  /** The number of the group in its step: the episodes of a group answer the same task, and are compared. */
+  readonly group: number
+  /** The episode's reward in comparison with those of its group; null if the step compared none. */
+  readonly advantage: number | null
+  /** The beginnings of the task and of the last answer; null if they were not recorded. */
+  readonly task: string | null
+  readonly answer: string | null
+}
+
+export const orders = ["oldest", "newest", "highest", "lowest", "highestAdvantage", "lowestAdvantage"] as const
 export type Order = (typeof orders)[number]
 
 /** The conditions and the order of a requested list. */
@@ -39,26 +54,57 @@ export interface Asked {
   /** The lowest return (`least`) and the highest return (`most`) of the episodes to select; null for no bound. */
   readonly least: number | null
   readonly most: number | null
+  /** The bounds of the advantage, likewise. With a bound, only episodes with an advantage are selected. */
+  readonly leastAdvantage: number | null
+  readonly mostAdvantage: number | null
   /** Whether only failed episodes are selected. */
   readonly failed: boolean
   readonly order: Order
 }
 
-/** Returns the selected episodes in the requested order. Equal returns keep the order of play. */
+const advantageOf = ({ trained }: Episode): number | null => trained?.advantage ?? null
+
+const isWithin = (value: number | null, least: number | null, most: number | null): boolean =>
+  (least === null || (value !== null && value >= least)) && (most === null || (value !== null && value <= most))
+
+/** Moves episodes of the same group next to the first of them. */
+const together = <One extends Episode>(episodes: ReadonlyArray<One>): ReadonlyArray<One> => {
+  const groupOf = ({ key, trained }: One): string => (trained === null ? key : `${trained.step} ${trained.group}`)
+  return [...Map.groupBy(episodes, groupOf).values()].flat()
+}
+
+/** Returns the largest absolute advantage of episodes, which has the strongest colour; null if none has an advantage. */
+export const largestAdvantage = (episodes: ReadonlyArray<Episode>): number | null =>
+  episodes.reduce<number | null>((largest, one) => {
+    const advantage = advantageOf(one)
+    return advantage === null ? largest : Math.max(largest ?? 0, Math.abs(advantage))
+  }, null)
+
+/**
+ * Returns the selected episodes in the requested order. Equal values keep the order of play; episodes without an advantage
+ * come after those that have one. By time, the episodes of a group stand together.
+ */
 export const chosen = <One extends Episode>(
   episodes: ReadonlyArray<One>,
-  { phase, least, most, failed, order }: Asked,
+  { phase, least, most, leastAdvantage, mostAdvantage, failed, order }: Asked,
 ): ReadonlyArray<One> => {
   const selected = episodes.filter(
     (one) =>
       (phase === "" || one.phase === phase || one.group === phase) &&
-      (least === null || one.return >= least) &&
-      (most === null || one.return <= most) &&
+      isWithin(one.return, least, most) &&
+      isWithin(advantageOf(one), leastAdvantage, mostAdvantage) &&
       (!failed || one.failed !== null),
   )
-  if (order === "newest") return selected.toReversed()
-  if (order === "oldest") return selected
-  return selected.toSorted((a, b) => (order === "highest" ? b.return - a.return : a.return - b.return))
+  if (order === "newest") return together(selected.toReversed())
+  if (order === "oldest") return together(selected)
+  const isDescending = order === "highest" || order === "highestAdvantage"
+  const last = isDescending ? -Infinity : Infinity
+  const valueOf = (one: One): number =>
+    order === "highest" || order === "lowest" ? one.return : (advantageOf(one) ?? last)
+  return selected.toSorted((a, b) => {
+    const [x, y] = isDescending ? [valueOf(b), valueOf(a)] : [valueOf(a), valueOf(b)]
+    return x === y ? 0 : x - y
+  })
 }
 
 /** Returns the requested part of the selected episodes: from index `from`, or the part with the episode of key `at`. */

@@ -73,6 +73,8 @@ export interface Turn {
   readonly credit: number | null
   /** A factor by which a training multiplies the credit, from the run's samples. */
   readonly weight: number | null
+  /** The advantage of the turn's answer, from the scores of a multi-run trainer; null if they have none. */
+  readonly advantage: number | null
 }
 
 /** The credit of a rollout (the reward that a training uses for it), computed in several ways. */
@@ -111,10 +113,13 @@ export interface Transcript {
   /** The usage of the episode's rollout and of all rollouts that it delegated. */
   readonly usage: Usage & { readonly calls: number }
   readonly played: Played
-  /** The largest absolute advantage of a token; null if there are no tokens. */
+  /** The largest absolute advantage of a token of the episode, or of an episode of the run; null without advantages. */
   readonly largest: number | null
-  /** `tokens` if the samples have an advantage per token, `credit` if it is credit × weight; null without tokens. */
-  readonly advantages: "tokens" | "credit" | null
+  /**
+   * `tokens` if the samples have an advantage per token, `credit` if it is credit × weight, and `episode` if whole answers
+   * have one; null without advantages.
+   */
+  readonly advantages: "tokens" | "credit" | "episode" | null
   /** A hint for the user how to see more; null if everything is shown. */
   readonly hint: string | null
 }

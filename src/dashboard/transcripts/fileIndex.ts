@@ -55,6 +55,7 @@ const begun = (file: string, { name, phase, seen, contestant }: Group, number: n
   reason: null,
   failed: null,
   delegated: 0,
+  trained: null,
   file,
   spans: [{ from: span.from, to: span.to }],
 })
@@ -129,6 +130,25 @@ export const rolloutsIndex = (file: string, group: Group): FileIndex => {
   }
 }
 
+/** The list of episodes shows at most this many characters of a task or an answer. */
+const mostShown = 80
+
+const beginning = (value: unknown): string | null => string(value)?.slice(0, mostShown) ?? null
+
+/** Reads what a multi-run trainer wrote into a line of scores; null for other lines. `before`: of the line before. */
+const trainedIn = (record: Readonly<Record<string, unknown>>, before: Episode["trained"]): Episode["trained"] => {
+  const { step, group, advantage } = fields(record.info)
+  const [ofStep, ofGroup] = [finite(step), finite(group)]
+  if (ofStep === null || ofGroup === null) return null
+  return {
+    step: ofStep,
+    group: ofGroup,
+    advantage: finite(advantage),
+    task: before?.task ?? beginning(record.observation),
+    answer: beginning(record.action) ?? before?.answer ?? null,
+  }
+}
+
 /** Makes the index of a file of scores, whose lines are steps. */
 export const scoresIndex = (file: string, group: Group): FileIndex => {
   const episodes: Array<Making> = []
@@ -156,6 +176,7 @@ export const scoresIndex = (file: string, group: Group): FileIndex => {
       episode.failed = error ?? episode.failed
       episode.ending = endingOf({ terminated: record.terminated === true, truncated: record.truncated === true })
       episode.reason = string(record.truncation_reason)
+      episode.trained = trainedIn(record, episode.trained)
     },
   }
 }

@@ -193,5 +193,6 @@ const turnWithout = (
     reason: last.truncationReason,
     info: acted?.info ?? null,
     failed: null,
+    advantage: null,
   }
 }

@@ -3,12 +3,16 @@ import type { CallFile } from "../../run/record/callFiles.ts"
 import type { StepScoreRecord } from "../../run/record/stepScores.ts"
 import type { ChatMessage } from "../../lm/Chat.ts"
 import type { Episode } from "./Episode.ts"
+import { finite } from "../json.ts"
 import { addUsage, endingOf, keptOf, nothingUsed } from "./fromRollouts.ts"
 import type { Call, ToolUse, Transcript, Turn } from "./Transcript.ts"
 
-/** Makes the transcript from an episode's scored steps and its calls, both in the order in which they happened. */
+/**
+ * Makes the transcript from an episode's scored steps and its calls, both in the order in which they happened. `largest` is
+ * the largest absolute advantage of the run's episodes.
+ */
 export const fromScores = (
-  episode: Episode,
+  { episode, largest }: { readonly episode: Episode; readonly largest: number | null },
   lines: ReadonlyArray<StepScoreRecord>,
   calls: ReadonlyArray<CallFile>,
 ): Transcript => {
@@ -33,6 +37,7 @@ export const fromScores = (
   const after = callsOf(({ purpose, step_index }) => purpose === "reflection" || !steps.has(step_index))
   const { agent, ending, reason } = episode
   const model = calls.at(0)?.model ?? lines.at(0)?.lm_model ?? null
+  const hasAdvantage = turns.some(({ advantage }) => advantage !== null)
   const isVerbose = lines.some((line) => line.observation !== undefined)
   return {
     episode,
@@ -53,8 +58,8 @@ export const fromScores = (
       credits: { own: episode.return, parents: episode.return, mixed: episode.return, sampled: null },
       turns: after.length === 0 ? turns : [...turns, { ...nothingDone, calls: after, cumulative }],
     },
-    largest: null,
-    advantages: null,
+    largest: hasAdvantage ? largest : null,
+    advantages: hasAdvantage ? "episode" : null,
     hint: isVerbose && calls.length > 0 ? null : hintOf(isVerbose),
   }
 }
@@ -77,6 +82,7 @@ const nothingDone = {
   failed: null,
   credit: null,
   weight: null,
+  advantage: null,
 }
 
 const turnOf = (line: StepScoreRecord, isLast: boolean) => ({
@@ -89,6 +95,7 @@ const turnOf = (line: StepScoreRecord, isLast: boolean) => ({
   reason: line.truncation_reason ?? null,
   info: line.info !== undefined && Object.keys(line.info).length > 0 ? line.info : null,
   failed: line.error ?? null,
+  advantage: finite(line.info?.["advantage"]),
 })
 
 const feedbackOf = (feedback: unknown): Turn["feedback"] => {

@@ -17,7 +17,7 @@ import type { FileSource } from "../../run/read/FileSource.ts"
 import * as RunReader from "../../run/RunReader.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { parsed } from "../json.ts"
-import { type Asked, chosen, type Episode, pageOf, says } from "./Episode.ts"
+import { type Asked, chosen, type Episode, largestAdvantage, pageOf, says } from "./Episode.ts"
 import {
   type FileIndex,
   type Group,
@@ -179,13 +179,16 @@ export const makeTranscripts = (files: FileSource) => {
         },
       )
       const page = pageOf(matching, asked)
-      return { total: all.length, groups, ...page, episodes: page.episodes.map(shown) }
+      const largest = largestAdvantage(all)
+      return { total: all.length, groups, largest, ...page, episodes: page.episodes.map(shown) }
     }),
     /** Returns the transcript of an episode; undefined if there is no such episode. */
     one: Effect.fnUntraced(function* (path: string, key: string) {
       const run = yield* readInTurn(path)
-      const episode = episodesOf(run).find((one) => one.key === key)
-      return episode === undefined ? undefined : yield* transcriptOf(files, path, episode, samplesIn(run))
+      const all = episodesOf(run)
+      const episode = all.find((one) => one.key === key)
+      if (episode === undefined) return undefined
+      return yield* transcriptOf({ files, run: path, largest: largestAdvantage(all) }, episode, samplesIn(run))
     }),
   }
 }
@@ -299,8 +302,7 @@ const valuesOf = <A>(
   })
 
 const transcriptOf = Effect.fnUntraced(function* (
-  files: FileSource,
-  run: string,
+  { files, run, largest }: { readonly files: FileSource; readonly run: string; readonly largest: number | null },
   indexed: Indexed,
   samplesIn: SamplesIn,
 ): Effect.fn.Return<Transcript> {
@@ -310,12 +312,14 @@ const transcriptOf = Effect.fnUntraced(function* (
     const scores = lines
       .flatMap((line) => Option.toArray(ScoreRecords.decode(line)))
       .filter((line) => line.episode_index === indexed.number)
-    return fromScores(episode, scores, yield* callsOf(files, run, indexed))
+    return fromScores({ episode, largest }, scores, yield* callsOf(files, run, indexed))
   }
   const rollouts = [...valuesOf(lines, rolloutOf), ...valuesOf(lines, outcomeOf).flatMap((outcome) => outcome.rollouts)]
   const first = rollouts.find(({ id }) => id === indexed.id)
   // The index found a rollout here, but its line cannot be read.
-  if (first === undefined) return fromScores({ ...episode, failed: "its rollout can't be read" }, [], [])
+  if (first === undefined) {
+    return fromScores({ episode: { ...episode, failed: "its rollout can't be read" }, largest: null }, [], [])
+  }
   return fromRollouts(
     episode,
     [first, ...rollouts.filter((rollout) => rollout !== first)],

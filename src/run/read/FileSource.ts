@@ -35,14 +35,23 @@ export interface FileSize {
   readonly bytes: number
 }
 
+interface TreeOptions {
+  readonly most?: number
+  /** Called with the path of a folder, relative to the folder whose files are listed. */
+  readonly isLeftOut?: (folder: string) => boolean
+}
+
 /** The largest number of bytes that one call of `part` returns if `most` is left out. */
 export const mostAtOnce = 32 * 1024 * 1024
 
-/** Lists the files below a folder with their sizes; of more than `most` files, it leaves out the deepest ones. */
+/**
+ * Lists the files below a folder with their sizes; of more than `most` files, it leaves out the deepest ones. Folders for
+ * which `isLeftOut` is true are left out with everything in them.
+ */
 export const treeOf = Effect.fnUntraced(function* (
   source: Pick<FileSource, "entries" | "size">,
   top: string,
-  most = Infinity,
+  { most = Infinity, isLeftOut = () => false }: TreeOptions = {},
 ): Effect.fn.Return<ReadonlyArray<FileSize>> {
   const listed: Array<FileSize> = []
   const queue = [""]
@@ -52,7 +61,7 @@ export const treeOf = Effect.fnUntraced(function* (
     for (const name of files.slice(0, most - listed.length)) {
       listed.push({ path: below(name), bytes: (yield* source.size(`${top}/${below(name)}`)) ?? 0 })
     }
-    queue.push(...folders.map(below))
+    queue.push(...folders.map(below).filter((path) => !isLeftOut(path)))
   }
   return listed
 })

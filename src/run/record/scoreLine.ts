@@ -24,6 +24,8 @@ export interface ScoreLine {
   readonly terminated: boolean | null
   /** Whether the episode failed at this step. */
   readonly failed: boolean
+  /** For an episode of a multi-run trainer, the number of updates before its step; null for others. */
+  readonly update: number | null
 }
 
 const finite = (value: unknown): number | null => (typeof value === "number" && Number.isFinite(value) ? value : null)
@@ -32,7 +34,7 @@ const finite = (value: unknown): number | null => (typeof value === "number" && 
 export const scoreLine = (text: string): ScoreLine | undefined => {
   const data = parsedJson(text)
   if (!isPlain(data)) return undefined
-  const { timestamp, episode_index, episode_length, episode_cum_score, terminated, error } = data
+  const { timestamp, episode_index, episode_length, episode_cum_score, terminated, error, info } = data
   const [step, score] = [finite(data["step_index"]), finite(data["score"])]
   if (step === null || !(score !== null || data["score"] === null)) return undefined
   const total = finite(episode_cum_score)
@@ -48,6 +50,7 @@ export const scoreLine = (text: string): ScoreLine | undefined => {
     length: of === "step" ? step : finite(episode_length),
     terminated: typeof terminated === "boolean" ? terminated : null,
     failed: of === "step" && (score === null || error !== undefined),
+    update: isPlain(info) && finite(info["group"]) !== null ? finite(info["step"]) : null,
   }
 }
 

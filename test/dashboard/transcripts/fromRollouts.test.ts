@@ -22,6 +22,7 @@ const episode: Episode = {
   reason: null,
   failed: null,
   delegated: 0,
+  trained: null,
 }
 
 describe("a transcript of rollouts", () => {

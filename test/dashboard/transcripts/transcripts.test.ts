@@ -297,14 +297,18 @@ describe("what an address asks of the list", () => {
     const asked = (text: string) => pageAsked(new URLSearchParams(text))
     assert.deepStrictEqual(asked(""), all)
     // Fields that are empty say nothing, and not 0.
-    assert.deepStrictEqual(asked("text=&least=&most=&from=&at=&failed="), all)
+    assert.deepStrictEqual(asked("text=&least=&most=&leastAdvantage=&from=&at=&failed="), all)
     assert.deepStrictEqual(
-      asked("text=a&phase=val5&least=-1&most=2.5&failed=1&order=lowest&from=7&count=3&at=val5-1"),
+      asked(
+        "text=a&phase=val5&least=-1&most=2.5&leastAdvantage=-2&mostAdvantage=0&failed=1&order=lowest&from=7&count=3&at=val5-1",
+      ),
       {
         text: "a",
         phase: "val5",
         least: -1,
         most: 2.5,
+        leastAdvantage: -2,
+        mostAdvantage: 0,
         failed: true,
         order: "lowest",
         from: 7,
@@ -319,6 +323,7 @@ describe("what an address asks of the list", () => {
       "count=1001",
       "count=1.5",
       "least=x",
+      "mostAdvantage=x",
       "order=best",
       "failed=0",
     ])

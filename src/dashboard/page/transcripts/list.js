@@ -1,6 +1,7 @@
 /** Makes the list of episodes, which shows a part of all episodes and has buttons for earlier and later ones. */
 import { el, rowsIn } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
+import { levelOf, makeAdvantage } from "./tokens.js"
 
 export const endingText = ({ ending, reason, failed = null }) =>
   failed ? "failed" : ending === null ? "goes on" : reason ? `${ending} (${reason})` : ending
@@ -8,6 +9,19 @@ export const endingText = ({ ending, reason, failed = null }) =>
 const nameOf = ({ phase, seen, contestant, id, number: place }) => {
   if (phase === "train") return `train ${place}`
   return phase === "validation" ? `${contestant ?? `val ${seen}`} · ${place}` : (id ?? String(place))
+}
+
+/** Returns a text that the episodes of a group share, and no others. */
+const groupOf = (episode) => (episode?.trained ? `${episode.trained.step} ${episode.trained.group}` : undefined)
+
+/** Makes the answer of an episode, coloured by its advantage, and the advantage as a number. */
+const answerOf = ({ answer, advantage }, largest) => {
+  const text = answer === null ? el("span.quiet", "no answer was recorded") : answer
+  if (advantage === null) return el("span.how", text)
+  return [
+    el("span.answer", el("span", { class: `token ${levelOf(advantage, largest)}` }, text)),
+    makeAdvantage(advantage, largest),
+  ]
 }
 
 /** Makes the list. `address` returns a link to an episode; `more` loads earlier (-1) or later (1) episodes. */
@@ -19,21 +33,35 @@ export const makeEpisodeList = ({ address, more }) => {
   const element = el("nav.episodeNav", { "aria-label": "Episodes" }, earlier, rows, later, nothing)
   const fill = rowsIn(rows)
   let marked
+  /** The largest absolute advantage of the run, and whether the groups of the shown list have headings. */
+  let largest = null
+  let hasHeadings = false
 
   const row = (episode) => {
     const name = nameOf(episode)
-    const { key, env, player, return: total, length, delegated, failed } = episode
+    const { key, env, player, return: total, length, delegated, failed, trained } = episode
     const steps = counted(length, "step")
     const below = delegated === 0 ? "" : `, ${delegated} delegated`
+    // The heading of a group has its task, and so the name of its env.
+    const isGrouped = hasHeadings && trained !== null
     const link = el(
       "a",
       { href: address({ episode: key }), "data-key": key, class: failed ? "failed" : "" },
-      el("span.what", el("b", name), env !== name && ` ${env}`, player !== null && ` · ${player}`),
+      el("span.what", el("b", name), env !== name && !isGrouped && ` ${env}`, player !== null && ` · ${player}`),
       el("span.total", { title: "return" }, number(total)),
-      el("span.quiet.how", `${steps}, ${endingText(episode)}${below}`),
+      trained === null ? el("span.quiet.how", `${steps}, ${endingText(episode)}${below}`) : answerOf(trained, largest),
     )
     return el("li", link)
   }
+
+  /** Makes the heading above the episodes of a group, which answer the same task. */
+  const headingOf = ({ env, trained: { step, group, task } }) =>
+    el(
+      "li.groupHead",
+      el("b", `Step ${number(step)}, group ${group}`),
+      ` ${env}`,
+      task !== null && el("span.task", task),
+    )
 
   const mark = (key) => {
     for (const link of rows.querySelectorAll("[aria-current]")) link.removeAttribute("aria-current")
@@ -50,10 +78,18 @@ export const makeEpisodeList = ({ address, more }) => {
   return {
     element,
     mark,
-    show: ({ episodes, from, matching }, key) => {
+    /** Shows a part of the list in an order, and marks the open episode. */
+    show: ({ episodes, from, matching, largest: ofRun }, { episode: key, order }) => {
+      largest = ofRun
+      hasHeadings = order === "oldest" || order === "newest"
       const focused = document.activeElement?.closest(".episodeList a")?.getAttribute("data-key")
       const contentOf = (episode) => [episode, address({ episode: episode.key })]
-      fill(episodes.map((one) => ({ key: one.key, content: contentOf(one), make: () => row(one) })))
+      const rowsOf = (one, place) => {
+        const own = { key: one.key, content: [...contentOf(one), largest, hasHeadings], make: () => row(one) }
+        if (!hasHeadings || one.trained === null || groupOf(one) === groupOf(episodes[place - 1])) return [own]
+        return [{ key: `before ${one.key}`, content: one, make: () => headingOf(one) }, own]
+      }
+      fill(episodes.flatMap(rowsOf))
       earlier.hidden = from === 0
       later.hidden = from + episodes.length >= matching
       nothing.hidden = episodes.length > 0

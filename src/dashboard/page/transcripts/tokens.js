@@ -13,7 +13,7 @@ const levels = 4
 const mostSpans = 4000
 
 /** Returns the CSS class for an advantage relative to the largest: `up1` to `up4`, `down1` to `down4`, or `none`. */
-const levelOf = (advantage, largest) => {
+export const levelOf = (advantage, largest) => {
   if (advantage === 0 || largest === 0) return "none"
   const level = Math.max(1, Math.ceil((Math.abs(advantage) / largest) * levels))
   return (advantage > 0 ? "up" : "down") + level
@@ -31,6 +31,14 @@ const elementOf = (span, largest) => {
   return el("span", { class: classes, title }, text ?? ids.map((id) => `${id} `).join(""))
 }
 
+/** Makes an advantage as a number in its colour. */
+export const makeAdvantage = (advantage, largest) =>
+  el(
+    "span",
+    { class: `token ${levelOf(advantage, largest)}`, title: `advantage ${signed(advantage)}` },
+    signed(advantage),
+  )
+
 /** Makes the elements of spans; a span without a text shows the ids of its tokens. */
 export const tokensOf = (spans, largest) => {
   const parts = spans.slice(0, mostSpans).map((span) => elementOf(span, largest))
@@ -41,16 +49,19 @@ export const tokensOf = (spans, largest) => {
 /** Tells whether the text of every token is known. */
 export const haveWords = (spans) => spans !== null && spans.every(({ text }) => text !== null)
 
-/** Makes the legend; `from` tells whether advantages come from single tokens (`tokens`) or from credit × weight. */
+/** The names of what is coloured, by where the advantages come from (`advantages` of a transcript). */
+const coloured = {
+  tokens: "tokens by advantage ",
+  credit: "tokens by advantage (credit × weight) ",
+  episode: "answers by advantage ",
+}
+
+/** Makes the legend; `from` tells where the advantages come from. */
 export const makeLegend = (largest, from) => {
   const step = (level) => {
     const value = (largest * level) / levels
-    return el("span", { class: `token ${levelOf(value, largest)}`, title: `advantage ${signed(value)}` }, signed(value))
+    return makeAdvantage(value, largest)
   }
   const steps = largest === 0 ? [0] : [-4, -2, 0, 2, 4]
-  return el(
-    "p.legend",
-    el("span.quiet", from === "tokens" ? "tokens by advantage " : "tokens by advantage (credit × weight) "),
-    steps.map(step),
-  )
+  return el("p.legend", el("span.quiet", coloured[from]), steps.map(step))
 }

@@ -5,7 +5,7 @@
 import { el, factList } from "../parts/dom.js"
 import { counted, number, signed } from "../parts/format.js"
 import { endingText } from "./list.js"
-import { haveWords, makeLegend, tokensOf } from "./tokens.js"
+import { haveWords, levelOf, makeAdvantage, makeLegend, tokensOf } from "./tokens.js"
 
 /** A text with more characters than this is collapsed. */
 const longest = 3000
@@ -121,8 +121,14 @@ const elementsOf = ({ transcript, address }) => {
       extra !== null && extra !== undefined && el("pre", json(extra)),
     )
 
+  const answerOf = (action, advantage) =>
+    advantage === null
+      ? words(action)
+      : el("div", { class: `token answer ${levelOf(advantage, largest)}` }, words(action))
+
   const turnOf = (turn, place, isFirst, prompts) => {
-    const { observation, calls, action, feedback, reward, cumulative, seen, ending, reason, info, failed } = turn
+    const { observation, calls, action, advantage, feedback, reward, cumulative, seen, ending, reason, info, failed } =
+      turn
     const name = calls.length > 0 && calls.every(({ purpose }) => purpose === "reflection") ? "Looking back" : `Turn ${place}` // prettier-ignore
     const heading = isFirst ? el("a.turnLink", { href: address({ turn: place }) }, name) : name
     return el(
@@ -131,7 +137,7 @@ const elementsOf = ({ transcript, address }) => {
       el(
         "header",
         el("h4", heading),
-        el("span.facts-line", fact("reward", signed(reward)), fact("so far", number(cumulative)), turn.credit !== null && fact("credit", signed(turn.credit)), turn.weight !== null && turn.weight !== 1 && fact("weight", number(turn.weight))), // prettier-ignore
+        el("span.facts-line", fact("reward", signed(reward)), fact("so far", number(cumulative)), turn.credit !== null && fact("credit", signed(turn.credit)), turn.weight !== null && turn.weight !== 1 && fact("weight", number(turn.weight)), advantage !== null && fact("advantage", makeAdvantage(advantage, largest))), // prettier-ignore
       ),
       observation !== null && part("sees", "observation", words(observation)),
       calls.map((call) => {
@@ -140,7 +146,7 @@ const elementsOf = ({ transcript, address }) => {
         prompts.push(prompt)
         return callOf(call, prompt)
       }),
-      action !== null && part("does", "action", words(action)),
+      action !== null && part("does", "action", answerOf(action, advantage)),
       feedback !== null && feedbackOf(feedback),
       failed !== null && part("failed", "problem", words(failed)),
       seen !== null && part("sees then", "observation", words(seen)),
@@ -184,12 +190,21 @@ const elementsOf = ({ transcript, address }) => {
   }
 }
 
+/** Makes the facts about an episode that a multi-run trainer trained on. */
+const trainedFacts = ({ step, group, advantage }, largest) => [
+  ["trained in step", number(step)],
+  ["group", number(group)],
+  ["advantage", advantage === null ? "" : makeAdvantage(advantage, largest)],
+]
+
 const headOf = (transcript) => {
-  const { episode, played, usage, seeds, tags, envType } = transcript
+  const { episode, played, usage, seeds, tags, envType, largest } = transcript
+  const { trained } = episode
   return factList([
     ["return", signed(played.return)],
     ["steps", number(played.length)],
     ["ending", endingText({ ...episode, ending: played.ending, reason: played.reason })],
+    ...(trained === null ? [] : trainedFacts(trained, largest)),
     ["agent", [played.name, played.model].filter(Boolean).join(", ")],
     ...(played.player === null ? [] : [["player", played.player]]),
     ["environment", envType === "" || envType === episode.env ? episode.env : `${episode.env} (${envType})`],

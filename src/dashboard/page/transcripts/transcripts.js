@@ -8,6 +8,7 @@ import { choice, el, toggle } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 import { makeTranscript } from "./transcript.js"
 import { makeEpisodeList } from "./list.js"
+import { makeLegend } from "./tokens.js"
 
 /** The number of episodes in one request. */
 const pageSize = 100
@@ -18,6 +19,10 @@ const orders = [
   ["lowest", "lowest return first"],
   ["highest", "highest return first"],
 ]
+const advantageOrders = [
+  ["lowestAdvantage", "lowest advantage first"],
+  ["highestAdvantage", "highest advantage first"],
+]
 
 /** Matches the files of a run whose lines hold episodes: if one changes, the episodes are read again. */
 const relevant = /^(?:rollouts|outcomes|samples)\.jsonl$|(?:^|\/)(?:rollouts|scores)\/.+\.jsonl$/
@@ -26,6 +31,7 @@ const relevant = /^(?:rollouts|outcomes|samples)\.jsonl$|(?:^|\/)(?:rollouts|sco
 export const makeTranscripts = (state, seen, run) => {
   const controls = el("div.controls")
   const status = el("p.quiet.line.count", { role: "status" })
+  const legend = el("div.slot")
   const problem = el("p.problem", { role: "alert" })
   const address = (change) => runAddress(run, state.view, { ...state.transcripts, turn: undefined, ...change })
   const list = makeEpisodeList({ address, more: (way) => extend(way) })
@@ -40,6 +46,7 @@ export const makeTranscripts = (state, seen, run) => {
     el("h2", "Transcripts"),
     controls,
     status,
+    legend,
     problem,
     el("div.transcripts", list.element, transcript.element),
   )
@@ -53,8 +60,8 @@ export const makeTranscripts = (state, seen, run) => {
   let read
 
   const filters = () => {
-    const { text, phase, least, most, failed, order } = state.transcripts
-    return { text, phase, least, most, failed, order }
+    const { text, phase, least, most, leastAdvantage, mostAdvantage, failed, order } = state.transcripts
+    return { text, phase, least, most, leastAdvantage, mostAdvantage, failed, order }
   }
 
   /** The list's requests run one after another, since otherwise the answer to an older request could arrive last. */
@@ -111,7 +118,7 @@ export const makeTranscripts = (state, seen, run) => {
     const all = counted(page.total, "episode")
     status.textContent = page.matching === page.total ? all : `${number(page.matching)} of ${all}`
     drawControls()
-    list.show(page, state.transcripts.episode)
+    list.show(page, state.transcripts)
     const [only] = page.total === 1 ? page.episodes : []
     if (only !== undefined && state.transcripts.episode === undefined) {
       // The user has not chosen the episode, so the page doesn't scroll to it and the address doesn't name it.
@@ -194,7 +201,12 @@ export const makeTranscripts = (state, seen, run) => {
     })
     return [name, field, el("label.field", el("span", label), field)]
   }
-  const bounds = [bound("least", "return from"), bound("most", "to")]
+  const bounds = [
+    bound("least", "return from"),
+    bound("most", "to"),
+    bound("leastAdvantage", "advantage from"),
+    bound("mostAdvantage", "to"),
+  ]
   const phases = el("div.slot")
   const order = el("div.slot")
   const failed = el("div.slot")
@@ -220,7 +232,9 @@ export const makeTranscripts = (state, seen, run) => {
     for (const [name, field] of bounds) {
       if (document.activeElement !== field) field.value = state.transcripts[name]
     }
-    const now = JSON.stringify([page?.groups, phase, state.transcripts.order, state.transcripts.failed])
+    const hasAdvantages = (page?.largest ?? null) !== null
+    for (const [name, , label] of bounds) if (name.endsWith("Advantage")) label.hidden = !hasAdvantages
+    const now = JSON.stringify([page?.groups, phase, state.transcripts.order, state.transcripts.failed, page?.largest])
     if (now === drawnControls) return
     drawnControls = now
     const options = phaseOptions(page?.groups ?? [])
@@ -228,7 +242,9 @@ export const makeTranscripts = (state, seen, run) => {
     phases.replaceChildren(
       options.length > 2 || phase !== "" ? choice("phase", options, phase, (value) => changed({ phase: value })) : "",
     )
-    order.replaceChildren(choice("order", orders, state.transcripts.order, (value) => changed({ order: value })))
+    const choices = hasAdvantages ? [...orders, ...advantageOrders] : orders
+    order.replaceChildren(choice("order", choices, state.transcripts.order, (value) => changed({ order: value })))
+    legend.replaceChildren(hasAdvantages ? makeLegend(page.largest, "episode") : "")
     failed.replaceChildren(toggle("failed only", state.transcripts.failed, (value) => changed({ failed: value })))
   }
 

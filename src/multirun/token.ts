@@ -1,0 +1,25 @@
+/** What a trainer writes into the file `token` of a run's folder, by which it recognises the folder and its turn. */
+export interface Token {
+  readonly id: string
+  /** Grows with each run that the trainer finds; runs begin in this order. */
+  readonly generation: number
+  /** The time at which the trainer started, in milliseconds since 1970. */
+  readonly startedAtMillis: number
+}
+
+/** Writes a token as a line of text. */
+export const tokenText = ({ id, generation, startedAtMillis }: Token): string =>
+  `${id} ${generation} ${startedAtMillis}\n`
+
+/**
+ * Reads the text of a token; undefined for other texts.
+ *
+ * @example
+ * ```ts
+ * tokenOf("run_a 3 1767225600000\n") // { id: "run_a", generation: 3, startedAtMillis: 1767225600000 }
+ * ```
+ */
+export const tokenOf = (text: string): Token | undefined => {
+  const [, id, generation, startedAtMillis] = /^(.+) (\d+) (\d+)\n$/s.exec(text) ?? []
+  return id === undefined ? undefined : { id, generation: Number(generation), startedAtMillis: Number(startedAtMillis) }
+}

@@ -1,5 +1,5 @@
 /** Finds out where a run begins: at the checkpoint that its config names, or at the newest complete one. */
-import { Effect, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 import { systemMessage } from "../config/files.ts"
 import { parsedJson, shortened } from "../config/text.ts"
 import * as Layout from "./Layout.ts"
@@ -13,8 +13,48 @@ export class ResumeError extends Schema.TaggedError<ResumeError>()("ResumeError"
 const isProgress = Schema.is(Progress)
 
 /**
- * Returns the progress with which a run begins. A checkpoint without `progress.json`, which another program made, has
- * no totals of tokens and samples; these then begin at 0.
+ * Returns the progress in the text of `progress.json` in the checkpoint of a step, or what is wrong with it. A checkpoint
+ * without this file, which another program made, has no totals of tokens and samples; these then begin at 0.
+ */
+export const progressIn = (text: string | undefined, step: number): Result.Result<Progress, string> => {
+  if (text === undefined) return Result.succeed({ step, totalTokens: 0, totalSamples: 0 })
+  const progress = parsedJson(text)
+  if (!isProgress(progress)) {
+    const expected = `{"step": ${step}, "totalTokens": …, "totalSamples": …}`
+    return Result.fail(`expected ${expected}, found ${shortened(text.trim())}`)
+  }
+  return progress.step === step
+    ? Result.succeed({ ...progress })
+    : Result.fail(`expected step ${step}, found ${progress.step}`)
+}
+
+/** A checkpoint that can be used, and why newer ones cannot. */
+export interface Usable<A, Damage> {
+  readonly value: A
+  readonly skipped: ReadonlyArray<Damage>
+}
+
+/**
+ * Finds the newest checkpoint that can be used; `look` returns what a checkpoint holds, or how it is damaged. Returns
+ * undefined if there are no checkpoints; if all are damaged, fails for the reason of the newest, because a run that began
+ * again at step 0 would lose them.
+ */
+export const newestUsable = Effect.fnUntraced(function* <A, Damage, E>(
+  steps: ReadonlyArray<number>,
+  look: (step: number) => Effect.Effect<Result.Result<A, Damage>, E>,
+): Effect.fn.Return<Usable<A, Damage> | undefined, Damage | E> {
+  const skipped: Array<Damage> = []
+  for (const step of steps.toReversed()) {
+    const found = yield* look(step)
+    if (Result.isSuccess(found)) return { value: found.success, skipped }
+    skipped.push(found.failure)
+  }
+  return skipped.length === 0 ? undefined : yield* Effect.fail(skipped[0])
+})
+
+/**
+ * Returns the progress with which a run begins. It only looks at `progress.json`: whether the checkpoint's other files are
+ * intact is found out when it is loaded.
  */
 export const startingProgress = Effect.fnUntraced(function* (
   folders: RunFolders,
@@ -33,15 +73,18 @@ export const startingProgress = Effect.fnUntraced(function* (
     const problem = `expected the step of a complete checkpoint (${choice}), 0 or -1, found ${resumeStep}`
     return yield* new ResumeError({ message: `${place}: resume_step: ${problem}` })
   }
-  const step = resumeStep === -1 ? steps.at(-1) : resumeStep
-  if (step === undefined) return fromStart
-  const file = `${Layout.checkpoint(step)}/${Layout.inCheckpoint.progress}`
-  const content = yield* folders.read(directory, file)
-  if (content._tag === "Missing") return { ...fromStart, step }
-  const failing = (problem: string) => new ResumeError({ message: `${folders.at(directory, file)}: ${problem}` })
-  if (content._tag === "Failed") return yield* failing(content.problem)
-  const progress = parsedJson(content.text)
-  if (isProgress(progress) && progress.step === step) return { ...progress }
-  const expected = `{"step": ${step}, "totalTokens": …, "totalSamples": …}`
-  return yield* failing(`expected ${expected}, found ${shortened(content.text.trim())}`)
+  const look = Effect.fnUntraced(function* (step: number) {
+    const file = `${Layout.checkpoint(step)}/${Layout.inCheckpoint.progress}`
+    const content = yield* folders.read(directory, file)
+    const progress =
+      content._tag === "Failed"
+        ? Result.fail(content.problem)
+        : progressIn(content._tag === "Text" ? content.text : undefined, step)
+    return Result.mapError(
+      progress,
+      (problem) => new ResumeError({ message: `${folders.at(directory, file)}: ${problem}` }),
+    )
+  })
+  const found = yield* newestUsable(resumeStep === -1 ? steps : [resumeStep], look)
+  return found?.value ?? fromStart
 })

@@ -278,6 +278,16 @@ describe("the progress of a run", () => {
     }),
   )
 
+  check("begins at an older checkpoint if the newest is damaged", (world) =>
+    Effect.gen(function* () {
+      world.files.add("run_a")
+      checkpoint(world, "run_a", "step_3", '{"step":3,"totalTokens":30,"totalSamples":3}')
+      checkpoint(world, "run_a", "step_4", '{"step":3}')
+      yield* world.turn
+      assert.deepStrictEqual(world.master.progress(0), { step: 3, totalTokens: 30, totalSamples: 3 })
+    }),
+  )
+
   check("is no guess: a missing checkpoint or a damaged file is explained", (world) =>
     Effect.gen(function* () {
       world.files.add("run_a", "resume_step = 5")

@@ -118,9 +118,11 @@ describe("the config of a multi-run trainer", () => {
         assert.include(stderr, `${file}:${line}: runs.${run}.max_steps: expected a value greater than 0, found 0`)
     }))
 
-  it("names an override that is wrong", () =>
+  it("names an override that is wrong, and says how the length of a run is set", () =>
     withFolder(async (folder) => {
       const file = write(folder, "many.yaml", right)
+      const steps = await effect(["run", file, "--dry-run", "--total-steps", "9"])
+      assert.include(steps.stderr, "for runs of a trainer: --set runs.NAME.max_steps=N")
       const { code, stderr } = await effect(["run", file, "--dry-run", "--set", "runs.my_letters.max_steps=none"])
       assert.notStrictEqual(code, 0)
       assert.include(stderr, "--set: runs.my_letters.max_steps: expected")
@@ -139,5 +141,7 @@ describe("the config of a multi-run trainer", () => {
       const saved = parse(readFileSync(join(run, "config.yaml"), "utf8"))
       assert.deepStrictEqual(Object.keys(saved.runs), ["my_letters", "Words2"])
       assert.deepStrictEqual([saved.runs.my_letters.max_steps, saved.runs.Words2.seed], [2, 5])
+      const resumed = await effect(["run", file, "--results-dir", results, "--resume", run, ...set])
+      assert.include(resumed.stdout, "train it further with a larger --set runs.my_letters.max_steps=N", resumed.stderr)
     }))
 })

@@ -1,6 +1,7 @@
 /** Runs one training in this process, for `effect run`: saves it in its folder, and prints progress and a summary. */
 import { join } from "node:path"
 import { Effect, FileSystem, Layer } from "effect"
+import { isPlain } from "../../config/plain.ts"
 import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
 import { dateOf } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -84,9 +85,16 @@ export const trainOnce = Effect.fnUntraced(function* (input: RunFlags) {
 
 const howToTrainFurther = Effect.fnUntraced(function* (run: string) {
   const config = yield* Effect.orElseSucceed(readYaml(join(run, Layout.config)), () => undefined)
-  const flag = kindOf(config) === "agents" ? "--set runtime.max_envs_to_visit=N" : "--total-steps"
-  return `train it further with a larger ${flag}`
+  return `train it further with a larger ${lengthFlag(config)}`
 })
+
+/** Returns the flag that says how long a training of this config is. */
+const lengthFlag = (config: unknown): string => {
+  const kind = kindOf(config)
+  if (kind === "agents") return "--set runtime.max_envs_to_visit=N"
+  if (kind !== "multirun" || !isPlain(config) || !isPlain(config["runs"])) return "--total-steps"
+  return `--set runs.${Object.keys(config["runs"]).at(0) ?? "NAME"}.max_steps=N`
+}
 
 /** Loads the OpenTelemetry exporter, which is large, only when it is needed. */
 const otlpLayer = (baseUrl: string) =>

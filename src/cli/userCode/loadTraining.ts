@@ -83,7 +83,7 @@ const ofAgents = Effect.fnUntraced(function* (config: unknown, where: Parameters
 
 const ofManyRuns = Effect.fnUntraced(function* (config: unknown, where: Parameters<typeof MultiRun.fromConfig>[1]) {
   const { fromConfig } = yield* Effect.promise(() => import("../../multirun/MultiRun.ts"))
-  return fromConfig(config, where) satisfies Training
+  return withStepsHint(fromConfig(config, where), "runs of a trainer: --set runs.NAME.max_steps=N")
 })
 
 const ofPolicy = Effect.fnUntraced(function* (config: unknown, lines: ReadonlyMap<string, string>) {
@@ -122,11 +122,14 @@ const withFragmentHint = (training: Training, config: Plain, file: string): Trai
   return withHint(training, (message) => (message.includes("missing key") ? `${message}; ${hint}` : message))
 }
 
-/** Explains the error of `--total-steps` for agents that ask a language model: they train for a number of tasks. */
-const withStepsHint = (training: Training): Training =>
+/** Explains the error of `--total-steps` for trainings whose length is set otherwise, as `instead` says. */
+const withStepsHint = (
+  training: Training,
+  instead = "language-model agents: --set runtime.max_envs_to_visit=N",
+): Training =>
   withHint(training, (message, source) =>
     source === "--total-steps" && message.includes('unknown key "total_steps"')
-      ? "--total-steps only works with reinforcement learning; for language-model agents: --set runtime.max_envs_to_visit=N"
+      ? `--total-steps only works with reinforcement learning; for ${instead}`
       : message,
   )
 

@@ -18,6 +18,7 @@
  */
 import { Context, Duration, Effect, Exit, FileSystem, Layer, Path, type PlatformError } from "effect"
 import { makeFolder, mostBytes, namesIn, type PlatformFailure, readBytes, systemMessage } from "../../config/files.ts"
+import { Sha256 } from "../../config/sha256.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { StoreError } from "./StoreError.ts"
 
@@ -212,14 +213,26 @@ export const polling =
       }
     })
 
-/** Converts a key to the name of a file that every file system takes and tells from all others. */
-const fileName = (key: string): string =>
-  [...utf8.encode(key)]
+/** The longest name of a file that is made of a key; file systems take 255 bytes. */
+const longestName = 200
+
+/**
+ * Converts a key to the name of a file that every file system takes and tells from all others. A long name is cut, and
+ * ends with the digest of the key.
+ */
+const fileName = (key: string): string => {
+  const bytes = utf8.encode(key)
+  const name = [...bytes]
     .map((byte) => {
       const letter = String.fromCharCode(byte)
       return /[a-z0-9_-]/.test(letter) ? letter : `%${byte.toString(16).padStart(2, "0")}`
     })
     .join("")
+  if (name.length <= longestName) return name
+  const digest = new Sha256()
+  digest.update(bytes)
+  return `${name.slice(0, 100)}~${digest.hex()}`
+}
 
 const onFiles = Effect.fnUntraced(function* ({ directory, pollInterval = "10 millis" }: FileStoreOptions) {
   const fs = yield* FileSystem.FileSystem

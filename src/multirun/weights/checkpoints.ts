@@ -9,8 +9,8 @@
  * const resumed = yield* loadCheckpoint(folder, -1)
  * ```
  */
-import { Effect, Schema } from "effect"
-import { oneLine, prettyJson } from "../../config/text.ts"
+import { Effect, Result } from "effect"
+import { prettyJson } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import * as Checkpoint from "../../run/Checkpoint.ts"
 import type { Contents, FileTree } from "../../run/store/FileTree.ts"
@@ -18,7 +18,8 @@ import { relocated } from "../../run/store/RunFiles.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import type { RunFolder, RunFolderError } from "../guardedFolder.ts"
 import * as Layout from "../Layout.ts"
-import { Progress } from "../RunSlot.ts"
+import { newestUsable, progressIn } from "../resume.ts"
+import type { Progress } from "../RunSlot.ts"
 import { stepsIn } from "../stepFolders.ts"
 
 type Parts = Readonly<Record<string, Contents>>
@@ -39,7 +40,6 @@ export interface RunCheckpoint {
 }
 
 const { progress: progressFile } = Layout.inCheckpoint
-const decodeProgress = Schema.decodeUnknownEffect(Schema.fromJsonString(Progress))
 
 const save = (
   { tree, guarded }: RunFolder,
@@ -85,13 +85,10 @@ export const readCheckpoint = Effect.fnUntraced(function* (
   const { files } = yield* Checkpoint.load(tree, name)
   const { [progressFile]: saved, [Layout.stable]: _, ...parts } = files
   const path = `${Layout.checkpoint(step)}/${progressFile}`
-  const damaged = (problem: string) =>
-    new Checkpoint.CheckpointError({ path, message: `${tree.root}/${path}: ${problem}` })
-  if (saved === undefined) return yield* damaged("the file is missing")
-  const progress = yield* Effect.mapError(decodeProgress(utf8.decode(saved)), (error) =>
-    damaged(`expected the progress of a run (${oneLine(error.message)})`),
+  const progress = yield* Effect.mapError(
+    Effect.fromResult(progressIn(saved && utf8.decode(saved), step)),
+    (problem) => new Checkpoint.CheckpointError({ path, message: `${tree.root}/${path}: ${problem}` }),
   )
-  if (progress.step !== step) return yield* damaged(`expected step ${step}, found ${progress.step}`)
   return { progress, parts }
 })
 
@@ -109,16 +106,13 @@ export const loadCheckpoint = Effect.fnUntraced(function* (
   yield* guarded(tree.repair(Layout.checkpoints))
   if (resumeStep === 0) return undefined
   if (resumeStep > 0) return yield* readCheckpoint(tree, resumeStep)
-  const errors: Array<Checkpoint.CheckpointError> = []
-  for (const candidate of (yield* stepsIn(tree, Layout.checkpoints)).toReversed()) {
-    const loaded = yield* Effect.catchTag(readCheckpoint(tree, candidate), "CheckpointError", (error) =>
-      Effect.succeed(error),
+  const look = (candidate: number) =>
+    readCheckpoint(tree, candidate).pipe(
+      Effect.map(Result.succeed),
+      Effect.catchTag("CheckpointError", (error) => Effect.succeed(Result.fail(error))),
     )
-    if (!(loaded instanceof Checkpoint.CheckpointError)) {
-      for (const { message } of errors) yield* Effect.logWarning(`a damaged checkpoint is skipped: ${message}`)
-      return loaded
-    }
-    errors.push(loaded)
-  }
-  return errors.length === 0 ? undefined : yield* errors[0]
+  const found = yield* newestUsable(yield* stepsIn(tree, Layout.checkpoints), look)
+  for (const { message } of found?.skipped ?? [])
+    yield* Effect.logWarning(`a damaged checkpoint is skipped: ${message}`)
+  return found?.value
 })

@@ -84,8 +84,10 @@ for (const [name, open] of Object.entries(stores)) {
           assert.match(error.message, /expected a key of 1 to 200 bytes, found (0|201)/)
         }
         assert.match((yield* Effect.flip(store.add("n", 0.5))).message, /expected a whole number, found 0.5/)
-        yield* store.set("x".repeat(200), bytes("long"))
-        assert.strictEqual(text(yield* store.get("x".repeat(200))), "long")
+        const longest = ["x".repeat(200), "X".repeat(200), `${"X".repeat(199)}Y`]
+        for (const key of longest) yield* store.set(key, bytes(`value of ${key}`))
+        for (const key of longest) assert.strictEqual(text(yield* store.get(key)), `value of ${key}`)
+        assert.strictEqual(yield* store.add(longest[1], 2), 2)
       }),
     )
 

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
@@ -36,20 +36,30 @@ const readerOf = (path: string): Reader => {
   return new SafeTensor(new Uint8Array(Buffer.concat([length, json, bytes.subarray(start)])))
 }
 
+let folder = ""
 /** A trainer's folder with one run, which has an adapter and checkpoints of steps 2 and 3. */
 let trainer = ""
 let run = ""
-let folder = ""
+/** The folder of a run that trained all weights, so long that some of its answers are right. */
+let whole = ""
+
+/** Trains by the command, and returns the folder of the trainer. */
+const trainedBy = async (name: string, config: unknown): Promise<string> => {
+  const file = write(folder, `${name}.yaml`, stringify(config))
+  const place = ["--results-dir", join(folder, "results"), "--name", name, "--backend", "wasm"]
+  const outcome = await effect(["run", file, ...place, "--quiet", "--json"])
+  assert.strictEqual(outcome.code, 0, outcome.stderr)
+  return resultOf(outcome).runDir
+}
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "models-"))
-  const config = configOf({ letters: runConfig(1, { ...validated, checkpoint: { every: 2 } }) })
-  const file = write(folder, "train.yaml", stringify(config))
-  const place = ["--results-dir", join(folder, "results"), "--backend", "wasm"]
-  const outcome = await effect(["run", file, ...place, "--quiet", "--json"])
-  assert.strictEqual(outcome.code, 0, outcome.stderr)
-  trainer = resultOf(outcome).runDir
+  trainer = await trainedBy("adapters", configOf({ letters: runConfig(1, { checkpoint: { every: 2 } }) }))
   run = join(trainer, "run_letters")
+  const long = { max_steps: 40, supervised: { steps: 40, lr: 0.02 }, batch: { size: 32, group_size: 4 } }
+  const saved = { ...validated, validation: { every: 20 }, checkpoint: { every: 20 }, sampling: { max_tokens: 6 } }
+  const config = configOf({ words: runConfig(1, { ...long, ...saved }) }, { trainer: { lora: null } })
+  whole = join(await trainedBy("whole", { ...config, broadcast: { keep: 1 } }), "run_words")
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -125,6 +135,18 @@ describe("effect export of a language model", () => {
     )
   })
 
+  it("writes the weights of a run that trains the whole model", async () => {
+    const weightsOf = (place: string) => decode(readFileSync(join(place, "model.safetensors")))
+    const newest = await exported(whole, "model", "whole_model")
+    assert.strictEqual(newest.code, 0, newest.stderr)
+    assert.deepEqual(weightsOf(newest.out), weightsOf(join(whole, "broadcast/step_40")))
+    const earlier = await exported(whole, "model", "whole_20", "--step", "20")
+    assert.deepEqual(
+      weightsOf(earlier.out),
+      decode(readFileSync(join(whole, "checkpoints/step_20/weights.safetensors"))),
+    )
+  })
+
   it("says what can't be written, and replaces no files", async () => {
     const refused = async (...args: Parameters<typeof exported>) => {
       const { code, stderr } = await exported(...args)
@@ -152,9 +174,55 @@ describe("a model in this process", () => {
     const outcome = await effect(["eval", file, "--results-dir", join(folder, "results"), "--quiet", "--json"])
     assert.strictEqual(outcome.code, 0, outcome.stderr)
     const { runDir, episodes, failed } = resultOf(outcome)
-    assert.deepStrictEqual({ episodes, failed }, { episodes: 200, failed: 0 })
+    assert.deepStrictEqual({ episodes, failed }, { episodes: 100, failed: 0 })
     // The saved config names the folder in such a way that it can be run from another place.
     const again = await effect(["eval", join(runDir, "config.yaml"), "--results-dir", folder, "--quiet", "--json"], "/")
     assert.strictEqual(resultOf(again).digest, resultOf(outcome).digest)
+  })
+})
+
+describe("effect eval of a language model's run", () => {
+  const scoresOf = (step: number): ReadonlyArray<number> => {
+    const saved: ReadonlyArray<{ readonly step: number; readonly scores: ReadonlyArray<number> }> = JSON.parse(
+      readFileSync(join(whole, "control/validations.json"), "utf8"),
+    )
+    return saved.find((one) => one.step === step)?.scores ?? []
+  }
+  const evaluated = async (...args: ReadonlyArray<string>) => {
+    const place = ["--results-dir", join(folder, "results"), "--backend", "wasm", "--quiet", "--json"]
+    const outcome = await effect(["eval", dirname(whole), ...place, ...args])
+    assert.strictEqual(outcome.code, 0, outcome.stderr)
+    const { runDir } = resultOf(outcome)
+    const rows: ReadonlyArray<{ readonly scores: { readonly score: number } }> = readFileSync(
+      join(runDir, "episodes.jsonl"),
+      "utf8",
+    )
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+    return { runDir, scores: rows.map(({ scores }) => scores.score) }
+  }
+
+  it("gives the scores of the run's validations", async () => {
+    for (const step of [20, 40]) {
+      const { scores, runDir } = await evaluated("--step", String(step))
+      assert.lengthOf(scores, 4)
+      assert.deepStrictEqual(scores, scoresOf(step))
+      assert.include(
+        readFileSync(join(runDir, "config.yaml"), "utf8"),
+        `decoder:${whole}/${step === 20 ? "checkpoints" : "broadcast"}/step_${step}`,
+      )
+    }
+    assert.isTrue(scoresOf(40).some((score) => score > 0))
+  })
+
+  it("plays other tasks", async () => {
+    assert.lengthOf((await evaluated("--episodes", "3")).scores, 3)
+    assert.lengthOf((await evaluated("--set", "dataset.num_tasks=7")).scores, 7)
+    const outcome = await effect(["eval", trainer, "--render"])
+    assert.deepStrictEqual(
+      [outcome.code, outcome.stderr],
+      [2, "effect: --render only works with the run of a policy\n"],
+    )
   })
 })

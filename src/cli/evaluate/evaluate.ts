@@ -1,6 +1,6 @@
 /**
- * `effect eval`: evaluates a checkpoint of a training, evaluates the agents of a YAML file, prints a finished
- * evaluation again, or compares two evaluations.
+ * `effect eval`: evaluates a checkpoint of a training, the weights of a trainer's run, or the agents of a YAML file,
+ * prints a finished evaluation again, or compares two evaluations.
  */
 import { Effect, Option } from "effect"
 import { exists } from "../../config/files.ts"
@@ -18,13 +18,15 @@ export const evaluate = subcommand(
   {
     description:
       "Evaluate a run (play validation episodes from one of its checkpoints), or evaluate the agents that a YAML file names " +
-      "on its tasks (with scores, confidence intervals and comparisons), or compare two finished evaluations. Ctrl-C keeps " +
-      "the finished episodes and prints the command that resumes the evaluation.",
+      "on its tasks (with scores, confidence intervals and comparisons), or compare two finished evaluations. The run of a " +
+      "language model's trainer is evaluated as such a file is. Ctrl-C keeps the finished episodes and prints the command " +
+      "that resumes the evaluation.",
     short: "Evaluate a run, or agents on tasks",
     examples: {
       "effect eval latest": "Play as many episodes as the run's own validations",
       "effect eval ppo/0001 --episodes 1000 --json": "Play 1,000 episodes for a more certain mean",
       "effect eval latest --step 50176 --render": "Evaluate an earlier checkpoint and save an episode to look at",
+      "effect eval results/…/run_letters --step 400": "Play the validation tasks with a trained language model",
       "effect eval tasks.yaml --set repeats=8": "Play the tasks of a file, each eight times",
       "effect eval tasks.yaml --resume latest": "Resume the newest unfinished evaluation of this file",
       "effect eval before/0000 after/0000": "Compare two evaluations",
@@ -51,11 +53,17 @@ export const evaluate = subcommand(
     // With a flag about checkpoints, `latest` is the newest training, because evaluations have no checkpoints.
     const usable = flagsOfRuns.some((flag) => isGiven(input[flag]))
       ? trainings
-      : ofKind("a run with a config.yaml", "training", "agents", "evaluation")
+      : ofKind("a run with a config.yaml", "training", "agents", "multirun", "evaluation")
     const run = yield* runFolder(target, { folders, usable, quiet })
     const config = yield* requireConfig(run)
     yield* refuseFlags(input, flagsOfFiles, "a file: effect eval tasks.yaml")
-    if (kindOf(yield* readYaml(config)) !== "evaluation") return yield* evaluateRun(input, run)
+    const kind = kindOf(yield* readYaml(config))
+    if (kind === "multirun") {
+      // The code that asks language models is loaded only when it is needed.
+      const { evaluateModel } = yield* Effect.promise(() => import("./evaluateModel.ts"))
+      return yield* evaluateModel(input, run)
+    }
+    if (kind !== "evaluation") return yield* evaluateRun(input, run)
     yield* refuseFlags(input, flagsOfRuns, "the run of a training")
     yield* showEvaluation(run, json)
   }),

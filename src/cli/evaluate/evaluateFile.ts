@@ -5,8 +5,8 @@ import { dirname, join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { isPlain } from "../../config/Config.ts"
 import { exists } from "../../config/files.ts"
-import type { EvaluationResult } from "../../evaluate/Evaluations.ts"
-import { platform, recorder, runStore, terminalProgress } from "../../node.ts"
+import type { EvaluationOptions, EvaluationResult } from "../../evaluate/Evaluations.ts"
+import { backend, platform, recorder, runStore, terminalProgress } from "../../node.ts"
 import { findRuns } from "../../run/find/find-node.ts"
 import { newestFirst } from "../../run/find/RunEntry.ts"
 import { isSameName } from "../../run/identifier.ts"
@@ -38,31 +38,55 @@ export const evaluateFile = Effect.fnUntraced(function* (input: EvalFlags) {
     ...Option.toArray(input.name).map((value) => ({ path: "name", value, source: "--name" })),
     ...(yield* Effect.forEach(input.set, parseSetting)),
   ]
-  const { EvaluationResult, fromConfig } = yield* Effect.promise(() => import("../../evaluate/Evaluations.ts"))
-  const evaluation = fromConfig(config, {
+  return yield* playEvaluation(input, config, {
     baseDir: dirname(file),
     source: file,
     name,
     overrides,
     lines,
+    resume,
+    resumeCommand: (directory) => resumeCommand(input, directory),
+  })
+})
+
+/** Where the config of an evaluation comes from, and how the evaluation is resumed. */
+interface Playing extends Omit<EvaluationOptions, "placeOf"> {
+  /** The folder of the evaluation to resume. */
+  readonly resume?: string | undefined
+  readonly resumeCommand: (directory: string) => string
+}
+
+/** Plays or resumes the evaluation that a config describes, saves it in a folder, and prints its tables. */
+export const playEvaluation = Effect.fnUntraced(function* (
+  { resultsDir, quiet, json, backend: device }: EvalFlags,
+  config: unknown,
+  { resume, resumeCommand, ...options }: Playing,
+) {
+  const { EvaluationResult, fromConfig } = yield* Effect.promise(() => import("../../evaluate/Evaluations.ts"))
+  const evaluation = fromConfig(config, {
+    ...options,
     placeOf: (resultsDir) => Effect.map(logsDir(resultsDir), (placed) => ({ resultsDir: placed })),
   })
   const storeOptions = {
-    resultsDir: input.resultsDir,
+    resultsDir,
     // The file may name its own results folder, unless the user typed --results-dir.
-    ownPlaces: input.resultsDir === defaultResultsDir,
+    ownPlaces: resultsDir === defaultResultsDir,
     ...(resume === undefined ? {} : { resume }),
   }
   const sinks = recorder(...(quiet ? [] : [terminalProgress]))
   yield* runToEnd(
-    (onOpen) => Effect.provide(evaluation, Layer.mergeAll(platform, sinks, runStore({ ...storeOptions, onOpen }))),
+    (onOpen) =>
+      Effect.provide(
+        evaluation,
+        Layer.mergeAll(backend(device), platform, sinks, runStore({ ...storeOptions, onOpen })),
+      ),
     {
       read: (directory) => readMetrics(directory, EvaluationResult),
       finished: (result) => {
         if (json) return writeJson(result)
         return quiet ? Effect.void : Effect.flatMap(summary(result), writeOut)
       },
-      resumeCommand: (directory) => resumeCommand(input, directory),
+      resumeCommand,
       directory: resume,
     },
   )

@@ -33,8 +33,12 @@ export const flags = {
     "With a run: the checkpoint of this step, or of this episode for language-model agents (default: the newest)",
   ),
   render: toggle("render", "With a run: save an episode to look at, and the policy in every format, under its steps/"),
-  set: texts("set", "key.path=value", "Override one setting of the file, or of the run's validation; can be repeated"),
-  backend: backendFlag("With a run: the backend that computes"),
+  set: texts(
+    "set",
+    "key.path=value",
+    "Override one setting of the file, or of the run's validation; for a language model's run, of the evaluation: dataset.num_tasks=500; can be repeated",
+  ),
+  backend: backendFlag("The backend that computes, for a run and for models in this process"),
   resultsDir: resultsDirFlag("The folder in which evaluations are saved and runs are looked up (default: results)"),
   name: text("name", "name", "With a file: the evaluation's name (default: the file's name)"),
   resume: text(
@@ -45,7 +49,7 @@ export const flags = {
   quiet: toggle("quiet", "Print neither progress nor tables"),
   json: toggle(
     "json",
-    "Print one line of JSON on stdout. Keys for a run: runDir, step, episodes, meanReturn, stdReturn, minReturn, maxReturn, meanLength, terminated, truncated, wallSeconds, stepsPerSecond; for a file: runDir, episodes, failed, report, digest; for a comparison: comparisons",
+    "Print one line of JSON on stdout. Keys for a run: runDir, step, episodes, meanReturn, stdReturn, minReturn, maxReturn, meanLength, terminated, truncated, wallSeconds, stepsPerSecond; for a file or a language model's run: runDir, episodes, failed, report, digest; for a comparison: comparisons",
   ),
 }
 

@@ -208,8 +208,8 @@ const trainerOf = Effect.fnUntraced(function* (run: string) {
   return { file, settings: yield* decode(MultiRunConfig, toCamelCase(value), { source: file }) }
 })
 
-/** Reads the config of a run. */
-const configOf = Effect.fnUntraced(function* (run: string) {
+/** Reads the config of a run, `configs/orch.yaml` or `configs/orch.toml` in its folder. */
+export const configOf = Effect.fnUntraced(function* (run: string) {
   const config = yield* (yield* makeRunFolders).readConfig(run)
   if (config === undefined) {
     const files = Object.values(Layout.configFiles).join(" or ")

@@ -1,0 +1,68 @@
+/**
+ * `effect eval RUN` for a run of a language model's trainer: its agent plays the validation tasks with the weights of a
+ * step, as an evaluation with a folder of its own.
+ */
+import { dirname, join } from "node:path"
+import { Effect, Option } from "effect"
+import { configOf, findModel } from "../../multirun/weights/SavedModel.ts"
+import * as Layout from "../../run/Layout.ts"
+import { defaultResultsDir, flagWords, quoted } from "../flags.ts"
+import { usageError, writeError } from "../output/output.ts"
+import { warningLabel } from "../output/colors.ts"
+import { parseSetting } from "../run/overrides.ts"
+import { playEvaluation } from "./evaluateFile.ts"
+import { type EvalFlags, refuseFlags } from "./flags.ts"
+
+export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, named: string) {
+  yield* refuseFlags(input, ["file", "render"], "the run of a policy")
+  const place = yield* findModel(named, Option.getOrUndefined(input.step))
+  const run = dirname(dirname(place.folder))
+  const { agent, validationDataset, sampling } = yield* configOf(run)
+  const settings = yield* Effect.forEach(input.set, parseSetting)
+  if (validationDataset === null && !settings.some(({ path }) => path.split(".")[0] === "dataset")) {
+    return yield* usageError(
+      `${named}: expected validation_dataset in the run's config, found none; name another data set: --set dataset.type=…`,
+    )
+  }
+  if (sampling.stopTokenIds.length > 0) {
+    yield* writeError(
+      `${warningLabel()} sampling.stop_token_ids of the run does not end the answers of this evaluation\n`,
+    )
+  }
+  const config = {
+    kind: "evaluation",
+    description: `the validation tasks of ${run}, played after ${place.step} steps`,
+    dataset: validationDataset ?? {},
+    agent: {
+      ...agent,
+      name: place.name,
+      // The likeliest tokens, as in the validations of the training.
+      lmConfig: {
+        model: `decoder:${place.folder}`,
+        temperature: 0,
+        maxOutputTokens: sampling.maxTokens,
+        stopSequences: sampling.stop,
+      },
+    },
+  }
+  const episodes = Option.toArray(input.episodes).map((value) => ({
+    path: "dataset.maxSamples",
+    value,
+    source: "--episodes",
+  }))
+  return yield* playEvaluation(input, config, {
+    baseDir: run,
+    source: "effect eval",
+    name: place.name,
+    overrides: [...episodes, ...settings],
+    resumeCommand: (directory) => resumeCommand(input, directory),
+  })
+})
+
+/** Returns the command that resumes the evaluation from its own config. */
+const resumeCommand = ({ resultsDir, backend }: EvalFlags, directory: string): string => {
+  const place = resultsDir === defaultResultsDir ? undefined : resultsDir
+  const device = backend === "auto" ? undefined : backend
+  const words = flagWords({ resume: directory, "results-dir": place, backend: device })
+  return `npx effect eval ${quoted([join(directory, Layout.config), ...words])}`
+}

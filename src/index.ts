@@ -228,11 +228,11 @@ export * as Packer from "./multirun/batches/Packer.ts"
 export * as TrainingSamples from "./multirun/batches/TrainingSample.ts"
 export * as RunFolder from "./multirun/guardedFolder.ts"
 export {
-  type BroadcastContents,
   BroadcastError,
   type BroadcastOptions,
   type BroadcastOutcome,
   Broadcasts,
+  type WeightFiles,
 } from "./multirun/weights/Broadcasts.ts"
 export * as RunCheckpoints from "./multirun/weights/checkpoints.ts"
 export { makeDecoders } from "./multirun/weights/decoders.ts"

@@ -75,6 +75,15 @@ export const CheckpointConfig = Schema.Struct({
 })
 export type CheckpointConfig = typeof CheckpointConfig.Type
 
+/** Which weights the run keeps for other programs, in `weights/step_N`. */
+export const WeightsConfig = Schema.Struct({
+  /** The number of steps between two of these; the last step has some, too. 0 writes none. */
+  every: withDefault(naturalInt, 0),
+  /** The number of steps whose weights are kept; null keeps all. */
+  keep: withDefault(Schema.NullOr(positiveInt), null),
+})
+export type WeightsConfig = typeof WeightsConfig.Type
+
 /** The first steps of a run, in which it imitates the right answers of its tasks. They count as steps of the run. */
 export const SupervisedConfig = Schema.Struct({
   /** The number of these steps; 0 for none. Each of them trains on `batch.size` answers. */
@@ -125,6 +134,8 @@ export const OrchestratorConfig = Schema.Struct({
   maxAsyncLevel: withDefault(naturalInt, 2),
   /** When the run is saved. */
   checkpoint: withDefault(CheckpointConfig, {}),
+  /** Which weights are kept for other programs: the adapter as peft writes it, or the whole model. */
+  weights: withDefault(WeightsConfig, {}),
   /** The step of the checkpoint to resume from: −1 is the newest complete one, or 0 if there is none. */
   resumeStep: withDefault(Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1)), -1),
 }).check(

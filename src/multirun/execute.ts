@@ -43,7 +43,7 @@ import type { Progress, RunSlot } from "./RunSlot.ts"
 import { Store } from "./store/Store.ts"
 import type { TrainedModel } from "./trainer/TrainedModel.ts"
 import { makeTrainer } from "./trainer/Trainer.ts"
-import { Broadcasts, type BroadcastContents } from "./weights/Broadcasts.ts"
+import { Broadcasts } from "./weights/Broadcasts.ts"
 
 /** A multi-run trainer that is ready to start. */
 export interface Prepared {
@@ -235,7 +235,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
         const update = positionOf(state).step
         return emit([{ _tag: "UpdateApplied", step: update, update, metrics: named(run.id, all) }])
       }),
-    ...(settings.broadcast.keep === 0 ? {} : { afterTurn: broadcasts.publish }),
+    afterTurn: broadcasts.publish,
   })
   yield* registerOrchestrators(prepared, published.forget, (run, parts) => ({
     run,
@@ -283,14 +283,9 @@ const contentsOf = (model: TrainedModel, base: BaseModel, { index }: RunSlot) =>
     const { name, decoder } = base
     const numbers = model.stateDictOf(index)
     const options = model.adapterOf(index)
-    if (options === undefined || model.lora === null)
-      return {
-        _tag: "Full",
-        files: yield* LmDirectory.filesOf(modelToSave(base, numbers)),
-      } satisfies BroadcastContents
+    if (options === undefined || model.lora === null) return yield* LmDirectory.filesOf(modelToSave(base, numbers))
     const config = { ...options, rankStabilised: false, targets: model.lora.shape.targets, base: name }
-    const files = yield* Adapter.filesOf(Adapter.make(config, numbers), decoder)
-    return { _tag: "Full", files } satisfies BroadcastContents
+    return yield* Adapter.filesOf(Adapter.make(config, numbers), decoder)
   })
 
 const episodesOf = (scores: ReadonlyArray<number>) =>

@@ -27,6 +27,7 @@ objective: { type: dapo, clip_low: 0.1, clip_high: 0.3, kl: { type: k2, coeffici
 max_steps: 50
 max_async_level: 1
 checkpoint: { every: 5, keep: 2 }
+weights: { every: 10, keep: null }
 resume_step: -1
 `
 

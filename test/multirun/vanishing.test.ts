@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Path } from "effect"
 import { writeRollouts } from "../../src/multirun/batches/rolloutFiles.ts"
 import type { RunFolder } from "../../src/multirun/guardedFolder.ts"
-import { broadcast } from "../../src/multirun/weights/Broadcasts.ts"
-import { saveCheckpoint, saveWeights } from "../../src/multirun/weights/checkpoints.ts"
+import { broadcast, writeWeights } from "../../src/multirun/weights/Broadcasts.ts"
+import { saveCheckpoint } from "../../src/multirun/weights/checkpoints.ts"
 import { disk } from "../run/store/disk.ts"
 import { filesBelow, reopen, temporaryRunFolder } from "./folders.ts"
 
@@ -65,14 +65,22 @@ type Write = (folder: RunFolder, step: number) => Effect.Effect<void, unknown>
 
 const writes: Readonly<Record<string, Write>> = {
   "a broadcast": (folder, step) =>
-    broadcast(folder, step, { keep: 1, contents: Effect.succeed({ _tag: "Adapter", model: bytes, config: bytes }) }),
+    broadcast(folder, step, {
+      keep: 1,
+      contents: Effect.succeed({ "adapter_model.safetensors": bytes, "adapter_config.json": bytes }),
+    }),
   "a checkpoint": (folder, step) =>
     saveCheckpoint(folder, {
       progress: { step, totalTokens: 1, totalSamples: 1 },
       parts: { "adapter.safetensors": bytes },
       keep: 1,
     }),
-  "weights for others": (folder, step) => saveWeights(folder, step, { files: { "model.safetensors": bytes }, keep: 1 }),
+  "weights for others": (folder, step) =>
+    writeWeights(folder, step, {
+      parent: "weights",
+      keep: 1,
+      contents: Effect.succeed({ "model.safetensors": bytes }),
+    }),
   samples: (folder, step) => writeRollouts(folder, { step, samples }),
 }
 

@@ -25,10 +25,10 @@ const publish = Effect.fnUntraced(function* (directory: string, step: number, te
   const fs = yield* FileSystem.FileSystem
   if (!(yield* fs.exists(directory))) yield* fs.makeDirectory(directory)
   const folder = yield* openRunFolder({ id: "run", directory })
-  const contents =
+  const contents: Readonly<Record<string, Uint8Array>> =
     text === "full"
-      ? ({ _tag: "Full", files: { "model.safetensors": bytes("all") } } as const)
-      : ({ _tag: "Adapter", model: bytes(text), config: bytes("{}") } as const)
+      ? { "model.safetensors": bytes("all") }
+      : { "adapter_model.safetensors": bytes(text), "adapter_config.json": bytes("{}") }
   yield* broadcast(folder, step, { keep: 2, contents: Effect.succeed(contents) })
 })
 

@@ -1,21 +1,18 @@
 /**
- * The service that publishes the weights of runs after their updates, in `broadcast/step_N` of each run, for an
- * inference server to load. `publish` belongs at the end of each turn of the training loop. A run whose broadcast fails
- * is published again at the next turn, and never keeps the others from theirs.
+ * The service that publishes the weights of runs after their updates: in `broadcast/step_N` of each run, of which only the
+ * newest are kept, for an inference server to load; and every so many steps in `weights/step_N`, as the run's config
+ * says. `publish` belongs at the end of each turn of the training loop. A run whose weights cannot be written is published
+ * again at the next turn, and never keeps the others from theirs.
  *
  * Nothing is written into a folder that was deleted or made again meanwhile.
  *
  * @example
  * ```ts
- * const layer = Broadcasts.layer({
- *   keep: 2,
- *   contents: (run) => Effect.map(adapterOf(run.index), (adapter) => ({ _tag: "Adapter", ...encodePeft(adapter) })),
- * })
+ * const layer = Broadcasts.layer({ keep: 2, contents: (run) => encodePeft(adapterOf(run.index)) })
  * const outcomes = yield* Effect.flatMap(Broadcasts, ({ publish }) => publish)
  * ```
  */
 import { Context, Effect, type FileSystem, Layer, type Path, Result, Schema } from "effect"
-import { modelFiles } from "../../formats/modelFiles.ts"
 import type { Contents } from "../../run/store/FileTree.ts"
 import { openRunFolder, type RunFolder, RunGone } from "../guardedFolder.ts"
 import * as Layout from "../Layout.ts"
@@ -33,63 +30,64 @@ export class BroadcastError extends Schema.TaggedError<BroadcastError>()("Broadc
   message: Schema.String,
 }) {}
 
-/** The files of a broadcast: an adapter as peft writes it, or all weights of a model. */
-export type BroadcastContents =
-  | {
-      readonly _tag: "Adapter"
-      /** The file `adapter_model.safetensors`. */
-      readonly model: Contents
-      /** The file `adapter_config.json`. */
-      readonly config: Contents
-    }
-  | { readonly _tag: "Full"; readonly files: Readonly<Record<string, Contents>> }
+/** The files of a run's weights by name: an adapter as peft writes it, or the folder of a model. */
+export type WeightFiles = Readonly<Record<string, Contents>>
 
 export interface BroadcastOptions {
-  /** The number of broadcasts of a run to keep. An inference server may still read the one before the newest. */
+  /**
+   * The number of broadcasts of a run to keep; 0 writes none. An inference server may still read the one before the
+   * newest.
+   */
   readonly keep: number
   /** Returns the current weights of a run. It is called on the master only. */
-  readonly contents: (run: RunSlot) => Effect.Effect<BroadcastContents, { readonly message: string }>
+  readonly contents: (run: RunSlot) => Effect.Effect<WeightFiles, { readonly message: string }>
 }
 
-/** The result of one run's broadcast. */
+/** The result of publishing one run's weights. */
 export interface BroadcastOutcome {
   readonly run: RunSlot
   readonly step: number
   readonly result: Result.Result<void, BroadcastError>
 }
 
-/** Returns the files of a broadcast by name. */
-export const filesOf = (contents: BroadcastContents): Readonly<Record<string, Contents>> =>
-  contents._tag === "Full"
-    ? contents.files
-    : { [modelFiles.adapterWeights]: contents.model, [modelFiles.adapterConfig]: contents.config }
+/** A folder with a folder for each step, and the number of steps to keep in it; null keeps all. */
+interface Destination {
+  readonly parent: string
+  readonly keep: number | null
+}
 
-/** Writes the weights of one step into the run's folder, and removes older ones. It fails as a whole or not at all. */
-export const broadcast = Effect.fnUntraced(function* (
+interface NewWeights extends Destination {
+  readonly contents: Effect.Effect<WeightFiles, { readonly message: string }>
+}
+
+/** Writes the weights of one step below a folder of the run, and removes older ones. It fails as a whole or not at all. */
+export const writeWeights = Effect.fnUntraced(function* (
   folder: RunFolder,
   step: number,
-  {
-    keep,
-    contents,
-  }: { readonly keep: number; readonly contents: Effect.Effect<BroadcastContents, { readonly message: string }> },
+  { parent, keep, contents }: NewWeights,
 ): Effect.fn.Return<void, BroadcastError> {
-  const path = `${folder.directory}/${Layout.broadcast(step)}`
+  const path = `${folder.directory}/${parent}/${Layout.stepName(step)}`
   const failed = (error: { readonly message: string }) => {
     const gone = error instanceof RunGone
     return new BroadcastError({ run: folder.id, step, path, gone, message: `${path}: ${error.message}` })
   }
   const { tree, guarded } = folder
   const write = Effect.gen(function* () {
-    const files = filesOf(yield* contents)
-    yield* guarded(tree.repair(Layout.broadcasts))
-    yield* guarded(writeStep(tree, Layout.broadcasts, step, files))
+    const files = yield* contents
+    yield* guarded(tree.repair(parent))
+    yield* guarded(writeStep(tree, parent, step, files))
   })
   yield* Effect.mapError(write, failed)
-  // The broadcast is complete, so an old one that cannot be removed is no failure of this one.
-  yield* keepNewest(tree, Layout.broadcasts, keep).pipe(
-    Effect.catch((error) => Effect.logWarning(`${folder.id}: old broadcasts are kept: ${error.message}`)),
+  if (keep === null) return
+  // The new weights are complete, so old ones that cannot be removed are no failure of these.
+  yield* keepNewest(tree, parent, keep).pipe(
+    Effect.catch((error) => Effect.logWarning(`${folder.id}: old ${parent}/step_N are kept: ${error.message}`)),
   )
 })
+
+/** Writes the weights of one step into the run's folder for an inference server, and removes older ones. */
+export const broadcast = (folder: RunFolder, step: number, weights: Omit<NewWeights, "parent">) =>
+  writeWeights(folder, step, { ...weights, parent: Layout.broadcasts })
 
 export class Broadcasts extends Context.Service<
   Broadcasts,
@@ -104,8 +102,8 @@ export class Broadcasts extends Context.Service<
   }
 >()("effect-rl/multirun/Broadcasts") {
   /**
-   * Makes the service. When a run begins, broadcasts of steps after its own are removed, because their weights were
-   * lost; and a resumed run's weights are published again if they no longer are.
+   * Makes the service. When a run begins, weights of steps after its own are removed, because the run makes them again;
+   * and a resumed run's weights are published again if they no longer are.
    */
   static readonly layer = (
     options: BroadcastOptions,
@@ -119,18 +117,30 @@ export class Broadcasts extends Context.Service<
         const folders = new Map<number, RunFolder>()
         /** The generations of the runs whose weights are still to be published. */
         const pending = new Set<number>()
+        /** Returns where the current weights of a run belong. */
+        const destinationsOf = ({ progress: { step }, config: { weights, maxSteps } }: RunSlot) => {
+          const isDue = weights.every > 0 && (step % weights.every === 0 || step === maxSteps)
+          const all: Array<Destination> = []
+          if (options.keep > 0) all.push({ parent: Layout.broadcasts, keep: options.keep })
+          if (isDue) all.push({ parent: Layout.weights, keep: weights.keep })
+          return all
+        }
         if (runs.isMaster) {
           yield* runs.register({
             creation: (run) =>
               Effect.map(Effect.provideContext(openRunFolder(run), context), (folder) => {
                 folders.set(run.generation, folder)
               }),
-            postCreation: Effect.fnUntraced(function* ({ generation, progress: { step } }) {
+            postCreation: Effect.fnUntraced(function* (run) {
+              const { generation, progress } = run
               const folder = folders.get(generation)
               if (folder === undefined) return
               const { tree, guarded } = folder
-              yield* guarded(removeNewer(tree, Layout.broadcasts, step))
-              if (step > 0 && !(yield* guarded(isStable(tree, Layout.broadcasts, step)))) pending.add(generation)
+              for (const parent of [Layout.broadcasts, Layout.weights])
+                yield* guarded(removeNewer(tree, parent, progress.step))
+              if (progress.step === 0) return
+              for (const { parent } of destinationsOf(run))
+                if (!(yield* guarded(isStable(tree, parent, progress.step)))) pending.add(generation)
             }),
             deletion: ({ generation }) =>
               Effect.sync(() => {
@@ -141,8 +151,13 @@ export class Broadcasts extends Context.Service<
         }
         const publishOne = Effect.fnUntraced(function* (run: RunSlot, folder: RunFolder) {
           const { step } = run.progress
+          const contents = yield* Effect.cached(options.contents(run))
           const result = yield* Effect.result(
-            broadcast(folder, step, { keep: options.keep, contents: options.contents(run) }),
+            Effect.forEach(
+              destinationsOf(run),
+              (destination) => writeWeights(folder, step, { ...destination, contents }),
+              { discard: true },
+            ),
           )
           if (Result.isFailure(result)) {
             yield* Effect.logWarning(result.failure.message)
@@ -153,7 +168,7 @@ export class Broadcasts extends Context.Service<
         return {
           publish: Effect.gen(function* () {
             for (const run of runs.slots()) {
-              if (run.readyToUpdate && runs.isMaster) pending.add(run.generation)
+              if (run.readyToUpdate && runs.isMaster && destinationsOf(run).length > 0) pending.add(run.generation)
               run.readyToUpdate = false
             }
             const outcomes: Array<BroadcastOutcome> = []

@@ -116,12 +116,14 @@ export const findModel = Effect.fnUntraced(function* (
   return yield* stepOfRun(run, runs.length === 0 ? named : path.join(named, runs[0]), step)
 })
 
-/** Finds the weights of a step in a run's folder. A broadcast is complete in itself, so it is preferred. */
+/**
+ * Finds the weights of a step in a run's folder. Weights for other programs are complete in
+ * themselves, so they are preferred. */
 const stepOfRun = Effect.fnUntraced(function* (run: string, named: string, wanted: number | undefined) {
   const path = yield* Path.Path
   const tree = yield* onDisk(run)
   const folders = new Map<number, string>()
-  for (const kind of [Layout.checkpoints, Layout.broadcasts]) {
+  for (const kind of [Layout.checkpoints, Layout.weights, Layout.broadcasts]) {
     const steps = yield* Effect.mapError(stableSteps(tree, kind), ({ message }) => SavedModelError.at(named, message))
     for (const step of steps) folders.set(step, path.join(run, kind, Layout.stepName(step)))
   }

@@ -1,7 +1,7 @@
 /**
  * Saves and loads the checkpoints of one run of a trainer: `checkpoints/step_N`, with the run's progress, named parts
- * such as its adapter and its optimiser, and a manifest of their digests; and `weights/step_N`, weights for other
- * programs. `STABLE` is written last, as in all folders of steps.
+ * such as its adapter and its optimiser, and a manifest of their digests. `STABLE` is written last, as in all folders of
+ * steps.
  *
  * @example
  * ```ts
@@ -14,7 +14,6 @@ import { prettyJson } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import * as Checkpoint from "../../run/Checkpoint.ts"
 import type { Contents, FileTree } from "../../run/store/FileTree.ts"
-import { relocated } from "../../run/store/RunFiles.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import type { RunFolder, RunFolderError } from "../guardedFolder.ts"
 import * as Layout from "../Layout.ts"
@@ -41,40 +40,21 @@ export interface RunCheckpoint {
 
 const { progress: progressFile } = Layout.inCheckpoint
 
-const save = (
+/** Saves a checkpoint of a run at the step of its progress, and removes old ones. */
+export const saveCheckpoint = (
   { tree, guarded }: RunFolder,
-  place: (tree: FileTree) => FileTree,
-  step: number,
-  parts: Parts,
-  keep: number | null,
-) =>
+  { progress, parts, keep }: NewRunCheckpoint,
+): Effect.Effect<void, RunFolderError> =>
   guarded(
-    Checkpoint.save(place(tree), {
-      name: Layout.stepName(step),
-      step,
+    Checkpoint.save(tree, {
+      name: Layout.stepName(progress.step),
+      step: progress.step,
       score: null,
       strategy: { _tag: "LastN", keep: keep ?? 0 },
-      files: parts,
+      files: { [progressFile]: utf8.encode(prettyJson(progress)), ...parts },
       marker: Layout.stable,
     }),
   )
-
-/** Saves a checkpoint of a run at the step of its progress, and removes old ones. */
-export const saveCheckpoint = (
-  folder: RunFolder,
-  { progress, parts, keep }: NewRunCheckpoint,
-): Effect.Effect<void, RunFolderError> => {
-  const files = { [progressFile]: utf8.encode(prettyJson(progress)), ...parts }
-  return save(folder, (tree) => tree, progress.step, files, keep)
-}
-
-/** Saves weights of a run for other programs, in `weights/step_N`, and removes old ones; null keeps all. */
-export const saveWeights = (
-  folder: RunFolder,
-  step: number,
-  { files, keep }: { readonly files: Parts; readonly keep: number | null },
-): Effect.Effect<void, RunFolderError> =>
-  save(folder, (tree) => relocated(tree, { [Layout.checkpoints]: Layout.weights }), step, files, keep)
 
 /** Reads the checkpoint of a step in a run's folder. It changes nothing there, so the run may be trained meanwhile. */
 export const readCheckpoint = Effect.fnUntraced(function* (

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, FileSystem, Layer, Path, Ref, Result, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
-import { Broadcasts, broadcast, type BroadcastContents } from "../../../src/multirun/weights/Broadcasts.ts"
+import { Broadcasts, broadcast, type WeightFiles } from "../../../src/multirun/weights/Broadcasts.ts"
 import { awaitBroadcast, broadcasts, newestBroadcast, readBroadcast } from "../../../src/multirun/weights/receive.ts"
 import type { RunFolder } from "../../../src/multirun/guardedFolder.ts"
 import { Runs } from "../../../src/multirun/Runs.ts"
@@ -14,10 +14,9 @@ import { filesBelow, reopen, temporaryRunFolder } from "../folders.ts"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-const adapter = (step: number): BroadcastContents => ({
-  _tag: "Adapter",
-  model: bytes(`adapter of step ${step}`),
-  config: bytes("{}"),
+const adapter = (step: number): WeightFiles => ({
+  "adapter_model.safetensors": bytes(`adapter of step ${step}`),
+  "adapter_config.json": bytes("{}"),
 })
 
 const publish = (folder: RunFolder, step: number, keep = 2) =>
@@ -45,7 +44,7 @@ describe("a broadcast", () => {
         assert.strictEqual(adapterOf(yield* readBroadcast(folder.tree, 10)), "adapter of step 10")
         yield* broadcast(folder, 11, {
           keep: 1,
-          contents: Effect.succeed({ _tag: "Full", files: { "model.safetensors": bytes("all") } }),
+          contents: Effect.succeed({ "model.safetensors": bytes("all") }),
         })
         assert.deepEqual(Object.keys((yield* readBroadcast(folder.tree, 11)) ?? {}), ["model.safetensors"])
         assert.deepEqual(yield* folder.tree.list("broadcast"), ["step_11"])
@@ -162,25 +161,32 @@ const awaitedBy = <A, E>(fiber: Fiber.Fiber<A, E>) =>
 
 describe("the broadcasts of all runs", () => {
   /** Starts a trainer of several runs, whose weights can be made to fail by their ids. */
-  const setUp = Effect.gen(function* () {
-    const { files, master: runs, turn, directory } = yield* startRanks(1)
+  const setUpWith = Effect.fnUntraced(function* (keep: number) {
+    const { files, master: runs, turn, directory } = yield* startRanks(1, { maxConcurrentRuns: 3 })
     const failing = new Set<string>()
+    /** The ids of the runs whose weights were asked for. */
+    const asked: Array<string> = []
     const contents = ({ id, progress }: RunSlot) =>
-      failing.has(id) ? Effect.fail({ message: "out of memory" }) : Effect.succeed(adapter(progress.step))
-    const layer = Broadcasts.layer({ keep: 2, contents }).pipe(Layer.provide(Layer.succeed(Runs, runs)))
+      Effect.suspend(() => {
+        asked.push(id)
+        return failing.has(id) ? Effect.fail({ message: "out of memory" }) : Effect.succeed(adapter(progress.step))
+      })
+    const layer = Broadcasts.layer({ keep, contents }).pipe(Layer.provide(Layer.succeed(Runs, runs)))
     const service = yield* Layer.build(layer)
     /** Begins a run, or resumes it from the checkpoint of a step. */
-    const begin = (id: string, step = 0) =>
+    const begin = (id: string, step = 0, config = "") =>
       Effect.gen(function* () {
-        files.add(id)
+        files.add(id, config)
         files.remove(`${id}/checkpoints`)
         if (step > 0) files.write(`${id}/checkpoints/step_${step}/STABLE`, "")
         yield* turn
         return runs.slots().find((run) => run.id === id) ?? assert.fail(`${id} is not trained`)
       })
-    const steps = (id: string) => Effect.flatMap(onDisk(`${directory}/${id}`), (tree) => tree.list("broadcast"))
-    return { ...Context.get(service, Broadcasts), runs, turn, files, begin, failing, steps }
+    const steps = (id: string, folder = "broadcast") =>
+      Effect.flatMap(onDisk(`${directory}/${id}`), (tree) => tree.list(folder))
+    return { ...Context.get(service, Broadcasts), runs, turn, files, begin, failing, asked, steps }
   })
+  const setUp = setUpWith(2)
 
   /** Lets an update of a run happen. */
   const update = (run: RunSlot) => {
@@ -268,6 +274,40 @@ describe("the broadcasts of all runs", () => {
         )
         assert.deepEqual(yield* steps("run_a"), names([...kept, ...written]))
       }
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("come with weights every so many steps and at the end, if the run's config asks for them", () =>
+    Effect.gen(function* () {
+      for (const keep of [0, 2]) {
+        const { begin, publish, steps, asked, files } = yield* setUpWith(keep)
+        const a = yield* begin("run_a", 0, "max_steps = 5\nweights = { every = 2 }")
+        const b = yield* begin("run_b", 0, "weights = { every = 1, keep = 1 }")
+        const c = yield* begin("run_c")
+        for (let step = 1; step <= 5; step++) {
+          for (const run of [a, b, c]) update(run)
+          yield* publish
+        }
+        assert.deepEqual(yield* steps("run_a", "weights"), ["step_2", "step_4", "step_5"])
+        assert.deepEqual(yield* steps("run_b", "weights"), ["step_5"])
+        assert.deepEqual(yield* steps("run_c", "weights"), [])
+        assert.deepEqual(yield* steps("run_a"), keep === 0 ? [] : ["step_4", "step_5"])
+        assert.strictEqual(files.text("run_a/weights/step_4/adapter_model.safetensors"), "adapter of step 4")
+        // Without broadcasts, weights are asked for only where they are due.
+        const count = (id: string) => asked.filter((one) => one === id).length
+        assert.deepEqual([count("run_a"), count("run_b"), count("run_c")], keep === 0 ? [3, 5, 0] : [5, 5, 5])
+      }
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("of a resumed run are written again where they are missing, and removed where they are too new", () =>
+    Effect.gen(function* () {
+      const { begin, publish, steps, files } = yield* setUpWith(0)
+      for (const step of [2, 6]) files.write(`run_a/weights/step_${step}/STABLE`, "")
+      yield* begin("run_a", 4, "weights = { every = 2 }")
+      assert.deepEqual(yield* steps("run_a", "weights"), ["step_2"])
+      yield* publish
+      assert.deepEqual(yield* steps("run_a", "weights"), ["step_2", "step_4"])
     }).pipe(Effect.provide(disk)),
   )
 })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Logger, Path } from "effect"
 import type { RunFolder } from "../../../src/multirun/guardedFolder.ts"
-import { loadCheckpoint, saveCheckpoint, saveWeights } from "../../../src/multirun/weights/checkpoints.ts"
+import { loadCheckpoint, saveCheckpoint } from "../../../src/multirun/weights/checkpoints.ts"
 import { brokenDisk } from "../../run/store/brokenDisk.ts"
 import { disk } from "../../run/store/disk.ts"
 import { filesBelow, reopen, temporaryRunFolder } from "../folders.ts"
@@ -60,14 +60,6 @@ describe("the checkpoints of a run in a trainer", () => {
     withFolder((folder) =>
       Effect.gen(function* () {
         for (const step of [1, 2, 3]) yield* save(folder, step, 2)
-        assert.deepEqual(yield* folder.tree.list("checkpoints"), ["latest", "latest.json", "step_2", "step_3"])
-        for (const step of [1, 2, 3])
-          yield* saveWeights(folder, step, { files: { "w.safetensors": bytes("w") }, keep: 1 })
-        assert.deepEqual(
-          (yield* folder.tree.list("weights")).filter((name) => name.startsWith("step_")),
-          ["step_3"],
-        )
-        assert.isTrue(yield* folder.tree.exists("weights/step_3/STABLE"))
         assert.deepEqual(yield* folder.tree.list("checkpoints"), ["latest", "latest.json", "step_2", "step_3"])
       }),
     ),
@@ -150,8 +142,6 @@ describe("the checkpoints of a run in a trainer", () => {
         const fs = yield* FileSystem.FileSystem
         yield* fs.remove(folder.directory, { recursive: true })
         assert.strictEqual((yield* Effect.flip(save(folder, 1)))._tag, "RunGone")
-        const files = { "w.safetensors": bytes("w") }
-        assert.strictEqual((yield* Effect.flip(saveWeights(folder, 1, { files, keep: null })))._tag, "RunGone")
         assert.isFalse(yield* fs.exists(folder.directory))
       }),
     ),

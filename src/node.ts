@@ -14,14 +14,11 @@ import { execFile } from "node:child_process"
 import { createHash } from "node:crypto"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
-import { Clock, Context, Effect, type FileSystem, Layer, type Path, Scope } from "effect"
+import { Clock, Context, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import type * as HttpClientError from "effect/http/HttpClientError"
-import { auto } from "./backend/auto.ts"
-import { Backend, type BackendUnavailable } from "./backend/Backend.ts"
-import * as reference from "./backend/reference.ts"
-import * as wasm from "./backend/wasm.ts"
-import { wideModules } from "./backend/wide-node.ts"
+import { Backend } from "./backend/Backend.ts"
+import { backend } from "./backend/named-node.ts"
 import type { DecodersService } from "./lm/engine/Decoders.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
 import type { Options as RedisOptions } from "./multirun/store/redis-node.ts"
@@ -35,44 +32,8 @@ import { scores } from "./run/record/scores.ts"
 import { system, type SystemFigures } from "./run/record/system.ts"
 import { tensorBoard } from "./run/record/tensorBoard.ts"
 
-export const backendNames = ["auto", "cpu", "cuda", "webgpu", "wasm", "reference"] as const
-export type BackendName = (typeof backendNames)[number]
-
-/** Makes a backend that computes on a device by ONNX Runtime, which is loaded only when this Effect runs. */
-const session = (
-  device: "cpu" | "cuda" | "webgpu",
-): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
-  Effect.flatMap(
-    Effect.promise(() => import("./backend/onnx-node.ts")),
-    (onnx) => onnx.make(device),
-  )
-
-/**
- * Makes the wasm backend, with 256-bit vectors if the machine has them; the results are the same without.
- * `EFFECT_RL_WIDE=0` in the environment turns these vectors off.
- */
-const wideWasm = Effect.map(wideModules, wasm.make)
-
-/** Provides a backend by its name. `auto` chooses `wasm` or ONNX Runtime on the CPU for each graph. */
-export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavailable> => {
-  switch (name) {
-    case "wasm":
-      return Layer.effect(Backend, wideWasm)
-    case "reference":
-      return reference.layer
-    case "auto":
-      return Layer.effect(
-        Backend,
-        Effect.gen(function* () {
-          const scope = yield* Effect.scope
-          const cpu = yield* Effect.cached(session("cpu").pipe(Effect.provideService(Scope.Scope, scope)))
-          return auto({ wasm: yield* wideWasm, session: cpu })
-        }),
-      )
-    default:
-      return Layer.effect(Backend, session(name))
-  }
-}
+export { backend }
+export { type BackendName, backendNames } from "./backend/named-node.ts"
 
 /**
  * Provides the HTTP client for language models. It waits for an answer as long as the setting `timeout_s` of the model
@@ -118,6 +79,9 @@ const lazyDecoders = Effect.gen(function* () {
   const service: DecodersService = { open: (folder) => Effect.flatMap(loaded, ({ open }) => open(folder)) }
   return service
 })
+
+/** Provides the processes of a multi-run trainer that sets `trainer.ranks`. */
+export { layer as rankProcesses } from "./multirun/ranks/processes-node.ts"
 
 /** Provides threads that step envs, for a training that sets `workers`. */
 export { layer as envPool } from "./env/pool/pool-node.ts"

@@ -20,6 +20,9 @@ export const isRunName = (name: string): boolean => /^run_./s.test(name)
 /** The folder, next to those of the runs, with the base model of their adapters, if its weights were drawn at random. */
 export const base = "base"
 
+/** The folder, next to those of the runs, by which the ranks of a trainer exchange values while they work. */
+export const ranks = "ranks"
+
 /* The orchestrator's config */
 
 export const configs = "configs"

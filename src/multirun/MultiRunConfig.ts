@@ -73,6 +73,8 @@ const LoraSettings = Schema.Struct({
 })
 
 const TrainerSettings = Schema.Struct({
+  /** The number of processes that compute gradients at the same time; it does not change the result. */
+  ranks: withDefault(positiveInt, 1),
   /** The number of runs that are trained at the same time; others wait. It is 1 if `lora` is null. */
   maxRuns: withDefault(positiveInt, 1),
   /** The number of windows of a micro-batch. */

@@ -35,12 +35,13 @@ import { MultiRunError } from "./MultiRunError.ts"
 import type { OrchestratorEvent } from "./orchestrator/Orchestrator.ts"
 import { registerOrchestrators } from "./orchestrator/orchestrators.ts"
 import { makePublished } from "./published.ts"
+import { rankDeadline, rankParts } from "./ranks/rankParts.ts"
+import { resumeLost } from "./ranks/resumeLost.ts"
+import { checkRanks, startRanks } from "./ranks/startRanks.ts"
 import { startingProgress } from "./resume.ts"
-import { rankParts } from "./ranks/rankParts.ts"
 import { makeRunFolders } from "./runFolder.ts"
 import { Runs } from "./Runs.ts"
 import type { Progress, RunSlot } from "./RunSlot.ts"
-import { Store } from "./store/Store.ts"
 import type { TrainedModel } from "./trainer/TrainedModel.ts"
 import { makeTrainer } from "./trainer/Trainer.ts"
 import { Broadcasts } from "./weights/Broadcasts.ts"
@@ -74,6 +75,7 @@ export const execute = Effect.fnUntraced(function* (
   prepared: Prepared,
 ): Effect.fn.Return<RunResult, MultiRunError | Run.RunError, MultiRunNeeds> {
   const { settings, onPlanned } = prepared
+  yield* checkRanks(settings)
   const spec = specOf(prepared)
   if (onPlanned !== undefined) yield* onPlanned(spec.identity, spec.config)
   return yield* Run.execute({
@@ -86,7 +88,11 @@ export const execute = Effect.fnUntraced(function* (
       const state: State = { progress: yield* progressIn(files), finished: [] }
       return { state, resumedFromStep: files.resumed ? positionOf(state).step : null, isOver: () => true }
     }),
-    loop: (state: State) => train(prepared, state),
+    loop: (state: State) =>
+      Effect.mapError(
+        resumeLost(train(prepared, state), () => positionOf(state).step),
+        MultiRunError.from,
+      ),
     position: positionOf,
     result: { schema: RunResult, of: resultOf },
   })
@@ -168,7 +174,8 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
   const { settings, base } = prepared
   const { trainer: sizes, inference, broadcast } = settings
   const outputDirectory = files.directory
-  const { model, services } = rankParts({ settings, base, outputDirectory, rank: 0, store: Store.memory() })
+  const { store, untilOneEnds } = yield* startRanks({ settings, baseDir: prepared.baseDir, outputDirectory })
+  const { model, services } = rankParts({ settings, base, outputDirectory, rank: 0, store })
   const ofMaster = Broadcasts.layer({ keep: broadcast.keep, contents: (run) => contentsOf(model, base, run) }).pipe(
     Layer.provideMerge(services),
     Layer.provideMerge(
@@ -181,8 +188,8 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
       }),
     ),
   )
-  yield* Effect.provide(work(prepared, state, model), ofMaster)
-}, Effect.mapError(MultiRunError.from))
+  yield* Effect.raceFirst(Effect.provide(work(prepared, state, model), ofMaster), untilOneEnds)
+}, Effect.scoped)
 
 const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, model: TrainedModel) {
   const { settings } = prepared
@@ -222,6 +229,8 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     model,
     shape: settings.trainer,
     seed: settings.seed,
+    ranks: settings.trainer.ranks,
+    rankDeadline,
     publish: Effect.fnUntraced(function* (run) {
       yield* load(engine, model, run)
       published.reach(run.generation, run.progress.step)

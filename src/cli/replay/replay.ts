@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
 import { exists, mostBytes, namesIn, readRunText } from "../../config/files.ts"
 import { utf8 } from "../../config/utf8.ts"
-import { backend, envPool, platform, terminalProgress } from "../../node.ts"
+import { backend, envPool, platform, rankProcesses, terminalProgress } from "../../node.ts"
 import * as Layout from "../../run/Layout.ts"
 import { Recorder, type Sink } from "../../run/record/Recorder.ts"
 import type { RunEvent } from "../../run/record/RunEvent.ts"
@@ -158,7 +158,16 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
   const recorder = Recorder.layer(scores, watch, ...(input.quiet ? [] : [progress]))
   const result = yield* training.pipe(
     Effect.provideService(RunOptions, { overrides: yield* yamlOverrides(config), source: config, name: "replay" }),
-    Effect.provide(Layer.mergeAll(backend(input.backend), envPool, platform, recorder, store.layer)),
+    Effect.provide(
+      Layer.mergeAll(
+        backend(input.backend),
+        envPool,
+        platform,
+        rankProcesses({ backend: input.backend }),
+        recorder,
+        store.layer,
+      ),
+    ),
     Effect.raceFirst(Deferred.await(isOver)),
   )
   const files = [...store.files].flatMap(([path, bytes]) => {

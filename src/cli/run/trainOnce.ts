@@ -2,7 +2,7 @@
 import { join } from "node:path"
 import { Effect, FileSystem, Layer } from "effect"
 import { isPlain } from "../../config/plain.ts"
-import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
+import { backend, envPool, platform, rankProcesses, recorder, runStore, terminalProgress } from "../../node.ts"
 import { dateOf } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
 import { csv } from "../../run/record/csv.ts"
@@ -45,6 +45,7 @@ export const trainOnce = Effect.fnUntraced(function* (input: RunFlags) {
       backend(input.backend),
       envPool,
       platform,
+      rankProcesses({ backend: input.backend }),
       recorder(
         ...(input.csv ? [csv] : []),
         ...(otlp === undefined ? [] : [telemetry]),

@@ -14,8 +14,17 @@ import type { PackerError } from "../batches/Packer.ts"
 import type { MultiRunConfig } from "../MultiRunConfig.ts"
 import { Runs } from "../Runs.ts"
 import type { RunsError } from "../RunsError.ts"
-import type { Store } from "../store/Store.ts"
+import { Store } from "../store/Store.ts"
 import { makeTrainedModel, type TrainedModel } from "../trainer/TrainedModel.ts"
+
+/**
+ * The time within which a rank must answer the others. It is longer than any turn, in which programs may be compiled. If
+ * the process of a rank ends, the master sees that at once.
+ */
+export const rankDeadline = "10 minutes"
+
+/** Connects the ranks of a trainer by a folder that only they use. */
+export const storeOf = (directory: string) => Store.layerFileSystem({ directory, pollInterval: "2 millis" })
 
 export interface RankPartsOptions<E, R> {
   readonly settings: Pick<MultiRunConfig, "trainer">
@@ -47,13 +56,20 @@ export const rankParts = <E, R>(options: RankPartsOptions<E, R>): RankParts<E, R
   const model = makeTrainedModel({ config, weights, lora, maxRuns })
   const loader = DataLoader.layer({
     ...sizes,
-    ranks: 1,
     vocabSize: config.vocabSize,
     timeout: 0,
     pollInterval: 1,
     syncInterval: 200,
+    deadline: rankDeadline,
   })
-  const runs = Runs.layer({ outputDirectory, maxConcurrentRuns: maxRuns, rank, pollInterval: "200 millis" })
+  const runs = Runs.layer({
+    outputDirectory,
+    maxConcurrentRuns: maxRuns,
+    rank,
+    ranks: sizes.ranks,
+    rankDeadline,
+    pollInterval: "200 millis",
+  })
   const services = loader.pipe(Layer.provideMerge(runs), Layer.provideMerge(store))
   return { model, services }
 }

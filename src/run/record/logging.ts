@@ -12,8 +12,8 @@ import type { RunEvent } from "./RunEvent.ts"
 const wordsOf = (message: unknown): string =>
   typeof message === "string" ? message : message instanceof Error ? message.message : display(message)
 
-/** Formats a message in one line. */
-const lineOf = ({ message, cause }: Logger.Options<unknown>): string => {
+/** Formats a logged message in one line. */
+export const lineOf = ({ message, cause }: Logger.Options<unknown>): string => {
   const parts = Array.isArray(message) ? message.map(wordsOf) : [wordsOf(message)]
   if (cause.reasons.length > 0) parts.push(Cause.pretty(cause))
   return oneLine(parts.join(" "))

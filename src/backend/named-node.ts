@@ -1,0 +1,46 @@
+/** Provides the backends of Node by their names, as `effect run --backend NAME` and `Node.backend(NAME)` choose them. */
+import { Effect, Layer, Scope } from "effect"
+import { auto } from "./auto.ts"
+import { Backend, type BackendUnavailable } from "./Backend.ts"
+import * as reference from "./reference.ts"
+import * as wasm from "./wasm.ts"
+import { wideModules } from "./wide-node.ts"
+
+export const backendNames = ["auto", "cpu", "cuda", "webgpu", "wasm", "reference"] as const
+export type BackendName = (typeof backendNames)[number]
+
+/** Makes a backend that computes on a device by ONNX Runtime, which is loaded only when this Effect runs. */
+const session = (
+  device: "cpu" | "cuda" | "webgpu",
+): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
+  Effect.flatMap(
+    Effect.promise(() => import("./onnx-node.ts")),
+    (onnx) => onnx.make(device),
+  )
+
+/**
+ * Makes the wasm backend, with 256-bit vectors if the machine has them; the results are the same without.
+ * `EFFECT_RL_WIDE=0` in the environment turns these vectors off.
+ */
+const wideWasm = Effect.map(wideModules, wasm.make)
+
+/** Provides a backend by its name. `auto` chooses `wasm` or ONNX Runtime on the CPU for each graph. */
+export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavailable> => {
+  switch (name) {
+    case "wasm":
+      return Layer.effect(Backend, wideWasm)
+    case "reference":
+      return reference.layer
+    case "auto":
+      return Layer.effect(
+        Backend,
+        Effect.gen(function* () {
+          const scope = yield* Effect.scope
+          const cpu = yield* Effect.cached(session("cpu").pipe(Effect.provideService(Scope.Scope, scope)))
+          return auto({ wasm: yield* wideWasm, session: cpu })
+        }),
+      )
+    default:
+      return Layer.effect(Backend, session(name))
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * Declares the service that starts the processes of all ranks but the master; `processes-node.ts` implements it. A
+ * process gets a `RankTask`, and trains until the scope that started it closes.
+ *
+ * @example
+ * ```ts
+ * const processes = yield* RankProcesses
+ * const untilItEnds = yield* processes.start(task)
+ * yield* Effect.raceFirst(training, untilItEnds)
+ * ```
+ */
+import { Context, type Effect, Schema, type Scope } from "effect"
+import { StoreError } from "../store/StoreError.ts"
+import type { RankTask } from "./RankTask.ts"
+
+/** A rank has ended, or does not answer, for no reason that it could tell. Another attempt may succeed. */
+export class RankLost extends Schema.TaggedError<RankLost>()("RankLost", { message: Schema.String }) {}
+
+/** A rank has told why it cannot train. Another attempt would fail, too. */
+export class RankFailed extends Schema.TaggedError<RankFailed>()("RankFailed", { message: Schema.String }) {}
+
+/** Tells whether an error says that a rank was lost. */
+export const isLoss = (error: unknown): boolean =>
+  error instanceof RankLost || (error instanceof StoreError && error.missing.length > 0)
+
+/** Starts ranks. `Node.rankProcesses` is the Layer for Node. */
+export class RankProcesses extends Context.Service<
+  RankProcesses,
+  {
+    /**
+     * Starts a rank, and ends it when the scope closes. Returns the Effect that waits until the rank has ended by itself.
+     * Whatever the rank writes on its standard error is logged.
+     */
+    readonly start: (task: RankTask) => Effect.Effect<Effect.Effect<never, RankLost | RankFailed>, never, Scope.Scope>
+  }
+>()("effect-rl/multirun/RankProcesses") {}

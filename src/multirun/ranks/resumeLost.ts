@@ -1,0 +1,36 @@
+import { Effect } from "effect"
+import { isLoss, RankLost } from "./RankProcesses.ts"
+
+/** The number of times that a training is started again without a step in between. */
+const mostRestarts = 5
+
+/**
+ * Runs a training, and starts it again when a rank was lost: it then resumes from the checkpoints of its runs. Gives up
+ * if rank after rank is lost before a step is done. Any other error ends the training at once.
+ *
+ * @example
+ * ```ts
+ * yield* resumeLost(Effect.scoped(training), () => runs.reduce((sum, { step }) => sum + step, 0))
+ * ```
+ */
+export const resumeLost = Effect.fnUntraced(function* <A, E extends { readonly message: string }, R>(
+  training: Effect.Effect<A, E, R>,
+  stepsSoFar: () => number,
+): Effect.fn.Return<A, E | RankLost, R> {
+  let most = stepsSoFar()
+  let restarts = 0
+  for (;;) {
+    const outcome = yield* Effect.map(training, (value) => ({ value })).pipe(
+      Effect.catchIf(isLoss, ({ message }) => Effect.succeed({ message })),
+    )
+    if ("value" in outcome) return outcome.value
+    const steps = stepsSoFar()
+    restarts = steps > most ? 1 : restarts + 1
+    most = Math.max(most, steps)
+    if (restarts > mostRestarts) {
+      const problem = `ranks were lost ${restarts} times without a step in between: look at run.log for the reason`
+      return yield* new RankLost({ message: `${outcome.message}; ${problem}` })
+    }
+    yield* Effect.logWarning(`${outcome.message}; all ranks start again from the last checkpoints`)
+  }
+})

@@ -1,0 +1,41 @@
+/**
+ * Trains as a rank other than the master: computes the gradients of its micro-batches, and applies those of all ranks,
+ * so that it has the same weights as the master. It generates, saves and reports nothing.
+ *
+ * @example
+ * ```ts
+ * const training = trainAsRank(task).pipe(Effect.provide([Node.backend("wasm"), NodeServices.layer]))
+ * ```
+ */
+import { Effect } from "effect"
+import { openBaseModel } from "../baseModel.ts"
+import { makeTrainer } from "../trainer/Trainer.ts"
+import { rankDeadline, rankParts, storeOf } from "./rankParts.ts"
+import { isLoss, RankFailed, RankLost } from "./RankProcesses.ts"
+import type { RankTask } from "./RankTask.ts"
+
+/** Trains until it is interrupted, which the master does in the end. */
+export const trainAsRank = Effect.fnUntraced(
+  function* ({ rank, model: modelConfig, trainer: shape, seed, baseDir, outputDirectory, store: folder }: RankTask) {
+    const base = yield* openBaseModel(modelConfig, { baseDir, seed })
+    const settings = { trainer: shape }
+    const { model, services } = rankParts({ settings, base, outputDirectory, rank, store: storeOf(folder) })
+    const training = Effect.gen(function* () {
+      const nothing = () => Effect.void
+      const { ranks } = shape
+      const trainer = yield* makeTrainer({ model, shape, seed, ranks, rankDeadline, publish: nothing, report: nothing })
+      return yield* Effect.forever(trainer.turn)
+    })
+    return yield* training.pipe(
+      // The master has failed with this error, and is about to end all ranks.
+      Effect.catchTag("RunsError", () => Effect.never),
+      Effect.scoped,
+      Effect.provide(services),
+    )
+  },
+  (training, { rank }) =>
+    Effect.mapError(training, (error) => {
+      const message = `rank ${rank}: ${error.message}`
+      return isLoss(error) ? new RankLost({ message }) : new RankFailed({ message })
+    }),
+)

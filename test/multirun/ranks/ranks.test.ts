@@ -1,0 +1,118 @@
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import { assert, describe, it } from "vitest"
+import * as Wasm from "../../../src/backend/wasm.ts"
+import { RankFailed, RankLost, RankProcesses } from "../../../src/multirun/ranks/RankProcesses.ts"
+import type { RankTask } from "../../../src/multirun/ranks/RankTask.ts"
+import { trainAsRank } from "../../../src/multirun/ranks/trainAsRank.ts"
+import type { RunEvent } from "../../../src/run/record/RunEvent.ts"
+import { configOf, resultsFolder, runConfig, runFiles, trained, validated } from "../smallTraining.ts"
+
+const runs = {
+  a: runConfig(1, { ...validated, max_steps: 2 }),
+  b: runConfig(2, { ...validated, max_steps: 3, batch: { size: 16, group_size: 4 } }),
+}
+const updates = [1, 2, 3, 4, 5]
+
+/** Ranks that are fibers of this process. `end` makes the ranks that work now end with an error. */
+const fibers = () => {
+  let ended: Array<Deferred.Deferred<never, RankLost | RankFailed>> = []
+  const tasks: Array<RankTask> = []
+  const start = Effect.fnUntraced(function* (task: RankTask) {
+    tasks.push(task)
+    const end = yield* Deferred.make<never, RankLost | RankFailed>()
+    ended.push(end)
+    const fiber = yield* trainAsRank(task).pipe(
+      Effect.provide(Layer.merge(Wasm.layer, NodeServices.layer)),
+      Effect.forkScoped,
+    )
+    return Effect.raceFirst(Fiber.join(fiber), Deferred.await(end))
+  })
+  return {
+    service: RankProcesses.of({ start }),
+    tasks,
+    end: (error: RankLost | RankFailed): void => {
+      for (const one of ended) Deferred.doneUnsafe(one, Effect.fail(error))
+      ended = []
+    },
+  }
+}
+
+const onRanks = (ranks: number) => configOf(runs, { trainer: { ranks } })
+
+describe("a trainer with several ranks", () => {
+  it("ends with the bits of one with one rank, also if ranks are lost meanwhile", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const alone = yield* trained(onRanks(1), { resultsDir })
+        const ranks = fibers()
+        const events: Array<RunEvent> = []
+        const lossesAfter = [1, 3]
+        const together = yield* trained(onRanks(3), {
+          resultsDir,
+          onEvent: (event) => {
+            events.push(event)
+            if (event._tag !== "UpdateApplied" || lossesAfter[0] !== event.update) return
+            lossesAfter.shift()
+            ranks.end(new RankLost({ message: "rank 2 was lost" }))
+          },
+        }).pipe(Effect.provideService(RankProcesses, ranks.service))
+        assert.strictEqual(together.digest, alone.digest)
+        for (const [name, last] of [
+          ["a", 2],
+          ["b", 3],
+        ] as const) {
+          const [one, other] = [runFiles(together.runDir, name), runFiles(alone.runDir, name)]
+          assert.deepStrictEqual(one.progressAt(last), other.progressAt(last))
+          assert.deepStrictEqual(one.weightsAt(last), other.weightsAt(last))
+        }
+        // Two ranks were started three times; no update was done twice.
+        assert.deepStrictEqual(
+          ranks.tasks.map(({ rank }) => rank),
+          [1, 2, 1, 2, 1, 2],
+        )
+        assert.deepStrictEqual(
+          events.flatMap((event) => (event._tag === "UpdateApplied" ? [event.update] : [])),
+          updates,
+        )
+        assert.deepStrictEqual(
+          events.flatMap((event) => (event._tag === "Warning" ? [event.message] : [])),
+          Array(2).fill("rank 2 was lost; all ranks start again from the last checkpoints"),
+        )
+        const { textOf } = runFiles(together.runDir, "a/../ranks")
+        assert.isUndefined(textOf("."), "the folder of the ranks is gone")
+      }).pipe(Effect.scoped),
+    ))
+
+  it("ends with the reason that a rank tells, and does not start again", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const ranks = fibers()
+        const failing = trained(onRanks(2), {
+          resultsDir,
+          onEvent: ({ _tag }) =>
+            _tag === "UpdateApplied" && ranks.end(new RankFailed({ message: "rank 1: no memory" })),
+        }).pipe(Effect.provideService(RankProcesses, ranks.service))
+        const { _tag, message } = yield* Effect.flip(failing)
+        assert.deepStrictEqual([_tag, message], ["MultiRunError", "rank 1: no memory"])
+        assert.strictEqual(ranks.tasks.length, 1)
+      }).pipe(Effect.scoped),
+    ))
+
+  it("is refused where nothing starts processes, before anything is written", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        let isOpen = false
+        const failing = trained(onRanks(2), { resultsDir, onOpen: () => void (isOpen = true) })
+        const { message } = yield* Effect.flip(failing)
+        assert.strictEqual(
+          message,
+          "trainer.ranks: expected 1, found 2; only Node starts processes for more: provide Node.rankProcesses",
+        )
+        assert.isFalse(isOpen)
+      }).pipe(Effect.scoped),
+    ))
+})

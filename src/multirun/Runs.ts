@@ -103,6 +103,11 @@ export class Runs extends Context.Service<
      */
     readonly syncRuns: Effect.Effect<void, RunsError | StoreError>
     /**
+     * Takes the place of `syncRuns` on the master if it cannot go on: on all other ranks, `syncRuns` fails with the
+     * reason, so that they do not wait for the master until the deadline.
+     */
+    readonly stopRanks: (reason: string) => Effect.Effect<void>
+    /**
      * Repeats `checkForChanges` and `syncRuns` until a run is trained, on all ranks together. If there is none before
      * the deadline, fails with the reason, such as the error in the only config.
      */
@@ -276,6 +281,8 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
   })
   const checkForChanges = isMaster ? alone.withPermit(Effect.andThen(unsettle, discovery.scan)) : Effect.void
   const syncRuns = alone.withPermit(Effect.andThen(unsettle, changeTogether(null)))
+  const stopRanks = (reason: string) =>
+    isMaster && ranks > 1 ? Effect.ignore(alone.withPermit(changeTogether(reason))) : Effect.void
 
   /** Explains why no run is trained. */
   const cause = (): string => {
@@ -321,6 +328,7 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
       ),
     checkForChanges,
     syncRuns,
+    stopRanks,
     awaitRun,
     pause,
     evict: (index, reason) =>

@@ -200,8 +200,9 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
   /** The master's part of a round: a turn for all ranks, or none if only the runs changed. */
   const lead = Effect.gen(function* () {
     // The runs of the first round are known only after it.
-    if (round > 0) yield* wait
-    yield* runs.checkForChanges
+    yield* Effect.andThen(round > 0 ? wait : Effect.void, runs.checkForChanges).pipe(
+      Effect.tapError(({ message }) => runs.stopRanks(message)),
+    )
     yield* runs.syncRuns
     yield* readAll
     const now = yield* Clock.currentTimeMillis

@@ -22,11 +22,12 @@ import { stream } from "../../rng/Rng.ts"
 import { DataLoader, type Turn, type TurnError } from "../batches/DataLoader.ts"
 import { makeMicroBatch } from "../batches/MicroBatch.ts"
 import { openRunFolder, type RunFolder } from "../guardedFolder.ts"
+import * as Layout from "../Layout.ts"
 import * as MultiLoRAOptimizer from "../optimisers/MultiLoRAOptimizer.ts"
 import * as MultiLoRAScheduler from "../optimisers/MultiLoRAScheduler.ts"
 import { objectiveAt } from "../OrchestratorConfig.ts"
 import { Runs } from "../Runs.ts"
-import type { Progress, RunSlot } from "../RunSlot.ts"
+import type { DiscoveredRun, Progress, RunSlot } from "../RunSlot.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { loadCheckpoint, saveCheckpoint } from "../weights/checkpoints.ts"
 import { checkpointParts, type RunState, runStateIn } from "./checkpointParts.ts"
@@ -110,9 +111,21 @@ export const makeTrainer = Effect.fnUntraced(function* ({
   /** The trained runs by generation. */
   const trained = new Map<number, Trained>()
 
+  /**
+   * Opens the folder of a run. Only the master completes what a killed process left unfinished in it, and does so before
+   * any rank loads a checkpoint: otherwise ranks could find different ones.
+   */
+  const openFolder = Effect.fnUntraced(function* (run: DiscoveredRun) {
+    const folder = yield* Effect.provideContext(openRunFolder(run), files)
+    return isMaster ? folder : { ...folder, tree: { ...folder.tree, repair: () => Effect.void } }
+  })
+  const repair = Effect.fnUntraced(function* (run: DiscoveredRun) {
+    const { tree, guarded } = yield* openFolder(run)
+    yield* guarded(tree.repair(Layout.checkpoints))
+  })
   const begin = Effect.fnUntraced(function* (run: RunSlot) {
     const { index, id, config, progress, generation } = run
-    const folder = yield* Effect.provideContext(openRunFolder(run), files)
+    const folder = yield* openFolder(run)
     const checkpoint = yield* loadCheckpoint(folder, config.resumeStep)
     const state = checkpoint === undefined ? undefined : yield* runStateIn(checkpoint.parts)
     Object.assign(progress, checkpoint?.progress ?? { step: 0, totalTokens: 0, totalSamples: 0 })
@@ -129,7 +142,7 @@ export const makeTrainer = Effect.fnUntraced(function* ({
       trained.delete(generation)
       model.end(index)
     })
-  yield* runs.register({ creation: begin, deletion: end })
+  yield* runs.register({ discovered: repair, creation: begin, deletion: end })
   const optimizer = yield* MultiLoRAOptimizer.make({
     runs,
     parametersOf: ({ index }) => model.namedParametersOf(index),

@@ -398,4 +398,35 @@ describe("a data loader", () => {
       )
     }),
   )
+
+  /** Returns the messages with which all ranks fail; a rank that waits for its deadline would never return. */
+  const failuresOf = (loaders: Loaders) =>
+    quickClock().on(
+      Effect.forEach(loaders, ({ loader }) => Effect.map(Effect.flip(loader.next), ({ message }) => message), {
+        concurrency: "unbounded",
+      }),
+    )
+
+  check("ends all ranks at once if no samples come for too long", (directory) =>
+    Effect.gen(function* () {
+      filesIn(directory).add("run_a")
+      const [first, ...others] = yield* failuresOf(yield* start(directory, 3, { patience: "500 millis" }))
+      assert.match(first, /^no run got samples for 500ms/)
+      assert.deepEqual(others, [first, first])
+    }),
+  )
+
+  check("ends all ranks at once if the master cannot look for runs", (directory) =>
+    Effect.gen(function* () {
+      const files = filesIn(directory)
+      files.add("run_a")
+      yield* handOver(directory, "run_a", 0)
+      const loaders = yield* start(directory, 3)
+      yield* turnOf(loaders)
+      files.remove(".")
+      const [first, ...others] = yield* failuresOf(loaders)
+      assert.match(first, /cannot look for runs: no such file or directory$/)
+      assert.deepEqual(others, [first, first])
+    }),
+  )
 })

@@ -81,7 +81,10 @@ export const makeCurves = (files: FileSource) => {
     const signature = `${one.position.read} ${validations.map(({ step, returns }) => `${step}:${returns.length}`).join(" ")}`
     if (one.curves?.signature !== signature) {
       const runStart = one.points.time[0] ?? validations[0]?.time
-      const value = { validation: validationCurve(validations, runStart), train: downsample(one.points, mostPoints) }
+      // A multi-run trainer plays many episodes between two updates.
+      const mergeSteps = (yield* run.kind) === "multirun"
+      const train = downsample(one.points, mostPoints, { mergeSteps })
+      const value = { validation: validationCurve(validations, runStart), train }
       one.curves = { signature, validations, value }
     }
     return one.curves

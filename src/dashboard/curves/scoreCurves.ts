@@ -57,8 +57,15 @@ const stepsAfter = ({ steps, episodes }: Points, seen: number): number => {
   return steps[low - 1] ?? 0
 }
 
-/** Reduces points to about `most`: one for each of `most` equal ranges of steps, with its lowest and highest value. */
-export const downsample = ({ steps, time, episodes, value }: Points, most: number): Curve => {
+/**
+ * Reduces points to about `most`: one for each of `most` equal ranges of steps, with its lowest and highest value. Fewer
+ * points stay as they are; with `mergeSteps`, those of the same step become one.
+ */
+export const downsample = (
+  { steps, time, episodes, value }: Points,
+  most: number,
+  { mergeSteps = false }: { readonly mergeSteps?: boolean } = {},
+): Curve => {
   const start = time[0]
   const end = steps.length
   const width = (steps[end - 1] - steps[0]) / most
@@ -66,7 +73,9 @@ export const downsample = ({ steps, time, episodes, value }: Points, most: numbe
   const curve = emptyCurve()
   for (let from = 0, to = 0; from < end; from = to) {
     const range = rangeOf(from)
-    for (to = from + 1; to < end && end > most && rangeOf(to) <= range;) to++
+    const isMore = (index: number): boolean =>
+      (end > most && rangeOf(index) <= range) || (mergeSteps && steps[index] === steps[from])
+    for (to = from + 1; to < end && isMore(to);) to++
     const part = value.slice(from, to)
     curve.steps.push(Math.round(meanOf(steps.slice(from, to))))
     curve.time.push(rounded((meanOf(time.slice(from, to)) - start) / 1000))

@@ -1,8 +1,8 @@
 /**
  * Writes the state of the page into its address and reads it from there, so that a shared link or a reload shows the
  * same: `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean`,
- * `#/run/{PATH}?x=steps&episode=train-12&turn=3` and `#/compare?run={PATH}&run={PATH}`. The address leaves out
- * defaults.
+ * `#/run/{PATH}?x=steps&episode=train-12&turn=3`, `#/trainer/{PATH}?draw=0,run_letters` and
+ * `#/compare?run={PATH}&run={PATH}`. The address leaves out defaults.
  */
 import { axes } from "../curves/Curve.ts"
 import { orders } from "../transcripts/Episode.ts"
@@ -61,12 +61,15 @@ const sightValues = ({ filter, by, sort, columns }) => {
   return { filter, by, sort: (sort.descending ? "-" : "") + sort.by, columns: columns.join() }
 }
 
+/** Returns the parameters for the rows that the user has ticked, a map from their keys to their colours. */
+const drawParameters = (chosen) =>
+  chosen?.size === 0 ? [["draw", ""]] : [...(chosen ?? [])].map(([key, place]) => ["draw", `${place},${key}`])
+
 export const overviewAddress = (state) => {
   const { chosen, open, view } = state
-  const drawn = [...(chosen ?? [])].map(([key, place]) => ["draw", `${place},${key}`])
   const parameters = [
     ...parametersOf(sightValues(state), sightValues(firstSight())),
-    ...(chosen?.size === 0 ? [["draw", ""]] : drawn),
+    ...drawParameters(chosen),
     ...[...open].map((key) => ["open", key]),
     ...viewParameters(view),
   ]
@@ -84,13 +87,27 @@ export const runAddress = (path, view, transcripts = firstTranscripts()) => {
 export const compareAddress = (paths, view) =>
   `#/compare?${new URLSearchParams([...paths.map((path) => ["run", path]), ...viewParameters(view)])}`
 
-/** Reads from an address what to show: a run, two runs, or the overview (`sight`). Invalid values become defaults. */
+/** Returns the address of the page of a multi-run trainer; `drawn` maps the ids of its drawn runs to colours. */
+export const trainerAddress = (path, view, drawn) => {
+  if (view === undefined) return `#/trainer/${segments(path)}`
+  const parameters = [...drawParameters(drawn), ...viewParameters(view)]
+  return `#/trainer/${segments(path)}${parameters.length === 0 ? "" : `?${new URLSearchParams(parameters)}`}`
+}
+
+/**
+ * Reads from an address what to show: a run, two runs, a trainer, or the overview (`sight`). Invalid values become
+ * defaults.
+ */
 export const readAddress = (hash) => {
   const [, place, query] = /^#?([^?]*)\??(.*)$/s.exec(hash) ?? []
   const parameters = new URLSearchParams(query)
   const view = viewIn(parameters)
   const compare = parameters.getAll("run")
   if (place === "/compare" && compare.length === 2) return { compare, view }
+  const trainer = /^\/trainer\/(.+)$/.exec(place)?.[1]
+  if (trainer !== undefined) {
+    return { trainer: decoded(trainer), view: query === "" ? undefined : view, drawn: drawnIn(parameters) }
+  }
   const run = /^\/run\/(.+)$/.exec(place)?.[1]
   if (run === undefined) return { view, sight: sightIn(parameters) }
   return { run: decoded(run), view: query === "" ? undefined : view, transcripts: transcriptsIn(parameters) }
@@ -111,20 +128,26 @@ const viewIn = (parameters) => {
   }
 }
 
-const sightIn = (parameters) => {
-  const first = firstSight()
-  const [, minus, column] = /^(-?)(.*)$/s.exec(parameters.get("sort") ?? "") ?? []
+/** Reads which rows are drawn, and their colours; undefined if the user has not chosen any. */
+const drawnIn = (parameters) => {
+  if (!parameters.has("draw")) return undefined
   const drawn = parameters.getAll("draw").flatMap((text) => {
     const [, place, key] = /^([0-7]),(.+)$/s.exec(text) ?? []
     return key === undefined ? [] : [[key, Number(place)]]
   })
+  return new Map(drawn)
+}
+
+const sightIn = (parameters) => {
+  const first = firstSight()
+  const [, minus, column] = /^(-?)(.*)$/s.exec(parameters.get("sort") ?? "") ?? []
   const columns = parameters.get("columns")?.split(",").filter(Boolean) ?? firstColumns
   return {
     filter: parameters.get("filter") ?? "",
     by: parameters.get("by") ?? first.by,
     sort: !isSetting(column) || columns.includes(column) ? { by: column, descending: minus === "-" } : first.sort,
     columns: [...new Set(columns)],
-    chosen: parameters.has("draw") ? new Map(drawn) : undefined,
+    chosen: drawnIn(parameters),
     open: new Set(parameters.getAll("open")),
   }
 }

@@ -9,6 +9,7 @@ import {
   readAddress,
   remember,
   runAddress,
+  trainerAddress,
 } from "./address.js"
 import { fetchRuns, follow } from "./data.js"
 import { el } from "./parts/dom.js"
@@ -16,6 +17,9 @@ import { makeOverview } from "./runs/overview.js"
 
 const state = {
   runs: new Map(),
+  /** The multi-run trainers by their paths. Their runs are in `runs`; `drawn` maps the ids of drawn runs to colours. */
+  trainers: new Map(),
+  drawn: undefined,
   /** Maps the path of a run to its index in the list of runs. These indices name the bands of groups in an export. */
   order: new Map(),
   live: false,
@@ -29,50 +33,74 @@ const main = document.getElementById("main")
 const live = document.getElementById("live")
 /** The object that `makePage` made last: `{ element, update, restore, draw, changed, close? }`. */
 let page
-/** The page that is shown: the path of a run, the paths of two runs, or undefined for the overview. */
+/** The place that is shown, as `placeOf` returns it. */
 let shown
 
 /** Writes the state into the address after the user has changed it; `control` names the slider or field they used. */
-const seen = (control) => {
-  if (shown === undefined) remember(overviewAddress(state), control)
-  else if (Array.isArray(shown)) remember(compareAddress(shown, state.view), control)
-  else remember(runAddress(shown, state.view, state.transcripts), control)
-}
+const seen = (control) => remember(shown.address(), control)
 
-/** Makes the page of an address. Modules that the overview doesn't need are loaded when another page is first shown. */
-const makePage = async (run, compare) => {
-  if (compare !== undefined) return (await import("./compare/comparePage.js")).makeComparePage(state, seen, compare)
-  if (run !== undefined) return (await import("./run/runPage.js")).makeRunPage(state, seen, run)
-  return makeOverview(state, seen)
+const nameOf = (path) => (state.runs.get(path) ?? state.trainers.get(path))?.name ?? path
+
+/**
+ * Returns the place that an address names: a key that identifies it, its title, its address with the current state, and a
+ * function that makes its page. Modules that the overview doesn't need are loaded when another page is first shown.
+ */
+const placeOf = ({ run, compare, trainer }) => {
+  if (compare !== undefined) {
+    return {
+      key: `compare ${compare}`,
+      title: compare.map(nameOf).join(" and "),
+      address: () => compareAddress(compare, state.view),
+      make: async () => (await import("./compare/comparePage.js")).makeComparePage(state, seen, compare),
+    }
+  }
+  if (trainer !== undefined) {
+    return {
+      key: `trainer ${trainer}`,
+      title: nameOf(trainer),
+      address: () => trainerAddress(trainer, state.view, state.drawn),
+      make: async () => (await import("./trainer/trainerPage.js")).makeTrainerPage(state, seen, trainer),
+    }
+  }
+  if (run !== undefined) {
+    return {
+      key: `run ${run}`,
+      title: nameOf(run),
+      address: () => runAddress(run, state.view, state.transcripts),
+      make: async () => (await import("./run/runPage.js")).makeRunPage(state, seen, run),
+    }
+  }
+  return { key: "", title: state.title, address: () => overviewAddress(state), make: async () => makeOverview(state, seen) } // prettier-ignore
 }
 
 /** Shows the page of the current address. */
 const route = async () => {
-  const { run, compare, view, sight, transcripts } = readAddress(location.hash)
+  const { run, compare, trainer, view, sight, transcripts, drawn } = readAddress(location.hash)
   moved()
   Object.assign(state.view, view)
   Object.assign(state, sight)
   if (transcripts !== undefined) state.transcripts = transcripts
-  if (run !== undefined) history.replaceState(null, "", runAddress(run, state.view, state.transcripts))
-  const next = compare ?? run
+  state.drawn = drawn
+  const next = placeOf({ run, compare, trainer })
+  if (run !== undefined) history.replaceState(null, "", next.address())
   // If only the view of the page changes, the page itself is kept.
-  if (page !== undefined && String(next) === String(shown)) return page.restore()
+  if (page !== undefined && next.key === shown.key) return page.restore()
   shown = next
-  const made = await makePage(run, compare)
+  const made = await next.make()
   // The address may have changed while modules were loaded.
-  if (String(shown) !== String(next)) return made.close?.()
+  if (shown.key !== next.key) return made.close?.()
   page?.close?.()
   page = made
-  const nameOf = (path) => state.runs.get(path)?.name ?? path
-  document.title = `${compare?.map(nameOf).join(" and ") ?? (run === undefined ? state.title : nameOf(run))} · effect-rl`
+  document.title = `${next.title} · effect-rl`
   main.replaceChildren(page.element)
   page.update()
   scrollTo(0, 0)
 }
 
 const load = async () => {
-  const { runs, live, title } = await fetchRuns()
+  const { runs, trainers = [], live, title } = await fetchRuns()
   state.runs = new Map(runs.map((run) => [run.path, run]))
+  state.trainers = new Map(trainers.map((trainer) => [trainer.path, trainer]))
   state.order = new Map(runs.map((run, index) => [run.path, index]))
   state.live = live
   state.title = title
@@ -100,9 +128,9 @@ try {
   await load()
   await route()
   addEventListener("hashchange", async () => {
-    const before = shown
+    const before = shown?.key
     await route().catch(failed)
-    if (String(before) !== String(shown)) main.focus()
+    if (before !== shown?.key) main.focus()
   })
   // The charts have the colours of the theme, light or dark, so render them again.
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page?.draw())
@@ -115,8 +143,16 @@ try {
         else load().then(() => page.changed(new Set(state.runs.keys())), failed)
       },
       changed: ({ changed, gone }) => {
-        for (const run of changed) state.runs.set(run.path, run)
-        for (const path of gone) state.runs.delete(path)
+        for (const run of changed) {
+          state.runs.set(run.path, run)
+          if (run.runs !== undefined) state.trainers.set(run.path, run)
+        }
+        for (const path of gone) {
+          state.runs.delete(path)
+          state.trainers.delete(path)
+        }
+        // The runs of a trainer that have begun are listed in its place.
+        for (const { trainer } of state.runs.values()) state.runs.delete(trainer)
         page.changed(new Set([...changed.map(({ path }) => path), ...gone]))
       },
       status: (connected) => {

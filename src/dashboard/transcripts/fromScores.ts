@@ -7,12 +7,19 @@ import { finite } from "../json.ts"
 import { addUsage, endingOf, keptOf, nothingUsed } from "./fromRollouts.ts"
 import type { Call, ToolUse, Transcript, Turn } from "./Transcript.ts"
 
+interface Scored {
+  readonly episode: Episode
+  /** The largest absolute advantage of the run's episodes; null if none has one. */
+  readonly largest: number | null
+  /** Whether a multi-run trainer recorded the episode: it keeps no calls, because its observations are the prompts. */
+  readonly isTrainers: boolean
+}
+
 /**
- * Makes the transcript from an episode's scored steps and its calls, both in the order in which they happened. `largest` is
- * the largest absolute advantage of the run's episodes.
+ * Makes the transcript from an episode's scored steps and its calls, both in the order in which they happened.
  */
 export const fromScores = (
-  { episode, largest }: { readonly episode: Episode; readonly largest: number | null },
+  { episode, largest, isTrainers }: Scored,
   lines: ReadonlyArray<StepScoreRecord>,
   calls: ReadonlyArray<CallFile>,
 ): Transcript => {
@@ -60,7 +67,7 @@ export const fromScores = (
     },
     largest: hasAdvantage ? largest : null,
     advantages: hasAdvantage ? "episode" : null,
-    hint: isVerbose && calls.length > 0 ? null : hintOf(isVerbose),
+    hint: isVerbose && (calls.length > 0 || isTrainers) ? null : hintOf(isVerbose),
   }
 }
 

@@ -309,16 +309,21 @@ const transcriptOf = Effect.fnUntraced(function* (
   const episode = shown(indexed)
   const lines = yield* linesOf(files, indexed)
   if (indexed.id === null) {
+    const isTrainers = (yield* RunReader.over(files)(unplacedEntry(run)).kind) === "multirun"
     const scores = lines
       .flatMap((line) => Option.toArray(ScoreRecords.decode(line)))
       .filter((line) => line.episode_index === indexed.number)
-    return fromScores({ episode, largest }, scores, yield* callsOf(files, run, indexed))
+    return fromScores({ episode, largest, isTrainers }, scores, yield* callsOf(files, run, indexed))
   }
   const rollouts = [...valuesOf(lines, rolloutOf), ...valuesOf(lines, outcomeOf).flatMap((outcome) => outcome.rollouts)]
   const first = rollouts.find(({ id }) => id === indexed.id)
   // The index found a rollout here, but its line cannot be read.
   if (first === undefined) {
-    return fromScores({ episode: { ...episode, failed: "its rollout can't be read" }, largest: null }, [], [])
+    return fromScores(
+      { episode: { ...episode, failed: "its rollout can't be read" }, largest: null, isTrainers: false },
+      [],
+      [],
+    )
   }
   return fromRollouts(
     episode,

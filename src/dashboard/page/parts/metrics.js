@@ -94,7 +94,8 @@ const countText = (all, matching, waiting, leftOut) => {
   return some + (leftOut === 0 ? "" : `, ${number(leftOut)} more are left out`)
 }
 
-const seriesOf = ({ label, color, runs }, name, view) => {
+/** Returns the lines of a metric for an item `{ label, color, runs }`, where `runs` are metrics that have been read. */
+export const seriesOf = ({ label, color, runs }, name, view) => {
   const lines = runs.flatMap((run) => {
     const metric = run?.metrics.find((one) => one.name === name)
     if (metric === undefined) return []

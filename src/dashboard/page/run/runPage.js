@@ -1,6 +1,6 @@
 /** Makes the page of a run from sections `{ element, show(detail) }`; `detail` is the run's data from `detail.ts`. */
 import { measures } from "../../curves/Curve.ts"
-import { overviewAddress } from "../address.js"
+import { overviewAddress, trainerAddress } from "../address.js"
 import { fetchCurves, fetchRun } from "../data.js"
 import { makeMetrics } from "../parts/metrics.js"
 import { makeChart } from "../parts/chart.js"
@@ -96,6 +96,7 @@ export const makeRunPage = (state, seen, path) => {
       el("h1", run.name, run.seed === null ? "" : ` · seed ${run.seed} `, run.kind === "rollouts" ? "" : badge(run)),
       el("p.quiet.variables", variables(run)),
       el("p.path.quiet", path),
+      trainerLink(run),
       progressOf(run),
       factList(run.kind === "rollouts" ? [] : factsOf(detail)),
     )
@@ -145,6 +146,13 @@ const speedOf = (run, system) => {
   const speed = isRunning ? system?.stepsPerSecond.at(-1) : run.steps / (run.seconds ?? system?.seconds.at(-1))
   if (!Number.isFinite(speed) || (speed <= 0 && !isRunning)) return "–"
   return `${number(speed < 10 ? speed : Math.round(speed))} steps/s`
+}
+
+/** Makes the link to the multi-run trainer of a run, or of the trainer to the page with all its runs. */
+const trainerLink = ({ path, trainer, runs }) => {
+  if (trainer === null && runs === undefined) return ""
+  const text = trainer === null ? "all its runs" : "all runs of its trainer"
+  return el("p.line", el("a.trainerLink", { href: trainerAddress(trainer ?? path) }, text))
 }
 
 const progressOf = (run) =>

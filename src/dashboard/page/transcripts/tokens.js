@@ -36,7 +36,7 @@ export const makeAdvantage = (advantage, largest) =>
   el(
     "span",
     { class: `token ${levelOf(advantage, largest)}`, title: `advantage ${signed(advantage)}` },
-    signed(advantage),
+    signed(Number(advantage.toPrecision(3))),
   )
 
 /** Makes the elements of spans; a span without a text shows the ids of its tokens. */

@@ -208,8 +208,7 @@ const headOf = (transcript) => {
     ["agent", [played.name, played.model].filter(Boolean).join(", ")],
     ...(played.player === null ? [] : [["player", played.player]]),
     ["environment", envType === "" || envType === episode.env ? episode.env : `${episode.env} (${envType})`],
-    ["model's calls", number(usage.calls)],
-    ["tokens", usageText(usage)],
+    ...(usage.calls === 0 ? [] : [["model's calls", number(usage.calls)], ["tokens", usageText(usage)]]), // prettier-ignore
     ...(seeds === null ? [] : [["seeds", `env ${seeds.env}, sampling ${seeds.sampling}`]]),
     ...Object.entries(tags),
   ])
@@ -267,7 +266,8 @@ export const makeTranscript = ({ address, step, turned }) => {
         ),
         headOf(transcript),
         credits,
-        largest === null ? "" : makeLegend(largest, advantages),
+        // The legend of whole answers stands above the list of episodes.
+        largest === null || advantages === "episode" ? "" : makeLegend(largest, advantages),
         hint === null ? "" : el("p.quiet.line", hint),
         ...turns,
         episode.failed === null ? "" : el("p.problem", episode.failed),

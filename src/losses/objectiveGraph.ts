@@ -15,7 +15,7 @@ import {
 import { type MetricSums, sumsOf } from "./tokenMetrics.ts"
 import type { KlTerm, TokenObjective } from "./TokenObjective.ts"
 
-const { add, exp, mul, notEqual, stopGradient, sub, where } = Graph
+const { add, exp, mul, notEqual, stopGradient, sub, sum, where } = Graph
 
 /** The tensors that an objective reads. All have the shape of `logProbability_t`. */
 export interface TokenColumns {
@@ -71,8 +71,20 @@ export const columnsOf = (config: TokenObjective): ReadonlyArray<ColumnName> => 
 export interface ObjectiveGraph {
   /** The scalar to minimise. The losses of the micro-batches of a step add up to the loss of the step. */
   readonly loss: Tensor
+  /** The same number, summed as the option `total` says. */
+  readonly losses: Tensor
   /** Sums over the tokens that count: add those of all micro-batches, then call `meanMetrics`. */
   readonly metrics: MetricSums<Tensor>
+}
+
+export interface ObjectiveOptions {
+  /** A number above all numbers in `sequence_t`. By default, the number of tokens, which is always enough. */
+  readonly sequences?: number
+  /**
+   * Sums a number of each token for `losses` and `metrics`: for a micro-batch of several runs, to one number for each run.
+   * By default, to one number.
+   */
+  readonly total?: (x_t: Tensor) => Tensor
 }
 
 /**
@@ -95,10 +107,7 @@ export interface ObjectiveGraph {
 export const objectiveGraph = (
   config: TokenObjective,
   columns: TokenColumns,
-  options: {
-    /** A number above all numbers in `sequence_t`. By default, the number of tokens, which is always enough. */
-    readonly sequences?: number
-  } = {},
+  { sequences, total = (x_t) => sum(x_t) }: ObjectiveOptions = {},
 ): ObjectiveGraph => {
   const { weight_t, logProbability_t: raw_t } = columns
   const { shape } = raw_t
@@ -114,11 +123,15 @@ export const objectiveGraph = (
   const required = (name: ColumnName, otherwise = 0): Tensor =>
     optional(name, otherwise) ?? fail(config.type, `the column ${name} is missing`, raw_t)
 
+  const reduced = (loss_t: Tensor) => ({
+    loss: weightedSum({ loss_t, weight_t }),
+    losses: total(mul(loss_t, weight_t)),
+  })
   const logProbability_t = required("logProbability_t")
   const entropy_t = optional("entropy_t")
   if (config.type === "sft") {
     const loss_t = tokenNegativeLogLikelihood({ logProbability_t })
-    return { loss: weightedSum({ loss_t, weight_t }), metrics: sumsOf({ counts_t, entropy_t }) }
+    return { ...reduced(loss_t), metrics: sumsOf({ counts_t, entropy_t }, total) }
   }
   for (const name of columnsOf(config)) required(name)
   const advantage_t = required("advantage_t")
@@ -132,7 +145,7 @@ export const objectiveGraph = (
       ? sequenceLogRatio({
           logRatio_t: tokenLogRatio_t,
           sequence_t: required("sequence_t", -1),
-          sequences: options.sequences ?? shape.reduce((a, b) => a * b, 1),
+          sequences: sequences ?? shape.reduce((a, b) => a * b, 1),
         })
       : tokenLogRatio_t
 
@@ -166,20 +179,18 @@ export const objectiveGraph = (
           corrected_t,
           mul(tokenKl({ logProbability_t, referenceLogProbability_t, estimator: kl.type }), kl.coefficient),
         )
-  return {
-    loss: weightedSum({ loss_t, weight_t }),
-    metrics: sumsOf({
-      counts_t,
-      entropy_t,
-      ratio_t: exp(logRatio_t),
-      clip: "clipHigh" in config ? config : undefined,
-      importance_t,
-      cap: config.importance?.cap,
-      // The inference engine drew the tokens: this is the divergence from it to the trainer.
-      inferenceKl_t: klTo(inferenceLogProbability_t, logProbability_t),
-      referenceKl_t: klTo(logProbability_t, referenceLogProbability_t),
-    }),
+  const metrics = {
+    counts_t,
+    entropy_t,
+    ratio_t: exp(logRatio_t),
+    clip: "clipHigh" in config ? config : undefined,
+    importance_t,
+    cap: config.importance?.cap,
+    // The inference engine drew the tokens: this is the divergence from it to the trainer.
+    inferenceKl_t: klTo(inferenceLogProbability_t, logProbability_t),
+    referenceKl_t: klTo(logProbability_t, referenceLogProbability_t),
   }
+  return { ...reduced(loss_t), metrics: sumsOf(metrics, total) }
 }
 
 /** Estimates KL(sampling ‖ other) by k3 at each token that was drawn from `sampling`. */

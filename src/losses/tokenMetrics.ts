@@ -1,4 +1,4 @@
-import { cast, greater, greaterEqual, less, mul, or, sum } from "../graph/ops.ts"
+import { cast, greater, greaterEqual, less, mul, or } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 
 /**
@@ -45,15 +45,15 @@ interface TokenMetrics {
   readonly entropy_t?: Tensor | undefined
 }
 
-/** Builds the sums of a micro-batch, for `objectiveGraph`. */
-export const sumsOf = (metrics: TokenMetrics): MetricSums<Tensor> => {
+/** Builds the sums of a micro-batch, for `objectiveGraph`. `reduce` sums a number of each token. */
+export const sumsOf = (metrics: TokenMetrics, reduce: (x_t: Tensor) => Tensor): MetricSums<Tensor> => {
   const { counts_t, ratio_t, clip, importance_t, cap, inferenceKl_t, referenceKl_t, entropy_t } = metrics
   const ones = cast(counts_t, "f32")
-  const total = (x: Tensor): Tensor => sum(mul(x, ones))
+  const total = (x: Tensor): Tensor => reduce(mul(x, ones))
   const share = (condition: Tensor): Tensor => total(cast(condition, "f32"))
   const sumOf = (name: keyof typeof names, x: Tensor | undefined) => (x === undefined ? {} : { [name]: total(x) })
   return {
-    tokens: sum(ones),
+    tokens: reduce(ones),
     ...sumOf("ratio", ratio_t),
     ...(ratio_t === undefined || clip === undefined
       ? {}

@@ -17,7 +17,7 @@ import { Backend, type BackendError, type Compiling } from "../../backend/Backen
 import { attempt } from "../../config/attempt.ts"
 import { GraphError } from "../../graph/GraphError.ts"
 import { gradients } from "../../graph/gradients.ts"
-import { concat, flatten, input } from "../../graph/ops.ts"
+import { concat, flatten, input, reshape, scatterAdd, sum } from "../../graph/ops.ts"
 import type { NamedArray } from "../../graph/Parameters.ts"
 import type { ProgramSpec } from "../../graph/Program.ts"
 import { sizeOf, type Tensor } from "../../graph/Tensor.ts"
@@ -51,10 +51,10 @@ export interface GradientProgram {
   readonly run: (microBatch: MicroBatch) => Effect.Effect<void, BackendError>
   /** Returns the gradient of a run's adapter; without adapters, that of all weights in the order of `parametersOf`. */
   readonly gradientOf: (run: number) => Float32Array
-  /** Returns the loss of the last micro-batch: its part of the loss of the whole step. */
-  readonly loss: () => number
-  /** Returns sums over the tokens of the last micro-batch that count: see `Losses.meanMetrics`. */
-  readonly sums: () => MetricSums<number>
+  /** Returns the loss of a run in the last micro-batch: its part of the loss of the run's whole step. */
+  readonly lossOf: (run: number) => number
+  /** Returns sums over the tokens of a run in the last micro-batch that count: see `Losses.meanMetrics`. */
+  readonly sumsOf: (run: number) => MetricSums<number>
 }
 
 /** The columns of a micro-batch that objectives read, by the name of the program's input. */
@@ -89,7 +89,9 @@ export const compileGradient = Effect.fnUntraced(function* (
     Effect.forEach(Object.entries(weights), ([name, { data }]) => program.write(name, data), { discard: true })
   const size = sizeOf(specs.gradient.outputs["gradient"].shape) / (adapters?.maxRuns ?? 1)
   const all = gradient.results["gradient"]
-  const { gradient: _, loss, ...sums } = gradient.results
+  const { gradient: _, losses, ...sums } = gradient.results
+  /** Without adapters, there is one run. */
+  const placeOf = (run: number): number => (adapters === null ? 0 : run)
   return {
     writeBase: (weights) => writeAll(gradient, weights),
     writeReference: (weights) => (shared || reference === undefined ? Effect.void : writeAll(reference, weights)),
@@ -119,8 +121,8 @@ export const compileGradient = Effect.fnUntraced(function* (
     }),
     gradientOf: (run) =>
       all instanceof Float32Array ? all.subarray(run * size, (run + 1) * size) : new Float32Array(0),
-    loss: () => loss[0],
-    sums: () => ({ tokens: 0, ...Record.map(sums, ([sum]) => sum) }),
+    lossOf: (run) => losses[placeOf(run)],
+    sumsOf: (run) => ({ tokens: 0, ...Record.map(sums, (all) => all[placeOf(run)]) }),
   }
 })
 
@@ -147,12 +149,16 @@ const gradientSpec = (
     ...packed,
     temperature: columns["temperature_t"],
   })
-  const { loss, metrics } = objectiveGraph(objective, {
-    ...columns,
-    logProbability_t,
-    entropy_t,
-    weight_t: columns["weight_t"],
-  })
+  /** Sums a number of each token by run, as a block's tokens are all of one run. */
+  const byRun = (x_t: Tensor): Tensor =>
+    adapters === null || routed === undefined
+      ? sum(x_t)
+      : scatterAdd(routed.blockAdapters, sum(reshape(x_t, [(rows * width) / block, block]), 1), adapters.maxRuns)
+  const { loss, losses, metrics } = objectiveGraph(
+    objective,
+    { ...columns, logProbability_t, entropy_t, weight_t: columns["weight_t"] },
+    { total: byRun },
+  )
   const trained = routed === undefined ? Object.values(weights) : [routed.table]
   const slopes = gradients(loss, trained)
   const states: Record<string, Tensor> = { ...weights, ...(routed === undefined ? {} : { adapters: routed.table }) }
@@ -164,7 +170,7 @@ const gradientSpec = (
       ...(routed === undefined ? {} : { blockAdapters: routed.blockAdapters, scalings: routed.scalings }),
     },
     state: Record.map(states, (tensor) => ({ tensor })),
-    outputs: { gradient: concat(slopes.map(flatten)), loss, ...metrics },
+    outputs: { gradient: concat(slopes.map(flatten)), losses, ...metrics },
   }
 }
 

@@ -12,7 +12,7 @@ export interface RunGradient {
   readonly index: number
   readonly gradient: Float32Array
   readonly loss: number
-  /** Sums of metrics over tokens. If a micro-batch holds several runs, each of them gets the sums of the whole. */
+  /** Sums of metrics over the run's tokens. */
   readonly sums: MetricSums<number>
 }
 
@@ -42,8 +42,8 @@ export const gradientsOf = Effect.fnUntraced(function* (
   const resultOf = (program: GradientProgram, index: number): RunGradient => ({
     index,
     gradient: program.gradientOf(index).slice(),
-    loss: program.loss(),
-    sums: program.sums(),
+    loss: program.lossOf(index),
+    sums: program.sumsOf(index),
   })
   const runs = Array.from(microBatch.loraNumTokens.keys()).filter((run) => microBatch.loraNumTokens[run] > 0)
   const programs = new Set(runs.map(programOf))

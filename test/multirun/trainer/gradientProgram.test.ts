@@ -7,7 +7,7 @@ import { makeMicroBatch } from "../../../src/multirun/batches/MicroBatch.ts"
 import { makePacker, type Mixing } from "../../../src/multirun/batches/Packer.ts"
 import type { TrainingSample } from "../../../src/multirun/batches/TrainingSample.ts"
 import { compileGradient } from "../../../src/multirun/trainer/gradientProgram.ts"
-import { gradientsOf } from "../../../src/multirun/trainer/runGradients.ts"
+import { addSums, gradientsOf } from "../../../src/multirun/trainer/runGradients.ts"
 import { stream } from "../../../src/rng/Rng.ts"
 
 const config: Decoder.DecoderConfig = {
@@ -56,7 +56,7 @@ const adaptersWithNumbers = () => {
 }
 
 /** Returns the summed gradients of runs that are packed together, by the index of the run. */
-const summed = (
+const trained = (
   objective: Losses.TokenObjective,
   runs: ReadonlyArray<number>,
   mixing: Mixing,
@@ -75,15 +75,27 @@ const summed = (
       packer.offer(run, { step: 0, samples: Array.from({ length: 5 }, (_, at) => sampleOf(run, at)), digest: "" })
     }
     const sums = Array.from({ length: sizes.maxRuns }, () => new Float32Array(adapters.size))
+    const reports = Array.from({ length: sizes.maxRuns }, (): Report => ({ loss: 0, sums: { tokens: 0 } }))
     const scratch = makeMicroBatch(sizes)
     for (let pack = packer.pack(); pack !== undefined; pack = packer.pack()) {
       for (const microBatch of pack.microBatches) {
-        for (const { index, gradient } of yield* gradientsOf(() => program, microBatch, scratch))
+        for (const { index, gradient, loss, sums: own } of yield* gradientsOf(() => program, microBatch, scratch)) {
           gradient.forEach((slope, at) => void (sums[index][at] += slope))
+          reports[index] = { loss: reports[index].loss + loss, sums: addSums(reports[index].sums, own) }
+        }
       }
     }
-    return sums
+    return { sums, reports }
   }).pipe(Effect.scoped, Effect.provide(Wasm.layer))
+
+/** The loss and the sums of metrics of a run. */
+interface Report {
+  readonly loss: number
+  readonly sums: Losses.MetricSums<number>
+}
+
+/** Returns the gradients of all runs. */
+const summed = (...options: Parameters<typeof trained>) => Effect.map(trained(...options), ({ sums }) => sums)
 
 const largest = (values: Float32Array): number => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
 
@@ -98,6 +110,27 @@ describe("the gradient of a micro-batch", () => {
           assert.isAbove(largest(alone), 1e-6)
           assert.deepStrictEqual(together[run], alone)
         }
+      }),
+    )
+
+    it.effect(`by ${type} comes with the loss and the metrics of each run, also if a micro-batch holds several`, () =>
+      Effect.gen(function* () {
+        const { reports } = yield* trained(objective, [0, 1, 2], "many-runs")
+        for (const run of [0, 1, 2]) {
+          const alone = (yield* trained(objective, [run], "one-run")).reports[run]
+          assert.isAbove(alone.sums.tokens, 0)
+          assert.approximately(reports[run].loss, alone.loss, 1e-5)
+          assert.deepStrictEqual(Object.keys(reports[run].sums), Object.keys(alone.sums))
+          for (const [name, sum] of Object.entries(alone.sums))
+            assert.approximately(
+              Number(Reflect.get(reports[run].sums, name)),
+              sum,
+              1e-5 * Math.max(1, Math.abs(sum)),
+              name,
+            )
+        }
+        const [first, second] = reports
+        assert.notStrictEqual(first.loss, second.loss)
       }),
     )
 
@@ -143,11 +176,11 @@ describe("the gradient of a micro-batch", () => {
       assert.strictEqual(program.gradientOf(0).length, size)
       assert.isAbove(largest(program.gradientOf(0)), 1e-6)
       assert.strictEqual(
-        program.sums().tokens,
+        program.sumsOf(0).tokens,
         sampleOf(3, 0).mask.reduce((sum, mask) => sum + mask, 0),
       )
       // The weights that are trained are still those of the reference.
-      assert.approximately(program.sums().referenceKl ?? NaN, 0, 1e-6)
+      assert.approximately(program.sumsOf(0).referenceKl ?? NaN, 0, 1e-6)
     }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
   )
 })

@@ -69,7 +69,8 @@ export const ui = subcommand(
         const at = yield* serve({ directory, host, port, ...(token === undefined ? {} : { token }) })
         const name = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
         const query = token === undefined ? "" : `?token=${token}`
-        const page = at.run === undefined ? "" : `#/run/${encodeURIComponent(at.run)}`
+        const kind = at.run !== undefined && (yield* at.isTrainer) ? "trainer" : "run"
+        const page = at.run === undefined ? "" : `#/${kind}/${encodeURIComponent(at.run)}`
         yield* writeOut(`http://${name}:${at.port}/${query}${page}\n`)
         if ((yield* at.countRuns) === 0) {
           yield* writeError(`${warningLabel()} no runs in ${directory} yet\n`)

@@ -42,6 +42,8 @@ export interface Served {
   readonly port: number
   /** If the directory is a single run: that run's path. */
   readonly run?: string
+  /** Tells whether the directory is a multi-run trainer. */
+  readonly isTrainer: Effect.Effect<boolean>
   /** Counts the runs in the directory, as of half of `pollEvery` ago at most. */
   readonly countRuns: Effect.Effect<number>
 }
@@ -134,7 +136,8 @@ export const serve = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(live.watch)
   const countRuns = Effect.map(live.lookAgain, () => results.index.runs().length)
   const run = results.files.only
-  return run === "" ? { port, countRuns } : { port, countRuns, run }
+  const isTrainer = Effect.map(live.lookAgain, () => results.index.summary(run)?.runs !== undefined)
+  return { port, isTrainer, countRuns, ...(run === "" ? {} : { run }) }
 })
 
 /** The headers of all answers. */

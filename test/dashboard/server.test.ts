@@ -12,6 +12,7 @@ import * as Rollouts from "../../src/episode/rollouts/Rollouts.ts"
 import { effect, until } from "../cli/effect.ts"
 import { makeRun, scoreLine, withFolder, write } from "./folder.ts"
 import { rolloutOf } from "./rollouts.ts"
+import { makeTrainer, writeRun } from "./trainer.ts"
 
 interface Got {
   readonly status: number
@@ -71,6 +72,17 @@ describe("the server", () => {
       const directory = join(folder, makeRun(folder, { seed: 7 }))
       const serving = Effect.scoped(serve({ directory, host: "127.0.0.1", port: 0 }))
       assert.deepInclude(await Effect.runPromise(serving), { run: "0007" })
+    }))
+
+  it("says whether the folder is that of a multi-run trainer", () =>
+    withFolder(async (folder) => {
+      const isTrainer = (path: string) => {
+        const serving = serve({ directory: join(folder, path), host: "127.0.0.1", port: 0 })
+        return Effect.runPromise(Effect.scoped(Effect.flatMap(serving, (at) => at.isTrainer)))
+      }
+      const trainer = makeTrainer(folder)
+      const run = writeRun(folder, trainer, "a")
+      assert.deepStrictEqual([await isTrainer(trainer), await isTrainer(run), await isTrainer(makeRun(folder))], [true, false, false]) // prettier-ignore
     }))
 
   it("gives episodes a page at a time, and the one that is asked for; what can't be is refused", () =>

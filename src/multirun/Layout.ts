@@ -17,6 +17,12 @@ export { checkpoints } from "../run/Layout.ts"
 /** Tells whether a folder's name is that of a run; the whole name is the run's id, also with dots: `run_a.b`. */
 export const isRunName = (name: string): boolean => /^run_./s.test(name)
 
+const prefix = "run_"
+/** Returns the folder of the run that a trainer's config names. */
+export const folderOf = (name: string): string => `${prefix}${name}`
+/** Returns the name of a run in a trainer's config, given the run's id. */
+export const nameOf = (id: string): string => id.slice(prefix.length)
+
 /** The folder, next to those of the runs, with the base model of their adapters, if its weights were drawn at random. */
 export const base = "base"
 
@@ -43,8 +49,16 @@ export const evicted = `${control}/evicted.txt`
 export const token = `${control}/token`
 /** The file with the number of steps after which the run ended, its last validation included. */
 export const finished = `${control}/finished`
-/** The file with the scores of all validations. */
-export const validations = `${control}/validations.json`
+
+/* The validations */
+
+/** The folder in which the orchestrator hands over validations, each in a file. */
+export const validations = "validations"
+export const validationOf = (step: number): string => `${validations}/${stepName(step)}.json`
+
+/** Returns the step of a validation's file name; undefined for other names. */
+export const validationStepOf = (name: string): number | undefined =>
+  name.endsWith(".json") ? stepOf(name.slice(0, -".json".length)) : undefined
 
 /* Folders with a folder for each step */
 
@@ -78,6 +92,8 @@ export const inRollouts = {
   samples: "samples.safetensors",
   /** The ids of the samples, and the digest of the arrays. */
   batch: "batch.json",
+  /** The metrics of the sampling, and transcripts of some episodes. */
+  report: "report.json",
 } as const
 
 /** The files in the folder of a checkpoint. */
@@ -87,4 +103,6 @@ export const inCheckpoint = {
   /** The adapter or all weights, and the moments of the optimiser. */
   weights: inRunCheckpoint.weights,
   moments: "moments.safetensors",
+  /** How far the run's scores and logs were written. */
+  recorded: "recorded.json",
 } as const

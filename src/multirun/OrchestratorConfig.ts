@@ -102,6 +102,15 @@ export const ValidationConfig = Schema.Struct({
 })
 export type ValidationConfig = typeof ValidationConfig.Type
 
+/** Which episodes of the training are recorded in the run's scores, with their advantages; validations always are. */
+export const TranscriptsConfig = Schema.Struct({
+  /** The number of steps between two steps whose episodes are recorded; 0 records none. */
+  every: withDefault(naturalInt, 10),
+  /** The number of groups that are recorded of such a step. */
+  groups: withDefault(positiveInt, 2),
+})
+export type TranscriptsConfig = typeof TranscriptsConfig.Type
+
 /** The config of one run. All keys have defaults, so an empty file is valid. */
 export const OrchestratorConfig = Schema.Struct({
   /** The seed of the tasks' order, the envs and the sampling; a run that a trainer's config names gets the trainer's. */
@@ -132,6 +141,8 @@ export const OrchestratorConfig = Schema.Struct({
   maxSteps: withDefault(Schema.NullOr(positiveInt), null),
   /** The largest number of steps by which the weights that sampled may be older than those that are trained. */
   maxAsyncLevel: withDefault(naturalInt, 2),
+  /** Which episodes of the training are recorded. */
+  transcripts: withDefault(TranscriptsConfig, {}),
   /** When the run is saved. */
   checkpoint: withDefault(CheckpointConfig, {}),
   /** Which weights are kept for other programs: the adapter as peft writes it, or the whole model. */
@@ -155,6 +166,9 @@ export const OrchestratorConfig = Schema.Struct({
   }),
 )
 export type OrchestratorConfig = typeof OrchestratorConfig.Type
+
+/** Returns the number of episodes that a run plays, or imitates, in the steps before this one. */
+export const episodesBefore = ({ batch }: Pick<OrchestratorConfig, "batch">, step: number): number => step * batch.size
 
 type Staged = Pick<OrchestratorConfig, "optimiser" | "schedule" | "maxSteps" | "supervised">
 

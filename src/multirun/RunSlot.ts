@@ -56,9 +56,10 @@ export interface Hooks {
   readonly postCreation?: Hook
   /**
    * Releases what `creation` prepared, on all ranks. It runs once for each run whose creation hook completed, also if
-   * the run's creation failed afterwards in another part or on another rank.
+   * the run's creation failed afterwards in another part or on another rank. `reason` is why it was evicted; null if it
+   * has reached its last step or its folder has vanished.
    */
-  readonly deletion?: Hook
+  readonly deletion?: (run: RunSlot, reason: string | null) => ReturnType<Hook>
   /** Checks a config before the run can be trained, on the master. A failure counts as a problem of the config. */
   readonly validation?: Hook<DiscoveredRun>
   /** Runs on the master when a run with a valid config was found. If it fails, the run is evicted. */

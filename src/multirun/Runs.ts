@@ -189,7 +189,7 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
     const prepared = trained.get(run.index)?.prepared ?? []
     trained.delete(run.index)
     const present = parts.filter((part) => prepared.includes(part))
-    yield* hooks.all(present, ({ deletion }) => deletion, run, "deletion")
+    yield* hooks.all(present, ({ deletion }) => deletion && ((left) => deletion(left, reason)), run, "deletion")
     yield* report({ _tag: "Deleted", run, reason })
   })
 

@@ -4,53 +4,96 @@
  *
  * @example
  * ```ts
- * yield* writeValidation(run, { step: 100, scores: [1, 0, 1] })
- * const { progress, weights, validations } = yield* readEnding(run)
+ * const endings = yield* Effect.forEach(runs, readEnding)
+ * const { metrics, evaluations } = yield* resultOf(endings, { directory, firstStep: 0, secondsBefore: 0, here: 12 })
  * ```
  */
-import { Effect, Schema } from "effect"
-import { oneLine, prettyJson } from "../config/text.ts"
+import { Effect } from "effect"
+import type { NamedArray } from "../graph/Parameters.ts"
+import { digestOfArrays } from "../run/digest.ts"
+import { type Evaluation, evaluationOf, summaryOf } from "../run/evaluation.ts"
+import type { RunResult } from "../run/RunResult.ts"
 import { openRunFolder, type RunFolder } from "./guardedFolder.ts"
-import * as Layout from "./Layout.ts"
 import { MultiRunError } from "./MultiRunError.ts"
+import { type Validation, validationsIn } from "./records/reports.ts"
+import type { Progress } from "./RunSlot.ts"
 import { runStateIn } from "./trainer/checkpointParts.ts"
 import { loadCheckpoint } from "./weights/checkpoints.ts"
 
-type Place = Pick<RunFolder, "id" | "directory">
-
-/** A validation: the step whose weights played, and the score of each task. */
-const Validation = Schema.Struct({ step: Schema.Int, scores: Schema.Array(Schema.Finite) })
-export type Validation = typeof Validation.Type
-
-const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Array(Validation)))
-
-/** Reads the validations in a run's folder, in the order of their steps. */
-const readValidations = Effect.fnUntraced(function* ({ tree, directory }: RunFolder) {
-  if (!(yield* tree.exists(Layout.validations))) return []
-  return yield* Effect.mapError(
-    decode(yield* tree.readText(Layout.validations)),
-    (error) =>
-      new MultiRunError({
-        message: `${directory}/${Layout.validations}: expected validations (${oneLine(error.message)})`,
-      }),
-  )
-})
-
-/** Adds a validation to those in a run's folder. A resumed run writes again those after its checkpoint. */
-export const writeValidation = Effect.fnUntraced(function* (run: Place, { step, scores }: Validation) {
-  const folder = yield* openRunFolder(run)
-  const before = (yield* readValidations(folder)).filter((validation) => validation.step < step)
-  yield* folder.guarded(folder.tree.write(Layout.validations, prettyJson([...before, { step, scores }])))
-})
+/** How a run ended. */
+export interface Ending {
+  readonly id: string
+  readonly progress: Readonly<Progress>
+  readonly weights: Readonly<Record<string, NamedArray>>
+  readonly validations: ReadonlyArray<Pick<Validation, "step" | "scores">>
+}
 
 /** Reads the progress and weights of a run's newest checkpoint, and its validations. */
-export const readEnding = Effect.fnUntraced(function* (run: Place) {
+export const readEnding = Effect.fnUntraced(function* (run: Pick<RunFolder, "id" | "directory">) {
   const folder = yield* openRunFolder(run)
   const checkpoint = yield* loadCheckpoint(folder, -1)
   if (checkpoint === undefined)
     return yield* new MultiRunError({
       message: `${run.directory}: expected the checkpoint of its last step, found none`,
     })
+  const { progress } = checkpoint
   const { weights } = yield* runStateIn(checkpoint.parts)
-  return { progress: checkpoint.progress, weights, validations: yield* readValidations(folder) }
+  const validations = yield* validationsIn(folder, { after: -1, upTo: progress.step })
+  return { id: run.id, progress, weights, validations } satisfies Ending
+})
+
+/** Makes the episodes of a validation, of which only the scores are known. */
+export const episodesOf = (scores: ReadonlyArray<number>) =>
+  scores.map((score) => ({ return: score, length: 1, terminated: true, truncated: false }))
+
+/** Joins the validations that several runs had at the same step, so that there is one learning curve. */
+const joined = (evaluations: ReadonlyArray<Evaluation>): ReadonlyArray<Evaluation> =>
+  [...Map.groupBy(evaluations, ({ step }) => step)]
+    .map(([step, group]) => ({
+      step,
+      returns: group.flatMap(({ returns }) => returns),
+      lengths: group.flatMap(({ lengths }) => lengths),
+      terminated: group.reduce((sum, { terminated }) => sum + terminated, 0),
+    }))
+    .sort((a, b) => a.step - b.step)
+
+/** The folder of the result, the updates that earlier processes made, and the seconds of those and of this process. */
+interface Spent {
+  readonly directory: string
+  readonly firstStep: number
+  readonly secondsBefore: number
+  readonly here: number
+}
+
+/** Makes the result of runs that have ended: of a whole trainer, or of one run as if it had been trained alone. */
+export const resultOf = Effect.fnUntraced(function* (
+  endings: ReadonlyArray<Ending>,
+  { directory, firstStep, secondsBefore, here }: Spent,
+) {
+  const weights: Record<string, NamedArray> = {}
+  for (const ending of endings)
+    for (const [name, array] of Object.entries(ending.weights)) weights[`${ending.id}/${name}`] = array
+  const evaluations = joined(
+    endings.flatMap(({ validations }) =>
+      validations.map(({ step, scores }) => evaluationOf(step, { episodes: episodesOf(scores) })),
+    ),
+  )
+  const returns = evaluations.flatMap(({ returns }) => returns)
+  const steps = endings.reduce((sum, { progress }) => sum + progress.step, 0)
+  const metrics: RunResult = {
+    runDir: directory,
+    steps,
+    episodes: endings.reduce((sum, { progress }) => sum + progress.totalSamples, 0),
+    meanScore: null,
+    meanReturn: null,
+    validation: summaryOf(evaluations.at(-1)),
+    failedValidations: 0,
+    digest: yield* digestOfArrays({
+      ...weights,
+      validation: { shape: [returns.length], data: Float32Array.from(returns) },
+    }),
+    wallSeconds: secondsBefore + here,
+    stepsPerSecond: here > 0 ? Math.max(0, steps - firstStep) / here : 0,
+  }
+  return { metrics, evaluations }
 })

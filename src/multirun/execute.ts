@@ -4,41 +4,39 @@
  * others can be added or removed while it works. It ends when all runs have reached their last step.
  */
 import { Clock, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
-import { stringify } from "yaml"
 import type { Backend } from "../backend/Backend.ts"
-import { type DecodeOptions, type Plain, toSnakeCase } from "../config/Config.ts"
+import type { DecodeOptions, Plain } from "../config/Config.ts"
 import { Engine, type EngineService } from "../inference/Engine.ts"
-import type { NamedArray } from "../graph/Parameters.ts"
 import type * as Lms from "../lm/Lms.ts"
 import * as Adapter from "../model/huggingFace/Adapter.ts"
 import * as LmDirectory from "../model/huggingFace/LmDirectory.ts"
 import { modelFiles } from "../formats/modelFiles.ts"
 import { onDisk } from "../run/store/FileTree.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
-import { digestOfArrays } from "../run/digest.ts"
-import { type Evaluation, evaluationOf, summaryOf } from "../run/evaluation.ts"
 import { derivedName } from "../run/identifier.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
-import type { RunEvent } from "../run/record/RunEvent.ts"
+import { type RunEvent, validationOfTrainer } from "../run/record/RunEvent.ts"
 import * as Run from "../run/Run.ts"
 import { RunResult } from "../run/RunResult.ts"
 import type { RunSpec } from "../run/RunSpec.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStore } from "../run/store/RunStore.ts"
-import { deviationOf, meanOf } from "../statistics/resampling.ts"
+import { meanOf } from "../statistics/resampling.ts"
 import type { RunOptions } from "../train/RunOptions.ts"
 import { type BaseModel, modelToSave } from "./baseModel.ts"
-import { readEnding, writeValidation } from "./ending.ts"
+import { readEnding, resultOf } from "./ending.ts"
 import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./MultiRunConfig.ts"
 import { MultiRunError } from "./MultiRunError.ts"
-import type { OrchestratorEvent } from "./orchestrator/Orchestrator.ts"
 import { registerOrchestrators } from "./orchestrator/orchestrators.ts"
+import { isOver, refuseOtherModel, writeRuns } from "./namedRuns.ts"
 import { makePublished } from "./published.ts"
 import { rankDeadline, rankParts } from "./ranks/rankParts.ts"
 import { resumeLost } from "./ranks/resumeLost.ts"
 import { checkRanks, startRanks } from "./ranks/startRanks.ts"
+import { makeRunRecords } from "./records/RunRecords.ts"
 import { startingProgress } from "./resume.ts"
+import { makeTokenRate } from "./tokenRate.ts"
 import { makeRunFolders } from "./runFolder.ts"
 import { Runs } from "./Runs.ts"
 import type { Progress, RunSlot } from "./RunSlot.ts"
@@ -66,6 +64,8 @@ interface State {
   readonly progress: Map<string, Readonly<Progress>>
   /** The ids of the runs that have reached their last step. */
   finished: ReadonlyArray<string>
+  /** The number of updates of all runs that earlier processes made. */
+  readonly firstStep: number
 }
 
 export type MultiRunNeeds = RunStore | Recorder | Backend | Lms.Needs | Scope.Scope
@@ -84,9 +84,18 @@ export const execute = Effect.fnUntraced(function* (
     open: Effect.fnUntraced(function* (
       files: RunFiles,
     ): Effect.fn.Return<Run.Opened<State, RunResult>, MultiRunError | Run.RunError, FileSystem.FileSystem | Path.Path> {
-      yield* writeRuns(settings, files)
-      const state: State = { progress: yield* progressIn(files), finished: [] }
-      return { state, resumedFromStep: files.resumed ? positionOf(state).step : null, isOver: () => true }
+      yield* refuseOtherModel(prepared, files)
+      const warnings = yield* writeRuns(prepared, files)
+      const progress = yield* progressIn(files)
+      const firstStep = positionOf({ progress }).step
+      const isEnded = yield* isOver(files)
+      return {
+        state: { progress, finished: [], firstStep },
+        resumedFromStep: files.resumed ? firstStep : null,
+        isOver: () => isEnded,
+        continuesLogs: true,
+        warnings,
+      }
     }),
     loop: (state: State) =>
       Effect.mapError(
@@ -94,11 +103,9 @@ export const execute = Effect.fnUntraced(function* (
         MultiRunError.from,
       ),
     position: positionOf,
-    result: { schema: RunResult, of: resultOf },
+    result: { schema: RunResult, of: resultOfAll },
   })
 })
-
-const folderOf = (name: string): string => `run_${name}`
 
 /** Returns how far the runs of a resumed trainer are. */
 const progressIn = Effect.fnUntraced(function* (files: RunFiles) {
@@ -113,12 +120,15 @@ const progressIn = Effect.fnUntraced(function* (files: RunFiles) {
   return all
 })
 
-/** Returns the number of updates and of samples of all runs together. */
-const positionOf = ({ progress }: State): { readonly step: number; readonly episodes: number } => {
+/** Returns the number of updates, of samples and of tokens of all runs together. */
+const positionOf = ({
+  progress,
+}: Pick<State, "progress">): { readonly step: number; readonly episodes: number; readonly tokens: number } => {
   const all = [...progress.values()]
   return {
     step: all.reduce((sum, { step }) => sum + step, 0),
     episodes: all.reduce((sum, { totalSamples }) => sum + totalSamples, 0),
+    tokens: all.reduce((sum, { totalTokens }) => sum + totalTokens, 0),
   }
 }
 
@@ -144,20 +154,6 @@ const specOf = ({ settings, base, effective, population }: Prepared): RunSpec =>
     quiet: false,
   }
 }
-
-/**
- * Writes the configs of the runs that the config names, unless their folders exist from before. A run without a seed gets
- * the trainer's.
- */
-const writeRuns = ({ runs, seed }: MultiRunConfig, files: RunFiles) =>
-  Effect.forEach(
-    Object.entries(runs),
-    Effect.fnUntraced(function* ([name, config]) {
-      const path = `${folderOf(name)}/${Layout.configFiles.yaml}`
-      if (!(yield* files.exists(path))) yield* files.write(path, stringify(toSnakeCase({ seed, ...config })))
-    }),
-    { discard: true },
-  )
 
 /** Saves a model from scratch in the run's folder, if adapters are trained, because they are of no use without it. */
 const baseInFolder = Effect.fnUntraced(function* ({ base, settings }: Prepared, files: RunFiles) {
@@ -199,31 +195,17 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
   const { recording } = yield* CurrentRun
   const published = makePublished()
   const emit = (events: ReadonlyArray<RunEvent>) => Effect.orDie(recording.emit(events))
-  /** With one run, metrics have their usual names; with several, the run comes first. */
-  const named = (id: string, metrics: Readonly<Record<string, number>>) =>
-    Object.keys(settings.runs).length === 1
-      ? metrics
-      : Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`${id}/${name}`, value]))
-
-  const sampled = new Map<string, Readonly<Record<string, number>>>()
-  const files = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const report = (run: RunSlot) =>
-    Effect.fnUntraced(function* (event: OrchestratorEvent) {
-      const { id } = run
-      if (event._tag === "Sampled") {
-        sampled.set(`${id}/${event.step}`, event.metrics)
-        return
-      }
-      yield* Effect.provideContext(writeValidation(run, event), files)
-      const { step, scores } = event
-      const spread = { meanReturn: meanOf(scores), stdReturn: deviationOf(scores) }
-      const episodes = episodesOf(scores)
-      const { step: updates, episodes: samples } = positionOf(state)
-      yield* emit([
-        { _tag: "Note", message: `${id}: validation after ${step} steps: ${spread.meanReturn.toFixed(3)}` },
-        { _tag: "ValidationEnded", step: updates, seenEpisodes: samples, episodes, ...spread },
-      ])
-    })
+  /** The mean score of the last validation of each run. */
+  const scores = new Map<string, number>()
+  const records = yield* makeRunRecords({
+    settings,
+    effective: prepared.effective,
+    validated: ({ id }, { step, scores: all }) => {
+      scores.set(id, meanOf(all))
+      return emit([{ _tag: "Note", message: `${id}: validation after ${step} steps: ${meanOf(all).toFixed(3)}` }])
+    },
+  })
+  const tokenRate = yield* makeTokenRate(positionOf(state).tokens)
 
   const trainer = yield* makeTrainer({
     model,
@@ -235,23 +217,32 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
       yield* load(engine, model, run)
       published.reach(run.generation, run.progress.step)
     }),
-    report: ({ run, step, metrics }) =>
-      Effect.suspend(() => {
-        state.progress.set(run.id, { ...run.progress })
-        const key = `${run.id}/${step - 1}`
-        const all = { ...sampled.get(key), ...metrics }
-        sampled.delete(key)
-        const update = positionOf(state).step
-        return emit([{ _tag: "UpdateApplied", step: update, update, metrics: named(run.id, all) }])
-      }),
+    records,
+    report: Effect.fnUntraced(function* ({ run, metrics }) {
+      yield* records.updated(run, metrics)
+      state.progress.set(run.id, { ...run.progress })
+      const { step } = positionOf(state)
+      const { waiting } = yield* runs.status
+      const figures = {
+        "trainer/runs": runs.slots().length,
+        "trainer/waiting": waiting.length,
+        ...(scores.size === 0 ? {} : { [validationOfTrainer]: meanOf([...scores.values()]) }),
+        ...(yield* tokenRate(positionOf(state).tokens)),
+      }
+      yield* emit([{ _tag: "UpdateApplied", step, update: step, metrics: figures }])
+    }),
     afterTurn: broadcasts.publish,
   })
-  yield* registerOrchestrators(prepared, published.forget, (run, parts) => ({
-    run,
-    ...parts,
-    awaitWeights: (step) => published.await(run.generation, step),
-    report: report(run),
-  }))
+  yield* registerOrchestrators(
+    prepared,
+    published.forget,
+    (run, parts) => ({
+      run,
+      ...parts,
+      awaitWeights: (step) => published.await(run.generation, step),
+    }),
+    records.conclude,
+  )
   const training = Effect.forever(trainer.turn)
   const { finished, reasons } = yield* Effect.raceFirst(training, untilNoneIsLeft(runs)).pipe(
     Effect.onError(() => trainer.saveAll),
@@ -297,49 +288,15 @@ const contentsOf = (model: TrainedModel, base: BaseModel, { index }: RunSlot) =>
     return yield* Adapter.filesOf(Adapter.make(config, numbers), decoder)
   })
 
-const episodesOf = (scores: ReadonlyArray<number>) =>
-  scores.map((score) => ({ return: score, length: 1, terminated: true, truncated: false }))
-
-/** Joins the validations that several runs had at the same step, so that there is one learning curve. */
-const joined = (evaluations: ReadonlyArray<Evaluation>): ReadonlyArray<Evaluation> =>
-  [...Map.groupBy(evaluations, ({ step }) => step)]
-    .map(([step, group]) => ({
-      step,
-      returns: group.flatMap(({ returns }) => returns),
-      lengths: group.flatMap(({ lengths }) => lengths),
-      terminated: group.reduce((sum, { terminated }) => sum + terminated, 0),
-    }))
-    .sort((a, b) => a.step - b.step)
-
 /** Makes the result of what the folders of the runs hold that have reached their last step. */
-const resultOf = Effect.fnUntraced(function* (state: State) {
+const resultOfAll = Effect.fnUntraced(function* (state: State) {
   const { files, seconds, secondsHere } = yield* CurrentRun
-  const all: Array<Evaluation> = []
-  const weights: Record<string, NamedArray> = {}
-  for (const id of state.finished) {
-    const ending = yield* Effect.mapError(readEnding({ id, directory: `${files.directory}/${id}` }), MultiRunError.from)
-    state.progress.set(id, ending.progress)
-    for (const [name, array] of Object.entries(ending.weights)) weights[`${id}/${name}`] = array
-    for (const { step, scores } of ending.validations) all.push(evaluationOf(step, { episodes: episodesOf(scores) }))
-  }
-  const evaluations = joined(all)
-  const returns = evaluations.flatMap(({ returns }) => returns)
-  const { step, episodes } = positionOf(state)
+  const endings = yield* Effect.mapError(
+    Effect.forEach(state.finished, (id) => readEnding({ id, directory: `${files.directory}/${id}` })),
+    MultiRunError.from,
+  )
+  for (const { id, progress } of endings) state.progress.set(id, progress)
   const here = yield* secondsHere
-  const metrics: RunResult = {
-    runDir: files.directory,
-    steps: step,
-    episodes,
-    meanScore: null,
-    meanReturn: null,
-    validation: summaryOf(evaluations.at(-1)),
-    failedValidations: 0,
-    digest: yield* digestOfArrays({
-      ...weights,
-      validation: { shape: [returns.length], data: Float32Array.from(returns) },
-    }),
-    wallSeconds: yield* seconds,
-    stepsPerSecond: here > 0 ? step / here : 0,
-  }
-  return { metrics, evaluations }
+  const secondsBefore = (yield* seconds) - here
+  return yield* resultOf(endings, { directory: files.directory, firstStep: state.firstStep, secondsBefore, here })
 })

@@ -49,7 +49,7 @@ export const startedOf = (spec: RunSpec, resumedFromStep: number | null): RunSta
   const { name, seed } = identity
   return {
     _tag: "RunStarted",
-    ...(spec.kind === "training" || spec.kind === "multirun" ? {} : { unit: "episodes" }),
+    ...(spec.kind === "training" ? {} : spec.kind === "multirun" ? { agents: true } : { unit: "episodes" }),
     name,
     env,
     algorithm,

@@ -52,6 +52,10 @@ export const cutBack = Effect.fnUntraced(function* (run: RunFiles, target: Targe
   )
 })
 
+/** Removes the unreadable ends of all logs, which an earlier process may not have written completely. */
+export const keepReadableLogs = (run: RunFiles) =>
+  Effect.forEach(Object.keys(logs), (file) => keepReadable(run, file), { discard: true })
+
 /** Removes the unreadable end of a log, and returns the number of remaining bytes. */
 const keepReadable = Effect.fnUntraced(function* (run: RunFiles, file: string) {
   if (!(yield* run.exists(file))) return 0

@@ -1,7 +1,8 @@
 /**
  * Writes and reads the samples of one step of a run: the folder `rollouts/step_N`, by which an orchestrator hands them
  * to the trainer. `samples.safetensors` holds the samples one after another in flat arrays, with `offsets` of where each
- * begins; `batch.json` holds their ids, and the digest of the arrays, by which damage is detected.
+ * begins; `batch.json` holds their ids, and the digest of the arrays, by which damage is detected. `report.json` tells how
+ * the samples were made.
  *
  * @example
  * ```ts
@@ -20,6 +21,7 @@ import * as Safetensors from "../../formats/safetensors.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 import type { RunFolder, RunFolderError } from "../guardedFolder.ts"
+import { encodeStepReport, type StepReport } from "../records/reports.ts"
 import { isStable, stepsIn, writeStep } from "../stepFolders.ts"
 import type { StepBatch } from "./Packer.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
@@ -46,7 +48,10 @@ export const BatchDescription = Schema.Struct({
 })
 const decodeDescription = Schema.decodeUnknownEffect(Schema.fromJsonString(BatchDescription))
 
-type Batch = Pick<StepBatch, "step" | "samples">
+interface Batch extends Pick<StepBatch, "step" | "samples"> {
+  /** How the samples were made, for the run's logs. */
+  readonly report?: StepReport
+}
 
 /** The arrays that have a number for each token. */
 const perToken = ["tokens", "mask", "logprobs", "advantages"] as const
@@ -90,7 +95,7 @@ const unequal = (samples: ReadonlyArray<TrainingSample>): string | undefined => 
  */
 export const writeRollouts = Effect.fnUntraced(function* (
   folder: RunFolder,
-  { step, samples }: Batch,
+  { step, samples, report }: Batch,
 ): Effect.fn.Return<void, RolloutsError | RunFolderError> {
   const problem = samples.length === 0 ? "expected at least one sample, found none" : unequal(samples)
   if (problem !== undefined) return yield* wrong(folder, step, problem)
@@ -106,7 +111,9 @@ export const writeRollouts = Effect.fnUntraced(function* (
     if (before === text) return
     return yield* wrong(folder, step, "expected the samples that were written before, found others for the same step")
   }
-  yield* guarded(writeStep(tree, Layout.rollouts, step, { [samplesFile]: bytes, [batchFile]: utf8.encode(text) }))
+  const files = { [samplesFile]: bytes, [batchFile]: utf8.encode(text) }
+  const reported = report === undefined ? {} : { [Layout.inRollouts.report]: encodeStepReport(report) }
+  yield* guarded(writeStep(tree, Layout.rollouts, step, { ...files, ...reported }))
 })
 
 /**

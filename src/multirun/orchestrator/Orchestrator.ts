@@ -1,17 +1,18 @@
 /**
  * Makes the samples that a run is trained on: for each step it draws tasks, lets the run's agent play them with the
- * weights of the run, compares the rewards, and hands the samples to the trainer in `rollouts/step_N`.
+ * weights of the run, compares the rewards, and hands the samples to the trainer in `rollouts/step_N`. Validations go to
+ * `validations/step_N.json`.
  *
  * With `max_async_level: 0` it waits for the weights of every step, so the same seed gives the same samples. With a
  * higher level it plays on with weights that are at most that many steps old, while the trainer works.
  *
  * @example
  * ```ts
- * const orchestrator = orchestrate({ run, tasks, validation: null, agentOf, policy, encode, awaitWeights, report })
+ * const orchestrator = orchestrate({ run, tasks, validation: null, agentOf, policy, encode, awaitWeights })
  * yield* Effect.forkScoped(orchestrator)
  * ```
  */
-import { Effect, type FileSystem, type Path } from "effect"
+import { Clock, Effect, type FileSystem, type Path } from "effect"
 import * as SingleAgent from "../../episode/protocols/SingleAgent.ts"
 import type { Protocol } from "../../episode/Protocol.ts"
 import * as RolloutEngine from "../../episode/rollouts/RolloutEngine.ts"
@@ -27,19 +28,13 @@ import { meanOf } from "../../statistics/resampling.ts"
 import type { TaskSet } from "../../task/TaskSet.ts"
 import { type RolloutsError, rolloutsState, writeRollouts } from "../batches/rolloutFiles.ts"
 import type { InvalidSample } from "../batches/TrainingSample.ts"
-import { openRunFolder, type RunFolderError } from "../guardedFolder.ts"
-import { objectiveAt, type OrchestratorConfig } from "../OrchestratorConfig.ts"
+import { openRunFolder, type RunFolder, type RunFolderError } from "../guardedFolder.ts"
+import { episodesBefore, objectiveAt, type OrchestratorConfig } from "../OrchestratorConfig.ts"
+import { hasValidation, writeValidation } from "../records/reports.ts"
+import { transcriptsOfStep, transcriptsOfValidation } from "../records/transcripts.ts"
 import { samplesOf } from "./advantages.ts"
 import { type AgentOf, demonstrations, type Encode } from "./demonstrations.ts"
 import { taskOrder } from "./taskOrder.ts"
-
-/**
- * What an orchestrator reports: a step's samples, or a validation of the weights that a step begins with. The scores of a
- * validation are the env's, so that an answer that is cut off counts as wrong, whatever penalty trains against it.
- */
-export type OrchestratorEvent =
-  | { readonly _tag: "Sampled"; readonly step: number; readonly metrics: Readonly<Record<string, number>> }
-  | { readonly _tag: "Validated"; readonly step: number; readonly scores: ReadonlyArray<number> }
 
 export interface Orchestration {
   readonly run: { readonly id: string; readonly directory: string; readonly config: OrchestratorConfig }
@@ -51,7 +46,6 @@ export interface Orchestration {
   readonly encode: Encode
   /** Waits until requests are answered by the run's weights of this step or a later one. */
   readonly awaitWeights: (step: number) => Effect.Effect<void, { readonly message: string }>
-  readonly report: (event: OrchestratorEvent) => Effect.Effect<void, { readonly message: string }>
 }
 
 /** The errors that end an orchestrator; the trainer evicts its run. */
@@ -71,30 +65,36 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
   orchestration: Orchestration,
   firstStep: number,
 ): Effect.fn.Return<void, OrchestratorError, Needs> {
-  const { run, awaitWeights, report, validation } = orchestration
+  const { run, awaitWeights, validation } = orchestration
   const { maxSteps, maxAsyncLevel, validation: validating } = run.config
   const folder = yield* openRunFolder(run)
   const drawn = drawerOf(orchestration)
   for (let step = firstStep; maxSteps === null || step < maxSteps; step++) {
     const isDue = validation !== null && validating.every > 0 && step % validating.every === 0
-    if (isDue) yield* validate(orchestration, validation, step)
+    if (isDue) yield* validate(orchestration, folder, validation, step)
     if ((yield* rolloutsState(folder, step)) === "ready") continue
     const isSupervised = objectiveAt(run.config, step).type === "sft"
     if (!isSupervised) yield* awaitWeights(Math.max(0, step - maxAsyncLevel))
     const rollouts = yield* isSupervised ? demonstrated(orchestration, drawn, step) : played(orchestration, drawn, step)
-    const { samples, evenGroups, groups } = yield* samplesOf(rollouts, {
+    const scored = yield* samplesOf(rollouts, {
       run: run.id,
       step,
       objective: objectiveAt(run.config, step),
       temperature: isSupervised ? 1 : run.config.sampling.temperature,
       evenGroups: run.config.batch.evenGroups,
     })
-    yield* writeRollouts(folder, { step, samples })
-    const metrics = isSupervised ? {} : { ...figuresOf(rollouts, step), "sampling/even_groups": evenGroups / groups }
-    yield* report({ _tag: "Sampled", step, metrics: { "sampling/samples": samples.length, ...metrics } })
+    const { samples, evenGroups, groups } = scored
+    const figures = isSupervised ? {} : { ...figuresOf(rollouts, step), "sampling/even_groups": evenGroups / groups }
+    const metrics = { "sampling/samples": samples.length, ...figures }
+    const { transcripts: telling } = run.config
+    const isTold = !isSupervised && telling.every > 0 && step % telling.every === 0
+    const told = { step, seenEpisodes: episodesBefore(run.config, step), groups: telling.groups }
+    const nowMillis = yield* Clock.currentTimeMillis
+    const transcripts = isTold ? transcriptsOfStep({ ...scored, rollouts }, { ...told, nowMillis }) : []
+    yield* writeRollouts(folder, { step, samples, report: { metrics, transcripts } })
   }
   if (validation !== null && maxSteps !== null && validating.every > 0)
-    yield* validate(orchestration, validation, maxSteps)
+    yield* validate(orchestration, folder, validation, maxSteps)
 })
 
 /** Returns the tasks of a step. The counter of draws is a function of the step, so a resumed run draws the same. */
@@ -157,15 +157,25 @@ const playAll = Effect.fnUntraced(function* (
   return all
 })
 
-/** Plays all validation tasks once, greedily, with the weights that a step begins with. */
-const validate = Effect.fnUntraced(function* (orchestration: Orchestration, tasks: TaskSet, step: number) {
-  const { run, policy, agentOf, awaitWeights, report } = orchestration
+/**
+ * Plays all validation tasks once, greedily, with the weights that a step begins with, unless an earlier process did. The
+ * scores are the env's, so that an answer that is cut off counts as wrong, whatever penalty trains against it.
+ */
+const validate = Effect.fnUntraced(function* (
+  orchestration: Orchestration,
+  folder: RunFolder,
+  tasks: TaskSet,
+  step: number,
+) {
+  if (yield* hasValidation(folder, step)) return
+  const { run, policy, agentOf, awaitWeights } = orchestration
   yield* awaitWeights(step)
   const greedy: LmService = { complete: (request) => policy.complete({ ...request, temperature: 0 }) }
   const agent = yield* agentOf(greedy)
   const requests = [...RolloutRequest.forTasks(tasks, { seed: run.config.seed, name: "validation" })]
   const rollouts = yield* playAll({ tasks }, requests, SingleAgent.make(agent))
-  yield* report({ _tag: "Validated", step, scores: rollouts.map(scoreOf) })
+  const transcripts = transcriptsOfValidation(rollouts, { step, nowMillis: yield* Clock.currentTimeMillis })
+  yield* writeValidation(folder, { step, scores: rollouts.map(scoreOf), transcripts })
 })
 
 /** Computes the mean reward and answer length, and how many steps older than `step` the weights were that answered. */

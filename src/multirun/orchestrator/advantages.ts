@@ -8,6 +8,10 @@ import { fromSample, type InvalidSample, type SamplePlace, type TrainingSample }
 
 export interface Scored {
   readonly samples: ReadonlyArray<TrainingSample>
+  /** The advantage of each rollout; undefined if the objective compares none. */
+  readonly advantages: ArrayLike<number> | undefined
+  /** The position of each rollout's group among the groups. */
+  readonly groupOf: ReadonlyArray<number>
   /** The number of groups whose rollouts all have the same reward, from which nothing can be learned. */
   readonly evenGroups: number
   readonly groups: number
@@ -51,5 +55,6 @@ export const samplesOf = Effect.fnUntraced(function* (
       samples.push(yield* fromSample({ ...sample, advantages }, { ...place, temperature, logprobs }))
     }
   }
-  return { samples, evenGroups: scored?.zeroDeviationGroups ?? 0, groups: names.length }
+  const evenGroupCount = scored?.zeroDeviationGroups ?? 0
+  return { samples, advantages: scored?.advantages, groupOf: groups, evenGroups: evenGroupCount, groups: names.length }
 })

@@ -23,13 +23,17 @@ interface Prepared {
   readonly settings: Pick<MultiRunConfig, "trainer">
 }
 
-type Parts = Omit<Orchestration, "run" | "awaitWeights" | "report">
+type Parts = Omit<Orchestration, "run" | "awaitWeights">
 
-/** Makes an orchestrator for each run while it is trained, and calls `forget` when the run leaves. An orchestrator that fails evicts its run. */
+/**
+ * Makes an orchestrator for each run while it is trained, calls `conclude` when the run has reached its last step and is
+ * validated, and `forget` when it leaves. An orchestrator that fails evicts its run.
+ */
 export const registerOrchestrators = Effect.fnUntraced(function* (
   prepared: Prepared,
   forget: (generation: number) => void,
   orchestrationOf: (run: RunSlot, parts: Parts) => Orchestration,
+  conclude: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>,
 ) {
   const runs = yield* Runs
   const engine = yield* Engine
@@ -42,7 +46,11 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
       const orchestration = orchestrationOf(run, yield* partsOf(run))
       const { maxSteps } = run.config
       const ending =
-        maxSteps === null ? Effect.void : Effect.andThen(orchestration.awaitWeights(maxSteps), runs.finish(run.index))
+        maxSteps === null
+          ? Effect.void
+          : orchestration
+              .awaitWeights(maxSteps)
+              .pipe(Effect.andThen(conclude(run)), Effect.andThen(runs.finish(run.index)))
       const playing = orchestrate(orchestration, run.progress.step).pipe(
         Effect.andThen(ending),
         // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.

@@ -27,6 +27,8 @@ import * as MultiLoRAOptimizer from "../optimisers/MultiLoRAOptimizer.ts"
 import * as MultiLoRAScheduler from "../optimisers/MultiLoRAScheduler.ts"
 import { objectiveAt } from "../OrchestratorConfig.ts"
 import { Runs } from "../Runs.ts"
+import { inCheckpoint } from "../Layout.ts"
+import type { RunRecords } from "../records/RunRecords.ts"
 import type { DiscoveredRun, Progress, RunSlot } from "../RunSlot.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { loadCheckpoint, saveCheckpoint } from "../weights/checkpoints.ts"
@@ -57,7 +59,10 @@ export interface TrainerOptions {
   readonly rankDeadline?: Duration.Input
   /** Makes the weights of a run known, when it begins and after each update. It runs on the master only. */
   readonly publish: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
-  readonly report: (update: Updated) => Effect.Effect<void>
+  /** Takes each update, on every rank, before a checkpoint of its step is saved. */
+  readonly report: (update: Updated) => Effect.Effect<void, { readonly message: string }>
+  /** Records the runs, on the master only. Each checkpoint saves how far the run was recorded. */
+  readonly records?: Pick<RunRecords, "begin" | "moment" | "end">
   /** Runs at the end of each turn, when the runs that were updated are still `readyToUpdate`; see `Broadcasts`. */
   readonly afterTurn?: Effect.Effect<unknown>
 }
@@ -80,6 +85,8 @@ interface Trained {
   saved: number
   /** The moments of the optimiser in the checkpoint that the run began with. */
   moments: RunState["moments"] | undefined
+  /** What that checkpoint says about the recording. */
+  readonly recorded: Uint8Array | undefined
   loss: number
   sums: MetricSums<number>
 }
@@ -95,6 +102,7 @@ export const makeTrainer = Effect.fnUntraced(function* ({
   rankDeadline = "30 minutes",
   publish,
   report,
+  records,
   afterTurn = Effect.void,
 }: TrainerOptions): Effect.fn.Return<
   Trainer,
@@ -134,7 +142,7 @@ export const makeTrainer = Effect.fnUntraced(function* ({
       else model.load(index, config.lora, state.weights)
     }, Decoder.AdapterError)
     const saved = checkpoint === undefined ? -1 : progress.step
-    const fresh = { loss: 0, sums: { tokens: 0 } }
+    const fresh = { recorded: checkpoint?.parts[inCheckpoint.recorded], loss: 0, sums: { tokens: 0 } }
     trained.set(generation, { folder, boundary: { ...progress }, saved, moments: state?.moments, ...fresh })
   })
   const end = ({ index, generation }: RunSlot): Effect.Effect<void> =>
@@ -143,6 +151,11 @@ export const makeTrainer = Effect.fnUntraced(function* ({
       model.end(index)
     })
   yield* runs.register({ discovered: repair, creation: begin, deletion: end })
+  if (isMaster && records !== undefined)
+    yield* runs.register({
+      creation: (run) => records.begin(run, trained.get(run.generation)?.recorded),
+      deletion: records.end,
+    })
   const optimizer = yield* MultiLoRAOptimizer.make({
     runs,
     parametersOf: ({ index }) => model.namedParametersOf(index),
@@ -220,9 +233,11 @@ export const makeTrainer = Effect.fnUntraced(function* ({
   const save = Effect.fnUntraced(function* (run: RunSlot, own: Trained) {
     if (!isMaster || own.saved === own.boundary.step) return
     const state = { weights: model.stateDictOf(run.index), moments: yield* optimizer.stateDictOf(run) }
+    const moment = yield* records?.moment(run) ?? Effect.undefined
+    const recorded = moment === undefined ? {} : { [inCheckpoint.recorded]: moment }
     yield* saveCheckpoint(own.folder, {
       progress: own.boundary,
-      parts: checkpointParts(state),
+      parts: { ...checkpointParts(state), ...recorded },
       keep: run.config.checkpoint.keep,
     })
     own.saved = own.boundary.step
@@ -240,10 +255,10 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     const metrics = { ...figures, "losses/loss": own.loss, ...meanMetrics(own.sums) }
     own.loss = 0
     own.sums = { tokens: 0 }
+    yield* report({ run, step: progress.step, metrics })
     const { every } = config.checkpoint
     if (isFinished(run) || (every > 0 && progress.step % every === 0)) yield* save(run, own)
     if (isMaster) yield* publish(run)
-    yield* report({ run, step: progress.step, metrics })
   })
 
   const turn = Effect.gen(function* () {

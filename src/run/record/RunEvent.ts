@@ -20,6 +20,8 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   name: Schema.String,
   /** The unit of the run's steps: env steps, also if left out, or whole episodes of language-model agents. */
   unit: Schema.optionalKey(Schema.Literals(["steps", "episodes"])),
+  /** Whether language-model agents play the episodes, so that the steps of each are scored; true if the unit is episodes. */
+  agents: Schema.optionalKey(Schema.Boolean),
   /** Whether the terminal shows no progress and no warnings of this run; false if left out. */
   quiet: Schema.optionalKey(Schema.Boolean),
   /** The level of `run.log` and of the terminal; `INFO` if left out. */
@@ -108,6 +110,9 @@ export const UpdateApplied = Schema.TaggedStruct("UpdateApplied", {
   metrics: Schema.Record(Schema.String, Schema.Number),
 })
 export type UpdateApplied = typeof UpdateApplied.Type
+
+/** The metric of a trainer of several runs with the mean score of their last validations, which the terminal shows. */
+export const validationOfTrainer = "trainer/validation_score"
 
 export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
   step: Step,

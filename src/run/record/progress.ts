@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { includes } from "./logLevel.ts"
 import { silent, type Sink } from "./Recorder.ts"
 import { levelOf, lineOfWarning } from "./runLog.ts"
-import type { RunEnded, RunEvent, RunStarted } from "./RunEvent.ts"
+import { type RunEnded, type RunEvent, type RunStarted, validationOfTrainer } from "./RunEvent.ts"
 import { meanOf } from "../../statistics/resampling.ts"
 
 interface ProgressOptions {
@@ -61,6 +61,7 @@ export const progress =
             break
           case "UpdateApplied":
             step = event.step
+            validation = event.metrics[validationOfTrainer] ?? validation
             break
           case "ValidationEnded":
             validation = event.meanReturn

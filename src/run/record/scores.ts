@@ -10,7 +10,8 @@ import * as Layout from "../Layout.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /** The sink for scores: one line per step for language-model agents, and one line per episode for other runs. */
-export const scores: Sink = (run, about) => (about.unit === "episodes" ? stepScores : episodeScores)(run, about)
+export const scores: Sink = (run, about) =>
+  (about.unit === "episodes" || about.agents === true ? stepScores : episodeScores)(run, about)
 
 /**
  * Writes `scores/train/scores.jsonl` with one line per episode, and for each validation

@@ -9,7 +9,7 @@ import * as Rng from "../../../src/rng/Rng.ts"
 export const fakeRuns = () => {
   const registered: Array<Hooks> = []
   const all = (kind: "creation" | "deletion", slot: RunSlot) =>
-    Effect.forEach(registered, (hooks) => hooks[kind]?.(slot) ?? Effect.void, { discard: true })
+    Effect.forEach(registered, (hooks) => hooks[kind]?.(slot, null) ?? Effect.void, { discard: true })
   return {
     register: (hooks: Hooks): Effect.Effect<void, never, Scope.Scope> => Effect.sync(() => void registered.push(hooks)),
     create: (slot: RunSlot) => all("creation", slot),

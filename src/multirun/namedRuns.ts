@@ -1,0 +1,96 @@
+/** Brings the folders of the runs that a trainer's config names up to date with it, for a new trainer or a resumed one. */
+import { Effect } from "effect"
+import { stringify } from "yaml"
+import { isPlain, type Plain, toCamelCase, toSnakeCase } from "../config/Config.ts"
+import { readYamlText } from "../config/yaml.ts"
+import { changedSetting, firstDifference } from "../config/difference.ts"
+import * as RunLayout from "../run/Layout.ts"
+import type { RunFiles } from "../run/store/RunFiles.ts"
+import * as Layout from "./Layout.ts"
+import type { MultiRunConfig } from "./MultiRunConfig.ts"
+import { MultiRunError } from "./MultiRunError.ts"
+import { parse as parseRun } from "./OrchestratorConfig.ts"
+import { makeRunFolders } from "./runFolder.ts"
+
+interface Given {
+  readonly settings: Pick<MultiRunConfig, "runs" | "seed">
+  /** The config with all defaults. */
+  readonly effective: Plain
+}
+
+/** Reads the config with which an earlier process trained; undefined for a new run. */
+const configBefore = Effect.fnUntraced(function* (files: RunFiles) {
+  if (!files.resumed || !(yield* files.exists(RunLayout.config))) return undefined
+  const file = `${files.directory}/${RunLayout.config}`
+  const text = yield* files.readText(RunLayout.config)
+  const { value } = yield* Effect.mapError(readYamlText(text, file), MultiRunError.from)
+  const tree: unknown = toCamelCase(value)
+  return isPlain(tree) ? tree : undefined
+})
+
+/** The settings that decide which weights there are, so a resumed trainer cannot change them. */
+const modelIn = (config: Plain) => ({
+  model: config.model,
+  seed: config.seed,
+  trainer: { lora: isPlain(config.trainer) ? config.trainer.lora : undefined },
+})
+
+/** Refuses to resume a trainer whose model, adapters or seed were changed since. */
+export const refuseOtherModel = Effect.fnUntraced(function* ({ effective }: Given, files: RunFiles) {
+  const before = yield* configBefore(files)
+  if (before === undefined) return
+  const problem = changedSetting(modelIn(effective), modelIn(before))
+  if (problem !== undefined)
+    return yield* new MultiRunError({ message: `${files.directory}/${RunLayout.config}: ${problem}` })
+})
+
+/**
+ * Writes the configs of the runs that the config names. A run without a seed gets the trainer's. In a resumed trainer, a
+ * run's config is replaced if the trainer's config says something else about it than before; otherwise the folder is left
+ * as it is, because its user may have changed or deleted it. Returns a warning for each deleted folder.
+ */
+export const writeRuns = Effect.fnUntraced(function* ({ settings, effective }: Given, files: RunFiles) {
+  const before = yield* configBefore(files)
+  const runsOf = (config: Plain | undefined): Plain => (isPlain(config?.runs) ? config.runs : {})
+  const warnings: Array<string> = []
+  for (const [name, config] of Object.entries(settings.runs)) {
+    const folder = Layout.folderOf(name)
+    const write = files.write(
+      `${folder}/${Layout.configFiles.yaml}`,
+      stringify(toSnakeCase({ seed: settings.seed, ...config })),
+    )
+    const isNew = before === undefined || !Object.hasOwn(runsOf(before), name)
+    if (isNew) {
+      if (!(yield* hasConfig(files, folder))) yield* write
+    } else if (!(yield* hasConfig(files, folder))) {
+      warnings.push(`${folder} was deleted, so this run is not trained; it begins again if its config is put back`)
+    } else if (firstDifference(runsOf(effective)[name], runsOf(before)[name]) !== undefined) {
+      yield* files.remove(`${folder}/${Layout.configFiles.toml}`)
+      yield* write
+    }
+  }
+  return warnings
+})
+
+const hasConfig = Effect.fnUntraced(function* (files: RunFiles, folder: string) {
+  for (const file of Object.values(Layout.configFiles)) if (yield* files.exists(`${folder}/${file}`)) return true
+  return false
+})
+
+/** Tells whether all runs in a trainer's folder have reached their last step, so that nothing is left to train. */
+export const isOver = Effect.fnUntraced(function* (files: RunFiles) {
+  if (!files.resumed) return false
+  const folders = yield* makeRunFolders
+  const ids = yield* Effect.mapError(folders.list(files.directory), MultiRunError.from)
+  for (const id of ids) {
+    const directory = folders.at(files.directory, id)
+    const found = yield* Effect.mapError(folders.readConfig(directory), MultiRunError.from)
+    if (found === undefined) continue
+    if (found.read._tag === "Failed") return false
+    const config = yield* Effect.option(parseRun(found.read.text, found.file))
+    const finished = yield* folders.read(directory, Layout.finished)
+    if (config._tag === "None" || finished._tag !== "Text") return false
+    if (finished.text.trim() !== String(config.value.maxSteps)) return false
+  }
+  return ids.length > 0
+})

@@ -1,0 +1,269 @@
+/**
+ * Makes each run of a trainer a run like all others: its folder gets a config that trains this run alone, a log, curves
+ * and scores while it is trained, and its results when it has reached its last step.
+ *
+ * What was recorded is saved with each checkpoint, so a resumed run cuts its scores and curves back to what it had then,
+ * and goes on as if it had never been stopped.
+ *
+ * @example
+ * ```ts
+ * const records = yield* makeRunRecords({ settings, effective, name: "reverse-text" })
+ * yield* records.begin(run, undefined) // new, or with what `moment` returned when its checkpoint was saved
+ * yield* records.updated(run, { "losses/loss": 0.4 })
+ * yield* records.conclude(run)
+ * ```
+ */
+import { Cause, Clock, Effect, Exit, type FileSystem, type Path, Schema, Scope, Semaphore } from "effect"
+import { stringify } from "yaml"
+import { type Plain, toSnakeCase } from "../../config/Config.ts"
+import { messageOf, prettyJson } from "../../config/text.ts"
+import { utf8 } from "../../config/utf8.ts"
+import { cutBack } from "../../run/cutBack.ts"
+import { CurrentRun } from "../../run/CurrentRun.ts"
+import { encodeReturnFile, outcomeOf } from "../../run/evaluation.ts"
+import { encodeMetrics } from "../../run/finishedResult.ts"
+import * as RunLayout from "../../run/Layout.ts"
+import { Recorder, type Recording } from "../../run/record/Recorder.ts"
+import type { RunEnded } from "../../run/record/RunEvent.ts"
+import { type RunSpec, startedOf } from "../../run/RunSpec.ts"
+import { Appended } from "../../run/store/appended.ts"
+import { makeRunFiles, type RunFiles } from "../../run/store/RunFiles.ts"
+import { episodesOf, readEnding, resultOf } from "../ending.ts"
+import { openRunFolder, type RunFolder } from "../guardedFolder.ts"
+import * as Layout from "../Layout.ts"
+import type { MultiRunConfig } from "../MultiRunConfig.ts"
+import { OrchestratorConfig } from "../OrchestratorConfig.ts"
+import type { RunSlot } from "../RunSlot.ts"
+import { readStepReport, type Validation, validationsIn } from "./reports.ts"
+
+/** What a checkpoint says about the recording: the file `recorded.json`. */
+const Recorded = Schema.Struct({
+  appended: Appended,
+  /** The step of the last validation that was recorded; −1 if there was none. */
+  validated: Schema.Int,
+  /** The seconds for which the run had been trained. */
+  seconds: Schema.Finite,
+})
+const recordedJson = Schema.fromJsonString(Recorded)
+const decodeRecorded = Schema.decodeUnknownEffect(recordedJson)
+const encodeRecorded = Schema.encodeEffect(recordedJson)
+const encodeConfig = Schema.encodeSync(OrchestratorConfig)
+
+/** The recording of one run. */
+interface OpenRecord {
+  readonly folder: RunFolder
+  readonly files: RunFiles
+  readonly recording: Recording
+  readonly scope: Scope.Closeable
+  /** One at a time: a checkpoint must not fall between a validation and the count of it. */
+  readonly alone: Semaphore.Semaphore
+  readonly startedAtMillis: number
+  readonly secondsBefore: number
+  readonly firstStep: number
+  /** The run's progress, which the trainer changes in place. */
+  readonly position: RunSlot["progress"]
+  validated: number
+}
+
+type Problem = { readonly message: string }
+type Eff<A = void> = Effect.Effect<A, Problem>
+
+/** The trainer whose runs are recorded. */
+export interface RecordsOptions {
+  readonly settings: Pick<MultiRunConfig, "name" | "output">
+  /** The whole config of the trainer. That of a run is the same with this run alone. */
+  readonly effective: Plain
+  /** Called after a validation of a run was recorded. */
+  readonly validated: (run: RunSlot, validation: Pick<Validation, "step" | "scores">) => Effect.Effect<void>
+}
+
+export interface RunRecords {
+  /**
+   * Begins to record a run, whose progress is that of its checkpoint. `saved` is what `moment` returned for it; undefined
+   * for a run without a checkpoint, which starts over.
+   */
+  readonly begin: (run: RunSlot, saved: Uint8Array | undefined) => Eff
+  /** Records an update, with what the orchestrator reported about its samples, and the validations until then. */
+  readonly updated: (run: RunSlot, metrics: Readonly<Record<string, number>>) => Eff
+  /** Returns what a checkpoint has to save about the recording; undefined if the run has left. */
+  readonly moment: (run: RunSlot) => Eff<Uint8Array | undefined>
+  /** Writes the results of a run that has reached its last step, and whose last validation is over. */
+  readonly conclude: (run: RunSlot) => Eff
+  /** Ends the recording of a run that leaves: `reason` is why it was evicted, if it was. */
+  readonly end: (run: RunSlot, reason: string | null) => Effect.Effect<void>
+}
+
+/** Makes the records of a trainer's runs. When the scope closes, all that are still open end as interrupted or failed. */
+export const makeRunRecords = Effect.fnUntraced(function* ({
+  settings,
+  effective,
+  validated,
+}: RecordsOptions): Effect.fn.Return<
+  RunRecords,
+  never,
+  CurrentRun | Recorder | FileSystem.FileSystem | Path.Path | Scope.Scope
+> {
+  const trainer = (yield* CurrentRun).files
+  const { start } = yield* Recorder
+  const disk = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  /** The open records by the generation of their runs. */
+  const open = new Map<number, OpenRecord>()
+  const lock = yield* Effect.orElseSucceed(trainer.readText(RunLayout.lock), () => undefined)
+
+  const begin = Effect.fnUntraced(function* (run: RunSlot, saved: Uint8Array | undefined) {
+    const folder = yield* Effect.provideContext(openRunFolder(run), disk)
+    const recorded = saved === undefined ? undefined : yield* decodeRecorded(utf8.decode(saved))
+    const { step } = run.progress
+    const spec = specOf(run, settings, effective)
+    const files = makeRunFiles(folder.tree, spec.identity, recorded !== undefined)
+    const place = { name: Layout.stepName(step), folder: `${run.directory}/${Layout.checkpoints}` }
+    const warnings =
+      recorded === undefined
+        ? yield* Effect.as(files.cutBack({ sizes: {} }), [])
+        : yield* cutBack(files, { ...place, appended: recorded.appended })
+    for (const stale of RunLayout.results) yield* files.remove(stale)
+    if (lock !== undefined) yield* files.write(RunLayout.lock, lock)
+    yield* files.write(RunLayout.config, stringify(toSnakeCase(spec.config)))
+    yield* files.write(RunLayout.configJson, prettyJson(toSnakeCase(spec.config)))
+    yield* files.write(RunLayout.description, `${spec.description}\n`)
+    const started = startedOf(spec, recorded === undefined ? null : step)
+    const scope = yield* Scope.make()
+    const recording = yield* Effect.onError(Scope.provide(start(files, started), scope), (cause) =>
+      Scope.close(scope, Exit.failCause(cause)),
+    )
+    open.set(run.generation, {
+      folder,
+      files,
+      recording,
+      scope,
+      alone: yield* Semaphore.make(1),
+      startedAtMillis: yield* Clock.currentTimeMillis,
+      secondsBefore: recorded?.seconds ?? 0,
+      firstStep: step,
+      position: run.progress,
+      validated: recorded?.validated ?? -1,
+    })
+    yield* recording.emit([started, ...warnings.map((message) => ({ _tag: "Warning" as const, message }))])
+  })
+
+  const secondsHere = ({ startedAtMillis }: OpenRecord) =>
+    Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
+
+  /** Runs `use` with the record of a run, unless the run has left. */
+  const using = <A>(run: RunSlot, use: (record: OpenRecord) => Eff<A>): Eff<A | undefined> =>
+    Effect.suspend(() => {
+      const record = open.get(run.generation)
+      return record === undefined ? Effect.undefined : record.alone.withPermit(record.folder.guarded(use(record)))
+    })
+
+  /** Records the validations, up to a step, that were not recorded yet. */
+  const recordValidations = Effect.fnUntraced(function* (run: RunSlot, record: OpenRecord, upTo: number) {
+    for (const validation of yield* validationsIn(record.folder, { after: record.validated, upTo })) {
+      const { step, scores, transcripts } = validation
+      const ended = { _tag: "ValidationEnded" as const, step, seenEpisodes: step, ...outcomeOf(episodesOf(scores)) }
+      yield* Effect.uninterruptible(
+        Effect.andThen(
+          record.recording.emit([...transcripts, ended]),
+          Effect.sync(() => void (record.validated = step)),
+        ),
+      )
+      yield* validated(run, validation)
+    }
+  })
+
+  const updated = (run: RunSlot, metrics: Readonly<Record<string, number>>) =>
+    using(run, (record) =>
+      Effect.gen(function* () {
+        const { step } = run.progress
+        yield* recordValidations(run, record, step - 1)
+        const report = yield* readStepReport(record.folder, step - 1)
+        yield* record.recording.emit([
+          ...(report?.transcripts ?? []),
+          { _tag: "UpdateApplied", step, update: step, metrics: { ...report?.metrics, ...metrics } },
+        ])
+      }),
+    )
+
+  const moment = (run: RunSlot) =>
+    using(run, (record) =>
+      Effect.gen(function* () {
+        yield* record.recording.flush
+        const { validated, files, secondsBefore } = record
+        const seconds = secondsBefore + (yield* secondsHere(record))
+        return utf8.encode(yield* encodeRecorded({ appended: yield* files.appended, validated, seconds }))
+      }),
+    )
+
+  /** Ends the recording of a run. Failures are ignored: the run's folder may be gone. */
+  const close = Effect.fnUntraced(function* (
+    generation: number,
+    { recording, scope, files, firstStep, position }: OpenRecord,
+    ended: Pick<RunEnded, "reason" | "message">,
+  ) {
+    open.delete(generation)
+    const { step, totalSamples } = position
+    yield* Effect.ignore(
+      recording.emit([{ _tag: "RunEnded", step: Math.max(firstStep, step), episodes: totalSamples, ...ended }]),
+    )
+    yield* Scope.close(scope, Exit.void)
+    yield* Effect.ignore(files.remove(RunLayout.lock))
+  })
+
+  const conclude = Effect.fnUntraced(function* (run: RunSlot) {
+    const record = open.get(run.generation)
+    if (record === undefined) return
+    yield* using(run, () => recordValidations(run, record, run.progress.step))
+    const { files, folder, firstStep, secondsBefore } = record
+    const here = yield* secondsHere(record)
+    yield* close(run.generation, record, { reason: "finished", message: null })
+    const ending = yield* Effect.provideContext(readEnding(run), disk)
+    const { metrics, evaluations } = yield* resultOf([ending], {
+      directory: run.directory,
+      firstStep,
+      secondsBefore,
+      here,
+    })
+    yield* folder.guarded(files.write(RunLayout.metrics, encodeMetrics(metrics)))
+    // Written last: a run that has this file is finished.
+    yield* folder.guarded(files.write(RunLayout.returns, encodeReturnFile(evaluations)))
+  })
+
+  yield* Effect.addFinalizer((exit) => {
+    const isFailure = Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)
+    const ended = isFailure
+      ? { reason: "failed" as const, message: messageOf(Cause.squash(exit.cause)) }
+      : { reason: "interrupted" as const, message: null }
+    return Effect.forEach([...open], ([generation, record]) => close(generation, record, ended), { discard: true })
+  })
+
+  return {
+    begin,
+    updated,
+    moment,
+    conclude,
+    end: (run, reason) =>
+      Effect.suspend(() => {
+        const record = open.get(run.generation)
+        if (record === undefined) return Effect.void
+        const ended = { reason: "failed" as const, message: reason ?? "the run's folder was deleted" }
+        return close(run.generation, record, ended)
+      }),
+  }
+})
+
+/** Describes a run to the recorder. Its config trains it alone, with the settings of the trainer. */
+const specOf = ({ id, config }: RunSlot, { name, output }: RecordsOptions["settings"], effective: Plain): RunSpec => {
+  const own = Layout.nameOf(id)
+  return {
+    kind: "multirun",
+    identity: { name, population: { environment: own, algorithm: "multirun" }, seed: config.seed },
+    config: { ...effective, runs: { [own]: encodeConfig(config) } },
+    description: `${own}, a run of a trainer of several; its config trains it alone`,
+    env: own,
+    algorithm: "multirun",
+    devices: {},
+    total: config.maxSteps ?? 0,
+    logLevel: output.logLevel,
+    quiet: true,
+  }
+}

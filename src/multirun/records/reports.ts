@@ -1,0 +1,81 @@
+/**
+ * Writes and reads what an orchestrator reports about a run, as files in the run's folder: the metrics and transcripts of
+ * a step, next to its samples, and the validations. The trainer records them in the run's logs when it has trained that
+ * far, so nothing is lost or recorded twice if one of the two is killed.
+ *
+ * @example
+ * ```ts
+ * yield* writeValidation(folder, { step: 100, scores: [1, 0, 1], transcripts })
+ * yield* validationsIn(folder, { after: 40, upTo: 100 }) // [{ step: 100, … }]
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import { naturalInt } from "../../config/fields.ts"
+import { oneLine } from "../../config/text.ts"
+import { utf8 } from "../../config/utf8.ts"
+import { StepScored } from "../../run/record/RunEvent.ts"
+import type { RunStoreError } from "../../run/store/RunStoreError.ts"
+import type { RunFolder, RunFolderError } from "../guardedFolder.ts"
+import * as Layout from "../Layout.ts"
+
+/** A file that an orchestrator wrote is damaged. The message is one line that names the file. */
+export class ReportError extends Schema.TaggedError<ReportError>()("ReportError", {
+  path: Schema.String,
+  message: Schema.String,
+}) {}
+
+/** The report of a step's samples. */
+export const StepReport = Schema.Struct({
+  metrics: Schema.Record(Schema.String, Schema.Finite),
+  transcripts: Schema.Array(StepScored),
+})
+export type StepReport = typeof StepReport.Type
+
+/** A validation: the step whose weights played, and the score of each task. */
+export const Validation = Schema.Struct({
+  step: naturalInt,
+  scores: Schema.Array(Schema.Finite),
+  transcripts: Schema.Array(StepScored),
+})
+export type Validation = typeof Validation.Type
+
+export const encodeStepReport = (report: StepReport): Uint8Array => utf8.encode(`${JSON.stringify(report)}\n`)
+
+const reading = Effect.fnUntraced(function* <A>(
+  { tree, directory }: RunFolder,
+  path: string,
+  schema: Schema.Codec<A, unknown>,
+): Effect.fn.Return<A, ReportError | RunStoreError> {
+  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
+  const file = `${directory}/${path}`
+  return yield* Effect.mapError(
+    decode(yield* tree.readText(path)),
+    (error) => new ReportError({ path: file, message: `${file}: expected a report (${oneLine(error.message)})` }),
+  )
+})
+
+/** Reads the report of a step; undefined if there is none, because another program made the samples. */
+export const readStepReport = Effect.fnUntraced(function* (folder: RunFolder, step: number) {
+  const path = `${Layout.rolloutsOf(step)}/${Layout.inRollouts.report}`
+  if (!(yield* folder.tree.exists(path))) return undefined
+  return yield* reading(folder, path, StepReport)
+})
+
+export const hasValidation = ({ tree }: RunFolder, step: number): Effect.Effect<boolean, RunStoreError> =>
+  tree.exists(Layout.validationOf(step))
+
+export const writeValidation = (
+  { tree, guarded }: RunFolder,
+  validation: Validation,
+): Effect.Effect<void, RunFolderError> =>
+  guarded(tree.write(Layout.validationOf(validation.step), `${JSON.stringify(validation)}\n`))
+
+/** Reads the validations of the steps after `after`, up to `upTo`, in the order of their steps. */
+export const validationsIn = Effect.fnUntraced(function* (
+  folder: RunFolder,
+  { after, upTo }: { readonly after: number; readonly upTo: number },
+): Effect.fn.Return<ReadonlyArray<Validation>, ReportError | RunStoreError> {
+  const steps = (yield* folder.tree.list(Layout.validations)).flatMap((name) => Layout.validationStepOf(name) ?? [])
+  const wanted = steps.filter((step) => step > after && step <= upTo).toSorted((a, b) => a - b)
+  return yield* Effect.forEach(wanted, (step) => reading(folder, Layout.validationOf(step), Validation))
+})

@@ -1,0 +1,81 @@
+/** Turns rollouts into the lines of a run's scores, from which the page shows what the agent said and did. */
+import { stepScored } from "../../evaluate/events.ts"
+import { scored } from "../../evaluate/PlayedEpisode.ts"
+import type { Rollout } from "../../episode/Rollout.ts"
+import type { StepScored } from "../../run/record/RunEvent.ts"
+
+/** What a transcript says about its episode, besides the steps. */
+export interface Told extends Pick<StepScored, "mode" | "seenEpisodes" | "episode"> {
+  /** Added to the `info` of each step, such as the advantage. */
+  readonly info: Readonly<Record<string, unknown>>
+  /** The time at which the episode was recorded. */
+  readonly nowMillis: number
+}
+
+/**
+ * Makes the events of one episode.
+ *
+ * @example
+ * ```ts
+ * transcriptOf(rollout, { mode: "train", seenEpisodes: 512, episode: 513, info: { advantage: 0.5 }, nowMillis })
+ * ```
+ */
+export const transcriptOf = (
+  { meta, steps }: Rollout,
+  { mode, seenEpisodes, episode, info, nowMillis }: Told,
+): ReadonlyArray<StepScored> => {
+  const agent = { type: meta.agent, model: meta.model }
+  const events: Array<StepScored> = []
+  let episodeScore = 0
+  for (const one of steps) {
+    const step = scored(one)
+    if (step === undefined) continue
+    episodeScore += step.score
+    const timed = {
+      ...step,
+      info: { ...step.info, ...info },
+      startedAtMillis: nowMillis,
+      endedAtMillis: nowMillis,
+    }
+    const about = { mode, seenEpisodes, episode, envId: meta.envId, envType: meta.envType }
+    const stepIndex = events.length + 1
+    events.push(stepScored(timed, { ...about, stepIndex, episodeScore, agent, verbose: true }))
+  }
+  return events
+}
+
+/** The rollouts of a step, with what was computed from them. */
+interface Played {
+  readonly rollouts: ReadonlyArray<Rollout>
+  readonly advantages: ArrayLike<number> | undefined
+  readonly groupOf: ReadonlyArray<number>
+}
+
+/** Makes the transcripts of the first `groups` groups of a training step. */
+export const transcriptsOfStep = (
+  { rollouts, advantages, groupOf }: Played,
+  {
+    step,
+    seenEpisodes,
+    groups,
+    nowMillis,
+  }: Pick<Told, "seenEpisodes" | "nowMillis"> & {
+    readonly step: number
+    readonly groups: number
+  },
+): ReadonlyArray<StepScored> =>
+  rollouts.flatMap((rollout, at) => {
+    if (groupOf[at] >= groups) return []
+    const advantage = advantages === undefined ? {} : { advantage: advantages[at] }
+    const info = { step, group: groupOf[at], reward: rollout.totalReward, ...advantage }
+    return transcriptOf(rollout, { mode: "train", seenEpisodes, episode: seenEpisodes + at + 1, info, nowMillis })
+  })
+
+/** Makes the transcripts of all episodes of a validation. Files of scores have its step in their names. */
+export const transcriptsOfValidation = (
+  rollouts: ReadonlyArray<Rollout>,
+  { step, nowMillis }: Pick<Told, "nowMillis"> & { readonly step: number },
+): ReadonlyArray<StepScored> =>
+  rollouts.flatMap((rollout, at) =>
+    transcriptOf(rollout, { mode: "validation", seenEpisodes: step, episode: at + 1, info: {}, nowMillis }),
+  )

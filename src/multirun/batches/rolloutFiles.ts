@@ -112,7 +112,8 @@ export const writeRollouts = Effect.fnUntraced(function* (
     return yield* wrong(folder, step, "expected the samples that were written before, found others for the same step")
   }
   const files = { [samplesFile]: bytes, [batchFile]: utf8.encode(text) }
-  const reported = report === undefined ? {} : { [Layout.inRollouts.report]: encodeStepReport(report) }
+  const reported: Record<string, Uint8Array> =
+    report === undefined ? {} : { [Layout.inRollouts.report]: encodeStepReport(report) }
   yield* guarded(writeStep(tree, Layout.rollouts, step, { ...files, ...reported }))
 })
 

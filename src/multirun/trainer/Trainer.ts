@@ -234,7 +234,7 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     if (!isMaster || own.saved === own.boundary.step) return
     const state = { weights: model.stateDictOf(run.index), moments: yield* optimizer.stateDictOf(run) }
     const moment = yield* records?.moment(run) ?? Effect.undefined
-    const recorded = moment === undefined ? {} : { [inCheckpoint.recorded]: moment }
+    const recorded: Record<string, Uint8Array> = moment === undefined ? {} : { [inCheckpoint.recorded]: moment }
     yield* saveCheckpoint(own.folder, {
       progress: own.boundary,
       parts: { ...checkpointParts(state), ...recorded },

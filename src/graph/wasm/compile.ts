@@ -19,7 +19,7 @@ import { fuse, type Group } from "./fuse.ts"
 import { i32, type I32, loopWhile, memoryCopy, type Statement } from "../../formats/wasm/instructions.ts"
 import type { Node, Phase } from "./ir.ts"
 import { lower, type Lowered } from "./lower.ts"
-import { scratchFor } from "./matmul.ts"
+import { scratchFor } from "./tileSizes.ts"
 import { SharedValues } from "./shared.ts"
 import { aligned, bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
 

@@ -1,31 +1,16 @@
 /** Reads calls of tools as Hermes and Qwen models write them: `<tool_call>{"name": …, "arguments": …}</tool_call>`. */
-import { CallReader } from "./callReader.ts"
+import { BufferedReader } from "./BufferedReader.ts"
 import { heldBack } from "./heldBack.ts"
-import type { AnswerEvent, ReaderOptions, ToolFormat, ToolReader } from "./ToolFormat.ts"
+import type { AnswerEvent, ToolFormat } from "./ToolFormat.ts"
 
 const opened = "<tool_call>"
 const closed = "</tool_call>"
 
-class HermesReader implements ToolReader {
-  private readonly tools: ReadonlyArray<string>
-  private buffer = ""
+class HermesReader extends BufferedReader {
   /** `opening`: after the opening tag; `calling`: inside of the JSON object; `closing`: before the closing tag. */
   private state: "text" | "opening" | "calling" | "closing" = "text"
-  private call: CallReader
   /** The whitespace before the last opening tag. */
   private gap = ""
-
-  constructor({ tools }: ReaderOptions) {
-    this.tools = tools
-    this.call = new CallReader(tools)
-  }
-
-  push(text: string): ReadonlyArray<AnswerEvent> {
-    this.buffer += text
-    const events: Array<AnswerEvent> = []
-    while (this.step(events));
-    return events
-  }
 
   end(): ReadonlyArray<AnswerEvent> {
     if (this.state === "calling") return this.call.end().map(this.withTag)
@@ -33,8 +18,7 @@ class HermesReader implements ToolReader {
     return left === "" ? [] : [{ _tag: "Text", text: left }]
   }
 
-  /** Reads a part of the buffer. Returns whether the rest of the buffer can be read. */
-  private step(events: Array<AnswerEvent>): boolean {
+  protected step(events: Array<AnswerEvent>): boolean {
     if (this.state === "text") {
       const at = this.buffer.indexOf(opened)
       // The line feeds between a text and a call belong to neither; if no call follows, `gap` becomes text.
@@ -56,14 +40,12 @@ class HermesReader implements ToolReader {
         return true
       }
       this.state = "calling"
-      this.call = new CallReader(this.tools)
-      this.buffer = trimmed
+      this.beginCall(trimmed)
     }
     if (this.state === "calling") {
-      const pushed = this.call.push(this.buffer)
-      events.push(...pushed.events.map(this.withTag))
-      this.buffer = pushed.rest ?? ""
-      if (pushed.rest === null) return false
+      const read = this.readCall()
+      events.push(...read.events.map(this.withTag))
+      if (!read.isComplete) return false
       this.state = "closing"
     }
     const trimmed = this.buffer.trimStart()

@@ -2,29 +2,14 @@
  * Reads calls of tools as Llama 3 models write them: the whole answer is `{"name": …, "parameters": …}`, or several of
  * these with `;` between them, sometimes after `<|python_tag|>`.
  */
-import { CallReader } from "./callReader.ts"
-import type { AnswerEvent, ReaderOptions, ToolFormat, ToolReader } from "./ToolFormat.ts"
+import { BufferedReader } from "./BufferedReader.ts"
+import type { AnswerEvent, ToolFormat } from "./ToolFormat.ts"
 
 const tag = "<|python_tag|>"
 
-class Llama3Reader implements ToolReader {
-  private readonly tools: ReadonlyArray<string>
-  private buffer = ""
+class Llama3Reader extends BufferedReader {
   /** `begin`: before the answer's first character; `next`: after a call. */
   private state: "begin" | "calling" | "next" | "text" = "begin"
-  private call: CallReader
-
-  constructor({ tools }: ReaderOptions) {
-    this.tools = tools
-    this.call = new CallReader(tools)
-  }
-
-  push(text: string): ReadonlyArray<AnswerEvent> {
-    this.buffer += text
-    const events: Array<AnswerEvent> = []
-    while (this.step(events));
-    return events
-  }
 
   end(): ReadonlyArray<AnswerEvent> {
     if (this.state === "calling") return this.call.end()
@@ -33,20 +18,18 @@ class Llama3Reader implements ToolReader {
     return this.buffer === "" || isSeparator ? [] : [{ _tag: "Text", text: this.buffer }]
   }
 
-  /** Reads a part of the buffer. Returns whether the rest of the buffer can be read. */
-  private step(events: Array<AnswerEvent>): boolean {
+  protected step(events: Array<AnswerEvent>): boolean {
     switch (this.state) {
       case "text":
         if (this.buffer !== "") events.push({ _tag: "Text", text: this.buffer })
         this.buffer = ""
         return false
       case "calling": {
-        const pushed = this.call.push(this.buffer)
-        events.push(...pushed.events)
-        this.buffer = pushed.rest ?? ""
-        if (pushed.rest === null) return false
+        const read = this.readCall()
+        events.push(...read.events)
+        if (!read.isComplete) return false
         // If the object was no call, the answer is JSON for people, and so is what follows.
-        this.state = pushed.events.some(({ _tag }) => _tag === "Text") ? "text" : "next"
+        this.state = read.events.some(({ _tag }) => _tag === "Text") ? "text" : "next"
         return true
       }
       default: {
@@ -59,8 +42,7 @@ class Llama3Reader implements ToolReader {
         }
         if (rest.startsWith("{")) {
           this.state = "calling"
-          this.call = new CallReader(this.tools)
-          this.buffer = rest
+          this.beginCall(rest)
         } else this.state = "text"
         return true
       }

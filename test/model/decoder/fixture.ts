@@ -7,26 +7,12 @@ import * as OnnxNode from "../../../src/backend/onnx-node.ts"
 import * as Reference from "../../../src/backend/reference.ts"
 import * as Wasm from "../../../src/backend/wasm.ts"
 import * as Safetensors from "../../../src/formats/safetensors.ts"
-import type { DecoderConfig } from "../../../src/model/decoder/Decoder.ts"
+import { fixtureConfig } from "./configs.ts"
 
 const folder = fileURLToPath(new URL("../../fixtures/hugging-face/llama/", import.meta.url))
 
 /** The fixture's `config.json`. */
-export const config: DecoderConfig = {
-  architecture: "llama",
-  vocabSize: 384,
-  hiddenSize: 64,
-  intermediateSize: 112,
-  layers: 2,
-  heads: 4,
-  keyValueHeads: 2,
-  headDim: 16,
-  maxPositions: 256,
-  rmsNormEpsilon: 1e-5,
-  rope: { theta: 10_000, scaling: null },
-  biases: { qkv: false, output: false, mlp: false },
-  tiedEmbeddings: false,
-}
+export const config = fixtureConfig
 
 type Rows = ReadonlyArray<ReadonlyArray<number>>
 

@@ -9,22 +9,8 @@ import type { TrainingSample } from "../../../src/multirun/batches/TrainingSampl
 import { compileGradient } from "../../../src/multirun/trainer/gradientProgram.ts"
 import { addSums, gradientsOf } from "../../../src/multirun/trainer/runGradients.ts"
 import { stream } from "../../../src/rng/Rng.ts"
+import { tinyConfig as config } from "../../model/decoder/configs.ts"
 
-const config: Decoder.DecoderConfig = {
-  architecture: "llama",
-  vocabSize: 19,
-  hiddenSize: 16,
-  intermediateSize: 24,
-  layers: 2,
-  heads: 2,
-  keyValueHeads: 1,
-  headDim: 8,
-  maxPositions: 64,
-  rmsNormEpsilon: 1e-5,
-  rope: { theta: 10_000, scaling: null },
-  biases: { qkv: false, output: false, mlp: false },
-  tiedEmbeddings: false,
-}
 const shape = { rank: 4, targets: Decoder.projections }
 const sizes = { rows: 2, width: 16, block: 4, maxRuns: 3 }
 

@@ -1,0 +1,44 @@
+/** Chooses the sizes of the tiles and blocks of matrix products (`matmul.ts`) by those of caches and registers. */
+
+/** The size of the first-level data cache of most machines. It affects the order of the loops, not the results. */
+export const firstCacheBytes = 32768
+
+/** The largest number of columns of b, and of rows of a, that are packed together. */
+export const panelWidth = 16
+
+/** The bytes of scratch memory that packing needs for products of this inner size: a panel of b, then a block of a. */
+export const scratchFor = (k: number): number => 4 * (panelWidth + mostBlockRows(k)) * (k + 4)
+
+/** The part of the second-level cache that a block of rows of a may fill. */
+const blockBytes = 1 << 18
+
+/** Returns the largest number of rows of a block: a multiple of `panelWidth` from 16 to 128. */
+const mostBlockRows = (k: number): number =>
+  panelWidth * Math.max(1, Math.min(8, Math.floor(blockBytes / (4 * panelWidth * k))))
+
+/** Returns the number of rows of a block; it divides `m` if such a number is not much smaller than the largest one. */
+export const blockRowsFor = (m: number, k: number): number => {
+  const most = mostBlockRows(k)
+  for (let rows = most; rows >= most / 2; rows -= panelWidth) if (m % rows === 0) return rows
+  return most
+}
+
+/** Divides a count into pieces of one size, and a smaller piece for the remainder. */
+export const pieces = (count: number, size: number): ReadonlyArray<{ readonly size: number; readonly times: number }> =>
+  [
+    { size, times: Math.floor(count / size) },
+    { size: count % size, times: 1 },
+  ].filter((piece) => piece.size > 0 && piece.times > 0)
+
+/**
+ * Returns the number of vectors in each row of a tile: a tile has at most 1 × 8, 2 × 4, 3 × 3, 4 × 2 or 8 × 1. With `wide`
+ * vectors, of which each holds two, it has at most 2 × 8, 3 × 4 or 4 × 4.
+ */
+export const vectorsFor = (rows: number, available: number, wide: boolean): number => {
+  const narrow = rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1
+  const doubled = rows === 2 ? 8 : rows === 3 || rows === 4 ? 4 : narrow
+  return Math.min(available, wide ? doubled : narrow)
+}
+
+/** Returns the number of rows of a tile whose rows have this many vectors. */
+export const rowsFor = (m: number, vectors: number): number => (vectors === 1 ? Math.min(m, 8) : Math.min(m, 4))

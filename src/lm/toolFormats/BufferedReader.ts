@@ -1,0 +1,41 @@
+/** The common part of the readers of formats in which a call is a JSON object: it keeps the text that is not yet read. */
+import { CallReader } from "./callReader.ts"
+import type { AnswerEvent, ReaderOptions, ToolReader } from "./ToolFormat.ts"
+
+export abstract class BufferedReader implements ToolReader {
+  private readonly tools: ReadonlyArray<string>
+  /** The text that is not yet read. */
+  protected buffer = ""
+  /** Reads the call that began last. */
+  protected call: CallReader
+
+  constructor({ tools }: ReaderOptions) {
+    this.tools = tools
+    this.call = new CallReader(tools)
+  }
+
+  push(text: string): ReadonlyArray<AnswerEvent> {
+    this.buffer += text
+    const events: Array<AnswerEvent> = []
+    while (this.step(events));
+    return events
+  }
+
+  abstract end(): ReadonlyArray<AnswerEvent>
+
+  /** Reads a part of the buffer. Returns whether the rest of the buffer can be read. */
+  protected abstract step(events: Array<AnswerEvent>): boolean
+
+  /** Begins a call, whose JSON object is at the beginning of a text. */
+  protected beginCall(text: string): void {
+    this.call = new CallReader(this.tools)
+    this.buffer = text
+  }
+
+  /** Reads the call as far as the buffer holds it. Returns its events, and whether its end was reached. */
+  protected readCall(): { readonly events: ReadonlyArray<AnswerEvent>; readonly isComplete: boolean } {
+    const { events, rest } = this.call.push(this.buffer)
+    this.buffer = rest ?? ""
+    return { events, isComplete: rest !== null }
+  }
+}

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module"
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -37,7 +37,7 @@ const readerOf = (path: string): Reader => {
 }
 
 let folder = ""
-/** A trainer's folder with one run, which has an adapter and checkpoints of steps 2 and 3. */
+/** A trainer's folder with two runs. Run `letters` has an adapter and checkpoints of steps 2 and 3. */
 let trainer = ""
 let run = ""
 /** The folder of a run that trained all weights, so long that some of its answers are right. */
@@ -54,7 +54,8 @@ const trainedBy = async (name: string, config: unknown): Promise<string> => {
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "models-"))
-  trainer = await trainedBy("adapters", configOf({ letters: runConfig(1, { checkpoint: { every: 2 } }) }))
+  const letters = runConfig(1, { checkpoint: { every: 2 }, ...validated })
+  trainer = await trainedBy("adapters", configOf({ letters, others: runConfig(2) }))
   run = join(trainer, "run_letters")
   const long = { max_steps: 40, supervised: { steps: 40, lr: 0.02 }, batch: { size: 32, group_size: 4 } }
   const saved = { ...validated, validation: { every: 20 }, checkpoint: { every: 20 }, sampling: { max_tokens: 6 } }
@@ -114,7 +115,7 @@ describe("effect export of a language model", () => {
   })
 
   it("writes a model that gives the same probabilities as its base with the adapter", async () => {
-    const adapter = await exported(trainer, "adapter", "adapter_2", "--step", "2")
+    const adapter = await exported(run, "adapter", "adapter_2", "--step", "2")
     const merged = await exported(run, "model", "merged", "--step", "2")
     assert.strictEqual(merged.code, 0, merged.stderr)
     const expected = await logprobsOf(join(trainer, "base"), adapter.out)
@@ -183,10 +184,10 @@ describe("a model in this process", () => {
 
 describe("effect eval of a language model's run", () => {
   const scoresOf = (step: number): ReadonlyArray<number> => {
-    const saved: ReadonlyArray<{ readonly step: number; readonly scores: ReadonlyArray<number> }> = JSON.parse(
-      readFileSync(join(whole, "control/validations.json"), "utf8"),
+    const saved: ReadonlyArray<{ readonly step: number; readonly returns: ReadonlyArray<number> }> = JSON.parse(
+      readFileSync(join(dirname(whole), "return.json"), "utf8"),
     )
-    return saved.find((one) => one.step === step)?.scores ?? []
+    return saved.find((one) => one.step === step)?.returns ?? []
   }
   const evaluated = async (...args: ReadonlyArray<string>) => {
     const place = ["--results-dir", join(folder, "results"), "--backend", "wasm", "--quiet", "--json"]
@@ -224,5 +225,34 @@ describe("effect eval of a language model's run", () => {
       [outcome.code, outcome.stderr],
       [2, "effect: --render only works with the run of a policy\n"],
     )
+  })
+})
+
+describe("effect replay of a trainer", () => {
+  const replayed = async (of: string, ...args: ReadonlyArray<string>) =>
+    effect(["replay", of, "--backend", "wasm", "--quiet", "--json", ...args])
+  const digestOf = (of: string): unknown => JSON.parse(readFileSync(join(of, "metrics.json"), "utf8")).digest
+
+  it("trains one run alone, or all together, and finds the same", async () => {
+    for (const replayedRun of [run, trainer]) {
+      const outcome = await replayed(replayedRun)
+      assert.strictEqual(outcome.code, 0, outcome.stderr)
+      const { same, lines, digest } = resultOf(outcome)
+      assert.isTrue(same)
+      assert.isAbove(Number(lines), 10)
+      assert.deepStrictEqual(digest, { then: digestOf(replayedRun), now: digestOf(replayedRun) })
+    }
+  })
+
+  it("names the first score that differs", async () => {
+    const file = join(run, "scores/val/3_seen_episodes_scores.jsonl")
+    const text = readFileSync(file, "utf8")
+    writeFileSync(file, text.replace(/"score":[\d.]+/, '"score":7'))
+    const outcome = await replayed(run)
+    writeFileSync(file, text)
+    assert.strictEqual(outcome.code, 1)
+    assert.match(outcome.stderr, /run_letters\/scores\/val\/3_seen_episodes_scores\.jsonl, line 1, step \S+: score was 7 and is 0/)
+    const wrong = await replayed(run, "--episode", "1")
+    assert.include(wrong.stderr, "--episode does not work with runs of a language model's trainer")
   })
 })

@@ -1,7 +1,10 @@
-/** `effect replay RUN`: trains a run again in memory, and compares all scores and the digest (a hash of the result). */
+/**
+ * `effect replay RUN`: trains a run again in memory, and compares all scores and the digest (a hash of the result). The
+ * runs of a language model's trainer are trained again in a temporary folder, because they find each other in folders.
+ */
 import { join } from "node:path"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
-import { exists, mostBytes, namesIn, readRunText } from "../../config/files.ts"
+import { exists } from "../../config/files.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { backend, envPool, platform, rankProcesses, terminalProgress } from "../../node.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -27,6 +30,7 @@ import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { digestIn } from "../run/finished.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
 import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
+import { scoresIn, scoresOfAll } from "./scoreFiles.ts"
 import * as Scores from "./compareScores.ts"
 
 const flags = {
@@ -41,13 +45,14 @@ const flags = {
   quiet: toggle("quiet", "Print no progress"),
   json: toggle("json", "Print the outcome as one line of JSON on stdout"),
 }
-type ReplayFlags = Input<typeof flags>
+export type ReplayFlags = Input<typeof flags>
 
 export const replay = subcommand(
   "replay",
   {
     description:
-      "Train a run again from its config and seed, in memory, and check that every score and the digest come out the same.",
+      "Train a run again from its config and seed, in memory, and check that every score and the digest come out the same. " +
+      "Of the runs of a language model's trainer, all or one are trained again.",
     short: "Train a run again and check that the result is the same",
     examples: {
       "effect replay latest": "Check the newest run",
@@ -61,28 +66,42 @@ export const replay = subcommand(
     const run = yield* runFolder(typed.run, { folders: [resultsDir], usable: trainings, quiet })
     const input = { ...typed, run }
     const config = yield* requireConfig(run)
-    if (kindOf(yield* readYaml(config)) === "evaluation") {
+    const kind = kindOf(yield* readYaml(config))
+    if (kind === "evaluation") {
       const how = `effect eval ${config} plays it again, and an equal result has the same digest`
       return yield* usageError(`${run}: this is an evaluation, not a training; ${how}`)
     }
-    const before = yield* scoresIn(run)
     const episode = Option.getOrUndefined(input.episode)
-    return yield* episode === undefined ? replayAll(input, before) : replayEpisode(input, before, episode)
+    if (kind === "multirun") {
+      if (episode !== undefined)
+        return yield* usageError("--episode does not work with runs of a language model's trainer")
+      const { runsOf, trainedAgain } = yield* Effect.promise(() => import("./replayTrainer.ts"))
+      const runs = yield* runsOf(run)
+      return yield* replayAll(input, yield* scoresOfAll(runs), Effect.scoped(trainedAgain(input, runs)))
+    }
+    const before = yield* scoresIn(run)
+    return yield* episode === undefined
+      ? replayAll(input, before, replayed(input))
+      : replayEpisode(input, before, episode)
   }),
 )
 
 /** Reports that the replayed run has other scores or another digest. */
 class ReplayDiffers extends Schema.TaggedError<ReplayDiffers>()("ReplayDiffers", { message: Schema.String }) {}
 
-/** Compares all scores of the run, and the digest if the run was finished. */
-const replayAll = Effect.fnUntraced(function* (input: ReplayFlags, before: Scores.ScoreFiles) {
+/** Compares all scores of the run, and the digest if the run was finished. `again` trains it again. */
+const replayAll = Effect.fnUntraced(function* <E, R>(
+  input: ReplayFlags,
+  before: Scores.ScoreFiles,
+  again: Effect.Effect<Replayed, E, R>,
+) {
   const { run } = input
   const digestBefore = yield* digestIn(run)
   if (digestBefore === undefined && (before.size === 0 || (yield* exists(join(run, Layout.returns))))) {
     const missing = before.size === 0 ? "no scores" : "no digest in metrics.json"
     return yield* new ReplayDiffers({ message: `${run}: there is nothing to compare with: ${missing}` })
   }
-  const { scores: after, digest: digestAfter } = yield* replayed(input)
+  const { scores: after, digest: digestAfter, hint } = yield* again
   const difference = Scores.firstScoreDifference(before, after, digestBefore === undefined)
   const lines = [...before.values()].reduce((sum, text) => sum + text.split("\n").length - 1, 0)
   const outcome = {
@@ -93,8 +112,11 @@ const replayAll = Effect.fnUntraced(function* (input: ReplayFlags, before: Score
   }
   const digest =
     digestBefore === undefined ? "it was not finished, so there is no digest" : `digest ${digestBefore.slice(0, 16)}`
-  return yield* conclude(input, outcome, `${lines} scores; ${digest}`, () =>
-    explain(difference, digestBefore, digestAfter),
+  return yield* conclude(
+    input,
+    outcome,
+    `${lines} scores; ${digest}`,
+    () => `${explain(difference, digestBefore, digestAfter)}${hint === undefined ? "" : `; ${hint}`}`,
   )
 })
 
@@ -123,6 +145,13 @@ const conclude = Effect.fnUntraced(function* (
   else if (outcome.same) yield* writeOut(`the same: ${compared}\n`)
   if (!outcome.same) return yield* new ReplayDiffers({ message: `${run}: ${reason()}` })
 })
+
+/** What a replay has left: its scores, its digest if it was trained to the end, and a reason why it may differ. */
+export interface Replayed {
+  readonly scores: Scores.ScoreFiles
+  readonly digest: string | undefined
+  readonly hint?: string | undefined
+}
 
 /**
  * Trains again in memory, up to the end of an episode if one is named. Returns the scores, and for a whole run its
@@ -174,7 +203,7 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
     const start = path.indexOf(`/${Layout.scores}/`) + 1
     return start === 0 ? [] : [[path.slice(start), utf8.decode(bytes)] as const]
   })
-  return { scores: new Map(files), digest: result?.digest }
+  return { scores: new Map(files), digest: result?.digest } satisfies Replayed
 })
 
 /**
@@ -191,15 +220,3 @@ const explain = (difference: Scores.ScoreDifference | undefined, before?: string
   difference === undefined
     ? `all scores are the same, but the digest was ${before} and is ${after}: the last weights differ`
     : `${difference.file}, line ${difference.line}, step ${difference.step ?? "?"}: ${difference.key} was ${JSON.stringify(difference.then)} and is ${JSON.stringify(difference.now)}`
-
-/** Reads the score files of a run. Returns their texts by their paths in the run's folder. */
-const scoresIn = Effect.fnUntraced(function* (run: string) {
-  const files = new Map<string, string>()
-  for (const folder of [Layout.trainScoresFolder, Layout.validationScoresFolder]) {
-    for (const name of yield* namesIn(join(run, folder))) {
-      if (!name.endsWith(".jsonl")) continue
-      files.set(`${folder}/${name}`, yield* readRunText(join(run, folder, name), mostBytes.text))
-    }
-  }
-  return files
-})

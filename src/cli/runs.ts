@@ -5,7 +5,7 @@ import * as Command from "effect/cli/Command"
 import { toCamelCase } from "../config/Config.ts"
 import { statOf } from "../config/files.ts"
 import { best } from "../run/find/best.ts"
-import { diff } from "../run/find/diff.ts"
+import { diffOfRuns } from "../run/find/diff.ts"
 import { findRuns } from "../run/find/find-node.ts"
 import { type Column, fitted } from "../run/find/fitted.ts"
 import { overview, overviewText } from "../run/find/overview.ts"
@@ -75,7 +75,7 @@ const compare = Flags.subcommand(
   Effect.fnUntraced(function* (input) {
     const left = yield* configOf(yield* runAt(input.left, input.resultsDir))
     const right = yield* configOf(yield* runAt(input.right, input.resultsDir))
-    const differences = diff(left.config, right.config)
+    const differences = diffOfRuns(left.config, right.config)
     if (input.json) {
       return yield* writeJson({ left: left.path, right: right.path, differences: toCamelCase(differences) })
     }

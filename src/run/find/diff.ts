@@ -34,6 +34,32 @@ export const diff = (left: unknown, right: unknown): ReadonlyArray<Difference> =
   })
 }
 
+/**
+ * Returns the differences of the configs of two runs. Runs of a language model's trainer have a section by their own
+ * name; it is called `runs.*`, so that runs of different names are compared key by key.
+ *
+ * @example
+ * ```ts
+ * const [left, right] = ["a", "b"].map((name) => ({ kind: "multirun", runs: { [name]: { maxSteps: 10 } } }))
+ * diffOfRuns(left, right) // [{ key: "runs", left: "a", right: "b" }]
+ * ```
+ */
+export const diffOfRuns = (left: unknown, right: unknown): ReadonlyArray<Difference> => {
+  const [one, other] = [onlyRunIn(left), onlyRunIn(right)]
+  if (one === undefined || other === undefined || one === other) return diff(left, right)
+  return [{ key: "runs", left: one, right: other }, ...diff(unnamed(left, one), unnamed(right, other))]
+}
+
+/** Returns the name of the only run in a trainer's config; undefined for other configs. */
+const onlyRunIn = (config: unknown): string | undefined => {
+  if (!isPlain(config) || config.kind !== "multirun" || !isPlain(config.runs)) return undefined
+  const names = Object.keys(config.runs)
+  return names.length === 1 ? names[0] : undefined
+}
+
+const unnamed = (config: unknown, name: string): unknown =>
+  isPlain(config) && isPlain(config.runs) ? { ...config, runs: { "*": config.runs[name] } } : config
+
 /** Converts a value to a text, equal for equal values. Unlike JSON, it tells NaN and infinities apart. */
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) => {

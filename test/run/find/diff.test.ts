@@ -1,6 +1,6 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { diff, leaves } from "../../../src/run/find/diff.ts"
+import { diff, diffOfRuns, leaves } from "../../../src/run/find/diff.ts"
 
 const leaf = fc.oneof(fc.integer(), fc.string(), fc.boolean(), fc.constant(null), fc.array(fc.integer()))
 const name = fc.stringMatching(/^[a-z_]{1,5}$/).filter((key) => key !== "__proto__")
@@ -18,6 +18,22 @@ describe("the difference of two configs", () => {
       { key: "algorithm.hidden", left: [64, 64], right: [64] },
       { key: "workers", right: null },
     ])
+  })
+
+  it("compares runs of a trainer key by key, whatever their names are", () => {
+    const of = (runs: object) => ({ kind: "multirun", seed: 1, runs })
+    const [letters, words] = [{ letters: { lr: 0.1, steps: 3 } }, { words: { lr: 0.2, steps: 3 } }]
+    assert.deepEqual(diffOfRuns(of(letters), of(words)), [
+      { key: "runs", left: "letters", right: "words" },
+      { key: "runs.*.lr", left: 0.1, right: 0.2 },
+    ])
+    assert.deepEqual(diffOfRuns(of(letters), of({ letters: { lr: 0.2, steps: 3 } })), [
+      { key: "runs.letters.lr", left: 0.1, right: 0.2 },
+    ])
+    assert.deepEqual(
+      diffOfRuns(of(letters), of({ ...letters, ...words })),
+      diff(of(letters), of({ ...letters, ...words })),
+    )
   })
 
   it("is nothing between equal ones, in whatever order their keys are", () => {

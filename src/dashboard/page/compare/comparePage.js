@@ -1,6 +1,6 @@
 /** Makes the page that compares two runs: their results, differing settings, curves and metrics. */
 import { overviewAddress, runAddress } from "../address.js"
-import { diff, leaves } from "../../../run/find/diff.ts"
+import { diffOfRuns, leaves } from "../../../run/find/diff.ts"
 import { makeMetrics } from "../parts/metrics.js"
 import { el, seriesColor, swatch, tableOf } from "../parts/dom.js"
 import { counted, duration, number, time } from "../parts/format.js"
@@ -125,7 +125,7 @@ const resultsTable = (runs) =>
   tableOf("Results", headOf(runs), el("tbody", facts.map(([name, of]) => rowOf(name, runs.map(of))))) // prettier-ignore
 
 const settingsTable = (runs, [left, right]) => {
-  const differences = diff(left, right)
+  const differences = diffOfRuns(left, right)
   const same = [...leaves(left).keys()].filter((key) => leaves(right).has(key)).length
   const alike = same - differences.filter((one) => "left" in one && "right" in one).length
   const note = el("p.quiet", `${counted(alike, "setting")} ${alike === 1 ? "is" : "are"} the same.`)

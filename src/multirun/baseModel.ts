@@ -43,7 +43,7 @@ export const openBaseModel = Effect.fnUntraced(function* (
 ): Effect.fn.Return<BaseModel, LmDirectory.OpenError, FileSystem.FileSystem | Path.Path> {
   if (model.type === "folder") {
     const path = (yield* Path.Path).resolve(baseDir, model.path)
-    const opened = yield* LmDirectory.open(yield* onDisk(path))
+    const opened = yield* LmDirectory.open(yield* onDisk("."), path)
     const { decoder, tokenizer, eosIds, otherFiles, template } = opened
     const weights = yield* opened.weights.readAll
     const { bosId, padId, json } = opened.config

@@ -237,7 +237,7 @@ describe("effect replay of a trainer", () => {
     for (const replayedRun of [run, trainer]) {
       const outcome = await replayed(replayedRun)
       assert.strictEqual(outcome.code, 0, outcome.stderr)
-      const { same, lines, digest } = resultOf(outcome)
+      const { same, lines, digest }: { readonly [key: string]: unknown } = resultOf(outcome)
       assert.isTrue(same)
       assert.isAbove(Number(lines), 10)
       assert.deepStrictEqual(digest, { then: digestOf(replayedRun), now: digestOf(replayedRun) })
@@ -251,7 +251,10 @@ describe("effect replay of a trainer", () => {
     const outcome = await replayed(run)
     writeFileSync(file, text)
     assert.strictEqual(outcome.code, 1)
-    assert.match(outcome.stderr, /run_letters\/scores\/val\/3_seen_episodes_scores\.jsonl, line 1, step \S+: score was 7 and is 0/)
+    assert.match(
+      outcome.stderr,
+      /run_letters\/scores\/val\/3_seen_episodes_scores\.jsonl, line 1, step \S+: score was 7 and is 0/,
+    )
     const wrong = await replayed(run, "--episode", "1")
     assert.include(wrong.stderr, "--episode does not work with runs of a language model's trainer")
   })

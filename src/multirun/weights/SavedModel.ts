@@ -168,7 +168,7 @@ const withAdapter = Effect.fnUntraced(function* (folder: string) {
   for (const candidate of tried) {
     if (!(yield* exists(path.join(candidate, modelFiles.config)))) continue
     const base = yield* inFolder(candidate)
-    return { base, adapter: yield* Adapter.load(yield* onDisk(folder), ".", base.decoder) }
+    return { base, adapter: yield* Adapter.load(yield* onDisk("."), folder, base.decoder) }
   }
   const problem =
     typeof named === "string"

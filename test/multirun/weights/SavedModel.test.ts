@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -143,6 +143,19 @@ describe("findModel", () => {
           yield* messageOf(folder),
           `${join(folder, "adapter_config.json")}: base_model_name_or_path: expected the folder of the base model, found gone, which is no model's folder here`,
         )
+        const adapter = { peft_type: "LORA", r: 2, lora_alpha: 8, target_modules: ["q_proj", "v_proj"] }
+        const base = { base_model_name_or_path: join(trainer, "base") }
+        writeFileSync(join(folder, "adapter_config.json"), JSON.stringify({ ...adapter, ...base }))
+        const weights = join(folder, "adapter_model.safetensors")
+        assert.include(yield* messageOf(folder), `${weights}: `)
+        copyFileSync(join(trainer, "run_a/broadcast/step_3/adapter_model.safetensors"), weights)
+        assert.match(
+          yield* messageOf(folder),
+          /wrong\/adapter_model\.safetensors: .*lora_A.* expected the shape \[2, 16\], found \[1, 16\]/,
+        )
+        rmSync(join(folder, "adapter_config.json"))
+        writeFileSync(join(folder, "config.json"), JSON.stringify({ architectures: ["GPT2LMHeadModel"] }))
+        assert.match(yield* messageOf(folder), /wrong\/config\.json: /)
         rmSync(folder, { recursive: true })
         // An adapter with a base model that has moved: the trainer's folder has a copy of a model from scratch.
         const moved = join(trainer, "run_b/broadcast/step_3/adapter_config.json")
@@ -150,9 +163,9 @@ describe("findModel", () => {
           moved,
           JSON.stringify({ peft_type: "LORA", r: 1, lora_alpha: 8, target_modules: ["q_proj", "v_proj"] }),
         )
-        const { base, adapter } = yield* Effect.flatMap(findModel(join(trainer, "run_b")), openModel)
-        assert.strictEqual(base.name, join(trainer, "base"))
-        assert.strictEqual(adapter?.alpha, 8)
+        const opened = yield* Effect.flatMap(findModel(join(trainer, "run_b")), openModel)
+        assert.strictEqual(opened.base.name, join(trainer, "base"))
+        assert.strictEqual(opened.adapter?.alpha, 8)
       }),
     ))
 })

@@ -84,11 +84,13 @@ export const memories = (): ReadonlyArray<Part> =>
 /** The source file of each kind of data set, in src/task/; its constant `Config` is the Schema. */
 const datasetFiles: Readonly<Record<string, string>> = {
   qa: "Qa.ts",
+  arithmetic: "games/Arithmetic.ts",
   calendar: "games/CalendarTask.ts",
   omega_math: "OmegaMath.ts",
   finer: "Finer.ts",
   codebook: "games/Codebook.ts",
   reverse_text: "games/ReverseText.ts",
+  sort_text: "games/SortText.ts",
   code: "code/CodeTask.ts",
   key_door: "games/KeyDoor.ts",
   text_maze: "games/Maze.ts",
@@ -98,7 +100,7 @@ const datasetFiles: Readonly<Record<string, string>> = {
 }
 
 /** The texts of the files with the fields that several kinds of data set share. */
-const sharedByDatasets = ["data/fileSet.ts", "games/levels.ts", "DatasetKind.ts"].map((file) =>
+const sharedByDatasets = ["data/fileSet.ts", "games/letters.ts", "games/levels.ts", "DatasetKind.ts"].map((file) =>
   read(`src/task/${file}`),
 )
 

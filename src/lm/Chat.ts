@@ -144,6 +144,9 @@ export const Completion = Schema.Struct({
 })
 export type Completion = typeof Completion.Type
 
+/** What a model is to answer: a text, or the call of a tool. */
+export type Answer = string | Pick<ToolCall, "name" | "arguments">
+
 /** Makes the assistant message that adds a completion to the conversation. */
 export const asMessage = ({ content, toolCalls }: Completion): ChatMessage =>
   toolCalls.length === 0 ? { role: "assistant", content } : { role: "assistant", content, toolCalls }

@@ -14,7 +14,7 @@
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../config/Config.ts"
 import { intBetween, naturalInt, orDefault, positive, positiveInt, runName, withDefault } from "../config/fields.ts"
-import { projections } from "../model/decoder/Decoder.ts"
+import { projections, usualInitializerRange } from "../model/decoder/Decoder.ts"
 import { kindField } from "../run/RunSpec.ts"
 import { OutputSettings } from "../runtime/RuntimeConfig.ts"
 import { Mixing } from "./batches/Packer.ts"
@@ -58,6 +58,11 @@ const ScratchModel = Schema.Struct({
   intermediateSize: withDefault(Schema.NullOr(positiveInt), null),
   /** The largest number of tokens of a prompt and its answer together. */
   maxPositions: withDefault(positiveInt, 256),
+  /**
+   * The standard deviation of the random weights. Small models learn faster with about 1 / √`hidden_size`. A base for
+   * adapters needs it, because adapters cannot make its logits larger.
+   */
+  initializerRange: withDefault(positive, usualInitializerRange),
   /** The vocabulary, and how a conversation becomes a text. */
   tokenizer: withDefault(TokenizerSettings, {}),
 })

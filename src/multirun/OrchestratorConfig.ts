@@ -51,7 +51,7 @@ export type SamplingConfig = typeof SamplingConfig.Type
 
 /** How many samples a step has. */
 export const BatchConfig = Schema.Struct({
-  /** The number of samples that one step trains on. */
+  /** The number of samples that one step trains on; with `protocol: self_play`, the number of games. */
   size: withDefault(positiveInt, 64),
   /** The number of samples of one prompt, which are compared with each other; it divides `size`. */
   groupSize: withDefault(positiveInt, 8),
@@ -117,6 +117,12 @@ export const OrchestratorConfig = Schema.Struct({
   seed: withDefault(Schema.Int, 0),
   /** The agent that plays the tasks, as in a training of agents; its model is the one that is trained. */
   agent: withDefault(Section, { type: "memoryless_agent" }),
+  /**
+   * How the tasks are played: `single_agent` by one agent each; `self_play` by the agent against itself, in games of
+   * several players such as `tic_tac_toe`. The answers of a player are compared with those of the same player in other
+   * games of the same task. Validations always play the tasks as they are, against the opponent of the data set.
+   */
+  protocol: withDefault(Schema.Literals(["single_agent", "self_play"]), "single_agent"),
   /** The data set that the run's tasks are drawn from. It is required, unless another program makes the samples. */
   trainDataset: withDefault(Schema.NullOr(Section), null),
   /** The data set that the run is validated with; null never validates. */

@@ -73,7 +73,7 @@ export const openBaseModel = Effect.fnUntraced(function* (
   const decoder = yield* Decoder.decodeConfig(sizes, "model")
   return {
     decoder,
-    weights: Decoder.initialValues(Decoder.parametersOf(decoder), stream(seed, "weights")),
+    weights: Decoder.initialValues(Decoder.parametersOf(decoder, model.initializerRange), stream(seed, "weights")),
     tokenizer,
     chat: ChatModel.make(tokens),
     eosIds: tokenizer.special.eos === null ? [] : [tokenizer.special.eos],

@@ -1,6 +1,6 @@
 /**
  * Turns a game for several players into a task for one player, the agent. A policy plays each other player, from that
- * player's own observations.
+ * player's own observations. The task keeps the game, so that agents can also play it with each other.
  *
  * @example
  * ```ts
@@ -22,7 +22,8 @@ import { make as makeText, type TextEnv } from "./TextEnv.ts"
 export type Policy = (observation: string, random: Stream) => string
 
 /** The task's fields, the agent's player, and the others' policy. `metadata` and `maxSteps` default to the game's. */
-export interface Seat extends Pick<TextEnv, "id" | "type" | "maxSteps">, Partial<Pick<TextEnv, "metadata">> {
+export interface Seat
+  extends Pick<TextEnv, "id" | "type" | "maxSteps" | "demonstrate">, Partial<Pick<TextEnv, "metadata">> {
   /** The player that the agent plays. */
   readonly player: string
   /** Plays all other players. */
@@ -40,7 +41,7 @@ interface Table {
 
 /** Makes an env in which the agent plays one player and policies play the others. */
 export const make = (game: MultiTextEnv, seat: Seat): TextEnv => {
-  const { id, type, metadata = game.metadata, player, others, maxSteps = game.maxSteps } = seat
+  const { id, type, metadata = game.metadata, player, others, maxSteps = game.maxSteps, demonstrate } = seat
 
   /** Plays until it is the agent's turn or the game is over. `own` is the agent's action; null at the beginning. */
   const playOn = Effect.fnUntraced(function* ({ episode, now: first }: Table, own: string | null, random: Stream) {
@@ -72,11 +73,12 @@ export const make = (game: MultiTextEnv, seat: Seat): TextEnv => {
     return { table: { episode, now }, last, feedback: { score, target: null, message } }
   })
 
-  return makeText<Table>({
+  const env = makeText<Table>({
     id,
     type,
     metadata,
     ...(maxSteps === undefined ? {} : { maxSteps }),
+    ...(demonstrate === undefined ? {} : { demonstrate }),
     begin: Effect.fnUntraced(function* (random: Stream) {
       const episode = yield* game.begin(random.child("game"))
       const { table } = yield* playOn({ episode, now: episode }, null, random)
@@ -94,4 +96,5 @@ export const make = (game: MultiTextEnv, seat: Seat): TextEnv => {
       }
     }),
   })
+  return { ...env, game }
 }

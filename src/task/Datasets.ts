@@ -21,11 +21,13 @@ import {
 } from "../config/Config.ts"
 import * as CodeTask from "./code/CodeTask.ts"
 import { type DatasetKind, type OpenContext, type Opening } from "./DatasetKind.ts"
+import * as Arithmetic from "./games/Arithmetic.ts"
 import * as CalendarTask from "./games/CalendarTask.ts"
 import * as Codebook from "./games/Codebook.ts"
 import * as KeyDoor from "./games/KeyDoor.ts"
 import * as Maze from "./games/Maze.ts"
 import * as ReverseText from "./games/ReverseText.ts"
+import * as SortText from "./games/SortText.ts"
 import * as TicTacToe from "./games/TicTacToe.ts"
 import * as TwentyQuestions from "./games/TwentyQuestions.ts"
 import * as WordGuess from "./games/WordGuess.ts"
@@ -37,6 +39,7 @@ import type { TaskSet } from "./TaskSet.ts"
 /** The built-in kinds of data set. To build in another kind, add it to this list. */
 export const builtIn: ReadonlyArray<DatasetKind> = [
   Qa.kind,
+  Arithmetic.kind,
   CalendarTask.kind,
   OmegaMath.kind,
   Finer.kind,
@@ -45,6 +48,7 @@ export const builtIn: ReadonlyArray<DatasetKind> = [
   KeyDoor.kind,
   Maze.kind,
   ReverseText.kind,
+  SortText.kind,
   TicTacToe.kind,
   TwentyQuestions.kind,
   WordGuess.kind,

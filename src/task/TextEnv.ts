@@ -21,11 +21,12 @@
  * ```
  */
 import { Effect } from "effect"
-import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
+import type { Answer, ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import { type Feedback, type FeedbackInput, readFeedback } from "./Feedback.ts"
 import { guardOf, headOf, lifeOf, notJson, type OrEffect } from "./guard.ts"
+import type { MultiTextEnv } from "./MultiTextEnv.ts"
 
 export interface TextStep {
   /** The next observation; null if there is none. */
@@ -61,6 +62,13 @@ export interface TextEnv {
   readonly maxSteps?: number
   /** The tools that can be called between steps; none by default. */
   readonly tools?: ReadonlyArray<ToolSpec>
+  /**
+   * Makes the next move of a good play, an action or the call of a tool, for agents that learn by imitation. `seen` is the
+   * last observation or result of a tool, and `made` the number of moves so far. Not every task has one.
+   */
+  readonly demonstrate?: (seen: string, random: Stream, made: number) => Answer
+  /** The game for several players in which this task is the seat of one of them, so that agents can play it together. */
+  readonly game?: MultiTextEnv
   /** Begins an episode. The stream is its only randomness: the same stream and actions give the same episode. */
   readonly begin: (random: Stream) => Effect.Effect<TextEpisode, EnvError>
 }

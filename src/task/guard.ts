@@ -53,12 +53,14 @@ export const headOf = ({
   metadata = {},
   maxSteps,
   tools = [],
+  demonstrate,
 }: Omit<TextRules<never>, "begin" | "step" | "call">) => ({
   id,
   type,
   metadata,
   ...(maxSteps !== undefined && { maxSteps }),
   ...(tools.length > 0 && { tools }),
+  ...(demonstrate !== undefined && { demonstrate }),
 })
 
 /** Keeps the state of an episode and counts its steps and tool calls. After the episode's end, both fail. */

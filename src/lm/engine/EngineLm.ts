@@ -28,6 +28,7 @@ import type { Provider } from "../providers/Provider.ts"
 import { collect } from "../toolFormats/ToolFormat.ts"
 import {
   type ChatModel,
+  type Conversation,
   type ModelTokens,
   type Prompt,
   type PromptError,
@@ -89,8 +90,14 @@ const traceOf = (tokens: ModelTokens, promptIds: ReadonlyArray<number>, generate
 export const promptOf = (
   chat: ChatModel,
   { messages, tools, toolChoice }: Pick<LmRequest, "messages" | "tools" | "toolChoice">,
+  { addGenerationPrompt = true }: Pick<Conversation, "addGenerationPrompt"> = {},
 ): Effect.Effect<Prompt, PromptError> =>
-  conversationPrompt(chat, { messages: messages.map(templateMessage), tools: tools.map(templateTool), toolChoice })
+  conversationPrompt(chat, {
+    messages: messages.map(templateMessage),
+    tools: tools.map(templateTool),
+    toolChoice,
+    addGenerationPrompt,
+  })
 
 /** Makes the provider of an engine's model. It cannot promise an answer in JSON, so it refuses such requests. */
 export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmOptions): Provider => ({

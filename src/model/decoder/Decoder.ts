@@ -44,5 +44,6 @@ export {
   projections,
   projectionSizes,
   statesOf,
+  usualInitializerRange,
 } from "./parameters.ts"
 export { rotaryFrequencies } from "./rope.ts"

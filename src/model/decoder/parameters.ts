@@ -53,7 +53,7 @@ const hasBias = ({ biases }: DecoderConfig, projection: Projection): boolean =>
   moduleOf[projection] === "mlp" ? biases.mlp : projection === "o_proj" ? biases.output : biases.qkv
 
 /** The standard deviation of initial weights in Hugging Face's models, where a config does not state another. */
-const deviation = 0.02
+export const usualInitializerRange = 0.02
 
 export const embeddingName = "model.embed_tokens.weight"
 export const finalNormName = "model.norm.weight"
@@ -63,23 +63,24 @@ export const headName = "lm_head.weight"
 export const headOf = ({ tiedEmbeddings }: DecoderConfig): string => (tiedEmbeddings ? embeddingName : headName)
 
 /**
- * Declares the parameters of a decoder by name. Matrices have the shape [outputs, inputs], as in PyTorch.
+ * Declares the parameters of a decoder by name. Matrices have the shape [outputs, inputs], as in PyTorch, and initial
+ * values with the standard deviation `initializerRange`.
  *
  * @example
  * ```ts
  * Decoder.parametersOf(decoderConfig)["model.layers.0.self_attn.q_proj.weight"].shape // [heads · headDim, hiddenSize]
  * ```
  */
-export const parametersOf = (config: DecoderConfig): Declarations => {
+export const parametersOf = (config: DecoderConfig, initializerRange = usualInitializerRange): Declarations => {
   const { vocabSize, hiddenSize, layers, tiedEmbeddings } = config
   const norm = { shape: [hiddenSize], init: constant(1) }
-  const table = { shape: [vocabSize, hiddenSize], init: normal(deviation) }
+  const table = { shape: [vocabSize, hiddenSize], init: normal(initializerRange) }
   const declarations: Record<string, Declarations[string]> = { [embeddingName]: table }
   for (let layer = 0; layer < layers; layer++) {
     for (const projection of projections) {
       const name = projectionName(layer, projection)
       const { inputs, outputs } = projectionSizes(config, projection)
-      declarations[`${name}.weight`] = { shape: [outputs, inputs], init: normal(deviation) }
+      declarations[`${name}.weight`] = { shape: [outputs, inputs], init: normal(initializerRange) }
       if (hasBias(config, projection)) declarations[`${name}.bias`] = { shape: [outputs], init: zeros }
     }
     declarations[`model.layers.${layer}.input_layernorm.weight`] = norm

@@ -13,6 +13,7 @@
  * ```
  */
 import { Clock, Effect, type FileSystem, type Path } from "effect"
+import * as SelfPlay from "../../episode/protocols/SelfPlay.ts"
 import * as SingleAgent from "../../episode/protocols/SingleAgent.ts"
 import type { Protocol } from "../../episode/Protocol.ts"
 import * as RolloutEngine from "../../episode/rollouts/RolloutEngine.ts"
@@ -136,7 +137,8 @@ const played = Effect.fnUntraced(function* (orchestration: Orchestration, drawn:
   const requests = drawn(step).flatMap((task, at) =>
     RolloutRequest.repeat(requestOf(orchestration, step, task, at), run.config.batch.groupSize),
   )
-  return yield* playAll(orchestration, requests, SingleAgent.make(agent))
+  const protocol = run.config.protocol === "self_play" ? SelfPlay.make(agent) : SingleAgent.make(agent)
+  return yield* playAll(orchestration, requests, protocol)
 })
 
 /** Plays all requests at once, and returns the rollouts in the order of the requests. A failed episode ends the run. */

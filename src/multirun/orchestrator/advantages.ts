@@ -25,18 +25,22 @@ export interface ScoringOptions extends SamplePlace {
   readonly evenGroups: "keep" | "drop"
 }
 
+/** Says whether the model wrote anything; a player whose game ends before its first move writes nothing. */
+const isPlayed = ({ steps }: Rollout): boolean => steps.some(({ _tag }) => _tag === "AgentStep")
+
 /** Rollouts are compared with those of the same task, and in games of several players of the same player. */
 const groupOf = ({ id, meta: { groupId, player } }: Rollout): string => JSON.stringify([groupId ?? id, player])
 
 /**
  * Makes samples from rollouts: every token that the model wrote in a rollout has the rollout's advantage, its reward
- * compared with those of its group. If all groups were to be dropped, the first one is kept, so that a step is never
+ * compared with those of its group. Rollouts in which the model wrote nothing do not count. If all groups were to be dropped, the first one is kept, so that a step is never
  * without samples.
  */
 export const samplesOf = Effect.fnUntraced(function* (
-  rollouts: ReadonlyArray<Rollout>,
+  all: ReadonlyArray<Rollout>,
   { objective, temperature, evenGroups, ...place }: ScoringOptions,
 ): Effect.fn.Return<Scored, Samples.SampleError | InvalidSample> {
+  const rollouts = all.filter(isPlayed)
   const names = [...new Set(rollouts.map(groupOf))]
   const groups = rollouts.map((rollout) => names.indexOf(groupOf(rollout)))
   const estimator = advantageEstimatorOf(objective.type)
@@ -49,7 +53,9 @@ export const samplesOf = Effect.fnUntraced(function* (
   for (const [at, rollout] of rollouts.entries()) {
     if (!isKept(at)) continue
     const advantage = scored?.advantages[at] ?? 1
-    for (const sample of yield* Samples.of([rollout], { requireLogprobs: estimator !== null })) {
+    // A call of a tool that the template writes in other words than the model did begins another sample.
+    const options = { requireLogprobs: estimator !== null, onBreak: "split" } as const
+    for (const sample of yield* Samples.of([rollout], options)) {
       const advantages = sample.actionMask.map((mask) => mask * advantage)
       const logprobs = estimator === null ? ("unused" as const) : ("required" as const)
       samples.push(yield* fromSample({ ...sample, advantages }, { ...place, temperature, logprobs }))

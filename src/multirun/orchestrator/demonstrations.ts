@@ -1,5 +1,5 @@
 /**
- * Plays episodes in which the right answers stand in for those of a model, for supervised fine-tuning. The agent builds
+ * Plays episodes in which the right moves stand in for those of a model, for supervised fine-tuning. The agent builds
  * its prompts as it does with a model, so a model that is trained on these rollouts meets the same prompts later.
  *
  * @example
@@ -13,45 +13,68 @@ import type { Agent } from "../../agent/Agent.ts"
 import type { Protocol } from "../../episode/Protocol.ts"
 import { ProtocolError } from "../../episode/ProtocolError.ts"
 import * as SingleAgent from "../../episode/protocols/SingleAgent.ts"
-import type { Completion, LmRequest, TokenTrace } from "../../lm/Chat.ts"
+import type { Answer, Completion, LmRequest } from "../../lm/Chat.ts"
 import type { LmService } from "../../lm/Lm.ts"
 import type { LmError } from "../../lm/LmError.ts"
 import { stream } from "../../rng/Rng.ts"
+import type { TextEnv } from "../../task/TextEnv.ts"
 
 /** Makes the run's agent, which asks this model. */
 export type AgentOf = (lm: LmService) => Effect.Effect<Agent, { readonly message: string }>
 
-/** Returns the tokens of a request's prompt and of an answer to it. */
-export type Encode = (request: LmRequest, answer: string) => Effect.Effect<TokenTrace, LmError>
+/** Makes the completion by which the model would answer a request with a right move. */
+export type Encode = (request: LmRequest, move: Answer) => Effect.Effect<Completion, LmError>
 
-/** Makes a model that answers every request with one text. */
-const demonstrator = (answer: string, encode: Encode): LmService => ({
-  complete: (request) =>
-    Effect.map(encode(request, answer), (tokens): Completion => {
-      const { promptIds, completionIds } = tokens
-      const usage = { inputTokens: promptIds.length, outputTokens: completionIds.length, reasoningTokens: 0 }
-      return { content: answer, toolCalls: [], finishReason: "stop", usage, tokens, model: "target", attempts: 1 }
-    }),
-})
+/** Wraps an env, so that `seen` is the last observation or result of a tool that it gave. */
+const watched = (env: TextEnv) => {
+  let seen = ""
+  const watching: TextEnv = {
+    ...env,
+    begin: (random) =>
+      Effect.map(env.begin(random), (episode) => {
+        seen = episode.observation
+        return {
+          ...episode,
+          step: (action) =>
+            Effect.tap(episode.step(action), ({ observation }) => Effect.sync(() => (seen = observation ?? ""))),
+          call: (call) => Effect.tap(episode.call(call), ({ content }) => Effect.sync(() => (seen = content))),
+        }
+      }),
+  }
+  return { env: watching, seen: () => seen }
+}
 
 const name = "demonstrations"
 
 /**
- * Makes the protocol. The right answer to a task is the one that its feedback on an empty answer names, so it suits tasks
- * of one step; a task whose feedback names none cannot be played.
+ * Makes the protocol. The right moves are those that the env demonstrates; a task of one step that demonstrates none is
+ * answered with the right answer that its feedback on an empty answer names. Another task cannot be played.
  */
 export const demonstrations = (agentOf: AgentOf, encode: Encode): Protocol => ({
   name,
   play: Effect.fnUntraced(function* (episode) {
-    const { id, env, envSeed } = episode
+    const { id, envSeed } = episode
+    const { env, seen } = watched(episode.env)
     const refuse = (message: string) =>
       new ProtocolError({ protocol: name, rollout: id, message: `${env.id}: ${message}` })
-    const { feedback } = yield* Effect.flatMap(env.begin(stream(envSeed, "env")), ({ step }) => step(""))
-    if (feedback.target === null)
-      return yield* refuse("expected feedback with the right answer, to imitate it; found none")
-    const agent = yield* Effect.mapError(agentOf(demonstrator(feedback.target, encode)), ({ message }) =>
-      refuse(message),
-    )
-    return yield* SingleAgent.make(agent).play(episode)
+    let { demonstrate } = env
+    if (demonstrate === undefined) {
+      const { feedback } = yield* Effect.flatMap(env.begin(stream(envSeed, "env")), ({ step }) => step(""))
+      const { target } = feedback
+      if (target === null) return yield* refuse("expected feedback with the right answer, to imitate it; found none")
+      demonstrate = () => target
+    }
+    const next = demonstrate
+    let made = 0
+    const demonstrator: LmService = {
+      complete: (request) =>
+        Effect.suspend(() => {
+          const move = next(seen(), stream(envSeed, "demonstration", made), made)
+          made++
+          return encode(request, move)
+        }),
+    }
+    const agent = yield* Effect.mapError(agentOf(demonstrator), ({ message }) => refuse(message))
+    return yield* SingleAgent.make(agent).play({ ...episode, env })
   }),
 })

@@ -2,8 +2,9 @@
 import { Cause, Effect, Fiber, Option, References, type Scope } from "effect"
 import { messageOf } from "../../config/text.ts"
 import { Engine } from "../../inference/Engine.ts"
-import type { LmRequest, TokenTrace } from "../../lm/Chat.ts"
+import type { Answer, LmRequest } from "../../lm/Chat.ts"
 import * as EngineLm from "../../lm/engine/EngineLm.ts"
+import { writtenAnswer } from "../../lm/engine/writtenAnswer.ts"
 import { Lm } from "../../lm/Lm.ts"
 import { lmError } from "../../lm/LmError.ts"
 import type * as Lms from "../../lm/Lms.ts"
@@ -94,15 +95,9 @@ const openRun = Effect.fnUntraced(function* (
   const { train, validation, agent } = yield* openRunParts(config, { from, baseDir, model })
   const sampling = { topP, minP, stopTokenIds, ...(topK === null ? {} : { topK }) }
   const provider = EngineLm.make({ engine, chat: base.chat, model, sampling })
-  const [eos] = base.eosIds
-  const encode = (request: LmRequest, answer: string) =>
-    Effect.mapError(EngineLm.promptOf(base.chat, request), ({ message }) =>
+  const encode = (request: LmRequest, move: Answer) =>
+    Effect.mapError(writtenAnswer(base.chat, request, move, { eos: base.eosIds[0] ?? null }), ({ message }) =>
       lmError(id, "rejected", message, { attempts: 1 }),
-    ).pipe(
-      Effect.map(({ ids }): TokenTrace => {
-        const completionIds = [...base.tokenizer.encode(answer), ...(eos === undefined ? [] : [eos])]
-        return { promptIds: [...ids], completionIds, logprobs: null }
-      }),
     )
   return {
     tasks: train.tasks,

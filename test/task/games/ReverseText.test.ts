@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { similarity } from "../../../src/task/games/ReverseText.ts"
+import { similarity } from "../../../src/task/games/letters.ts"
 import { answered, problem, tasksOf } from "../opening.ts"
 
 const reversed = (text: string): string => Array.from(text).toReversed().join("")

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import * as Against from "../../../src/task/Against.ts"
 import * as TicTacToe from "../../../src/task/games/TicTacToe.ts"
 import { stream } from "../../../src/rng/Rng.ts"
+import { tasksOf } from "../opening.ts"
 import { play, saying } from "../support.ts"
 
 const against = (others: Against.Policy, player = "X") =>
@@ -70,6 +71,64 @@ describe("tic-tac-toe for two", () => {
         assert.include(step.observations["O"], "2 . X .")
       }
     }),
+  )
+})
+
+describe("tic-tac-toe for small models", () => {
+  it.effect("shows only the board from each player's side, after an opening, and takes numbers and names", () =>
+    Effect.gen(function* () {
+      const game = TicTacToe.playersOf({ observation: "board", opening: [4, 0, 8] })
+      const episode = yield* game.begin(stream(1))
+      assert.deepStrictEqual(episode.toMove, ["O"])
+      assert.deepStrictEqual(episode.observations, { X: "A234e678i", O: "a234E678I" })
+      assert.deepStrictEqual(TicTacToe.boardOf("a234E678I"), [1, 0, 0, 0, 2, 0, 0, 0, 2])
+      assert.strictEqual((yield* episode.step({ O: "9" })).observations["O"], "a234E678I")
+      assert.strictEqual((yield* episode.step({ O: " 2 " })).observations["O"], "ab34E678I")
+      assert.strictEqual((yield* episode.step({ X: "c3" })).observations["X"], "ABc4e678i")
+    }),
+  )
+
+  it.effect("ends the game by an invalid move where this loses, and gives the other player the point", () =>
+    Effect.gen(function* () {
+      const game = TicTacToe.playersOf({ invalidMoves: "lose" })
+      const episode = yield* game.begin(stream(1))
+      yield* episode.step({ X: "b2" })
+      const { terminated, toMove, feedback } = yield* episode.step({ O: "b2" })
+      assert.deepStrictEqual([terminated, toMove], [true, []])
+      assert.deepStrictEqual(feedback, {
+        X: { score: 1, target: null, message: "The move of O is invalid. You win." },
+        O: { score: 0, target: null, message: "b2 is taken. Free: a3, b3, c3, a2, c2, a1, b1, c1 You lose." },
+      })
+    }),
+  )
+
+  it.effect(
+    "begins each task with an opening, plays the chosen player as a demonstration, and scores draws as asked",
+    () =>
+      Effect.gen(function* () {
+        const config = {
+          type: "tic_tac_toe",
+          num_tasks: 40,
+          seed: 1,
+          observation: "board",
+          draw: 1,
+          opponent: "optimal",
+        }
+        const taken = new Set<number>()
+        for (const env of yield* tasksOf({ ...config, opening: 3 })) {
+          const { observation } = yield* env.begin(stream(1))
+          taken.add(observation.replace(/[1-9]/g, "").length)
+          const move = env.demonstrate?.(observation, stream(1), 0)
+          assert.include(observation, String(move))
+          assert.match(String(move), /^[1-9]$/)
+        }
+        // Before the agent's first move, its opponent may have moved, too.
+        assert.deepStrictEqual([...taken].sort(), [0, 1, 2, 3, 4])
+        for (const env of (yield* tasksOf(config)).slice(0, 10)) {
+          const { score } = yield* play(env, (seen, step) => String(env.demonstrate?.(seen, stream(2), step)))
+          assert.strictEqual(score, 1)
+        }
+      }),
   )
 })
 

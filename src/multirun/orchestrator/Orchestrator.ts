@@ -33,7 +33,7 @@ import { openRunFolder, type RunFolder, type RunFolderError } from "../guardedFo
 import { episodesBefore, objectiveAt, type OrchestratorConfig } from "../OrchestratorConfig.ts"
 import { hasValidation, writeValidation } from "../records/reports.ts"
 import { transcriptsOfStep, transcriptsOfValidation } from "../records/transcripts.ts"
-import { samplesOf } from "./advantages.ts"
+import { isPlayed, samplesOf } from "./advantages.ts"
 import { type AgentOf, demonstrations, type Encode } from "./demonstrations.ts"
 import { taskOrder } from "./taskOrder.ts"
 
@@ -138,7 +138,7 @@ const played = Effect.fnUntraced(function* (orchestration: Orchestration, drawn:
     RolloutRequest.repeat(requestOf(orchestration, step, task, at), run.config.batch.groupSize),
   )
   const protocol = run.config.protocol === "self_play" ? SelfPlay.make(agent) : SingleAgent.make(agent)
-  return yield* playAll(orchestration, requests, protocol)
+  return (yield* playAll(orchestration, requests, protocol)).filter(isPlayed)
 })
 
 /** Plays all requests at once, and returns the rollouts in the order of the requests. A failed episode ends the run. */

@@ -25,22 +25,24 @@ export interface ScoringOptions extends SamplePlace {
   readonly evenGroups: "keep" | "drop"
 }
 
-/** Says whether the model wrote anything; a player whose game ends before its first move writes nothing. */
-const isPlayed = ({ steps }: Rollout): boolean => steps.some(({ _tag }) => _tag === "AgentStep")
+/**
+ * Says whether the model wrote anything in a rollout. A player whose game ends before its first move writes nothing; such a
+ * rollout must not be compared with others, because nothing is to be learned from its reward.
+ */
+export const isPlayed = ({ steps }: Rollout): boolean => steps.some(({ _tag }) => _tag === "AgentStep")
 
 /** Rollouts are compared with those of the same task, and in games of several players of the same player. */
 const groupOf = ({ id, meta: { groupId, player } }: Rollout): string => JSON.stringify([groupId ?? id, player])
 
 /**
  * Makes samples from rollouts: every token that the model wrote in a rollout has the rollout's advantage, its reward
- * compared with those of its group. Rollouts in which the model wrote nothing do not count. If all groups were to be dropped, the first one is kept, so that a step is never
+ * compared with those of its group. If all groups were to be dropped, the first one is kept, so that a step is never
  * without samples.
  */
 export const samplesOf = Effect.fnUntraced(function* (
-  all: ReadonlyArray<Rollout>,
+  rollouts: ReadonlyArray<Rollout>,
   { objective, temperature, evenGroups, ...place }: ScoringOptions,
 ): Effect.fn.Return<Scored, Samples.SampleError | InvalidSample> {
-  const rollouts = all.filter(isPlayed)
   const names = [...new Set(rollouts.map(groupOf))]
   const groups = rollouts.map((rollout) => names.indexOf(groupOf(rollout)))
   const estimator = advantageEstimatorOf(objective.type)

@@ -1,0 +1,183 @@
+import { spawn } from "node:child_process"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import { stringify } from "yaml"
+import { assert, describe, it } from "vitest"
+import { type Outcome, resultOf, root, start, type Started, until } from "../../cli/effect.ts"
+import { configOf, runConfig, validated } from "../smallTraining.ts"
+
+const rankProgram = fileURLToPath(new URL("../../../src/multirun/ranks/rank-node.ts", import.meta.url))
+
+const runs = {
+  a: runConfig(1, { ...validated, max_steps: 4, checkpoint: { every: 1 } }),
+  b: runConfig(2, { max_steps: 10, batch: { size: 16, group_size: 4 }, checkpoint: { every: 2 } }),
+}
+
+/** Tells whether a process runs. One that has ended, and that nobody has waited for yet, does not. */
+const isRunning = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))
+  } catch {
+    return false
+  }
+}
+
+/** A folder with the config of a trainer; all that was started in it is killed after the test. */
+const withTrainer = async (body: (trainer: ReturnType<typeof trainerIn>) => Promise<void>): Promise<void> => {
+  const folder = mkdtempSync(join(tmpdir(), "command-"))
+  const trainer = trainerIn(folder)
+  try {
+    await body(trainer)
+  } finally {
+    await trainer.killed()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const trainerIn = (folder: string) => {
+  const config = join(folder, "train.yaml")
+  writeFileSync(config, stringify(configOf(runs)))
+  const results = join(folder, "results")
+  const all: Array<Started> = []
+  const run = (args: ReadonlyArray<string>, env: NodeJS.ProcessEnv = {}): Started => {
+    const words = ["run", config, "--results-dir", results, "--backend", "wasm", "--json", "--quiet", ...args]
+    const started = start(words, root, { env: { ...process.env, ...env } })
+    all.push(started)
+    return started
+  }
+  /** The folder of the only run, `TIME/COMMIT_NAME…/RUNS/0001`; the folder `results` until it is there. */
+  const runDir = (): string => {
+    let directory = results
+    for (let depth = 0; depth < 4 && existsSync(directory); depth++)
+      directory = join(directory, readdirSync(directory).at(0) ?? "")
+    return directory
+  }
+  const log = (): string => readFileSync(join(runDir(), "run.log"), "utf8")
+  return {
+    folder,
+    run,
+    runDir,
+    log,
+    /** Waits until a file of the run is there. */
+    has: (file: string) => until(() => existsSync(join(runDir(), file))),
+    /** The processes of the ranks that were started, in their order. */
+    ranks: (): ReadonlyArray<number> => [...log().matchAll(/rank \d+ starts as process (\d+)/g)].map(([, pid]) => +pid),
+    killed: async () => {
+      for (const { child } of all) child.kill("SIGKILL")
+      await Promise.all(all.map(({ ended }) => ended))
+    },
+  }
+}
+
+const digestOf = (outcome: Outcome): string => {
+  assert.strictEqual(outcome.code, 0, outcome.stderr)
+  return resultOf(outcome).digest
+}
+
+const ranksFlag = (ranks: number) => ["--set", `trainer.ranks=${ranks}`]
+
+let alone: Promise<string> | undefined
+/** The digest of the trainer with one rank that nothing interrupts. */
+const digestAlone = (): Promise<string> =>
+  (alone ??= new Promise<string>((resolve, reject) => {
+    withTrainer(async ({ run }) => resolve(digestOf(await run(ranksFlag(1)).ended))).catch(reject)
+  }))
+
+describe("effect run with several ranks", () => {
+  it.for([2, 4])("ends with the digest of one rank on %i ranks", (ranks) =>
+    withTrainer(async (trainer) => {
+      assert.strictEqual(digestOf(await trainer.run(ranksFlag(ranks)).ended), await digestAlone())
+      const pids = trainer.ranks()
+      assert.strictEqual(pids.length, ranks - 1)
+      assert.deepStrictEqual(pids.filter(isRunning), [])
+      assert.isFalse(existsSync(join(trainer.runDir(), "ranks")))
+    }),
+  )
+
+  it("names a rank that was killed, and goes on to the same digest", () =>
+    withTrainer(async (trainer) => {
+      const { ended } = trainer.run(ranksFlag(3))
+      for (const [victim, step] of [
+        [1, 2],
+        [2, 6],
+      ] as const) {
+        await trainer.has(`run_b/rollouts/step_${step}`)
+        const pid = trainer.ranks().at(victim === 1 ? -2 : -1)
+        if (pid === undefined) assert.fail("no rank was started")
+        process.kill(pid, "SIGKILL")
+        const warning = `rank ${victim} was lost: its process was ended by SIGKILL; all ranks start again`
+        await until(() => trainer.log().includes(warning))
+      }
+      assert.strictEqual(digestOf(await ended), await digestAlone())
+      assert.strictEqual(trainer.ranks().length, 6)
+      assert.deepStrictEqual(trainer.ranks().filter(isRunning), [])
+    }))
+
+  it("ends its ranks if it is killed or interrupted, and can be resumed on another number of ranks", () =>
+    withTrainer(async (trainer) => {
+      const first = trainer.run(ranksFlag(3))
+      await trainer.has("run_b/rollouts/step_3")
+      first.child.kill("SIGKILL")
+      await first.ended
+      await until(() => !trainer.ranks().some(isRunning))
+      const resume = ["--resume", trainer.runDir()]
+      const second = trainer.run([...resume, ...ranksFlag(2)])
+      await trainer.has("run_b/rollouts/step_7")
+      second.child.kill("SIGINT")
+      assert.strictEqual((await second.ended).code, 130)
+      assert.deepStrictEqual(trainer.ranks().filter(isRunning), [])
+      assert.strictEqual(digestOf(await trainer.run([...resume, ...ranksFlag(1)]).ended), await digestAlone())
+    }))
+
+  it("gives up if its ranks end again and again, and logs what they wrote on standard error", () =>
+    withTrainer(async (trainer) => {
+      const preloaded = join(trainer.folder, "preloaded.mjs")
+      const program = `if (process.argv[1]?.includes("rank-node")) { console.error("no memory left"); process.exit(7) }`
+      writeFileSync(preloaded, program)
+      const env = { NODE_OPTIONS: `--import ${pathToFileURL(preloaded).href}` }
+      const { code, stderr } = await trainer.run(ranksFlag(2), env).ended
+      assert.strictEqual(code, 1)
+      assert.include(stderr, "rank 1 was lost: its process was ended with exit code 7; ranks were lost 6 times without")
+      assert.strictEqual(trainer.log().match(/warning: rank 1: no memory left/g)?.length, 6)
+    }))
+})
+
+describe("the program of a rank", () => {
+  const started = () => {
+    const child = spawn(process.execPath, [rankProgram], { stdio: ["pipe", "pipe", "inherit"] })
+    let output = ""
+    child.stdout.on("data", (data) => (output += String(data)))
+    const ended = new Promise<{ code: number | null; output: string }>((resolve) =>
+      child.once("close", (code) => resolve({ code, output })),
+    )
+    return { child, ended }
+  }
+
+  it("tells why it cannot work", async () => {
+    const { child, ended } = started()
+    const task = {
+      rank: 1,
+      model: { type: "folder", path: "missing" },
+      trainer: {},
+      seed: 1,
+      baseDir: "/nowhere",
+      outputDirectory: "/nowhere/outputs",
+      store: "/nowhere/store",
+    }
+    child.stdin.write(`${JSON.stringify({ task, backend: "wasm" })}\n`)
+    const { code, output } = await ended
+    assert.strictEqual(code, 1)
+    const { _tag, message } = JSON.parse(output)
+    assert.strictEqual(_tag, "RankFailed")
+    assert.match(message, /^rank 1: .*\/nowhere\/missing/)
+  })
+
+  it("ends when its input is closed", async () => {
+    const { child, ended } = started()
+    child.stdin.end()
+    assert.deepStrictEqual(await ended, { code: 0, output: "" })
+  })
+})

@@ -24,7 +24,7 @@ import { makeTrainedModel, type TrainedModel } from "../trainer/TrainedModel.ts"
 export const rankDeadline = "10 minutes"
 
 /** Connects the ranks of a trainer by a folder that only they use. */
-export const storeOf = (directory: string) => Store.layerFileSystem({ directory, pollInterval: "2 millis" })
+export const storeOf = (directory: string) => Store.layerFileSystem({ directory })
 
 export interface RankPartsOptions<E, R> {
   readonly settings: Pick<MultiRunConfig, "trainer">

@@ -77,7 +77,7 @@ export class Store extends Context.Service<
 
 export interface FileStoreOptions {
   readonly directory: string
-  /** The time between two looks for a value that another rank shall set. @default "10 millis" */
+  /** The longest time between two looks for a value that another rank shall set. @default "10 millis" */
   readonly pollInterval?: Duration.Input
 }
 
@@ -125,7 +125,8 @@ export const storeOf = (primitives: Primitives): Store["Service"] => {
   const gather = (meeting: Meeting, value: Uint8Array) => {
     const { name, rank, ranks, deadline } = meeting
     const keys = Array.from({ length: ranks }, (_, other) => rankKey(name, other))
-    const all = Effect.forEach(keys, primitives.await, { concurrency: "unbounded" })
+    const values = keys.map((key, other) => (other === rank ? Effect.succeed(value) : primitives.await(key)))
+    const all = Effect.all(values, { concurrency: "unbounded" })
     const late = Effect.flatMap(Effect.forEach(keys, primitives.get), (values) => {
       const missing = values.flatMap((one, other) => (one === undefined ? [other] : []))
       // The last rank may have arrived just after the deadline.
@@ -201,15 +202,16 @@ const inMemory = (): Primitives => {
   }
 }
 
-/** Looks for a value again and again until it is there. */
+/** Looks for a value until it is there: often at first, as ranks that compute the same arrive together, then less. */
 export const polling =
-  (get: Primitives["get"], interval: Duration.Input): Primitives["await"] =>
+  (get: Primitives["get"], longest: Duration.Input): Primitives["await"] =>
   (key) =>
     Effect.gen(function* () {
-      for (;;) {
+      const most = Duration.toMillis(longest)
+      for (let millis = most / 16; ; millis = Math.min(most, 1.5 * millis)) {
         const value = yield* get(key)
         if (value !== undefined) return value
-        yield* Effect.sleep(interval)
+        yield* Effect.sleep(millis)
       }
     })
 

@@ -208,7 +208,7 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     const all = yield* store.gather(meeting, encodeGradients(own))
     // All ranks are in this turn, so they have read those of the turn before.
     if (isMaster && turn.number > 0) yield* store.forget({ name: name(turn.number - 1), ranks })
-    return all.flatMap(decodeGradients)
+    return all.flatMap((bytes, other) => (other === rank ? own : decodeGradients(bytes)))
   })
 
   /** Returns the run of a share, unless it left its index while the turn was computed. */

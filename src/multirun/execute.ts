@@ -205,7 +205,11 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
       return emit([{ _tag: "Note", message: `${id}: validation after ${step} steps: ${meanOf(all).toFixed(3)}` }])
     },
   })
-  const tokenRate = yield* makeTokenRate(positionOf(state).tokens)
+  const tokens = Effect.map(engine.status, ({ generatedTokens }) => ({
+    trained: positionOf(state).tokens,
+    generated: generatedTokens,
+  }))
+  const tokenRate = yield* makeTokenRate(yield* tokens)
 
   const trainer = yield* makeTrainer({
     model,
@@ -227,7 +231,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
         "trainer/runs": runs.slots().length,
         "trainer/waiting": waiting.length,
         ...(scores.size === 0 ? {} : { [validationOfTrainer]: meanOf([...scores.values()]) }),
-        ...(yield* tokenRate(positionOf(state).tokens)),
+        ...(yield* tokenRate(yield* tokens)),
       }
       yield* emit([{ _tag: "UpdateApplied", step, update: step, metrics: figures }])
     }),

@@ -20,10 +20,17 @@ const events = (steps: number, metricsAt: (step: number) => Readonly<Record<stri
 
 /** A line of scores, as the trainer records an answer. */
 const answerLine = (
-  answer: { readonly task: string; readonly said: string; readonly episode: number; readonly score: number },
+  answer: {
+    readonly task: string
+    readonly said: string
+    readonly episode: number
+    readonly score: number
+    /** Whether the answer was cut off, and so not acted upon. */
+    readonly isCutOff?: boolean
+  },
   { mode, info }: { readonly mode: "train" | "val"; readonly info: Readonly<Record<string, unknown>> },
 ): string => {
-  const { task, said, episode, score } = answer
+  const { task, said, episode, score, isCutOff = false } = answer
   return `${JSON.stringify({
     timestamp: new Date(start + 1000 * episode).toISOString(),
     mode,
@@ -34,9 +41,9 @@ const answerLine = (
     env_id: `reverse_text-${task}`,
     env_type: "reverse_text",
     observation: `reverse ${task}`,
-    action: said,
+    action: isCutOff ? null : said,
     feedback: { score, target: [...task].reverse().join(""), message: "" },
-    info,
+    info: isCutOff ? { said, ...info } : info,
     lm_model: "policy",
     agent_type: "memoryless_agent",
     next_observation: null,
@@ -58,7 +65,8 @@ const transcripts = (steps: number, perGroup: number): string => {
         const said = score === 1 ? [...task].reverse().join("") : task
         const episode = step * 64 + group * perGroup + at + 1
         const info = { step, group, reward: score, advantage: score - mean }
-        lines.push(answerLine({ task, said, episode, score }, { mode: "train", info }))
+        const isCutOff = at === perGroup - 1
+        lines.push(answerLine({ task, said, episode, score, isCutOff }, { mode: "train", info }))
       }
     }
   }

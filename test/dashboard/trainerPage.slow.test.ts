@@ -121,6 +121,10 @@ inBrowser("a trainer's page", ({ page, served, text, count, click, set }) => {
           assert.include(await text(".legend"), "answers by advantage -0.875-0.4380+0.438+0.875")
           assert.include(await text(".transcript .facts"), "advantage-0.125")
           assert.strictEqual(await text(".transcript .token.answer"), "abcd")
+          // An answer that was cut off is no action, but has an advantage, too.
+          await click(".episodeList a[data-key=train-8]")
+          await page.until("document.querySelector('.transcript .part.action .label')?.textContent === 'says'")
+          assert.strictEqual(await text(".transcript .token.answer"), "abcd")
           const back = (one: string) =>
             page.evaluate(`getComputedStyle(document.querySelector('${one}')).backgroundColor`)
           const colors = [await back(".legend .up4"), await back(".legend .down4"), await back(".legend .none")]

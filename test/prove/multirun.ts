@@ -7,6 +7,8 @@ import { must, type Proof } from "./Proof.ts"
 /** A small language model learns from right answers, then from rewards: the example as it stands, with several seeds. */
 
 const example = "examples/reverse-text.yaml"
+/** The folder of its run, in that of the trainer. */
+const run = "run_letters"
 
 /** Returns the validation scores of a run by step, which `--csv` wrote. */
 const validationsOf = (run: string): ReadonlyMap<number, number> =>
@@ -33,7 +35,7 @@ export const multirun: ReadonlyArray<Proof> = [
       const { code, stdout, stderr } = await effect([...command, "--json"])
       must(code === 0, stderr)
       const { seeds }: { readonly seeds: ReadonlyArray<{ readonly wallSeconds: number }> } = JSON.parse(stdout)
-      const runs = [...runsIn(folder)].sort().map(validationsOf)
+      const runs = [...runsIn(folder)].sort().map((trainer) => validationsOf(join(trainer, run)))
       must(runs.length === 3, `${runs.length} runs`)
       const scoresAt = (step: number): ReadonlyArray<number> => runs.map((scores) => scores.get(step) ?? NaN)
       const [supervised, reinforced] = [scoresAt(first), scoresAt(last)]

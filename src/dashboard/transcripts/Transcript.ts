@@ -73,6 +73,8 @@ export interface Turn {
   readonly credit: number | null
   /** A factor by which a training multiplies the credit, from the run's samples. */
   readonly weight: number | null
+  /** The answer, in the scores of a multi-run trainer, if it could not be acted upon; null for other turns. */
+  readonly said: string | null
   /** The advantage of the turn's answer, from the scores of a multi-run trainer; null if they have none. */
   readonly advantage: number | null
 }

@@ -137,7 +137,7 @@ const beginning = (value: unknown): string | null => string(value)?.slice(0, mos
 
 /** Reads what a multi-run trainer wrote into a line of scores; null for other lines. `before`: of the line before. */
 const trainedIn = (record: Readonly<Record<string, unknown>>, before: Episode["trained"]): Episode["trained"] => {
-  const { step, group, advantage } = fields(record.info)
+  const { step, group, advantage, said } = fields(record.info)
   const [ofStep, ofGroup] = [finite(step), finite(group)]
   if (ofStep === null || ofGroup === null) return null
   return {
@@ -145,7 +145,7 @@ const trainedIn = (record: Readonly<Record<string, unknown>>, before: Episode["t
     group: ofGroup,
     advantage: finite(advantage),
     task: before?.task ?? beginning(record.observation),
-    answer: beginning(record.action) ?? before?.answer ?? null,
+    answer: beginning(record.action) ?? beginning(said) ?? before?.answer ?? null,
   }
 }
 

@@ -194,5 +194,6 @@ const turnWithout = (
     info: acted?.info ?? null,
     failed: null,
     advantage: null,
+    said: null,
   }
 }

@@ -90,6 +90,7 @@ const nothingDone = {
   credit: null,
   weight: null,
   advantage: null,
+  said: null,
 }
 
 const turnOf = (line: StepScoreRecord, isLast: boolean) => ({
@@ -102,6 +103,7 @@ const turnOf = (line: StepScoreRecord, isLast: boolean) => ({
   reason: line.truncation_reason ?? null,
   info: line.info !== undefined && Object.keys(line.info).length > 0 ? line.info : null,
   failed: line.error ?? null,
+  said: typeof line.info?.["said"] === "string" ? line.info["said"] : null,
   advantage: finite(line.info?.["advantage"]),
 })
 

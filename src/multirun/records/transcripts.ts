@@ -33,7 +33,8 @@ export const transcriptOf = (
     episodeScore += step.score
     const timed = {
       ...step,
-      info: { ...step.info, ...info },
+      // An answer that cannot be acted upon is no action, so it has a place of its own.
+      info: { ...step.info, ...(one._tag === "AgentStep" ? { said: one.call.completion.content } : {}), ...info },
       startedAtMillis: nowMillis,
       endedAtMillis: nowMillis,
     }

@@ -49,6 +49,12 @@ describe("the episodes of a trainer's run", () => {
         transcript?.played.turns.map(({ action, advantage }) => [action, advantage]),
         [["abcd", -0.25]],
       )
+      // The last answer of a group was cut off, so it was no action.
+      assert.strictEqual(list.episodes[3].trained?.answer, "abcd")
+      assert.deepStrictEqual(
+        (await one("train-4"))?.played.turns.map(({ action, said, advantage }) => [action, said, advantage]),
+        [[null, "abcd", -0.25]],
+      )
       assert.deepInclude(await one("val0-1"), { largest: null, advantages: null })
     }))
 

@@ -16,7 +16,7 @@ const groupOf = (episode) => (episode?.trained ? `${episode.trained.step} ${epis
 
 /** Makes the answer of an episode, coloured by its advantage, and the advantage as a number. */
 const answerOf = ({ answer, advantage }, largest) => {
-  const text = answer === null ? el("span.quiet", "no answer was recorded") : answer
+  const text = answer === null ? el("span.quiet", "no answer") : answer
   if (advantage === null) return el("span.how", text)
   return [
     el("span.answer", el("span", { class: `token ${levelOf(advantage, largest)}` }, text)),

@@ -127,8 +127,21 @@ const elementsOf = ({ transcript, address }) => {
       : el("div", { class: `token answer ${levelOf(advantage, largest)}` }, words(action))
 
   const turnOf = (turn, place, isFirst, prompts) => {
-    const { observation, calls, action, advantage, feedback, reward, cumulative, seen, ending, reason, info, failed } =
-      turn
+    const {
+      observation,
+      calls,
+      action,
+      said,
+      advantage,
+      feedback,
+      reward,
+      cumulative,
+      seen,
+      ending,
+      reason,
+      info,
+      failed,
+    } = turn
     const name = calls.length > 0 && calls.every(({ purpose }) => purpose === "reflection") ? "Looking back" : `Turn ${place}` // prettier-ignore
     const heading = isFirst ? el("a.turnLink", { href: address({ turn: place }) }, name) : name
     return el(
@@ -146,6 +159,7 @@ const elementsOf = ({ transcript, address }) => {
         prompts.push(prompt)
         return callOf(call, prompt)
       }),
+      said !== null && part("says", "action", answerOf(said, advantage)),
       action !== null && part("does", "action", answerOf(action, advantage)),
       feedback !== null && feedbackOf(feedback),
       failed !== null && part("failed", "problem", words(failed)),

@@ -12,16 +12,7 @@
  */
 import { checkpoints, inCheckpoint as inRunCheckpoint } from "../run/Layout.ts"
 
-export { checkpoints } from "../run/Layout.ts"
-
-/** Tells whether a folder's name is that of a run; the whole name is the run's id, also with dots: `run_a.b`. */
-export const isRunName = (name: string): boolean => /^run_./s.test(name)
-
-const prefix = "run_"
-/** Returns the folder of the run that a trainer's config names. */
-export const folderOf = (name: string): string => `${prefix}${name}`
-/** Returns the name of a run in a trainer's config, given the run's id. */
-export const nameOf = (id: string): string => id.slice(prefix.length)
+export { checkpoints, childNameOf as nameOf, childOf as folderOf, isChildName as isRunName } from "../run/Layout.ts"
 
 /** The folder, next to those of the runs, with the base model of their adapters, if its weights were drawn at random. */
 export const base = "base"

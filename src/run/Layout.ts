@@ -34,6 +34,17 @@ export const description = "description.txt"
 export const provenance = "git.json"
 export const provenanceDiff = "git.diff"
 
+/* The runs of a multi-run trainer: folders in the trainer's own folder */
+
+const childPrefix = "run_"
+
+/** Tells whether a folder's name is that of a trainer's run; the whole name is the run's id, also with dots: `run_a.b`. */
+export const isChildName = (name: string): boolean => name.length > childPrefix.length && name.startsWith(childPrefix)
+/** Returns the folder of the run that a trainer's config names. */
+export const childOf = (name: string): string => `${childPrefix}${name}`
+/** Returns the name of a run in a trainer's config, given the name of its folder. */
+export const childNameOf = (folder: string): string => folder.slice(childPrefix.length)
+
 /* Files about the progress of a run */
 
 export const log = "run.log"

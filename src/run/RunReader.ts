@@ -187,8 +187,10 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
       if (isDamaged) yield* warn(file, "it has lines that are no scores")
       if (line === undefined) continue
       if (line.update !== null) return { line, steps: line.update }
-      // A language-model agent writes one line per step, so the number of lines is the number of steps.
-      return { line, steps: line.of === "episode" ? line.step : yield* lineCount(at(file)) }
+      // A language-model agent writes one line per step, so the number of lines is the number of steps. A run of a
+      // multi-run trainer is counted in updates.
+      const updates = line.update === null ? undefined : line.update + 1
+      return { line, steps: line.of === "episode" ? line.step : (updates ?? (yield* lineCount(at(file)))) }
     }
     return undefined
   })

@@ -1,12 +1,12 @@
 /** Finds the run that `effect run FILE --resume` continues, and checks that it is a run of this file. It only reads. */
-import { join } from "node:path"
+import { join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { display, isPlain, type Plain, toSnakeCase } from "../../config/Config.ts"
 import { exists, mostBytes, readRunText } from "../../config/files.ts"
 import { asSaved } from "../../config/yaml.ts"
 import { diff } from "../../run/find/diff.ts"
 import { findRuns } from "../../run/find/find-node.ts"
-import { newestFirst } from "../../run/find/RunEntry.ts"
+import { entryOf, newestFirst, trainerOf, unplacedEntry } from "../../run/find/RunEntry.ts"
 import { isSameName } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
 import { silentSource } from "../../run/read/disk-node.ts"
@@ -25,10 +25,10 @@ import { overridesOf } from "./overrides.ts"
 export const runToResume = Effect.fnUntraced(function* (input: RunFlags, training: Training) {
   if (Option.isNone(input.resume)) return undefined
   const wanted = input.resume.value
-  if (yield* exists(join(wanted, Layout.config))) return wanted
+  if (yield* exists(join(wanted, Layout.config))) return yield* resumable(wanted)
   const own = yield* ownPlace(input.file, yield* overridesOf(input, undefined))
   const folders = own.resultsDir === undefined ? [input.resultsDir] : [input.resultsDir, own.resultsDir]
-  if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders, usable: trainings })
+  if (wanted !== "latest") return yield* resumable(yield* runToResumeAt(wanted, { folders, usable: trainings }))
   const { name = nameOf(input) } = isYaml(input.file)
     ? own
     : Option.getOrElse(
@@ -49,6 +49,12 @@ export const runToResume = Effect.fnUntraced(function* (input: RunFlags, trainin
   const hint = other === undefined ? "" : otherRun(input.file, other)
   const message = `--resume latest: there is no run named ${name} in ${folders.join(" or ")}${hint}`
   return yield* usageError(message)
+})
+
+/** Returns the run's folder, or for a run of a multi-run trainer that of the trainer, which trains all its runs. */
+const resumable = Effect.fnUntraced(function* (path: string) {
+  const trainer = trainerOf(path)
+  return trainer !== undefined && (yield* exists(join(trainer, Layout.config))) ? trainer : path
 })
 
 /** Returns the end of an error message, which suggests an unfinished run of another name. */
@@ -75,10 +81,15 @@ const sweepCommandIn = (directory: string) =>
 const nameIn = (config: unknown): string | undefined =>
   isPlain(config) && typeof config.name === "string" ? config.name : undefined
 
-/** Returns the runs of a results folder that have a config, with their names from the path, or else from the config. */
+/**
+ * Returns the runs of a results folder that have a config, with their names from the path, or else from the config. A
+ * multi-run trainer stands for all its runs.
+ */
 const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
+  const found = yield* findRuns(resultsDir, silentSource)
+  const folders = new Set(yield* Effect.forEach(found, ({ path }) => resumable(path)))
   const runs = yield* Effect.forEach(
-    yield* findRuns(resultsDir, silentSource),
+    [...folders].flatMap((path) => entryOf(path, resolve(path).replaceAll("\\", "/")) ?? unplacedEntry(path)),
     Effect.fnUntraced(function* (entry) {
       const run = readRun(entry)
       if ((yield* run.configText) === undefined) return []

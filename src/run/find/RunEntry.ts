@@ -1,5 +1,6 @@
 /** Reads what the path of a run says about it, and sorts runs by time. The page of `effect ui` loads it, too. */
 import { fromFlatPath, fromPath } from "../identifier.ts"
+import { childNameOf, isChildName } from "../Layout.ts"
 
 /** The facts about a run in its path, known without reading its files. */
 export interface RunEntry {
@@ -14,8 +15,31 @@ export interface RunEntry {
   readonly population: Readonly<Record<string, string>>
 }
 
-/** Makes an entry from a run's path; undefined for other paths. `full` is the whole path, if `path` was shortened. */
+/** The algorithm in the path of a multi-run trainer, and of its runs. */
+const trainerAlgorithm = "multirun"
+
+/** Tells whether a run may be a multi-run trainer; a path in the flat layout does not say what its run is. */
+export const mayBeTrainer = ({ population, name }: RunEntry): boolean =>
+  name === undefined || population["algorithm"] === trainerAlgorithm
+
+/** Returns the path of the trainer whose run has this path; undefined for paths of other runs. */
+export const trainerOf = (path: string): string | undefined => {
+  const parts = path.replace(/\/+$/, "").split("/")
+  return isChildName(parts.at(-1) ?? "") && parts.length > 1 ? parts.slice(0, -1).join("/") : undefined
+}
+
+/**
+ * Makes an entry from a run's path; undefined for other paths. `full` is the whole path, if `path` was shortened. A run of
+ * a multi-run trainer (`…/0001/run_letters`) has the trainer's facts, and its own name as the environment.
+ */
 export const entryOf = (path: string, full = path): RunEntry | undefined => {
+  const trainer = trainerOf(full)
+  if (trainer !== undefined) {
+    const entry = entryOf(trainer)
+    if (entry === undefined) return undefined
+    const environment = childNameOf(full.slice(trainer.length + 1).replace(/\/+$/, ""))
+    return { ...entry, path, population: { ...entry.population, environment, algorithm: trainerAlgorithm } }
+  }
   const identifier = fromPath(full)
   if (identifier !== undefined) return { path, ...identifier }
   const flat = fromFlatPath(full)

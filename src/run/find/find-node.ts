@@ -1,9 +1,10 @@
-/** Finds the runs in a folder by the names of the folders in it, for the commands. Reads no file of a run. */
+/** Finds the runs in a folder by the names of the folders and files in it, for the commands. Reads no file of a run. */
 import { join, resolve, sep } from "node:path"
 import { Effect } from "effect"
 import { dateOf, fromFlatPath } from "../identifier.ts"
 import type { FileSource } from "../read/FileSource.ts"
-import { entryOf, type RunEntry } from "./RunEntry.ts"
+import * as Layout from "../Layout.ts"
+import { entryOf, mayBeTrainer, type RunEntry } from "./RunEntry.ts"
 
 /** The number of folders between a results folder and a run in RLtools' layout, including the run's own folder. */
 const depth = 4
@@ -13,11 +14,24 @@ const isTime = (name: string): boolean => dateOf(name) !== undefined
 /**
  * Finds all runs in a results folder or a folder inside it (`results/2026-01-31_12-00-00`), and runs of the flat layout
  * in their folders (`outputs/my_experiment/20260131_120000`; `identifier.ts` defines the layouts). Skips other folders.
+ * The runs of a multi-run trainer stand in the place of the trainer, as soon as one of them has begun.
  */
 export const findRuns = Effect.fnUntraced(function* (
   folder: string,
-  { folders }: Pick<FileSource, "folders">,
+  { folders, list }: Pick<FileSource, "folders" | "list">,
 ): Effect.fn.Return<ReadonlyArray<RunEntry>> {
+  /** Returns the runs of a trainer, or the run itself. */
+  const expanded = Effect.fnUntraced(function* (entry: RunEntry, full: string) {
+    if (!mayBeTrainer(entry)) return [entry]
+    const children: Array<RunEntry> = []
+    for (const name of (yield* folders(entry.path)).filter(Layout.isChildName)) {
+      const child = entryOf(join(entry.path, name), `${full}/${name}`)
+      const hasBegun = (yield* list(join(entry.path, name))).includes(Layout.config)
+      if (child !== undefined && hasBegun) children.push(child)
+    }
+    return children.length === 0 ? [entry] : children
+  })
+
   const absolute = resolve(folder)
   const lastNames = absolute.split(sep).slice(1 - depth)
   const timeIndex = lastNames.findLastIndex(isTime)
@@ -29,13 +43,17 @@ export const findRuns = Effect.fnUntraced(function* (
     const experiments: Array<string> = []
     for (const name of names) {
       const entry = entryOf(join(path, name), `${full}/${name}`)
-      if (entry !== undefined) runs.push(entry)
+      if (entry !== undefined) runs.push(...(yield* expanded(entry, `${full}/${name}`)))
       else if (level > 0 ? level < depth - 1 : isTime(name)) nested.push(name)
       else if (level === 0 && !name.startsWith(".")) experiments.push(name)
     }
     for (const name of experiments) {
       const flat = (yield* folders(join(path, name))).filter((below) => fromFlatPath(below) !== undefined)
-      runs.push(...flat.flatMap((below) => entryOf(join(path, name, below), `${full}/${name}/${below}`) ?? []))
+      for (const below of flat) {
+        const whole = `${full}/${name}/${below}`
+        const entry = entryOf(join(path, name, below), whole)
+        if (entry !== undefined) runs.push(...(yield* expanded(entry, whole)))
+      }
     }
     yield* Effect.forEach(nested, (name) => visit(join(path, name), `${full}/${name}`, level + 1), {
       concurrency: 16,
@@ -43,7 +61,7 @@ export const findRuns = Effect.fnUntraced(function* (
     })
   })
   const ownEntry = entryOf(folder, absolute.replaceAll(sep, "/"))
-  if (ownEntry !== undefined) return [ownEntry]
+  if (ownEntry !== undefined) return yield* expanded(ownEntry, absolute.replaceAll(sep, "/"))
   yield* visit(folder, absolute.replaceAll(sep, "/"), timeIndex < 0 ? 0 : lastNames.length - timeIndex)
   return runs
 })

@@ -9,7 +9,7 @@ import type { Plain } from "../../src/config/Config.ts"
 import * as Safetensors from "../../src/formats/safetensors.ts"
 import * as Layout from "../../src/multirun/Layout.ts"
 import * as MultiRun from "../../src/multirun/MultiRun.ts"
-import { Recorder } from "../../src/run/record/Recorder.ts"
+import { Recorder, type Sink } from "../../src/run/record/Recorder.ts"
 import type { RunEvent } from "../../src/run/record/RunEvent.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 import { moment } from "../run/store/disk.ts"
@@ -85,12 +85,15 @@ export interface Place {
   readonly resume?: string
   /** Called with the folder of the run. */
   readonly onOpen?: (directory: string) => void
-  /** Called with each event of the run. */
+  /** Called with each event of the trainer and of its runs. */
   readonly onEvent?: (event: RunEvent) => void
+  /** Sinks that write files of the trainer and of its runs. */
+  readonly sinks?: ReadonlyArray<Sink>
 }
 
 /** Trains on the `wasm` backend, with the results in a folder. */
-export const trained = (config: unknown, { resultsDir, resume, onOpen = () => {}, onEvent = () => {} }: Place) => {
+export const trained = (config: unknown, place: Place) => {
+  const { resultsDir, resume, onOpen = () => {}, onEvent = () => {}, sinks = [] } = place
   const store = RunStore.layerFileSystem({
     resultsDir,
     time: moment,
@@ -98,13 +101,12 @@ export const trained = (config: unknown, { resultsDir, resume, onOpen = () => {}
     onOpen: (directory) => Effect.sync(() => onOpen(directory)),
     ...(resume === undefined ? {} : { resume }),
   })
-  const listening = Layer.succeed(Recorder, {
-    start: () =>
-      Effect.succeed({
-        emit: (events) => Effect.sync(() => events.forEach(onEvent)),
-        flush: Effect.void,
-      }),
-  })
+  const listening = Recorder.layer(...sinks, () =>
+    Effect.succeed({
+      emit: (events) => Effect.sync(() => events.forEach(onEvent)),
+      flush: Effect.void,
+    }),
+  )
   return Effect.scoped(MultiRun.fromConfig(config)).pipe(
     Effect.provide(
       Layer.mergeAll(

@@ -1,0 +1,182 @@
+import { existsSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { Deferred, Effect, Fiber, Schema } from "effect"
+import { assert, describe, it } from "vitest"
+import { parse } from "yaml"
+import { csv } from "../../src/run/record/csv.ts"
+import type { RunEvent } from "../../src/run/record/RunEvent.ts"
+import { scores } from "../../src/run/record/scores.ts"
+import { StepScoreRecord } from "../../src/run/record/stepScores.ts"
+import { configOf, resultsFolder, runConfig, trained, validated } from "./smallTraining.ts"
+
+const transcripts = { every: 2, groups: 1 }
+const runs = {
+  a: runConfig(1, { ...validated, max_steps: 4, transcripts, checkpoint: { every: 1 } }),
+  b: runConfig(2, { max_steps: 3, checkpoint: { every: 2 } }),
+}
+const sinks = [scores, csv]
+
+const textIn = (folder: string, path: string): string => readFileSync(join(folder, path), "utf8")
+const jsonIn = (folder: string, path: string) => JSON.parse(textIn(folder, path))
+
+const linesIn = (folder: string, path: string) =>
+  textIn(folder, path)
+    .trimEnd()
+    .split("\n")
+    .map((line) => Schema.decodeUnknownSync(Schema.fromJsonString(StepScoreRecord))(line))
+
+/** Trains until an event of the trainer or of one of its runs, and interrupts the training then. */
+const interruptedAt = Effect.fnUntraced(function* (
+  config: unknown,
+  resultsDir: string,
+  isMoment: (event: RunEvent) => boolean,
+) {
+  const reached = yield* Deferred.make<void>()
+  let runDir = ""
+  const training = trained(config, {
+    resultsDir,
+    sinks,
+    onOpen: (directory) => void (runDir = directory),
+    onEvent: (event) => void (isMoment(event) && Deferred.doneUnsafe(reached, Effect.void)),
+  })
+  const fiber = yield* Effect.forkChild(training)
+  yield* Deferred.await(reached)
+  yield* Fiber.interrupt(fiber)
+  return runDir
+})
+
+const times = new Set(["timestamp", "step_start", "step_end"])
+const untimed = (line: StepScoreRecord): Partial<StepScoreRecord> =>
+  Object.fromEntries(Object.entries(line).filter(([key]) => !times.has(key)))
+
+const recordingOf = (folder: string) => ({
+  curve: textIn(folder, "progress.csv"),
+  episodes: linesIn(folder, "scores/train/scores.jsonl").map(untimed),
+  validation: linesIn(folder, "scores/val/2_seen_episodes_scores.jsonl").map(({ score, action }) => ({
+    score,
+    action,
+  })),
+  returns: jsonIn(folder, "return.json"),
+})
+
+describe("a run of a trainer", () => {
+  it("leaves what it leaves if its own config is trained alone", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const { runDir } = yield* trained(configOf(runs), { resultsDir, sinks })
+        const folder = join(runDir, "run_a")
+        const config = parse(textIn(folder, "config.yaml"))
+        assert.deepStrictEqual(Object.keys(config.runs), ["a"])
+        const alone = yield* trained(config, { resultsDir, sinks })
+        const metrics = jsonIn(folder, "metrics.json")
+        assert.strictEqual(metrics.digest, alone.digest)
+        assert.include(metrics, { steps: 4, episodes: 32, run_dir: folder })
+        assert.deepStrictEqual(metrics.validation, jsonIn(alone.runDir, "metrics.json").validation)
+        assert.deepStrictEqual(recordingOf(folder), recordingOf(join(alone.runDir, "run_a")))
+      }).pipe(Effect.scoped),
+    ))
+
+  it("has a curve of its own, and transcripts with advantages", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const { runDir } = yield* trained(configOf(runs), { resultsDir: yield* resultsFolder, sinks })
+        const { curve, episodes, returns } = recordingOf(join(runDir, "run_a"))
+        const rows = curve
+          .trimEnd()
+          .split("\n")
+          .map((line) => line.split(","))
+        const stepsOf = (name: string) => rows.filter((row) => row[1] === name).map(([step]) => Number(step))
+        assert.deepStrictEqual(stepsOf("losses/loss"), [1, 2, 3, 4])
+        assert.deepStrictEqual(stepsOf("validation/score"), [0, 2, 4])
+        // The first step imitates, so it samples nothing.
+        assert.deepStrictEqual(stepsOf("sampling/reward"), [2, 3, 4])
+        assert.deepStrictEqual(
+          returns.map(({ step }: { step: number }) => step),
+          [0, 2, 4],
+        )
+        // The first group of step 2; a step has 8 episodes.
+        assert.deepStrictEqual(
+          episodes.map(({ episode_index }) => episode_index),
+          [17, 18, 19, 20],
+        )
+        for (const { info } of episodes) {
+          assert.include(info, { step: 2, group: 0 })
+          assert.isNumber(info?.["advantage"])
+        }
+        const sum = episodes.reduce((total, { info }) => total + Number(info?.["advantage"]), 0)
+        assert.closeTo(sum, 0, 1e-5)
+        // The trainer's own curve has no metrics of runs.
+        assert.notInclude(textIn(runDir, "progress.csv"), "losses/")
+      }).pipe(Effect.scoped),
+    ))
+
+  it("records each update, episode and validation once, wherever the trainer was interrupted", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const { runDir } = yield* trained(configOf(runs), { resultsDir, sinks })
+        const whole = recordingOf(join(runDir, "run_a"))
+        const moments: ReadonlyArray<(event: RunEvent) => boolean> = [
+          (event) => event._tag === "UpdateApplied" && event.step === 3 && "losses/loss" in event.metrics,
+          (event) => event._tag === "ValidationEnded" && event.step === 2,
+          (event) => event._tag === "RunEnded",
+        ]
+        for (const isMoment of moments) {
+          const resume = yield* interruptedAt(configOf(runs), resultsDir, isMoment)
+          yield* trained(configOf(runs), { resultsDir, sinks, resume })
+          assert.deepStrictEqual(recordingOf(join(resume, "run_a")), whole)
+        }
+      }).pipe(Effect.scoped),
+    ))
+})
+
+describe("a trainer that is resumed", () => {
+  it("trains a finished run further if its config has more steps, and only that one", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const { runDir } = yield* trained(configOf(runs), { resultsDir })
+        const longer = configOf({ ...runs, a: { ...runs.a, max_steps: 6 } })
+        const begun: Array<string> = []
+        const onEvent = (event: RunEvent) => void (event._tag === "RunStarted" && begun.push(event.env))
+        const resumed = yield* trained(longer, { resultsDir, resume: runDir, onEvent })
+        assert.strictEqual(resumed.steps, 9)
+        assert.deepStrictEqual(begun, ["a+b", "a"])
+        const whole = yield* trained(longer, { resultsDir })
+        assert.strictEqual(resumed.digest, whole.digest)
+      }).pipe(Effect.scoped),
+    ))
+
+  it("leaves out a run whose folder was deleted, and says so", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const isMoment = (event: RunEvent) => event._tag === "UpdateApplied" && event.update >= 2
+        const resume = yield* interruptedAt(configOf(runs), resultsDir, isMoment)
+        rmSync(join(resume, "run_b"), { recursive: true })
+        const warnings: Array<string> = []
+        const onEvent = (event: RunEvent) => void (event._tag === "Warning" && warnings.push(event.message))
+        const resumed = yield* trained(configOf(runs), { resultsDir, resume, onEvent })
+        assert.strictEqual(resumed.steps, 4)
+        assert.isFalse(existsSync(join(resume, "run_b")))
+        assert.include(warnings.join("\n"), "run_b was deleted")
+      }).pipe(Effect.scoped),
+    ))
+
+  it("refuses another model, another seed and other adapters", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const { runDir: resume } = yield* trained(configOf(runs), { resultsDir })
+        const lora = { lora: { rank: 4, alpha: 4, targets: ["q_proj", "v_proj"] } }
+        for (const [config, key] of [
+          [configOf(runs, { seed: 2 }), "seed"],
+          [configOf(runs, { trainer: lora }), "trainer.lora.rank"],
+        ] as const) {
+          const { message } = yield* Effect.flip(trained(config, { resultsDir, resume }))
+          assert.include(message, `${key} = `)
+        }
+      }).pipe(Effect.scoped),
+    ))
+})

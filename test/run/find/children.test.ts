@@ -1,0 +1,46 @@
+import { Effect } from "effect"
+import { assert, describe, it } from "vitest"
+import { findRuns } from "../../../src/run/find/find-node.ts"
+import { entryOf, trainerOf } from "../../../src/run/find/RunEntry.ts"
+
+const trainer = "/r/2026-01-31_12-00-00/0123abc_words_environment_algorithm/a+b_multirun/0007"
+
+/** A disk with these files. */
+const disk = (...files: ReadonlyArray<string>) => {
+  const below = (folder: string) =>
+    files.filter((file) => file.startsWith(`${folder}/`)).map((file) => file.slice(folder.length + 1).split("/"))
+  const names = (parts: ReadonlyArray<ReadonlyArray<string>>) => [...new Set(parts.map(([name]) => name))]
+  return {
+    list: (folder: string) => Effect.succeed(names(below(folder))),
+    folders: (folder: string) => Effect.succeed(names(below(folder).filter(({ length }) => length > 1))),
+  }
+}
+
+const found = (source: ReturnType<typeof disk>, folder = "/r") =>
+  Effect.runSync(findRuns(folder, source)).map(({ path, population }) => [path, population["environment"]])
+
+describe("the runs of a trainer", () => {
+  it("have its facts, and their own names", () => {
+    assert.deepStrictEqual(entryOf(`${trainer}/run_a.b`), {
+      path: `${trainer}/run_a.b`,
+      time: "2026-01-31_12-00-00",
+      commit: "0123abc",
+      name: "words",
+      seed: 7,
+      population: { environment: "a.b", algorithm: "multirun" },
+    })
+    assert.strictEqual(trainerOf(`${trainer}/run_a/`), trainer)
+    assert.isUndefined(trainerOf(trainer))
+    assert.isUndefined(entryOf("/somewhere/run_a"))
+  })
+
+  it("stand in its place, in every layout, once they have begun", () => {
+    const flat = "/r/words/20260131_120000"
+    const begun = [`${trainer}/config.yaml`, `${trainer}/run_a/config.yaml`, `${trainer}/run_b/configs/orch.yaml`]
+    assert.deepStrictEqual(found(disk(...begun)), [[`${trainer}/run_a`, "a"]])
+    assert.deepStrictEqual(found(disk(...begun), trainer), [[`${trainer}/run_a`, "a"]])
+    assert.deepStrictEqual(found(disk(`${flat}/config.yaml`, `${flat}/run_c/config.yaml`)), [[`${flat}/run_c`, "c"]])
+    const waiting = [`${trainer}/config.yaml`, `${trainer}/run_b/configs/orch.yaml`]
+    assert.deepStrictEqual(found(disk(...waiting)), [[trainer, "a+b"]])
+  })
+})

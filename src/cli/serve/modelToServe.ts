@@ -1,13 +1,11 @@
 /** Finds what `effect serve` serves: a folder with a model, or a run of a trainer with broadcasts. */
 import { basename, join } from "node:path"
 import { Effect } from "effect"
-import { exists, mostBytes, namesIn, readBytes } from "../../config/files.ts"
-import { parsedJson } from "../../config/text.ts"
-import { isPlain } from "../../config/plain.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { exists, namesIn } from "../../config/files.ts"
 import { modelFiles } from "../../formats/modelFiles.ts"
 import * as Layout from "../../multirun/Layout.ts"
 import { newestBroadcast } from "../../multirun/weights/receive.ts"
+import { baseOf } from "../../multirun/weights/SavedModel.ts"
 import { config as runConfig } from "../../run/Layout.ts"
 import { onDisk } from "../../run/store/FileTree.ts"
 import { usageError } from "../output/output.ts"
@@ -53,14 +51,9 @@ export const modelToServe = Effect.fnUntraced(function* (named: string) {
     const found: ModelToServe = { folder: broadcast, name: basename(typed), watch: [typed] }
     return found
   }
-  const config = join(broadcast, modelFiles.adapterConfig)
-  const json = parsedJson(utf8.decode(yield* readBytes(config, mostBytes.config)))
-  const base = isPlain(json) ? json.base_model_name_or_path : undefined
-  if (typeof base !== "string" || !(yield* exists(join(base, modelFiles.config)))) {
-    const named =
-      typeof base === "string" ? `its base model is ${base}, which is no folder here` : "it names no base model"
-    return yield* usageError(`${config}: ${named}; serve the base model: effect serve MODEL --watch ${typed}`)
-  }
+  const base = yield* Effect.mapError(baseOf(broadcast), ({ message }) =>
+    usageError(`${message}; serve the base model: effect serve MODEL --watch ${typed}`),
+  )
   const found: ModelToServe = { folder: base, name: basename(base), watch: [typed] }
   return found
 })

@@ -154,26 +154,29 @@ export const openModel = Effect.fnUntraced(function* ({
 /** Opens the model in a folder of Hugging Face's layout. */
 const inFolder = (folder: string) => openBaseModel({ type: "folder", path: folder }, { baseDir: ".", seed: 0 })
 
-/** Opens an adapter, and the model that its config names, or else the one that its trainer has saved. */
+/** Opens an adapter and its base model. */
 const withAdapter = Effect.fnUntraced(function* (folder: string) {
+  const base = yield* inFolder(yield* baseOf(folder))
+  return { base, adapter: yield* Adapter.load(yield* onDisk("."), folder, base.decoder) }
+})
+
+/**
+ * Returns the folder of the base model that an adapter's config names, or else that its trainer has saved beside the runs,
+ * where it also is when all of them were moved.
+ */
+export const baseOf = Effect.fnUntraced(function* (folder: string) {
   const path = yield* Path.Path
   const file = path.join(folder, modelFiles.adapterConfig)
   const json = parsedJson(utf8.decode(yield* readBytes(file, mostBytes.config)))
   const named = isPlain(json) ? json.base_model_name_or_path : undefined
-  const trainer = path.dirname((yield* inRun(folder)).run)
+  const trainer = path.dirname((yield* inRun(path.resolve(folder))).run)
   const tried = [
     ...(typeof named === "string" ? [path.resolve(folder, named), path.resolve(named)] : []),
     path.join(trainer, Layout.base),
   ]
-  for (const candidate of tried) {
-    if (!(yield* exists(path.join(candidate, modelFiles.config)))) continue
-    const base = yield* inFolder(candidate)
-    return { base, adapter: yield* Adapter.load(yield* onDisk("."), folder, base.decoder) }
-  }
+  for (const candidate of tried) if (yield* exists(path.join(candidate, modelFiles.config))) return candidate
   const problem =
-    typeof named === "string"
-      ? `base_model_name_or_path: expected the folder of the base model, found ${named}, which is no model's folder here`
-      : "base_model_name_or_path: expected the folder of the base model, found none"
+    typeof named === "string" ? `its base model is ${named}, which is no folder here` : "it names no base model"
   return yield* SavedModelError.at(file, problem)
 })
 

@@ -141,7 +141,7 @@ describe("findModel", () => {
         writeFileSync(join(folder, "adapter_config.json"), JSON.stringify({ base_model_name_or_path: "gone" }))
         assert.strictEqual(
           yield* messageOf(folder),
-          `${join(folder, "adapter_config.json")}: base_model_name_or_path: expected the folder of the base model, found gone, which is no model's folder here`,
+          `${join(folder, "adapter_config.json")}: its base model is gone, which is no folder here`,
         )
         const adapter = { peft_type: "LORA", r: 2, lora_alpha: 8, target_modules: ["q_proj", "v_proj"] }
         const base = { base_model_name_or_path: join(trainer, "base") }

@@ -2,8 +2,9 @@
  * `effect eval RUN` for a run of a language model's trainer: its agent plays the validation tasks with the weights of a
  * step, as an evaluation with a folder of its own.
  */
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { Effect, Option } from "effect"
+import { nameOf } from "../../multirun/Layout.ts"
 import { configOf, findModel } from "../../multirun/weights/SavedModel.ts"
 import * as Layout from "../../run/Layout.ts"
 import { defaultResultsDir, flagWords, quoted } from "../flags.ts"
@@ -17,6 +18,7 @@ export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, name
   yield* refuseFlags(input, ["file", "render"], "the run of a policy")
   const place = yield* findModel(named, Option.getOrUndefined(input.step))
   const run = dirname(dirname(place.folder))
+  const name = nameOf(basename(run))
   const { agent, validationDataset, sampling } = yield* configOf(run)
   const settings = yield* Effect.forEach(input.set, parseSetting)
   if (validationDataset === null && !settings.some(({ path }) => path.split(".")[0] === "dataset")) {
@@ -35,7 +37,7 @@ export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, name
     dataset: validationDataset ?? {},
     agent: {
       ...agent,
-      name: place.name,
+      name,
       // The likeliest tokens, as in the validations of the training.
       lmConfig: {
         model: `decoder:${place.folder}`,
@@ -53,7 +55,7 @@ export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, name
   return yield* playEvaluation(input, config, {
     baseDir: run,
     source: "effect eval",
-    name: place.name,
+    name,
     overrides: [...episodes, ...settings],
     resumeCommand: (directory) => resumeCommand(input, directory),
   })

@@ -24,6 +24,11 @@ export interface EngineOptions {
   readonly mostRunning?: number
   /** The seed of the requests that have none: the n-th such request takes a number of `Rng.stream(seed, "request", n)`. */
   readonly seed?: number
+  /**
+   * Steps are computed only while this latch is open. A trainer that computes in the same thread closes it while it has
+   * work of its own. New weights are loaded and requests accepted in any case. By default it is always open.
+   */
+  readonly steps?: Latch.Latch
 }
 
 /** A change of the weights, which waits until no request needs the numbers that it overwrites. */
@@ -43,7 +48,7 @@ export const makeEngine = Effect.fnUntraced(function* (
   model: StepModel,
   options: EngineOptions,
 ): Effect.fn.Return<EngineService, never, Scope.Scope> {
-  const { name, tokenizer, eosIds = [], step = 0, mostRunning = Infinity, seed = 0 } = options
+  const { name, tokenizer, eosIds = [], step = 0, mostRunning = Infinity, seed = 0, steps } = options
   const cache = new PagedCache(model)
   const versions = new Versions(cache, name, step, model.adapterSlots)
   const scheduler = new Scheduler(model, cache, versions, mostRunning)
@@ -81,6 +86,8 @@ export const makeEngine = Effect.fnUntraced(function* (
     // Close this first: a request that ends below can resume its caller at once, which may bring new work.
     work.closeUnsafe()
     const mayBegin = changes.length === 0 ? always : yield* makeChanges
+    // A change of the weights must not wait for the latch: the one who closed it may wait for the change.
+    if (steps !== undefined && !steps.isOpen()) return yield* Effect.raceFirst(steps.await, work.await)
     const program = scheduler.plan(mayBegin)
     if (program === null) {
       // A request that gave its pages back can go on in the next plan.

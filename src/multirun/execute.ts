@@ -3,7 +3,7 @@
  * orchestrator for each of its runs, all in this process. The runs are folders `run_*` in the run's own folder, where
  * others can be added or removed while it works. It ends when all runs have reached their last step.
  */
-import { Clock, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
+import { Clock, Effect, type FileSystem, Latch, Layer, type Path, type Scope } from "effect"
 import type { Backend } from "../backend/Backend.ts"
 import type { DecodeOptions, Plain } from "../config/Config.ts"
 import { Engine, type EngineService } from "../inference/Engine.ts"
@@ -171,7 +171,16 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
   const { trainer: sizes, inference, broadcast } = settings
   const outputDirectory = files.directory
   const { store, untilOneEnds } = yield* startRanks({ settings, baseDir: prepared.baseDir, outputDirectory })
-  const { model, services } = rankParts({ settings, base, outputDirectory, rank: 0, store })
+  // The engine generates only while the trainer has nothing to train. Otherwise the runs would drift apart, and each
+  // would generate by itself, in steps that are far from full.
+  const steps = Latch.makeUnsafe(false)
+  const waiting = (wait: Effect.Effect<void>) =>
+    Effect.acquireUseRelease(
+      steps.open,
+      () => wait,
+      () => steps.close,
+    )
+  const { model, services } = rankParts({ settings, base, outputDirectory, rank: 0, store, waiting })
   const ofMaster = Broadcasts.layer({ keep: broadcast.keep, contents: (run) => contentsOf(model, base, run) }).pipe(
     Layer.provideMerge(services),
     Layer.provideMerge(
@@ -179,6 +188,7 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
         ...inference,
         ...base,
         config: base.decoder,
+        steps,
         maxLength: Math.min(base.decoder.maxPositions, sizes.width),
         ...(model.lora === null ? {} : { adapters: { slots: sizes.maxRuns + 1, shape: model.lora.shape } }),
       }),

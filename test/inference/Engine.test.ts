@@ -1,4 +1,4 @@
-import { Deferred, Effect, Exit, Fiber, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, Latch, Stream } from "effect"
 import { assert, describe, it } from "@effect/vitest"
 import { BackendError } from "../../src/backend/Backend.ts"
 import type { GenerateEvent, GenerateRequest } from "../../src/inference/Engine.ts"
@@ -66,6 +66,23 @@ describe("Engine", () => {
           .map(({ id }) => letters.decoder().push(id))
           .join(""),
       )
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("computes steps only while its latch is open, but loads weights in any case", () =>
+    Effect.gen(function* () {
+      const steps = Latch.makeUnsafe(false)
+      const model = fakeModel({ adapterSlots: 2 })
+      const engine = yield* makeEngine(model, { name: "base", tokenizer: letters, eosIds: [eosId], steps })
+      const answering = yield* Effect.forkScoped(engine.generate({ model: "base", promptIds: [1, 2, 3] }))
+      yield* engine.loadAdapter({ name: "a", step: 1, adapter: fakeAdapter(1) })
+      assert.deepStrictEqual(
+        (yield* engine.models).map(({ name }) => name),
+        ["base", "a"],
+      )
+      assert.strictEqual((yield* engine.status).steps, 0)
+      yield* steps.open
+      assert.isAbove((yield* Fiber.join(answering)).tokens.length, 0)
     }).pipe(Effect.scoped),
   )
 

@@ -54,7 +54,7 @@ describe("runs that are trained together", () => {
         // Numbers that differ in the last bits could draw other tokens, so all steps imitate.
         const runs = eight({ supervised: { steps: 3, lr: 0.02 }, optimiser: { type: "sgd", lr: 0.02 } })
         const together = yield* adaptersOf(runs, { mixing: "many-runs" })
-        for (const name of ["a", "d", "h"]) {
+        for (const name of names) {
           const alone = yield* adaptersOf({ [name]: runs[name] })
           assert.isAtMost(differenceOf(together[name], alone[name]), 1e-6, name)
         }

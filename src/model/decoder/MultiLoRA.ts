@@ -84,7 +84,11 @@ export class MultiLoRA {
     return this.mapParameters((name, whole) => {
       const shape = withRank(name, whole, rank)
       const data = new Float32Array(sizeOf(shape))
-      eachUsed(whole, shape, (own, inTable) => (data[own] = row[this.offsetOf(name) + inTable]))
+      const offset = this.offsetOf(name)
+      eachUsedRow(whole, shape, (own, inTable, columns) => {
+        const from = offset + inTable
+        data.set(row.subarray(from, from + columns), own)
+      })
       return { shape, data }
     })
   }
@@ -139,7 +143,10 @@ export class MultiLoRA {
     for (const [name, { shape: whole }] of Object.entries(this.declarations)) {
       const shape = withRank(name, whole, rank)
       const values = valuesOf(name, shape)
-      eachUsed(whole, shape, (own, inTable) => (row[this.offsetOf(name) + inTable] = values[own]))
+      const offset = this.offsetOf(name)
+      eachUsedRow(whole, shape, (own, inTable, columns) =>
+        row.set(values.subarray(own, own + columns), offset + inTable),
+      )
     }
     this.scalings[index] = alpha / rank
     this.options[index] = options
@@ -166,12 +173,13 @@ const refusal = (message: string): AdapterError => new AdapterError({ message })
 const withRank = (name: string, shape: ReadonlyArray<number>, rank: number): ReadonlyArray<number> =>
   shape.with(name.endsWith("lora_A.weight") ? 0 : 1, rank)
 
-/** Visits the numbers of the matrix `own`, which is the upper left part of the matrix `whole`, with the index in both. */
-const eachUsed = (
+/** Visits the rows of the matrix `own`, which is the upper left part of the matrix `whole`: where each begins in both. */
+const eachUsedRow = (
   [, wholeColumns]: ReadonlyArray<number>,
   [rows, columns]: ReadonlyArray<number>,
-  visit: (own: number, inWhole: number) => void,
+  visit: (own: number, inWhole: number, columns: number) => void,
 ): void => {
-  for (let row = 0; row < rows; row++)
-    for (let column = 0; column < columns; column++) visit(row * columns + column, row * wholeColumns + column)
+  // Rows of the same length follow each other in both.
+  if (columns === wholeColumns) return visit(0, 0, rows * columns)
+  for (let row = 0; row < rows; row++) visit(row * columns, row * wholeColumns, columns)
 }

@@ -53,6 +53,8 @@ export interface DataLoaderOptions extends Omit<PackerOptions, "maxRuns"> {
   readonly patience?: Duration.Input | null
   /** The time within which the master's part of a turn must reach the other ranks. @default "1 minute" */
   readonly deadline?: Duration.Input
+  /** Runs each wait for samples, for example to let others compute only meanwhile. By default it only waits. */
+  readonly waiting?: (wait: Effect.Effect<void>) => Effect.Effect<void>
   /** The number of steps that are read before they are needed. @default 1 */
   readonly readAhead?: number
 }
@@ -90,7 +92,7 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
   const runs = yield* Runs
   const store = yield* Store
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const { ranks, readAhead = 1, deadline = "1 minute" } = options
+  const { ranks, readAhead = 1, deadline = "1 minute", waiting: whileWaiting = (wait) => wait } = options
   const millis = (duration: Duration.Input | null) => (duration === null ? Infinity : Duration.toMillis(duration))
   const timeout = millis(options.timeout === undefined ? "100 millis" : options.timeout)
   const patience = millis(options.patience === undefined ? "30 minutes" : options.patience)
@@ -193,7 +195,7 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
       const now = yield* Clock.currentTimeMillis
       if (isTime(now) || now - begin >= syncInterval) return
       if (now - lastTurn >= patience) return yield* impatient()
-      yield* Effect.sleep(pollInterval)
+      yield* whileWaiting(Effect.sleep(pollInterval))
     }
   })
 

@@ -9,7 +9,7 @@
  */
 import { type FileSystem, Layer, type Path } from "effect"
 import type { BaseModel } from "../baseModel.ts"
-import { DataLoader } from "../batches/DataLoader.ts"
+import { DataLoader, type DataLoaderOptions } from "../batches/DataLoader.ts"
 import type { PackerError } from "../batches/Packer.ts"
 import type { MultiRunConfig } from "../MultiRunConfig.ts"
 import { Runs } from "../Runs.ts"
@@ -35,6 +35,8 @@ export interface RankPartsOptions<E, R> {
   readonly rank: number
   /** Connects this rank with the others. */
   readonly store: Layer.Layer<Store, E, R>
+  /** Runs each wait for samples; see `DataLoaderOptions`. */
+  readonly waiting?: DataLoaderOptions["waiting"]
 }
 
 export interface RankParts<E, R> {
@@ -48,7 +50,7 @@ export interface RankParts<E, R> {
 
 /** Makes the parts of one rank. All ranks need the same options but for `rank`. */
 export const rankParts = <E, R>(options: RankPartsOptions<E, R>): RankParts<E, R> => {
-  const { settings, base, outputDirectory, rank, store } = options
+  const { settings, base, outputDirectory, rank, store, waiting } = options
   const { trainer: sizes } = settings
   const { decoder: config, weights } = base
   const lora = sizes.lora === null ? null : { shape: sizes.lora, alpha: sizes.lora.alpha }
@@ -61,6 +63,7 @@ export const rankParts = <E, R>(options: RankPartsOptions<E, R>): RankParts<E, R
     pollInterval: 1,
     syncInterval: 200,
     deadline: rankDeadline,
+    ...(waiting === undefined ? {} : { waiting }),
   })
   const runs = Runs.layer({
     outputDirectory,

@@ -32,12 +32,19 @@ export const encodeGradients = (gradients: ReadonlyArray<RunGradient>): Uint8Arr
     { runs: encode(gradients.map(({ index, loss, sums }) => ({ index, loss, sums: { ...sums } }))) },
   )
 
-/** Decodes what `encodeGradients` encoded. Other bytes are a defect: only ranks of this trainer send them. */
-export const decodeGradients = (bytes: Uint8Array): ReadonlyArray<RunGradient> => {
-  const tensors = Safetensors.decode(bytes)
+/**
+ * Decodes what `encodeGradients` encoded. The gradients are views of the bytes, because copies of large ones cost more
+ * than to add them up. Other bytes are a defect: only ranks of this trainer send them.
+ */
+export const decodeGradients = (message: Uint8Array): ReadonlyArray<RunGradient> => {
+  // Data begin at a multiple of eight in a message, but a message can begin anywhere in a buffer.
+  const bytes = message.byteOffset % 8 === 0 ? message : message.slice()
+  const places = Safetensors.placesIn(bytes.subarray(0, Safetensors.headerLength(bytes, bytes.length)), bytes.length)
   return decode(Safetensors.metadata(bytes).runs).map(({ index, loss, sums }) => {
-    const { data } = tensors[`${index}`]
-    if (!(data instanceof Float32Array)) throw new TypeError(`gradient of run ${index}: expected float32`)
-    return { index, gradient: data, loss, sums: { tokens: 0, ...sums } }
+    const place = places.get(`${index}`)
+    if (place?.dtype !== "F32") throw new TypeError(`gradient of run ${index}: expected float32`)
+    const { offset, bytes: size } = place
+    const gradient = new Float32Array(bytes.buffer, bytes.byteOffset + offset, size / Float32Array.BYTES_PER_ELEMENT)
+    return { index, gradient, loss, sums: { tokens: 0, ...sums } }
   })
 }

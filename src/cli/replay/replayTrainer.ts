@@ -3,7 +3,7 @@ import { basename, join } from "node:path"
 import { Effect, FileSystem, Layer } from "effect"
 import { isPlain, toCamelCase } from "../../config/Config.ts"
 import { namesIn } from "../../config/files.ts"
-import { backend, platform, runStore, terminalProgress } from "../../node.ts"
+import { backend, platform, rankProcesses, runStore, terminalProgress } from "../../node.ts"
 import { isRunName, nameOf } from "../../multirun/Layout.ts"
 import * as Layout from "../../run/Layout.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
@@ -44,7 +44,9 @@ export const trainedAgain = Effect.fnUntraced(function* (input: ReplayFlags, run
   const recorder = Recorder.layer(scores, ...(quiet ? [] : [terminalProgress]))
   const result = yield* training.pipe(
     Effect.provideService(RunOptions, { overrides: [], source: join(run, Layout.config), name: "replay" }),
-    Effect.provide(Layer.mergeAll(backend(device), platform, recorder, runStore({ resultsDir }))),
+    Effect.provide(
+      Layer.mergeAll(backend(device), platform, rankProcesses({ backend: device }), recorder, runStore({ resultsDir })),
+    ),
   )
   const again = new Map([...runs.keys()].map((id) => [id, join(result.runDir, id)]))
   const isOne = runs.has(basename(run))

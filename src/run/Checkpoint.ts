@@ -101,7 +101,7 @@ export const save = Effect.fnUntraced(function* (
   run: FileTree,
   checkpoint: NewCheckpoint,
 ): Effect.fn.Return<void, RunStoreError> {
-  const { name, step, strategy, files, marker } = checkpoint
+  const { name, step, files, marker } = checkpoint
   const described = new Map<string, Description>()
   const contents: Record<string, Contents> = {}
   for (const [file, content] of Object.entries(files)) {
@@ -124,6 +124,17 @@ export const save = Effect.fnUntraced(function* (
   yield* marker === undefined && described.size === Object.keys(files).length
     ? run.writeDirectory(`${folder}/${name}`, { ...contents, ...manifest() })
     : run.writeDirectory(`${folder}/${name}`, contents, manifest)
+  yield* settle(run, checkpoint)
+})
+
+/**
+ * Makes `latest` point to a checkpoint that is written, and deletes those that the strategy does not keep. `save` ends
+ * with this; a process that resumes from the checkpoint can do it in place of one that was killed before.
+ */
+export const settle = Effect.fnUntraced(function* (
+  run: FileTree,
+  { name, strategy }: Pick<NewCheckpoint, "name" | "strategy">,
+): Effect.fn.Return<void, RunStoreError> {
   yield* run.link(`${folder}/${Layout.latest}`, name)
   yield* run.write(`${folder}/${Layout.latestPointer}`, prettyJson({ path: name }))
   yield* prune(run, strategy, name)

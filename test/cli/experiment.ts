@@ -105,6 +105,8 @@ const beside = new Set([
   "timestamp_end",
   "step_start",
   "step_end",
+  "started_at_millis",
+  "ended_at_millis",
   "duration_ms",
   "latency_ms",
   "wall_seconds",

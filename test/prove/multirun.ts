@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { effect, root } from "../cli/effect.ts"
 import { runsIn } from "../cli/crash.ts"
+import { differences, killed, twoRuns, uninterrupted, type Victim } from "../cli/multirunCrash.ts"
 import { must, type Proof } from "./Proof.ts"
 
 /** A small language model learns from right answers, then from rewards: the example as it stands, with several seeds. */
@@ -46,5 +47,33 @@ export const multirun: ReadonlyArray<Proof> = [
       return seen
     },
     curve: ".",
+  },
+  {
+    name: "multirun-crash",
+    claim:
+      "two runs of a trainer, whose processes are killed with kill -9 at 50 random moments and started again: the weights, samples, progress, scores and curves of an uninterrupted training",
+    run: async (folder) => {
+      const whole = await uninterrupted(folder, twoRuns(24))
+      const kills = new Map<Victim, number>()
+      let seed = 0
+      for (const { victims, least, trainer } of [
+        { victims: ["trainer"], least: 25, trainer: {} },
+        { victims: ["rank", "trainer"], least: 25, trainer: { ranks: 2 } },
+      ] as const) {
+        for (let left: number = least; left > 0;) {
+          seed++
+          const campaign = await killed(folder, { seed, kills: left, victims, config: twoRuns(24, trainer) })
+          must(campaign.digest === whole.digest, `seed ${seed}: digest ${campaign.digest}, not ${whole.digest}`)
+          const different = differences(whole.left, campaign.left)
+          must(different.length === 0, `seed ${seed}: these files differ: ${different.join(", ")}`)
+          for (const [victim, count] of campaign.kills) {
+            kills.set(victim, (kills.get(victim) ?? 0) + count)
+            left -= count
+          }
+        }
+      }
+      const counts = [...kills].map(([victim, count]) => `${victim} ${count}`).join(", ")
+      return `killed: ${counts}, in ${seed} trainings; ${Object.keys(whole.left).length} files the same each time`
+    },
   },
 ]

@@ -31,7 +31,7 @@ import { inCheckpoint } from "../Layout.ts"
 import type { RunRecords } from "../records/RunRecords.ts"
 import type { DiscoveredRun, Progress, RunSlot } from "../RunSlot.ts"
 import { Store, type StoreError } from "../store/Store.ts"
-import { loadCheckpoint, saveCheckpoint } from "../weights/checkpoints.ts"
+import { loadCheckpoint, saveCheckpoint, settleCheckpoint } from "../weights/checkpoints.ts"
 import { checkpointParts, type RunState, runStateIn } from "./checkpointParts.ts"
 import { decodeGradients, encodeGradients } from "./gradientMessage.ts"
 import { compileGradient, type GradientProgram } from "./gradientProgram.ts"
@@ -136,6 +136,8 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     const folder = yield* openFolder(run)
     const checkpoint = yield* loadCheckpoint(folder, config.resumeStep)
     const state = checkpoint === undefined ? undefined : yield* runStateIn(checkpoint.parts)
+    if (isMaster && checkpoint !== undefined && config.resumeStep === -1)
+      yield* settleCheckpoint(folder, { step: checkpoint.progress.step, keep: config.checkpoint.keep })
     Object.assign(progress, checkpoint?.progress ?? { step: 0, totalTokens: 0, totalSamples: 0 })
     yield* attempt(() => {
       if (state === undefined) model.begin(index, config.lora, stream(seed, "adapter", id))
@@ -258,7 +260,8 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     yield* report({ run, step: progress.step, metrics })
     const { every } = config.checkpoint
     if (isFinished(run) || (every > 0 && progress.step % every === 0)) yield* save(run, own)
-    if (isMaster) yield* publish(run)
+    // Publishing the last weights lets the run end, so everything of its last step is written before that; see `apply`.
+    if (isMaster && !isFinished(run)) yield* publish(run)
   })
 
   const turn = Effect.gen(function* () {
@@ -291,7 +294,10 @@ export const makeTrainer = Effect.fnUntraced(function* ({
       slot.readyToUpdate = false
       yield* runs.evict(slot.index, failure)
     }
+    const ended = runs.slots().filter((run) => run.readyToUpdate && isFinished(run))
     yield* afterTurn
+    for (const run of isMaster ? ended : [])
+      yield* Effect.catch(publish(run), ({ message }) => runs.evict(run.index, message))
     for (const run of ready) run.readyToUpdate = false
   })
 

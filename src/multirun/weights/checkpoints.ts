@@ -40,6 +40,11 @@ export interface RunCheckpoint {
 
 const { progress: progressFile } = Layout.inCheckpoint
 
+const keptAs = (step: number, keep: NewRunCheckpoint["keep"]) => ({
+  name: Layout.stepName(step),
+  strategy: { _tag: "LastN" as const, keep: keep ?? 0 },
+})
+
 /** Saves a checkpoint of a run at the step of its progress, and removes old ones. */
 export const saveCheckpoint = (
   { tree, guarded }: RunFolder,
@@ -47,14 +52,22 @@ export const saveCheckpoint = (
 ): Effect.Effect<void, RunFolderError> =>
   guarded(
     Checkpoint.save(tree, {
-      name: Layout.stepName(progress.step),
+      ...keptAs(progress.step, keep),
       step: progress.step,
       score: null,
-      strategy: { _tag: "LastN", keep: keep ?? 0 },
       files: { [progressFile]: utf8.encode(prettyJson(progress)), ...parts },
       marker: Layout.stable,
     }),
   )
+
+/**
+ * Makes `latest` point to the checkpoint of a step, and removes old ones. Call it for the newest one when a run resumes:
+ * the process that saved it may have been killed before this.
+ */
+export const settleCheckpoint = (
+  { tree, guarded }: RunFolder,
+  { step, keep }: { readonly step: number } & Pick<NewRunCheckpoint, "keep">,
+): Effect.Effect<void, RunFolderError> => guarded(Checkpoint.settle(tree, keptAs(step, keep)))
 
 /** Reads the checkpoint of a step in a run's folder. It changes nothing there, so the run may be trained meanwhile. */
 export const readCheckpoint = Effect.fnUntraced(function* (

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Logger, Path } from "effect"
 import type { RunFolder } from "../../../src/multirun/guardedFolder.ts"
-import { loadCheckpoint, saveCheckpoint } from "../../../src/multirun/weights/checkpoints.ts"
+import { loadCheckpoint, saveCheckpoint, settleCheckpoint } from "../../../src/multirun/weights/checkpoints.ts"
+import * as Checkpoint from "../../../src/run/Checkpoint.ts"
 import { brokenDisk } from "../../run/store/brokenDisk.ts"
 import { disk } from "../../run/store/disk.ts"
 import { filesBelow, reopen, temporaryRunFolder } from "../folders.ts"
@@ -128,6 +129,11 @@ describe("the checkpoints of a run in a trainer", () => {
           const { progress, adapter, warnings } = yield* resumed(folder)
           assert.include(isDone ? [2] : [1, 2], progress?.step, `broken at change ${at}`)
           assert.deepEqual([adapter, warnings], [`adapter ${progress?.step}`, []], `broken at change ${at}`)
+          yield* settleCheckpoint(folder, { step: progress?.step ?? NaN, keep: 1 })
+          const settled = `step_${progress?.step}`
+          assert.deepEqual(yield* folder.tree.list("checkpoints"), ["latest", "latest.json", settled])
+          assert.strictEqual(yield* Checkpoint.latestName(folder.tree), settled)
+          assert.include(yield* folder.tree.readText("checkpoints/latest.json"), `"${settled}"`)
           yield* save(folder, 3, 1)
           assert.deepEqual(yield* folder.tree.list("checkpoints"), ["latest", "latest.json", "step_3"])
         }

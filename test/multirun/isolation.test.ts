@@ -1,9 +1,12 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { assert, describe, it } from "vitest"
 import { stringify } from "yaml"
+import { Backend, BackendError, compileOne } from "../../src/backend/Backend.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
 import type { Plain } from "../../src/config/Config.ts"
+import type { ProgramSpec } from "../../src/graph/Program.ts"
 import * as Layout from "../../src/multirun/Layout.ts"
 import { configOf, resultsFolder, runConfig, runFiles, trained } from "./smallTraining.ts"
 
@@ -32,6 +35,16 @@ const adaptersOf = (runs: Readonly<Record<string, Plain>>, trainer: Plain = {}) 
     const { runDir } = yield* trained(configOf(runs, { trainer }), { resultsDir: yield* resultsFolder })
     return Object.fromEntries(Object.keys(runs).map((name) => [name, runFiles(runDir, name).weightsAt(3)]))
   })
+
+/** Returns a backend that cannot compile the programs of one name. */
+const without = (name: string): Backend["Service"] => {
+  const wasm = Wasm.make()
+  const compileAll: Backend["Service"]["compileAll"] = (specs, options) =>
+    Object.values<ProgramSpec>(specs).some((spec) => spec.name === name)
+      ? Effect.fail(new BackendError({ backend: "wasm", program: name, message: `no room for ${name}` }))
+      : wasm.compileAll(specs, options)
+  return { ...wasm, compileAll, compile: compileOne(compileAll) }
+}
 
 describe("runs that are trained together", () => {
   it("end with the same bits as alone, if a micro-batch holds one run", () =>
@@ -72,16 +85,18 @@ describe("a run that breaks", () => {
     readonly folder?: Plain
     /** Called after each update of a run. */
     readonly act?: (runDir: string, step: number) => void
+    readonly backend?: Layer.Layer<Backend>
   }
 
   /** Trains two healthy runs and a culprit, and checks that the healthy ones are the same as without it. */
-  const besides = Effect.fnUntraced(function* ({ config, folder, act = () => {} }: Culprit) {
+  const besides = Effect.fnUntraced(function* ({ config, folder, act = () => {}, backend = Wasm.layer }: Culprit) {
     const expected = yield* adaptersOf(healthy)
     const resultsDir = yield* resultsFolder
     const warnings: Array<string> = []
     let runDir = ""
     const result = yield* trained(configOf({ ...healthy, ...(config === undefined ? {} : { b: config }) }), {
       resultsDir,
+      backend,
       onOpen: (directory) => {
         runDir = directory
         if (folder === undefined) return
@@ -130,6 +145,17 @@ describe("a run that breaks", () => {
         })
         assert.isUndefined(files.textOf("configs/orch.yaml"))
         assert.isUndefined(files.textOf("control/token"))
+      }).pipe(Effect.scoped),
+    ))
+
+  it("changes no other if its objective cannot be compiled", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const { files } = yield* besides({
+          config: runConfig(2, { objective: { type: "rloo" } }),
+          backend: Layer.succeed(Backend, without("rloo.gradient")),
+        })
+        assert.match(files.evicted() ?? "", /its objective cannot be compiled: no room for rloo.gradient/)
       }).pipe(Effect.scoped),
     ))
 

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Logger } from "effect"
+import type { Backend } from "../../src/backend/Backend.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import type { Plain } from "../../src/config/Config.ts"
 import * as Safetensors from "../../src/formats/safetensors.ts"
@@ -89,11 +90,13 @@ export interface Place {
   readonly onEvent?: (event: RunEvent) => void
   /** Sinks that write files of the trainer and of its runs. */
   readonly sinks?: ReadonlyArray<Sink>
+  /** The backend; by default `wasm`. */
+  readonly backend?: Layer.Layer<Backend>
 }
 
-/** Trains on the `wasm` backend, with the results in a folder. */
+/** Trains a config, with the results in a folder. */
 export const trained = (config: unknown, place: Place) => {
-  const { resultsDir, resume, onOpen = () => {}, onEvent = () => {}, sinks = [] } = place
+  const { resultsDir, resume, onOpen = () => {}, onEvent = () => {}, sinks = [], backend = Wasm.layer } = place
   const store = RunStore.layerFileSystem({
     resultsDir,
     time: moment,
@@ -113,7 +116,7 @@ export const trained = (config: unknown, place: Place) => {
         Layer.provideMerge(store, NodeServices.layer),
         NodeHttpClient.layerUndici,
         listening,
-        Wasm.layer,
+        backend,
         Logger.layer([]),
       ),
     ),

@@ -13,7 +13,7 @@
  * yield* Effect.forever(trainer.turn)
  * ```
  */
-import { type Duration, Effect, type FileSystem, type Path, Scope } from "effect"
+import { type Duration, Effect, type FileSystem, type Path, Result, Scope } from "effect"
 import { Backend, type BackendError, type Compiling } from "../../backend/Backend.ts"
 import { attempt } from "../../config/attempt.ts"
 import { meanMetrics, type MetricSums, type TokenObjective } from "../../losses/Losses.ts"
@@ -187,19 +187,27 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     return program
   })
 
+  /** Returns the program for a step of a run, with the current weights. */
+  const readyProgram = ({ config }: RunSlot, step: number) =>
+    Effect.tap(programOf(objectiveAt(config, step)), model.writeTo)
+
   const scratch = makeMicroBatch({ ...shape, maxRuns })
   const compute = Effect.fnUntraced(function* ({ microBatch, shares }: Turn) {
     const byRun = new Map<number, GradientProgram>()
     for (const { index, step } of shares) {
-      const config = runs.config(index)
-      if (config === undefined) continue
-      const program = yield* programOf(objectiveAt(config, step))
-      yield* model.writeTo(program)
-      byRun.set(index, program)
+      const run = runs.slot(index)
+      if (run === undefined) continue
+      const program = yield* Effect.result(readyProgram(run, step))
+      if (Result.isSuccess(program)) byRun.set(index, program.success)
+      else {
+        run.readyToUpdate = false
+        yield* runs.evict(index, `its objective cannot be compiled: ${program.failure.message}`)
+      }
     }
     const [anyProgram] = byRun.values()
     if (anyProgram === undefined) return []
-    return yield* gradientsOf((run) => byRun.get(run) ?? anyProgram, microBatch, scratch)
+    const gradients = yield* gradientsOf((run) => byRun.get(run) ?? anyProgram, microBatch, scratch)
+    return gradients.filter(({ index }) => byRun.has(index))
   })
 
   /** Returns the gradients of all ranks, in the order of the ranks. */

@@ -20,6 +20,7 @@ const subcommands = {
   runs: () => import("./runs.ts").then(({ runs }) => runs),
   ui: () => import("./ui.ts").then(({ ui }) => ui),
   serve: () => import("./serve/serve.ts").then(({ serve }) => serve),
+  orchestrate: () => import("./orchestrate.ts").then(({ orchestrate }) => orchestrate),
 }
 
 type Name = keyof typeof subcommands
@@ -57,6 +58,7 @@ export const root = (words: ReadonlyArray<string> = []) =>
           { command: "effect replay latest", description: "Train it again and check that the result is the same" },
           { command: "effect ui", description: "Look at the runs in a web page" },
           { command: "effect serve MODEL", description: "Serve a language model by OpenAI's protocol" },
+          { command: "effect orchestrate TRAINER", description: "Play the tasks of a trainer in another process" },
         ]),
       ),
   )

@@ -121,6 +121,8 @@ export interface EngineService {
   readonly stream: (request: GenerateRequest) => Stream.Stream<GenerateEvent, EngineError>
   /** The base model, then the adapters in the order of their names. */
   readonly models: Effect.Effect<ReadonlyArray<ModelInfo>>
+  /** Waits until requests of a model begin with the weights of a step or of a later one, also if it is not loaded yet. */
+  readonly awaitStep: (model: string, step: number) => Effect.Effect<void>
   readonly status: Effect.Effect<EngineStatus>
   /**
    * Loads an adapter, or new numbers for one that is loaded, between two steps. Requests that began with older numbers

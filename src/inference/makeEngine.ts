@@ -9,6 +9,7 @@ import { type Detokenizer, Job } from "./Job.ts"
 import { PagedCache } from "./PagedCache.ts"
 import { Sampling } from "./Sampling.ts"
 import { Scheduler } from "./Scheduler.ts"
+import { makeStepWaiters } from "./stepWaiters.ts"
 import type { StepModel } from "./StepModel.ts"
 import { Versions } from "./Versions.ts"
 
@@ -52,6 +53,7 @@ export const makeEngine = Effect.fnUntraced(function* (
   const cache = new PagedCache(model)
   const versions = new Versions(cache, name, step, model.adapterSlots)
   const scheduler = new Scheduler(model, cache, versions, mostRunning)
+  const waiters = makeStepWaiters((model) => versions.find(model)?.used.step)
   const changes: Array<Change> = []
   let making: Change | null = null
   const work = Latch.makeUnsafe(false)
@@ -78,6 +80,7 @@ export const makeEngine = Effect.fnUntraced(function* (
       making = null
       changes.splice(changes.indexOf(change), 1)
       Deferred.doneUnsafe(change.done, exit)
+      waiters.look()
     }
     return always
   })
@@ -266,7 +269,16 @@ export const makeEngine = Effect.fnUntraced(function* (
   ])
   const status = Effect.sync(() => scheduler.status)
 
-  return { generate, stream: streamEvents, models, status, loadAdapter, unloadAdapter, loadWeights }
+  return {
+    generate,
+    stream: streamEvents,
+    models,
+    awaitStep: waiters.await,
+    status,
+    loadAdapter,
+    unloadAdapter,
+    loadWeights,
+  }
 })
 
 /** Returns the error of a program that failed; a defect or an interruption is passed on. */

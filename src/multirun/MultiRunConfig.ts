@@ -126,6 +126,11 @@ export const MultiRunConfig = Schema.Struct({
   inference: withDefault(InferenceSettings, {}),
   /** The weights that are written for other programs. */
   broadcast: withDefault(BroadcastSettings, {}),
+  /**
+   * Where the orchestrators of the runs work: in this process, together with an engine, or outside of it (`effect
+   * orchestrate` and `effect serve`), so that this process only trains.
+   */
+  orchestrators: withDefault(Schema.Literals(["inside", "outside"]), "inside"),
   /** The runs by name; `letters` becomes the folder `run_letters`. Each has the keys of an `orch.yaml`. */
   runs: Schema.Record(segment, Section),
   /** Where results are saved, and how much is logged. */

@@ -19,11 +19,10 @@ import {
   Context,
   Duration,
   Effect,
-  FileSystem,
+  type FileSystem,
   Layer,
   type Path,
   PubSub,
-  Queue,
   type Scope,
   Semaphore,
   Stream,
@@ -33,6 +32,7 @@ import { makeDiscovery } from "./Discovery.ts"
 import { type Difference, exchangeOf, type Reasons } from "./exchange.ts"
 import * as hooks from "./hooks.ts"
 import type { OrchestratorConfig } from "./OrchestratorConfig.ts"
+import { makePause } from "./pause.ts"
 import { makeRunFolders } from "./runFolder.ts"
 import { RunsError } from "./RunsError.ts"
 import type { DiscoveredRun, Hooks, InvalidRun, Progress, RunSlot } from "./RunSlot.ts"
@@ -372,19 +372,3 @@ const makeOutputDirectory = (outputDirectory: string) =>
     ({ message }) =>
       new RunsError({ path: outputDirectory, message: `${outputDirectory}: cannot make it: ${message}` }),
   )
-
-/**
- * Makes the Effect that waits for a change of the output folder or for the poll interval. Some file systems report no
- * changes, and a config that is written into an old folder changes only that folder; so the interval always applies.
- */
-const makePause = Effect.fnUntraced(function* (directory: string, interval: Duration.Input, isWatched: boolean) {
-  if (!isWatched) return Effect.sleep(interval)
-  const fs = yield* FileSystem.FileSystem
-  const signals = yield* Effect.acquireRelease(Queue.sliding<void>(1), Queue.shutdown)
-  yield* fs.watch(directory).pipe(
-    Stream.runForEach(() => Queue.offer(signals, undefined)),
-    Effect.catchCause((cause) => Effect.logDebug(`cannot watch ${directory}; looking every interval instead`, cause)),
-    Effect.forkScoped,
-  )
-  return Effect.timeoutOption(Queue.take(signals), interval).pipe(Effect.asVoid)
-})

@@ -11,13 +11,17 @@ import * as Scratch from "../tokens/scratch.ts"
 import type { Tokenizer } from "../tokens/Tokenizer.ts"
 import type { MultiRunConfig } from "./MultiRunConfig.ts"
 
-/** A model that a trainer begins with. */
-export interface BaseModel {
-  readonly decoder: Decoder.DecoderConfig
-  readonly weights: Readonly<Record<string, NamedArray>>
+/** How a model reads and writes texts, without its weights. */
+export interface Language {
   readonly tokenizer: Tokenizer
   readonly chat: ChatModel.ChatModel
   readonly eosIds: ReadonlyArray<number>
+}
+
+/** A model that a trainer begins with. */
+export interface BaseModel extends Language {
+  readonly decoder: Decoder.DecoderConfig
+  readonly weights: Readonly<Record<string, NamedArray>>
   readonly bosId: number | null
   readonly padId: number | null
   /** The config of the model's folder, whose further keys are kept when the weights are saved. */
@@ -27,6 +31,33 @@ export interface BaseModel {
   /** The path of the model's folder, which adapters name as their base; `scratch` for a random model. */
   readonly name: string
 }
+
+type ModelSettings = MultiRunConfig["model"]
+type ScratchModel = Extract<ModelSettings, { readonly type: "scratch" }>
+
+const openFolder = Effect.fnUntraced(function* (path: string) {
+  return yield* LmDirectory.open(yield* onDisk("."), path)
+})
+
+const scratchTokens = ({ tokenizer: { alphabet, template } }: ScratchModel) => {
+  const options = template === null ? {} : { template }
+  return alphabet === null ? Scratch.byteLevel(options) : Scratch.characters(alphabet, options)
+}
+
+const scratchLanguage = (tokens: Effect.Success<ReturnType<typeof scratchTokens>>): Language => {
+  const { eos } = tokens.tokenizer.special
+  return { tokenizer: tokens.tokenizer, chat: ChatModel.make(tokens), eosIds: eos === null ? [] : [eos] }
+}
+
+/** Opens the tokens of a config's model, for a program that generates with it elsewhere. */
+export const openLanguage = Effect.fnUntraced(function* (
+  model: ModelSettings,
+  baseDir: string,
+): Effect.fn.Return<Language, LmDirectory.OpenError, FileSystem.FileSystem | Path.Path> {
+  if (model.type === "scratch") return scratchLanguage(yield* scratchTokens(model))
+  const { tokenizer, eosIds, template } = yield* openFolder((yield* Path.Path).resolve(baseDir, model.path))
+  return { tokenizer, eosIds, chat: ChatModel.make({ tokenizer, template }) }
+})
 
 /**
  * Opens the model of a config. `baseDir` is the folder that a relative path starts from, and `seed` draws the weights of
@@ -38,21 +69,19 @@ export interface BaseModel {
  * ```
  */
 export const openBaseModel = Effect.fnUntraced(function* (
-  model: MultiRunConfig["model"],
+  model: ModelSettings,
   { baseDir, seed }: { readonly baseDir: string; readonly seed: number },
 ): Effect.fn.Return<BaseModel, LmDirectory.OpenError, FileSystem.FileSystem | Path.Path> {
   if (model.type === "folder") {
     const path = (yield* Path.Path).resolve(baseDir, model.path)
-    const opened = yield* LmDirectory.open(yield* onDisk("."), path)
+    const opened = yield* openFolder(path)
     const { decoder, tokenizer, eosIds, otherFiles, template } = opened
     const weights = yield* opened.weights.readAll
     const { bosId, padId, json } = opened.config
     const chat = ChatModel.make({ tokenizer, template })
     return { decoder, weights, tokenizer, chat, eosIds, bosId, padId, json, otherFiles, name: path }
   }
-  const { alphabet, template } = model.tokenizer
-  const options = template === null ? {} : { template }
-  const tokens = yield* alphabet === null ? Scratch.byteLevel(options) : Scratch.characters(alphabet, options)
+  const tokens = yield* scratchTokens(model)
   const { tokenizer } = tokens
   const { hiddenSize, heads, layers, maxPositions, intermediateSize } = model
   const sizes: Decoder.DecoderConfig = {
@@ -74,9 +103,7 @@ export const openBaseModel = Effect.fnUntraced(function* (
   return {
     decoder,
     weights: Decoder.initialValues(Decoder.parametersOf(decoder, model.initializerRange), stream(seed, "weights")),
-    tokenizer,
-    chat: ChatModel.make(tokens),
-    eosIds: tokenizer.special.eos === null ? [] : [tokenizer.special.eos],
+    ...scratchLanguage(tokens),
     bosId: tokenizer.special.bos,
     padId: tokenizer.special.pad,
     json: {},

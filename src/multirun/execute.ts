@@ -30,6 +30,7 @@ import type { MultiRunConfig } from "./MultiRunConfig.ts"
 import { MultiRunError } from "./MultiRunError.ts"
 import { registerOrchestrators } from "./orchestrator/orchestrators.ts"
 import { isOver, refuseOtherModel, writeRuns } from "./namedRuns.ts"
+import { registerEndings } from "./outside/endings.ts"
 import { makePublished } from "./published.ts"
 import { rankDeadline, rankParts } from "./ranks/rankParts.ts"
 import { resumeLost } from "./ranks/resumeLost.ts"
@@ -168,7 +169,8 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
   const { files } = yield* CurrentRun
   const prepared = { ...given, base: yield* baseInFolder(given, files) }
   const { settings, base } = prepared
-  const { trainer: sizes, inference, broadcast } = settings
+  const { trainer: sizes, inference, broadcast, orchestrators } = settings
+  const isOutside = orchestrators === "outside"
   const outputDirectory = files.directory
   const { store, untilOneEnds } = yield* startRanks({ settings, baseDir: prepared.baseDir, outputDirectory })
   // The engine generates only while the trainer has nothing to train. Otherwise the runs would drift apart, and each
@@ -181,29 +183,74 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
       () => steps.close,
     )
   const { model, services } = rankParts({ settings, base, outputDirectory, rank: 0, store, waiting })
-  const ofMaster = Broadcasts.layer({ keep: broadcast.keep, contents: (run) => contentsOf(model, base, run) }).pipe(
-    Layer.provideMerge(services),
-    Layer.provideMerge(
-      Engine.layer({
-        ...inference,
-        ...base,
-        config: base.decoder,
-        steps,
-        maxLength: Math.min(base.decoder.maxPositions, sizes.width),
-        ...(model.lora === null ? {} : { adapters: { slots: sizes.maxRuns + 1, shape: model.lora.shape } }),
-      }),
-    ),
-  )
-  yield* Effect.raceFirst(Effect.provide(work(prepared, state, model), ofMaster), untilOneEnds)
+  const ofMaster = Broadcasts.layer({
+    keep: broadcast.keep,
+    atOnce: isOutside,
+    contents: (run) => contentsOf(model, base, run),
+  }).pipe(Layer.provideMerge(services))
+  const working = <R>(playing: Effect.Effect<Playing, never, R>) => {
+    const untilOver = Effect.flatMap(playing, (parts) => work(prepared, state, model, parts))
+    return Effect.raceFirst(Effect.provide(untilOver, ofMaster), untilOneEnds)
+  }
+  if (isOutside) return yield* working(playingOutside(prepared))
+  const engine = Engine.layer({
+    ...inference,
+    ...base,
+    config: base.decoder,
+    steps,
+    maxLength: Math.min(base.decoder.maxPositions, sizes.width),
+    ...(model.lora === null ? {} : { adapters: { slots: sizes.maxRuns + 1, shape: model.lora.shape } }),
+  })
+  yield* Effect.provide(working(playingInside(prepared, model)), engine)
 }, Effect.scoped)
 
-const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, model: TrainedModel) {
+type Conclude = (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
+
+/** The connection of the trainer with its orchestrators. */
+interface Playing {
+  /** Makes the weights of a run known, when it begins and after each update. */
+  readonly publish: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
+  /** Registers the hooks that follow the orchestrators of the runs, and call `conclude` for a run that is over. */
+  readonly register: (conclude: Conclude) => Effect.Effect<void, never, Runs | Lms.Needs | Scope.Scope>
+  /** The number of tokens that this process has generated. */
+  readonly generatedTokens: Effect.Effect<number>
+}
+
+/** Connects the trainer with orchestrators in this process, which ask an engine. */
+const playingInside = Effect.fnUntraced(function* (prepared: Prepared, model: TrainedModel) {
+  const engine = yield* Engine
+  const published = makePublished()
+  return {
+    publish: Effect.fnUntraced(function* (run) {
+      yield* load(engine, model, run)
+      published.reach(run.generation, run.progress.step)
+    }),
+    register: (conclude) =>
+      registerOrchestrators(
+        prepared,
+        published.forget,
+        (run, parts) => ({ run, ...parts, awaitWeights: (step) => published.await(run.generation, step) }),
+        conclude,
+      ).pipe(Effect.provideService(Engine, engine)),
+    generatedTokens: Effect.map(engine.status, ({ generatedTokens }) => generatedTokens),
+  } satisfies Playing
+})
+
+/** Connects the trainer with orchestrators in other processes, by the files in the folders of the runs alone. */
+const playingOutside = ({ baseDir }: Prepared): Effect.Effect<Playing> =>
+  Effect.succeed({
+    publish: () => Effect.void,
+    register: (conclude) => registerEndings(baseDir, conclude),
+    generatedTokens: Effect.succeed(0),
+  })
+
+const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, model: TrainedModel, playing: Playing) {
   const { settings } = prepared
   const runs = yield* Runs
-  const engine = yield* Engine
   const broadcasts = yield* Broadcasts
   const { recording } = yield* CurrentRun
-  const published = makePublished()
+  /** The steps of the runs whose updates are recorded. */
+  const recorded = makePublished()
   const emit = (events: ReadonlyArray<RunEvent>) => Effect.orDie(recording.emit(events))
   /** The mean score of the last validation of each run. */
   const scores = new Map<string, number>()
@@ -215,10 +262,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
       return emit([{ _tag: "Note", message: `${id}: validation after ${step} steps: ${meanOf(all).toFixed(3)}` }])
     },
   })
-  const tokens = Effect.map(engine.status, ({ generatedTokens }) => ({
-    trained: positionOf(state).tokens,
-    generated: generatedTokens,
-  }))
+  const tokens = Effect.map(playing.generatedTokens, (generated) => ({ trained: positionOf(state).tokens, generated }))
   const tokenRate = yield* makeTokenRate(yield* tokens)
 
   const trainer = yield* makeTrainer({
@@ -227,10 +271,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     seed: settings.seed,
     ranks: settings.trainer.ranks,
     rankDeadline,
-    publish: Effect.fnUntraced(function* (run) {
-      yield* load(engine, model, run)
-      published.reach(run.generation, run.progress.step)
-    }),
+    publish: playing.publish,
     records,
     report: Effect.fnUntraced(function* ({ run, metrics }) {
       yield* records.updated(run, metrics)
@@ -244,18 +285,16 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
         ...(yield* tokenRate(yield* tokens)),
       }
       yield* emit([{ _tag: "UpdateApplied", step, update: step, metrics: figures }])
+      recorded.reach(run.generation, run.progress.step)
     }),
     afterTurn: broadcasts.publish,
   })
-  yield* registerOrchestrators(
-    prepared,
-    published.forget,
-    (run, parts) => ({
-      run,
-      ...parts,
-      awaitWeights: (step) => published.await(run.generation, step),
-    }),
-    records.conclude,
+  yield* runs.register({
+    postCreation: ({ generation, progress }) => Effect.sync(() => recorded.reach(generation, progress.step)),
+    deletion: ({ generation }) => Effect.sync(() => recorded.forget(generation)),
+  })
+  yield* playing.register((run) =>
+    Effect.andThen(recorded.await(run.generation, run.config.maxSteps ?? Infinity), records.conclude(run)),
   )
   const training = Effect.forever(trainer.turn)
   const { finished, reasons } = yield* Effect.raceFirst(training, untilNoneIsLeft(runs)).pipe(

@@ -65,7 +65,13 @@ const decodeRun = (run: string, config: unknown, from: DecodeOptions) =>
 type Problem = readonly [key: string, problem: string]
 
 /** Returns what is wrong with the settings of the model and the trainer together, each problem with its key. */
-const trainerProblems = ({ model, trainer, runs }: MultiRunConfig): ReadonlyArray<Problem> => {
+const trainerProblems = ({
+  model,
+  trainer,
+  runs,
+  orchestrators,
+  broadcast,
+}: MultiRunConfig): ReadonlyArray<Problem> => {
   const { width, block, lora, maxRuns } = trainer
   const names = Object.keys(runs)
   const unless = (holds: boolean, key: string, problem: string): ReadonlyArray<Problem> =>
@@ -81,6 +87,11 @@ const trainerProblems = ({ model, trainer, runs }: MultiRunConfig): ReadonlyArra
       lora !== null || names.length <= 1,
       "runs",
       `expected one run, found ${names.join(", ")}; with trainer.lora, many runs share the model`,
+    ),
+    ...unless(
+      orchestrators === "inside" || broadcast.keep > 0,
+      "broadcast.keep",
+      "expected at least 1 with orchestrators: outside, because their server reads broadcasts; found 0",
     ),
     ...(model.type === "scratch"
       ? unless(

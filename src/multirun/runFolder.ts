@@ -113,6 +113,15 @@ export const makeRunFolders = Effect.gen(function* () {
     return { origin, problem }
   })
 
+  /** Returns a folder as the trainer marked it; undefined if it is not marked. */
+  const recognise = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<Origin | undefined> {
+    const token = yield* read(path.join(directory, Layout.token))
+    const numbers = yield* Effect.orElseSucceed(stat(directory), () => undefined)
+    return token._tag === "Text" && numbers !== undefined
+      ? { ...numbers, token: token.text, isMarked: true }
+      : undefined
+  })
+
   const differ = <A>(one: A | undefined, other: A | undefined): boolean =>
     one !== undefined && other !== undefined && one !== other
 
@@ -181,6 +190,7 @@ export const makeRunFolders = Effect.gen(function* () {
     write,
     remove,
     mark,
+    recognise,
     compare,
     writeEviction,
     completeCheckpoints,

@@ -25,6 +25,7 @@ import { completionAnswer, CompletionChunks, type CompletionQuestion } from "./c
 import { conversationPrompt } from "./conversation.ts"
 import { makeGate } from "./gate.ts"
 import {
+  AwaitedStep,
   ChatBody,
   CompletionBody,
   decoder,
@@ -233,10 +234,21 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
 
   const listModels = Effect.map(engine.models, (models) => json({ object: "list", data: models.map(modelBody) }))
 
+  const decodeAwaited = decoder(AwaitedStep)
+  /** Waits until the model has the weights of the step that the query names, at most for as long as it says. */
+  const awaitStepOf = Effect.fnUntraced(function* (name: string) {
+    const { step, wait } = yield* Effect.flatMap(HttpServerRequest.ParsedSearchParams, (query) =>
+      decodeAwaited({ ...query }),
+    )
+    if (step !== undefined) yield* Effect.timeoutOption(engine.awaitStep(name, step), `${wait} seconds`)
+  })
+
   /** Lists the models, or describes the one whose name, which may contain slashes, is the rest of the path. */
   const models = Effect.gen(function* () {
     const { "*": name = "" } = yield* HttpRouter.params
-    return name === "" ? yield* listModels : json(modelBody(yield* modelOf(name)))
+    if (name === "") return yield* listModels
+    yield* awaitStepOf(name)
+    return json(modelBody(yield* modelOf(name)))
   })
 
   const health = Effect.map(engine.status, ({ running, waiting }) =>

@@ -1,16 +1,18 @@
 /**
  * Loads the weights that runs of a trainer broadcast into an engine, as soon as each broadcast is complete: adapters under
  * the name of their run, or new weights of the base model. Requests go on meanwhile. A broadcast that cannot be loaded is
- * reported and skipped, and the engine keeps the weights that it has.
+ * reported and skipped, and the engine keeps the weights that it has. If the engine has no room for another adapter, that of
+ * a run that has ended is unloaded.
  *
  * @example
  * ```ts
  * const report = ({ _tag, run }: Followed) => Effect.log(`${run}: ${_tag}`)
- * yield* Effect.forkScoped(follow({ directory: "out", decode, report }))
+ * const following = yield* follow({ directory: "out", decode, report })
+ * yield* Effect.forkScoped(following)
  * ```
  */
 import { type Duration, Effect, type FileSystem, Path } from "effect"
-import { type Adapter, Engine } from "../inference/Engine.ts"
+import { type Adapter, Engine, type EngineError } from "../inference/Engine.ts"
 import type { NamedArray } from "../graph/Parameters.ts"
 import * as Layout from "../multirun/Layout.ts"
 import { newestBroadcast, readBroadcast } from "../multirun/weights/receive.ts"
@@ -40,6 +42,8 @@ export interface FollowOptions {
   readonly pollInterval?: Duration.Input
 }
 
+const isFull = ({ reason }: EngineError): boolean => reason === "full"
+
 /** Makes a function that looks once for new broadcasts, and loads them. It remembers what it has loaded. */
 export const makeLook = Effect.fnUntraced(function* ({ directory, decode, report }: FollowOptions) {
   const engine = yield* Engine
@@ -47,7 +51,8 @@ export const makeLook = Effect.fnUntraced(function* ({ directory, decode, report
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   /** The newest step of each run that was loaded or found broken. */
   const seen = new Map<string, number>()
-  const adapters = new Set<string>()
+  /** The folders of the runs whose adapters are loaded, in the order in which they were first loaded. */
+  const adapters = new Map<string, FileTree>()
   const root = yield* onDisk(directory)
   const single = path.basename(path.resolve(directory))
 
@@ -65,6 +70,17 @@ export const makeLook = Effect.fnUntraced(function* ({ directory, decode, report
     return trees
   })
 
+  /** Unloads the oldest adapter whose run has ended. Returns false if all runs are still trained. */
+  const makeRoom = Effect.gen(function* () {
+    for (const [run, folder] of adapters) {
+      if (!(yield* folder.exists(Layout.finished)) && !(yield* folder.exists(Layout.evicted))) continue
+      adapters.delete(run)
+      yield* engine.unloadAdapter(run)
+      return true
+    }
+    return false
+  })
+
   const load = Effect.fnUntraced(function* (run: string, folder: FileTree, step: number) {
     const files = yield* readBroadcast(folder, step)
     // The trainer has removed it meanwhile, because there is a newer one, which the next look finds.
@@ -72,8 +88,11 @@ export const makeLook = Effect.fnUntraced(function* ({ directory, decode, report
     const weights = yield* decode(files, `${folder.root}/${Layout.broadcast(step)}`)
     if (weights._tag === "Full") yield* engine.loadWeights({ step, weights: weights.weights })
     else {
-      yield* engine.loadAdapter({ name: run, step, adapter: weights.adapter })
-      adapters.add(run)
+      const loading = engine.loadAdapter({ name: run, step, adapter: weights.adapter })
+      yield* Effect.catchIf(loading, isFull, (full) =>
+        Effect.flatMap(makeRoom, (hasRoom) => (hasRoom ? loading : Effect.fail(full))),
+      )
+      adapters.set(run, folder)
     }
     seen.set(run, step)
     yield* report({ _tag: "Loaded", run, step })
@@ -102,11 +121,15 @@ export const makeLook = Effect.fnUntraced(function* ({ directory, decode, report
   }).pipe(Effect.provideContext(context))
 })
 
-/** Looks for new broadcasts again and again. A folder that cannot be read at the moment is looked at again. */
+/**
+ * Loads the newest broadcasts, and returns the Effect that loads each later one. A folder that cannot be read at the moment
+ * is looked at again.
+ */
 export const follow = Effect.fnUntraced(function* (
   options: FollowOptions,
-): Effect.fn.Return<never, never, Engine | FileSystem.FileSystem | Path.Path> {
-  const look = yield* makeLook(options)
+): Effect.fn.Return<Effect.Effect<never>, never, Engine | FileSystem.FileSystem | Path.Path> {
+  const look = Effect.ignore(yield* makeLook(options))
   const { pollInterval = "100 millis" } = options
-  return yield* Effect.forever(Effect.andThen(Effect.ignore(look), Effect.sleep(pollInterval)))
+  yield* look
+  return Effect.forever(Effect.andThen(Effect.sleep(pollInterval), look))
 })

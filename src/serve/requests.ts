@@ -4,7 +4,7 @@
  */
 import { Effect, Schema, SchemaIssue } from "effect"
 import { closest } from "../config/closest.ts"
-import { fraction, intBetween, naturalInt, nonNegative, positiveInt } from "../config/fields.ts"
+import { fraction, intBetween, naturalInt, nonNegative, positiveInt, withDefault } from "../config/fields.ts"
 import { isPlain, type Plain } from "../config/plain.ts"
 import { mostTopLogprobs } from "../inference/Sampling.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
@@ -125,6 +125,12 @@ export const LoadAdapterBody = Schema.Struct({
 
 /** The body of `POST /v1/unload_lora_adapter`. */
 export const UnloadAdapterBody = Schema.Struct({ lora_name: Schema.NonEmptyString })
+
+/** The query of `GET /v1/models/NAME`: the step of the weights to wait for, and for how many seconds at most. */
+export const AwaitedStep = Schema.Struct({
+  step: Schema.optionalKey(Schema.NumberFromString.check(Schema.isInt(), Schema.isGreaterThanOrEqualTo(0))),
+  wait: withDefault(Schema.NumberFromString.check(Schema.isBetween({ minimum: 0, maximum: 60 })), "0"),
+})
 
 const isEmpty = (value: unknown): boolean =>
   (Array.isArray(value) && value.length === 0) || (isPlain(value) && Object.keys(value).length === 0) || value === ""

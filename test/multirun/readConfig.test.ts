@@ -88,6 +88,11 @@ const mistakes: ReadonlyArray<readonly [text: string, wrong: string, message: st
     "",
     ":14: runs: expected one run, found my_letters, Words2; with trainer.lora, many runs share the model",
   ],
+  [
+    "broadcast: { keep: 0 }",
+    "broadcast: { keep: 0 }\norchestrators: outside",
+    ":15: broadcast.keep: expected at least 1 with orchestrators: outside, because their server reads broadcasts; found 0",
+  ],
   ["heads: 2", "heads: 3", ":6: model.heads: expected a divisor of half of model.hidden_size (8), found 3"],
 ]
 

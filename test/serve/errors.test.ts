@@ -93,6 +93,16 @@ describe("a wrong request", () => {
       assert.strictEqual((await fetch(`${url}/v1/models/org/none`)).status, 404)
     }))
 
+  it("names a wrong step or time to wait for", () =>
+    serving({}, async ({ url }) => {
+      for (const query of ["step=-1", "step=half", "step=1&wait=61", "step=1&wait=soon"]) {
+        const answer = await fetch(`${url}/v1/models/base?${query}`)
+        assert.strictEqual(answer.status, 400, query)
+        const { error } = JSON.parse(await answer.text())
+        assert.strictEqual(error.param, query.includes("wait") ? "wait" : "step")
+      }
+    }))
+
   it("must be JSON by its type and of a limited size", () =>
     serving({ maxBodyBytes: 100 }, async ({ post, url }) => {
       assert.strictEqual((await post(path, body, { "content-type": "text/plain" })).status, 415)

@@ -12,6 +12,7 @@ import {
   type GenerateRequest,
   type WeightsUsed,
 } from "../../src/inference/Engine.ts"
+import { makeStepWaiters } from "../../src/inference/stepWaiters.ts"
 import type { ChatModel } from "../../src/lm/engine/ChatModel.ts"
 import { hermes } from "../../src/lm/toolFormats/hermes.ts"
 import { stream as randomStream } from "../../src/rng/Rng.ts"
@@ -67,6 +68,7 @@ interface Options {
 export const fakeEngine = ({ script = () => undefined, pause, maxLength = 1000 }: Options = {}): FakeEngine => {
   const requests: Array<GenerateRequest> = []
   const steps = new Map<string, number>([["base", 0]])
+  const waiters = makeStepWaiters((model) => steps.get(model))
   let interrupted = 0
   let active = 0
   let mostActive = 0
@@ -150,6 +152,12 @@ export const fakeEngine = ({ script = () => undefined, pause, maxLength = 1000 }
       )
     })
 
+  const set = (model: string, step: number): Effect.Effect<void> =>
+    Effect.sync(() => {
+      steps.set(model, step)
+      waiters.look()
+    })
+
   return {
     requests,
     interrupted: () => interrupted,
@@ -178,11 +186,12 @@ export const fakeEngine = ({ script = () => undefined, pause, maxLength = 1000 }
       preemptions: 0,
       pages: { used: 0, kept: 0, free: 0 },
     })),
-    loadAdapter: ({ name, step }) => Effect.sync(() => void steps.set(name, step)),
+    awaitStep: waiters.await,
+    loadAdapter: ({ name, step }) => set(name, step),
     unloadAdapter: (name) =>
       steps.delete(name)
         ? Effect.void
         : Effect.fail(new EngineError({ model: name, reason: "unknownModel", message: `${name}: unknown` })),
-    loadWeights: ({ step }) => Effect.sync(() => void steps.set("base", step)),
+    loadWeights: ({ step }) => set("base", step),
   }
 }

@@ -118,7 +118,7 @@ describe("an engine that follows the broadcasts of runs", () => {
   it.effect("looks again and again", () =>
     Effect.gen(function* () {
       const { root, engine, reports, options } = yield* following()
-      const fiber = yield* Effect.forkChild(Effect.provideService(follow(options), Engine, engine))
+      const fiber = yield* Effect.forkChild(Effect.provideService(Effect.flatten(follow(options)), Engine, engine))
       for (const step of [1, 2]) {
         yield* publish(`${root}/run_a`, step)
         while (reports.length < step) {

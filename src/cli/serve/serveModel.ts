@@ -6,7 +6,8 @@ import { modelFiles } from "../../formats/modelFiles.ts"
 import { inRecord } from "../../formats/Weights.ts"
 import { Engine } from "../../inference/Engine.ts"
 import { openDecoder, type OpenedDecoder } from "../../lm/engine/openDecoder.ts"
-import { onDisk } from "../../run/store/FileTree.ts"
+import { trainerAt } from "../../multirun/trainerFolder.ts"
+import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
 import { type BroadcastWeights, type Followed, follow } from "../../serve/followBroadcasts.ts"
 import { serve } from "../../serve/server-node.ts"
 import { quoted } from "../flags.ts"
@@ -14,28 +15,28 @@ import { warningLabel } from "../output/colors.ts"
 import { usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import { modelToServe } from "./modelToServe.ts"
 import type { ServeFlags } from "./serve.ts"
+import { openTrained, trainedModel } from "./trainedModel.ts"
 
 export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey: string | undefined) {
   const adapters = yield* Effect.forEach(input.adapter, adapterFlag)
-  const { folder, name, watch } = yield* modelToServe(input.model)
-  const watched = [...new Set([...watch, ...input.watch].map((one) => resolve(one)))]
   for (const one of input.watch) {
     if (!(yield* exists(one))) return yield* usageError(`--watch: there is no folder ${one}`)
   }
   const files = yield* onDisk(".")
-  const maxAdapters = Option.getOrElse(input.maxAdapters, () => (adapters.length + watched.length > 0 ? 8 : 0))
-  const model = yield* openDecoder(files, folder, {
-    name: Option.getOrElse(input.name, () => name),
-    maxAdapters: Math.max(maxAdapters, adapters.length),
-    toolFormat: input.toolFormat,
-    maxLength: Option.getOrUndefined(input.maxModelLen),
-    slots: Option.getOrUndefined(input.slots),
-    pageSize: Option.getOrUndefined(input.pageSize),
-    maxRank: Option.getOrUndefined(input.maxLoraRank),
-  })
+  const { model, watch, maxAdapters } = yield* openModel(input, files)
+  const watched = [...new Set([...watch, ...input.watch].map((one) => resolve(one)))]
   for (const { name, path } of adapters) {
     const adapter = yield* model.readAdapter(files, path)
     yield* model.engine.loadAdapter({ name, step: 0, adapter })
+  }
+  // The newest weights are loaded before the first request, so that no answer comes from older ones.
+  for (const directory of watched) {
+    const following = yield* Effect.provideService(
+      follow({ directory, decode: decoder(model), report }),
+      Engine,
+      model.engine,
+    )
+    yield* Effect.forkScoped(following)
   }
   const { port } = yield* serve({
     chat: model.chat,
@@ -45,12 +46,30 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
     apiKey: apiKey === undefined ? undefined : Redacted.make(apiKey),
     ...(maxAdapters === 0 ? {} : { readAdapter: (path: string) => model.readAdapter(files, path) }),
   }).pipe(Effect.provideService(Engine, model.engine))
-  for (const directory of watched) {
-    const following = follow({ directory, decode: decoder(model), report })
-    yield* Effect.forkScoped(Effect.provideService(following, Engine, model.engine))
-  }
   yield* announce(input, model, { port, apiKey })
   return yield* Effect.onInterrupt(Effect.never, () => writeError("finishing the answers that have begun\n"))
+})
+
+/** Opens the model that the user named. Also returns which folders have newer weights of it, and its places for adapters. */
+const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTree) {
+  const trainer = yield* trainerAt(input.model)
+  if (trainer !== undefined) return yield* openTrained(yield* trainedModel(trainer, input.model), input)
+  const { folder, name, watch } = yield* modelToServe(input.model)
+  const hasAdapters = input.adapter.length + input.watch.length + watch.length > 0
+  const maxAdapters = Math.max(
+    Option.getOrElse(input.maxAdapters, () => (hasAdapters ? 8 : 0)),
+    input.adapter.length,
+  )
+  const model = yield* openDecoder(files, folder, {
+    name: Option.getOrElse(input.name, () => name),
+    maxAdapters,
+    toolFormat: input.toolFormat,
+    maxLength: Option.getOrUndefined(input.maxModelLen),
+    slots: Option.getOrUndefined(input.slots),
+    pageSize: Option.getOrUndefined(input.pageSize),
+    maxRank: Option.getOrUndefined(input.maxLoraRank),
+  })
+  return { model, watch, maxAdapters }
 })
 
 /** Reads the value of `--adapter`. */

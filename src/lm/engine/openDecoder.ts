@@ -46,7 +46,6 @@ export interface OpenedDecoder {
   readonly name: string
   readonly engine: EngineService
   readonly chat: ChatModel.ChatModel
-  readonly directory: LmDirectory.LmDirectory
   /** Reads an adapter of this model from a folder. */
   readonly readAdapter: (files: ReadableParts, folder: string) => Effect.Effect<Adapter, ConfigError | WeightsError>
   /** Reads other weights of this model from a folder, such as those of a later training step. */
@@ -129,12 +128,19 @@ export const openDecoder = Effect.fnUntraced(function* (
     name: model,
     engine,
     chat: ChatModel.make(directory, toolFormat),
-    directory,
-    readAdapter: (files, folder) =>
-      Effect.map(HuggingFaceAdapter.load(files, folder, decoder), (adapter) =>
-        HuggingFaceAdapter.withTargets(adapter, decoder, projections),
-      ),
-    readWeights: (files, folder) =>
-      Effect.flatMap(LmDirectory.openWeights(files, folder, decoder), ({ readAll }) => readAll),
+    ...readersOf(decoder, projections),
   }
+})
+
+/** Makes the functions that read other weights of a model. Adapters get all `targets`, as the engine has them. */
+export const readersOf = (
+  decoder: DecoderConfig,
+  targets: AdapterShape["targets"],
+): Pick<OpenedDecoder, "readAdapter" | "readWeights"> => ({
+  readAdapter: (files, folder) =>
+    Effect.map(HuggingFaceAdapter.load(files, folder, decoder), (adapter) =>
+      HuggingFaceAdapter.withTargets(adapter, decoder, targets),
+    ),
+  readWeights: (files, folder) =>
+    Effect.flatMap(LmDirectory.openWeights(files, folder, decoder), ({ readAll }) => readAll),
 })

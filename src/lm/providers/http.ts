@@ -203,22 +203,30 @@ const textOf = (server: Server) => {
 }
 
 /**
- * Sends a request, and gives the response if its status is 2xx. A `path` that begins with `/` replaces the path of the
- * server's address; any other path is appended to it.
+ * Returns the address of a path at a server. A `path` that begins with `/` replaces the path of the server's address; any
+ * other path is appended to it.
  */
-const send = Effect.fnUntraced(function* (server: Server, path: string, body: unknown) {
-  const url = new URL(server.baseUrl)
+const urlOf = ({ baseUrl }: Server, path: string): URL => {
+  const url = new URL(baseUrl)
   url.pathname = path.startsWith("/") ? path : `${url.pathname}/${path}`
-  const request = HttpClientRequest.post(url, { headers: server.headers }).pipe(
-    HttpClientRequest.bodyText(JSON.stringify(body), "application/json"),
-    (request) => {
-      const { key, keyHeader } = server
-      if (key === null) return request
-      return keyHeader === "authorization"
-        ? HttpClientRequest.bearerToken(request, key.secret)
-        : HttpClientRequest.setHeader(request, keyHeader, Redacted.value(key.secret))
-    },
-  )
+  return url
+}
+
+/** Makes the request that posts a body as JSON. */
+const posting = (server: Server, path: string, body: unknown): HttpClientRequest.HttpClientRequest =>
+  HttpClientRequest.bodyText(HttpClientRequest.post(urlOf(server, path)), JSON.stringify(body), "application/json")
+
+const withKey = ({ key, keyHeader }: Server, request: HttpClientRequest.HttpClientRequest) => {
+  if (key === null) return request
+  return keyHeader === "authorization"
+    ? HttpClientRequest.bearerToken(request, key.secret)
+    : HttpClientRequest.setHeader(request, keyHeader, Redacted.value(key.secret))
+}
+
+/** Sends a request with the server's key, and gives the response if its status is 2xx. */
+const send = Effect.fnUntraced(function* (server: Server, keyless: HttpClientRequest.HttpClientRequest) {
+  const request = withKey(server, HttpClientRequest.setHeaders(keyless, server.headers))
+  const url = new URL(request.url)
   const init = yield* Effect.serviceOption(FetchHttpClient.RequestInit)
   const response = yield* server.client.execute(request).pipe(
     // Do not follow redirections: neither the key nor the prompt is meant for another server.
@@ -253,15 +261,26 @@ export const read = <S extends Schema.Codec<unknown, unknown>>(
     Effect.mapError(decode(text), (error) => unreadable(server, clip(server, oneLine(error.message)), text))
 }
 
-/** Sends a request, and gives the text of the whole answer. */
-export const requestText = (server: Server, path: string, body: unknown): Effect.Effect<string, LmError> =>
-  send(server, path, body).pipe(
+const textFrom = (server: Server, request: HttpClientRequest.HttpClientRequest): Effect.Effect<string, LmError> =>
+  send(server, request).pipe(
     Effect.flatMap((response) => Stream.runCollect(bodyOf(server, response))),
     Effect.flatMap((chunks) => textOf(server)(joined(chunks), false)),
     Effect.timeoutOrElse({ duration: server.timeoutS * 1000, orElse: () => Effect.fail(timedOut(server)) }),
   )
 
-/** Sends a request, and streams the data of the Server-Sent Events of the answer. */
+/** Posts a request, and gives the text of the whole answer. */
+export const requestText = (server: Server, path: string, body: unknown): Effect.Effect<string, LmError> =>
+  textFrom(server, posting(server, path, body))
+
+/** Gets the text at a path, with these parameters in the query. */
+export const getText = (
+  server: Server,
+  path: string,
+  query: Readonly<Record<string, string | number>>,
+): Effect.Effect<string, LmError> =>
+  textFrom(server, HttpClientRequest.setUrlParams(HttpClientRequest.get(urlOf(server, path)), query))
+
+/** Posts a request, and streams the data of the Server-Sent Events of the answer. */
 export const requestEvents = (server: Server, path: string, body: unknown): Stream.Stream<string, LmError> =>
   Stream.suspend(() => {
     const data: Array<string> = []
@@ -269,7 +288,9 @@ export const requestEvents = (server: Server, path: string, body: unknown): Stre
       if (event._tag === "Event") data.push(event.data)
     })
     const decode = textOf(server)
-    return Stream.unwrap(Effect.map(send(server, path, body), (response) => bodyOf(server, response))).pipe(
+    return Stream.unwrap(
+      Effect.map(send(server, posting(server, path, body)), (response) => bodyOf(server, response)),
+    ).pipe(
       Stream.mapEffect((bytes) => decode(bytes, true)),
       Stream.mapEffect((text) => {
         const tooLarge = parser.feed(text)

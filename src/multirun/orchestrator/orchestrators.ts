@@ -1,19 +1,14 @@
 /** Starts and ends the orchestrators of the runs that are trained, each with the agent and the data sets of its run. */
-import { Cause, Effect, Fiber, Option, References, type Scope } from "effect"
-import { messageOf } from "../../config/text.ts"
+import { Cause, Effect, Fiber, References, type Scope } from "effect"
 import { Engine } from "../../inference/Engine.ts"
-import type { Answer, LmRequest } from "../../lm/Chat.ts"
 import * as EngineLm from "../../lm/engine/EngineLm.ts"
-import { writtenAnswer } from "../../lm/engine/writtenAnswer.ts"
-import { Lm } from "../../lm/Lm.ts"
-import { lmError } from "../../lm/LmError.ts"
 import type * as Lms from "../../lm/Lms.ts"
 import type { BaseModel } from "../baseModel.ts"
-import * as Layout from "../Layout.ts"
 import type { MultiRunConfig } from "../MultiRunConfig.ts"
 import { Runs } from "../Runs.ts"
-import { openRunParts } from "../runParts.ts"
 import type { DiscoveredRun, RunSlot } from "../RunSlot.ts"
+import { reasonOf } from "./failure.ts"
+import { openOrchestration } from "./openOrchestration.ts"
 import { orchestrate, type Orchestration } from "./Orchestrator.ts"
 
 /** The parts of a trainer that orchestrators need. */
@@ -75,35 +70,13 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
   })
 })
 
-/** Returns the message of an error, or of a defect. */
-const reasonOf = (cause: Cause.Cause<{ readonly message: string }>): string =>
-  Option.match(Cause.findErrorOption(cause), {
-    onSome: ({ message }) => message,
-    onNone: () => messageOf(Cause.squash(cause)),
-  })
-
-/** Opens the agent and the data sets of a run. */
-const openRun = Effect.fnUntraced(function* (
-  { base, baseDir, settings }: Prepared,
-  { id, directory, config }: DiscoveredRun,
-) {
+/** Opens the agent and the data sets of a run, with the engine's model. */
+const openRun = Effect.fnUntraced(function* ({ base, baseDir, settings }: Prepared, run: DiscoveredRun) {
   const engine = yield* Engine
-  const { topP, topK, minP, stopTokenIds } = config.sampling
+  const { topP, topK, minP, stopTokenIds } = run.config.sampling
   // Without adapters, the model itself is trained.
-  const model = settings.trainer.lora === null ? base.name : id
-  const from = { source: `${directory}/${Layout.configs}` }
-  const { train, validation, agent } = yield* openRunParts(config, { from, baseDir, model })
+  const model = settings.trainer.lora === null ? base.name : run.id
+  const parts = yield* openOrchestration(run, { language: base, baseDir, model })
   const sampling = { topP, minP, stopTokenIds, ...(topK === null ? {} : { topK }) }
-  const provider = EngineLm.make({ engine, chat: base.chat, model, sampling })
-  const encode = (request: LmRequest, move: Answer) =>
-    Effect.mapError(writtenAnswer(base.chat, request, move, { eos: base.eosIds[0] ?? null }), ({ message }) =>
-      lmError(id, "rejected", message, { attempts: 1 }),
-    )
-  return {
-    tasks: train.tasks,
-    validation: validation?.tasks ?? null,
-    agentOf: (lm) => Effect.provideService(agent.make, Lm, lm),
-    policy: provider,
-    encode,
-  } satisfies Parts
+  return { ...parts, policy: EngineLm.make({ engine, chat: base.chat, model, sampling }) } satisfies Parts
 })

@@ -39,6 +39,8 @@ export interface BroadcastOptions {
    * newest.
    */
   readonly keep: number
+  /** Whether the weights of a run are published as soon as it begins, before its first update. @default false */
+  readonly atOnce?: boolean
   /** Returns the current weights of a run. It is called on the master only. */
   readonly contents: (run: RunSlot) => Effect.Effect<WeightFiles, { readonly message: string }>
 }
@@ -119,35 +121,11 @@ export class Broadcasts extends Context.Service<
         const pending = new Set<number>()
         /** Returns where the current weights of a run belong. */
         const destinationsOf = ({ progress: { step }, config: { weights, maxSteps } }: RunSlot) => {
-          const isDue = weights.every > 0 && (step % weights.every === 0 || step === maxSteps)
+          const isDue = weights.every > 0 && step > 0 && (step % weights.every === 0 || step === maxSteps)
           const all: Array<Destination> = []
           if (options.keep > 0) all.push({ parent: Layout.broadcasts, keep: options.keep })
           if (isDue) all.push({ parent: Layout.weights, keep: weights.keep })
           return all
-        }
-        if (runs.isMaster) {
-          yield* runs.register({
-            creation: (run) =>
-              Effect.map(Effect.provideContext(openRunFolder(run), context), (folder) => {
-                folders.set(run.generation, folder)
-              }),
-            postCreation: Effect.fnUntraced(function* (run) {
-              const { generation, progress } = run
-              const folder = folders.get(generation)
-              if (folder === undefined) return
-              const { tree, guarded } = folder
-              for (const parent of [Layout.broadcasts, Layout.weights])
-                yield* guarded(removeNewer(tree, parent, progress.step))
-              if (progress.step === 0) return
-              for (const { parent } of destinationsOf(run))
-                if (!(yield* guarded(isStable(tree, parent, progress.step)))) pending.add(generation)
-            }),
-            deletion: ({ generation }) =>
-              Effect.sync(() => {
-                folders.delete(generation)
-                pending.delete(generation)
-              }),
-          })
         }
         const publishOne = Effect.fnUntraced(function* (run: RunSlot, folder: RunFolder) {
           const { step } = run.progress
@@ -165,6 +143,33 @@ export class Broadcasts extends Context.Service<
           } else pending.delete(run.generation)
           return { run, step, result } satisfies BroadcastOutcome
         })
+        if (runs.isMaster) {
+          yield* runs.register({
+            creation: (run) =>
+              Effect.map(Effect.provideContext(openRunFolder(run), context), (folder) => {
+                folders.set(run.generation, folder)
+              }),
+            postCreation: Effect.fnUntraced(function* (run) {
+              const { generation, progress } = run
+              const folder = folders.get(generation)
+              if (folder === undefined) return
+              const { tree, guarded } = folder
+              for (const parent of [Layout.broadcasts, Layout.weights])
+                yield* guarded(removeNewer(tree, parent, progress.step))
+              if (progress.step === 0 && options.atOnce !== true) return
+              for (const { parent } of destinationsOf(run))
+                if (!(yield* guarded(isStable(tree, parent, progress.step)))) pending.add(generation)
+              // An orchestrator elsewhere waits for these weights, so without them the run cannot go on.
+              if (options.atOnce === true && pending.has(generation))
+                yield* Effect.fromResult((yield* publishOne(run, folder)).result)
+            }),
+            deletion: ({ generation }) =>
+              Effect.sync(() => {
+                folders.delete(generation)
+                pending.delete(generation)
+              }),
+          })
+        }
         return {
           publish: Effect.gen(function* () {
             for (const run of runs.slots()) {

@@ -40,7 +40,21 @@ describe("the help of the command", () => {
   it("covers every subcommand", () => {
     assert.deepStrictEqual(
       paths.map((path) => path.join(" ")),
-      ["", "init", "run", "eval", "replay", "export", "runs", "runs show", "runs diff", "runs best", "ui", "serve"],
+      [
+        "",
+        "init",
+        "run",
+        "eval",
+        "replay",
+        "export",
+        "runs",
+        "runs show",
+        "runs diff",
+        "runs best",
+        "ui",
+        "serve",
+        "orchestrate",
+      ],
     )
   })
 

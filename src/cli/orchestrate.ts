@@ -1,0 +1,101 @@
+/** Defines the subcommand `effect orchestrate`, which plays the tasks of a trainer's runs in a process of its own. */
+import { join } from "node:path"
+import { Effect, Option, Redacted } from "effect"
+import { exists } from "../config/files.ts"
+import type { PlayEvent } from "../multirun/outside/orchestrateFolder.ts"
+import type { ServerEvent } from "../multirun/outside/InferenceServer.ts"
+import { runsIn, type TrainerFolder, trainerAt } from "../multirun/trainerFolder.ts"
+import { platform } from "../node.ts"
+import { argument, subcommand, text, textOr, toggle } from "./flags.ts"
+import { usageError, writeError, writeJson } from "./output/output.ts"
+
+export const orchestrate = subcommand(
+  "orchestrate",
+  {
+    description:
+      "Play the tasks of a trainer's runs with answers of an inference server, and hand the samples to the trainer, whose " +
+      "config has orchestrators: outside. It can be stopped by Ctrl-C and started again at any moment, and waits for a " +
+      "server that is down. It ends when all runs have ended.",
+    short: "Play the tasks of a trainer's runs",
+    examples: {
+      "effect orchestrate results/…/0001": "Play all runs of a trainer, with effect serve on this machine",
+      "effect orchestrate results/…/0001 --server http://gpu:8000": "Use a server on another machine",
+      "effect orchestrate results/…/0001 --run letters": "Play one of the runs",
+    },
+  },
+  {
+    trainer: argument("trainer", "The folder of a trainer, or of one of its runs"),
+    server: textOr(
+      "http://127.0.0.1:8000",
+      "server",
+      "url",
+      "The address of the inference server (default: http://127.0.0.1:8000)",
+    ),
+    apiKey: text("api-key", "key", "The server's API key (default: none)"),
+    run: text("run", "name", "Play only this run; its folder is run_NAME (default: all runs)"),
+    quiet: toggle("quiet", "Print only errors"),
+    json: toggle("json", "Print how each run ended as one line of JSON"),
+  },
+  Effect.fnUntraced(function* (input) {
+    const trainer = yield* trainerAt(input.trainer)
+    if (trainer === undefined) {
+      const problem = (yield* exists(input.trainer))
+        ? "expected the folder of a trainer (config.yaml with kind: multirun)"
+        : "there is no such folder"
+      return yield* usageError(`${input.trainer}: ${problem}`)
+    }
+    if (trainer.settings.orchestrators !== "outside") {
+      const problem = "its trainer plays the tasks itself; train with orchestrators: outside"
+      return yield* usageError(`${join(trainer.directory, "config.yaml")}: orchestrators: ${problem}`)
+    }
+    const only = yield* onlyRun(trainer, input.run)
+    const say = (line: string) => (input.quiet ? Effect.void : writeError(`${line}\n`))
+    // The orchestrators are loaded only here, so that the other subcommands start fast.
+    const { connect } = yield* Effect.promise(() => import("../multirun/outside/InferenceServer.ts"))
+    const { orchestrateFolder } = yield* Effect.promise(() => import("../multirun/outside/orchestrateFolder.ts"))
+    const states = yield* Effect.gen(function* () {
+      const server = yield* connect({
+        url: input.server,
+        apiKey: Option.getOrNull(Option.map(input.apiKey, (key) => Redacted.make(key))),
+        report: (event) => say(serverLine(input.server, event)),
+      })
+      return yield* orchestrateFolder({ trainer, only, server, report: (event) => say(playLine(event)) })
+    }).pipe(Effect.scoped, Effect.provide(platform))
+    if (!input.json) return
+    yield* writeJson(states.map((state) => ({ run: state.id, ended: state._tag, reason: reasonIn(state) })))
+  }),
+)
+
+/** Returns the folder's name of the run to play; null for all. */
+const onlyRun = Effect.fnUntraced(function* (trainer: TrainerFolder, typed: Option.Option<string>) {
+  if (Option.isNone(typed)) return trainer.run
+  const { value: name } = typed
+  const runs = yield* runsIn(trainer.directory)
+  const found = runs.find((run) => run === name || run === `run_${name}`)
+  if (found !== undefined) return found
+  return yield* usageError(
+    `--run: there is no run ${name} in ${trainer.directory}; it has ${runs.join(", ") || "none"}`,
+  )
+})
+
+const reasonIn = (state: object): unknown => ("reason" in state ? state.reason : null)
+
+const serverLine = (server: string, event: ServerEvent): string => {
+  if (event._tag === "Failing") return `${event.message}; waiting for the server`
+  if (event._tag === "Answering") return `${server} answers again`
+  const { model, step, found } = event
+  const state = found === null ? "does not have it" : `has step ${found}`
+  return `${model}: waiting for the weights of step ${step}; the server ${state}`
+}
+
+const playLine = (event: PlayEvent): string => {
+  const { id } = event
+  switch (event._tag) {
+    case "Begun":
+      return `${id}: playing from step ${event.step}`
+    case "Ended":
+      return event.reason === null ? `${id}: all steps are trained` : `${id}: ended: ${event.reason}`
+    case "Again":
+      return `${id}: beginning again: ${event.reason}`
+  }
+}

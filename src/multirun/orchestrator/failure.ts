@@ -1,0 +1,10 @@
+/** Says why an orchestrator failed. */
+import { Cause, Option } from "effect"
+import { messageOf } from "../../config/text.ts"
+
+/** Returns the message of an error, or of a defect. */
+export const reasonOf = (cause: Cause.Cause<{ readonly message: string }>): string =>
+  Option.match(Cause.findErrorOption(cause), {
+    onSome: ({ message }) => message,
+    onNone: () => messageOf(Cause.squash(cause)),
+  })

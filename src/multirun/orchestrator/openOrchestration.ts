@@ -1,0 +1,38 @@
+/** Opens what an orchestrator needs besides a model: the data sets and the agent of its run, and the model's tokens. */
+import { Effect } from "effect"
+import type { Answer, LmRequest } from "../../lm/Chat.ts"
+import { writtenAnswer } from "../../lm/engine/writtenAnswer.ts"
+import { Lm } from "../../lm/Lm.ts"
+import { lmError } from "../../lm/LmError.ts"
+import type { Language } from "../baseModel.ts"
+import * as Layout from "../Layout.ts"
+import { openRunParts } from "../runParts.ts"
+import type { Orchestration } from "./Orchestrator.ts"
+
+export interface OrchestrationPlace {
+  /** The tokens and the chat template of the run's model. */
+  readonly language: Language
+  /** The folder that relative paths start from. */
+  readonly baseDir: string
+  /** The name of the run's model in the engine. */
+  readonly model: string
+}
+
+/** Opens the tasks and the agent of a run. */
+export const openOrchestration = Effect.fnUntraced(function* (
+  { id, directory, config }: Orchestration["run"],
+  { language, baseDir, model }: OrchestrationPlace,
+) {
+  const from = { source: `${directory}/${Layout.configs}` }
+  const { train, validation, agent } = yield* openRunParts(config, { from, baseDir, model })
+  const encode = (request: LmRequest, move: Answer) =>
+    Effect.mapError(writtenAnswer(language.chat, request, move, { eos: language.eosIds[0] ?? null }), ({ message }) =>
+      lmError(id, "rejected", message, { attempts: 1 }),
+    )
+  return {
+    tasks: train.tasks,
+    validation: validation?.tasks ?? null,
+    agentOf: (lm) => Effect.provideService(agent.make, Lm, lm),
+    encode,
+  } satisfies Partial<Orchestration>
+})

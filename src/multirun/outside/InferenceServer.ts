@@ -1,0 +1,162 @@
+/**
+ * The client of an inference server (`effect serve`) for orchestrators: it waits for the weights of a step, and asks the
+ * run's model for answers with their tokens. A server that is down, busy or has older weights is waited for, so that it
+ * can be stopped and started again at any moment.
+ *
+ * @example
+ * ```ts
+ * const server = yield* connect({ url: "http://127.0.0.1:8000", apiKey: null, report: () => Effect.void })
+ * const { policy, awaitWeights } = yield* server.modelOf("run_a", config.sampling)
+ * yield* awaitWeights(12)
+ * const { tokens } = yield* policy.complete({ ...request, traceTokens: true })
+ * tokens?.weights?.step // 12 or more
+ * ```
+ */
+import { Deferred, Effect, type Redacted, Schema } from "effect"
+import type { LmRequest } from "../../lm/Chat.ts"
+import type { LmService } from "../../lm/Lm.ts"
+import { type LmError, lmError } from "../../lm/LmError.ts"
+import { getText, read } from "../../lm/providers/http.ts"
+import * as OpenAi from "../../lm/providers/openAi.ts"
+import { serverOf } from "../../lm/providers/Server.ts"
+import type { SamplingConfig } from "../OrchestratorConfig.ts"
+
+/** What a client tells of its server. */
+export type ServerEvent =
+  /** The server cannot be reached, or fails. The request is sent again until it is answered. */
+  | { readonly _tag: "Failing"; readonly message: string }
+  | { readonly _tag: "Answering" }
+  /** The server still has older weights of the model; `found` is null if it does not have the model. */
+  | { readonly _tag: "Waiting"; readonly model: string; readonly step: number; readonly found: number | null }
+
+export interface ConnectOptions {
+  /** The server's address, with or without `/v1`. */
+  readonly url: string
+  readonly apiKey: Redacted.Redacted | null
+  readonly report: (event: ServerEvent) => Effect.Effect<void>
+}
+
+/** A run's model at the server. */
+export interface RemoteModel {
+  /** Asks the model. Answers come from the weights of the awaited step or of later ones. */
+  readonly policy: LmService
+  readonly awaitWeights: (step: number) => Effect.Effect<void, LmError>
+}
+
+const ModelBody = Schema.Struct({ id: Schema.String, step: Schema.optionalKey(Schema.Int) })
+
+/** The seconds for which the server holds a request that waits for weights. */
+const longestWait = 30
+
+/** The longest time in milliseconds between two attempts. */
+const longestDelay = 2000
+
+const isTemporary = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
+
+/** Makes the client; this sends nothing. */
+export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: ConnectOptions) {
+  const address = { baseUrl: url, apiKey, keyVariable: null }
+  const server = yield* serverOf({ model: "inference server", ...address }, OpenAi.protocol)
+  const decodeModel = read(server, ModelBody)
+  const refusal = yield* Deferred.make<never, LmError>()
+  /** The failure that was reported last, while the server has not answered since. */
+  let trouble: string | null = null
+
+  /** Repeats a request until the server answers it or refuses it. */
+  const persistently = <A>(request: Effect.Effect<A, LmError>): Effect.Effect<A, LmError> => {
+    const attempt = (number: number): Effect.Effect<A, LmError> =>
+      Effect.catchIf(request, isTemporary, (error) =>
+        Effect.gen(function* () {
+          // A server that names a delay is busy or stops, and says so by itself.
+          if (error.retryAfter === undefined && trouble !== error.message) {
+            trouble = error.message
+            yield* report({ _tag: "Failing", message: error.message })
+          }
+          const delay = error.retryAfter === undefined ? 100 * 2 ** number : 1000 * error.retryAfter
+          yield* Effect.sleep(Math.min(longestDelay, delay))
+          return yield* attempt(number + 1)
+        }),
+      )
+    return attempt(0).pipe(
+      Effect.catchIf(
+        ({ reason }) => reason === "unauthorised",
+        (error) => Effect.andThen(Deferred.fail(refusal, error), Effect.never),
+      ),
+      Effect.tap(() => {
+        if (trouble === null) return Effect.void
+        trouble = null
+        return report({ _tag: "Answering" })
+      }),
+    )
+  }
+
+  /** Returns the step of the model's weights, as soon as it is `step` or later, or else after a while; null without the model. */
+  const stepOf = (model: string, step: number, wait: number): Effect.Effect<number | null, LmError> =>
+    persistently(
+      getText(server, `models/${encodeURIComponent(model)}`, { step, wait }).pipe(
+        Effect.flatMap(decodeModel),
+        Effect.map((found) => found.step ?? 0),
+        Effect.catchIf(
+          ({ reason, message }) => reason === "rejected" && / answered 404\b/.test(message),
+          () => Effect.succeed(null),
+        ),
+      ),
+    )
+
+  const awaitStep = Effect.fnUntraced(function* (model: string, step: number): Effect.fn.Return<void, LmError> {
+    while (true) {
+      const found = yield* stepOf(model, step, longestWait)
+      if (found !== null && found >= step) return
+      yield* report({ _tag: "Waiting", model, step, found })
+      // A server without the parameter `wait` answers at once.
+      yield* Effect.sleep("200 millis")
+    }
+  })
+
+  /** Opens the model of a run. Call `awaitWeights` before each batch of requests. */
+  const modelOf = Effect.fnUntraced(function* (model: string, sampling: SamplingConfig) {
+    const { topP, topK, minP, stopTokenIds } = sampling
+    const extra = { min_p: minP, stop_token_ids: stopTokenIds, ...(topK === null ? {} : { top_k: topK }) }
+    const provider = yield* OpenAi.make({ model, ...address, extra })
+    let needed = 0
+    const complete = (request: LmRequest): ReturnType<LmService["complete"]> =>
+      Effect.gen(function* () {
+        const sent = { ...request, model, topP: request.topP ?? topP }
+        const answer = yield* persistently(provider.complete(sent)).pipe(
+          Effect.catchIf(isRejected, (error) =>
+            // A server that was started again may lack the model for a moment.
+            Effect.flatMap(stepOf(model, 0, 0), (found) =>
+              found === null ? Effect.succeed(null) : Effect.fail(error),
+            ),
+          ),
+        )
+        const step = answer?.tokens?.weights?.step
+        if (answer !== null && step !== undefined && step >= needed) return answer
+        if (answer !== null && request.traceTokens && step === undefined)
+          return yield* lmError(
+            model,
+            "rejected",
+            "the server's answer lacks its tokens or the step of its weights; serve the model with effect serve",
+          )
+        yield* awaitStep(model, needed)
+        return yield* complete(request)
+      })
+    return {
+      policy: { complete },
+      awaitWeights: (step) => {
+        needed = step
+        return awaitStep(model, step)
+      },
+    } satisfies RemoteModel
+  })
+
+  return {
+    modelOf,
+    /** Fails once the server refuses the API key. No request ends then, so that no run is blamed for it. */
+    refused: Deferred.await(refusal),
+  }
+})
+
+export type InferenceServer = Effect.Success<ReturnType<typeof connect>>
+
+const isRejected = ({ reason }: LmError): boolean => reason === "rejected"

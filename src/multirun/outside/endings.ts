@@ -1,0 +1,56 @@
+/**
+ * Ends the runs of a trainer whose orchestrators work in other processes: a run has ended when it has reached its last step
+ * and its last validation is in its folder.
+ */
+import { Effect, Fiber, type FileSystem, type Path, type Scope } from "effect"
+import type * as Lms from "../../lm/Lms.ts"
+import { openRunFolder } from "../guardedFolder.ts"
+import * as Layout from "../Layout.ts"
+import { hasValidation } from "../records/reports.ts"
+import { openRunParts } from "../runParts.ts"
+import { Runs } from "../Runs.ts"
+import type { RunSlot } from "../RunSlot.ts"
+
+/** Waits until the validation of a run's last step exists, if it is validated at all. */
+const awaitValidation = Effect.fnUntraced(function* (run: RunSlot, lastStep: number) {
+  const { validation, validationDataset } = run.config
+  if (validationDataset === null || validation.every === 0) return
+  const folder = yield* openRunFolder(run)
+  while (!(yield* hasValidation(folder, lastStep))) yield* Effect.sleep("100 millis")
+})
+
+/**
+ * Calls `conclude`, which waits for the last step, when a run is trained and validated, and then lets a waiting run have
+ * its index. A config whose agent or data sets cannot be opened counts as invalid. `baseDir` is the folder that relative
+ * paths start from.
+ */
+export const registerEndings = Effect.fnUntraced(function* (
+  baseDir: string,
+  conclude: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>,
+) {
+  const runs = yield* Runs
+  const context = yield* Effect.context<Lms.Needs | FileSystem.FileSystem | Path.Path | Scope.Scope>()
+  const fibers = new Map<number, Fiber.Fiber<void>>()
+  yield* runs.register({
+    validation: ({ id, directory, config }) => {
+      const place = { from: { source: `${directory}/${Layout.configs}` }, baseDir, model: id }
+      return Effect.asVoid(Effect.provideContext(openRunParts(config, place), context))
+    },
+    postCreation: Effect.fnUntraced(function* (run) {
+      const { maxSteps } = run.config
+      if (maxSteps === null) return
+      const ending = Effect.andThen(awaitValidation(run, maxSteps), conclude(run)).pipe(
+        Effect.andThen(runs.finish(run.index)),
+        // `Runs` finds out by itself that a folder is gone.
+        Effect.catchTag("RunGone", () => Effect.void),
+        Effect.catch(({ message }) => runs.evict(run.index, message)),
+      )
+      fibers.set(run.generation, yield* Effect.provideContext(Effect.forkScoped(ending), context))
+    }),
+    deletion: Effect.fnUntraced(function* ({ generation }) {
+      const fiber = fibers.get(generation)
+      fibers.delete(generation)
+      if (fiber !== undefined) yield* Fiber.interrupt(fiber)
+    }),
+  })
+})

@@ -1,0 +1,164 @@
+/**
+ * Plays the tasks of the runs of a trainer that works in another process, with answers of an inference server. The only
+ * connection to the trainer are the files in its folder, and a step's samples are written as a whole, so this can be
+ * stopped at any moment and started again: steps whose samples are complete are left as they are.
+ *
+ * @example
+ * ```ts
+ * const server = yield* connect({ url: "http://127.0.0.1:8000", apiKey: null, report: () => Effect.void })
+ * yield* orchestrateFolder({ trainer, only: null, server, report: () => Effect.void })
+ * ```
+ */
+import { Cause, Effect, Fiber, References, type Scope } from "effect"
+import type * as LmDirectory from "../../model/huggingFace/LmDirectory.ts"
+import type * as Lms from "../../lm/Lms.ts"
+import type { LmError } from "../../lm/LmError.ts"
+import { type Language, openLanguage } from "../baseModel.ts"
+import { RolloutsError } from "../batches/rolloutFiles.ts"
+import { openRunFolder, RunGone } from "../guardedFolder.ts"
+import * as Layout from "../Layout.ts"
+import { MultiRunError } from "../MultiRunError.ts"
+import { reasonOf } from "../orchestrator/failure.ts"
+import { openOrchestration } from "../orchestrator/openOrchestration.ts"
+import { orchestrate } from "../orchestrator/Orchestrator.ts"
+import { makePause } from "../pause.ts"
+import { makeRunFolders } from "../runFolder.ts"
+import { newestStable } from "../stepFolders.ts"
+import type { TrainerFolder } from "../trainerFolder.ts"
+import type { InferenceServer } from "./InferenceServer.ts"
+import { makeRunStates, type RunState, type TrainedRun } from "./runStates.ts"
+
+/** What this process tells about a run. */
+export type PlayEvent =
+  | { readonly _tag: "Begun"; readonly id: string; readonly step: number }
+  /** The run has left: it has reached its last step, or `reason` says why not. */
+  | { readonly _tag: "Ended"; readonly id: string; readonly reason: string | null }
+  /** Its orchestrator begins again: the trainer was started again, or another process writes the same samples. */
+  | { readonly _tag: "Again"; readonly id: string; readonly reason: string }
+
+export interface PlayOptions {
+  readonly trainer: TrainerFolder
+  /** The run to play, by the name of its folder; null plays all. */
+  readonly only: string | null
+  readonly server: InferenceServer
+  readonly report: (event: PlayEvent) => Effect.Effect<void>
+}
+
+export type PlayError = MultiRunError | LmError | LmDirectory.OpenError
+
+/** An orchestrator at work. */
+interface Playing {
+  readonly token: string
+  readonly fiber: Fiber.Fiber<Outcome>
+}
+
+/** How an orchestrator ended: all samples and validations are written or the run is evicted, or it must begin again. */
+type Outcome = { readonly _tag: "Complete" } | { readonly _tag: "Again"; readonly reason: string }
+
+/** Plays until all runs have reached their last step or have been evicted; then returns their states. */
+export const orchestrateFolder = Effect.fnUntraced(function* ({
+  trainer: { directory, settings },
+  only,
+  server,
+  report,
+}: PlayOptions): Effect.fn.Return<ReadonlyArray<RunState>, PlayError, Lms.Needs | Scope.Scope> {
+  const language = yield* openLanguage(settings.model, directory)
+  const readStates = Effect.mapError(yield* makeRunStates(directory), MultiRunError.from)
+  const pause = yield* makePause(directory, "500 millis", true)
+  const playing = new Map<string, Playing>()
+  const ended = new Set<string>()
+
+  const begin = Effect.fnUntraced(function* (run: TrainedRun) {
+    const fiber = yield* Effect.forkScoped(play({ run, language, baseDir: directory, server, report }))
+    playing.set(run.id, { token: run.origin.token, fiber })
+  })
+
+  const stop = Effect.fnUntraced(function* (id: string) {
+    const fiber = playing.get(id)?.fiber
+    playing.delete(id)
+    if (fiber !== undefined) yield* Fiber.interrupt(fiber)
+  })
+
+  /** Draws the consequences of an orchestrator that has ended. */
+  const collect = Effect.fnUntraced(function* (id: string, { fiber }: Playing) {
+    const exit = fiber.pollUnsafe()
+    if (exit === undefined) return
+    const outcome = yield* exit
+    // A complete run is kept in the list, so that it does not begin again before the trainer has ended it.
+    if (outcome._tag === "Complete") return
+    playing.delete(id)
+    yield* report({ _tag: "Again", id, reason: outcome.reason })
+  })
+
+  const follow = Effect.fnUntraced(function* (state: RunState) {
+    const { id } = state
+    if (state._tag !== "Trained") {
+      yield* stop(id)
+      if (state._tag === "Waiting" || state._tag === "Unconfigured") return void ended.delete(id)
+      if (ended.has(id)) return
+      ended.add(id)
+      return yield* report({ _tag: "Ended", id, reason: "reason" in state ? state.reason : null })
+    }
+    ended.delete(id)
+    const before = playing.get(id)
+    if (before?.token === state.run.origin.token) return
+    yield* stop(id)
+    yield* begin(state.run)
+  })
+
+  const following = Effect.gen(function* () {
+    while (true) {
+      for (const [id, one] of playing) yield* collect(id, one)
+      const states = (yield* readStates).filter(({ id }) => only === null || id === only)
+      for (const id of playing.keys()) if (!states.some((state) => state.id === id)) yield* stop(id)
+      for (const state of states) yield* follow(state)
+      if (isOver(states)) return states
+      yield* pause
+    }
+  })
+  return yield* Effect.raceFirst(following, server.refused)
+})
+
+/** Tells whether the trainer has ended all runs. Folders without a config are no runs yet. */
+const isOver = (states: ReadonlyArray<RunState>): boolean => {
+  const runs = states.filter(({ _tag }) => _tag !== "Unconfigured")
+  return runs.length > 0 && runs.every(({ _tag }) => _tag !== "Waiting" && _tag !== "Trained")
+}
+
+interface PlayedRun {
+  readonly run: TrainedRun
+  readonly language: Language
+  readonly baseDir: string
+  readonly server: InferenceServer
+  readonly report: PlayOptions["report"]
+}
+
+/** Plays one run from the first step that has no samples. If that fails, the run is evicted with the reason. */
+const play = ({ run, language, baseDir, server, report }: PlayedRun): Effect.Effect<Outcome, never, Lms.Needs> =>
+  Effect.gen(function* () {
+    const { id, config } = run
+    const parts = yield* openOrchestration(run, { language, baseDir, model: id })
+    const model = yield* server.modelOf(id, config.sampling)
+    const { tree } = yield* openRunFolder(run)
+    yield* tree.repair(Layout.rollouts)
+    const step = ((yield* newestStable(tree, Layout.rollouts)) ?? -1) + 1
+    yield* report({ _tag: "Begun", id, step })
+    yield* orchestrate({ run, ...parts, ...model }, step)
+    return { _tag: "Complete" } as const
+  }).pipe(
+    // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
+    Effect.provideService(References.MinimumLogLevel, "Error"),
+    Effect.catch((error): Effect.Effect<Outcome, { readonly message: string }> => {
+      if (error instanceof RunGone || error instanceof RolloutsError)
+        return Effect.succeed({ _tag: "Again", reason: error.message })
+      return Effect.fail(error)
+    }),
+    Effect.catchCause(
+      Effect.fnUntraced(function* (cause): Effect.fn.Return<Outcome, never, Lms.Needs> {
+        if (Cause.hasInterruptsOnly(cause)) return yield* Effect.interrupt
+        const { writeEviction } = yield* makeRunFolders
+        yield* writeEviction(run.directory, run.origin, `its orchestrator failed: ${reasonOf(cause)}`)
+        return { _tag: "Complete" }
+      }),
+    ),
+  )

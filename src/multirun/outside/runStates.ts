@@ -1,0 +1,69 @@
+/**
+ * Reads from the files of a trainer's folder what has become of its runs, for a process that plays their tasks. The trainer
+ * decides; this only reads.
+ */
+import { Effect, type FileSystem, type Path } from "effect"
+import * as Layout from "../Layout.ts"
+import { type OrchestratorConfig, parse } from "../OrchestratorConfig.ts"
+import { makeRunFolders, type Origin } from "../runFolder.ts"
+import type { RunsError } from "../RunsError.ts"
+import { onDisk } from "../../run/store/FileTree.ts"
+import { newestBroadcast } from "../weights/receive.ts"
+
+/** A run that the trainer trains. */
+export interface TrainedRun {
+  readonly id: string
+  readonly directory: string
+  readonly config: OrchestratorConfig
+  /** The folder as the trainer marked it; the token differs once the trainer was started again or the folder made again. */
+  readonly origin: Origin
+}
+
+/** A folder by what has become of its run. A run waits until the trainer has published its weights. */
+export type RunState =
+  | { readonly _tag: "Waiting" | "Finished" | "Unconfigured"; readonly id: string }
+  | { readonly _tag: "Evicted" | "Invalid"; readonly id: string; readonly reason: string }
+  | { readonly _tag: "Trained"; readonly id: string; readonly run: TrainedRun }
+
+/**
+ * Makes the Effect that reads the states of all runs in a trainer's folder, in the order of their names.
+ *
+ * @example
+ * ```ts
+ * const states = yield* Effect.flatMap(makeRunStates("out"), (read) => read)
+ * states[0] // { _tag: "Trained", id: "run_a", run: { … } }
+ * ```
+ */
+export const makeRunStates = Effect.fnUntraced(function* (outputDirectory: string) {
+  const folders = yield* makeRunFolders
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+
+  const stateOf = Effect.fnUntraced(function* (id: string) {
+    const directory = folders.at(outputDirectory, id)
+    const evicted = yield* folders.read(directory, Layout.evicted)
+    if (evicted._tag === "Text") return { _tag: "Evicted", id, reason: evicted.text.trim() } as const
+    const found = yield* folders.readConfig(directory)
+    if (found === undefined) return { _tag: "Unconfigured", id } as const
+    const problem = yield* folders.read(directory, Layout.configProblem)
+    if (problem._tag === "Text") return { _tag: "Invalid", id, reason: problem.text.trim() } as const
+    if (found.read._tag === "Failed") return { _tag: "Waiting", id } as const
+    const config = yield* Effect.option(parse(found.read.text, found.file))
+    // The trainer says what is wrong with it, once it has looked.
+    if (config._tag === "None") return { _tag: "Waiting", id } as const
+    const finished = yield* folders.read(directory, Layout.finished)
+    if (finished._tag === "Text" && finished.text.trim() === String(config.value.maxSteps))
+      return { _tag: "Finished", id } as const
+    const origin = yield* folders.recognise(directory)
+    const step = yield* Effect.orElseSucceed(Effect.flatMap(onDisk(directory), newestBroadcast), () => undefined)
+    if (origin === undefined || step === undefined) return { _tag: "Waiting", id } as const
+    return { _tag: "Trained", id, run: { id, directory, config: config.value, origin } } as const
+  })
+
+  const all: Effect.Effect<ReadonlyArray<RunState>, RunsError> = Effect.flatMap(folders.list(outputDirectory), (ids) =>
+    Effect.provideContext(
+      Effect.forEach(ids, (id) => stateOf(id)),
+      context,
+    ),
+  )
+  return all
+})

@@ -1,0 +1,18 @@
+/** Waits between two looks at a folder with runs. */
+import { type Duration, Effect, FileSystem, Queue, Stream } from "effect"
+
+/**
+ * Makes the Effect that waits for a change of a folder or for the poll interval. Some file systems report no
+ * changes, and a config that is written into an old folder changes only that folder; so the interval always applies.
+ */
+export const makePause = Effect.fnUntraced(function* (directory: string, interval: Duration.Input, isWatched: boolean) {
+  if (!isWatched) return Effect.sleep(interval)
+  const fs = yield* FileSystem.FileSystem
+  const signals = yield* Effect.acquireRelease(Queue.sliding<void>(1), Queue.shutdown)
+  yield* fs.watch(directory).pipe(
+    Stream.runForEach(() => Queue.offer(signals, undefined)),
+    Effect.catchCause((cause) => Effect.logDebug(`cannot watch ${directory}; looking every interval instead`, cause)),
+    Effect.forkScoped,
+  )
+  return Effect.timeoutOption(Queue.take(signals), interval).pipe(Effect.asVoid)
+})

@@ -16,6 +16,8 @@
 import { tidyFolder } from "../config/files.ts"
 import { dataAt } from "./find/Value.ts"
 
+export { childNameOf, childOf, isChildName } from "./identifier.ts"
+
 const padded = (number: number, width: number): string => String(number).padStart(width, "0")
 
 /** Returns the number that the first group of a pattern matches in a name; undefined if the name does not match. */
@@ -33,17 +35,6 @@ export const description = "description.txt"
 /** The commit of the code that made the run, and its uncommitted changes. */
 export const provenance = "git.json"
 export const provenanceDiff = "git.diff"
-
-/* The runs of a multi-run trainer: folders in the trainer's own folder */
-
-const childPrefix = "run_"
-
-/** Tells whether a folder's name is that of a trainer's run; the whole name is the run's id, also with dots: `run_a.b`. */
-export const isChildName = (name: string): boolean => name.length > childPrefix.length && name.startsWith(childPrefix)
-/** Returns the folder of the run that a trainer's config names. */
-export const childOf = (name: string): string => `${childPrefix}${name}`
-/** Returns the name of a run in a trainer's config, given the name of its folder. */
-export const childNameOf = (folder: string): string => folder.slice(childPrefix.length)
 
 /* Files about the progress of a run */
 

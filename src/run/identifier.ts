@@ -109,3 +109,13 @@ export const fromFlatPath = (path: string): { readonly time: string } | undefine
   const [, year, month, day, hour, minute, second] = match
   return { time: `${year}-${month}-${day}_${hour}-${minute}-${second}` }
 }
+
+/** The beginning of the names of the folders that a multi-run trainer has for its runs, in its own folder. */
+const childPrefix = "run_"
+
+/** Tells whether a folder's name is that of a trainer's run; the whole name is the run's id, also with dots: `run_a.b`. */
+export const isChildName = (name: string): boolean => name.length > childPrefix.length && name.startsWith(childPrefix)
+/** Returns the folder of the run that a trainer's config names. */
+export const childOf = (name: string): string => `${childPrefix}${name}`
+/** Returns the name of a run in a trainer's config, given the name of its folder. */
+export const childNameOf = (folder: string): string => folder.slice(childPrefix.length)

@@ -1,6 +1,5 @@
 /** Reads what the path of a run says about it, and sorts runs by time. The page of `effect ui` loads it, too. */
-import { fromFlatPath, fromPath } from "../identifier.ts"
-import { childNameOf, isChildName } from "../Layout.ts"
+import { childNameOf, fromFlatPath, fromPath, isChildName } from "../identifier.ts"
 
 /** The facts about a run in its path, known without reading its files. */
 export interface RunEntry {

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { dirname, join, relative } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
@@ -42,6 +42,13 @@ let trainer = ""
 let run = ""
 /** The folder of a run that trained all weights, so long that some of its answers are right. */
 let whole = ""
+
+/** A training of agents that ask a script. */
+const echo = `
+kind: agents
+agent: { type: memoryless_agent, lm_config: { model: scripted:echo } }
+train_dataset: { type: reverse_text, num_tasks: 6 }
+`
 
 /** Trains by the command, and returns the folder of the trainer. */
 const trainedBy = async (name: string, config: unknown): Promise<string> => {
@@ -179,6 +186,37 @@ describe("a model in this process", () => {
     // The saved config names the folder in such a way that it can be run from another place.
     const again = await effect(["eval", join(runDir, "config.yaml"), "--results-dir", folder, "--quiet", "--json"], "/")
     assert.strictEqual(resultOf(again).digest, resultOf(outcome).digest)
+  })
+})
+
+describe("a training of agents", () => {
+  it("asks a model in this process, and is replayed from its folder", async () => {
+    const tasks = { type: "reverse_text", num_tasks: 6, max_letters: 3, scoring: "similarity" }
+    const file = write(
+      folder,
+      "agents.yaml",
+      stringify({
+        kind: "agents",
+        agent: {
+          type: "memoryless_agent",
+          lm_config: { model: `decoder:${relative(folder, whole)}`, temperature: 1, max_output_tokens: 6 },
+        },
+        train_dataset: { ...tasks, seed: 1 },
+        runtime: { max_envs_to_visit: 6 },
+      }),
+    )
+    const place = ["--results-dir", join(folder, "agents"), "--quiet", "--json"]
+    const outcome = await effect(["run", file, ...place, "--backend", "wasm"])
+    assert.strictEqual(outcome.code, 0, outcome.stderr)
+    const again = await effect(["replay", resultOf(outcome).runDir, "--backend", "wasm", "--quiet", "--json"])
+    assert.strictEqual(again.code, 0, again.stderr)
+    const { same, lines }: { readonly [key: string]: unknown } = resultOf(again)
+    assert.deepStrictEqual({ same, lines }, { same: true, lines: 6 })
+    const other = await effect(["run", write(folder, "echo.yaml", echo), ...place, "--backend", "wasm"])
+    assert.include(
+      other.stderr,
+      "--backend wasm only works with reinforcement learning and with models in this process",
+    )
   })
 })
 

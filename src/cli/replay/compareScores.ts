@@ -1,4 +1,5 @@
 /** Compares the texts of the score files of two runs, for `effect replay`. It reads no files. */
+import { unplacedModel } from "../../config/places.ts"
 import { parsedJson } from "../../config/text.ts"
 import { trainScores } from "../../run/Layout.ts"
 
@@ -77,12 +78,19 @@ const differenceIn = (
       return { ...at, key: "the line", then: then?.text ?? null, now: now?.text ?? null }
     }
     const key = [...new Set([...Object.keys(recordThen), ...Object.keys(recordNow)])].find(
-      (one) => !timeKeys.has(one) && JSON.stringify(recordThen[one]) !== JSON.stringify(recordNow[one]),
+      (one) => !timeKeys.has(one) && textOf(one, recordThen[one]) !== textOf(one, recordNow[one]),
     )
     if (key !== undefined) return { ...at, key, then: recordThen[key] ?? null, now: recordNow[key] ?? null }
   }
   return undefined
 }
+
+/**
+ * Returns a value as JSON. The model's name is without folders: that of the replay is from the saved config, in which
+ * paths are absolute.
+ */
+const textOf = (key: string, value: unknown): string | undefined =>
+  JSON.stringify(key === "lm_model" && typeof value === "string" ? unplacedModel(value) : value)
 
 /** Parses a line; undefined if it is missing or not a JSON object. */
 const recordIn = (line = ""): Readonly<Record<string, unknown>> | undefined => {

@@ -1,5 +1,6 @@
 /** Defines the subcommand `effect run`: one training, or a sweep of several. */
 import { Effect, Option } from "effect"
+import { leaves } from "../../run/find/diff.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
@@ -36,11 +37,19 @@ export const run = subcommand(
     if (input.dryRun && !isSweep && Option.isSome(input.resume)) {
       return yield* usageError("--dry-run with --resume only works for sweeps (--seeds or --population)")
     }
-    if (input.backend !== "auto" && isYaml(input.file) && kindOf(yield* readYaml(input.file)) === "agents") {
+    if (input.backend !== "auto" && isYaml(input.file) && (yield* computesNothing(input.file, input.set))) {
       return yield* usageError(
-        `--backend ${input.backend} only works with reinforcement learning; this agent asks a language model`,
+        `--backend ${input.backend} only works with reinforcement learning and with models in this process (decoder:FOLDER); this agent asks another language model`,
       )
     }
     return yield* isSweep || input.dryRun ? sweep(input) : trainOnce(input)
   }),
 )
+
+/** Tells whether a file trains agents that ask only models of other processes, so that no backend is needed. */
+const computesNothing = Effect.fnUntraced(function* (file: string, settings: ReadonlyArray<string>) {
+  const config = yield* readYaml(file)
+  const values = [...leaves(config).values(), ...settings.map((setting) => setting.slice(setting.indexOf("=") + 1))]
+  const isDecoder = (value: unknown): boolean => typeof value === "string" && value.startsWith("decoder:")
+  return kindOf(config) === "agents" && !values.some(isDecoder)
+})

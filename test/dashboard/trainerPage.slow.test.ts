@@ -42,6 +42,8 @@ inBrowser("a trainer's page", ({ page, served, text, count, click, set }) => {
         // From the overview, by way of a run.
         await page.goto(`${url}#/?by=none`)
         await count(".runs tbody tr", 2)
+        assert.strictEqual(await text(".trainers"), "Many runs in one trainer: words (5 runs)")
+        assert.strictEqual(await page.evaluate("document.querySelector('.trainers a').hash"), `#/trainer/${segments(trainer)}`) // prettier-ignore
         await click(".runs td.name a")
         await page.until("document.querySelector('.trainerLink') !== null")
         await click(".trainerLink")

@@ -39,6 +39,11 @@ describe("the runs of a trainer", () => {
       assert.deepStrictEqual(await paths(), [first, second])
       const { summary, trainers } = results.index
       assert.deepInclude(summary(first), { trainer, state: "running", steps: 40, totalSteps: null })
+      assert.deepInclude(summary(first), {
+        name: "words",
+        time: "2026-01-31_12-00-00",
+        population: { environment: "a", algorithm: "multirun" },
+      })
       assert.deepInclude(summary(trainer), { path: trainer, trainer: null })
       assert.deepStrictEqual(
         trainers().map(({ path }) => path),

@@ -1,10 +1,10 @@
 /** Makes the overview, the first page: the controls, learning curves, all metrics, the filter and the table of runs. */
-import { compareAddress } from "../address.js"
+import { compareAddress, trainerAddress } from "../address.js"
 import { makeMetrics } from "../parts/metrics.js"
 import { makeCurves } from "./curves.js"
 import { viewControls } from "../parts/viewControls.js"
 import { choice, el, seriesColor } from "../parts/dom.js"
-import { counted, number } from "../parts/format.js"
+import { counted, number, time as formatTime } from "../parts/format.js"
 import { isSetting, makeColumnChooser } from "./columns.js"
 import { filtered } from "./filter.js"
 import { variablesOf } from "../../grouping.ts"
@@ -17,6 +17,9 @@ const mostDrawn = 8
 
 /** The metrics of a group are computed from at most this many of its runs, because each run's file must be read. */
 const mostMembers = 10
+
+/** Links to at most this many multi-run trainers stand above the table. */
+const mostTrainers = 5
 
 /** Makes the page. It calls `seen` after the user has changed what is shown. */
 export const makeOverview = (state, seen) => {
@@ -54,6 +57,7 @@ export const makeOverview = (state, seen) => {
     metrics.element,
   )
   let selection = []
+  const trainers = el("p.quiet.trainers", { hidden: true })
   const problem = el("p.problem", { id: "filter-problem", role: "alert", hidden: true })
   const count = el("p.quiet.count", { role: "status" })
   const compare = el("a.button.compareLink", { hidden: true }, "compare the two")
@@ -140,6 +144,7 @@ export const makeOverview = (state, seen) => {
         ? `The first ${mostDrawn} of ${number(drawn.drawable)} are drawn: untick some to draw others.`
         : ""
     full.hidden = full.textContent === ""
+    showTrainers()
     welcome.hidden = runs.length > 0
     for (const part of [controls, curves.element, allMetrics, search, table.element]) part.hidden = runs.length === 0
     const nothing = passing.isWaiting ? "reading the settings …" : (passing.problems[0] ?? "No run passes the filter.")
@@ -170,6 +175,17 @@ export const makeOverview = (state, seen) => {
       const trained = selection.filter(({ kind }) => kind === "run")
       metrics.show(trained.map((item) => ({ ...item, runs: item.runs.slice(0, mostMembers) })))
     }
+  }
+
+  /** Shows links to the newest multi-run trainers, whose runs are in the table. */
+  const showTrainers = () => {
+    const newest = [...state.trainers.values()].sort((a, b) => (a.time < b.time ? 1 : -1)).slice(0, mostTrainers)
+    const links = newest.map(({ path, name, time, runs }) => [
+      " ",
+      el("a", { href: trainerAddress(path), title: formatTime(time) }, `${name} (${counted(runs.length, "run")})`),
+    ])
+    trainers.replaceChildren("Many runs in one trainer:", ...links.flat())
+    trainers.hidden = newest.length === 0
   }
 
   const changed = (control) => {
@@ -211,6 +227,7 @@ export const makeOverview = (state, seen) => {
     search,
     problem,
     full,
+    trainers,
     welcome,
     table.element,
   )

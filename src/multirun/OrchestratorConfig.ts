@@ -84,6 +84,16 @@ export const WeightsConfig = Schema.Struct({
 })
 export type WeightsConfig = typeof WeightsConfig.Type
 
+/** How long the samples of trained steps are kept in `rollouts/step_N`. */
+export const RolloutsConfig = Schema.Struct({
+  /**
+   * The number of steps before the newest checkpoint whose samples are kept; null keeps all. Those after it always are. A
+   * run that resumes from an older checkpoint makes missing samples again.
+   */
+  keep: withDefault(Schema.NullOr(naturalInt), 100),
+})
+export type RolloutsConfig = typeof RolloutsConfig.Type
+
 /** The first steps of a run, in which it imitates the right answers of its tasks. They count as steps of the run. */
 export const SupervisedConfig = Schema.Struct({
   /** The number of these steps; 0 for none. Each of them trains on `batch.size` answers. */
@@ -151,6 +161,8 @@ export const OrchestratorConfig = Schema.Struct({
   transcripts: withDefault(TranscriptsConfig, {}),
   /** When the run is saved. */
   checkpoint: withDefault(CheckpointConfig, {}),
+  /** How long samples are kept. */
+  rollouts: withDefault(RolloutsConfig, {}),
   /** Which weights are kept for other programs: the adapter as peft writes it, or the whole model. */
   weights: withDefault(WeightsConfig, {}),
   /** The step of the checkpoint to resume from: −1 is the newest complete one, or 0 if there is none. */

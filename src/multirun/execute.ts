@@ -65,6 +65,8 @@ interface State {
   readonly progress: Map<string, Readonly<Progress>>
   /** The ids of the runs that have reached their last step. */
   finished: ReadonlyArray<string>
+  /** Why runs were not trained to the end. */
+  reasons: ReadonlyArray<string>
   /** The number of updates of all runs that earlier processes made. */
   readonly firstStep: number
 }
@@ -91,7 +93,7 @@ export const execute = Effect.fnUntraced(function* (
       const firstStep = positionOf({ progress }).step
       const isEnded = yield* isOver(files)
       return {
-        state: { progress, finished: [], firstStep },
+        state: { progress, finished: [], reasons: [], firstStep },
         resumedFromStep: files.resumed ? firstStep : null,
         isOver: () => isEnded,
         continuesLogs: true,
@@ -104,7 +106,7 @@ export const execute = Effect.fnUntraced(function* (
         MultiRunError.from,
       ),
     position: positionOf,
-    result: { schema: RunResult, of: resultOfAll },
+    result: { schema: RunResult, of: resultOfAll, after: failIfIncomplete },
   })
 })
 
@@ -301,6 +303,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     Effect.onError(() => trainer.saveAll),
   )
   state.finished = finished
+  state.reasons = reasons
   yield* emit(reasons.map((message) => ({ _tag: "Warning", message })))
 }, Effect.scoped)
 
@@ -340,6 +343,12 @@ const contentsOf = (model: TrainedModel, base: BaseModel, { index }: RunSlot) =>
     const config = { ...options, rankStabilised: false, targets: model.lora.shape.targets, base: name }
     return yield* Adapter.filesOf(Adapter.make(config, numbers), decoder)
   })
+
+/** Fails, with the results of the other runs written, if some runs were not trained to the end. */
+const failIfIncomplete = ({ directory }: RunFiles, { reasons }: State): Effect.Effect<void, MultiRunError> =>
+  reasons.length === 0
+    ? Effect.void
+    : Effect.fail(new MultiRunError({ message: `${reasons.join("; ")}; the other runs are finished, in ${directory}` }))
 
 /** Makes the result of what the folders of the runs hold that have reached their last step. */
 const resultOfAll = Effect.fnUntraced(function* (state: State) {

@@ -55,6 +55,11 @@ export const keepNewest = Effect.fnUntraced(function* (tree: FileTree, folder: s
   for (const step of yield* stepsIn(tree, folder)) if (step < kept[0]) yield* tree.remove(pathOf(folder, step))
 })
 
+/** Removes all folders of steps before `step`. */
+export const removeOlder = Effect.fnUntraced(function* (tree: FileTree, folder: string, step: number) {
+  for (const other of yield* stepsIn(tree, folder)) if (other < step) yield* tree.remove(pathOf(folder, other))
+})
+
 /** Removes all folders of steps after `step`, such as those of weights that a resumed run no longer has. */
 export const removeNewer = Effect.fnUntraced(function* (tree: FileTree, folder: string, step: number) {
   for (const other of yield* stepsIn(tree, folder)) if (other > step) yield* tree.remove(pathOf(folder, other))

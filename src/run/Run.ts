@@ -69,8 +69,8 @@ export interface Program<S, A, E, R> {
   readonly result: {
     readonly schema: Schema.Codec<A, unknown>
     readonly of: (state: S) => Effect.Effect<Result<A>, E, CurrentRun | R>
-    /** Called after all results are written, e.g. to remove a file that only an unfinished run needs. */
-    readonly after?: (files: RunFiles) => Effect.Effect<void, E>
+    /** Called after all results are written, e.g. to remove a file that only an unfinished run needs. It may fail. */
+    readonly after?: (files: RunFiles, state: S) => Effect.Effect<void, E>
   }
 }
 
@@ -304,7 +304,7 @@ const conclude = Effect.fnUntraced(function* <S, A extends object, E, R>({ resul
   yield* recording.flush
   // Written last: a run that has this file is finished.
   yield* files.write(Layout.returns, encodeReturnFile(evaluations))
-  if (result.after !== undefined) yield* result.after(files)
+  if (result.after !== undefined) yield* result.after(files, state)
   return metrics
 })
 

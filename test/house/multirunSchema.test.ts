@@ -28,6 +28,7 @@ max_steps: 50
 max_async_level: 1
 checkpoint: { every: 5, keep: 2 }
 weights: { every: 10, keep: null }
+rollouts: { keep: 20 }
 resume_step: -1
 `
 

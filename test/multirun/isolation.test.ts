@@ -1,6 +1,6 @@
-import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Result } from "effect"
 import { assert, describe, it } from "vitest"
 import { stringify } from "yaml"
 import { Backend, BackendError, compileOne } from "../../src/backend/Backend.ts"
@@ -94,23 +94,28 @@ describe("a run that breaks", () => {
     const resultsDir = yield* resultsFolder
     const warnings: Array<string> = []
     let runDir = ""
-    const result = yield* trained(configOf({ ...healthy, ...(config === undefined ? {} : { b: config }) }), {
-      resultsDir,
-      backend,
-      onOpen: (directory) => {
-        runDir = directory
-        if (folder === undefined) return
-        mkdirSync(join(runDir, "run_b", Layout.configs), { recursive: true })
-        writeFileSync(join(runDir, "run_b", Layout.configFiles.yaml), stringify(folder))
-      },
-      onEvent: (event) => {
-        if (event._tag === "Warning") warnings.push(event.message)
-        if (event._tag === "UpdateApplied") act(runDir, event.step)
-      },
-    })
+    const outcome = yield* Effect.result(
+      trained(configOf({ ...healthy, ...(config === undefined ? {} : { b: config }) }), {
+        resultsDir,
+        backend,
+        onOpen: (directory) => {
+          runDir = directory
+          if (folder === undefined) return
+          mkdirSync(join(runDir, "run_b", Layout.configs), { recursive: true })
+          writeFileSync(join(runDir, "run_b", Layout.configFiles.yaml), stringify(folder))
+        },
+        onEvent: (event) => {
+          if (event._tag === "Warning") warnings.push(event.message)
+          if (event._tag === "UpdateApplied") act(runDir, event.step)
+        },
+      }),
+    )
     for (const name of ["a", "c"] as const)
-      assert.deepStrictEqual(runFiles(result.runDir, name).weightsAt(3), expected[name], name)
-    return { result, warnings, files: runFiles(result.runDir, "b") }
+      assert.deepStrictEqual(runFiles(runDir, name).weightsAt(3), expected[name], name)
+    // The results are written in any case. The command fails if a run was not trained to the end.
+    assert.isTrue(existsSync(join(runDir, "return.json")))
+    const failure = Result.isFailure(outcome) ? outcome.failure.message : undefined
+    return { failure, warnings, files: runFiles(runDir, "b") }
   })
 
   const absurd = (steps: number) => ({
@@ -125,8 +130,9 @@ describe("a run that breaks", () => {
     it(`changes no other if its numbers are not finite ${when}`, () =>
       Effect.runPromise(
         Effect.gen(function* () {
-          const { files, warnings } = yield* besides({ config: runConfig(2, config) })
+          const { failure, files, warnings } = yield* besides({ config: runConfig(2, config) })
           assert.match(files.evicted() ?? "", reason)
+          assert.match(failure ?? "", /^run_b was evicted: .*; the other runs are finished, in /)
           assert.lengthOf(
             warnings.filter((one) => one.includes("run_b was evicted")),
             1,
@@ -137,12 +143,13 @@ describe("a run that breaks", () => {
   it("changes no other if its folder is deleted", () =>
     Effect.runPromise(
       Effect.gen(function* () {
-        const { files } = yield* besides({
+        const { failure, files } = yield* besides({
           config: runConfig(2, { max_steps: 50 }),
           act: (runDir, step) => {
             if (step >= 5) rmSync(join(runDir, "run_b"), { recursive: true, force: true })
           },
         })
+        assert.isUndefined(failure)
         assert.isUndefined(files.textOf("configs/orch.yaml"))
         assert.isUndefined(files.textOf("control/token"))
       }).pipe(Effect.scoped),
@@ -162,8 +169,9 @@ describe("a run that breaks", () => {
   it("changes no other if its config is wrong", () =>
     Effect.runPromise(
       Effect.gen(function* () {
-        const { files, warnings } = yield* besides({ folder: { ...runConfig(2), max_step: 3 } })
+        const { failure, files, warnings } = yield* besides({ folder: { ...runConfig(2), max_step: 3 } })
         assert.match(files.textOf("configs/config_validation_error.txt") ?? "", /orch\.yaml.*max_step/)
+        assert.match(failure ?? "", /orch\.yaml.*max_step.*; the other runs are finished/)
         assert.lengthOf(
           warnings.filter((one) => one.includes("max_step")),
           1,

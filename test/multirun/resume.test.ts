@@ -84,4 +84,24 @@ describe("an interrupted training that is resumed", () => {
         assert.deepStrictEqual(again, whole)
       }).pipe(Effect.scoped),
     ))
+
+  it("makes samples again that were removed, if it resumes from an older checkpoint", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const pruned = { checkpoint: { every: 1 }, rollouts: { keep: 1 }, max_steps: 4 }
+        const kept = (runDir: string) =>
+          [0, 1, 2, 3, 4].filter(
+            (step) => runFiles(runDir, "a").textOf(`rollouts/step_${step}/batch.json`) !== undefined,
+          )
+        const whole = yield* trained(configOf({ a: runConfig(1, { ...pruned, max_steps: 5 }) }), { resultsDir })
+        assert.deepStrictEqual(kept(whole.runDir), [4])
+        const short = yield* trained(configOf({ a: runConfig(1, pruned) }), { resultsDir })
+        assert.deepStrictEqual(kept(short.runDir), [3])
+        const config = configOf({ a: runConfig(1, { ...pruned, max_steps: 5, resume_step: 1 }) })
+        const resumed = yield* trained(config, { resultsDir, resume: short.runDir })
+        assert.deepStrictEqual(runFiles(resumed.runDir, "a").weightsAt(5), runFiles(whole.runDir, "a").weightsAt(5))
+        assert.deepStrictEqual(kept(resumed.runDir), [4])
+      }).pipe(Effect.scoped),
+    ))
 })

@@ -22,7 +22,7 @@ import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 import type { RunFolder, RunFolderError } from "../guardedFolder.ts"
 import { encodeStepReport, type StepReport } from "../records/reports.ts"
-import { isStable, stepsIn, writeStep } from "../stepFolders.ts"
+import { isStable, removeNewer, stepsIn, writeStep } from "../stepFolders.ts"
 import type { StepBatch } from "./Packer.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 
@@ -134,6 +134,19 @@ export const rolloutsState = Effect.fnUntraced(function* (
     return yield* wrong({ tree, ...folder }, step, `expected this step's samples, found those of step ${other} only`)
   }
   return "waiting"
+})
+
+/**
+ * Prepares the samples of a run that begins at a step. If it has checkpoints, but the samples of this step were removed
+ * because a later checkpoint did not need them, removes those of later steps, too: all of them are made again.
+ */
+export const removeUnreachable = Effect.fnUntraced(function* (
+  { tree, guarded }: RunFolder,
+  step: number,
+): Effect.fn.Return<void, RunFolderError> {
+  if (yield* guarded(isStable(tree, Layout.rollouts, step))) return
+  if ((yield* guarded(stepsIn(tree, Layout.checkpoints))).length === 0) return
+  yield* guarded(removeNewer(tree, Layout.rollouts, step))
 })
 
 /** Reads the samples of a step. They are not yet checked against a model; see `validate`. */

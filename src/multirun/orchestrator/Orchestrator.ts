@@ -61,6 +61,12 @@ export type OrchestratorError =
 
 type Needs = FileSystem.FileSystem | Path.Path
 
+/**
+ * The number of supervised steps that are made before they are trained. No weights go into them, so all could be made at
+ * once, but they would fill the disk.
+ */
+const supervisedAhead = 4
+
 /** Makes the samples of all steps from `firstStep` on, until `max_steps`. Steps whose samples exist are left as they are. */
 export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
   orchestration: Orchestration,
@@ -75,7 +81,8 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
     if (isDue) yield* validate(orchestration, folder, validation, step)
     if ((yield* rolloutsState(folder, step)) === "ready") continue
     const isSupervised = objectiveAt(run.config, step).type === "sft"
-    if (!isSupervised) yield* awaitWeights(Math.max(0, step - maxAsyncLevel))
+    const ahead = isSupervised ? Math.max(maxAsyncLevel, supervisedAhead) : maxAsyncLevel
+    yield* awaitWeights(Math.max(0, step - ahead))
     const rollouts = yield* isSupervised ? demonstrated(orchestration, drawn, step) : played(orchestration, drawn, step)
     const scored = yield* samplesOf(rollouts, {
       run: run.id,

@@ -21,6 +21,7 @@ import * as Decoder from "../../model/decoder/Decoder.ts"
 import { stream } from "../../rng/Rng.ts"
 import { DataLoader, type Turn, type TurnError } from "../batches/DataLoader.ts"
 import { makeMicroBatch } from "../batches/MicroBatch.ts"
+import { removeUnreachable } from "../batches/rolloutFiles.ts"
 import { openRunFolder, type RunFolder } from "../guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import * as MultiLoRAOptimizer from "../optimisers/MultiLoRAOptimizer.ts"
@@ -30,6 +31,7 @@ import { Runs } from "../Runs.ts"
 import { inCheckpoint } from "../Layout.ts"
 import type { RunRecords } from "../records/RunRecords.ts"
 import type { DiscoveredRun, Progress, RunSlot } from "../RunSlot.ts"
+import { removeOlder } from "../stepFolders.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { loadCheckpoint, saveCheckpoint, settleCheckpoint } from "../weights/checkpoints.ts"
 import { checkpointParts, type RunState, runStateIn } from "./checkpointParts.ts"
@@ -143,6 +145,7 @@ export const makeTrainer = Effect.fnUntraced(function* ({
       if (state === undefined) model.begin(index, config.lora, stream(seed, "adapter", id))
       else model.load(index, config.lora, state.weights)
     }, Decoder.AdapterError)
+    if (isMaster) yield* removeUnreachable(folder, progress.step)
     const saved = checkpoint === undefined ? -1 : progress.step
     const fresh = { recorded: checkpoint?.parts[inCheckpoint.recorded], loss: 0, sums: { tokens: 0 } }
     trained.set(generation, { folder, boundary: { ...progress }, saved, moments: state?.moments, ...fresh })
@@ -184,6 +187,7 @@ export const makeTrainer = Effect.fnUntraced(function* ({
       Effect.provideService(Scope.Scope, scope),
     )
     programs.set(key, program)
+    if (isMaster) yield* Effect.logInfo(`the program ${program.name} runs on ${program.device}`)
     return program
   })
 
@@ -251,7 +255,16 @@ export const makeTrainer = Effect.fnUntraced(function* ({
       keep: run.config.checkpoint.keep,
     })
     own.saved = own.boundary.step
+    yield* removeTrained(run, own)
   })
+
+  /** Removes samples that no new checkpoint needs. The checkpoint is complete, so a failure is only reported. */
+  const removeTrained = ({ id, config: { rollouts } }: RunSlot, { folder, saved }: Trained) =>
+    rollouts.keep === null
+      ? Effect.void
+      : folder
+          .guarded(removeOlder(folder.tree, Layout.rollouts, saved - rollouts.keep))
+          .pipe(Effect.catch(({ message }) => Effect.logWarning(`${id}: old samples are kept: ${message}`)))
 
   const isFinished = ({ config, progress }: RunSlot): boolean =>
     config.maxSteps !== null && progress.step >= config.maxSteps

@@ -41,6 +41,9 @@ export interface GradientShape {
 type NamedArrays = Readonly<Record<string, NamedArray>>
 
 export interface GradientProgram {
+  readonly name: string
+  /** The device that runs the program, such as `wasm`. */
+  readonly device: string
   /** Replaces the weights of the model. */
   readonly writeBase: (weights: NamedArrays) => Effect.Effect<void, BackendError>
   /** Replaces the weights with which the KL term compares. With adapters, these are the weights of the model itself. */
@@ -93,6 +96,8 @@ export const compileGradient = Effect.fnUntraced(function* (
   /** Without adapters, there is one run. */
   const placeOf = (run: number): number => (adapters === null ? 0 : run)
   return {
+    name: gradient.name,
+    device: gradient.device,
     writeBase: (weights) => writeAll(gradient, weights),
     writeReference: (weights) => (shared || reference === undefined ? Effect.void : writeAll(reference, weights)),
     writeAdapters: (table, scalings) =>

@@ -134,8 +134,11 @@ export const progress =
     })
   }
 
+/** Formats the steps. A trainer to which runs are added can have more than it began with. */
 const stepsText = (step: number, { totalSteps, unit = "steps" }: RunStarted): string =>
-  `${thousands(step)} of ${thousands(totalSteps)} ${unit} (${percent(step, totalSteps)} %)`
+  step > totalSteps
+    ? `${thousands(step)} ${unit}`
+    : `${thousands(step)} of ${thousands(totalSteps)} ${unit} (${percent(step, totalSteps)} %)`
 
 const percent = (part: number, whole: number): number =>
   whole > 0 ? Math.min(100, Math.floor((100 * part) / whole)) : 100

@@ -64,10 +64,10 @@ const lineOf = (event: RunEvent, unit: "step" | "episode", logLevel: LogLevel): 
     case "RunStarted": {
       const devices = Object.entries(event.devices).map(([program, device]) => `${program} on ${device}`)
       const how = event.resumedFromStep === null ? "started" : `resumed at ${unit} ${event.resumedFromStep}`
-      const envs = unit === "step" ? `${event.numEnvs} envs, ` : ""
+      const envs = unit === "step" && event.agents !== true ? `${event.numEnvs} envs, ` : ""
       return [
         `${how}: ${event.algorithm} on ${event.env}, ${envs}${event.totalSteps} ${unit}s, seed ${event.seed}`,
-        ...(includes(logLevel, "INFO") ? [`devices: ${devices.join(", ")}`] : []),
+        ...(includes(logLevel, "INFO") && devices.length > 0 ? [`devices: ${devices.join(", ")}`] : []),
       ]
     }
     case "ValidationEnded":

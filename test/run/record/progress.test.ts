@@ -26,6 +26,17 @@ describe("the progress line", () => {
     }),
   )
 
+  it.effect(
+    "says no share of the steps if there are more than at the start, as in a trainer to which runs are added",
+    () =>
+      Effect.gen(function* () {
+        const { shown, emit } = yield* watched({ isTerminal: true })
+        yield* TestClock.adjust("2 seconds")
+        yield* emit([update(20_001)])
+        assert.include(shown[0], "ppo on CartPole-v1  20,001 steps  10,001/s")
+      }),
+  )
+
   it.effect("is of the last hundred episodes", () =>
     Effect.gen(function* () {
       const { shown, emit } = yield* watched({ isTerminal: true })

@@ -35,6 +35,14 @@ it.effect("the log has a line for everything but episodes and updates, as soon a
   }),
 )
 
+it.effect("the log names no envs and no devices of a trainer of language models, which has none at the start", () =>
+  Effect.gen(function* () {
+    const { run, emit } = yield* recorded(runLog)
+    yield* emit([{ ...started, agents: true, devices: {} }])
+    assert.match(yield* run.readText("run.log"), /^\S+ started: ppo on CartPole-v1, 20000 steps, seed 7\n$/)
+  }),
+)
+
 it.effect.each([
   ["ERROR", ["started", "error: a tool broke", "failed"]],
   ["WARN", ["started", "warning: no validation", "error: a tool broke", "stopped", "failed"]],

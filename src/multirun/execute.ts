@@ -31,6 +31,7 @@ import { MultiRunError } from "./MultiRunError.ts"
 import { registerOrchestrators } from "./orchestrator/orchestrators.ts"
 import { isOver, refuseOtherModel, writeRuns } from "./namedRuns.ts"
 import { registerEndings } from "./outside/endings.ts"
+import { publishOrEvict } from "./outside/publishing.ts"
 import { makePublished } from "./published.ts"
 import { rankDeadline, rankParts } from "./ranks/rankParts.ts"
 import { resumeLost } from "./ranks/resumeLost.ts"
@@ -212,6 +213,8 @@ type Conclude = (run: RunSlot) => Effect.Effect<void, { readonly message: string
 interface Playing {
   /** Makes the weights of a run known, when it begins and after each update. */
   readonly publish: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
+  /** Publishes the weights of the runs that were updated in a turn, as broadcasts. */
+  readonly afterTurn: (broadcasts: Broadcasts["Service"], runs: Runs["Service"]) => Effect.Effect<unknown>
   /** Registers the hooks that follow the orchestrators of the runs, and call `conclude` for a run that is over. */
   readonly register: (conclude: Conclude) => Effect.Effect<void, never, Runs | Lms.Needs | Scope.Scope>
   /** The number of tokens that this process has generated. */
@@ -227,6 +230,7 @@ const playingInside = Effect.fnUntraced(function* (prepared: Prepared, model: Tr
       yield* load(engine, model, run)
       published.reach(run.generation, run.progress.step)
     }),
+    afterTurn: ({ publish }) => publish,
     register: (conclude) =>
       registerOrchestrators(
         prepared,
@@ -242,6 +246,7 @@ const playingInside = Effect.fnUntraced(function* (prepared: Prepared, model: Tr
 const playingOutside = ({ baseDir }: Prepared): Effect.Effect<Playing> =>
   Effect.succeed({
     publish: () => Effect.void,
+    afterTurn: publishOrEvict,
     register: (conclude) => registerEndings(baseDir, conclude),
     generatedTokens: Effect.succeed(0),
   })
@@ -289,7 +294,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
       yield* emit([{ _tag: "UpdateApplied", step, update: step, metrics: figures }])
       recorded.reach(run.generation, run.progress.step)
     }),
-    afterTurn: broadcasts.publish,
+    afterTurn: playing.afterTurn(broadcasts, runs),
   })
   yield* runs.register({
     postCreation: ({ generation, progress }) => Effect.sync(() => recorded.reach(generation, progress.step)),

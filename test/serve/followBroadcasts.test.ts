@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, FileSystem } from "effect"
 import { TestClock } from "effect/testing"
-import { Engine } from "../../src/inference/Engine.ts"
+import { Engine, EngineError, type EngineService } from "../../src/inference/Engine.ts"
 import { openRunFolder } from "../../src/multirun/guardedFolder.ts"
 import { broadcast } from "../../src/multirun/weights/Broadcasts.ts"
 import { type BroadcastWeights, type Followed, follow, makeLook } from "../../src/serve/followBroadcasts.ts"
@@ -101,6 +101,35 @@ describe("an engine that follows the broadcasts of runs", () => {
       yield* publish(`${root}/run_a`, 1)
       yield* look
       assert.deepStrictEqual(yield* loaded, ["base@0", "run_a@1"])
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("unloads the adapter of a run that has ended, if there is no room for another", () =>
+    Effect.gen(function* () {
+      const { root, engine, options, loaded, reports } = yield* following()
+      const fs = yield* FileSystem.FileSystem
+      const small: EngineService = {
+        ...engine,
+        loadAdapter: (adapter) =>
+          Effect.flatMap(engine.models, (models) =>
+            models.length < 3 || models.some(({ name }) => name === adapter.name)
+              ? engine.loadAdapter(adapter)
+              : Effect.fail(new EngineError({ model: adapter.name, reason: "full", message: "no room" })),
+          ),
+      }
+      const look = yield* Effect.provideService(makeLook(options), Engine, small)
+      for (const run of ["run_a", "run_b"]) yield* publish(`${root}/${run}`, 1)
+      yield* look
+      yield* fs.makeDirectory(`${root}/run_b/control`)
+      yield* fs.writeFileString(`${root}/run_b/control/finished`, "1\n")
+      yield* publish(`${root}/run_c`, 1)
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0", "run_a@1", "run_c@1"])
+      // Both runs are trained, so neither may lose its adapter.
+      yield* publish(`${root}/run_d`, 1)
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0", "run_a@1", "run_c@1"])
+      assert.deepStrictEqual(reports.at(-1), { _tag: "Failed", run: "run_d", step: 1, message: "no room" })
     }).pipe(Effect.provide(disk)),
   )
 

@@ -10,6 +10,7 @@ import type { RunSlot } from "../../../src/multirun/RunSlot.ts"
 import { brokenDisk } from "../../run/store/brokenDisk.ts"
 import { disk } from "../../run/store/disk.ts"
 import { startRanks } from "../ranks.ts"
+import { publishOrEvict } from "../../../src/multirun/outside/publishing.ts"
 import { filesBelow, reopen, temporaryRunFolder } from "../folders.ts"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -161,7 +162,7 @@ const awaitedBy = <A, E>(fiber: Fiber.Fiber<A, E>) =>
 
 describe("the broadcasts of all runs", () => {
   /** Starts a trainer of several runs, whose weights can be made to fail by their ids. */
-  const setUpWith = Effect.fnUntraced(function* (keep: number) {
+  const setUpWith = Effect.fnUntraced(function* (keep: number, atOnce = false) {
     const { files, master: runs, turn, directory } = yield* startRanks(1, { maxConcurrentRuns: 3 })
     const failing = new Set<string>()
     /** The ids of the runs whose weights were asked for. */
@@ -171,7 +172,7 @@ describe("the broadcasts of all runs", () => {
         asked.push(id)
         return failing.has(id) ? Effect.fail({ message: "out of memory" }) : Effect.succeed(adapter(progress.step))
       })
-    const layer = Broadcasts.layer({ keep, contents }).pipe(Layer.provide(Layer.succeed(Runs, runs)))
+    const layer = Broadcasts.layer({ keep, atOnce, contents }).pipe(Layer.provide(Layer.succeed(Runs, runs)))
     const service = yield* Layer.build(layer)
     /** Begins a run, or resumes it from the checkpoint of a step. */
     const begin = (id: string, step = 0, config = "") =>
@@ -193,6 +194,60 @@ describe("the broadcasts of all runs", () => {
     run.progress.step++
     run.readyToUpdate = true
   }
+
+  it.effect("are written when a run begins, if orchestrators elsewhere wait for them", () =>
+    Effect.gen(function* () {
+      const { begin, failing, steps, runs, files, turn } = yield* setUpWith(2, true)
+      yield* begin("run_a")
+      yield* begin("run_b", 4)
+      assert.deepEqual([yield* steps("run_a"), yield* steps("run_b")], [["step_0"], ["step_4"]])
+      failing.add("run_c")
+      files.add("run_c")
+      yield* turn
+      assert.deepEqual(
+        runs.slots().map(({ id }) => id),
+        ["run_a", "run_b"],
+      )
+      const [evicted] = (yield* runs.status).evicted
+      assert.match(evicted.reason, /run_c\/broadcast\/step_0: out of memory$/)
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("cost only the run that they fail for, after some attempts, if orchestrators elsewhere wait for them", () =>
+    Effect.gen(function* () {
+      const { begin, publish, pending, failing, steps, runs, turn } = yield* setUpWith(2, true)
+      const [a, b] = [yield* begin("run_a"), yield* begin("run_b")]
+      const publishing = Effect.gen(function* () {
+        const fiber = yield* Effect.forkChild(publishOrEvict({ publish, pending }, runs))
+        yield* awaitedBy(fiber)
+        yield* turn
+      })
+      update(a)
+      update(b)
+      failing.add("run_a")
+      yield* publishing
+      assert.deepEqual(
+        runs.slots().map(({ id }) => id),
+        ["run_b"],
+      )
+      assert.include(yield* steps("run_b"), "step_1")
+      const [evicted] = (yield* runs.status).evicted
+      assert.match(evicted.reason, /run_a\/broadcast\/step_1: out of memory$/)
+      // A failure that does not last costs no run.
+      update(b)
+      failing.add("run_b")
+      const fiber = yield* Effect.forkChild(publishOrEvict({ publish, pending }, runs))
+      yield* until(Effect.sync(() => pending().length > 0))
+      failing.delete("run_b")
+      yield* awaitedBy(fiber)
+      yield* turn
+      assert.deepEqual(
+        runs.slots().map(({ id }) => id),
+        ["run_b"],
+      )
+      assert.include(yield* steps("run_b"), "step_2")
+    }).pipe(Effect.provide(disk)),
+  )
 
   it.effect("are written for ready runs only, and a failed one is written at the next turn", () =>
     Effect.gen(function* () {

@@ -1,0 +1,30 @@
+/** Publishes weights for orchestrators in other processes, which wait for those of each step. */
+import { Effect, Result } from "effect"
+import type { Broadcasts } from "../weights/Broadcasts.ts"
+import type { Runs } from "../Runs.ts"
+
+/** The number of times that a failed broadcast is tried again. */
+const retries = 3
+
+/**
+ * Publishes the weights of the runs that were updated. A run without its weights would wait for ever, so a broadcast that
+ * fails is tried again, and the run is evicted with the reason if that does not help.
+ *
+ * @example
+ * ```ts
+ * yield* publishOrEvict(yield* Broadcasts, yield* Runs)
+ * ```
+ */
+export const publishOrEvict = Effect.fnUntraced(function* (
+  { publish, pending }: Broadcasts["Service"],
+  { evict }: Pick<Runs["Service"], "evict">,
+) {
+  let outcomes = yield* publish
+  for (let retry = 0; retry < retries && pending().length > 0; retry++) {
+    yield* Effect.sleep("1 second")
+    outcomes = yield* publish
+  }
+  for (const { run, result } of outcomes)
+    // `Runs` finds out by itself that a folder is gone.
+    if (Result.isFailure(result) && !result.failure.gone) yield* evict(run.index, result.failure.message)
+})

@@ -1,10 +1,14 @@
 /** The page of a multi-run trainer in a real browser: its runs over each other, and answers coloured by advantage. */
+import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { exportSite } from "../../src/dashboard/exportSite.ts"
 import * as Multirun from "../../src/multirun/Layout.ts"
+import { runsIn } from "../cli/crash.ts"
+import { start } from "../cli/effect.ts"
+import { configOf, runConfig, validated } from "../multirun/smallTraining.ts"
 import { lowContrasts } from "./contrast.ts"
 import { withFolder, write } from "./folder.ts"
 import { inBrowser } from "./inBrowser.ts"
@@ -80,6 +84,43 @@ inBrowser("a trainer's page", ({ page, served, text, count, click, set }) => {
         await page.until(`${linesOf("Validation return")} === '3'`)
         assert.strictEqual(await page.evaluate("window.sameDocument"), true)
       })
+    }))
+
+  it("follows a real trainer with room for one run: it is trained, evicted, and the next one begins", () =>
+    withFolder(async (folder) => {
+      const runs = {
+        a: runConfig(1, { ...validated, max_steps: 100_000, transcripts: { every: 2 } }),
+        b: runConfig(2, { ...validated, max_steps: 3 }),
+      }
+      // JSON is YAML, too.
+      write(folder, "small.yaml", JSON.stringify(configOf(runs, { trainer: { max_runs: 1 } })))
+      const results = join(folder, "results")
+      const args = ["run", join(folder, "small.yaml"), "--results-dir", results, "--backend", "wasm", "--quiet"]
+      mkdirSync(results)
+      const { child, ended } = start(args)
+      try {
+        await served(results, async (url) => {
+          await page.goto(url)
+          await page.until("document.querySelector('.trainers a') !== null")
+          await click(".trainers a")
+          await page.until(
+            `/^a \\| training \\| \\d+ of 100,000;b \\| waiting 1 in the queue \\| – of 3$/.test(${rows}.join(';'))`,
+          )
+          await page.until(`${linesOf("Reward")} === '1' && ${linesOf("Tokens a second")} === '2'`)
+          await click(".trainerRuns td.name a")
+          await page.until("document.querySelector('.episodeList .token') !== null")
+          await page.evaluate("history.back()")
+          await page.until(`${rows}.length === 2`)
+
+          const [trainer] = runsIn(results)
+          write(trainer, `run_a/${Multirun.evicted}`, "enough\n")
+          await page.until(`/^aenough \\| evicted \\|.*;b \\| finished \\| 3 of 3$/.test(${rows}.join(';'))`)
+          assert.strictEqual((await ended).code, 0)
+          await page.until("document.querySelector('h1 .badge').textContent === 'finished'")
+        })
+      } finally {
+        child.kill("SIGKILL")
+      }
     }))
 
   it("is the same in an exported site", () =>

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import * as Layout from "../../../src/multirun/Layout.ts"
@@ -51,8 +51,8 @@ const digestInside = async (folder: string, kind: "full" | "adapters"): Promise<
 }
 
 /** The three processes of a training, of which each can be killed and started again. */
-const processesOf = async (folder: string, kind: "full" | "adapters") => {
-  const file = write(folder, "outside.yaml", config(kind, "outside"))
+const processesOf = async (folder: string, text: string) => {
+  const file = write(folder, "outside.yaml", text)
   const results = join(folder, "outside")
   const all = new Set<Started>()
   const begin = (words: ReadonlyArray<string>): Started => {
@@ -86,6 +86,7 @@ const processesOf = async (folder: string, kind: "full" | "adapters") => {
     await ended
   }
   return {
+    directory,
     /** Waits until a run has the samples of a step. */
     played: (name: string, step: number) =>
       until(() => existsSync(join(directory, name, Layout.rolloutsOf(step), Layout.stable))),
@@ -120,7 +121,7 @@ type Processes = Awaited<ReturnType<typeof processesOf>>
 const sameAsInside = (kind: "full" | "adapters", disturb: (processes: Processes) => Promise<void>) =>
   withFolder(async (folder) => {
     const digest = await digestInside(folder, kind)
-    const processes = await processesOf(folder, kind)
+    const processes = await processesOf(folder, config(kind, "outside"))
     try {
       await disturb(processes)
       const [trainer, player, server] = await processes.outcomes()
@@ -155,4 +156,29 @@ describe("a trainer, its server and its orchestrators in processes of their own"
       await Promise.all([killServer(), killPlayer()])
     }),
   )
+
+  it("never use weights that are older than max_async_level, also if the server is killed", () =>
+    withFolder(async (folder) => {
+      const text = config("adapters", "outside").replaceAll("max_async_level: 0", "max_async_level: 2")
+      const processes = await processesOf(folder, text.replaceAll("max_steps: 6", "max_steps: 12"))
+      try {
+        for (const step of [3, 6]) {
+          await processes.played("run_a", step)
+          await processes.killServer()
+        }
+        const [trainer, player] = await processes.outcomes()
+        assert.deepStrictEqual([trainer.code, player.code], [0, 0], trainer.stderr + player.stderr)
+        const ages = ["run_a", "run_b", "run_c"].flatMap((name) =>
+          Array.from({ length: 11 }, (_, at): number => {
+            const report = join(processes.directory, name, Layout.rolloutsOf(at + 1), Layout.inRollouts.report)
+            return JSON.parse(readFileSync(report, "utf8")).metrics["sampling/staleness"]
+          }),
+        )
+        assert.isAbove(Math.max(...ages), 0)
+        assert.isAtMost(Math.max(...ages), 2)
+        assert.isAtLeast(Math.min(...ages), 0)
+      } finally {
+        await processes.end()
+      }
+    }))
 })

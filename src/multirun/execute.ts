@@ -23,6 +23,7 @@ import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStore } from "../run/store/RunStore.ts"
 import { meanOf } from "../statistics/resampling.ts"
 import type { RunOptions } from "../train/RunOptions.ts"
+import { DataLoader } from "./batches/DataLoader.ts"
 import { type BaseModel, modelToSave } from "./baseModel.ts"
 import { readEnding, resultOf } from "./ending.ts"
 import * as Layout from "./Layout.ts"
@@ -216,7 +217,7 @@ interface Playing {
   /** Publishes the weights of the runs that were updated in a turn, as broadcasts. */
   readonly afterTurn: (broadcasts: Broadcasts["Service"], runs: Runs["Service"]) => Effect.Effect<unknown>
   /** Registers the hooks that follow the orchestrators of the runs, and call `conclude` for a run that is over. */
-  readonly register: (conclude: Conclude) => Effect.Effect<void, never, Runs | Lms.Needs | Scope.Scope>
+  readonly register: (conclude: Conclude) => Effect.Effect<void, never, Runs | DataLoader | Lms.Needs | Scope.Scope>
   /** The number of tokens that this process has generated. */
   readonly generatedTokens: Effect.Effect<number>
 }
@@ -232,11 +233,18 @@ const playingInside = Effect.fnUntraced(function* (prepared: Prepared, model: Tr
     }),
     afterTurn: ({ publish }) => publish,
     register: (conclude) =>
-      registerOrchestrators(
-        prepared,
-        published.forget,
-        (run, parts) => ({ run, ...parts, awaitWeights: (step) => published.await(run.generation, step) }),
-        conclude,
+      Effect.flatMap(DataLoader, ({ wake }) =>
+        registerOrchestrators(
+          prepared,
+          published.forget,
+          (run, parts) => ({
+            run,
+            ...parts,
+            awaitWeights: (step) => published.await(run.generation, step),
+            handedOver: wake,
+          }),
+          conclude,
+        ),
       ).pipe(Effect.provideService(Engine, engine)),
     generatedTokens: Effect.map(engine.status, ({ generatedTokens }) => generatedTokens),
   } satisfies Playing

@@ -16,7 +16,7 @@
  * yield* Stream.runForEach(loader.turns, ({ microBatch, shares }) => train(microBatch, shares))
  * ```
  */
-import { Clock, Context, Duration, Effect, type FileSystem, Layer, type Path, Schema, Stream } from "effect"
+import { Clock, Context, Duration, Effect, type FileSystem, Layer, type Path, Queue, Schema, Stream } from "effect"
 import { attempt } from "../../config/attempt.ts"
 import { openRunFolder, type RunFolder } from "../guardedFolder.ts"
 import * as Layout from "../Layout.ts"
@@ -66,6 +66,11 @@ export class DataLoader extends Context.Service<
   {
     /** Waits for the next turn, and advances the progress of the runs in it. */
     readonly next: Effect.Effect<Turn, TurnError>
+    /**
+     * Looks for new samples at once. An orchestrator in this process calls it when it has handed some over; those of
+     * other processes are found at the next look.
+     */
+    readonly wake: Effect.Effect<void>
     /** The turns, one after another; the next is packed when it is asked for. */
     readonly turns: Stream.Stream<Turn, TurnError>
     /**
@@ -101,6 +106,7 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
   const packer = yield* attempt(() => makePacker({ ...options, maxRuns: runs.maxRuns }), PackerError)
   /** The folders of the runs whose samples are read, by generation. */
   const folders = new Map<number, RunFolder>()
+  const signals = yield* Effect.acquireRelease(Queue.sliding<void>(1), Queue.shutdown)
   let round = 0
 
   if (runs.isMaster) {
@@ -195,7 +201,7 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
       const now = yield* Clock.currentTimeMillis
       if (isTime(now) || now - begin >= syncInterval) return
       if (now - lastTurn >= patience) return yield* impatient()
-      yield* whileWaiting(Effect.sleep(pollInterval))
+      yield* whileWaiting(Effect.timeoutOption(Queue.take(signals), pollInterval))
     }
   })
 
@@ -257,6 +263,7 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
 
   return {
     next,
+    wake: Effect.asVoid(Queue.offer(signals, undefined)),
     turns: Stream.fromEffectRepeat(next),
     state: Effect.sync(packer.state),
     restore: (state: PackerState) => attempt(() => packer.restore(state), PackerError),

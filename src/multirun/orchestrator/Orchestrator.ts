@@ -47,6 +47,8 @@ export interface Orchestration {
   readonly encode: Encode
   /** Waits until requests are answered by the run's weights of this step or a later one. */
   readonly awaitWeights: (step: number) => Effect.Effect<void, { readonly message: string }>
+  /** Called when the samples of a step are written, so that a trainer in this process reads them at once. */
+  readonly handedOver?: Effect.Effect<void>
 }
 
 /** The errors that end an orchestrator; the trainer evicts its run. */
@@ -100,6 +102,7 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
     const nowMillis = yield* Clock.currentTimeMillis
     const transcripts = isTold ? transcriptsOfStep({ ...scored, rollouts }, { ...told, nowMillis }) : []
     yield* writeRollouts(folder, { step, samples, report: { metrics, transcripts } })
+    if (orchestration.handedOver !== undefined) yield* orchestration.handedOver
   }
   if (validation !== null && maxSteps !== null && validating.every > 0)
     yield* validate(orchestration, folder, validation, maxSteps)

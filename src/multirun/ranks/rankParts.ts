@@ -60,7 +60,7 @@ export const rankParts = <E, R>(options: RankPartsOptions<E, R>): RankParts<E, R
     ...sizes,
     vocabSize: config.vocabSize,
     timeout: 0,
-    pollInterval: 1,
+    pollInterval: 20,
     syncInterval: 200,
     deadline: rankDeadline,
     ...(waiting === undefined ? {} : { waiting }),

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Logger, type Scope } from "effect"
+import { Context, Effect, Fiber, Exit, Layer, Logger, type Scope } from "effect"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { DataLoader, type DataLoaderOptions, type Turn } from "../../../src/multirun/batches/DataLoader.ts"
 import type { MicroBatch } from "../../../src/multirun/batches/MicroBatch.ts"
@@ -141,6 +141,23 @@ describe("a data loader", () => {
       const early = yield* microBatchesOf(`${directory}/early`, false)
       assert.isAtLeast(early.length, 3)
       assert.deepEqual(yield* microBatchesOf(`${directory}/late`, true), early)
+    }),
+  )
+
+  check("looks for samples at once if it is woken, without any time that passes", (directory) =>
+    Effect.gen(function* () {
+      filesIn(directory).add("run_a")
+      const [{ loader }] = yield* start(directory, 1, { pollInterval: "1 hour", syncInterval: "1 day" })
+      const next = yield* Effect.forkChild(loader.next)
+      // Once the loader lacks samples, it has looked for them in vain.
+      while (loader.waiting().length === 0) yield* Effect.promise(() => new Promise((resume) => setImmediate(resume)))
+      yield* handOver(directory, "run_a", 0)
+      yield* loader.wake
+      const { shares } = yield* Fiber.join(next)
+      assert.deepEqual(
+        shares.map(({ id, step }) => [id, step]),
+        [["run_a", 0]],
+      )
     }),
   )
 

@@ -49,8 +49,8 @@ export const makeLook = Effect.fnUntraced(function* ({ directory, decode, report
   const engine = yield* Engine
   const path = yield* Path.Path
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  /** The newest step of each run that was loaded or found broken. */
-  const seen = new Map<string, number>()
+  /** The newest step of each run that was loaded or found broken, with the token of the run's folder. */
+  const seen = new Map<string, string>()
   /** The folders of the runs whose adapters are loaded, in the order in which they were first loaded. */
   const adapters = new Map<string, FileTree>()
   const root = yield* onDisk(directory)
@@ -94,18 +94,18 @@ export const makeLook = Effect.fnUntraced(function* ({ directory, decode, report
       )
       adapters.set(run, folder)
     }
-    seen.set(run, step)
     yield* report({ _tag: "Loaded", run, step })
   })
 
-  /** Loads the newest broadcast of a run unless it was seen. A run that was made again may begin with a lower step. */
+  /** Loads the newest broadcast of a run unless it was seen. A run that was made again may have the same steps. */
   const update = Effect.fnUntraced(function* (run: string, folder: FileTree) {
+    const token = (yield* folder.exists(Layout.token)) ? yield* folder.readText(Layout.token) : ""
     const step = yield* newestBroadcast(folder)
-    if (step === undefined || step === seen.get(run)) return
-    yield* Effect.catch(load(run, folder, step), ({ message }) => {
-      seen.set(run, step)
-      return report({ _tag: "Failed", run, step, message })
-    })
+    if (step === undefined) return
+    const broadcast = `${step} ${token}`
+    if (broadcast === seen.get(run)) return
+    yield* Effect.catch(load(run, folder, step), ({ message }) => report({ _tag: "Failed", run, step, message }))
+    seen.set(run, broadcast)
   })
 
   const forget = Effect.fnUntraced(function* (run: string) {

@@ -133,6 +133,29 @@ describe("an engine that follows the broadcasts of runs", () => {
     }).pipe(Effect.provide(disk)),
   )
 
+  it.effect("loads the broadcast of a run that was made again between two looks, although its step is the same", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const { root, engine, reports, options } = yield* following()
+      const look = yield* Effect.provideService(makeLook(options), Engine, engine)
+      const again = Effect.fnUntraced(function* (token: string) {
+        yield* fs.remove(`${root}/run_a`, { recursive: true, force: true })
+        yield* fs.makeDirectory(`${root}/run_a/control`, { recursive: true })
+        yield* fs.writeFileString(`${root}/run_a/control/token`, token)
+        yield* publish(`${root}/run_a`, 5)
+        yield* look
+        yield* look
+      })
+      yield* again("first")
+      assert.lengthOf(reports, 1)
+      yield* again("second")
+      assert.deepStrictEqual(
+        reports,
+        [5, 5].map((step) => ({ _tag: "Loaded", run: "run_a", step })),
+      )
+    }).pipe(Effect.provide(disk)),
+  )
+
   it.effect("follows a single run, and loads weights of the whole model", () =>
     Effect.gen(function* () {
       const { root, engine, options, loaded } = yield* following((root) => `${root}/run_a`)

@@ -264,8 +264,8 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
   const runs = yield* Runs
   const broadcasts = yield* Broadcasts
   const { recording } = yield* CurrentRun
-  /** The steps of the runs whose updates are recorded. */
-  const recorded = makePublished()
+  /** The steps of the runs that are recorded, saved and made known. */
+  const completed = makePublished()
   const emit = (events: ReadonlyArray<RunEvent>) => Effect.orDie(recording.emit(events))
   /** The mean score of the last validation of each run. */
   const scores = new Map<string, number>()
@@ -286,7 +286,10 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     seed: settings.seed,
     ranks: settings.trainer.ranks,
     rankDeadline,
-    publish: playing.publish,
+    publish: Effect.fnUntraced(function* (run) {
+      yield* playing.publish(run)
+      completed.reach(run.generation, run.progress.step)
+    }),
     records,
     report: Effect.fnUntraced(function* ({ run, metrics }) {
       yield* records.updated(run, metrics)
@@ -300,16 +303,12 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
         ...(yield* tokenRate(yield* tokens)),
       }
       yield* emit([{ _tag: "UpdateApplied", step, update: step, metrics: figures }])
-      recorded.reach(run.generation, run.progress.step)
     }),
     afterTurn: playing.afterTurn(broadcasts, runs),
   })
-  yield* runs.register({
-    postCreation: ({ generation, progress }) => Effect.sync(() => recorded.reach(generation, progress.step)),
-    deletion: ({ generation }) => Effect.sync(() => recorded.forget(generation)),
-  })
+  yield* runs.register({ deletion: ({ generation }) => Effect.sync(() => completed.forget(generation)) })
   yield* playing.register((run) =>
-    Effect.andThen(recorded.await(run.generation, run.config.maxSteps ?? Infinity), records.conclude(run)),
+    Effect.andThen(completed.await(run.generation, run.config.maxSteps ?? Infinity), records.conclude(run)),
   )
   const training = Effect.forever(trainer.turn)
   const { finished, reasons } = yield* Effect.raceFirst(training, untilNoneIsLeft(runs)).pipe(

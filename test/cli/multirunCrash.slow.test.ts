@@ -9,7 +9,7 @@ describe("a trainer of two runs whose processes are killed", () => {
   ] as const)("leaves what one leaves that is not killed: %s", ([victim, ranks]) =>
     withFolder(async (folder) => {
       const whole = await uninterrupted(folder, twoRuns(9))
-      const config = twoRuns(9, { ranks })
+      const config = twoRuns(9, { trainer: { ranks } })
       const { kills, digest, left } = await killed(folder, { seed: 1, kills: 3, victims: [victim], config })
       assert.isAbove(kills.get(victim) ?? 0, 0)
       assert.strictEqual(digest, whole.digest)

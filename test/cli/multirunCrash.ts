@@ -15,8 +15,8 @@ import { filesIn, linesOf, timeless } from "./experiment.ts"
 
 /** A multi-run trainer whose processes are killed at random moments, and what it leaves. */
 
-/** The process to kill: the trainer, or one of its other ranks. */
-export type Victim = "trainer" | "rank"
+/** The process to kill: the trainer, one of its other ranks, or a process beside it that plays or answers. */
+export type Victim = "trainer" | "rank" | "orchestrator" | "server"
 
 /** A training that was killed and resumed until it was finished. */
 export interface Campaign {
@@ -34,8 +34,13 @@ export interface CampaignOptions {
   readonly config: Plain
 }
 
+interface TwoRuns {
+  readonly trainer?: Plain
+  readonly orchestrators?: "inside" | "outside"
+}
+
 /** The config of two runs of different lengths, which imitate for two steps and then play in step with the trainer. */
-export const twoRuns = (steps: number, trainer: Plain = {}): Plain => {
+export const twoRuns = (steps: number, { trainer = {}, ...more }: TwoRuns = {}): Plain => {
   const run = (seed: number, every: number, more: Plain) =>
     runConfig(seed, {
       ...validated,
@@ -52,7 +57,9 @@ export const twoRuns = (steps: number, trainer: Plain = {}): Plain => {
       },
       { trainer },
     ),
-    broadcast: { keep: 1 },
+    // A server can still read the broadcast before the newest.
+    broadcast: { keep: 2 },
+    ...more,
   }
 }
 
@@ -154,7 +161,13 @@ export const killed = async (within: string, { seed, kills, victims, config }: C
     await sleep(random.uniform() * (isEarly ? 2000 : 100))
   }
   let trainer = train()
+  const beside = victims.some((victim) => victim === "orchestrator" || victim === "server")
+  const helpers = beside ? await startBeside(() => runsIn(results)[0]) : undefined
   const kill = async (victim: Victim): Promise<boolean> => {
+    if (victim === "orchestrator" || victim === "server") {
+      await helpers?.[victim].restart()
+      return !isOver
+    }
     if (victim === "trainer") {
       trainer.child.kill("SIGKILL")
       await trainer.ended
@@ -180,12 +193,54 @@ export const killed = async (within: string, { seed, kills, victims, config }: C
     }
     const outcome = await trainer.ended
     if (outcome.code !== 0) throw new Error(`${outcome.stderr}\n${[...counts].join(" ")}`)
+    const player = await helpers?.orchestrator.started().ended
+    if (player !== undefined && player.code !== 0) throw new Error(player.stderr)
     const { digest, runDir } = resultOf(outcome)
     return { kills: counts, digest, left: leftBy(runDir) }
   } finally {
-    trainer.child.kill("SIGKILL")
-    await trainer.ended
+    await Promise.all([stopped(trainer), helpers?.stop()])
   }
+}
+
+const stopped = async ({ child, ended }: Started): Promise<void> => {
+  child.kill("SIGKILL")
+  await ended
+}
+
+/** Keeps a process that can be killed and started again. */
+const restartable = async (begin: () => Promise<Started>) => {
+  let current = await begin()
+  return {
+    started: () => current,
+    restart: async (): Promise<void> => {
+      await stopped(current)
+      current = await begin()
+    },
+  }
+}
+
+/** Starts an inference server and an orchestrator for the trainer in a folder, as soon as the folder exists. */
+const startBeside = async (folder: () => string | undefined) => {
+  let directory = folder()
+  for (; directory === undefined; directory = folder()) await sleep(3)
+  const trainer = directory
+  let port = "0"
+  const server = await restartable(async () => {
+    const started = start(["serve", trainer, "--port", port, "--backend", "wasm", "--json"])
+    const line = await new Promise<string>((resolve) => {
+      started.child.stdout?.once("data", (data) => resolve(String(data)))
+      void started.ended.then(({ stderr }) => resolve(stderr))
+    })
+    const found = /:(\d+)\/v1/.exec(line)?.[1]
+    if (found === undefined) throw new Error(line)
+    port = found
+    return started
+  })
+  const orchestrator = await restartable(async () =>
+    start(["orchestrate", trainer, "--server", `http://127.0.0.1:${port}`, "--json", "--quiet"]),
+  )
+  const stop = () => Promise.all([server, orchestrator].map(({ started }) => stopped(started())))
+  return { server, orchestrator, stop }
 }
 
 /** Returns the paths of the files that differ, or that only one of two trainings left. */

@@ -56,13 +56,14 @@ export const multirun: ReadonlyArray<Proof> = [
       const whole = await uninterrupted(folder, twoRuns(24))
       const kills = new Map<Victim, number>()
       let seed = 0
-      for (const { victims, least, trainer } of [
-        { victims: ["trainer"], least: 25, trainer: {} },
-        { victims: ["rank", "trainer"], least: 25, trainer: { ranks: 2 } },
+      for (const { victims, least, more } of [
+        { victims: ["trainer"], least: 15, more: {} },
+        { victims: ["rank", "trainer"], least: 15, more: { trainer: { ranks: 2 } } },
+        { victims: ["orchestrator", "server", "trainer"], least: 20, more: { orchestrators: "outside" } },
       ] as const) {
         for (let left: number = least; left > 0;) {
           seed++
-          const campaign = await killed(folder, { seed, kills: left, victims, config: twoRuns(24, trainer) })
+          const campaign = await killed(folder, { seed, kills: left, victims, config: twoRuns(24, more) })
           must(campaign.digest === whole.digest, `seed ${seed}: digest ${campaign.digest}, not ${whole.digest}`)
           const different = differences(whole.left, campaign.left)
           must(different.length === 0, `seed ${seed}: these files differ: ${different.join(", ")}`)

@@ -105,7 +105,7 @@ export class Broadcasts extends Context.Service<
 >()("effect-rl/multirun/Broadcasts") {
   /**
    * Makes the service. When a run begins, weights of steps after its own are removed, because the run makes them again;
-   * and a resumed run's weights are published again if they no longer are.
+   * and a resumed run's weights are published if they are not, for example because a process was killed before.
    */
   static readonly layer = (
     options: BroadcastOptions,
@@ -123,8 +123,9 @@ export class Broadcasts extends Context.Service<
         const destinationsOf = ({ progress: { step }, config: { weights, maxSteps } }: RunSlot) => {
           const isDue = weights.every > 0 && step > 0 && (step % weights.every === 0 || step === maxSteps)
           const all: Array<Destination> = []
-          if (options.keep > 0) all.push({ parent: Layout.broadcasts, keep: options.keep })
           if (isDue) all.push({ parent: Layout.weights, keep: weights.keep })
+          // The last: it lets a run end, whose weights must then be complete.
+          if (options.keep > 0) all.push({ parent: Layout.broadcasts, keep: options.keep })
           return all
         }
         const publishOne = Effect.fnUntraced(function* (run: RunSlot, folder: RunFolder) {
@@ -159,9 +160,11 @@ export class Broadcasts extends Context.Service<
               if (progress.step === 0 && options.atOnce !== true) return
               for (const { parent } of destinationsOf(run))
                 if (!(yield* guarded(isStable(tree, parent, progress.step)))) pending.add(generation)
+              if (!pending.has(generation)) return
+              // A run that has no more updates would wait for ever for the end of a turn.
+              const { result } = yield* publishOne(run, folder)
               // An orchestrator elsewhere waits for these weights, so without them the run cannot go on.
-              if (options.atOnce === true && pending.has(generation))
-                yield* Effect.fromResult((yield* publishOne(run, folder)).result)
+              if (options.atOnce === true) yield* Effect.fromResult(result)
             }),
             deletion: ({ generation }) =>
               Effect.sync(() => {

@@ -65,9 +65,9 @@ export const makeTrainedModel = (options: TrainedModelOptions): TrainedModel => 
   return lora === null ? wholeModel(config, weights) : adaptedModel({ ...options, lora })
 }
 
-/** Remembers which revision of the weights each program has. */
+/** Remembers which revision of the weights the programs have, by what holds them. */
 const revisions = () => {
-  const written = new WeakMap<GradientProgram, number>()
+  const written = new WeakMap<object, number>()
   let current = 0
   return {
     touch: () => void current++,
@@ -78,9 +78,9 @@ const revisions = () => {
       changed: Effect.Effect<void, BackendError>,
     ): Effect.Effect<void, BackendError> =>
       Effect.suspend(() => {
-        const before = written.get(program)
+        const before = written.get(program.holder)
         if (before === current) return Effect.void
-        written.set(program, current)
+        written.set(program.holder, current)
         return before === undefined ? Effect.andThen(all, changed) : changed
       }),
   }

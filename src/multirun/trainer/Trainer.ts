@@ -36,7 +36,7 @@ import { Store, type StoreError } from "../store/Store.ts"
 import { loadCheckpoint, saveCheckpoint, settleCheckpoint } from "../weights/checkpoints.ts"
 import { checkpointParts, type RunState, runStateIn } from "./checkpointParts.ts"
 import { decodeGradients, encodeGradients } from "./gradientMessage.ts"
-import { compileGradient, type GradientProgram } from "./gradientProgram.ts"
+import { compileGradients, type GradientProgram } from "./gradientProgram.ts"
 import { addSums, gradientsOf, type RunGradient } from "./runGradients.ts"
 import type { TrainedModel } from "./TrainedModel.ts"
 
@@ -176,19 +176,35 @@ export const makeTrainer = Effect.fnUntraced(function* ({
   })
 
   const programs = new Map<string, GradientProgram>()
-  /** Returns the program of an objective, which is compiled when the first run needs it. */
-  const programOf = Effect.fnUntraced(function* (objective: TokenObjective) {
-    const key = JSON.stringify(objective)
-    const known = programs.get(key)
-    if (known !== undefined) return known
+  const keyOf = (objective: TokenObjective): string => JSON.stringify(objective)
+  /** Compiles the programs of some objectives, which then share the weights of the model. */
+  const compile = Effect.fnUntraced(function* (objectives: ReadonlyArray<TokenObjective>) {
     const adapters = model.lora === null ? null : { shape: model.lora.shape, maxRuns }
-    const program = yield* compileGradient({ config: model.config, ...shape, adapters }, objective).pipe(
+    const compiled = yield* compileGradients({ config: model.config, ...shape, adapters }, objectives).pipe(
       Effect.provideService(Backend, backend),
       Effect.provideService(Scope.Scope, scope),
     )
-    programs.set(key, program)
-    if (isMaster) yield* Effect.logInfo(`the program ${program.name} runs on ${program.device}`)
-    return program
+    for (const [at, program] of compiled.entries()) {
+      programs.set(keyOf(objectives[at]), program)
+      if (isMaster) yield* Effect.logInfo(`the program ${program.name} runs on ${program.device}`)
+    }
+    return compiled[0]
+  })
+  /** Returns the program of an objective. When it is compiled, those that the runs will need later are compiled with it. */
+  const programOf = Effect.fnUntraced(function* (objective: TokenObjective) {
+    const known = programs.get(keyOf(objective))
+    if (known !== undefined) return known
+    const all = [
+      objective,
+      ...runs.slots().flatMap(({ config, progress }) => [objectiveAt(config, progress.step), config.objective]),
+    ]
+    const missing = [...new Map(all.map((one) => [keyOf(one), one])).values()].filter(
+      (one) => !programs.has(keyOf(one)),
+    )
+    // If one of them cannot be compiled, that is a matter of the runs that need it.
+    return yield* model.lora === null
+      ? compile([objective])
+      : Effect.catch(compile(missing), () => compile([objective]))
   })
 
   /** Returns the program for a step of a run, with the current weights. */

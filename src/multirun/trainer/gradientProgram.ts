@@ -13,14 +13,14 @@
  * ```
  */
 import { Effect, Record } from "effect"
-import { Backend, type BackendError, type Compiling } from "../../backend/Backend.ts"
+import { Backend, type BackendError, type Compiling, type Program } from "../../backend/Backend.ts"
 import { attempt } from "../../config/attempt.ts"
 import { GraphError } from "../../graph/GraphError.ts"
 import { gradients } from "../../graph/gradients.ts"
 import { concat, flatten, input, reshape, scatterAdd, sum } from "../../graph/ops.ts"
 import type { NamedArray } from "../../graph/Parameters.ts"
 import type { ProgramSpec } from "../../graph/Program.ts"
-import { sizeOf, type Tensor } from "../../graph/Tensor.ts"
+import type { Tensor } from "../../graph/Tensor.ts"
 import { columnsOf, type MetricSums, objectiveGraph, type TokenObjective } from "../../losses/Losses.ts"
 import * as Decoder from "../../model/decoder/Decoder.ts"
 import type { MicroBatch } from "../batches/MicroBatch.ts"
@@ -44,6 +44,8 @@ export interface GradientProgram {
   readonly name: string
   /** The device that runs the program, such as `wasm`. */
   readonly device: string
+  /** The object that holds the weights: what is written to a program, all programs with the same holder have. */
+  readonly holder: object
   /** Replaces the weights of the model. */
   readonly writeBase: (weights: NamedArrays) => Effect.Effect<void, BackendError>
   /** Replaces the weights with which the KL term compares. With adapters, these are the weights of the model itself. */
@@ -70,36 +72,78 @@ const columnArrays = {
 /** The input with the log-probabilities of the reference model, which another program computes. */
 const referenceColumn = "referenceLogProbability_t"
 
+type Compiled<A> = Effect.Effect<A, Effect.Error<Compiling<never>>, Backend | Effect.Services<Compiling<never>>>
+
+const hasReference = (objective: TokenObjective): boolean => columnsOf(objective).includes(referenceColumn)
+
 /** Compiles the program for an objective, and if the objective has a KL term, the program of the reference model. */
 export const compileGradient = Effect.fnUntraced(function* (
   shape: GradientShape,
   objective: TokenObjective,
-): Effect.fn.Return<GradientProgram, Effect.Error<Compiling<never>>, Backend | Effect.Services<Compiling<never>>> {
-  const { rows, width, block, adapters } = shape
+): Effect.fn.Return<GradientProgram, Effect.Error<Compiled<never>>, Effect.Services<Compiled<never>>> {
+  if (shape.adapters !== null && hasReference(objective)) return (yield* compileTogether(shape, [objective]))[0]
   const backend = yield* Backend
-  const hasReference = columnsOf(objective).includes(referenceColumn)
   const specs = yield* attempt(
     () => ({ gradient: gradientSpec(shape, objective), reference: referenceSpec(shape) }),
     GraphError,
   )
-  // With adapters, the reference is the model without them, so both programs share its weights.
-  const shared = adapters !== null && hasReference
-  const group = shared ? yield* backend.compileAll(specs) : undefined
-  const gradient = group?.gradient ?? (yield* backend.compile(specs.gradient))
-  const reference = group?.reference ?? (hasReference ? yield* backend.compile(specs.reference) : undefined)
+  const gradient = yield* backend.compile(specs.gradient)
+  const reference = hasReference(objective) ? yield* backend.compile(specs.reference) : undefined
+  return programOf(shape, { gradient, reference, holder: gradient })
+})
 
-  const writeAll = (program: typeof gradient, weights: NamedArrays) =>
+/**
+ * Compiles the programs for several objectives of runs with adapters. The programs share the weights of the model, also
+ * with the reference, which is the model without adapters; and on `wasm` the memory for temporary numbers.
+ */
+export const compileGradients = (
+  shape: GradientShape,
+  objectives: ReadonlyArray<TokenObjective>,
+): Compiled<ReadonlyArray<GradientProgram>> =>
+  shape.adapters === null || objectives.length === 1
+    ? Effect.forEach(objectives, (objective) => compileGradient(shape, objective))
+    : compileTogether(shape, objectives)
+
+const compileTogether = Effect.fnUntraced(function* (
+  shape: GradientShape,
+  objectives: ReadonlyArray<TokenObjective>,
+): Effect.fn.Return<ReadonlyArray<GradientProgram>, Effect.Error<Compiled<never>>, Effect.Services<Compiled<never>>> {
+  const backend = yield* Backend
+  const specs = yield* attempt((): Record<string, ProgramSpec> => {
+    const all = objectives.map((objective, at) => [`gradient-${at}`, gradientSpec(shape, objective)] as const)
+    return Object.fromEntries(objectives.some(hasReference) ? [...all, ["reference", referenceSpec(shape)]] : all)
+  }, GraphError)
+  const group = yield* backend.compileAll(specs, { sharedFeeds: ["scalings"] })
+  return objectives.map((objective, at) => {
+    const reference = hasReference(objective) ? group["reference"] : undefined
+    return programOf(shape, { gradient: group[`gradient-${at}`], reference, holder: group })
+  })
+})
+
+interface Parts {
+  readonly gradient: Program
+  readonly reference: Program | undefined
+  readonly holder: object
+}
+
+const programOf = (
+  { rows, width, block, adapters }: GradientShape,
+  { gradient, reference, holder }: Parts,
+): GradientProgram => {
+  const writeAll = (program: Program, weights: NamedArrays) =>
     Effect.forEach(Object.entries(weights), ([name, { data }]) => program.write(name, data), { discard: true })
-  const size = sizeOf(specs.gradient.outputs["gradient"].shape) / (adapters?.maxRuns ?? 1)
   const all = gradient.results["gradient"]
+  const size = all.length / (adapters?.maxRuns ?? 1)
   const { gradient: _, losses, ...sums } = gradient.results
   /** Without adapters, there is one run. */
   const placeOf = (run: number): number => (adapters === null ? 0 : run)
   return {
     name: gradient.name,
     device: gradient.device,
+    holder,
     writeBase: (weights) => writeAll(gradient, weights),
-    writeReference: (weights) => (shared || reference === undefined ? Effect.void : writeAll(reference, weights)),
+    writeReference: (weights) =>
+      adapters !== null || reference === undefined ? Effect.void : writeAll(reference, weights),
     writeAdapters: (table, scalings) =>
       Effect.suspend(() => {
         if (adapters === null) return Effect.void
@@ -129,7 +173,7 @@ export const compileGradient = Effect.fnUntraced(function* (
     lossOf: (run) => losses[placeOf(run)],
     sumsOf: (run) => ({ tokens: 0, ...Record.map(sums, (all) => all[placeOf(run)]) }),
   }
-})
+}
 
 const gradientSpec = (
   { config, rows, width, block, adapters }: GradientShape,

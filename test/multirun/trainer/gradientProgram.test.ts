@@ -6,7 +6,7 @@ import * as Decoder from "../../../src/model/decoder/Decoder.ts"
 import { makeMicroBatch } from "../../../src/multirun/batches/MicroBatch.ts"
 import { makePacker, type Mixing } from "../../../src/multirun/batches/Packer.ts"
 import type { TrainingSample } from "../../../src/multirun/batches/TrainingSample.ts"
-import { compileGradient } from "../../../src/multirun/trainer/gradientProgram.ts"
+import { compileGradient, compileGradients } from "../../../src/multirun/trainer/gradientProgram.ts"
 import { addSums, gradientsOf } from "../../../src/multirun/trainer/runGradients.ts"
 import { stream } from "../../../src/rng/Rng.ts"
 import { tinyConfig as config } from "../../model/decoder/configs.ts"
@@ -142,6 +142,34 @@ describe("the gradient of a micro-batch", () => {
         for (const run of [0, 2]) assert.deepStrictEqual(broken[run], healthy[run])
       }
     }),
+  )
+
+  it.effect("has the same bits if programs for several objectives share the weights", () =>
+    Effect.gen(function* () {
+      const objectives = [{ type: "sft" }, { type: "grpo", kl: { coefficient: 0.1 } }, { type: "gspo" }] as const
+      const all = objectives.map((one) => objectiveOf(one))
+      const shapes = { config, ...sizes, adapters: { shape, maxRuns: sizes.maxRuns } }
+      const together = yield* compileGradients(shapes, all)
+      const weights = Decoder.initialValues(Decoder.parametersOf(config), stream(1, "weights"))
+      const adapters = adaptersWithNumbers()
+      // One of them gets the weights, for all.
+      yield* together[0].writeBase(weights)
+      yield* together[0].writeAdapters(adapters.table, adapters.scalings)
+      const packer = makePacker({ ...sizes, ranks: 1, mixing: "one-run" })
+      packer.open(1, { id: "run_1", step: 0, normalisationAt: () => ({ type: "token_mean" }) })
+      packer.offer(1, { step: 0, samples: Array.from({ length: 3 }, (_, at) => sampleOf(1, at)), digest: "" })
+      const pack = packer.pack()
+      assert.isDefined(pack)
+      for (const [at, objective] of all.entries()) {
+        const alone = yield* compileGradient(shapes, objective)
+        yield* alone.writeBase(weights)
+        yield* alone.writeAdapters(adapters.table, adapters.scalings)
+        for (const program of [alone, together[at]]) yield* program.run(pack.microBatches[0])
+        assert.isAbove(largest(alone.gradientOf(1)), 1e-6)
+        assert.deepStrictEqual(together[at].gradientOf(1), alone.gradientOf(1), objective.type)
+        assert.strictEqual(together[at].lossOf(1), alone.lossOf(1))
+      }
+    }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
   )
 
   it.effect("trains all weights if there are no adapters", () =>

@@ -1,14 +1,15 @@
 /**
- * Measures eight LoRA runs over one base model of ten million weights: in one trainer, and in eight trainers at the same
- * time with one run each. All learn by GRPO to write words backwards, and play with the newest weights. The settings suit
- * the eight trainers: a micro-batch has as many windows as a step has samples, and the engine a program for exactly
- * these. Tokens are those of the trained samples, after the start-up.
+ * Measures eight LoRA runs over one base model of ten million weights: in one trainer, in one trainer with a rank (a
+ * process that trains) for each core, and in eight trainers at the same time with one run each. All learn by GRPO to write
+ * words backwards, and play with the newest weights. The settings suit the eight trainers: a micro-batch has as many
+ * windows as a step has samples, and the engine a program for exactly these. Tokens are those of the trained samples,
+ * after the start-up.
  *
  * Memory is the sum of the most that each process has held at any time. Set `EFFECT_RL_BENCH_BACKEND` to measure another
  * backend than `auto`, and `EFFECT_RL_BENCH_STEPS` for longer trainings.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { availableParallelism, tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { LmDirectory, MultiRun } from "effect-rl"
@@ -36,11 +37,12 @@ const runOf = (name: string) => ({
 })
 
 /** The config of a trainer of some runs. */
-const trainerOf = (path: string, runs: ReadonlyArray<string>) => ({
+const trainerOf = (path: string, runs: ReadonlyArray<string>, ranks: number) => ({
   kind: "multirun",
   model: { type: "folder", path },
   trainer: {
     max_runs: runs.length,
+    ranks,
     rows: 8,
     width: 48,
     block: 48,
@@ -74,12 +76,13 @@ export default defineBench({
     const folder = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))
     try {
       await saveModel(folder)
-      const measure = (name: string, groups: ReadonlyArray<ReadonlyArray<string>>) => {
+      const measure = (name: string, groups: ReadonlyArray<ReadonlyArray<string>>, ranks = 1) => {
         mkdirSync(join(folder, name))
-        const configs = groups.map((runs) => trainerOf(join(folder, "model"), runs))
+        const configs = groups.map((runs) => trainerOf(join(folder, "model"), runs, ranks))
         return measureTrainers(configs, { folder: join(folder, name), backend: device, warmUp })
       }
       const one = await measure("one", [names])
+      const ranks = await measure("ranks", [names], availableParallelism())
       const eight = await measure(
         "eight",
         names.map((name) => [name]),
@@ -94,6 +97,9 @@ export default defineBench({
           "of them generated there": eight.generatedASecond,
           "one trainer, tokens/s of a core": one.trainedACoreSecond,
           "eight trainers, tokens/s of a core": eight.trainedACoreSecond,
+          "with a rank for each core": ranks.trainedASecond / eight.trainedASecond,
+          "its tokens/s": ranks.trainedASecond,
+          "its share of the memory": ranks.residentBytes / eight.residentBytes,
           "one trainer, MB": megabytes(one.residentBytes),
           "eight trainers, MB": megabytes(eight.residentBytes),
           "share of the memory": one.residentBytes / eight.residentBytes,

@@ -104,7 +104,7 @@ const wrongRuns: ReadonlyArray<readonly [what: string, config: unknown]> = [
   ["an unknown key of the agent", changed(parse(run), "agent.histroy_k", 4)],
   ["an unknown key of a data set", changed(parse(run), "train_dataset.letters", 4)],
   ["an unknown protocol", changed(parse(run), "protocol", "both")],
-  ["an opening that is too long", changed(parse(run), "train_dataset.opening", 4)],
+  ["an opening that is too long", changed(parse(run), "train_dataset.opening", 7)],
   ["an unknown objective", changed(parse(run), "objective.type", "ppo")],
   ["a key of another objective", changed(parse(run), "objective", { type: "rloo", clip_low: 0.1 })],
   ["a text for a number", changed(parse(run), "max_steps", "50")],

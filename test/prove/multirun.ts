@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { parse } from "yaml"
 import { effect, root } from "../cli/effect.ts"
 import { runsIn } from "../cli/crash.ts"
 import { differences, killed, twoRuns, uninterrupted, type Victim } from "../cli/multirunCrash.ts"
 import { must, type Proof } from "./Proof.ts"
 
-/** A small language model learns from right answers, then from rewards: the example as it stands, with several seeds. */
+/** Small language models learn from right answers, then from rewards: the examples as they stand. */
 
 const example = "examples/reverse-text.yaml"
 /** The folder of its run, in that of the trainer. */
@@ -23,6 +24,53 @@ const validationsOf = (run: string): ReadonlyMap<number, number> =>
 const numberIn = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? NaN)
 
 const percent = (scores: ReadonlyArray<number>): string => scores.map((score) => (100 * score).toFixed(1)).join(", ")
+
+interface Curve {
+  /** How many of the run's steps are supervised, and how many there are. */
+  readonly supervised: number
+  readonly last: number
+  /** The validation score after a number of steps. */
+  readonly at: (step: number) => number
+}
+
+/**
+ * Trains an example with one seed, and returns the learning curve of each of its runs, and how long it took. The runs of a
+ * trainer are in folders below its own.
+ */
+const curvesOf = async (name: string, folder: string) => {
+  const file = `examples/${name}.yaml`
+  const { code, stdout, stderr } = await effect(["run", file, "--csv", "--results-dir", folder, "--quiet", "--json"])
+  must(code === 0, stderr)
+  const result: { readonly runDir: string; readonly wallSeconds: number } = JSON.parse(stdout)
+  const {
+    runs,
+  }: {
+    readonly runs: Readonly<
+      Record<string, { readonly max_steps: number; readonly supervised: { readonly steps: number } }>
+    >
+  } = parse(readFileSync(join(root, file), "utf8"))
+  const curves = Object.entries(runs).map(([run, { max_steps: last, supervised }]): Curve => {
+    const scores = validationsOf(join(result.runDir, `run_${run}`))
+    return { supervised: supervised.steps, last, at: (step) => scores.get(step) ?? NaN }
+  })
+  return { curves, seconds: result.wallSeconds.toFixed(0) }
+}
+
+/** Says the scores before the first step, after the supervised steps, and at the end. */
+const stagesOf = ({ supervised, last, at }: Curve): string =>
+  `${percent([at(0)])} % at first, ${percent([at(supervised)])} % after ${supervised} supervised steps, ${percent([at(last)])} % after ${last - supervised} more`
+
+const ofExample = (name: string, claim: string, holds: (curve: Curve) => boolean): Proof => ({
+  name,
+  claim: `examples/${name}.yaml: ${claim}, seed 1`,
+  run: async (folder) => {
+    const { curves, seconds } = await curvesOf(name, folder)
+    const seen = `${curves.map(stagesOf).join("; ")}; ${seconds} s`
+    must(curves.length > 0 && curves.every(holds), seen)
+    return seen
+  },
+  curve: ".",
+})
 
 export const multirun: ReadonlyArray<Proof> = [
   {
@@ -77,4 +125,19 @@ export const multirun: ReadonlyArray<Proof> = [
       return `killed: ${counts}, in ${seed} trainings; ${Object.keys(whole.left).length} files the same each time`
     },
   },
+  ofExample(
+    "two-tasks",
+    "two runs over one base of random weights learn to reverse and to sort letters, each at least 90 % exact, and no less by rewards than by right answers alone",
+    ({ supervised, last, at }) => at(0) <= 0.1 && at(last) >= 0.9 && at(last) >= at(supervised),
+  ),
+  ofExample(
+    "tictactoe-self-play",
+    "by playing against itself, a model that knows no more than the rules comes to lose at most a quarter of its games against random play; the score is the share of games that it does not lose",
+    ({ supervised, last, at }) => at(0) <= 0.1 && at(last) >= 0.75 && at(last) >= at(supervised) + 0.1,
+  ),
+  ofExample(
+    "calculator",
+    "an agent of random weights answers nothing rightly, and learns to call the calculator and to answer with its result, at least 90 % right",
+    ({ last, at }) => at(0) <= 0.01 && at(last) >= 0.9,
+  ),
 ]

@@ -135,6 +135,21 @@ const moved = (state: State, place: number, rules: Rules) => {
   }
 }
 
+/** Returns the board after moves on these places, X's first. */
+const boardAfter = (opening: Rules["opening"]): ReadonlyArray<number> =>
+  Array.from({ length: 9 }, (_, place) => {
+    const at = opening.indexOf(place)
+    return at < 0 ? 0 : (at % 2) + 1
+  })
+
+/** Draws an opening of random moves that ends no game. */
+const drawnOpening = (length: number, chance: Stream): Rules["opening"] => {
+  for (;;) {
+    const opening = shuffled([0, 1, 2, 3, 4, 5, 6, 7, 8], chance).slice(0, length)
+    if (!isOver(boardAfter(opening))) return opening
+  }
+}
+
 /**
  * Makes the game for two players, X and O, who move in turn; X begins, unless an opening has an odd number of moves.
  *
@@ -149,10 +164,7 @@ export const playersOf = (options: Partial<Rules> = {}): MultiTextEnv => {
   const rules = { ...usual, ...options }
   const { opening, invalidMoves } = rules
   const invalid = invalidMoves === "lose" ? forfeited : again
-  const first = Array.from({ length: 9 }, (_, place) => {
-    const at = opening.indexOf(place)
-    return at < 0 ? 0 : (at % 2) + 1
-  })
+  const first = boardAfter(opening)
   return make<State>({
     id: "tic_tac_toe",
     type: "tic_tac_toe",
@@ -202,8 +214,8 @@ export const optimal: Policy = playing(choices.optimal)
 
 const numberOf = (place: number): string => String(place + 1)
 
-/** The most moves of an opening, so that the opponent's first move cannot win before the agent has moved. */
-const longestOpening = 3
+/** The most moves of an opening, after which there are still games to win. */
+const longestOpening = 6
 
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("tic_tac_toe"), "tic_tac_toe"),
@@ -229,10 +241,12 @@ export type Config = typeof Config.Type
 
 export const kind = levelKind("tic_tac_toe", Config, (config, id, level, chance) => {
   const { opponent, observation, invalidMoves, draw } = config
-  const player = marks[chance.integer(2)]
-  const metadata = { level, player, opponent }
+  const drawn = marks[chance.integer(2)]
   const length = config.opening === 0 ? 0 : chance.integer(config.opening + 1)
-  const opening = shuffled([0, 1, 2, 3, 4, 5, 6, 7, 8], chance).slice(0, length)
+  const opening = drawnOpening(length, chance)
+  // After four moves the next one can win, so it is the agent's.
+  const player = length < 4 ? drawn : marks[length % 2]
+  const metadata = { level, player, opponent }
   const game = playersOf({ observation, invalidMoves, draw, opening })
   const demonstrate = playing(choices[config.demonstration], observation === "board" ? numberOf : nameOf)
   return against(game, { id, type: "tic_tac_toe", metadata, player, others: playing(choices[opponent]), demonstrate })

@@ -115,7 +115,7 @@ describe("tic-tac-toe for small models", () => {
           opponent: "optimal",
         }
         const taken = new Set<number>()
-        for (const env of yield* tasksOf({ ...config, opening: 3 })) {
+        for (const env of yield* tasksOf({ ...config, opening: 6 })) {
           const { observation } = yield* env.begin(stream(1))
           taken.add(observation.replace(/[1-9]/g, "").length)
           const move = env.demonstrate?.(observation, stream(1), 0)
@@ -123,7 +123,7 @@ describe("tic-tac-toe for small models", () => {
           assert.match(String(move), /^[1-9]$/)
         }
         // Before the agent's first move, its opponent may have moved, too.
-        assert.deepStrictEqual([...taken].sort(), [0, 1, 2, 3, 4])
+        assert.deepStrictEqual([...taken].sort(), [0, 1, 2, 3, 4, 5, 6])
         for (const env of (yield* tasksOf(config)).slice(0, 10)) {
           const { score } = yield* play(env, (seen, step) => String(env.demonstrate?.(seen, stream(2), step)))
           assert.strictEqual(score, 1)

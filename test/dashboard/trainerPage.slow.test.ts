@@ -115,8 +115,10 @@ inBrowser("a trainer's page", ({ page, served, text, count, click, set }) => {
           const [trainer] = runsIn(results)
           write(trainer, `run_a/${Multirun.evicted}`, "enough\n")
           await page.until(`/^aenough \\| evicted \\|.*;b \\| finished \\| 3 of 3$/.test(${rows}.join(';'))`)
-          assert.strictEqual((await ended).code, 0)
-          await page.until("document.querySelector('h1 .badge').textContent === 'finished'")
+          const { code, stderr } = await ended
+          assert.strictEqual(code, 1)
+          assert.include(stderr, "run_a was evicted: enough; the other runs are finished")
+          await page.until("document.querySelector('h1 .badge').textContent !== 'running'")
         })
       } finally {
         child.kill("SIGKILL")

@@ -4,8 +4,8 @@
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { OutputSettings } from "../src/runtime/RuntimeConfig.ts"
-import { MultiRunConfig } from "../src/multirun/MultiRunConfig.ts"
-import { OrchestratorConfig } from "../src/multirun/OrchestratorConfig.ts"
+import { MultiRunConfig } from "../src/multirun/config/MultiRunConfig.ts"
+import { OrchestratorConfig } from "../src/multirun/config/OrchestratorConfig.ts"
 import { meaningsOfMembers } from "./interfaces.ts"
 import { type Meanings, meaningsOf } from "./meanings.ts"
 import { table } from "./table.ts"
@@ -21,8 +21,8 @@ export interface Section {
   readonly meanings: Meanings
 }
 
-const trainerFile = "src/multirun/MultiRunConfig.ts"
-const runFile = "src/multirun/OrchestratorConfig.ts"
+const trainerFile = "src/multirun/config/MultiRunConfig.ts"
+const runFile = "src/multirun/config/OrchestratorConfig.ts"
 const scratch = { type: "scratch", tokenizer: {} } as const
 const decoded = Schema.decodeSync(MultiRunConfig)({ model: scratch, runs: {}, trainer: { lora: {} } })
 const decodedRun = Schema.decodeSync(OrchestratorConfig)({})

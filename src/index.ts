@@ -227,7 +227,7 @@ export {
 } from "./multirun/batches/DataLoader.ts"
 export * as Packer from "./multirun/batches/Packer.ts"
 export * as TrainingSamples from "./multirun/batches/TrainingSample.ts"
-export * as RunFolder from "./multirun/guardedFolder.ts"
+export * as RunFolder from "./multirun/runs/guardedFolder.ts"
 export {
   BroadcastError,
   type BroadcastOptions,
@@ -244,9 +244,9 @@ export * as MultiLoRAOptimizer from "./multirun/optimisers/MultiLoRAOptimizer.ts
 export * as MultiLoRAScheduler from "./multirun/optimisers/MultiLoRAScheduler.ts"
 export { OptimiserError } from "./multirun/optimisers/OptimiserError.ts"
 export * as MultiRun from "./multirun/MultiRun.ts"
-export * as OrchestratorConfig from "./multirun/OrchestratorConfig.ts"
+export * as OrchestratorConfig from "./multirun/config/OrchestratorConfig.ts"
 export * as RedisStore from "./multirun/store/redisStore.ts"
-export { type RunChange, Runs, type Status as RunsStatus } from "./multirun/Runs.ts"
-export { RunsError } from "./multirun/RunsError.ts"
-export type { DiscoveredRun, Hook, Hooks, InvalidRun, Progress, RunSlot } from "./multirun/RunSlot.ts"
+export { type RunChange, Runs, type Status as RunsStatus } from "./multirun/runs/Runs.ts"
+export { RunsError } from "./multirun/runs/RunsError.ts"
+export type { DiscoveredRun, Hook, Hooks, InvalidRun, Progress, RunSlot } from "./multirun/runs/RunSlot.ts"
 export { Store, StoreError } from "./multirun/store/Store.ts"

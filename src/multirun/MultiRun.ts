@@ -19,9 +19,9 @@ import { RunOptions } from "../train/RunOptions.ts"
 import { openBaseModel } from "./baseModel.ts"
 import { execute, type MultiRunNeeds } from "./execute.ts"
 import type { MultiRunError } from "./MultiRunError.ts"
-import { readConfig } from "./readConfig.ts"
+import { readConfig } from "./config/readConfig.ts"
 
-export { MultiRunConfig } from "./MultiRunConfig.ts"
+export { MultiRunConfig } from "./config/MultiRunConfig.ts"
 export { MultiRunError } from "./MultiRunError.ts"
 
 /** Where a config comes from. */

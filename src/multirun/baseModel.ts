@@ -9,7 +9,7 @@ import { stream } from "../rng/Rng.ts"
 import { onDisk } from "../run/store/FileTree.ts"
 import * as Scratch from "../tokens/scratch.ts"
 import type { Tokenizer } from "../tokens/Tokenizer.ts"
-import type { MultiRunConfig } from "./MultiRunConfig.ts"
+import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
 
 /** How a model reads and writes texts, without its weights. */
 export interface Language {

@@ -7,10 +7,10 @@ import { changedSetting, firstDifference } from "../config/difference.ts"
 import * as RunLayout from "../run/Layout.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import * as Layout from "./Layout.ts"
-import type { MultiRunConfig } from "./MultiRunConfig.ts"
+import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
 import { MultiRunError } from "./MultiRunError.ts"
-import { parse as parseRun } from "./OrchestratorConfig.ts"
-import { makeRunFolders } from "./runFolder.ts"
+import { parse as parseRun } from "./config/OrchestratorConfig.ts"
+import { makeRunFolders } from "./runs/runFolder.ts"
 
 interface Given {
   readonly settings: Pick<MultiRunConfig, "runs" | "seed">

@@ -15,7 +15,7 @@ import { readYamlText } from "../config/yaml.ts"
 import * as RunLayout from "../run/Layout.ts"
 import { kindOf } from "../run/RunSpec.ts"
 import * as Layout from "./Layout.ts"
-import { MultiRunConfig } from "./MultiRunConfig.ts"
+import { MultiRunConfig } from "./config/MultiRunConfig.ts"
 
 /** The folder of a trainer, or the folder of one of its runs. */
 export interface TrainerFolder {

@@ -1,5 +1,5 @@
 import { Effect, FileSystem } from "effect"
-import { type RunFolder, openRunFolder } from "../../src/multirun/guardedFolder.ts"
+import { type RunFolder, openRunFolder } from "../../src/multirun/runs/guardedFolder.ts"
 import { temporaryDirectory } from "../run/store/disk.ts"
 
 /** Makes the folder of a run in a folder that is gone after the test, and opens it. */

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import * as Layout from "../../src/multirun/Layout.ts"
-import { Runs } from "../../src/multirun/Runs.ts"
+import { Runs } from "../../src/multirun/runs/Runs.ts"
 import { Store } from "../../src/multirun/store/Store.ts"
 
 const [outputDirectory, directory, rank, ranks] = process.argv.slice(2)

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, type FileSystem, Layer, type Scope } from "effect"
-import { Runs, type RunsOptions } from "../../src/multirun/Runs.ts"
-import type { Hook, Hooks } from "../../src/multirun/RunSlot.ts"
+import { Runs, type RunsOptions } from "../../src/multirun/runs/Runs.ts"
+import type { Hook, Hooks } from "../../src/multirun/runs/RunSlot.ts"
 import { Store } from "../../src/multirun/store/Store.ts"
 
 export const temporary = Effect.acquireRelease(

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Path } from "effect"
 import { writeRollouts } from "../../src/multirun/batches/rolloutFiles.ts"
-import type { RunFolder } from "../../src/multirun/guardedFolder.ts"
+import type { RunFolder } from "../../src/multirun/runs/guardedFolder.ts"
 import { broadcast, writeWeights } from "../../src/multirun/weights/Broadcasts.ts"
 import { saveCheckpoint } from "../../src/multirun/weights/checkpoints.ts"
 import { disk } from "../run/store/disk.ts"

@@ -9,7 +9,7 @@ import { clipGlobalNorm } from "../../graph/optimisers.ts"
 import { type Layout, layout as layoutOf, type NamedArray } from "../../graph/Parameters.ts"
 import type { ProgramSpec } from "../../graph/Program.ts"
 import { type Shape, sizeOf } from "../../graph/Tensor.ts"
-import type { RunSlot } from "../RunSlot.ts"
+import type { RunSlot } from "../runs/RunSlot.ts"
 import { optimiserOf } from "./OptimiserConfig.ts"
 import { OptimiserError } from "./OptimiserError.ts"
 

@@ -6,7 +6,7 @@ import { Lm } from "../../lm/Lm.ts"
 import { lmError } from "../../lm/LmError.ts"
 import type { Language } from "../baseModel.ts"
 import * as Layout from "../Layout.ts"
-import { openRunParts } from "../runParts.ts"
+import { openRunParts } from "../config/runParts.ts"
 import type { Orchestration } from "./Orchestrator.ts"
 
 export interface OrchestrationPlace {

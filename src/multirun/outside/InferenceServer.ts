@@ -19,7 +19,7 @@ import { type LmError, lmError } from "../../lm/LmError.ts"
 import { getText, read } from "../../lm/providers/http.ts"
 import * as OpenAi from "../../lm/providers/openAi.ts"
 import { serverOf } from "../../lm/providers/Server.ts"
-import type { SamplingConfig } from "../OrchestratorConfig.ts"
+import type { SamplingConfig } from "../config/OrchestratorConfig.ts"
 
 /** What a client tells of its server. */
 export type ServerEvent =

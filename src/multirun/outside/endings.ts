@@ -4,12 +4,12 @@
  */
 import { Effect, Fiber, type FileSystem, type Path, type Scope } from "effect"
 import type * as Lms from "../../lm/Lms.ts"
-import { openRunFolder } from "../guardedFolder.ts"
+import { openRunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import { hasValidation } from "../records/reports.ts"
-import { openRunParts } from "../runParts.ts"
-import { Runs } from "../Runs.ts"
-import type { RunSlot } from "../RunSlot.ts"
+import { openRunParts } from "../config/runParts.ts"
+import { Runs } from "../runs/Runs.ts"
+import type { RunSlot } from "../runs/RunSlot.ts"
 
 /** Waits until the validation of a run's last step exists, if it is validated at all. */
 const awaitValidation = Effect.fnUntraced(function* (run: RunSlot, lastStep: number) {

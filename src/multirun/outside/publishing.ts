@@ -1,7 +1,7 @@
 /** Publishes weights for orchestrators in other processes, which wait for those of each step. */
 import { Effect, Result } from "effect"
 import type { Broadcasts } from "../weights/Broadcasts.ts"
-import type { Runs } from "../Runs.ts"
+import type { Runs } from "../runs/Runs.ts"
 
 /** The number of times that a failed broadcast is tried again. */
 const retries = 3

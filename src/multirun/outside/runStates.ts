@@ -4,9 +4,9 @@
  */
 import { Effect, type FileSystem, type Path } from "effect"
 import * as Layout from "../Layout.ts"
-import { type OrchestratorConfig, parse } from "../OrchestratorConfig.ts"
-import { makeRunFolders, type Origin } from "../runFolder.ts"
-import type { RunsError } from "../RunsError.ts"
+import { type OrchestratorConfig, parse } from "../config/OrchestratorConfig.ts"
+import { makeRunFolders, type Origin } from "../runs/runFolder.ts"
+import type { RunsError } from "../runs/RunsError.ts"
 import { onDisk } from "../../run/store/FileTree.ts"
 import { newestBroadcast } from "../weights/receive.ts"
 

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { positiveInt } from "../../config/fields.ts"
-import { MultiRunConfig } from "../MultiRunConfig.ts"
+import { MultiRunConfig } from "../config/MultiRunConfig.ts"
 
 const { model, trainer, seed } = MultiRunConfig.fields
 

@@ -11,7 +11,7 @@
 import { Effect, FileSystem, type Layer, Option, Path, type Scope } from "effect"
 import { makeFolder, systemMessage } from "../../config/files.ts"
 import * as Layout from "../Layout.ts"
-import type { MultiRunConfig } from "../MultiRunConfig.ts"
+import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { MultiRunError } from "../MultiRunError.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { storeOf } from "./rankParts.ts"

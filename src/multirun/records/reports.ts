@@ -15,7 +15,7 @@ import { oneLine } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { StepScored } from "../../run/record/RunEvent.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
-import type { RunFolder, RunFolderError } from "../guardedFolder.ts"
+import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 
 /** A file that an orchestrator wrote is damaged. The message is one line that names the file. */

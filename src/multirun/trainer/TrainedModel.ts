@@ -15,7 +15,7 @@ import type { NamedArray } from "../../graph/Parameters.ts"
 import { sizeOf } from "../../graph/Tensor.ts"
 import * as Decoder from "../../model/decoder/Decoder.ts"
 import type { Stream } from "../../rng/Rng.ts"
-import type { LoraConfig } from "../OrchestratorConfig.ts"
+import type { LoraConfig } from "../config/OrchestratorConfig.ts"
 import type { GradientProgram } from "./gradientProgram.ts"
 
 type NamedArrays = Readonly<Record<string, NamedArray>>

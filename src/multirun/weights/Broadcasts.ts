@@ -14,11 +14,11 @@
  */
 import { Context, Effect, type FileSystem, Layer, type Path, Result, Schema } from "effect"
 import type { Contents } from "../../run/store/FileTree.ts"
-import { openRunFolder, type RunFolder, RunGone } from "../guardedFolder.ts"
+import { openRunFolder, type RunFolder, RunGone } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
-import { Runs } from "../Runs.ts"
-import type { RunSlot } from "../RunSlot.ts"
-import { isStable, keepNewest, removeNewer, writeStep } from "../stepFolders.ts"
+import { Runs } from "../runs/Runs.ts"
+import type { RunSlot } from "../runs/RunSlot.ts"
+import { isStable, keepNewest, removeNewer, writeStep } from "../runs/stepFolders.ts"
 
 /** A run's weights could not be published. The message is one line that names the folder and the problem. */
 export class BroadcastError extends Schema.TaggedError<BroadcastError>()("BroadcastError", {

@@ -15,11 +15,11 @@ import { utf8 } from "../../config/utf8.ts"
 import * as Checkpoint from "../../run/Checkpoint.ts"
 import type { Contents, FileTree } from "../../run/store/FileTree.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
-import type { RunFolder, RunFolderError } from "../guardedFolder.ts"
+import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
-import { newestUsable, progressIn } from "../resume.ts"
-import type { Progress } from "../RunSlot.ts"
-import { stepsIn } from "../stepFolders.ts"
+import { newestUsable, progressIn } from "../runs/resume.ts"
+import type { Progress } from "../runs/RunSlot.ts"
+import { stepsIn } from "../runs/stepFolders.ts"
 
 type Parts = Readonly<Record<string, Contents>>
 

@@ -14,7 +14,7 @@ import { type Duration, Effect, Stream } from "effect"
 import type { FileTree } from "../../run/store/FileTree.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"
-import { isStable, newestStable } from "../stepFolders.ts"
+import { isStable, newestStable } from "../runs/stepFolders.ts"
 
 export interface ReceiveOptions {
   /** The time between two looks at the folder. @default "100 millis" */

@@ -4,7 +4,7 @@ import { readRollouts, rolloutsState, writeRollouts } from "../../../src/multiru
 import type { TrainingSample } from "../../../src/multirun/batches/TrainingSample.ts"
 import { sha256 } from "../../../src/config/sha256.ts"
 import * as Safetensors from "../../../src/formats/safetensors.ts"
-import type { RunFolder } from "../../../src/multirun/guardedFolder.ts"
+import type { RunFolder } from "../../../src/multirun/runs/guardedFolder.ts"
 import { brokenDisk } from "../../run/store/brokenDisk.ts"
 import { disk } from "../../run/store/disk.ts"
 import { filesBelow, reopen, temporaryRunFolder } from "../folders.ts"

@@ -9,7 +9,7 @@ import { adam, muon, sgd } from "../../../src/graph/optimisers.ts"
 import { layout, type NamedArray } from "../../../src/graph/Parameters.ts"
 import type { Tensor } from "../../../src/graph/Tensor.ts"
 import * as MultiLoRAOptimizer from "../../../src/multirun/optimisers/MultiLoRAOptimizer.ts"
-import type { RunSlot } from "../../../src/multirun/RunSlot.ts"
+import type { RunSlot } from "../../../src/multirun/runs/RunSlot.ts"
 import { compileWith } from "../../../property-tests/support/agreement.ts"
 import { adapterOf, fakeRuns, gradientOf, size, slotOf } from "./fakeRuns.ts"
 

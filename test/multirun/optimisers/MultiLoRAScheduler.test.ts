@@ -5,7 +5,7 @@ import * as Reference from "../../../src/backend/reference.ts"
 import { byStep } from "../../../src/graph/schedules.ts"
 import * as MultiLoRAOptimizer from "../../../src/multirun/optimisers/MultiLoRAOptimizer.ts"
 import * as MultiLoRAScheduler from "../../../src/multirun/optimisers/MultiLoRAScheduler.ts"
-import type { RunSlot } from "../../../src/multirun/RunSlot.ts"
+import type { RunSlot } from "../../../src/multirun/runs/RunSlot.ts"
 import { adapterOf, fakeRuns, gradientOf, slotOf } from "./fakeRuns.ts"
 
 const configs = [

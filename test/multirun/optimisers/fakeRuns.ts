@@ -1,8 +1,8 @@
 import { Effect, type Scope } from "effect"
 import type { NamedArray } from "../../../src/graph/Parameters.ts"
 import { sizeOf } from "../../../src/graph/Tensor.ts"
-import { parse } from "../../../src/multirun/OrchestratorConfig.ts"
-import type { Hooks, RunSlot } from "../../../src/multirun/RunSlot.ts"
+import { parse } from "../../../src/multirun/config/OrchestratorConfig.ts"
+import type { Hooks, RunSlot } from "../../../src/multirun/runs/RunSlot.ts"
 import * as Rng from "../../../src/rng/Rng.ts"
 
 /** The hooks of runs, which a test calls itself, in the order in which `Runs` does. */

@@ -3,7 +3,7 @@ import { Effect, Exit, Fiber, type Layer, Redacted, Schema, Scope } from "effect
 import { assert, describe, it } from "vitest"
 import { Engine } from "../../../src/inference/Engine.ts"
 import { LmRequest } from "../../../src/lm/Chat.ts"
-import { OrchestratorConfig } from "../../../src/multirun/OrchestratorConfig.ts"
+import { OrchestratorConfig } from "../../../src/multirun/config/OrchestratorConfig.ts"
 import { connect, type ServerEvent } from "../../../src/multirun/outside/InferenceServer.ts"
 import { serve } from "../../../src/serve/server-node.ts"
 import { chat, type FakeEngine, fakeEngine } from "../../serve/fakeEngine.ts"

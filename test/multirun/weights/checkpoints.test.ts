@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Logger, Path } from "effect"
-import type { RunFolder } from "../../../src/multirun/guardedFolder.ts"
+import type { RunFolder } from "../../../src/multirun/runs/guardedFolder.ts"
 import { loadCheckpoint, saveCheckpoint, settleCheckpoint } from "../../../src/multirun/weights/checkpoints.ts"
 import * as Checkpoint from "../../../src/run/Checkpoint.ts"
 import { brokenDisk } from "../../run/store/brokenDisk.ts"

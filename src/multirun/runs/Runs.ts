@@ -27,16 +27,16 @@ import {
   Semaphore,
   Stream,
 } from "effect"
-import { makeFolder } from "../config/files.ts"
+import { makeFolder } from "../../config/files.ts"
 import { makeDiscovery } from "./Discovery.ts"
 import { type Difference, exchangeOf, type Reasons } from "./exchange.ts"
 import * as hooks from "./hooks.ts"
-import type { OrchestratorConfig } from "./OrchestratorConfig.ts"
+import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import { makePause } from "./pause.ts"
 import { makeRunFolders } from "./runFolder.ts"
 import { RunsError } from "./RunsError.ts"
 import type { DiscoveredRun, Hooks, InvalidRun, Progress, RunSlot } from "./RunSlot.ts"
-import { Store, type StoreError } from "./store/Store.ts"
+import { Store, type StoreError } from "../store/Store.ts"
 
 /** A change of the runs, as `Runs.changes` reports it. Only the master reports the last three. */
 export type RunChange =

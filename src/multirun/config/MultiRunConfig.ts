@@ -12,12 +12,12 @@
  * ```
  */
 import { Schema } from "effect"
-import { isPlain, type Plain } from "../config/Config.ts"
-import { intBetween, naturalInt, orDefault, positive, positiveInt, runName, withDefault } from "../config/fields.ts"
-import { projections, usualInitializerRange } from "../model/decoder/Decoder.ts"
-import { kindField } from "../run/RunSpec.ts"
-import { OutputSettings } from "../runtime/RuntimeConfig.ts"
-import { Mixing } from "./batches/Packer.ts"
+import { isPlain, type Plain } from "../../config/Config.ts"
+import { intBetween, naturalInt, orDefault, positive, positiveInt, runName, withDefault } from "../../config/fields.ts"
+import { projections, usualInitializerRange } from "../../model/decoder/Decoder.ts"
+import { kindField } from "../../run/RunSpec.ts"
+import { OutputSettings } from "../../runtime/RuntimeConfig.ts"
+import { Mixing } from "../batches/Packer.ts"
 
 const Section = Schema.declare((value: unknown): value is Plain => isPlain(value), { expected: "a section" })
 

@@ -5,8 +5,8 @@
  */
 import { Clock, Effect } from "effect"
 import * as hooks from "./hooks.ts"
-import * as Layout from "./Layout.ts"
-import { type OrchestratorConfig, parse } from "./OrchestratorConfig.ts"
+import * as Layout from "../Layout.ts"
+import { type OrchestratorConfig, parse } from "../config/OrchestratorConfig.ts"
 import { startingProgress } from "./resume.ts"
 import type { Origin, RunFolders } from "./runFolder.ts"
 import type { DiscoveredRun, Hooks, InvalidRun, Progress } from "./RunSlot.ts"

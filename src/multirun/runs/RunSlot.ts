@@ -1,7 +1,7 @@
 /** Describes the runs of a multi-run trainer: a run that waits, a run that is trained in a slot, and the hooks on both. */
 import { type Effect, Schema } from "effect"
-import { naturalInt } from "../config/fields.ts"
-import type { OrchestratorConfig } from "./OrchestratorConfig.ts"
+import { naturalInt } from "../../config/fields.ts"
+import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 
 /** How far a run is. A checkpoint saves it as `progress.json`, so that a resumed run also continues these totals. */
 export const Progress = Schema.Struct({ step: naturalInt, totalTokens: naturalInt, totalSamples: naturalInt })

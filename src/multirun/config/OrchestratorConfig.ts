@@ -10,13 +10,21 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { ConfigError, decode, isPlain, overLines, type Plain, toCamelCase } from "../config/Config.ts"
-import { fraction, intBetween, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
-import { readTomlText } from "../config/toml.ts"
-import { keyPlaces, readYamlText } from "../config/yaml.ts"
-import { byStep, ScheduleConfig, scheduleProblem } from "../graph/schedules.ts"
-import { SftObjective, TokenObjective } from "../losses/Losses.ts"
-import { OptimiserConfig } from "./optimisers/OptimiserConfig.ts"
+import { ConfigError, decode, isPlain, overLines, type Plain, toCamelCase } from "../../config/Config.ts"
+import {
+  fraction,
+  intBetween,
+  naturalInt,
+  nonNegative,
+  positive,
+  positiveInt,
+  withDefault,
+} from "../../config/fields.ts"
+import { readTomlText } from "../../config/toml.ts"
+import { keyPlaces, readYamlText } from "../../config/yaml.ts"
+import { byStep, ScheduleConfig, scheduleProblem } from "../../graph/schedules.ts"
+import { SftObjective, TokenObjective } from "../../losses/Losses.ts"
+import { OptimiserConfig } from "../optimisers/OptimiserConfig.ts"
 
 /** Settings that the part which they describe decodes later: the agent, the data sets. */
 const Section = Schema.declare((value: unknown): value is Plain => isPlain(value), { expected: "a section" })

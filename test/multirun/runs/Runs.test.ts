@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { Deferred, Duration, Effect, Fiber, Layer, Logger, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe, it } from "vitest"
-import type { RunChange } from "../../src/multirun/Runs.ts"
-import { failing, logging, startRanks, type World } from "./ranks.ts"
+import type { RunChange } from "../../../src/multirun/runs/Runs.ts"
+import { failing, logging, startRanks, type World } from "../ranks.ts"
 
 const check = (
   title: string,

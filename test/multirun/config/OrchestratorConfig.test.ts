@@ -1,6 +1,11 @@
 import { Effect, Exit, Schema } from "effect"
 import { assert, describe, it } from "vitest"
-import { learningRateOf, objectiveAt, OrchestratorConfig, parse } from "../../src/multirun/OrchestratorConfig.ts"
+import {
+  learningRateOf,
+  objectiveAt,
+  OrchestratorConfig,
+  parse,
+} from "../../../src/multirun/config/OrchestratorConfig.ts"
 
 const messageOf = (text: string, file = "run_a/configs/orch.toml"): string =>
   Effect.runSync(Effect.match(parse(text, file), { onFailure: ({ message }) => message, onSuccess: () => "no error" }))

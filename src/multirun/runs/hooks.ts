@@ -1,6 +1,6 @@
 /** Runs the hooks of the trainer's parts, so that the failure of a hook is a message and never ends the trainer. */
 import { Cause, Effect, Exit } from "effect"
-import { messageOf, oneLine } from "../config/text.ts"
+import { messageOf, oneLine } from "../../config/text.ts"
 import type { Hook, Hooks } from "./RunSlot.ts"
 
 /** Runs a hook; returns the message of its failure, also of a defect. An interruption is passed on. */

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
-import { runsIn } from "../cli/crash.ts"
-import { effect, withFolder, write } from "../cli/effect.ts"
+import { runsIn } from "../../cli/crash.ts"
+import { effect, withFolder, write } from "../../cli/effect.ts"
 
 const right = `kind: multirun
 model:

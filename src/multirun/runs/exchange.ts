@@ -1,10 +1,10 @@
 /** Declares what the ranks tell each other when they change their runs together, and sends it through the `Store`. */
 import { type Duration, Effect, Schema } from "effect"
-import { naturalInt } from "../config/fields.ts"
-import { utf8 } from "../config/utf8.ts"
-import { OrchestratorConfig } from "./OrchestratorConfig.ts"
+import { naturalInt } from "../../config/fields.ts"
+import { utf8 } from "../../config/utf8.ts"
+import { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import { Progress } from "./RunSlot.ts"
-import { ranksMissing, type Store, storeError } from "./store/Store.ts"
+import { ranksMissing, type Store, storeError } from "../store/Store.ts"
 
 /** Runs that a rank wants to evict, and runs whose creation failed on a rank. */
 const Reasons = Schema.Array(Schema.Struct({ generation: naturalInt, reason: Schema.String }))

@@ -10,9 +10,9 @@
  * ```
  */
 import { Effect } from "effect"
-import type { Contents, FileTree } from "../run/store/FileTree.ts"
-import type { RunStoreError } from "../run/store/RunStoreError.ts"
-import * as Layout from "./Layout.ts"
+import type { Contents, FileTree } from "../../run/store/FileTree.ts"
+import type { RunStoreError } from "../../run/store/RunStoreError.ts"
+import * as Layout from "../Layout.ts"
 
 type Eff<A> = Effect.Effect<A, RunStoreError>
 

@@ -3,9 +3,17 @@
  * error names the file, the line and the key: `conf.yaml:31: runs.letters.optimiser.lr: expected …`.
  */
 import { Effect, Path, Record, Schema } from "effect"
-import { checkAll, ConfigError, decode, type DecodeOptions, isPlain, overridden, type Plain } from "../config/Config.ts"
-import { withPlaces } from "../config/places.ts"
-import type { RunOptions } from "../train/RunOptions.ts"
+import {
+  checkAll,
+  ConfigError,
+  decode,
+  type DecodeOptions,
+  isPlain,
+  overridden,
+  type Plain,
+} from "../../config/Config.ts"
+import { withPlaces } from "../../config/places.ts"
+import type { RunOptions } from "../../train/RunOptions.ts"
 import { MultiRunConfig } from "./MultiRunConfig.ts"
 import { OrchestratorConfig } from "./OrchestratorConfig.ts"
 import { openRunParts } from "./runParts.ts"

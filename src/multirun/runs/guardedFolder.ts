@@ -9,10 +9,10 @@
  * ```
  */
 import { Effect, FileSystem, Option, Path, PlatformError, Schema } from "effect"
-import { mostBytes, readText, statOf } from "../config/files.ts"
-import { type FileTree, onDisk } from "../run/store/FileTree.ts"
-import type { RunStoreError } from "../run/store/RunStoreError.ts"
-import * as Layout from "./Layout.ts"
+import { mostBytes, readText, statOf } from "../../config/files.ts"
+import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
+import type { RunStoreError } from "../../run/store/RunStoreError.ts"
+import * as Layout from "../Layout.ts"
 
 /** The folder of a run vanished, or was deleted and made again, so that it belongs to another run. */
 export class RunGone extends Schema.TaggedError<RunGone>()("RunGone", {

@@ -89,8 +89,10 @@ export const makeEngine = Effect.fnUntraced(function* (
     // Close this first: a request that ends below can resume its caller at once, which may bring new work.
     work.closeUnsafe()
     const mayBegin = changes.length === 0 ? always : yield* makeChanges
-    // A change of the weights must not wait for the latch: the one who closed it may wait for the change.
-    if (steps !== undefined && !steps.isOpen()) return yield* Effect.raceFirst(steps.await, work.await)
+    // A change of the weights must not wait for the latch, because its caller may have closed it. So requests whose end
+    // the change waits for go on.
+    if (steps !== undefined && !steps.isOpen() && changes.length === 0)
+      return yield* Effect.raceFirst(steps.await, work.await)
     const program = scheduler.plan(mayBegin)
     if (program === null) {
       // A request that gave its pages back can go on in the next plan.

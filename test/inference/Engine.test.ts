@@ -86,6 +86,29 @@ describe("Engine", () => {
     }).pipe(Effect.scoped),
   )
 
+  it.effect("finishes requests whose end new weights wait for, also while its latch is closed", () =>
+    Effect.gen(function* () {
+      const steps = Latch.makeUnsafe(true)
+      const begun = yield* Deferred.make<void>()
+      // Three places: those of the base, of a and of b, so that a new version of one waits for the old one's requests.
+      const model = fakeModel({ adapterSlots: 3, onStep: () => Effect.asVoid(Deferred.succeed(begun, undefined)) })
+      const engine = yield* makeEngine(model, { name: "base", tokenizer: letters, eosIds: [], steps })
+      for (const [at, name] of ["a", "b"].entries())
+        yield* engine.loadAdapter({ name, step: 1, adapter: fakeAdapter(at) })
+      const request = { promptIds: [1, 2, 3], sampling: { maxTokens: 40 } }
+      const answering = yield* Effect.forEach(["base", "a", "b"], (model) =>
+        Effect.forkScoped(engine.generate({ ...request, model })),
+      )
+      yield* Deferred.await(begun)
+      steps.closeUnsafe()
+      for (const [at, name] of ["a", "b"].entries())
+        yield* engine.loadAdapter({ name, step: 2, adapter: fakeAdapter(at + 5) })
+      yield* engine.loadWeights({ step: 2, weights: fakeWeights(3) })
+      yield* steps.open
+      for (const fiber of answering) assert.strictEqual((yield* Fiber.join(fiber)).tokens.length, 40)
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("streams the same tokens and text that it returns", () =>
     Effect.gen(function* () {
       const engine = yield* engineOf()

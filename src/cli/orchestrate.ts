@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { Effect, Option, Redacted } from "effect"
 import { exists } from "../config/files.ts"
 import type { PlayEvent } from "../multirun/outside/orchestrateFolder.ts"
+import { MultiRunError } from "../multirun/MultiRunError.ts"
 import type { ServerEvent } from "../multirun/outside/InferenceServer.ts"
 import { runsIn, type TrainerFolder, trainerAt } from "../multirun/trainerFolder.ts"
 import { platform } from "../node.ts"
@@ -15,7 +16,7 @@ export const orchestrate = subcommand(
     description:
       "Play the tasks of a trainer's runs with answers of an inference server, and hand the samples to the trainer, whose " +
       "config has orchestrators: outside. It can be stopped by Ctrl-C and started again at any moment, and waits for a " +
-      "server that is down. It ends when all runs have ended.",
+      "server that is down. It ends when all runs have ended, with code 1 if it had to evict one of them.",
     short: "Play the tasks of a trainer's runs",
     examples: {
       "effect orchestrate results/…/0001": "Play all runs of a trainer, with effect serve on this machine",
@@ -49,7 +50,13 @@ export const orchestrate = subcommand(
       return yield* usageError(`${join(trainer.directory, "config.yaml")}: orchestrators: ${problem}`)
     }
     const only = yield* onlyRun(trainer, input.run)
-    const say = (line: string) => (input.quiet ? Effect.void : writeError(`${line}\n`))
+    const say = (line: string, isProblem: boolean) =>
+      input.quiet && !isProblem ? Effect.void : writeError(`${line}\n`)
+    const evicted: Array<string> = []
+    const tell = (event: PlayEvent) => {
+      if (event._tag === "Ended" && event.isEvictedHere) evicted.push(event.id)
+      return say(playLine(event), event._tag === "Ended" && event.reason !== null)
+    }
     // The orchestrators are loaded only here, so that the other subcommands start fast.
     const { connect } = yield* Effect.promise(() => import("../multirun/outside/InferenceServer.ts"))
     const { orchestrateFolder } = yield* Effect.promise(() => import("../multirun/outside/orchestrateFolder.ts"))
@@ -57,12 +64,14 @@ export const orchestrate = subcommand(
       const server = yield* connect({
         url: input.server,
         apiKey: Option.getOrNull(Option.map(input.apiKey, (key) => Redacted.make(key))),
-        report: (event) => say(serverLine(input.server, event)),
+        report: (event) => say(serverLine(input.server, event), event._tag === "Failing"),
       })
-      return yield* orchestrateFolder({ trainer, only, server, report: (event) => say(playLine(event)) })
+      return yield* orchestrateFolder({ trainer, only, server, report: tell })
     }).pipe(Effect.scoped, Effect.provide(platform))
-    if (!input.json) return
-    yield* writeJson(states.map((state) => ({ run: state.id, ended: state._tag, reason: reasonIn(state) })))
+    if (input.json)
+      yield* writeJson(states.map((state) => ({ run: state.id, ended: state._tag, reason: reasonIn(state) })))
+    if (evicted.length > 0)
+      return yield* new MultiRunError({ message: `evicted, because the orchestrator failed: ${evicted.join(", ")}` })
   }),
 )
 

@@ -13,6 +13,7 @@ import { Effect } from "effect"
 import { readTomlText } from "../config/toml.ts"
 import { readYamlText } from "../config/yaml.ts"
 import * as Multirun from "../multirun/Layout.ts"
+import { isEndAfter } from "../multirun/runs/runFolder.ts"
 import { type Token, tokenOf } from "../multirun/runs/token.ts"
 import { dataAt } from "../run/find/Value.ts"
 import type { FileSource } from "../run/read/FileSource.ts"
@@ -97,7 +98,7 @@ export const makeTrainerRuns = (files: Files) => {
       problem: yield* lineIn(Multirun.configProblem),
       hasConfig: config !== undefined,
       maxSteps,
-      isFinished: maxSteps !== null && (yield* lineIn(Multirun.finished)) === String(maxSteps),
+      isFinished: isEndAfter(maxSteps, (yield* lineIn(Multirun.finished)) ?? ""),
       token: tokenOf((yield* files.text(`${folder}/${Multirun.token}`)) ?? ""),
     }
   })

@@ -88,9 +88,7 @@ export const isOver = Effect.fnUntraced(function* (files: RunFiles) {
     if (found === undefined) continue
     if (found.read._tag === "Failed") return false
     const config = yield* Effect.option(parseRun(found.read.text, found.file))
-    const finished = yield* folders.read(directory, Layout.finished)
-    if (config._tag === "None" || finished._tag !== "Text") return false
-    if (finished.text.trim() !== String(config.value.maxSteps)) return false
+    if (config._tag === "None" || !(yield* folders.isFinished(directory, config.value.maxSteps))) return false
   }
   return ids.length > 0
 })

@@ -50,7 +50,8 @@ describe("effect orchestrate", () => {
         assert.deepStrictEqual(JSON.parse(one.stdout), [{ run: "run_a", ended: "Finished", reason: null }])
       }
       const own = await effect(["orchestrate", join(folder, "run_b"), "--json", "--quiet"])
-      assert.strictEqual(own.stderr, "")
+      assert.strictEqual(own.code, 0)
+      assert.strictEqual(own.stderr, "run_b: ended: its gradient is not finite\n")
       assert.lengthOf(JSON.parse(own.stdout), 1)
     }))
 
@@ -62,14 +63,16 @@ describe("effect orchestrate", () => {
         "run_d/control/token": "run_d 1 0\n",
         "run_d/broadcast/step_0/STABLE": "",
       })
-      const { code, stdout, stderr } = await effect(["orchestrate", folder, "--json"])
-      assert.strictEqual(code, 0, stderr)
+      const { code, stdout, stderr } = await effect(["orchestrate", folder, "--json", "--quiet"])
+      assert.strictEqual(code, 1, stderr)
       const reason = readFileSync(join(folder, "run_d/control/evicted.txt"), "utf8").trim()
       assert.match(
         reason,
         /^its orchestrator failed: .*run_d\/configs: train_dataset: none\.jsonl: there is no such file/,
       )
       assert.deepStrictEqual(JSON.parse(stdout).at(-1), { run: "run_d", ended: "Evicted", reason })
+      assert.include(stderr, `run_d: ended: ${reason}\n`)
+      assert.match(stderr.trim().split("\n").at(-1) ?? "", /evicted, because the orchestrator failed: run_d$/)
       assert.isFalse(existsSync(join(folder, "run_a/control/evicted.txt")))
     }))
 

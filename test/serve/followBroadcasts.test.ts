@@ -84,6 +84,27 @@ describe("an engine that follows the broadcasts of runs", () => {
     }).pipe(Effect.provide(disk)),
   )
 
+  it.effect("reports a run whose folder cannot be read once, and loads the others", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const { root, engine, reports, options, loaded } = yield* following()
+      const look = yield* Effect.provideService(makeLook(options), Engine, engine)
+      yield* fs.makeDirectory(`${root}/run_a/control/token`, { recursive: true })
+      yield* publish(`${root}/run_a`, 1)
+      yield* publish(`${root}/run_b`, 1)
+      yield* look
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0", "run_b@1"])
+      assert.deepStrictEqual(
+        reports.map(({ _tag, run }) => `${run} ${_tag}`),
+        ["run_a Unreadable", "run_b Loaded"],
+      )
+      yield* fs.remove(`${root}/run_a/control/token`, { recursive: true })
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0", "run_b@1", "run_a@1"])
+    }).pipe(Effect.provide(disk)),
+  )
+
   it.effect("forgets a run that was deleted, and begins again with one that was made again", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
@@ -120,8 +141,14 @@ describe("an engine that follows the broadcasts of runs", () => {
       const look = yield* Effect.provideService(makeLook(options), Engine, small)
       for (const run of ["run_a", "run_b"]) yield* publish(`${root}/${run}`, 1)
       yield* look
-      yield* fs.makeDirectory(`${root}/run_b/control`)
-      yield* fs.writeFileString(`${root}/run_b/control/finished`, "1\n")
+      const steps = Effect.fnUntraced(function* (run: string, maxSteps: number, finished: number) {
+        for (const folder of ["control", "configs"]) yield* fs.makeDirectory(`${root}/${run}/${folder}`)
+        yield* fs.writeFileString(`${root}/${run}/configs/orch.yaml`, `max_steps: ${maxSteps}\n`)
+        yield* fs.writeFileString(`${root}/${run}/control/finished`, `${finished}\n`)
+      })
+      // This run was resumed with more steps.
+      yield* steps("run_a", 2, 1)
+      yield* steps("run_b", 1, 1)
       yield* publish(`${root}/run_c`, 1)
       yield* look
       assert.deepStrictEqual(yield* loaded, ["base@0", "run_a@1", "run_c@1"])
@@ -130,6 +157,19 @@ describe("an engine that follows the broadcasts of runs", () => {
       yield* look
       assert.deepStrictEqual(yield* loaded, ["base@0", "run_a@1", "run_c@1"])
       assert.deepStrictEqual(reports.at(-1), { _tag: "Failed", run: "run_d", step: 1, message: "no room" })
+      const before = reports.length
+      yield* look
+      assert.lengthOf(reports, before)
+      // The broadcast that had no room is loaded once a run has ended, whose adapter does not come back.
+      yield* fs.writeFileString(`${root}/run_a/control/finished`, "2\n")
+      for (let looks = 0; looks < 3; looks++) yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0", "run_c@1", "run_d@1"])
+      assert.deepStrictEqual(reports.slice(before), [{ _tag: "Loaded", run: "run_d", step: 1 }])
+      // The same broadcast of a run that was unloaded is loaded again when there is room.
+      yield* fs.remove(`${root}/run_c`, { recursive: true })
+      yield* look
+      yield* look
+      assert.deepStrictEqual(yield* loaded, ["base@0", "run_d@1", "run_a@1"])
     }).pipe(Effect.provide(disk)),
   )
 

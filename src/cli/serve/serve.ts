@@ -11,7 +11,7 @@ import { usageError } from "../output/output.ts"
 const flags = {
   model: argument(
     "model",
-    "A folder with a model (config.json), or a run of a trainer, whose newest weights are served",
+    "A folder with a model (config.json), or a trainer's folder or one of its runs, whose newest weights are served",
   ),
   port: Flag.Int("port").pipe(
     Flag.withDefault(8000),
@@ -28,7 +28,11 @@ const flags = {
     "key",
     "The key that clients must send (default: if --host needs one, a new one is made and printed)",
   ),
-  name: text("name", "name", "The model's name for clients (default: the name of its folder)"),
+  name: text(
+    "name",
+    "name",
+    "The model's name for clients (default: its folder's name; for a trainer, that of its base model or run)",
+  ),
   backend: backendFlag("Where the model computes (default: auto)"),
   adapter: texts("adapter", "name=path", "Load an adapter in peft's format under this name; can be repeated"),
   watch: texts(
@@ -36,11 +40,17 @@ const flags = {
     "dir",
     "Load each new broadcast of a run, or of all runs in a trainer's folder, under the run's name; can be repeated",
   ),
-  maxAdapters: number("max-adapters", "The most adapters at the same time (default: 8 with --adapter or --watch)"),
-  maxLoraRank: number("max-lora-rank", "The largest rank of an adapter (default: 16)"),
-  maxModelLen: number("max-model-len", "The most tokens of a prompt and its answer (default: the model's, up to 2048)"),
-  slots: number("slots", "The most answers that are generated in one step (default: 32)"),
-  pageSize: number("page-size", "The number of tokens in a page of the cache (default: 16)"),
+  maxAdapters: number(
+    "max-adapters",
+    "The most adapters at the same time (default: one more than the trainer's runs, or 8 with --adapter or --watch)",
+  ),
+  maxLoraRank: number("max-lora-rank", "The largest rank of an adapter (default: the trainer's setting, or 16)"),
+  maxModelLen: number(
+    "max-model-len",
+    "The most tokens of a prompt and its answer (default: the trainer's setting, or the model's, up to 2048)",
+  ),
+  slots: number("slots", "The most answers that are generated in one step (default: the trainer's setting, or 32)"),
+  pageSize: number("page-size", "The number of tokens in a page of the cache (default: the trainer's setting, or 16)"),
   maxRequests: number("max-requests", "The most answers at the same time, with those that wait (default: 1024)"),
   toolFormat: Flag.Literals("tool-format", ["auto", "none", ...formatNames]).pipe(
     Flag.withDefault("auto" as const),

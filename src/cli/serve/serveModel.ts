@@ -95,6 +95,8 @@ const report = (followed: Followed): Effect.Effect<void> => {
       return writeError(`${run}: loaded step ${followed.step}\n`)
     case "Failed":
       return writeError(`${warningLabel()} ${run}: step ${followed.step} was not loaded: ${followed.message}\n`)
+    case "Unreadable":
+      return writeError(`${warningLabel()} ${run}: its broadcasts cannot be read: ${followed.message}\n`)
     case "Gone":
       return writeError(`${run}: the run is gone\n`)
   }

@@ -31,8 +31,8 @@ import { makeRunStates, type RunState, type TrainedRun } from "./runStates.ts"
 /** What this process tells about a run. */
 export type PlayEvent =
   | { readonly _tag: "Begun"; readonly id: string; readonly step: number }
-  /** The run has left: it has reached its last step, or `reason` says why not. */
-  | { readonly _tag: "Ended"; readonly id: string; readonly reason: string | null }
+  /** The run has left: it has reached its last step, or `reason` says why not. `isEvictedHere` if this process evicted it. */
+  | { readonly _tag: "Ended"; readonly id: string; readonly reason: string | null; readonly isEvictedHere: boolean }
   /** Its orchestrator begins again: the trainer was started again, or another process writes the same samples. */
   | { readonly _tag: "Again"; readonly id: string; readonly reason: string }
 
@@ -67,9 +67,11 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
   const pause = yield* makePause(directory, "500 millis", true)
   const playing = new Map<string, Playing>()
   const ended = new Set<string>()
+  /** The runs that this process has evicted, because their orchestrators failed. */
+  const evicted = new Set<string>()
 
   const begin = Effect.fnUntraced(function* (run: TrainedRun) {
-    const fiber = yield* Effect.forkScoped(play({ run, language, baseDir: directory, server, report }))
+    const fiber = yield* Effect.forkScoped(play({ run, language, baseDir: directory, server, evicted, report }))
     playing.set(run.id, { token: run.origin.token, fiber })
   })
 
@@ -97,7 +99,8 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
       if (state._tag === "Waiting" || state._tag === "Unconfigured") return void ended.delete(id)
       if (ended.has(id)) return
       ended.add(id)
-      return yield* report({ _tag: "Ended", id, reason: "reason" in state ? state.reason : null })
+      const reason = "reason" in state ? state.reason : null
+      return yield* report({ _tag: "Ended", id, reason, isEvictedHere: state._tag === "Evicted" && evicted.has(id) })
     }
     ended.delete(id)
     const before = playing.get(id)
@@ -130,11 +133,20 @@ interface PlayedRun {
   readonly language: Language
   readonly baseDir: string
   readonly server: InferenceServer
+  /** The run is added if it is evicted here. */
+  readonly evicted: Set<string>
   readonly report: PlayOptions["report"]
 }
 
 /** Plays one run from the first step that has no samples. If that fails, the run is evicted with the reason. */
-const play = ({ run, language, baseDir, server, report }: PlayedRun): Effect.Effect<Outcome, never, Lms.Needs> =>
+const play = ({
+  run,
+  language,
+  baseDir,
+  server,
+  evicted,
+  report,
+}: PlayedRun): Effect.Effect<Outcome, never, Lms.Needs> =>
   Effect.gen(function* () {
     const { id, config } = run
     const parts = yield* openOrchestration(run, { language, baseDir, model: id })
@@ -157,8 +169,13 @@ const play = ({ run, language, baseDir, server, report }: PlayedRun): Effect.Eff
       Effect.fnUntraced(function* (cause): Effect.fn.Return<Outcome, never, Lms.Needs> {
         if (Cause.hasInterruptsOnly(cause)) return yield* Effect.interrupt
         const { writeEviction } = yield* makeRunFolders
-        yield* writeEviction(run.directory, run.origin, `its orchestrator failed: ${reasonOf(cause)}`)
-        return { _tag: "Complete" }
+        const reason = `its orchestrator failed: ${reasonOf(cause)}`
+        // Another fiber may see the file, and interrupt this one, before the run is in the set.
+        const isWritten = yield* writeEviction(run.directory, run.origin, reason).pipe(
+          Effect.tap((written) => Effect.sync(() => (written ? evicted.add(run.id) : evicted))),
+          Effect.uninterruptible,
+        )
+        return isWritten ? { _tag: "Complete" } : { _tag: "Again", reason }
       }),
     ),
   )

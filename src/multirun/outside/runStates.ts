@@ -5,7 +5,7 @@
 import { Effect, type FileSystem, type Path } from "effect"
 import * as Layout from "../Layout.ts"
 import { type OrchestratorConfig, parse } from "../config/OrchestratorConfig.ts"
-import { makeRunFolders, type Origin } from "../runs/runFolder.ts"
+import { makeRunFolders, type Origin, type RunFolders } from "../runs/runFolder.ts"
 import type { RunsError } from "../runs/RunsError.ts"
 import { onDisk } from "../../run/store/FileTree.ts"
 import { newestBroadcast } from "../weights/receive.ts"
@@ -25,6 +25,29 @@ export type RunState =
   | { readonly _tag: "Evicted" | "Invalid"; readonly id: string; readonly reason: string }
   | { readonly _tag: "Trained"; readonly id: string; readonly run: TrainedRun }
 
+/** Reads the state of the run `id` in the folder `directory`. */
+export const stateIn = Effect.fnUntraced(function* (
+  folders: RunFolders,
+  directory: string,
+  id: string,
+): Effect.fn.Return<RunState, never, FileSystem.FileSystem | Path.Path> {
+  const evicted = yield* folders.read(directory, Layout.evicted)
+  if (evicted._tag === "Text") return { _tag: "Evicted", id, reason: evicted.text.trim() }
+  const found = yield* folders.readConfig(directory)
+  if (found === undefined) return { _tag: "Unconfigured", id }
+  const problem = yield* folders.read(directory, Layout.configProblem)
+  if (problem._tag === "Text") return { _tag: "Invalid", id, reason: problem.text.trim() }
+  if (found.read._tag === "Failed") return { _tag: "Waiting", id }
+  const config = yield* Effect.option(parse(found.read.text, found.file))
+  // The trainer says what is wrong with it, once it has looked.
+  if (config._tag === "None") return { _tag: "Waiting", id }
+  if (yield* folders.isFinished(directory, config.value.maxSteps)) return { _tag: "Finished", id }
+  const origin = yield* folders.recognise(directory)
+  const step = yield* Effect.orElseSucceed(Effect.flatMap(onDisk(directory), newestBroadcast), () => undefined)
+  if (origin === undefined || step === undefined) return { _tag: "Waiting", id }
+  return { _tag: "Trained", id, run: { id, directory, config: config.value, origin } }
+})
+
 /**
  * Makes the Effect that reads the states of all runs in a trainer's folder, in the order of their names.
  *
@@ -38,30 +61,9 @@ export const makeRunStates = Effect.fnUntraced(function* (outputDirectory: strin
   const folders = yield* makeRunFolders
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
 
-  const stateOf = Effect.fnUntraced(function* (id: string) {
-    const directory = folders.at(outputDirectory, id)
-    const evicted = yield* folders.read(directory, Layout.evicted)
-    if (evicted._tag === "Text") return { _tag: "Evicted", id, reason: evicted.text.trim() } as const
-    const found = yield* folders.readConfig(directory)
-    if (found === undefined) return { _tag: "Unconfigured", id } as const
-    const problem = yield* folders.read(directory, Layout.configProblem)
-    if (problem._tag === "Text") return { _tag: "Invalid", id, reason: problem.text.trim() } as const
-    if (found.read._tag === "Failed") return { _tag: "Waiting", id } as const
-    const config = yield* Effect.option(parse(found.read.text, found.file))
-    // The trainer says what is wrong with it, once it has looked.
-    if (config._tag === "None") return { _tag: "Waiting", id } as const
-    const finished = yield* folders.read(directory, Layout.finished)
-    if (finished._tag === "Text" && finished.text.trim() === String(config.value.maxSteps))
-      return { _tag: "Finished", id } as const
-    const origin = yield* folders.recognise(directory)
-    const step = yield* Effect.orElseSucceed(Effect.flatMap(onDisk(directory), newestBroadcast), () => undefined)
-    if (origin === undefined || step === undefined) return { _tag: "Waiting", id } as const
-    return { _tag: "Trained", id, run: { id, directory, config: config.value, origin } } as const
-  })
-
   const all: Effect.Effect<ReadonlyArray<RunState>, RunsError> = Effect.flatMap(folders.list(outputDirectory), (ids) =>
     Effect.provideContext(
-      Effect.forEach(ids, (id) => stateOf(id)),
+      Effect.forEach(ids, (id) => stateIn(folders, folders.at(outputDirectory, id), id)),
       context,
     ),
   )

@@ -141,8 +141,7 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
 
   /** Tells whether a run has ended, and has a checkpoint of its last step, so that there is nothing to do. */
   const isFinished = Effect.fnUntraced(function* ({ directory, config }: DiscoveredRun) {
-    const written = yield* folders.read(directory, Layout.finished)
-    if (written._tag !== "Text" || written.text.trim() !== String(config.maxSteps)) return false
+    if (!(yield* folders.isFinished(directory, config.maxSteps))) return false
     return yield* Effect.match(startingProgress(folders, directory, config), {
       onSuccess: ({ step }) => config.maxSteps !== null && step >= config.maxSteps,
       onFailure: () => false,

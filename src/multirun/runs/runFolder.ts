@@ -29,6 +29,13 @@ export type Read =
   | { readonly _tag: "Missing" }
   | { readonly _tag: "Failed"; readonly problem: string }
 
+/**
+ * Tells whether the text of a run's file `control/finished` says that the run has ended after `maxSteps`. A run that is
+ * resumed with more steps keeps the file of its earlier end.
+ */
+export const isEndAfter = (maxSteps: number | null, text: string): boolean =>
+  maxSteps !== null && text.trim() === String(maxSteps)
+
 /** The access to the folders of all runs. */
 export type RunFolders = Effect.Success<typeof makeRunFolders>
 
@@ -169,6 +176,12 @@ export const makeRunFolders = Effect.gen(function* () {
     return false
   })
 
+  /** Tells whether a run's folder says that it has ended after `maxSteps`. */
+  const isFinished = Effect.fnUntraced(function* (directory: string, maxSteps: number | null) {
+    const written = yield* read(path.join(directory, Layout.finished))
+    return written._tag === "Text" && isEndAfter(maxSteps, written.text)
+  })
+
   /** Returns the steps whose checkpoints are complete, in ascending order. Other names in the folder are ignored. */
   const completeCheckpoints = Effect.fnUntraced(function* (directory: string) {
     const folder = path.join(directory, Layout.checkpoints)
@@ -193,6 +206,7 @@ export const makeRunFolders = Effect.gen(function* () {
     recognise,
     compare,
     writeEviction,
+    isFinished,
     completeCheckpoints,
     at: (...parts: ReadonlyArray<string>) => path.join(...parts),
   }

@@ -117,8 +117,9 @@ export const findModel = Effect.fnUntraced(function* (
 })
 
 /**
- * Finds the weights of a step in a run's folder. Weights for other programs are complete in
- * themselves, so they are preferred. */
+ * Finds the weights of a step in a run's folder. A broadcast of the step is preferred, then `weights/`, because a checkpoint
+ * can only be read with the configs of the run and the trainer.
+ */
 const stepOfRun = Effect.fnUntraced(function* (run: string, named: string, wanted: number | undefined) {
   const path = yield* Path.Path
   const tree = yield* onDisk(run)

@@ -1,6 +1,6 @@
 /**
  * `effect replay RUN`: trains a run again in memory, and compares all scores and the digest (a hash of the result). The
- * runs of a language model's trainer are trained again in a temporary folder, because they find each other in folders.
+ * runs of a language model's trainer are trained again in a temporary folder, because its parts work together by files.
  */
 import { join } from "node:path"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
@@ -51,8 +51,8 @@ export const replay = subcommand(
   "replay",
   {
     description:
-      "Train a run again from its config and seed, in memory, and check that every score and the digest come out the same. " +
-      "Of the runs of a language model's trainer, all or one are trained again.",
+      "Train a run again from its config and seed, and check that every score and the digest come out the same. " +
+      "A trainer's runs are trained again in a temporary folder, all of them or the one that is named.",
     short: "Train a run again and check that the result is the same",
     examples: {
       "effect replay latest": "Check the newest run",
@@ -146,7 +146,7 @@ const conclude = Effect.fnUntraced(function* (
   if (!outcome.same) return yield* new ReplayDiffers({ message: `${run}: ${reason()}` })
 })
 
-/** What a replay has left: its scores, its digest if it was trained to the end, and a reason why it may differ. */
+/** A replay's scores, its digest if it was trained to the end, and a reason why it may differ. */
 export interface Replayed {
   readonly scores: Scores.ScoreFiles
   readonly digest: string | undefined

@@ -2,9 +2,9 @@
 import { basename, join } from "node:path"
 import { Effect, FileSystem, Layer } from "effect"
 import { isPlain, toCamelCase } from "../../config/Config.ts"
-import { namesIn } from "../../config/files.ts"
 import { backend, platform, rankProcesses, runStore, terminalProgress } from "../../node.ts"
-import { isRunName, nameOf } from "../../multirun/Layout.ts"
+import { nameOf } from "../../multirun/Layout.ts"
+import { runsIn } from "../../multirun/trainerFolder.ts"
 import * as Layout from "../../run/Layout.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
 import { scores } from "../../run/record/scores.ts"
@@ -18,7 +18,7 @@ import { scoresOfAll } from "./scoreFiles.ts"
 
 /** Returns the folders of the runs in a trainer's folder, by their ids. The folder of one run is that run alone. */
 export const runsOf = Effect.fnUntraced(function* (folder: string) {
-  const inside = (yield* namesIn(folder)).filter(isRunName)
+  const inside = yield* runsIn(folder)
   const runs = new Map(
     inside.length === 0 ? [[basename(folder), folder]] : inside.map((id) => [id, join(folder, id)] as const),
   )
@@ -36,6 +36,9 @@ const configsIn = Effect.fnUntraced(function* (folder: string) {
   return isPlain(config) && isPlain(config.runs) ? config.runs : {}
 })
 
+/** In a replay, the trainer plays the tasks itself, also those of a run for which other processes played them. */
+const overrides = [{ path: "orchestrators", value: "inside", source: "effect replay" }]
+
 /** Trains the runs again, all together or the only one, and returns their scores and the digest. */
 export const trainedAgain = Effect.fnUntraced(function* (input: ReplayFlags, runs: ReadonlyMap<string, string>) {
   const { run, file, quiet, backend: device } = input
@@ -43,7 +46,7 @@ export const trainedAgain = Effect.fnUntraced(function* (input: ReplayFlags, run
   const training = yield* loadTrainingOf(run, file)
   const recorder = Recorder.layer(scores, ...(quiet ? [] : [terminalProgress]))
   const result = yield* training.pipe(
-    Effect.provideService(RunOptions, { overrides: [], source: join(run, Layout.config), name: "replay" }),
+    Effect.provideService(RunOptions, { overrides, source: join(run, Layout.config), name: "replay" }),
     Effect.provide(
       Layer.mergeAll(backend(device), platform, rankProcesses({ backend: device }), recorder, runStore({ resultsDir })),
     ),

@@ -9,6 +9,7 @@ import { findRuns } from "../../run/find/find-node.ts"
 import { entryOf, newestFirst, trainerOf, unplacedEntry } from "../../run/find/RunEntry.ts"
 import { isSameName } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
+import { kindOf } from "../../run/RunSpec.ts"
 import { silentSource } from "../../run/read/disk-node.ts"
 import { readRun, runToResumeAt, trainings } from "../findRun.ts"
 import { nameOf, quoted } from "../flags.ts"
@@ -51,10 +52,15 @@ export const runToResume = Effect.fnUntraced(function* (input: RunFlags, trainin
   return yield* usageError(message)
 })
 
+const absolute = (path: string): string => resolve(path).replaceAll("\\", "/")
+
 /** Returns the run's folder, or for a run of a multi-run trainer that of the trainer, which trains all its runs. */
 const resumable = Effect.fnUntraced(function* (path: string) {
-  const trainer = trainerOf(path)
-  return trainer !== undefined && (yield* exists(join(trainer, Layout.config))) ? trainer : path
+  // The typed path may lack the name of the run's folder or of the trainer's: `run_letters`, `.`
+  if (trainerOf(absolute(path)) === undefined) return path
+  const trainer = join(path, "..")
+  const config = join(trainer, Layout.config)
+  return (yield* exists(config)) && kindOf(yield* readYaml(config)) === "multirun" ? trainer : path
 })
 
 /** Returns the end of an error message, which suggests an unfinished run of another name. */
@@ -87,9 +93,11 @@ const nameIn = (config: unknown): string | undefined =>
  */
 const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
   const found = yield* findRuns(resultsDir, silentSource)
-  const folders = new Set(yield* Effect.forEach(found, ({ path }) => resumable(path)))
+  // A trainer whose config can't be read stays in the list; if it is the newest, an error names the file.
+  const folderOf = (path: string) => Effect.orElseSucceed(resumable(path), () => join(path, ".."))
+  const folders = new Set(yield* Effect.forEach(found, ({ path }) => folderOf(path)))
   const runs = yield* Effect.forEach(
-    [...folders].flatMap((path) => entryOf(path, resolve(path).replaceAll("\\", "/")) ?? unplacedEntry(path)),
+    [...folders].flatMap((path) => entryOf(path, absolute(path)) ?? unplacedEntry(path)),
     Effect.fnUntraced(function* (entry) {
       const run = readRun(entry)
       if ((yield* run.configText) === undefined) return []

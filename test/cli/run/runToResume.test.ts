@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs"
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { scoresOf } from "../crash.ts"
@@ -55,6 +55,21 @@ describe("a run that is finished", () => {
       const { wall_seconds: wallSeconds } = JSON.parse(readFileSync(join(first.runDir, "metrics.json"), "utf8"))
       const expected = `in ${wallSeconds.toFixed(1)} s (${Math.round(2048 / wallSeconds)} steps/s)`
       assert.include(further.stdout, expected)
+    }))
+})
+
+describe("a run whose folder is named as the run of a trainer, and is next to a config", () => {
+  it("is resumed itself if that config is not a trainer's", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program("totalSteps: 1024"))
+      const first = resultOf(await effect(["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]))
+      renameSync(first.runDir, join(folder, "run_x"))
+      write(folder, "config.yaml", "total_steps: 512\n")
+      for (const typed of ["run_x", "./run_x", join(folder, "run_x")]) {
+        const again = await effect(["run", file, "--resume", typed], folder)
+        assert.strictEqual(again.code, 0, again.stderr)
+        assert.match(again.stdout, /^this run is finished, and nothing has changed;.*\n1024/)
+      }
     }))
 })
 

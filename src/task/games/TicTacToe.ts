@@ -81,13 +81,13 @@ const inLine = (board: ReadonlyArray<number>): string => board.map((who, place) 
 const howTo = "Three in a row win: across, down or diagonally. Answer with a free place, such as b2."
 
 /** Returns the observation that a player gets; after the game, it shows the final board. */
-const seenBy = (player: Mark, { board, next, note }: State, { observation }: Rules, over: boolean): string => {
+const seenBy = (player: Mark, { board, next, note }: State, { observation, opening }: Rules, over: boolean): string => {
   if (observation === "board") return inLine(marks.indexOf(player) === 0 ? board : turned(board))
-  const isFirst = board.filter((who) => who !== 0).length < 2
+  const moves = board.filter((who) => who !== 0).length - opening.length
   const turn = marks[next] === player ? `Your move. Free: ${free(board)}` : `${marks[next]} is to move.`
   const lines = [
     ...(note === null || marks[next] !== player ? [] : [note]),
-    `Tic-tac-toe. You are ${player}.${isFirst ? ` ${howTo}` : ""}`,
+    `Tic-tac-toe. You are ${player}.${moves < 2 ? ` ${howTo}` : ""}`,
     boardText(board),
     ...(over ? [] : [turn]),
   ]

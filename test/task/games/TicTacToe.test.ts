@@ -74,6 +74,21 @@ describe("tic-tac-toe for two", () => {
   )
 })
 
+describe("tic-tac-toe in words, after an opening", () => {
+  it.effect("explains the rules to each player before the first move, and only then", () =>
+    Effect.gen(function* () {
+      const episode = yield* TicTacToe.playersOf({ opening: [4, 0, 8] }).begin(stream(1))
+      const rules = /Three in a row win: .* Answer with a free place, such as b2\./
+      assert.deepStrictEqual(episode.toMove, ["O"])
+      assert.match(episode.observations["O"] ?? "", rules)
+      const second = yield* episode.step({ O: "c3" })
+      assert.match(second.observations["X"] ?? "", rules)
+      const third = yield* episode.step({ X: "a2" })
+      assert.notMatch(third.observations["O"] ?? "", rules)
+    }),
+  )
+})
+
 describe("tic-tac-toe for small models", () => {
   it.effect("shows only the board from each player's side, after an opening, and takes numbers and names", () =>
     Effect.gen(function* () {

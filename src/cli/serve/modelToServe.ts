@@ -1,11 +1,11 @@
 /** Finds what `effect serve` serves: a folder with a model, or a run of a trainer with broadcasts. */
 import { basename, join } from "node:path"
 import { Effect } from "effect"
-import { exists, namesIn } from "../../config/files.ts"
+import { exists } from "../../config/files.ts"
 import { modelFiles } from "../../formats/modelFiles.ts"
 import * as Layout from "../../multirun/Layout.ts"
 import { newestBroadcast } from "../../multirun/weights/receive.ts"
-import { baseOf } from "../../multirun/weights/SavedModel.ts"
+import { baseOf, onlyRunIn } from "../../multirun/weights/SavedModel.ts"
 import { config as runConfig } from "../../run/Layout.ts"
 import { onDisk } from "../../run/store/FileTree.ts"
 import { usageError } from "../output/output.ts"
@@ -19,22 +19,12 @@ export interface ModelToServe {
   readonly watch: ReadonlyArray<string>
 }
 
-/** Returns the only run in the folder of a trainer; the folder itself if it has no runs. */
-const runIn = Effect.fnUntraced(function* (folder: string) {
-  const runs = (yield* namesIn(folder)).filter(Layout.isRunName)
-  if (runs.length > 1) {
-    const choices = runs.map((run) => join(folder, run)).join(", ")
-    return yield* usageError(`${folder}: it has several runs; name one of them: ${choices}`)
-  }
-  return runs.length === 0 ? folder : join(folder, runs[0])
-})
-
 /**
  * Finds the model that the user named. The newest broadcast of a run is a whole model, or an adapter whose config names
  * the base model.
  */
 export const modelToServe = Effect.fnUntraced(function* (named: string) {
-  const typed = yield* runIn(named)
+  const typed = yield* Effect.mapError(onlyRunIn(named), ({ message }) => usageError(message))
   // A run has a file of the same name, beside its `config.yaml`.
   if ((yield* exists(join(typed, modelFiles.config))) && !(yield* exists(join(typed, runConfig)))) {
     const found: ModelToServe = { folder: typed, name: basename(typed), watch: [] }

@@ -10,7 +10,7 @@
  */
 import { Effect, type FileSystem, Path, Schema } from "effect"
 import { decode, isPlain, toCamelCase } from "../../config/Config.ts"
-import { exists, mostBytes, namesIn, readBytes, readText } from "../../config/files.ts"
+import { exists, mostBytes, readBytes, readText } from "../../config/files.ts"
 import { parsedJson } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { readYamlText } from "../../config/yaml.ts"
@@ -26,6 +26,7 @@ import { parse } from "../config/OrchestratorConfig.ts"
 import { makeRunFolders } from "../runs/runFolder.ts"
 import { stableSteps } from "../runs/stepFolders.ts"
 import { runStateIn } from "../trainer/checkpointParts.ts"
+import { runsIn } from "../trainerFolder.ts"
 import { readCheckpoint } from "./checkpoints.ts"
 
 /** No model can be opened at a path. The message is one line that begins with the path of the folder or file. */
@@ -107,13 +108,17 @@ export const findModel = Effect.fnUntraced(function* (
     if (step === undefined || step === place.step) return place
     return yield* SavedModelError.at(named, `expected a run, to take its weights of step ${step}; found other files`)
   }
-  const runs = (yield* namesIn(folder)).filter(Layout.isRunName)
-  if (runs.length > 1) {
-    const choices = runs.map((run) => path.join(named, run)).join(", ")
-    return yield* SavedModelError.at(named, `it has several runs; name one of them: ${choices}`)
-  }
-  const run = runs.length === 0 ? folder : path.join(folder, runs[0])
-  return yield* stepOfRun(run, runs.length === 0 ? named : path.join(named, runs[0]), step)
+  const run = yield* onlyRunIn(named)
+  return yield* stepOfRun(path.resolve(run), run, step)
+})
+
+/** Returns the path of the only run in a trainer's folder; the folder itself if it has no runs. */
+export const onlyRunIn = Effect.fnUntraced(function* (named: string) {
+  const path = yield* Path.Path
+  const runs = (yield* runsIn(named)).map((run) => path.join(named, run))
+  if (runs.length > 1)
+    return yield* SavedModelError.at(named, `it has several runs; name one of them: ${runs.join(", ")}`)
+  return runs.length === 0 ? named : runs[0]
 })
 
 /**

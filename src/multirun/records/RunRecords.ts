@@ -1,9 +1,9 @@
 /**
- * Makes each run of a trainer a run like all others: its folder gets a config that trains this run alone, a log, curves
- * and scores while it is trained, and its results when it has reached its last step.
+ * Writes the files of each run of a trainer: a config that trains this run alone; a log, curves and scores while it is
+ * trained; and its results when it has reached its last step. So commands and pages treat it like any other run.
  *
- * What was recorded is saved with each checkpoint, so a resumed run cuts its scores and curves back to what it had then,
- * and goes on as if it had never been stopped.
+ * Each checkpoint has the lengths of these files. A resumed run cuts its scores and curves back to its checkpoint, so they
+ * become the same as those of a run that was never stopped.
  *
  * @example
  * ```ts

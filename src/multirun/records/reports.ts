@@ -1,7 +1,7 @@
 /**
- * Writes and reads what an orchestrator reports about a run, as files in the run's folder: the metrics and transcripts of
- * a step, next to its samples, and the validations. The trainer records them in the run's logs when it has trained that
- * far, so nothing is lost or recorded twice if one of the two is killed.
+ * Writes and reads an orchestrator's reports about a run, which are files in the run's folder: the metrics and transcripts
+ * of a step, next to its samples, and the validations. The trainer records a report in the run's logs after it has trained
+ * the report's step, so nothing is lost or recorded twice if one of the two is killed.
  *
  * @example
  * ```ts

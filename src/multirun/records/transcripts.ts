@@ -4,7 +4,7 @@ import { scored } from "../../evaluate/PlayedEpisode.ts"
 import type { Rollout } from "../../episode/Rollout.ts"
 import type { StepScored } from "../../run/record/RunEvent.ts"
 
-/** What a transcript says about its episode, besides the steps. */
+/** The facts about an episode that its transcript has besides the steps. */
 export interface Told extends Pick<StepScored, "mode" | "seenEpisodes" | "episode"> {
   /** Added to the `info` of each step, such as the advantage. */
   readonly info: Readonly<Record<string, unknown>>

@@ -19,7 +19,7 @@ const ofRuns = [
   ["Staleness in steps", "sampling/staleness"],
   ["Entropy", "losses/entropy"],
   ["KL to the reference", "losses/reference_kl"],
-  ["KL to the weights that answered", "losses/inference_kl"],
+  ["KL to the sampling weights", "losses/inference_kl"],
 ]
 
 /** Makes the charts with the axes of `view`. It calls `failed` with the error if metrics can't be read. */

@@ -14,6 +14,7 @@ import { digestOfArrays } from "../run/digest.ts"
 import { type Evaluation, evaluationOf, summaryOf } from "../run/evaluation.ts"
 import type { RunResult } from "../run/RunResult.ts"
 import { openRunFolder, type RunFolder } from "./runs/guardedFolder.ts"
+import * as Layout from "./Layout.ts"
 import { MultiRunError } from "./MultiRunError.ts"
 import { type Validation, validationsIn } from "./records/reports.ts"
 import type { Progress } from "./runs/RunSlot.ts"
@@ -28,10 +29,14 @@ export interface Ending {
   readonly validations: ReadonlyArray<Pick<Validation, "step" | "scores">>
 }
 
-/** Reads the progress and weights of a run's newest checkpoint, and its validations. */
-export const readEnding = Effect.fnUntraced(function* (run: Pick<RunFolder, "id" | "directory">) {
+/**
+ * Reads the progress and weights of a run's checkpoint at its last step, and its validations. If `lastStep` is left out, the
+ * run has ended, and its folder says at which step.
+ */
+export const readEnding = Effect.fnUntraced(function* (run: Pick<RunFolder, "id" | "directory">, lastStep?: number) {
   const folder = yield* openRunFolder(run)
-  const checkpoint = yield* loadCheckpoint(folder, -1)
+  const step = lastStep ?? Number(yield* folder.tree.readText(Layout.finished))
+  const checkpoint = yield* loadCheckpoint(folder, step)
   if (checkpoint === undefined)
     return yield* new MultiRunError({
       message: `${run.directory}: expected the checkpoint of its last step, found none`,

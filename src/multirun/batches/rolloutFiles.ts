@@ -138,7 +138,8 @@ export const rolloutsState = Effect.fnUntraced(function* (
 
 /**
  * Prepares the samples of a run that begins at a step. If it has checkpoints, but the samples of this step were removed
- * because a later checkpoint did not need them, removes those of later steps, too: all of them are made again.
+ * because a later checkpoint did not need them, removes those of later steps, too, and the validations of their weights:
+ * all of them are made again.
  */
 export const removeUnreachable = Effect.fnUntraced(function* (
   { tree, guarded }: RunFolder,
@@ -147,6 +148,8 @@ export const removeUnreachable = Effect.fnUntraced(function* (
   if (yield* guarded(isStable(tree, Layout.rollouts, step))) return
   if ((yield* guarded(stepsIn(tree, Layout.checkpoints))).length === 0) return
   yield* guarded(removeNewer(tree, Layout.rollouts, step))
+  for (const name of yield* guarded(tree.list(Layout.validations)))
+    if ((Layout.validationStepOf(name) ?? step) > step) yield* guarded(tree.remove(`${Layout.validations}/${name}`))
 })
 
 /** Reads the samples of a step. They are not yet checked against a model; see `validate`. */

@@ -128,8 +128,12 @@ export const makeRunRecords = Effect.fnUntraced(function* ({
     yield* files.write(RunLayout.description, `${spec.description}\n`)
     const started = startedOf(spec, recorded === undefined ? null : step)
     const scope = yield* Scope.make()
-    const recording = yield* Effect.onError(Scope.provide(start(files, started), scope), (cause) =>
-      Scope.close(scope, Exit.failCause(cause)),
+    const first = [started, ...warnings.map((message) => ({ _tag: "Warning" as const, message }))]
+    const recording = yield* Scope.provide(start(files, started), scope).pipe(
+      Effect.tap(({ emit }) => emit(first)),
+      Effect.onError((cause) =>
+        Effect.andThen(Scope.close(scope, Exit.failCause(cause)), Effect.ignore(files.remove(RunLayout.lock))),
+      ),
     )
     open.set(run.generation, {
       folder,
@@ -143,7 +147,6 @@ export const makeRunRecords = Effect.fnUntraced(function* ({
       position: run.progress,
       validated: recorded?.validated ?? -1,
     })
-    yield* recording.emit([started, ...warnings.map((message) => ({ _tag: "Warning" as const, message }))])
   })
 
   const secondsHere = ({ startedAtMillis }: OpenRecord) =>
@@ -216,7 +219,7 @@ export const makeRunRecords = Effect.fnUntraced(function* ({
     const { files, folder, firstStep, secondsBefore } = record
     const here = yield* secondsHere(record)
     yield* close(run.generation, record, { reason: "finished", message: null })
-    const ending = yield* Effect.provideContext(readEnding(run), disk)
+    const ending = yield* Effect.provideContext(readEnding(run, run.progress.step), disk)
     const { metrics, evaluations } = yield* resultOf([ending], {
       directory: run.directory,
       firstStep,

@@ -327,8 +327,9 @@ export const makeTrainer = Effect.fnUntraced(function* ({
               { onSuccess: () => undefined, onFailure: messageOf },
             )
       if (failure === undefined) continue
-      // Its weights are those of no step, so they are not made known.
+      // Its weights are those of no step, so they are neither made known nor saved.
       slot.readyToUpdate = false
+      trained.delete(slot.generation)
       yield* runs.evict(slot.index, failure)
     }
     const ended = runs.slots().filter((run) => run.readyToUpdate && isFinished(run))

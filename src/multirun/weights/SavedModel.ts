@@ -193,7 +193,9 @@ const ofCheckpoint = Effect.fnUntraced(function* (folder: string) {
   const { settings, file } = yield* trainerOf(run)
   const { trainer, model, seed } = settings
   const opened = yield* openBaseModel(model, { baseDir: path.dirname(file), seed })
-  const { parts } = yield* readCheckpoint(yield* onDisk(run), step ?? 0)
+  // The trainer may be saving another checkpoint now, whose temporary files a repair would remove.
+  const tree = { ...(yield* onDisk(run)), repair: () => Effect.void }
+  const { parts } = yield* readCheckpoint(tree, step ?? 0)
   const { weights } = yield* runStateIn(parts)
   if (trainer.lora === null) return { base: { ...opened, weights }, adapter: null }
   const saved = path.join(path.dirname(run), Layout.base)

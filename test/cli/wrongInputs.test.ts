@@ -106,7 +106,7 @@ agent: { type: history_agent, lm_config: { model: "scripted:reader" } }
         const steps = [...args, ...more, "--total-steps", "9"]
         says(await effect(steps), 2, "--total-steps", "--set runtime.max_envs_to_visit=N")
       }
-      says(await effect([...args, "--backend", "wasm"]), 2, "--backend wasm", "this agent asks a language model")
+      says(await effect([...args, "--backend", "wasm"]), 2, "--backend wasm", "this agent asks another language model")
     }))
 })
 

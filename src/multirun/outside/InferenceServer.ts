@@ -51,6 +51,9 @@ const longestWait = 30
 /** The longest time in milliseconds between two attempts. */
 const longestDelay = 2000
 
+/** Tells whether the server lacks the model. */
+const isMissing = ({ reason, message }: LmError): boolean => reason === "rejected" && / answered 404\b/.test(message)
+
 const isTemporary = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
 
 /** Makes the client; this sends nothing. */
@@ -61,6 +64,12 @@ export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: Con
   const refusal = yield* Deferred.make<never, LmError>()
   /** The failure that was reported last, while the server has not answered since. */
   let trouble: string | null = null
+
+  const answered = Effect.suspend(() => {
+    if (trouble === null) return Effect.void
+    trouble = null
+    return report({ _tag: "Answering" })
+  })
 
   /** Repeats a request until the server answers it or refuses it. */
   const persistently = <A>(request: Effect.Effect<A, LmError>): Effect.Effect<A, LmError> => {
@@ -82,11 +91,9 @@ export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: Con
         ({ reason }) => reason === "unauthorised",
         (error) => Effect.andThen(Deferred.fail(refusal, error), Effect.never),
       ),
-      Effect.tap(() => {
-        if (trouble === null) return Effect.void
-        trouble = null
-        return report({ _tag: "Answering" })
-      }),
+      Effect.tap(() => answered),
+      // A rejection is an answer, too.
+      Effect.tapError(() => answered),
     )
   }
 
@@ -96,10 +103,7 @@ export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: Con
       getText(server, `models/${encodeURIComponent(model)}`, { step, wait }).pipe(
         Effect.flatMap(decodeModel),
         Effect.map((found) => found.step ?? 0),
-        Effect.catchIf(
-          ({ reason, message }) => reason === "rejected" && / answered 404\b/.test(message),
-          () => Effect.succeed(null),
-        ),
+        Effect.catchIf(isMissing, () => Effect.succeed(null)),
       ),
     )
 
@@ -123,12 +127,8 @@ export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: Con
       Effect.gen(function* () {
         const sent = { ...request, model, topP: request.topP ?? topP }
         const answer = yield* persistently(provider.complete(sent)).pipe(
-          Effect.catchIf(isRejected, (error) =>
-            // A server that was started again may lack the model for a moment.
-            Effect.flatMap(stepOf(model, 0, 0), (found) =>
-              found === null ? Effect.succeed(null) : Effect.fail(error),
-            ),
-          ),
+          // A server that was started again lacks the model for a moment, and may have loaded it when it is asked next.
+          Effect.catchIf(isMissing, () => Effect.as(Effect.sleep("200 millis"), null)),
         )
         const step = answer?.tokens?.weights?.step
         if (answer !== null && step !== undefined && step >= needed) return answer
@@ -158,5 +158,3 @@ export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: Con
 })
 
 export type InferenceServer = Effect.Success<ReturnType<typeof connect>>
-
-const isRejected = ({ reason }: LmError): boolean => reason === "rejected"

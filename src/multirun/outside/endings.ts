@@ -2,12 +2,13 @@
  * Ends the runs of a trainer whose orchestrators work in other processes: a run has ended when it has reached its last step
  * and its last validation is in its folder.
  */
-import { Effect, Fiber, type FileSystem, type Path, type Scope } from "effect"
+import { Cause, Effect, Fiber, type FileSystem, type Path, type Scope } from "effect"
 import type * as Lms from "../../lm/Lms.ts"
 import { openRunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import { hasValidation } from "../records/reports.ts"
 import { openRunParts } from "../config/runParts.ts"
+import { reasonOf } from "../orchestrator/failure.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
 
@@ -43,7 +44,9 @@ export const registerEndings = Effect.fnUntraced(function* (
         Effect.andThen(runs.finish(run.index)),
         // `Runs` finds out by itself that a folder is gone.
         Effect.catchTag("RunGone", () => Effect.void),
-        Effect.catch(({ message }) => runs.evict(run.index, message)),
+        Effect.catchCause((cause) =>
+          Cause.hasInterruptsOnly(cause) ? Effect.interrupt : runs.evict(run.index, reasonOf(cause)),
+        ),
       )
       fibers.set(run.generation, yield* Effect.provideContext(Effect.forkScoped(ending), context))
     }),

@@ -24,7 +24,10 @@ import { orchestrate } from "../orchestrator/Orchestrator.ts"
 import { makePause } from "../runs/pause.ts"
 import { makeRunFolders } from "../runs/runFolder.ts"
 import { newestStable } from "../runs/stepFolders.ts"
+import type { FileTree } from "../../run/store/FileTree.ts"
+import { RunStoreError } from "../../run/store/RunStoreError.ts"
 import type { TrainerFolder } from "../trainerFolder.ts"
+import { newestBroadcast } from "../weights/receive.ts"
 import type { InferenceServer } from "./InferenceServer.ts"
 import { makeRunStates, type RunState, type TrainedRun } from "./runStates.ts"
 
@@ -33,7 +36,7 @@ export type PlayEvent =
   | { readonly _tag: "Begun"; readonly id: string; readonly step: number }
   /** The run has left: it has reached its last step, or `reason` says why not. `isEvictedHere` if this process evicted it. */
   | { readonly _tag: "Ended"; readonly id: string; readonly reason: string | null; readonly isEvictedHere: boolean }
-  /** Its orchestrator begins again: the trainer was started again, or another process writes the same samples. */
+  /** Its orchestrator begins again: the trainer was started again, another process writes the same samples, or the disk fails. */
   | { readonly _tag: "Again"; readonly id: string; readonly reason: string }
 
 export interface PlayOptions {
@@ -138,6 +141,22 @@ interface PlayedRun {
   readonly report: PlayOptions["report"]
 }
 
+/**
+ * Returns the first step that has no samples. The samples of steps that a checkpoint does not need may be removed, but the
+ * broadcast of a step shows that all steps before it are trained.
+ */
+export const firstStepOf = Effect.fnUntraced(function* (tree: FileTree) {
+  const played = (yield* newestStable(tree, Layout.rollouts)) ?? -1
+  return Math.max(played + 1, (yield* newestBroadcast(tree)) ?? 0)
+})
+
+/**
+ * Tells whether a file could not be written: another process that writes the same samples removes temporary files, and a
+ * full disk may get space again. Neither is a fault of the run.
+ */
+const isFailedWrite = (error: unknown): boolean =>
+  error instanceof RunStoreError && (error.operation === "write" || error.operation === "repair")
+
 /** Plays one run from the first step that has no samples. If that fails, the run is evicted with the reason. */
 const play = ({
   run,
@@ -153,7 +172,7 @@ const play = ({
     const model = yield* server.modelOf(id, config.sampling)
     const { tree } = yield* openRunFolder(run)
     yield* tree.repair(Layout.rollouts)
-    const step = ((yield* newestStable(tree, Layout.rollouts)) ?? -1) + 1
+    const step = yield* firstStepOf(tree)
     yield* report({ _tag: "Begun", id, step })
     yield* orchestrate({ run, ...parts, ...model }, step)
     return { _tag: "Complete" } as const
@@ -161,7 +180,7 @@ const play = ({
     // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
     Effect.provideService(References.MinimumLogLevel, "Error"),
     Effect.catch((error): Effect.Effect<Outcome, { readonly message: string }> => {
-      if (error instanceof RunGone || error instanceof RolloutsError)
+      if (error instanceof RunGone || error instanceof RolloutsError || isFailedWrite(error))
         return Effect.succeed({ _tag: "Again", reason: error.message })
       return Effect.fail(error)
     }),

@@ -99,6 +99,20 @@ describe("the client of an inference server", () => {
       }),
     ))
 
+  it("asks again if the server loads the model just after it answered that it lacks it", () =>
+    run(
+      Effect.gen(function* () {
+        const engine = fakeEngine()
+        const models = Effect.tap(engine.models, () => Effect.orDie(engine.loadAdapter(adapter(5))))
+        const server = restartable({ ...engine, models })
+        yield* server.start
+        const { policy } = yield* open(server.url())
+        const { tokens } = yield* policy.complete(request)
+        assert.strictEqual(tokens?.weights?.step, 5)
+        yield* server.stop
+      }),
+    ))
+
   it("blames no run if the server refuses its key", () =>
     run(
       Effect.gen(function* () {

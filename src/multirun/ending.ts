@@ -62,6 +62,15 @@ const joined = (evaluations: ReadonlyArray<Evaluation>): ReadonlyArray<Evaluatio
     }))
     .sort((a, b) => a.step - b.step)
 
+/** Joins the last validation of each run, also if the runs ended at different steps. */
+const lastOf = (endings: ReadonlyArray<Ending>): Evaluation | undefined => {
+  const last = endings.flatMap(({ validations }) => validations.slice(-1))
+  const step = Math.max(...last.map((validation) => validation.step))
+  return last.length === 0
+    ? undefined
+    : evaluationOf(step, { episodes: last.flatMap(({ scores }) => episodesOf(scores)) })
+}
+
 /** The folder of the result, the updates that earlier processes made, and the seconds of those and of this process. */
 interface Spent {
   readonly directory: string
@@ -91,7 +100,7 @@ export const resultOf = Effect.fnUntraced(function* (
     episodes: endings.reduce((sum, { progress }) => sum + progress.totalSamples, 0),
     meanScore: null,
     meanReturn: null,
-    validation: summaryOf(evaluations.at(-1)),
+    validation: summaryOf(lastOf(endings)),
     failedValidations: 0,
     digest: yield* digestOfArrays({
       ...weights,

@@ -306,7 +306,11 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     }),
     afterTurn: playing.afterTurn(broadcasts, runs),
   })
-  yield* runs.register({ deletion: ({ generation }) => Effect.sync(() => completed.forget(generation)) })
+  yield* runs.register({
+    discovered: ({ id }) =>
+      emit([{ _tag: "Note", message: `${id}: found; it is trained as soon as an index is free` }]),
+    deletion: ({ generation }) => Effect.sync(() => completed.forget(generation)),
+  })
   yield* playing.register((run) =>
     Effect.andThen(completed.await(run.generation, run.config.maxSteps ?? Infinity), records.conclude(run)),
   )

@@ -8,11 +8,11 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { MultirunLayout as Layout, Safetensors } from "effect-rl"
 
-/** What all processes of one side did together. */
+/** The speed and the memory of all processes together that train the same eight runs. */
 export interface Load {
   /** The tokens of the samples that were trained in a second, prompts included. */
   readonly trainedASecond: number
-  /** Those of them that the model had generated. */
+  /** The generated ones among those tokens. */
   readonly generatedASecond: number
   /** The sum over the processes of the most resident memory (VmHWM), in bytes. */
   readonly residentBytes: number

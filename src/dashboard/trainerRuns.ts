@@ -45,7 +45,7 @@ interface Facts extends Pick<TrainerRun, "maxSteps"> {
   readonly problem: string | null
   readonly hasConfig: boolean
   readonly isFinished: boolean
-  /** What the trainer wrote when it found the run; undefined if it has not found it. */
+  /** The mark that the trainer left in the folder when it found the run; undefined if it has not found it. */
   readonly token: Token | undefined
 }
 

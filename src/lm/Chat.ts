@@ -144,7 +144,7 @@ export const Completion = Schema.Struct({
 })
 export type Completion = typeof Completion.Type
 
-/** What a model is to answer: a text, or the call of a tool. */
+/** The answer that a model shall learn to give: a text, or the call of a tool. */
 export type Answer = string | Pick<ToolCall, "name" | "arguments">
 
 /** Makes the assistant message that adds a completion to the conversation. */

@@ -27,7 +27,7 @@ export interface Episode {
   readonly failed: string | null
   /** The number of rollouts of other agents to which the agent delegated, directly or through others. */
   readonly delegated: number
-  /** What a multi-run trainer made of the episode; null for other episodes. */
+  /** The step, the group and the advantage that a multi-run trainer gave the episode; null for other episodes. */
   readonly trained: Trained | null
 }
 

@@ -23,7 +23,7 @@ import * as Layout from "../Layout.ts"
 import { objectiveAt } from "../config/OrchestratorConfig.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { RunsError } from "../runs/RunsError.ts"
-import type { RunSlot } from "../runs/RunSlot.ts"
+import { isAtEnd, type RunSlot } from "../runs/RunSlot.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { makePacker, type Pack, PackerError, type PackerOptions, type PackerState } from "./Packer.ts"
 import { readRollouts, rolloutsState } from "./rolloutFiles.ts"
@@ -121,12 +121,10 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
     })
   }
 
-  const isFinished = ({ config, progress }: RunSlot) => config.maxSteps !== null && progress.step >= config.maxSteps
-
   const open = (run: RunSlot) => {
     const { index, id, progress, config } = run
     const normalisationAt = (step: number) => objectiveAt(config, step).normalisation
-    if (!isFinished(run)) packer.open(index, { id, step: progress.step, normalisationAt })
+    if (!isAtEnd(run)) packer.open(index, { id, step: progress.step, normalisationAt })
   }
 
   /** Stops reading and packing the samples of a run. */
@@ -247,7 +245,7 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
       if (!done) continue
       run.progress.step++
       run.readyToUpdate = true
-      if (isFinished(run)) close(run)
+      if (isAtEnd(run)) close(run)
     }
   }
 

@@ -1,5 +1,5 @@
 /** Starts and ends the orchestrators of the runs that are trained, each with the agent and the data sets of its run. */
-import { Cause, Effect, Fiber, References, type Scope } from "effect"
+import { Effect, References, type Scope } from "effect"
 import { Engine } from "../../inference/Engine.ts"
 import * as EngineLm from "../../lm/engine/EngineLm.ts"
 import type * as Lms from "../../lm/Lms.ts"
@@ -7,9 +7,9 @@ import type { BaseModel } from "../baseModel.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { DiscoveredRun, RunSlot } from "../runs/RunSlot.ts"
-import { reasonOf } from "./failure.ts"
 import { openOrchestration } from "./openOrchestration.ts"
 import { orchestrate, type Orchestration } from "./Orchestrator.ts"
+import { makeRunFibers } from "./runFibers.ts"
 
 /** The parts of a trainer that orchestrators need. */
 interface Prepared {
@@ -33,7 +33,7 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
 ) {
   const runs = yield* Runs
   const engine = yield* Engine
-  const fibers = new Map<number, Fiber.Fiber<void>>()
+  const fibers = yield* makeRunFibers
   const context = yield* Effect.context<Engine | Lms.Needs | Scope.Scope>()
   const partsOf = (run: DiscoveredRun) => Effect.provideContext(openRun(prepared, run), context)
   yield* runs.register({
@@ -51,19 +51,12 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
         Effect.andThen(ending),
         // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
         Effect.provideService(References.MinimumLogLevel, "Error"),
-        Effect.catchCause((cause) =>
-          Cause.hasInterruptsOnly(cause)
-            ? Effect.failCause(cause)
-            : runs.evict(run.index, `its orchestrator failed: ${reasonOf(cause)}`),
-        ),
-        Effect.orDie,
+        Effect.provideContext(context),
       )
-      fibers.set(run.generation, yield* Effect.provideContext(Effect.forkScoped(playing), context))
+      yield* fibers.start(run, playing, (message) => `its orchestrator failed: ${message}`)
     }),
     deletion: Effect.fnUntraced(function* ({ generation, id }) {
-      const fiber = fibers.get(generation)
-      fibers.delete(generation)
-      if (fiber !== undefined) yield* Fiber.interrupt(fiber)
+      yield* fibers.stop({ generation })
       forget(generation)
       if (prepared.settings.trainer.lora !== null) yield* Effect.ignore(engine.unloadAdapter(id))
     }),

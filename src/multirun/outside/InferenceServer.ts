@@ -21,7 +21,7 @@ import * as OpenAi from "../../lm/providers/openAi.ts"
 import { serverOf } from "../../lm/providers/Server.ts"
 import type { SamplingConfig } from "../config/OrchestratorConfig.ts"
 
-/** What a client tells of its server. */
+/** An event of the server that a client reports: it fails, it answers again, or its weights are too old. */
 export type ServerEvent =
   /** The server cannot be reached, or fails. The request is sent again until it is answered. */
   | { readonly _tag: "Failing"; readonly message: string }

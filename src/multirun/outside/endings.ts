@@ -2,13 +2,13 @@
  * Ends the runs of a trainer whose orchestrators work in other processes: a run has ended when it has reached its last step
  * and its last validation is in its folder.
  */
-import { Cause, Effect, Fiber, type FileSystem, type Path, type Scope } from "effect"
+import { Effect, type FileSystem, type Path, type Scope } from "effect"
 import type * as Lms from "../../lm/Lms.ts"
 import { openRunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import { hasValidation } from "../records/reports.ts"
 import { openRunParts } from "../config/runParts.ts"
-import { reasonOf } from "../orchestrator/failure.ts"
+import { makeRunFibers } from "../orchestrator/runFibers.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
 
@@ -31,7 +31,7 @@ export const registerEndings = Effect.fnUntraced(function* (
 ) {
   const runs = yield* Runs
   const context = yield* Effect.context<Lms.Needs | FileSystem.FileSystem | Path.Path | Scope.Scope>()
-  const fibers = new Map<number, Fiber.Fiber<void>>()
+  const fibers = yield* makeRunFibers
   yield* runs.register({
     validation: ({ id, directory, config }) => {
       const place = { from: { source: `${directory}/${Layout.configs}` }, baseDir, model: id }
@@ -44,16 +44,10 @@ export const registerEndings = Effect.fnUntraced(function* (
         Effect.andThen(runs.finish(run.index)),
         // `Runs` finds out by itself that a folder is gone.
         Effect.catchTag("RunGone", () => Effect.void),
-        Effect.catchCause((cause) =>
-          Cause.hasInterruptsOnly(cause) ? Effect.interrupt : runs.evict(run.index, reasonOf(cause)),
-        ),
+        Effect.provideContext(context),
       )
-      fibers.set(run.generation, yield* Effect.provideContext(Effect.forkScoped(ending), context))
+      yield* fibers.start(run, ending)
     }),
-    deletion: Effect.fnUntraced(function* ({ generation }) {
-      const fiber = fibers.get(generation)
-      fibers.delete(generation)
-      if (fiber !== undefined) yield* Fiber.interrupt(fiber)
-    }),
+    deletion: fibers.stop,
   })
 })

@@ -31,7 +31,7 @@ import { newestBroadcast } from "../weights/receive.ts"
 import type { InferenceServer } from "./InferenceServer.ts"
 import { makeRunStates, type RunState, type TrainedRun } from "./runStates.ts"
 
-/** What this process tells about a run. */
+/** An event of a run that this process reports to its user. */
 export type PlayEvent =
   | { readonly _tag: "Begun"; readonly id: string; readonly step: number }
   /** The run has left: it has reached its last step, or `reason` says why not. `isEvictedHere` if this process evicted it. */

@@ -4,8 +4,8 @@ import { backendNames } from "../../backend/named-node.ts"
 import { RankFailed, RankLost } from "./RankProcesses.ts"
 import { RankTask } from "./RankTask.ts"
 
-/** What a process is told on its standard input. */
+/** The message that a rank's process reads from its standard input: the work that it has to do. */
 export const Start = Schema.fromJsonString(Schema.Struct({ task: RankTask, backend: Schema.Literals(backendNames) }))
 
-/** What a process tells on its standard output if it fails. */
+/** The message that a rank's process writes to its standard output if it fails. */
 export const Failure = Schema.fromJsonString(Schema.Union([RankLost, RankFailed]))

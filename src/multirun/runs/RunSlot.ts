@@ -34,6 +34,10 @@ export interface RunSlot extends DiscoveredRun {
   readyToUpdate: boolean
 }
 
+/** Tells whether a run has reached its last step. */
+export const isAtEnd = ({ config, progress }: Pick<RunSlot, "config" | "progress">): boolean =>
+  config.maxSteps !== null && progress.step >= config.maxSteps
+
 /** A run whose config cannot be used. */
 export interface InvalidRun {
   readonly id: string

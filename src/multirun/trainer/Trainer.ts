@@ -30,7 +30,7 @@ import { objectiveAt } from "../config/OrchestratorConfig.ts"
 import { Runs } from "../runs/Runs.ts"
 import { inCheckpoint } from "../Layout.ts"
 import type { RunRecords } from "../records/RunRecords.ts"
-import type { DiscoveredRun, Progress, RunSlot } from "../runs/RunSlot.ts"
+import { type DiscoveredRun, isAtEnd, type Progress, type RunSlot } from "../runs/RunSlot.ts"
 import { removeOlder } from "../runs/stepFolders.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { loadCheckpoint, saveCheckpoint, settleCheckpoint } from "../weights/checkpoints.ts"
@@ -282,9 +282,6 @@ export const makeTrainer = Effect.fnUntraced(function* ({
           .guarded(removeOlder(folder.tree, Layout.rollouts, saved - rollouts.keep))
           .pipe(Effect.catch(({ message }) => Effect.logWarning(`${id}: old samples are kept: ${message}`)))
 
-  const isFinished = ({ config, progress }: RunSlot): boolean =>
-    config.maxSteps !== null && progress.step >= config.maxSteps
-
   /** Ends the step of a run whose weights were updated. */
   const conclude = Effect.fnUntraced(function* (run: RunSlot, figures: Readonly<Record<string, number>>) {
     const own = trained.get(run.generation)
@@ -296,9 +293,9 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     own.sums = { tokens: 0 }
     yield* report({ run, step: progress.step, metrics })
     const { every } = config.checkpoint
-    if (isFinished(run) || (every > 0 && progress.step % every === 0)) yield* save(run, own)
+    if (isAtEnd(run) || (every > 0 && progress.step % every === 0)) yield* save(run, own)
     // Publishing the last weights lets the run end, so everything of its last step is written before that; see `apply`.
-    if (isMaster && !isFinished(run)) yield* publish(run)
+    if (isMaster && !isAtEnd(run)) yield* publish(run)
   })
 
   const turn = Effect.gen(function* () {
@@ -332,7 +329,7 @@ export const makeTrainer = Effect.fnUntraced(function* ({
       trained.delete(slot.generation)
       yield* runs.evict(slot.index, failure)
     }
-    const ended = runs.slots().filter((run) => run.readyToUpdate && isFinished(run))
+    const ended = runs.slots().filter((run) => run.readyToUpdate && isAtEnd(run))
     yield* afterTurn
     for (const run of isMaster ? ended : [])
       yield* Effect.catch(publish(run), ({ message }) => runs.evict(run.index, message))

@@ -1,0 +1,41 @@
+/**
+ * Keeps a fiber for each run while it is trained. The fiber is interrupted when the run leaves; if it fails, the run is
+ * evicted with the reason.
+ *
+ * @example
+ * ```ts
+ * const fibers = yield* makeRunFibers
+ * yield* runs.register({ postCreation: (run) => fibers.start(run, play(run)), deletion: fibers.stop })
+ * ```
+ */
+import { Cause, Effect, Fiber, Scope } from "effect"
+import { Runs } from "../runs/Runs.ts"
+import type { RunSlot } from "../runs/RunSlot.ts"
+import { reasonOf } from "./failure.ts"
+
+export const makeRunFibers = Effect.gen(function* () {
+  const runs = yield* Runs
+  const scope = yield* Scope.Scope
+  const fibers = new Map<number, Fiber.Fiber<void>>()
+  return {
+    /** Starts the work for a run. `reasonFor` makes the reason of an eviction from the message of a failure. */
+    start: (
+      run: RunSlot,
+      work: Effect.Effect<void, { readonly message: string }>,
+      reasonFor = (message: string): string => message,
+    ): Effect.Effect<void> =>
+      work.pipe(
+        Effect.catchCause((cause) =>
+          Cause.hasInterruptsOnly(cause) ? Effect.interrupt : runs.evict(run.index, reasonFor(reasonOf(cause))),
+        ),
+        Effect.forkIn(scope),
+        Effect.map((fiber) => void fibers.set(run.generation, fiber)),
+      ),
+    stop: ({ generation }: Pick<RunSlot, "generation">): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const fiber = fibers.get(generation)
+        fibers.delete(generation)
+        return fiber === undefined ? Effect.void : Fiber.interrupt(fiber)
+      }),
+  }
+})

@@ -23,3 +23,6 @@ import { Recorder } from "./run/record/Recorder.ts"
 
 /** Provides the `wasm` backend, a store that keeps runs in memory, and a recorder that writes nothing. */
 export const layer = Layer.mergeAll(wasm.layer, RunStore.layerMemory, Recorder.layerSilent)
+
+export { layer as layerIndexedDb } from "./run/store/objects/indexedDb.ts"
+export { type Bucket, layerBucket, layerNamespace, type Namespace } from "./run/store/objects/edgeStores.ts"

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url"
 import { runInThisContext } from "node:vm"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { type Browser, chromium, launch } from "../dashboard/chromium.ts"
-import { bundle, isBundled } from "./bundle.ts"
+import { bundle, inDatabase, isBundled } from "./bundle.ts"
 import { inWorkerd, workerd } from "./workerd.ts"
 
 /** The same training as one file in each form that bundlers write, wherever such a file runs. */
@@ -83,6 +83,20 @@ describe.skipIf(chromium === undefined)("a bundle in Chromium", () => {
     const text = JSON.stringify(await bundle("esm"))
     const url = `URL.createObjectURL(new Blob([${text}], { type: "text/javascript" }))`
     assert.strictEqual(await inPage(`await import(${url})`), expected.wasm)
+  })
+
+  it("keeps a run in the browser's database, and resumes it in another page to the digest of a whole run", async () => {
+    const text = JSON.stringify(await bundle("esm", inDatabase))
+    const url = `URL.createObjectURL(new Blob([${text}], { type: "text/javascript" }))`
+    const call = (name: string) => browser.page.evaluate(`(async () => (await import(${url})).${name}())()`)
+    await securePage()
+    const kept = await call("keep")
+    assert.deepInclude(kept, { runDir: "1970-01-01_00-00-00/no-hash_run_environment_algorithm/CartPole-v1_ppo/0001" })
+    await browser.page.goto("about:blank")
+    await securePage()
+    const whole: unknown = JSON.parse(JSON.stringify(await call("never")))
+    assert.strictEqual(digestOf(await call("resume")), whole)
+    assert.notStrictEqual(digestOf(kept), whole)
   })
 
   it("trains as CommonJS, by a loader that gives it `module`", async () => {

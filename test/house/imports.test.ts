@@ -103,8 +103,10 @@ describe("imports", () => {
   })
 
   it("take unstable modules of Effect only where they are adapted", () => {
-    const isRedis = (file: string, specifier: string): boolean =>
-      file === "multirun/store/redisStore.ts" && specifier === "effect/persistence/Redis"
+    const adapted: Readonly<Record<string, string>> = {
+      "multirun/store/redisStore.ts": "effect/persistence/Redis",
+      "run/store/objects/ObjectStore.ts": "effect/persistence/KeyValueStore",
+    }
     const forModels = (specifier: string): boolean => /^effect\/(ai|encoding|http)\//.test(specifier)
     const forServers = (specifier: string): boolean => specifier.startsWith("effect/http/")
     const wrong = files
@@ -114,7 +116,7 @@ describe("imports", () => {
         ({ file, specifier }) =>
           specifier.startsWith("effect/") &&
           !(file.startsWith("lm/") && forModels(specifier)) &&
-          !isRedis(file, specifier) &&
+          adapted[file] !== specifier &&
           !(file.startsWith("serve/") && forServers(specifier)),
       )
     assert.deepStrictEqual(wrong, [])

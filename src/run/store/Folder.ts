@@ -36,7 +36,7 @@ export interface Folder {
 const none = new Uint8Array(0)
 
 /** Joins bytes: within the first array's buffer if that has room, or else in a new buffer of twice the size. */
-const joined = (bytes: Uint8Array, more: Uint8Array): Uint8Array => {
+export const joined = (bytes: Uint8Array, more: Uint8Array): Uint8Array => {
   const size = bytes.length + more.length
   const hasRoom = bytes.byteOffset === 0 && bytes.buffer.byteLength >= size
   const after = hasRoom ? new Uint8Array(bytes.buffer, 0, size) : new Uint8Array(new ArrayBuffer(2 * size), 0, size)

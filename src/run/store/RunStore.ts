@@ -15,6 +15,7 @@ import { type Folder, inMemory, treeOf } from "./Folder.ts"
 import { timeOf, toFlatPath, toPath, type RunIdentity } from "../identifier.ts"
 import { indexRun } from "./indexFile.ts"
 import { holdLock, type Owner } from "./lock.ts"
+import { foldersIn, ObjectStore } from "./objects/ObjectStore.ts"
 import { makeRunFiles, type RunFiles } from "./RunFiles.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 import * as Layout from "../Layout.ts"
@@ -68,6 +69,14 @@ const notARun = (directory: string): RunStoreError =>
     operation: "resume",
     message: `${directory}: expected the folder of a run, found no config.yaml in it`,
   })
+
+/** Options of a store that keeps runs elsewhere than in folders on disk. */
+export interface CustomOptions {
+  /** The path of a run to resume, instead of a new one. */
+  readonly resume?: string
+  /** The start of a new run, which is a part of its path; the current time if left out. */
+  readonly time?: Date
+}
 
 /** The results folder that a config chooses. The path of the run is then `{resultsDir}/{YYYYMMDD_HHMMSS}`. */
 export interface OwnPlace {
@@ -162,8 +171,7 @@ export class RunStore extends Context.Service<
     )
 
   /**
-   * Makes the Layer that keeps runs in a custom store. `folderAt` opens the folder of a run by the run's path. `resume`
-   * is the path of a run to resume. `time` is the start of a new run, a part of its path; the current time if left out.
+   * Makes the Layer that keeps runs in a custom store. `folderAt` opens the folder of a run by the run's path.
    *
    * @example
    * ```ts
@@ -173,7 +181,7 @@ export class RunStore extends Context.Service<
    */
   static readonly layer = (
     folderAt: (directory: string) => Folder,
-    { resume, time }: { readonly resume?: string; readonly time?: Date } = {},
+    { resume, time }: CustomOptions = {},
   ): Layer.Layer<RunStore> => {
     const open = Effect.fnUntraced(function* (identity: RunIdentity) {
       if (resume !== undefined) {
@@ -189,6 +197,17 @@ export class RunStore extends Context.Service<
     })
     return Layer.succeed(RunStore, { resumes: resume !== undefined, open })
   }
+
+  /**
+   * Makes the Layer that keeps runs in an object store: a browser's database, a bucket of R2, or any `KeyValueStore`.
+   *
+   * @example
+   * ```ts
+   * const stored = RunStore.layerObjects().pipe(Layer.provide(ObjectStore.layerMemory))
+   * ```
+   */
+  static readonly layerObjects = (options?: CustomOptions): Layer.Layer<RunStore, never, ObjectStore> =>
+    Layer.unwrap(Effect.map(ObjectStore, (store) => RunStore.layer(foldersIn(store), options)))
 
   /**
    * Keeps runs in memory, for tests and for programs that keep nothing. Returns the Layer, and the map of all files by

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Path, Stream } from "effect"
 import { type FileTree, onDisk } from "../../../src/run/store/FileTree.ts"
 import { inMemory, treeOf } from "../../../src/run/store/Folder.ts"
+import { foldersIn, ObjectStore } from "../../../src/run/store/objects/ObjectStore.ts"
 import { brokenDisk } from "./brokenDisk.ts"
 import { disk, temporaryDirectory } from "./disk.ts"
 
@@ -10,6 +11,9 @@ const bytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Array.from(
 const trees = {
   "on disk": Effect.flatMap(temporaryDirectory, onDisk),
   "in memory": Effect.sync(() => treeOf("root", inMemory(new Map())("root"))),
+  "in an object store": Effect.map(ObjectStore, (store) => treeOf("root", foldersIn(store)("root"))).pipe(
+    Effect.provide(ObjectStore.layerMemory),
+  ),
 }
 
 for (const [where, make] of Object.entries(trees)) {

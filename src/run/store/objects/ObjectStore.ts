@@ -1,0 +1,117 @@
+/**
+ * The service that keeps bytes by key, as object stores in the cloud and databases in a browser do. `RunStore.layerObjects`
+ * keeps runs in it. The other files of this folder are Layers: `indexedDb.ts` for a page, and `edgeStores.ts` for R2 and
+ * Workers KV.
+ *
+ * @example
+ * ```ts
+ * import * as Web from "effect-rl/web"
+ *
+ * const stored = RunStore.layerObjects().pipe(Layer.provide(Web.layerIndexedDb("my-runs")))
+ * const saved = training.pipe(Effect.provide(stored)) // the run's files are in the browser's database
+ * ```
+ */
+import { Context, Effect, Layer, Schema } from "effect"
+import * as KeyValueStore from "effect/persistence/KeyValueStore"
+import { messageOf, oneLine } from "../../../config/text.ts"
+import * as Layout from "../../Layout.ts"
+import { type Folder, joined } from "../Folder.ts"
+
+/** The error of an object store. The message says what went wrong; a `RunStoreError` adds the operation and the path. */
+export class ObjectStoreError extends Schema.TaggedError<ObjectStoreError>()("ObjectStoreError", {
+  key: Schema.String,
+  message: Schema.String,
+}) {}
+
+/** Returns a function that turns any thrown value into the error of an operation on this key, or on keys with a prefix. */
+export const objectStoreError =
+  (key: string) =>
+  (cause: unknown): ObjectStoreError =>
+    new ObjectStoreError({ key, message: oneLine(messageOf(cause)) })
+
+/** Keeps bytes by key. Keys are paths with `/`, such as `2026-01-31_12-00-00/…/0001/config.yaml`. */
+export class ObjectStore extends Context.Service<
+  ObjectStore,
+  {
+    /** Reads an object; undefined if there is none with this key. */
+    readonly get: (key: string) => Effect.Effect<Uint8Array | undefined, ObjectStoreError>
+    /** Writes a new object, or replaces one as a whole. The store does not keep the array, which may change afterwards. */
+    readonly put: (key: string, bytes: Uint8Array) => Effect.Effect<void, ObjectStoreError>
+    /** Lists the keys that begin with `prefix`, in any order. */
+    readonly list: (prefix: string) => Effect.Effect<ReadonlyArray<string>, ObjectStoreError>
+    /** Removes an object. Succeeds if there is none with this key. */
+    readonly remove: (key: string) => Effect.Effect<void, ObjectStoreError>
+  }
+>()("effect-rl/run/ObjectStore") {
+  /** Keeps objects in memory. */
+  static readonly layerMemory: Layer.Layer<ObjectStore> = Layer.sync(ObjectStore, () => {
+    const objects = new Map<string, Uint8Array>()
+    return ObjectStore.of({
+      get: (key) => Effect.sync(() => objects.get(key)?.slice()),
+      put: (key, bytes) => Effect.sync(() => void objects.set(key, bytes.slice())),
+      list: (prefix) => Effect.sync(() => [...objects.keys()].filter((key) => key.startsWith(prefix))),
+      remove: (key) => Effect.sync(() => void objects.delete(key)),
+    })
+  })
+
+  /**
+   * Keeps objects in Effect's `KeyValueStore`, which has Layers for SQL databases, Redis, files and a browser's
+   * `localStorage`. To list the keys of one run it lists all keys of the store, so give runs a store of their own.
+   *
+   * @example
+   * ```ts
+   * import * as KeyValueStore from "effect/persistence/KeyValueStore"
+   *
+   * const inSql = RunStore.layerObjects().pipe(
+   *   Layer.provide(ObjectStore.layerKeyValueStore),
+   *   Layer.provide(KeyValueStore.layerSql()),
+   * )
+   * ```
+   */
+  static readonly layerKeyValueStore: Layer.Layer<ObjectStore, never, KeyValueStore.KeyValueStore> = Layer.effect(
+    ObjectStore,
+    Effect.map(KeyValueStore.KeyValueStore, (store) => {
+      const failing = (key: string) => Effect.mapError(objectStoreError(key))
+      return ObjectStore.of({
+        get: (key) => Effect.map(store.getUint8Array(key), (bytes) => bytes?.slice()).pipe(failing(key)),
+        put: (key, bytes) => store.set(key, bytes.slice()).pipe(failing(key)),
+        list: (prefix) =>
+          Effect.map(store.keys, (keys) => keys.filter((key) => key.startsWith(prefix))).pipe(failing(prefix)),
+        remove: (key) => store.remove(key).pipe(failing(key)),
+      })
+    }),
+  )
+}
+
+const none = new Uint8Array(0)
+
+/**
+ * Returns the function that opens the folder of a run in an object store, by the run's path. Objects cannot be appended
+ * to, so each append writes the whole file again. It does not read it again: only one process writes a run.
+ */
+export const foldersIn =
+  (store: ObjectStore["Service"]) =>
+  (directory: string): Folder => {
+    const at = (path: string): string => `${directory}/${path}`
+    const appendedTo = new Map<string, Uint8Array>()
+    const forget = (path: string) => Effect.sync(() => void appendedTo.delete(path))
+    return {
+      read: (path) => store.get(at(path)),
+      write: (path, bytes) => Effect.andThen(forget(path), store.put(at(path), bytes)),
+      append: Effect.fnUntraced(function* (path, bytes) {
+        const before = appendedTo.get(path) ?? (yield* store.get(at(path))) ?? none
+        const after = joined(before, bytes)
+        yield* store.put(at(path), after)
+        appendedTo.set(path, after)
+      }),
+      list: Effect.map(store.list(`${directory}/`), (keys) => keys.map((key) => key.slice(directory.length + 1))),
+      remove: (path) => Effect.andThen(forget(path), store.remove(at(path))),
+    }
+  }
+
+/** Lists the paths of all runs in the store, sorted, so that with paths of new runs the latest is the last. */
+export const storedRuns: Effect.Effect<ReadonlyArray<string>, ObjectStoreError, ObjectStore> = Effect.gen(function* () {
+  const keys = yield* (yield* ObjectStore).list("")
+  const ending = `/${Layout.config}`
+  return keys.flatMap((key) => (key.endsWith(ending) ? [key.slice(0, -ending.length)] : [])).sort()
+})

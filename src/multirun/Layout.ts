@@ -40,6 +40,8 @@ export const evicted = `${control}/evicted.txt`
 export const token = `${control}/token`
 /** The file with the number of steps after which the run ended, its last validation included. */
 export const finished = `${control}/finished`
+/** The file with the `resume_step` that the run has gone back to. It goes on from its own checkpoints since. */
+export const resumed = `${control}/resumed`
 
 /* The validations */
 

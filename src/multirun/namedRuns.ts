@@ -10,6 +10,7 @@ import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
 import { MultiRunError } from "./MultiRunError.ts"
 import { parse as parseRun } from "./config/OrchestratorConfig.ts"
+import { withPendingResume } from "./runs/resume.ts"
 import { makeRunFolders } from "./runs/runFolder.ts"
 
 interface Given {
@@ -89,6 +90,8 @@ export const isOver = Effect.fnUntraced(function* (files: RunFiles) {
     if (found.read._tag === "Failed") return false
     const config = yield* Effect.option(parseRun(found.read.text, found.file))
     if (config._tag === "None" || !(yield* folders.isFinished(directory, config.value.maxSteps))) return false
+    const { resumeStep } = yield* withPendingResume(folders, directory, config.value)
+    if (resumeStep !== -1) return false
   }
   return ids.length > 0
 })

@@ -104,4 +104,43 @@ describe("an interrupted training that is resumed", () => {
         assert.deepStrictEqual(kept(resumed.runDir), [4])
       }).pipe(Effect.scoped),
     ))
+
+  it("goes back to resume_step once, and then on from its own checkpoints", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const short = { ...validated, checkpoint: { every: 1, keep: 1 }, max_steps: 5 }
+        const faster = { ...short, optimiser: { type: "adamw", lr: 0.03 } }
+        const first = yield* trained(configOf({ a: runConfig(1, { ...short, checkpoint: { every: 1 } }) }), {
+          resultsDir,
+        })
+        const resume = first.runDir
+        const before = runFiles(resume, "a").weightsAt(5)
+        const back = configOf({ a: runConfig(1, { ...faster, resume_step: 2 }) })
+        // The same from the step on, but without a run that had gone further before.
+        const other = yield* trained(configOf({ a: runConfig(1, { ...short, max_steps: 2, resume_step: 0 }) }), {
+          resultsDir,
+        })
+        const steady = yield* trained(configOf({ a: runConfig(1, faster) }), { resultsDir, resume: other.runDir })
+        const resumed = yield* trained(back, { resultsDir, resume })
+        assert.deepStrictEqual(runFiles(resume, "a").weightsAt(5), runFiles(steady.runDir, "a").weightsAt(5))
+        assert.deepStrictEqual(resumed.validation, steady.validation)
+        assert.notDeepEqual(runFiles(resume, "a").weightsAt(5), before)
+        assert.strictEqual(runFiles(resume, "a").progressAt(2), null)
+        // The step is applied, and its checkpoint is pruned: the same command has nothing left to do.
+        assert.deepStrictEqual(
+          yield* trained(back, { resultsDir, resume, onEvent: ({ _tag }) => assert.fail(_tag) }),
+          resumed,
+        )
+        const longer = configOf({ a: runConfig(1, { ...faster, resume_step: 2, max_steps: 6 }) })
+        const steps: Array<number> = []
+        yield* trained(longer, {
+          resultsDir,
+          resume,
+          onEvent: (event) => void (event._tag === "UpdateApplied" && steps.push(event.step)),
+        })
+        assert.deepStrictEqual([...new Set(steps)], [6])
+        assert.strictEqual(runFiles(resume, "a").evicted(), undefined)
+      }).pipe(Effect.scoped),
+    ))
 })

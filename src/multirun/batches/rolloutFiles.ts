@@ -136,20 +136,25 @@ export const rolloutsState = Effect.fnUntraced(function* (
   return "waiting"
 })
 
-/**
- * Prepares the samples of a run that begins at a step. If it has checkpoints, but the samples of this step were removed
- * because a later checkpoint did not need them, removes those of later steps, too, and the validations of their weights:
- * all of them are made again.
- */
-export const removeUnreachable = Effect.fnUntraced(function* (
-  { tree, guarded }: RunFolder,
-  step: number,
-): Effect.fn.Return<void, RunFolderError> {
-  if (yield* guarded(isStable(tree, Layout.rollouts, step))) return
-  if ((yield* guarded(stepsIn(tree, Layout.checkpoints))).length === 0) return
+/** Removes the samples of the steps after this one, and the validations of their weights. */
+export const removeAfter = Effect.fnUntraced(function* ({ tree, guarded }: RunFolder, step: number) {
   yield* guarded(removeNewer(tree, Layout.rollouts, step))
   for (const name of yield* guarded(tree.list(Layout.validations)))
     if ((Layout.validationStepOf(name) ?? step) > step) yield* guarded(tree.remove(`${Layout.validations}/${name}`))
+})
+
+/**
+ * Prepares the samples of a run that begins at a step. If it has checkpoints, but the samples of this step were removed
+ * because a later checkpoint did not need them, removes those of later steps, too: all of them are made again.
+ */
+export const removeUnreachable = Effect.fnUntraced(function* (
+  folder: RunFolder,
+  step: number,
+): Effect.fn.Return<void, RunFolderError> {
+  const { tree, guarded } = folder
+  if (yield* guarded(isStable(tree, Layout.rollouts, step))) return
+  if ((yield* guarded(stepsIn(tree, Layout.checkpoints))).length === 0) return
+  yield* removeAfter(folder, step)
 })
 
 /** Reads the samples of a step. They are not yet checked against a model; see `validate`. */

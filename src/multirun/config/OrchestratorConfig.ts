@@ -173,7 +173,10 @@ export const OrchestratorConfig = Schema.Struct({
   rollouts: withDefault(RolloutsConfig, {}),
   /** Which weights are kept for other programs: the adapter as peft writes it, or the whole model. */
   weights: withDefault(WeightsConfig, {}),
-  /** The step of the checkpoint to resume from: −1 is the newest complete one, or 0 if there is none. */
+  /**
+   * The step of the checkpoint to go back to, once: 0 begins again, and later checkpoints are removed when the run saves its
+   * next one. −1 goes on from the newest complete checkpoint, as does a run that has gone back.
+   */
   resumeStep: withDefault(Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1)), -1),
 }).check(
   Schema.makeFilter((config) => {

@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import * as hooks from "./hooks.ts"
 import * as Layout from "../Layout.ts"
 import { type OrchestratorConfig, parse } from "../config/OrchestratorConfig.ts"
-import { startingProgress } from "./resume.ts"
+import { startingProgress, withPendingResume } from "./resume.ts"
 import type { Origin, RunFolders } from "./runFolder.ts"
 import type { DiscoveredRun, Hooks, InvalidRun, Progress } from "./RunSlot.ts"
 import type { RunChange } from "./Runs.ts"
@@ -166,6 +166,8 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
       known.set(id, { _tag: "Finished", id, directory, origin, text })
       return
     }
+    // A run that goes back to an earlier step is not at its end any more.
+    if (config.resumeStep !== -1) yield* folders.remove(directory, Layout.finished)
     const told: Array<Hooks> = []
     const waiting: Of<"Waiting"> = { _tag: "Waiting", id, directory, origin, text, run, parts: told }
     known.set(id, waiting)
@@ -207,9 +209,8 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
       onFailure: ({ message }) => ({ message }),
     })
     if ("message" in parsed) return yield* refuse(folder, parsed.message)
-    return yield* folder._tag === "Waiting"
-      ? reconfigure(folder, text, parsed.config)
-      : discover(folder, text, parsed.config)
+    const config = yield* withPendingResume(folders, folder.directory, parsed.config)
+    return yield* folder._tag === "Waiting" ? reconfigure(folder, text, config) : discover(folder, text, config)
   })
 
   /** Tells whether a folder that was found before is still the same. */

@@ -28,6 +28,21 @@ export const progressIn = (text: string | undefined, step: number): Result.Resul
     : Result.fail(`expected step ${step}, found ${progress.step}`)
 }
 
+/**
+ * Returns the config with which a run begins. `resume_step` counts once: a run that has gone back to it, and has saved a
+ * checkpoint since, goes on from its newest checkpoint (−1).
+ */
+export const withPendingResume = Effect.fnUntraced(function* (
+  folders: RunFolders,
+  directory: string,
+  config: OrchestratorConfig,
+) {
+  if (config.resumeStep === -1) return config
+  const applied = yield* folders.read(directory, Layout.resumed)
+  const isApplied = applied._tag === "Text" && applied.text.trim() === String(config.resumeStep)
+  return isApplied ? { ...config, resumeStep: -1 } : config
+})
+
 /** A checkpoint that can be used, and why newer ones cannot. */
 export interface Usable<A, Damage> {
   readonly value: A

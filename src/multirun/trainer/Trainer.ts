@@ -21,7 +21,7 @@ import * as Decoder from "../../model/decoder/Decoder.ts"
 import { stream } from "../../rng/Rng.ts"
 import { DataLoader, type Turn, type TurnError } from "../batches/DataLoader.ts"
 import { makeMicroBatch } from "../batches/MicroBatch.ts"
-import { removeUnreachable } from "../batches/rolloutFiles.ts"
+import { removeAfter, removeUnreachable } from "../batches/rolloutFiles.ts"
 import { openRunFolder, type RunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import * as MultiLoRAOptimizer from "../optimisers/MultiLoRAOptimizer.ts"
@@ -33,7 +33,7 @@ import type { RunRecords } from "../records/RunRecords.ts"
 import { type DiscoveredRun, isAtEnd, type Progress, type RunSlot } from "../runs/RunSlot.ts"
 import { removeOlder } from "../runs/stepFolders.ts"
 import { Store, type StoreError } from "../store/Store.ts"
-import { loadCheckpoint, saveCheckpoint, settleCheckpoint } from "../weights/checkpoints.ts"
+import { goBackTo, loadCheckpoint, saveCheckpoint, settleCheckpoint } from "../weights/checkpoints.ts"
 import { checkpointParts, type RunState, runStateIn } from "./checkpointParts.ts"
 import { decodeGradients, encodeGradients } from "./gradientMessage.ts"
 import { compileGradients, type GradientProgram } from "./gradientProgram.ts"
@@ -85,6 +85,8 @@ interface Trained {
   boundary: Progress
   /** The step of the newest checkpoint; −1 if there is none. */
   saved: number
+  /** The step that the run has gone back to, until it saves a checkpoint; null if it began at its newest one. */
+  backAt: number | null
   /** The moments of the optimiser in the checkpoint that the run began with. */
   moments: RunState["moments"] | undefined
   /** What that checkpoint says about the recording. */
@@ -145,10 +147,12 @@ export const makeTrainer = Effect.fnUntraced(function* ({
       if (state === undefined) model.begin(index, config.lora, stream(seed, "adapter", id))
       else model.load(index, config.lora, state.weights)
     }, Decoder.AdapterError)
-    if (isMaster) yield* removeUnreachable(folder, progress.step)
+    const backAt = config.resumeStep === -1 ? null : progress.step
+    // The weights of a run that went back, perhaps with other settings, are not those that made the later samples.
+    if (isMaster) yield* (backAt === null ? removeUnreachable : removeAfter)(folder, progress.step)
     const saved = checkpoint === undefined ? -1 : progress.step
     const fresh = { recorded: checkpoint?.parts[inCheckpoint.recorded], loss: 0, sums: { tokens: 0 } }
-    trained.set(generation, { folder, boundary: { ...progress }, saved, moments: state?.moments, ...fresh })
+    trained.set(generation, { folder, boundary: { ...progress }, saved, backAt, moments: state?.moments, ...fresh })
   })
   const end = ({ index, generation }: RunSlot): Effect.Effect<void> =>
     Effect.sync(() => {
@@ -265,6 +269,8 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     const state = { weights: model.stateDictOf(run.index), moments: yield* optimizer.stateDictOf(run) }
     const moment = yield* records?.moment(run) ?? Effect.undefined
     const recorded: Record<string, Uint8Array> = moment === undefined ? {} : { [inCheckpoint.recorded]: moment }
+    if (own.backAt !== null) yield* goBackTo(own.folder, own.backAt)
+    own.backAt = null
     yield* saveCheckpoint(own.folder, {
       progress: own.boundary,
       parts: { ...checkpointParts(state), ...recorded },

@@ -19,7 +19,7 @@ import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import { newestUsable, progressIn } from "../runs/resume.ts"
 import type { Progress } from "../runs/RunSlot.ts"
-import { stepsIn } from "../runs/stepFolders.ts"
+import { removeNewer, stepsIn } from "../runs/stepFolders.ts"
 
 type Parts = Readonly<Record<string, Contents>>
 
@@ -68,6 +68,18 @@ export const settleCheckpoint = (
   { tree, guarded }: RunFolder,
   { step, keep }: { readonly step: number } & Pick<NewRunCheckpoint, "keep">,
 ): Effect.Effect<void, RunFolderError> => guarded(Checkpoint.settle(tree, keptAs(step, keep)))
+
+/**
+ * Leaves the checkpoints after a step, which a run has gone back to by its `resume_step`: removes them, and notes the step,
+ * so that the run goes on from its own checkpoints. Call it just before the first of these is saved: until then, nothing is
+ * lost if the run is stopped.
+ */
+export const goBackTo = Effect.fnUntraced(function* (folder: RunFolder, step: number) {
+  const { tree, guarded } = folder
+  if (step > 0) yield* settleCheckpoint(folder, { step, keep: null })
+  yield* guarded(removeNewer(tree, Layout.checkpoints, step))
+  yield* guarded(tree.write(Layout.resumed, `${step}\n`))
+})
 
 /** Reads the checkpoint of a step in a run's folder. It changes nothing there, so the run may be trained meanwhile. */
 export const readCheckpoint = Effect.fnUntraced(function* (

@@ -278,6 +278,23 @@ describe("the progress of a run", () => {
     }),
   )
 
+  check("begins at its newest checkpoint if it has gone back to the one that the config names", (world) =>
+    Effect.gen(function* () {
+      world.files.add("run_a", "resume_step = 4")
+      checkpoint(world, "run_a", "step_8")
+      world.files.write("run_a/control/resumed", "4\n")
+      yield* world.turn
+      assert.strictEqual(world.master.progress(0)?.step, 8)
+      // Another step is another wish.
+      world.files.add("run_b", "resume_step = 6")
+      checkpoint(world, "run_b", "step_6")
+      checkpoint(world, "run_b", "step_8")
+      world.files.write("run_b/control/resumed", "4\n")
+      yield* world.turn
+      assert.strictEqual(world.master.progress(1)?.step, 6)
+    }),
+  )
+
   check("begins at an older checkpoint if the newest is damaged", (world) =>
     Effect.gen(function* () {
       world.files.add("run_a")

@@ -6,7 +6,7 @@ import { Layer, Record } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { kernelOf } from "../graph/kernels.ts"
-import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
+import { changing, indicesFeed, type ProgramSpec } from "../graph/Program.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"
 import { resultShapes, rootsOf, validateAll } from "../graph/validate.ts"
 import {
@@ -58,8 +58,11 @@ const interpret = (
   const buffers = new Map<Tensor, Float64Array>(order.map((tensor) => [tensor, newBuffer(tensor)]))
   const bufferOf = (tensor: Tensor): Float64Array => buffers.get(tensor) ?? new Float64Array(0)
   const kernels = order.map((tensor) => kernelOf(tensor, tensor.inputs.map(bufferOf), bufferOf(tensor)))
-  const swaps = Object.values(spec.state).flatMap(({ tensor, next }) =>
-    next === undefined ? [] : [{ to: bufferOf(tensor), from: bufferOf(next) }],
+  const swaps = changing(spec).flatMap(([, { tensor, next, stacked }]) =>
+    stacked ? [] : [{ to: bufferOf(tensor), from: bufferOf(next) }],
+  )
+  const stacks = changing(spec).flatMap(([, { tensor, next, stacked }]) =>
+    stacked ? [{ to: bufferOf(tensor), from: bufferOf(next) }] : [],
   )
   const spare = swaps.map(({ from }) => new Float64Array(from.length))
   const { minibatches } = spec
@@ -86,6 +89,7 @@ const interpret = (
     for (const kernel of kernels) kernel()
     for (const [name, tensor] of Object.entries(spec.outputs))
       results[name].set(bufferOf(tensor), iteration * sizeOf(tensor.shape))
+    for (const { to, from } of stacks) to.set(Float32Array.from(from), iteration * from.length)
     // The next value of a state may be the old value of another state, so read all next values before writing any.
     swaps.forEach(({ from }, index) => spare[index].set(from))
     // Round state to float32, as it is in other backends, so that saving and restoring it changes nothing.

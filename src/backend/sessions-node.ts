@@ -226,7 +226,7 @@ const sessionProgram = (
     bound[feedInput(name)] = tensorOver(feeds[name], shape)
   for (const [name, state] of Object.entries(spec.state)) {
     states.declare(name, state.tensor.shape)
-    if (!isFrozen(state)) states.bind(name, bound)
+    if (!isFrozen(state) && state.stacked !== true) states.bind(name, bound)
   }
   const results = Record.map(resultShapes(spec), dataFor)
   const nexts = changing(spec).map(([name]) => ({ name, from: stateOutput(name) }))

@@ -28,6 +28,12 @@ export interface StateSpec {
    * model takes more memory, and the first run after each change loads it again. Other backends ignore this.
    */
   readonly frozen?: boolean
+  /**
+   * Whether the state collects `next` of all minibatches: it has the shape [count, ...next.shape], and iteration k writes
+   * row k. The program itself does not read such a state, and nothing can end its minibatches early. Another program of
+   * the group reads it, so that what one program computes in a loop never leaves the device.
+   */
+  readonly stacked?: boolean
 }
 
 /**
@@ -54,9 +60,17 @@ export interface Minibatches {
 export const indicesFeed = "indices"
 
 /** Lists the states that have a next value, which replaces them at the end of each call. */
-export const changing = (
-  spec: ProgramSpec,
-): ReadonlyArray<readonly [string, { readonly tensor: Tensor; readonly next: Tensor }]> =>
-  Object.entries(spec.state).flatMap(([name, { tensor, next }]) =>
-    next === undefined ? [] : [[name, { tensor, next }] as const],
+export const changing = (spec: ProgramSpec): ReadonlyArray<readonly [string, ChangingState]> =>
+  Object.entries(spec.state).flatMap(([name, { tensor, next, stacked = false }]) =>
+    next === undefined ? [] : [[name, { tensor, next, stacked }] as const],
   )
+
+interface ChangingState {
+  readonly tensor: Tensor
+  readonly next: Tensor
+  readonly stacked: boolean
+}
+
+/** Lists the states that collect a tensor of all minibatches, with this tensor. */
+export const stackedStates = (spec: ProgramSpec): ReadonlyArray<readonly [string, Tensor]> =>
+  changing(spec).flatMap(([name, { next, stacked }]) => (stacked ? [[name, next] as const] : []))

@@ -127,8 +127,8 @@ const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
   const { minibatches } = spec
   return {
     ...spec,
-    state: Record.map(spec.state, ({ tensor, next }) =>
-      next === undefined ? { tensor } : { tensor, next: replacementOf(next) },
+    state: Record.map(spec.state, ({ next, ...rest }) =>
+      next === undefined ? rest : { ...rest, next: replacementOf(next) },
     ),
     outputs: Record.map(spec.outputs, replacementOf),
     ...(minibatches?.continueWhile === undefined

@@ -26,11 +26,17 @@ export const validate = (spec: ProgramSpec): void => {
     if (name === indicesFeed && spec.minibatches !== undefined)
       refuse(`input "${indicesFeed}": the name is reserved for the index matrix`, tensor)
   }
-  for (const [name, { tensor, next, frozen }] of Object.entries(spec.state)) {
+  for (const [name, { tensor, next, frozen, stacked = false }] of Object.entries(spec.state)) {
     if (frozen === true && next !== undefined) refuse(`state "${name}": a frozen state has no next value`, tensor)
     if (tensor.op.kind !== "state" || tensor.op.name !== name)
       refuse(`state "${name}": expected a state op of this name`, tensor)
-    if (next !== undefined && (!sameShape(next.shape, tensor.shape) || next.dtype !== "f32")) {
+    if (
+      stacked &&
+      (next === undefined || spec.minibatches === undefined || spec.minibatches.continueWhile !== undefined)
+    )
+      refuse(`state "${name}": a stacked state needs a next value, and minibatches without continueWhile`, tensor)
+    const nextShape = stacked ? [spec.minibatches?.count ?? 0, ...(next?.shape ?? [])] : next?.shape
+    if (next !== undefined && (!sameShape(nextShape ?? [], tensor.shape) || next.dtype !== "f32")) {
       refuse(`state "${name}": its next value has another shape or dtype`, tensor, next)
     }
   }
@@ -40,6 +46,8 @@ export const validate = (spec: ProgramSpec): void => {
       refuse(`input "${op.name}" is used but not declared`, tensor)
     if (op.kind === "state" && spec.state[op.name]?.tensor !== tensor)
       refuse(`state "${op.name}" is used but not declared`, tensor)
+    if (op.kind === "state" && spec.state[op.name]?.stacked === true)
+      refuse(`state "${op.name}" is stacked, so only other programs can read it`, tensor)
   }
   const { minibatches } = spec
   if (minibatches === undefined) return

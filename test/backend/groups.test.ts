@@ -37,6 +37,36 @@ const training = (): ProgramSpec => {
   }
 }
 
+/** Walks for three steps, and collects each place before the step, and a number that is the same at each step. */
+const walking = (): ProgramSpec => {
+  const step = G.input("step", [1, 2])
+  const place = G.state("place", [2])
+  const next = G.add(place, G.reshape(step, [2]))
+  return {
+    name: "walk",
+    inputs: { step },
+    state: {
+      place: { tensor: place, next },
+      places: { tensor: G.state("places", [3, 2]), next: place, stacked: true },
+      doubled: { tensor: G.state("doubled", [3, 2]), next: G.mul(next, 2), stacked: true },
+      ones: { tensor: G.state("ones", [3]), next: G.constant(1), stacked: true },
+    },
+    outputs: { next },
+    minibatches: { rows: 3, batch: 1, count: 3, gathered: ["step"] },
+  }
+}
+
+/** Reads what `walking` has collected. */
+const looking = (): ProgramSpec => {
+  const [places, doubled, ones] = [G.state("places", [3, 2]), G.state("doubled", [3, 2]), G.state("ones", [3])]
+  return {
+    name: "look",
+    inputs: {},
+    state: { places: { tensor: places }, doubled: { tensor: doubled }, ones: { tensor: ones } },
+    outputs: { sum: G.add(places, doubled), ones: G.sum(ones) },
+  }
+}
+
 const reading = (shape: Shape): ProgramSpec => {
   const cache = G.input("cache", shape)
   const scale = G.input("scale", [])
@@ -77,6 +107,32 @@ for (const [name, layer] of Object.entries(backends)) {
         yield* train.run
         assert.deepStrictEqual([...train.results.before], new Array(6).fill(0))
         assert.deepStrictEqual([...(yield* train.read("steps"))], [2])
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("passes on what a program has collected in its loop", () =>
+      Effect.gen(function* () {
+        const { walk, look } = yield* compileAll({ walk: walking(), look: looking() })
+        yield* walk.write("place", Float32Array.of(10, 20))
+        walk.feeds.step.set([1, 2, 3, 4, 5, 6])
+        walk.feeds.indices.set([0, 1, 2])
+        for (const from of [
+          [10, 20],
+          [19, 32],
+        ]) {
+          yield* walk.run
+          yield* look.run
+          const [x, y] = from
+          const places = [x, y, x + 1, y + 2, x + 4, y + 6]
+          const after = [x + 1, y + 2, x + 4, y + 6, x + 9, y + 12]
+          assert.deepStrictEqual([...walk.results.next], after)
+          assert.deepStrictEqual([...(yield* look.read("places"))], places)
+          assert.deepStrictEqual(
+            [...look.results.sum],
+            places.map((place, at) => place + 2 * after[at]),
+          )
+          assert.strictEqual(look.results.ones[0], 3)
+        }
       }).pipe(Effect.scoped),
     )
 

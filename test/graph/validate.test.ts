@@ -8,6 +8,7 @@ const x = G.input("x", [4, 3])
 const rate = G.input("rate", [])
 const s = G.state("s", [3])
 const next = G.add(s, G.mul(G.sum(x, 0), rate))
+const all = G.state("all", [3, 3])
 const good: ProgramSpec = {
   name: "good",
   inputs: { x, rate },
@@ -38,6 +39,24 @@ describe("validate", () => {
     "a frozen state with a next value": [
       { state: { s: { tensor: s, next, frozen: true } } },
       /^good: state "s": a frozen state has no next value/,
+    ],
+    "a stacked state in a program that can end early": [
+      { state: { s: { tensor: s, next }, all: { tensor: G.state("all", [3, 3]), next, stacked: true } } },
+      /^good: state "all": a stacked state needs a next value, and minibatches without continueWhile/,
+    ],
+    "a stacked state of another number of rows": [
+      {
+        state: { s: { tensor: s, next }, all: { tensor: G.state("all", [2, 3]), next, stacked: true } },
+        minibatches: { rows: 10, batch: 4, count: 3, gathered: ["x"] },
+      },
+      /^good: state "all": its next value has another shape or dtype/,
+    ],
+    "a stacked state that the program reads": [
+      {
+        state: { s: { tensor: s, next }, all: { tensor: all, next: G.sum(all, 0), stacked: true } },
+        minibatches: { rows: 10, batch: 4, count: 3, gathered: ["x"] },
+      },
+      /^good: state "all" is stacked, so only other programs can read it/,
     ],
     "a next value of another shape": [
       { state: { s: { tensor: s, next: G.sum(next) } } },

@@ -31,7 +31,8 @@ export const emit = (spec: ProgramSpec, frozen: Readonly<Record<string, Float32A
   const graph = new Graph(spec.name)
   for (const [name, { shape, dtype }] of Object.entries(feedShapes(spec)))
     graph.inputs.push({ name: feedInput(name), shape, dtype })
-  for (const [state, { tensor }] of Object.entries(spec.state)) {
+  for (const [state, { tensor, stacked }] of Object.entries(spec.state)) {
+    if (stacked === true) continue
     const [name, data] = [stateInput(state), frozen[state]]
     if (data === undefined) graph.inputs.push({ name, shape: tensor.shape, dtype: "f32" })
     else graph.initializers.push({ name, shape: tensor.shape, dtype: "f32", data })
@@ -70,8 +71,9 @@ const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatch
   for (const { name, tensor } of stages.carried) body.names.set(tensor, `${stateInput(name)}:carried`)
   const nodeCount = emitLoop(outer, body, stages, sliced, minibatches)
 
-  emitNodes(outer, [...Object.values(stages.results), ...stages.counters.map(([, final]) => final)])
-  for (const [name, final] of stages.counters) exportAs(outer, final, stateOutput(name))
+  const finals = [...stages.counters, ...stages.stacked]
+  emitNodes(outer, [...Object.values(stages.results), ...finals.map(([, final]) => final)])
+  for (const [name, final] of finals) exportAs(outer, final, stateOutput(name))
   for (const [name, tensor] of Object.entries(stages.results)) exportAs(outer, tensor, resultOutput(name))
   if (continueWhile !== undefined) {
     // The loop can end early, so the first axis of a result (the iterations) has no fixed size: leave out its shape.

@@ -9,7 +9,7 @@
  */
 import { Record } from "effect"
 import { add, constant, gather, input } from "../ops.ts"
-import { indicesFeed, type Minibatches, type ProgramSpec } from "../Program.ts"
+import { indicesFeed, type Minibatches, type ProgramSpec, stackedStates } from "../Program.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "../Tensor.ts"
 import { rootsOf } from "../validate.ts"
 import { counted, isLiftable, lift, repeated } from "./lift.ts"
@@ -46,7 +46,8 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     if (totalSize(tensor) <= mostLaidOut && tensor.shape.length < 6) series.set(tensor, gather(whole, indices))
     else gatheredInside.push([name, tensor])
   }
-  for (const [name, { tensor, next }] of Object.entries(spec.state)) {
+  for (const [name, { tensor, next, stacked }] of Object.entries(spec.state)) {
+    if (stacked === true) continue
     const step = next === undefined ? undefined : stepOf(tensor, next)
     if (next === undefined) fixed.add(tensor)
     else if (step !== undefined && countKnown && totalSize(tensor) <= mostMoved) {
@@ -96,8 +97,11 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     later.set(tensor, made)
     return made
   }
+  const inAllIterations = (tensor: Tensor): Tensor => afterLoop(tensor) ?? repeated(tensor, count)
   /** The outputs of the program: for each, a tensor [count, ...shape] that is computed after the loop. */
-  const results = Record.map(spec.outputs, (tensor) => afterLoop(tensor) ?? repeated(tensor, count))
+  const results = Record.map(spec.outputs, inAllIterations)
+  /** The states that collect a tensor of all iterations, with their values. */
+  const stacked = stackedStates(spec).map(([name, next]) => [name, inAllIterations(next)] as const)
   return {
     feeds,
     fixed: order.filter((tensor) => fixed.has(tensor)),
@@ -109,6 +113,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     counters,
     collected,
     results,
+    stacked,
   }
 }
 
@@ -150,7 +155,8 @@ const bodyOf = (
     for (const tensor of topologicalOrder(roots)) if (inside.has(tensor)) body.add(tensor)
   }
   keep(bodyOutputs)
-  const forResults = topologicalOrder(Object.values(spec.outputs)).filter((tensor) => inside.has(tensor))
+  const results = [...Object.values(spec.outputs), ...stackedStates(spec).map(([, next]) => next)]
+  const forResults = topologicalOrder(results).filter((tensor) => inside.has(tensor))
   const canLeave = (tensor: Tensor): boolean =>
     isLiftable(tensor) && movable(tensor) && tensor.inputs.every((source) => !inside.has(source) || movable(source))
   for (;;) {

@@ -280,9 +280,13 @@ const emitRun = (
     const args = [i32.const(addressIn(memory, wholeInput(key))), indices, i32.const(memory.addressOf(node))]
     return [gatherCall(target, args, rows, bytesOf(node) / batch, batch)]
   })
-  const stacks = [...lowered.outputs].map(([key, node]) => {
+  const stackedAt = [
+    ...[...lowered.outputs].map(([key, node]) => [addressIn(memory, stackedOutput(key)), node] as const),
+    ...[...lowered.stacked].map(([key, node]) => [addressIn(memory, key, lowered.states.get(key)), node] as const),
+  ]
+  const stacks = stackedAt.map(([address, node]) => {
     const bytes = i32.const(bytesOf(node))
-    const to = i32.add(i32.const(addressIn(memory, stackedOutput(key))), i32.mul(done, bytes))
+    const to = i32.add(i32.const(address), i32.mul(done, bytes))
     const from = i32.const(memory.addressOf(node))
     return bytesOf(node) === 4 ? i32.store(to, i32.load(from)) : memoryCopy(to, from, bytes)
   })

@@ -2,7 +2,7 @@
  * Translates a program's tensors to the nodes of the wasm compiler (`ir.ts`), for `compile.ts`: movement becomes
  * strides, composed ops become maps (elementwise nodes) and reductions, and convolutions become matrix products.
  */
-import type { ProgramSpec } from "../Program.ts"
+import { changing, type ProgramSpec, stackedStates } from "../Program.ts"
 import { type DType, sizeOf, stridesOf, type Tensor, topologicalOrder } from "../Tensor.ts"
 import { broadcast, Builder, insertAxis, slice, swapLast, transpose } from "./builder.ts"
 import { convolution, convolutionInputGrad, convolutionWeightGrad } from "./convolution.ts"
@@ -166,10 +166,11 @@ export const lower = (spec: ProgramSpec) => {
     states.set(name, ref.node)
   }
 
-  const nexts = Object.entries(spec.state).flatMap(([name, { tensor, next }]) =>
-    next === undefined || next === tensor ? [] : [[name, next] as const],
+  const nexts = changing(spec).flatMap(([name, { tensor, next, stacked }]) =>
+    next === tensor || stacked ? [] : [[name, next] as const],
   )
-  const roots = [...Object.values(spec.outputs), ...nexts.map(([, next]) => next)]
+  const collected = stackedStates(spec)
+  const roots = [...Object.values(spec.outputs), ...[...nexts, ...collected].map(([, next]) => next)]
   if (minibatches?.continueWhile !== undefined) roots.push(minibatches.continueWhile)
   for (const tensor of topologicalOrder(roots)) {
     if (refs.has(tensor)) continue
@@ -190,12 +191,14 @@ export const lower = (spec: ProgramSpec) => {
   const nextNodes = new Map(nexts.map(([name, next]) => [name, resultNode(next)]))
   /** The nodes of the outputs. All are different, so each can be computed in the memory of its output. */
   const outputs = new Map(Object.entries(spec.outputs).map(([name, tensor]) => [name, resultNode(tensor)]))
+  /** The nodes whose values of all minibatches become states. */
+  const stacked = new Map(collected.map(([name, next]) => [name, resultNode(next)]))
   const continueWhile = minibatches?.continueWhile === undefined ? undefined : resultNode(minibatches.continueWhile)
   /** The nodes whose values must be in memory at the end, since they are outputs, next states or the condition. */
-  const results = new Set([...outputs.values(), ...nextNodes.values()])
+  const results = new Set([...outputs.values(), ...nextNodes.values(), ...stacked.values()])
   if (continueWhile !== undefined) results.add(continueWhile)
   const nodes: ReadonlyArray<Node> = build.nodes
-  return { nodes, inputs, states, outputs, nexts: nextNodes, continueWhile, results }
+  return { nodes, inputs, states, outputs, nexts: nextNodes, stacked, continueWhile, results }
 }
 
 const refOf = (refs: ReadonlyMap<Tensor, Ref>, tensor: Tensor): Ref => {

@@ -151,7 +151,8 @@ export const planMemory = (
       last.set(next, groups.length)
     }
   }
-  for (const node of lowered.outputs.values()) if (!addresses.has(node)) addresses.set(node, reserve(bytesOf(node)))
+  for (const node of [...lowered.outputs.values(), ...lowered.stacked.values()])
+    if (!addresses.has(node)) addresses.set(node, reserve(bytesOf(node)))
   for (const node of last.keys()) {
     const hasOwnMemory = node.work.kind === "constant" || (node.phase < 2 && node.work.kind !== "leaf")
     if (hasOwnMemory && rootOf(node) === node && !addresses.has(node)) addresses.set(node, reserve(bytesOf(node)))

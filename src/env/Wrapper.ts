@@ -14,6 +14,7 @@
 import type { Stream } from "../rng/Rng.ts"
 import type { BatchEnv } from "./BatchEnv.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
+import { graphOf, withGraph } from "./EnvGraph.ts"
 import { checkWhole, invalid } from "./EnvError.ts"
 import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts"
 import { envConfigOf } from "./Envs.ts"
@@ -30,7 +31,8 @@ const withConfig = <E extends Env>(env: Env, wrapped: E, name: string, options: 
 /** Truncates episodes after `steps` steps, or at the env's own limit if that is lower. */
 export const timeLimit = <State, A extends Space>(env: Env<State, A>, steps: number): Env<State, A> => {
   checkWhole(env.id, steps, 1, `${env.id}: timeLimit: ${steps} steps`)
-  return withConfig(env, { ...env, maxSteps: Math.min(steps, env.maxSteps ?? steps) }, "TimeLimit", { steps })
+  const limited = withGraph({ ...env, maxSteps: Math.min(steps, env.maxSteps ?? steps) }, graphOf(env))
+  return withConfig(env, limited, "TimeLimit", { steps })
 }
 
 /** Clips actions to the bounds of the env's action space, so that a Gaussian policy can act with any finite numbers. */

@@ -5,8 +5,10 @@
  * A state is [angle, angular velocity]: the angle is 0 when upright, and may exceed a full turn. The observation is
  * [cos, sin, velocity]. The dynamics are Gymnasium's.
  */
+import * as G from "../../graph/ops.ts"
 import { cos, sin } from "../../rng/Elementary.ts"
 import type { Env } from "../Env.ts"
+import type { EnvGraph } from "../EnvGraph.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
 import { clip, type Motion, motionEnv, type Moved } from "../internal/motion.ts"
 import { box, type Box } from "../Space.ts"
@@ -55,6 +57,31 @@ const advance: Motion["advance"] = (states, { observations, rewards }, actions, 
   }
 }
 
+const graph: Omit<EnvGraph, "start" | "stateSize"> = {
+  shortest: Infinity,
+  observe: (state) => {
+    const [angle, velocity] = G.split(state, [1, 1], 1)
+    return G.concat([G.cos(angle), G.sin(angle), velocity], 1)
+  },
+  /** The same step as `advance`, in single precision. It takes full turns off the angle, which would cost digits. */
+  step: (state, action) => {
+    const [angle, velocity] = G.split(state, [1, 1], 1)
+    const torque = G.clip(action, -strongest, strongest)
+    const turns = G.floor(G.div(G.add(angle, Math.PI), turn))
+    const away = G.sub(angle, G.mul(turns, turn))
+    const effort = G.add(G.mul(G.square(velocity), 0.1), G.mul(G.square(torque), 0.001))
+    const cost = G.add(G.square(away), effort)
+    const change = G.mul(G.add(G.mul(G.sin(angle), (3 * gravity) / 2), G.mul(torque, 3)), tau)
+    const next = G.clip(G.add(velocity, change), -fastest, fastest)
+    const rows = [angle.shape[0]]
+    return {
+      state: G.concat([G.add(away, G.mul(next, tau)), next], 1),
+      reward: G.reshape(G.neg(cost), rows),
+      terminated: G.constant(new Uint8Array(rows[0]), rows),
+    }
+  },
+}
+
 const motion = motionEnv({
   id: "Pendulum-v1",
   observationSpace: box([-1, -1, -fastest], [1, 1, fastest]),
@@ -68,6 +95,7 @@ const motion = motionEnv({
   },
   advance,
   observe,
+  graph,
   renderText: ([angle, velocity]) => {
     const { put, line, write, text } = canvas(41, 19, { width: 2.6, height: 2.6 })
     line({ x: 0, y: 0 }, { x: -sin(angle), y: cos(angle) }, "•")

@@ -10,9 +10,21 @@
  */
 import { Schema } from "effect"
 import { intBetween } from "../../config/fields.ts"
+import * as G from "../../graph/ops.ts"
+import type { Tensor } from "../../graph/Tensor.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
+import type { EnvGraph } from "../EnvGraph.ts"
 import { checkWhole, EnvError } from "../EnvError.ts"
-import { boardEnv, type BoardEnv, columnStep, rowStep, type Rules } from "../internal/board.ts"
+import {
+  boardEnv,
+  type BoardEnv,
+  columnStep,
+  flagged,
+  lookUp,
+  numbersOf,
+  rowStep,
+  type Rules,
+} from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
 import { applePicker } from "../ui/boards.ts"
@@ -38,11 +50,49 @@ const apples = 3
 /** There is a hedge every six rows, with a gap of two places every twelve columns. */
 const isHedge = (row: number, column: number): boolean => row % 6 === 3 && column % 12 !== 5 && column % 12 !== 6
 
+/** Returns 1 for each place with a hedge and 0 for the others, row by row. */
+const hedgesOf = (size: number): Uint8Array =>
+  Uint8Array.from({ length: size * size }, (_, place) => (isHedge(Math.floor(place / size), place % size) ? 1 : 0))
+
+const graphFor = (size: number, count: number): Omit<EnvGraph, "start" | "stateSize"> => {
+  const places = size * size
+  const hedges = hedgesOf(size)
+  // The place at which the agent is after each action at each place: the same place if the move does nothing.
+  const after = Int32Array.from({ length: places * rowStep.length }, (_, at) => {
+    const [place, action] = [Math.floor(at / rowStep.length), at % rowStep.length]
+    const [row, column] = [Math.floor(place / size) + rowStep[action], (place % size) + columnStep[action]]
+    const isOutside = row < 0 || column < 0 || row >= size || column >= size
+    return isOutside || hedges[row * size + column] === 1 ? place : row * size + column
+  })
+  const orchardOf = (state: Tensor): Tensor => G.slice(state, [0, apples], [state.shape[0], places])
+  return {
+    // Each step picks at most one apple.
+    shortest: count,
+    observe: (state) => {
+      const fixed = G.broadcastTo(G.constant(Float32Array.from(hedges), [1, places]), [state.shape[0], places])
+      return G.concat([G.oneHot(G.cast(numbersOf(state, agent), "i32"), places), orchardOf(state), fixed], 1)
+    },
+    step: (state, action) => {
+      const from = G.cast(numbersOf(state, agent), "i32")
+      const to = G.gather(G.constant(after), G.add(G.mul(from, rowStep.length), action))
+      // The agent's own place never has an apple, so a move that does nothing picks none.
+      const picked = lookUp(orchardOf(state), to)
+      const remaining = G.sub(numbersOf(state, left), picked)
+      const isOver = G.equal(remaining, 0)
+      const orchard = G.sub(orchardOf(state), G.mul(G.oneHot(to, places), G.expandDims(picked, 1)))
+      const place = G.expandDims(G.cast(to, "f32"), 1)
+      return {
+        state: G.concat([flagged(isOver), place, G.expandDims(remaining, 1), orchard], 1),
+        reward: picked,
+        terminated: isOver,
+      }
+    },
+  }
+}
+
 const rulesFor = (size: number, count: number, layoutSeed: number | undefined): Rules => {
   const places = size * size
-  const hedges = Uint8Array.from({ length: places }, (_, place) =>
-    isHedge(Math.floor(place / size), place % size) ? 1 : 0,
-  )
+  const hedges = hedgesOf(size)
   const layout = (state: Int32Array, at: number, random: Stream): void => {
     const free = (): number => {
       let place: number
@@ -103,6 +153,7 @@ export const make = (options: Options = {}): BoardEnv => {
     ui: board(id, size, applePicker),
     maxSteps: 5000,
     rules: rulesFor(size, count, layoutSeed),
+    graph: graphFor(size, count),
   })
 }
 

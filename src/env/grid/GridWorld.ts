@@ -8,9 +8,11 @@
  */
 import { Schema } from "effect"
 import { fraction, intBetween, positiveInt } from "../../config/fields.ts"
+import * as G from "../../graph/ops.ts"
 import type { Stream } from "../../rng/Rng.ts"
+import type { EnvGraph } from "../EnvGraph.ts"
 import { checkWhole, EnvError } from "../EnvError.ts"
-import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
+import { boardEnv, type BoardEnv, flagged, lookUp, numbersOf, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
 import { gridWorld } from "../ui/boards.ts"
@@ -127,6 +129,39 @@ const rulesFor = (size: number, density: number): Rules => {
   }
 }
 
+const graphFor = (size: number): Omit<EnvGraph, "start" | "stateSize"> => {
+  const places = size * size
+  // The place to which each action leads from each place. The agent is never at the edge, so it never leaves the map.
+  const neighbours = G.constant(
+    Int32Array.from({ length: places * rowStep.length }, (_, at) =>
+      Math.max(0, neighbour(size, Math.floor(at / rowStep.length), at % rowStep.length)),
+    ),
+  )
+  return {
+    // The goal is at least two steps away.
+    shortest: 2,
+    observe: (state) => {
+      const [from, to] = [G.cast(numbersOf(state, agent), "i32"), G.cast(numbersOf(state, goal), "i32")]
+      const map = G.slice(state, [0, cells], [state.shape[0], places])
+      return G.concat([map, G.oneHot(to, places), G.oneHot(from, places)], 1)
+    },
+    step: (state, action) => {
+      const from = G.cast(numbersOf(state, agent), "i32")
+      const to = G.gather(neighbours, G.add(G.mul(from, rowStep.length), action))
+      const map = G.slice(state, [0, cells], [state.shape[0], places])
+      const blocked = G.greater(lookUp(map, to), 0.5)
+      const reached = G.and(G.not(blocked), G.equal(to, G.cast(numbersOf(state, goal), "i32")))
+      const place = G.cast(G.where(blocked, from, to), "f32")
+      const rest = G.slice(state, [0, goal], [state.shape[0], 1 + places])
+      return {
+        state: G.concat([flagged(reached), G.expandDims(place, 1), rest], 1),
+        reward: G.where(blocked, -0.1, G.where(reached, 1, -0.01)),
+        terminated: reached,
+      }
+    },
+  }
+}
+
 /** Makes the env with other options: `GridWorld.make({ size: 16, density: 0.3 })`. */
 export const make = (options: Options = {}): BoardEnv => {
   const { size = 8, density = 0.25, maxSteps = 4 * size } = options
@@ -148,6 +183,7 @@ export const make = (options: Options = {}): BoardEnv => {
     ui: board(id, size, gridWorld),
     maxSteps,
     rules: rulesFor(size, density),
+    graph: graphFor(size),
   })
 }
 

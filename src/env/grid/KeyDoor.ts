@@ -9,8 +9,20 @@
  */
 import { Schema } from "effect"
 import { intBetween, positiveInt } from "../../config/fields.ts"
+import * as G from "../../graph/ops.ts"
+import type { Tensor } from "../../graph/Tensor.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
-import { boardEnv, type BoardEnv, columnStep, mark, rowStep, type Rules } from "../internal/board.ts"
+import type { EnvGraph } from "../EnvGraph.ts"
+import {
+  boardEnv,
+  type BoardEnv,
+  columnStep,
+  flagged,
+  mark,
+  numbersOf,
+  rowStep,
+  type Rules,
+} from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
 import { keyDoor } from "../ui/boards.ts"
@@ -137,6 +149,85 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
   }
 }
 
+const graphFor = (size: number, rooms: number): Omit<EnvGraph, "start" | "stateSize"> => {
+  const count = rooms - 1
+  const places = size * size
+  const numbers = Array.from({ length: places }, (_, place) => place)
+  const columnOf = Float32Array.from(numbers, (place) => place % size)
+  const isEdge = (place: number): boolean => {
+    const [row, column] = [Math.floor(place / size), place % size]
+    return row === 0 || column === 0 || row === size - 1 || column === size - 1
+  }
+  const edge = Float32Array.from(numbers, (place) => (isEdge(place) ? 1 : 0))
+  // The place to which each action leads from each place. The agent is never at the edge, so it never leaves the field.
+  const targets = Int32Array.from({ length: places * rowStep.length }, (_, at) => {
+    const [place, action] = [Math.floor(at / rowStep.length), at % rowStep.length]
+    return Math.max(0, Math.min(places - 1, place + rowStep[action] * size + columnStep[action]))
+  })
+  /** Returns the four lists of a state, each [N, count]: columns of walls, doors, keys and openings. */
+  const listsOf = (state: Tensor): ReadonlyArray<Tensor> =>
+    [0, 1, 2, 3].map((list) => G.slice(state, [0, walls + list * count], [state.shape[0], count]))
+  const any = (conditions: Tensor): Tensor => G.greater(G.sum(G.cast(conditions, "f32"), 1), 0)
+  /** Marks the places of a list [N, count] in a plane [N, places]; place 0 stands for nothing. */
+  const marked = (list: Tensor): Tensor =>
+    G.sum(G.mul(G.oneHot(G.cast(list, "i32"), places), G.expandDims(G.cast(G.greater(list, 0), "f32"), 2)), 1)
+  const at = (state: Tensor, offset: number): Tensor => G.oneHot(G.cast(numbersOf(state, offset), "i32"), places)
+  return {
+    // Each room but the last takes a step to its key and one into its door, and the last a step to the goal.
+    shortest: 2 * count + 1,
+    observe: (state) => {
+      const [columns, doors, keys, openings] = listsOf(state)
+      const inColumn = G.equal(G.expandDims(columns, 2), G.constant(columnOf, [1, 1, places]))
+      const isClosed = G.notEqual(G.expandDims(openings, 2), G.constant(numbers, [1, 1, places]))
+      const inside = G.max(G.cast(G.and(inColumn, isClosed), "f32"), 1)
+      const holds = flagged(G.greater(numbersOf(state, held), 0))
+      const planes = [
+        G.maximum(inside, G.constant(edge, [1, places])),
+        marked(doors),
+        at(state, goal),
+        G.maximum(marked(keys), G.mul(at(state, agent), holds)),
+        at(state, agent),
+      ]
+      return G.concat(planes, 1)
+    },
+    step: (state, action) => {
+      const [columns, doors, keys, openings] = listsOf(state)
+      const from = numbersOf(state, agent)
+      const to = G.gather(G.constant(targets), G.add(G.mul(G.cast(from, "i32"), rowStep.length), action))
+      const place = G.expandDims(G.cast(to, "f32"), 1)
+      const column = G.expandDims(G.gather(G.constant(columnOf), to), 1)
+      const intoWall = any(G.and(G.equal(columns, column), G.notEqual(openings, place)))
+      const blocked = G.or(G.greater(G.gather(G.constant(edge), to), 0), intoWall)
+      const [doorHere, keyHere] = [G.equal(doors, place), G.equal(keys, place)]
+      const keysHeld = numbersOf(state, held)
+      const locked = G.and(any(doorHere), G.equal(keysHeld, 0))
+      const moves = G.not(G.or(blocked, locked))
+      const moved = G.expandDims(moves, 1)
+      const countOf = (here: Tensor): Tensor => G.cast(G.and(moves, any(here)), "f32")
+      const heldNow = G.add(G.sub(keysHeld, countOf(doorHere)), countOf(keyHere))
+      const reached = G.and(moves, G.equal(G.cast(to, "f32"), numbersOf(state, goal)))
+      const without = (list: Tensor, here: Tensor): Tensor => G.where(G.and(moved, here), 0, list)
+      return {
+        state: G.concat(
+          [
+            flagged(reached),
+            G.where(moved, place, G.expandDims(from, 1)),
+            G.expandDims(numbersOf(state, goal), 1),
+            G.expandDims(heldNow, 1),
+            columns,
+            without(doors, doorHere),
+            without(keys, keyHere),
+            openings,
+          ],
+          1,
+        ),
+        reward: G.cast(reached, "f32"),
+        terminated: reached,
+      }
+    },
+  }
+}
+
 /** Makes the env with other options: `KeyDoor.make({ size: 10 })`. */
 export const make = (options: Options = {}): BoardEnv => {
   const { size = 8, rooms = 2, layoutSeed } = options
@@ -163,6 +254,7 @@ export const make = (options: Options = {}): BoardEnv => {
     ui: board(id, size, keyDoor),
     maxSteps,
     rules: rulesFor(size, rooms, layoutSeed),
+    graph: graphFor(size, rooms),
   })
 }
 

@@ -2,8 +2,11 @@
  * Makes envs of board games from their rules: the env and its fast batch. An observation is planes, i.e. grids of zeros
  * and ones, one for each kind of thing on the board. It only computes; the games in `games`, `grid` and `pixel` use it.
  */
+import * as G from "../../graph/ops.ts"
+import type { Tensor } from "../../graph/Tensor.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { type Definition, type Env, make } from "../Env.ts"
+import { type EnvGraph, withGraph } from "../EnvGraph.ts"
 import { withRecipe } from "../recipe.ts"
 import { box, discrete, type Discrete } from "../Space.ts"
 import { palette, svg } from "./draw.ts"
@@ -33,6 +36,8 @@ export interface BoardGame extends Pick<Definition<Int32Array, Discrete>, "id" |
   /** The number of actions, which are the integers from 0. */
   readonly actions: number
   readonly rules: Rules
+  /** The same rules as expressions of tensors; a state has the same numbers in the same order. */
+  readonly graph?: Omit<EnvGraph, "start" | "stateSize">
 }
 
 /** The name of a plane, and the letter and colour that render it. Later planes cover earlier ones. */
@@ -46,7 +51,7 @@ export type BoardEnv = Env<Int32Array, Discrete>
 
 /** Makes the env of a game. Its `batch` keeps all states in one array. */
 export const boardEnv = (game: BoardGame): BoardEnv => {
-  const { recipe, planes, size, actions, rules, ...definition } = game
+  const { recipe, planes, size, actions, rules, graph, ...definition } = game
   const { stateSize } = rules
   const observationSize = planes.length * size * size
   const observe = (state: Int32Array): Float32Array => {
@@ -106,6 +111,13 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
     renderSvg: (state) => svgOf(game, observe(state)),
     batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
   })
+  const started = new Int32Array(stateSize)
+  const start = (into: Float32Array, at: number, random: Stream): void => {
+    started.fill(0)
+    rules.reset(started, 0, random)
+    into.set(started, at)
+  }
+  withGraph(env, graph && { ...graph, start, stateSize })
   return recipe === undefined ? env : withRecipe(env, recipe.name, recipe.options)
 }
 
@@ -140,6 +152,22 @@ export const mark = (into: Float32Array, to: number, plane: number, size: number
 // The change of row and column by each of the actions up, down, left and right.
 export const rowStep = [-1, 1, 0, 0]
 export const columnStep = [0, 0, -1, 1]
+
+// For the graph forms of games, whose states are rows of whole numbers as f32.
+
+/** Returns one number of each state: [N, stateSize] → [N]. */
+export const numbersOf = (state: Tensor, at: number): Tensor =>
+  G.reshape(G.slice(state, [0, at], [state.shape[0], 1]), [state.shape[0]])
+
+/** Returns the number at one place of each row: [N, places] and i32 [N] → [N]. */
+export const lookUp = (rows: Tensor, place: Tensor): Tensor => {
+  const [count, places] = rows.shape
+  const firsts = G.constant(Int32Array.from({ length: count }, (_, row) => row * places))
+  return G.gather(G.reshape(rows, [count * places]), G.add(firsts, place))
+}
+
+/** Returns a condition as a column of zeros and ones: bool [N] → [N, 1]. */
+export const flagged = (condition: Tensor): Tensor => G.expandDims(G.cast(condition, "f32"), 1)
 
 /** Returns the action to take: with this probability the last one, else `action`. Stores it in the state at `slot`. */
 export const sticky = (

@@ -1,6 +1,7 @@
 /** Makes envs, and their fast batches, from rules for a state of a few real numbers. `classic` and `hill.ts` use it. */
 import type { Stream } from "../../rng/Rng.ts"
 import { type Definition, type Env, make } from "../Env.ts"
+import { type EnvGraph, withGraph } from "../EnvGraph.ts"
 import { sizeOf, type Space } from "../Space.ts"
 import { batchOf, type Columns, copyFrom, type Kernel } from "./episodes.ts"
 
@@ -36,6 +37,8 @@ export interface Motion<A extends Space = Space> extends Omit<
   readonly reset: (states: Float64Array, at: number, random: Stream) => void
   /** Writes the observation of a state into `into` at `to`. Default: the observation is the state. */
   readonly observe?: (states: Float64Array, at: number, into: Float32Array, to: number) => void
+  /** The same rules as expressions of tensors; `start` and the size of a state follow from the other fields. */
+  readonly graph?: Omit<EnvGraph, "start" | "stateSize">
   /** Steps each env whose `waiting` is 0: moves its state and writes its observation, reward and `terminated`. */
   readonly advance: (
     states: Float64Array,
@@ -50,7 +53,7 @@ export const clip = (value: number, limit: number): number => Math.min(Math.max(
 
 /** Makes an env from its rules. Also returns `dynamics`, a function that computes one step from any given state. */
 export const motionEnv = <A extends Space>(motion: Motion<A>) => {
-  const { columns, derived = [], reset, advance, ...definition } = motion
+  const { columns, derived = [], reset, advance, graph, ...definition } = motion
   const names = [...columns, ...derived].map((name) => `state.${name}`)
   const width = names.length
   const size = sizeOf(motion.observationSpace)
@@ -112,7 +115,11 @@ export const motionEnv = <A extends Space>(motion: Motion<A>) => {
     step,
     batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
   })
-  return { env, dynamics }
+  const start = (into: Float32Array, at: number, random: Stream): void => {
+    reset(oneState, 0, random)
+    for (let number = 0; number < columns.length; number++) into[at + number] = oneState[number]
+  }
+  return { env: withGraph(env, graph && { ...graph, start, stateSize: columns.length }), dynamics }
 }
 
 /** Copies `length` numbers from the index `from` on to a list. A loop is much faster here than Array.from. */

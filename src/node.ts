@@ -21,8 +21,6 @@ import { Backend } from "./backend/Backend.ts"
 import { backend } from "./backend/named-node.ts"
 import type { DecodersService } from "./lm/engine/Decoders.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
-import type { Options as RedisOptions } from "./multirun/store/redis-node.ts"
-import { type Store, storeError, type StoreError } from "./multirun/store/Store.ts"
 import { owner } from "./run/store/owner-node.ts"
 import { type Code, type FileSystemOptions, RunStore } from "./run/store/RunStore.ts"
 import { progress } from "./run/record/progress.ts"
@@ -114,20 +112,7 @@ export const runStore = (
     ),
   ).pipe(Layer.provide(files))
 
-/**
- * Connects the ranks of a multi-run trainer through a Redis server. It needs the package `redis`, which is loaded only
- * when this Layer is built.
- */
-export const redisStore = (options: RedisOptions): Layer.Layer<Store, StoreError> =>
-  Layer.unwrap(
-    Effect.map(
-      Effect.tryPromise({
-        try: () => import("./multirun/store/redis-node.ts"),
-        catch: () => storeError("open", "Redis", "the package is not installed; run: npm install redis"),
-      }),
-      ({ layer }) => layer(options),
-    ),
-  )
+export { redisStore } from "./multirun/store/redisStores-node.ts"
 
 /** Provides the recorder: it passes a run's events to the sinks that write the run's files, and to those in `more`. */
 export const recorder = (...more: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>

@@ -3,7 +3,7 @@
  * orchestrator for each of its runs, all in this process. The runs are folders `run_*` in the run's own folder, where
  * others can be added or removed while it works. It ends when all runs have reached their last step.
  */
-import { Clock, Effect, type FileSystem, Latch, Layer, type Path, type Scope } from "effect"
+import { Clock, Duration, Effect, type FileSystem, Latch, Layer, type Path, type Scope } from "effect"
 import type { Backend } from "../backend/Backend.ts"
 import type { DecodeOptions, Plain } from "../config/Config.ts"
 import { Engine, type EngineService } from "../inference/Engine.ts"
@@ -34,7 +34,7 @@ import { isOver, refuseOtherModel, writeRuns } from "./namedRuns.ts"
 import { registerEndings } from "./outside/endings.ts"
 import { publishOrEvict } from "./outside/publishing.ts"
 import { makePublished } from "./published.ts"
-import { rankDeadline, rankParts } from "./ranks/rankParts.ts"
+import { rankParts } from "./ranks/rankParts.ts"
 import { resumeLost } from "./ranks/resumeLost.ts"
 import { checkRanks, startRanks } from "./ranks/startRanks.ts"
 import { makeRunRecords } from "./records/RunRecords.ts"
@@ -285,7 +285,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     shape: settings.trainer,
     seed: settings.seed,
     ranks: settings.trainer.ranks,
-    rankDeadline,
+    rankDeadline: Duration.seconds(settings.trainer.rankDeadline),
     publish: Effect.fnUntraced(function* (run) {
       yield* playing.publish(run)
       completed.reach(run.generation, run.progress.step)

@@ -18,6 +18,7 @@ import { projections, usualInitializerRange } from "../../model/decoder/Decoder.
 import { kindField } from "../../run/RunSpec.ts"
 import { OutputSettings } from "../../runtime/RuntimeConfig.ts"
 import { Mixing } from "../batches/Packer.ts"
+import { RankStore } from "../ranks/rankStore.ts"
 
 const Section = Schema.declare((value: unknown): value is Plain => isPlain(value), { expected: "a section" })
 
@@ -80,6 +81,13 @@ const LoraSettings = Schema.Struct({
 const TrainerSettings = Schema.Struct({
   /** The number of processes that compute gradients at the same time; it does not change the result. */
   ranks: withDefault(positiveInt, 1),
+  /** How the ranks exchange their gradients: by files, or through a Redis server. One rank needs neither. */
+  store: withDefault(RankStore, { type: "files" }),
+  /**
+   * The seconds after which a rank that does not answer counts as lost, for example because its process was stopped. It must
+   * be longer than the longest step, in which programs may be compiled. A rank whose process ends is noticed at once.
+   */
+  rankDeadline: withDefault(positive, 120),
   /** The number of runs that are trained at the same time; others wait. It is 1 if `lora` is null. */
   maxRuns: withDefault(positiveInt, 1),
   /** The number of windows of a micro-batch. */

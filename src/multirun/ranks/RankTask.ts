@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { positiveInt } from "../../config/fields.ts"
 import { MultiRunConfig } from "../config/MultiRunConfig.ts"
+import { StorePlace } from "./rankStore.ts"
 
 const { model, trainer, seed } = MultiRunConfig.fields
 
@@ -15,7 +16,7 @@ export const RankTask = Schema.Struct({
   baseDir: Schema.String,
   /** The folder that holds the folders of the runs. */
   outputDirectory: Schema.String,
-  /** The folder by which the ranks exchange values. */
-  store: Schema.String,
+  /** The place where the ranks exchange values. */
+  store: StorePlace,
 })
 export type RankTask = typeof RankTask.Type

@@ -9,6 +9,8 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { type Cause, Deferred, Effect, Fiber, Layer, Option, Queue, Schema } from "effect"
 import type { BackendName } from "../../backend/named-node.ts"
+import { redisStore } from "../store/redisStores-node.ts"
+import { RedisStores } from "./rankStore.ts"
 import { type RankFailed, RankLost, RankProcesses } from "./RankProcesses.ts"
 
 const program = new URL(import.meta.url.endsWith(".ts") ? "./rank-node.ts" : "./rank-node.js", import.meta.url)
@@ -63,7 +65,13 @@ const killed = ({ child, ended }: Started): Effect.Effect<void> =>
   )
 
 /** Provides processes whose ranks compute on a backend, which must be that of the master. */
-export const layer = ({ backend }: { readonly backend: BackendName }): Layer.Layer<RankProcesses> =>
+export const layer = ({ backend }: { readonly backend: BackendName }): Layer.Layer<RankProcesses | RedisStores> =>
+  Layer.merge(redisStores, processes(backend))
+
+/** Connects ranks through a Redis server, if `trainer.store` says so. */
+export const redisStores: Layer.Layer<RedisStores> = Layer.succeed(RedisStores, { connect: redisStore })
+
+const processes = (backend: BackendName): Layer.Layer<RankProcesses> =>
   Layer.succeed(RankProcesses, {
     start: Effect.fnUntraced(function* (task) {
       const { rank } = task

@@ -7,6 +7,7 @@ import { Effect, Layer, Logger, References, Schema } from "effect"
 import { backend } from "../../backend/named-node.ts"
 import { lineOf } from "../../run/record/logging.ts"
 import { Failure, Start } from "./messages-node.ts"
+import { redisStores } from "./processes-node.ts"
 import { RankFailed } from "./RankProcesses.ts"
 import { trainAsRank } from "./trainAsRank.ts"
 
@@ -29,7 +30,7 @@ const report = (failure: typeof Failure.Type): Effect.Effect<never> =>
 start.pipe(
   Effect.flatMap(({ task, backend: name }) =>
     trainAsRank(task).pipe(
-      Effect.provide(Layer.merge(backend(name), files)),
+      Effect.provide(Layer.mergeAll(backend(name), files, redisStores)),
       Effect.catchTag("BackendUnavailable", ({ message }) => Effect.fail(new RankFailed({ message }))),
     ),
   ),

@@ -7,24 +7,15 @@
  * const { model, services } = rankParts({ settings, base, outputDirectory: "outputs", rank: 0, store: Store.memory() })
  * ```
  */
-import { type FileSystem, Layer, type Path } from "effect"
+import { Duration, type FileSystem, Layer, type Path } from "effect"
 import type { BaseModel } from "../baseModel.ts"
 import { DataLoader, type DataLoaderOptions } from "../batches/DataLoader.ts"
 import type { PackerError } from "../batches/Packer.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { RunsError } from "../runs/RunsError.ts"
-import { Store } from "../store/Store.ts"
+import type { Store } from "../store/Store.ts"
 import { makeTrainedModel, type TrainedModel } from "../trainer/TrainedModel.ts"
-
-/**
- * The time within which a rank must answer the others. It is longer than any turn, in which programs may be compiled. If
- * the process of a rank ends, the master sees that at once.
- */
-export const rankDeadline = "10 minutes"
-
-/** Connects the ranks of a trainer by a folder that only they use. */
-export const storeOf = (directory: string) => Store.layerFileSystem({ directory })
 
 export interface RankPartsOptions<E, R> {
   readonly settings: Pick<MultiRunConfig, "trainer">
@@ -55,6 +46,7 @@ export const rankParts = <E, R>(options: RankPartsOptions<E, R>): RankParts<E, R
   const { decoder: config, weights } = base
   const lora = sizes.lora === null ? null : { shape: sizes.lora, alpha: sizes.lora.alpha }
   const maxRuns = sizes.lora === null ? 1 : sizes.maxRuns
+  const rankDeadline = Duration.seconds(sizes.rankDeadline)
   const model = makeTrainedModel({ config, weights, lora, maxRuns })
   const loader = DataLoader.layer({
     ...sizes,

@@ -7,22 +7,24 @@
  * const training = trainAsRank(task).pipe(Effect.provide([Node.backend("wasm"), NodeServices.layer]))
  * ```
  */
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { openBaseModel } from "../baseModel.ts"
 import { makeTrainer } from "../trainer/Trainer.ts"
-import { rankDeadline, rankParts, storeOf } from "./rankParts.ts"
+import { rankParts } from "./rankParts.ts"
 import { isLoss, RankFailed, RankLost } from "./RankProcesses.ts"
+import { storeAt } from "./rankStore.ts"
 import type { RankTask } from "./RankTask.ts"
 
 /** Trains until it is interrupted, which the master does in the end. */
 export const trainAsRank = Effect.fnUntraced(
-  function* ({ rank, model: modelConfig, trainer: shape, seed, baseDir, outputDirectory, store: folder }: RankTask) {
+  function* ({ rank, model: modelConfig, trainer: shape, seed, baseDir, outputDirectory, store: place }: RankTask) {
     const base = yield* openBaseModel(modelConfig, { baseDir, seed })
     const settings = { trainer: shape }
-    const { model, services } = rankParts({ settings, base, outputDirectory, rank, store: storeOf(folder) })
+    const { model, services } = rankParts({ settings, base, outputDirectory, rank, store: storeAt(place) })
     const training = Effect.gen(function* () {
       const nothing = () => Effect.void
-      const { ranks } = shape
+      const { ranks, rankDeadline: seconds } = shape
+      const rankDeadline = Duration.seconds(seconds)
       const trainer = yield* makeTrainer({ model, shape, seed, ranks, rankDeadline, publish: nothing, report: nothing })
       return yield* Effect.forever(trainer.turn)
     })

@@ -106,7 +106,7 @@ export const ranksMissing = (
     operation: "barrier",
     key: name,
     missing,
-    message: `${name}: ${shownRanks(missing)} of ${ranks} did not arrive within ${time}; the process may have ended: start all ranks again from their last checkpoints`,
+    message: `${name}: ${shownRanks(missing)} of ${ranks} did not arrive within ${time}; the process may have ended, or its step takes longer than trainer.rank_deadline: start all ranks again from their last checkpoints`,
   })
 }
 

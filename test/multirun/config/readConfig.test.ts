@@ -79,6 +79,16 @@ const mistakes: ReadonlyArray<readonly [text: string, wrong: string, message: st
   ],
   ["block: 16", "block: 15", ":12: trainer.block: expected a divisor of trainer.width (64), found 15"],
   [
+    "block: 16",
+    "block: 16\n  store: { type: redis, url: 'redis://user:secret@host' }",
+    ":13: trainer.store.url: expected no password; put the whole address into REDIS_URL",
+  ],
+  [
+    "block: 16",
+    "block: 16\n  store: { type: redis, url: 'http://host' }",
+    ":13: trainer.store.url: expected an address such as redis://127.0.0.1:6379",
+  ],
+  [
     "  lora: { rank: 2, alpha: 2 }\n",
     "",
     ":13: trainer.max_runs: expected 1, found 2; without trainer.lora, one run trains all weights of the model",

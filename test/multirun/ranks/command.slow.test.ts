@@ -3,9 +3,11 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
+import { Effect } from "effect"
 import { stringify } from "yaml"
 import { assert, describe, it } from "vitest"
 import { type Outcome, resultOf, root, start, type Started, until } from "../../cli/effect.ts"
+import { hasRedis, redisServer } from "../store/redisServer.ts"
 import { configOf, runConfig, validated } from "../smallTraining.ts"
 
 const rankProgram = fileURLToPath(new URL("../../../src/multirun/ranks/rank-node.ts", import.meta.url))
@@ -116,6 +118,62 @@ describe("effect run with several ranks", () => {
       assert.deepStrictEqual(trainer.ranks().filter(isRunning), [])
     }))
 
+  it("names a rank that was stopped and does not answer, and goes on to the same digest", () =>
+    withTrainer(async (trainer) => {
+      const { ended } = trainer.run([...ranksFlag(2), "--set", "trainer.rank_deadline=5"])
+      await trainer.has("run_b/rollouts/step_3")
+      const [pid] = trainer.ranks()
+      process.kill(pid, "SIGSTOP")
+      assert.strictEqual(digestOf(await ended), await digestAlone())
+      assert.match(trainer.log(), /rank 1 of 2 did not arrive within 5s; .*trainer\.rank_deadline/)
+      assert.isFalse(isRunning(pid))
+    }))
+
+  it("exchanges gradients through a Redis server, and says what is missing", () =>
+    withTrainer(async (trainer) => {
+      const flags = [...ranksFlag(2), "--set", "trainer.store.type=redis"]
+      const preloaded = join(trainer.folder, "preloaded.mjs")
+      writeFileSync(
+        preloaded,
+        `import { registerHooks } from "node:module"
+         registerHooks({ resolve: (name, context, next) => {
+           if (name === "redis") throw new Error("Cannot find package 'redis'")
+           return next(name, context)
+         } })`,
+      )
+      const withoutPackage = {
+        NODE_OPTIONS: `--import ${pathToFileURL(preloaded).href}`,
+        REDIS_URL: "redis://127.0.0.1:1",
+      }
+      for (const [env, problem] of [
+        [
+          { REDIS_URL: "" },
+          "trainer.store: expected the address of the Redis server in url, or in the environment variable REDIS_URL",
+        ],
+        [
+          { REDIS_URL: "redis://:secret@127.0.0.1:1" },
+          `trainer.store: cannot open "redis://127.0.0.1:1" in the ranks' store: Redis: connect ECONNREFUSED`,
+        ],
+        [
+          withoutPackage,
+          `trainer.store: cannot open "redis" in the ranks' store: the package is not installed; run: npm install redis`,
+        ],
+      ] as const) {
+        const { code, stderr } = await trainer.run(flags, env).ended
+        assert.strictEqual(code, 1, stderr)
+        assert.include(stderr, problem)
+        assert.notInclude(stderr, "secret")
+      }
+      assert.isTrue(hasRedis, "redis-server is not installed; .ci/system-packages.sh installs it")
+      await Effect.runPromise(
+        Effect.gen(function* () {
+          const { url } = yield* redisServer
+          const outcome = yield* Effect.promise(() => trainer.run(flags, { REDIS_URL: url }).ended)
+          assert.strictEqual(digestOf(outcome), yield* Effect.promise(digestAlone))
+        }).pipe(Effect.scoped),
+      )
+    }))
+
   it("ends its ranks if it is killed or interrupted, and can be resumed on another number of ranks", () =>
     withTrainer(async (trainer) => {
       const first = trainer.run(ranksFlag(3))
@@ -165,7 +223,7 @@ describe("the program of a rank", () => {
       seed: 1,
       baseDir: "/nowhere",
       outputDirectory: "/nowhere/outputs",
-      store: "/nowhere/store",
+      store: { type: "files", directory: "/nowhere/store" },
     }
     child.stdin.write(`${JSON.stringify({ task, backend: "wasm" })}\n`)
     const { code, output } = await ended

@@ -2,10 +2,14 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { assert, describe, it } from "vitest"
 import * as Wasm from "../../../src/backend/wasm.ts"
+import { RedisStores } from "../../../src/multirun/ranks/rankStore.ts"
+import { redisStores } from "../../../src/multirun/ranks/processes-node.ts"
 import { RankFailed, RankLost, RankProcesses } from "../../../src/multirun/ranks/RankProcesses.ts"
 import type { RankTask } from "../../../src/multirun/ranks/RankTask.ts"
 import { trainAsRank } from "../../../src/multirun/ranks/trainAsRank.ts"
+import { redisStore } from "../../../src/multirun/store/redisStores-node.ts"
 import type { RunEvent } from "../../../src/run/record/RunEvent.ts"
+import { hasRedis, redisServer } from "../store/redisServer.ts"
 import { configOf, resultsFolder, runConfig, runFiles, trained, validated } from "../smallTraining.ts"
 
 const runs = {
@@ -23,7 +27,7 @@ const fibers = () => {
     const end = yield* Deferred.make<never, RankLost | RankFailed>()
     ended.push(end)
     const fiber = yield* trainAsRank(task).pipe(
-      Effect.provide(Layer.merge(Wasm.layer, NodeServices.layer)),
+      Effect.provide(Layer.mergeAll(Wasm.layer, NodeServices.layer, redisStores)),
       Effect.forkScoped,
     )
     return Effect.raceFirst(Fiber.join(fiber), Deferred.await(end))
@@ -117,6 +121,60 @@ describe("a trainer with several ranks", () => {
           "trainer.ranks: expected 1, found 2; only Node starts processes for more: provide Node.rankProcesses",
         )
         assert.isFalse(isOpen)
+      }).pipe(Effect.scoped),
+    ))
+
+  it("needs a service that connects to Redis, if the config chooses it", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        let isOpen = false
+        const config = configOf(runs, { trainer: { ranks: 2, store: { type: "redis", url: "redis://127.0.0.1:1" } } })
+        const failing = trained(config, { resultsDir, onOpen: () => void (isOpen = true) }).pipe(
+          Effect.provideService(RankProcesses, fibers().service),
+        )
+        const withoutService = yield* Effect.flip(failing)
+        assert.match(
+          withoutService.message,
+          /^trainer\.store: .*only Node connects to Redis: provide Node\.rankProcesses$/,
+        )
+        const unreachable = yield* Effect.flip(Effect.provideService(failing, RedisStores, { connect: redisStore }))
+        assert.strictEqual(
+          unreachable.message,
+          `trainer.store: cannot open "redis://127.0.0.1:1" in the ranks' store: Redis: connect ECONNREFUSED 127.0.0.1:1`,
+        )
+        assert.isFalse(isOpen)
+      }).pipe(Effect.scoped),
+    ))
+})
+
+if (!hasRedis) console.warn("ranks.test.ts: redis-server is not installed here, so ranks over Redis are NOT tested")
+
+describe.skipIf(!hasRedis)("a trainer whose ranks meet on a Redis server", () => {
+  it("ends with the bits of one with one rank, and starts again in another place when one is lost", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const alone = yield* trained(onRanks(1), { resultsDir })
+        const { url } = yield* redisServer
+        const ranks = fibers()
+        let isLost = false
+        const config = configOf(runs, { trainer: { ranks: 3, store: { type: "redis", url } } })
+        const together = yield* trained(config, {
+          resultsDir,
+          onEvent: (event) => {
+            if (isLost || updateOf(event) !== 2) return
+            isLost = true
+            ranks.end(new RankLost({ message: "rank 2 was lost" }))
+          },
+        }).pipe(
+          Effect.provideService(RankProcesses, ranks.service),
+          Effect.provideService(RedisStores, { connect: redisStore }),
+        )
+        assert.strictEqual(together.digest, alone.digest)
+        const prefixes = ranks.tasks.map(({ store }) => (store.type === "redis" ? store.prefix : undefined))
+        assert.strictEqual(prefixes.length, 4)
+        assert.strictEqual(new Set(prefixes).size, 2)
       }).pipe(Effect.scoped),
     ))
 })

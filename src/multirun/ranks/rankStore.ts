@@ -1,0 +1,155 @@
+/**
+ * Chooses the store by which the ranks of a trainer exchange values, from `trainer.store` of its config: a folder next to
+ * the runs, which is the default, or a Redis server. The master opens a place in it that only its ranks know, and each
+ * rank connects to that place.
+ *
+ * @example
+ * ```ts
+ * const place = yield* openPlace({ type: "files" }, { outputDirectory: "outputs", deadlineSeconds: 120 })
+ * const store = storeAt(place)
+ * ```
+ */
+import { Config, Context, Effect, FileSystem, Layer, Option, Path, Schema, type Scope } from "effect"
+import { makeFolder, systemMessage } from "../../config/files.ts"
+import { positiveInt, withDefault } from "../../config/fields.ts"
+import * as Layout from "../Layout.ts"
+import { MultiRunError } from "../MultiRunError.ts"
+import type { RedisStoreOptions } from "../store/redisStore.ts"
+import { Store, storeError, type StoreError } from "../store/Store.ts"
+
+/** The environment variable with the address of the Redis server, which may contain a password. */
+const addressVariable = "REDIS_URL"
+
+/** Returns what is wrong with the address of a Redis server. */
+const addressProblem = (url: string): string | undefined => {
+  const parsed = URL.parse(url)
+  if (parsed === null || !["redis:", "rediss:"].includes(parsed.protocol) || parsed.hostname === "")
+    return "Expected an address such as redis://127.0.0.1:6379"
+  return parsed.password === "" ? undefined : `Expected no password; put the whole address into ${addressVariable}`
+}
+
+/** The folder `ranks` next to those of the runs. All ranks must see the same folder. */
+const FileStore = Schema.Struct({
+  /** The ranks exchange values by files. */
+  type: Schema.Literal("files"),
+})
+
+/** A Redis server. */
+const RedisStore = Schema.Struct({
+  /** The ranks exchange values through a Redis server; this needs the package `redis`. */
+  type: Schema.Literal("redis"),
+  /** The server's address, without a password; null takes the environment variable `REDIS_URL`. */
+  url: withDefault(
+    Schema.NullOr(
+      Schema.String.check(
+        Schema.makeFilter((url) => {
+          const issue = addressProblem(url)
+          return issue === undefined ? undefined : { path: [], issue }
+        }),
+      ),
+    ),
+    null,
+  ),
+})
+
+/** The store by which the ranks of a trainer exchange values. */
+export const RankStore = Schema.Union([FileStore, RedisStore])
+export type RankStore = typeof RankStore.Type
+
+/** A place that only the ranks of one start of a trainer use. */
+export const StorePlace = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("files"), directory: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("redis"),
+    url: Schema.String,
+    prefix: Schema.String,
+    expirySeconds: positiveInt,
+  }),
+])
+export type StorePlace = typeof StorePlace.Type
+
+/** Connects to Redis servers. `Node.rankProcesses` provides it, too. */
+export class RedisStores extends Context.Service<
+  RedisStores,
+  { readonly connect: (options: RedisStoreOptions & { readonly url: string }) => Layer.Layer<Store, StoreError> }
+>()("effect-rl/multirun/RedisStores") {}
+
+/** Connects a rank with the others at a place. */
+export const storeAt = (place: StorePlace): Layer.Layer<Store, StoreError, FileSystem.FileSystem | Path.Path> =>
+  place.type === "files"
+    ? Store.layerFileSystem(place)
+    : Layer.unwrap(
+        Effect.map(
+          Effect.serviceOption(RedisStores),
+          Option.match({
+            onSome: ({ connect }) => connect(place),
+            onNone: () =>
+              Layer.effectContext(
+                Effect.fail(storeError("open", "redis", "only Node connects to Redis: provide Node.rankProcesses")),
+              ),
+          }),
+        ),
+      )
+
+/** The trainer whose ranks need a place. */
+interface PlaceOptions {
+  /** The folder that holds the folders of the runs. */
+  readonly outputDirectory: string
+  /** The seconds for which a rank waits for another one. */
+  readonly deadlineSeconds: number
+}
+
+/** Opens a new place. A folder is removed when the scope closes; a Redis server drops the last values by itself. */
+export const openPlace = Effect.fnUntraced(function* (
+  store: RankStore,
+  { outputDirectory, deadlineSeconds }: PlaceOptions,
+): Effect.fn.Return<StorePlace, MultiRunError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  if (store.type === "redis") {
+    const expirySeconds = Math.ceil(Math.max(3600, 3 * deadlineSeconds))
+    const prefix = `effect-rl/ranks/${crypto.randomUUID()}`
+    return { type: "redis", url: yield* addressOf(store), prefix, expirySeconds }
+  }
+  const directory = yield* privateFolder((yield* Path.Path).join(outputDirectory, Layout.ranks))
+  return { type: "files", directory }
+})
+
+const addressOf = Effect.fnUntraced(function* ({ url }: typeof RedisStore.Type) {
+  if (url !== null) return url
+  const refuse = (problem: string) => new MultiRunError({ message: `trainer.store: ${problem}` })
+  const address = yield* Effect.orElseSucceed(Config.String(addressVariable), () => "")
+  if (address === "")
+    return yield* refuse(
+      `expected the address of the Redis server in url, or in the environment variable ${addressVariable}`,
+    )
+  // The message names no address, which may contain a password.
+  if (URL.parse(address) === null)
+    return yield* refuse(`${addressVariable}: expected an address such as redis://user:password@host:6379`)
+  return address
+})
+
+/** Connects to the store of a config once, and fails if it cannot be used, before anything is trained. */
+export const checkStore = Effect.fnUntraced(function* (store: RankStore) {
+  if (store.type === "files") return
+  const place = { type: store.type, url: yield* addressOf(store), prefix: "effect-rl/ranks/check", expirySeconds: 60 }
+  yield* Layer.build(storeAt(place)).pipe(
+    Effect.scoped,
+    Effect.mapError(({ message }) => new MultiRunError({ message: `trainer.store: ${message}` })),
+  )
+})
+
+/** Makes an empty folder inside `parent` until the scope closes, and removes those that a killed trainer has left. */
+const privateFolder = Effect.fnUntraced(
+  function* (parent: string) {
+    const fs = yield* FileSystem.FileSystem
+    // Ranks of a killed trainer may still be about to end, and write.
+    const removed = Effect.ignore(fs.remove(parent, { recursive: true, force: true }))
+    yield* removed
+    yield* Effect.acquireRelease(makeFolder(parent), () => removed)
+    return yield* fs.makeTempDirectory({ directory: parent, prefix: "store-" })
+  },
+  (folder, parent) =>
+    Effect.mapError(
+      folder,
+      (error) => new MultiRunError({ message: `${parent}: cannot make it: ${systemMessage(error)}` }),
+    ),
+)

@@ -1,0 +1,19 @@
+/** Connects the ranks of a trainer through a Redis server, by the package `redis`, which is loaded when it is needed. */
+import { Effect, Layer } from "effect"
+import type { Options } from "./redis-node.ts"
+import { type Store, storeError, type StoreError } from "./Store.ts"
+
+/**
+ * Connects the ranks of a multi-run trainer through a Redis server. It needs the package `redis`, which is loaded only
+ * when this Layer is built.
+ */
+export const redisStore = (options: Options): Layer.Layer<Store, StoreError> =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.tryPromise({
+        try: () => import("./redis-node.ts"),
+        catch: () => storeError("open", "redis", "the package is not installed; run: npm install redis"),
+      }),
+      ({ layer }) => layer(options),
+    ),
+  )

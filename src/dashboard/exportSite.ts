@@ -10,7 +10,7 @@ import { axes, measures } from "./curves/Curve.ts"
 import { detailOf } from "./detail.ts"
 import { removeEarlier } from "./earlier.ts"
 import { allGroups } from "./grouping.ts"
-import { pageFiles } from "./page-node.ts"
+import { pageFiles, workerFile } from "./page-node.ts"
 import { DashboardError, openResults, type Results } from "./results-node.ts"
 import type { RunSummary } from "./RunSummary.ts"
 import { everything } from "./transcripts/pageAsked.ts"
@@ -58,7 +58,7 @@ export const exportResults = Effect.fnUntraced(
       yield* typeof contents === "string" ? fs.writeFileString(file, contents) : fs.writeFile(file, contents)
       files++
     })
-    for (const { name, bytes } of yield* pageFiles) yield* write(name, bytes)
+    for (const { name, bytes } of [...(yield* pageFiles), yield* workerFile]) yield* write(name, bytes)
     const runs = results.index.runs()
     const trainers = results.index.trainers()
     const all = new Set([...runs, ...trainers])

@@ -45,6 +45,9 @@ export const framePolicy =
   "default-src 'none'; script-src 'self' blob:; style-src 'self'; img-src data: blob:; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts"
 
+/** The Content-Security-Policy of the web worker that trains: it compiles WebAssembly, and reaches no network. */
+export const workerPolicy = "default-src 'none'; script-src 'wasm-unsafe-eval'"
+
 /** The Content-Security-Policy of a run's files, which are not trusted: opening one executes nothing. */
 export const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 

@@ -7,7 +7,8 @@ import { posix } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, FileSystem } from "effect"
-import { framePolicy, pagePolicy } from "./guard.ts"
+import { framePolicy, pagePolicy, workerPolicy } from "./guard.ts"
+import { workerScript } from "./play/bundle-node.ts"
 import { utf8 } from "../config/utf8.ts"
 
 interface PageFile {
@@ -59,6 +60,17 @@ export const pageFiles: Effect.Effect<ReadonlyArray<PageFile>> = Effect.gen(func
   const scripts = names.filter((name) => name.endsWith(".js")).map((name) => folder + name.slice(0, -".js".length))
   return [...styled, ...(yield* modulesFrom(scripts)), uplot.script]
 }).pipe(Effect.orDie, Effect.provide(NodeFileSystem.layer))
+
+/** The name under which the script of the web worker of the page "Play" is served. */
+export const workerName = "play/worker.js"
+
+/** Makes or reads the script of the web worker. It is a megabyte, so only those who need it should run this. */
+export const workerFile: Effect.Effect<PageFile> = Effect.map(workerScript, (bytes) => ({
+  name: workerName,
+  type: types[".js"],
+  policy: workerPolicy,
+  bytes,
+}))
 
 /** Reads modules and all modules that they import. A module is named by its path below `src/`, without extension. */
 const modulesFrom = Effect.fnUntraced(function* (modules: ReadonlyArray<string>) {

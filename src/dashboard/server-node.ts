@@ -11,7 +11,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { axes, measures } from "./curves/Curve.ts"
 import { detailOf } from "./detail.ts"
 import { contentType, filePolicy, type Guard, hostAllowed, sameToken } from "./guard.ts"
-import { pageFiles } from "./page-node.ts"
+import { pageFiles, workerFile, workerName } from "./page-node.ts"
 import { pageAsked } from "./transcripts/pageAsked.ts"
 import { DashboardError, openResults, type Results } from "./results-node.ts"
 
@@ -70,7 +70,8 @@ export const serve = Effect.fnUntraced(function* (
       return HttpServerResponse.redirect("./", { status: 303, headers: { "set-cookie": cookie } })
     }
     const reads = request.method === "GET" || request.method === "HEAD"
-    const file = reads ? page.get(path === "" ? "index.html" : path) : undefined
+    const name = path === "" ? "index.html" : path
+    const file = !reads ? undefined : name === workerName ? yield* workerFile : page.get(name)
     if (file !== undefined) {
       return HttpServerResponse.uint8Array(file.bytes, {
         contentType: file.type,

@@ -103,6 +103,9 @@ describe("the package", () => {
     assert.deepStrictEqual(dead, [])
   })
 
+  it("holds the web worker of the page Play as one script", () =>
+    assert.include(readFileSync(join(installed, "dist/dashboard/play/worker.bundle.js"), "utf8"), "CartPole-v1"))
+
   it("holds the sources that its source maps name", () => {
     const maps = filesBelow(installed).filter((name) => name.endsWith(".map"))
     assert.isAbove(maps.length, 400)

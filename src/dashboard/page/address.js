@@ -94,8 +94,11 @@ export const trainerAddress = (path, view, drawn) => {
   return `#/trainer/${segments(path)}${parameters.length === 0 ? "" : `?${new URLSearchParams(parameters)}`}`
 }
 
+/** The address of the page that trains in the browser. */
+export const playAddress = "#/play"
+
 /**
- * Reads from an address what to show: a run, two runs, a trainer, or the overview (`sight`). Invalid values become
+ * Reads from an address what to show: a run, two runs, a trainer, the page "Play", or the overview (`sight`). Invalid values become
  * defaults.
  */
 export const readAddress = (hash) => {
@@ -103,6 +106,7 @@ export const readAddress = (hash) => {
   const parameters = new URLSearchParams(query)
   const view = viewIn(parameters)
   const compare = parameters.getAll("run")
+  if (place === "/play") return { play: true, view }
   if (place === "/compare" && compare.length === 2) return { compare, view }
   const trainer = /^\/trainer\/(.+)$/.exec(place)?.[1]
   if (trainer !== undefined) {

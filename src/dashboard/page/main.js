@@ -6,6 +6,7 @@ import {
   firstView,
   moved,
   overviewAddress,
+  playAddress,
   readAddress,
   remember,
   runAddress,
@@ -45,7 +46,15 @@ const nameOf = (path) => (state.runs.get(path) ?? state.trainers.get(path))?.nam
  * Returns the place that an address names: a key that identifies it, its title, its address with the current state, and a
  * function that makes its page. Modules that the overview doesn't need are loaded when another page is first shown.
  */
-const placeOf = ({ run, compare, trainer }) => {
+const placeOf = ({ run, compare, trainer, play }) => {
+  if (play === true) {
+    return {
+      key: "play",
+      title: "Play",
+      address: () => playAddress,
+      make: async () => (await import("./play/playPage.js")).makePlayPage(),
+    }
+  }
   if (compare !== undefined) {
     return {
       key: `compare ${compare}`,
@@ -75,13 +84,13 @@ const placeOf = ({ run, compare, trainer }) => {
 
 /** Shows the page of the current address. */
 const route = async () => {
-  const { run, compare, trainer, view, sight, transcripts, drawn } = readAddress(location.hash)
+  const { run, compare, trainer, play, view, sight, transcripts, drawn } = readAddress(location.hash)
   moved()
   Object.assign(state.view, view)
   Object.assign(state, sight)
   if (transcripts !== undefined) state.transcripts = transcripts
   state.drawn = drawn
-  const next = placeOf({ run, compare, trainer })
+  const next = placeOf({ run, compare, trainer, play })
   if (run !== undefined) history.replaceState(null, "", next.address())
   // If only the view of the page changes, the page itself is kept.
   if (page !== undefined && next.key === shown.key) return page.restore()

@@ -4,26 +4,17 @@
  */
 import { choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
+import { makeStage } from "./stage.js"
+import { trajectoriesIn, usualStep } from "./trajectories.js"
 
-/** The seconds between two steps that have no `dt`. */
-const usualStep = 1 / 30
-
-/** Reads a file of trajectories. A compressed file that the server sends as plain bytes is decompressed here. */
 const readTrajectories = async (address) => {
   const response = await fetch(address)
   if (!response.ok) throw new Error(`${address}: ${response.status}`)
-  const bytes = new Uint8Array(await response.arrayBuffer())
-  const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b
-  const stream = new Blob([bytes]).stream()
-  const text = await new Response(isGzip ? stream.pipeThrough(new DecompressionStream("gzip")) : stream).text()
-  // Before 2025, RLtools wrote an episode as a list of steps without parameters.
-  return JSON.parse(text)
-    .map((episode) => (Array.isArray(episode) ? { parameters: {}, trajectory: episode } : episode))
-    .filter(({ trajectory }) => trajectory.length > 0)
+  return trajectoriesIn(await response.arrayBuffer())
 }
 
 export const makePlayer = () => {
-  const stage = el("div.stage")
+  const stage = makeStage((message) => (problem.textContent = message))
   const scrub = el("input", {
     type: "range",
     min: "0",
@@ -40,7 +31,7 @@ export const makePlayer = () => {
   const element = el(
     "div.player",
     { tabindex: "-1", role: "group", "aria-label": "Episode player" },
-    stage,
+    stage.element,
     el("div.controls", play, el("label.field.scrub", el("span", "step"), scrub), speedChoice, episodes),
     el("p.line", where),
     problem,
@@ -52,8 +43,6 @@ export const makePlayer = () => {
   let speed = 1
   let playing = false
   let closed = false
-  /** @type {(message: { parameters: object, state: unknown, action: unknown, index: string, episode: number }) => void} */
-  let show = () => {}
 
   const steps = () => trajectories[episode]?.trajectory ?? []
 
@@ -67,7 +56,7 @@ export const makePlayer = () => {
     const end = now.terminated ? ", terminated" : now.truncated ? ", truncated" : ""
     scrub.value = String(step)
     where.textContent = `step ${step + 1} of ${steps().length}, reward ${number(now.reward)}, return ${number(total)}${end}`
-    show({
+    stage.show({
       parameters: trajectories[episode].parameters ?? {},
       state: now.state ?? now.observation,
       action: now.action,
@@ -136,55 +125,17 @@ export const makePlayer = () => {
     action()
   })
 
-  /** Makes `show` write a step's state and action as numbers. */
-  const numbers = () => {
-    const text = el("pre.numbers")
-    stage.replaceChildren(text)
-    show = ({ state, action }) => {
-      const list = (values) =>
-        Array.isArray(values) ? values.map((value) => number(value)).join("  ") : JSON.stringify(values)
-      text.textContent = `state   ${list(state)}\naction  ${list(action)}`
-    }
-  }
-
-  /** Makes `show` render a step by the run's own code, in a frame that can access neither this page nor the network. */
-  const framed = (code) => {
-    const { promise, resolve, reject } = Promise.withResolvers()
-    const frame = el("iframe", {
-      sandbox: "allow-scripts",
-      src: "player/frame.html",
-      title: "The episode, drawn by the run's own code",
-    })
-    const onMessage = ({ source, data }) => {
-      if (source !== frame.contentWindow) return
-      if (data.type === "loaded") frame.contentWindow.postMessage({ type: "start", code }, "*")
-      else if (data.type === "ready") resolve(undefined)
-      else if (data.type === "failed") {
-        problem.textContent = `ui.esm.js: ${data.message}`
-        reject(new Error(problem.textContent))
-      } else if (data.type === "drawn") frame.dataset.drawn = data.index
-    }
-    addEventListener("message", onMessage)
-    stop = () => removeEventListener("message", onMessage)
-    stage.replaceChildren(frame)
-    show = (message) => frame.contentWindow?.postMessage({ type: "show", ...message }, "*")
-    return promise
-  }
-  let stop = () => {}
-
   return {
     element,
     load: async (trajectoriesAddress, uiAddress) => {
       setPlaying(false)
-      stop()
       const [read, code] = await Promise.all([
         readTrajectories(trajectoriesAddress),
         uiAddress === undefined ? undefined : fetch(uiAddress).then((response) => response.text()),
       ])
       trajectories = read
       problem.textContent = ""
-      if (code === undefined) numbers()
-      else await framed(code).catch(numbers)
+      await stage.start(code)
       const options = trajectories.map((_, index) => [String(index), String(index + 1)])
       episodes.replaceChildren(
         options.length > 1 ? choice("episode", options, "0", (value) => chooseEpisode(Number(value))) : "",
@@ -193,7 +144,7 @@ export const makePlayer = () => {
     },
     close: () => {
       closed = true
-      stop()
+      stage.close()
     },
   }
 }

@@ -1,0 +1,27 @@
+/** Starts the web worker that trains, and exchanges messages with it; `messages.ts` defines them. */
+
+/** Starts the worker. `receive` gets its answers, and `failed` a message if the worker itself fails. */
+export const startTrainer = (receive, failed) => {
+  const worker = new Worker(new URL("./worker.js", import.meta.url))
+  let isTraining = false
+  let isClosed = false
+  worker.addEventListener("message", ({ data }) => {
+    if (data._tag === "Started") isTraining = true
+    if (data._tag === "Ended") isTraining = false
+    if (isClosed && !isTraining) return worker.terminate()
+    if (!isClosed) receive(data)
+  })
+  worker.addEventListener("error", (event) => {
+    event.preventDefault()
+    failed(`the worker that trains has failed: ${event.message ?? "its script play/worker.js could not be loaded"}`)
+  })
+  return {
+    send: (tag, more = {}) => worker.postMessage({ _tag: tag, ...more }),
+    /** Stops a training, which the worker saves, and then ends the worker. */
+    close: () => {
+      isClosed = true
+      if (isTraining) worker.postMessage({ _tag: "Stop" })
+      else worker.terminate()
+    },
+  }
+}

@@ -96,12 +96,27 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
   }
 }
 
-/** Returns a function that normalises observations in the graph of an exported policy, by the current statistics. */
-export const asGraph = (
+/** The numbers by which observations are normalised: (x − mean) · factor, clipped to −clip … clip. */
+export interface Constants {
+  readonly mean: Float64Array
+  readonly factor: Float64Array
+  readonly clip: number
+}
+
+/** Returns the numbers by which observations are normalised now, as a copy, for exports. */
+export const constantsOf = (
   { mean, variance }: RunningMoments,
   { clip = 10, epsilon = 1e-8 }: Options = {},
-): ((observations: Tensor) => Tensor) => {
-  const scale = Float32Array.from(variance, (value) => 1 / Math.sqrt(value + epsilon))
+): Constants => ({
+  mean: mean.slice(),
+  factor: variance.map((value) => 1 / Math.sqrt(value + epsilon)),
+  clip,
+})
+
+/** Returns a function that normalises observations in the graph of an exported policy, by the current statistics. */
+export const asGraph = (moments: RunningMoments, options?: Options): ((observations: Tensor) => Tensor) => {
+  const { mean, factor, clip } = constantsOf(moments, options)
+  const scale = Float32Array.from(factor)
   const centre = Float32Array.from(mean)
   return (observations) => clipped(mul(sub(observations, constant(centre)), constant(scale)), -clip, clip)
 }

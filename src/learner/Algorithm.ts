@@ -11,6 +11,7 @@ import type { EnvError } from "../env/EnvError.ts"
 import type { Box, Space } from "../env/Space.ts"
 import type { GraphError } from "../graph/GraphError.ts"
 import type { NamedArray } from "../graph/Parameters.ts"
+import type { ProgramSpec } from "../graph/Program.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "../model/DensePolicy.ts"
 
@@ -43,6 +44,16 @@ export type NamedArrays = Readonly<
 
 /** The state of a learner except weights: arrays by name, for each checkpoint file (`optimizer`, `replay` …). */
 export type LearnerState = Readonly<Record<string, NamedArrays>>
+
+/**
+ * The policy as a graph, for exports. Its inputs are `observations` of one env and, if it has a memory, `memory`; its
+ * outputs are `actions`, as the env takes them, and `nextMemory`.
+ */
+export interface PolicyGraph {
+  readonly spec: ProgramSpec
+  /** The numbers of the graph's states, by name: the weights. */
+  readonly states: Readonly<Record<string, Float32Array>>
+}
 
 /** A compiled policy, for validation. The caller fills `observations` and `noise`, runs `program`, and reads `actions`. */
 export interface Policy {
@@ -110,6 +121,8 @@ export interface Learner {
   readonly exportPolicy?: (
     preprocess?: (observations: Tensor) => Tensor,
   ) => Effect.Effect<Uint8Array, GraphError | BackendError>
+  /** Returns the policy for one observation as a graph with the current weights. */
+  readonly policyGraph?: Effect.Effect<PolicyGraph, GraphError | BackendError>
   /** The layers of the policy, if it consists of dense layers alone. */
   readonly dense?: DensePolicy
   readonly weights: Effect.Effect<NamedTensors, BackendError>

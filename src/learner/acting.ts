@@ -13,7 +13,7 @@ import type { Schedule } from "../graph/schedules.ts"
 import { sizeOf as elements } from "../graph/Tensor.ts"
 import { toEnvAction } from "../model/actions.ts"
 import type { Actor } from "../model/Actor.ts"
-import type { Learner, Policy, PolicyOptions, Task } from "./Algorithm.ts"
+import type { Learner, Policy, PolicyGraph, PolicyOptions, Task } from "./Algorithm.ts"
 import { build, netOf } from "./graphs.ts"
 import { floatsOf, numbersOf } from "./learnerState.ts"
 
@@ -111,27 +111,36 @@ export const policies = (
   backend: Backend["Service"],
   acting: Acting,
   currentWeights: Effect.Effect<Float32Array, BackendError>,
-): Pick<Learner, "policy" | "exportPolicy" | "dense"> => ({
-  policy: Effect.fnUntraced(function* (numEnvs, options) {
-    const spec = yield* build(() => policySpec(acting, numEnvs, options))
-    const program = yield* backend.compile(spec)
-    const memories = Object.entries(spec.state).filter(([name]) => name !== "theta")
-    return {
-      program,
-      observations: floatsOf(program.feeds, "observations"),
-      noise: program.feeds.noise === undefined ? undefined : floatsOf(program.feeds, "noise"),
-      actions: numbersOf(program.results, "actions"),
-      refresh: Effect.gen(function* () {
-        yield* program.write("theta", yield* currentWeights)
-        for (const [name, { tensor }] of memories) yield* program.write(name, new Float32Array(elements(tensor.shape)))
-      }),
-    } satisfies Policy
-  }),
-  exportPolicy: (preprocess = (observations) => observations) =>
+): Pick<Learner, "policy" | "exportPolicy" | "policyGraph" | "dense"> => {
+  const graphOf = (preprocess?: PolicyOptions["preprocess"]) =>
     Effect.flatMap(currentWeights, (theta) =>
-      build(() =>
-        toOnnx(policySpec(acting, 1, { preprocess, externalMemory: true }), { weightsAsInitializers: { theta } }),
+      build((): PolicyGraph => {
+        const options = { externalMemory: true, ...(preprocess === undefined ? {} : { preprocess }) }
+        return { spec: policySpec(acting, 1, options), states: { theta } }
+      }),
+    )
+  return {
+    policy: Effect.fnUntraced(function* (numEnvs, options) {
+      const spec = yield* build(() => policySpec(acting, numEnvs, options))
+      const program = yield* backend.compile(spec)
+      const memories = Object.entries(spec.state).filter(([name]) => name !== "theta")
+      return {
+        program,
+        observations: floatsOf(program.feeds, "observations"),
+        noise: program.feeds.noise === undefined ? undefined : floatsOf(program.feeds, "noise"),
+        actions: numbersOf(program.results, "actions"),
+        refresh: Effect.gen(function* () {
+          yield* program.write("theta", yield* currentWeights)
+          for (const [name, { tensor }] of memories)
+            yield* program.write(name, new Float32Array(elements(tensor.shape)))
+        }),
+      } satisfies Policy
+    }),
+    exportPolicy: (preprocess) =>
+      Effect.flatMap(graphOf(preprocess), ({ spec, states }) =>
+        build(() => toOnnx(spec, { weightsAsInitializers: states })),
       ),
-    ),
-  ...(acting.actor.dense === undefined ? {} : { dense: acting.actor.dense }),
-})
+    policyGraph: graphOf(),
+    ...(acting.actor.dense === undefined ? {} : { dense: acting.actor.dense }),
+  }
+}

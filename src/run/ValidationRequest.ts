@@ -4,6 +4,7 @@
  */
 import { Context, Effect } from "effect"
 import type { ValidationOutcome } from "./evaluation.ts"
+import type { TrainedPolicy } from "./TrainedPolicy.ts"
 
 /** The options of `validate`. */
 export interface ValidationOptions {
@@ -11,14 +12,20 @@ export interface ValidationOptions {
   readonly checkpoint: string
   /** Whether to also write the folder of the checkpoint's step: episodes to watch, and the policy in every format. */
   readonly writesStepFolder?: boolean
+  /** Whether to also return the checkpoint's policy as a graph with its weights. */
+  readonly exportsPolicy?: boolean
 }
 
 /**
  * The request that makes a training validate a checkpoint instead of training; undefined to train. The training calls
- * `onPlayed` with the outcome of the validation.
+ * `onPlayed` with the outcome of the validation, and `onExported` with the policy if the request asks for it.
  */
 export const ValidationRequest = Context.Reference<
-  (ValidationOptions & { readonly onPlayed: (outcome: ValidationOutcome) => void }) | undefined
+  | (ValidationOptions & {
+      readonly onPlayed: (outcome: ValidationOutcome) => void
+      readonly onExported: (policy: TrainedPolicy) => void
+    })
+  | undefined
 >("effect-rl/run/ValidationRequest", { defaultValue: () => undefined })
 
 /**
@@ -33,10 +40,12 @@ export const ValidationRequest = Context.Reference<
 export const validate = <A, E, R>(training: Effect.Effect<A, E, R>, options: ValidationOptions) =>
   Effect.suspend(() => {
     let outcome: ValidationOutcome | undefined
+    let policy: TrainedPolicy | undefined
     const onPlayed = (played: ValidationOutcome): void => void (outcome = played)
+    const onExported = (exported: TrainedPolicy): void => void (policy = exported)
     return training.pipe(
-      Effect.provideService(ValidationRequest, { ...options, onPlayed }),
+      Effect.provideService(ValidationRequest, { ...options, onPlayed, onExported }),
       // The result has the metrics of the run at the checkpoint; `outcome` has the episodes of this validation.
-      Effect.map((result) => ({ result, outcome })),
+      Effect.map((result) => ({ result, outcome, policy })),
     )
   })

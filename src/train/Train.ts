@@ -6,6 +6,7 @@ import { Backend } from "../backend/Backend.ts"
 import { attempt } from "../config/attempt.ts"
 import { isPlain, toCamelCase } from "../config/Config.ts"
 import { EnvError } from "../env/EnvError.ts"
+import { constantsOf } from "../env/Normalise.ts"
 import type { SetupError } from "../learner/Algorithm.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import { digestOf } from "../run/digest.ts"
@@ -18,6 +19,7 @@ import type { RunSpec } from "../run/RunSpec.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStore } from "../run/store/RunStore.ts"
 import type { RunIdentity } from "../run/identifier.ts"
+import type { TrainedPolicy } from "../run/TrainedPolicy.ts"
 import { ValidationRequest } from "../run/ValidationRequest.ts"
 import {
   checkCheckpointFolder,
@@ -149,7 +151,7 @@ const open = Effect.fnUntraced(function* (
 const validated = Effect.fnUntraced(function* (
   training: Training,
   state: TrainingState,
-  { writesStepFolder, onPlayed }: NonNullable<typeof ValidationRequest.Service>,
+  { writesStepFolder, exportsPolicy, onPlayed, onExported }: NonNullable<typeof ValidationRequest.Service>,
 ) {
   const { plan, validator, writeStepFolder } = training
   const outcome = yield* validator?.validate(plan.settings.seed, state.step) ?? Effect.undefined
@@ -159,9 +161,30 @@ const validated = Effect.fnUntraced(function* (
   }
   const result = yield* resultOf(training, state)
   if (writesStepFolder === true && writeStepFolder !== undefined) yield* writeStepFolder(state)
+  if (exportsPolicy === true) {
+    const policy = yield* trainedPolicy(training, state.step)
+    if (policy !== undefined) onExported(policy)
+  }
   const steps = outcome?.episodes.reduce((sum, { length }) => sum + length, 0) ?? 0
   const { wallSeconds } = result.metrics
   return { ...result.metrics, stepsPerSecond: wallSeconds > 0 ? steps / wallSeconds : 0 }
+})
+
+/** Returns the policy as a graph with its weights; undefined if the algorithm has no policy to export. */
+const trainedPolicy = Effect.fnUntraced(function* ({ plan, envs, learner }: Training, step: number) {
+  if (learner.policyGraph === undefined) return undefined
+  const graph = yield* Effect.catchTag(learner.policyGraph, "GraphError", (error) => Effect.die(error))
+  const { observationSpace, actionSpace } = plan.env
+  const policy: TrainedPolicy = {
+    ...graph,
+    algorithm: plan.algorithm.name,
+    env: plan.env.id,
+    step,
+    observationSpace,
+    actionSpace,
+    normalisation: envs.observationMoments === undefined ? undefined : constantsOf(envs.observationMoments),
+  }
+  return policy
 })
 
 /** Makes the content of `metrics.json` and the list of validations for `return.json`. */

@@ -30,3 +30,38 @@ export const inWorkerd = (
     child.on("close", (code) => resolve({ code, lines: text.split("\n") }))
   })
 }
+
+export interface Served {
+  readonly url: string
+  /** What the engine printed so far, such as complaints. */
+  readonly printed: () => string
+  readonly stop: () => Promise<void>
+}
+
+/** Serves the worker of a folder with a `workerd.capnp`, whose socket is named `http`, at a free port. */
+export const serveInWorkerd = (folder: string): Promise<Served> => {
+  // The command of the package starts the engine as a child: a group of their own ends both.
+  const flags = ["--socket-addr=http=127.0.0.1:0", "--control-fd=1"]
+  const child = spawn(bin, ["serve", "workerd.capnp", ...flags], {
+    cwd: folder,
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+  })
+  let text = ""
+  const ended = new Promise<void>((resolve) => child.on("close", () => resolve()))
+  const stop = (): Promise<void> => {
+    if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGTERM")
+    return ended
+  }
+  return new Promise((resolve, reject) => {
+    const look = (chunk: unknown): void => {
+      text += String(chunk)
+      const port = /"port":(\d+)/.exec(text)?.[1]
+      if (port !== undefined) resolve({ url: `http://127.0.0.1:${port}`, printed: () => text, stop })
+    }
+    child.stdout.on("data", look)
+    child.stderr.on("data", look)
+    child.on("error", reject)
+    child.on("close", () => reject(new Error(`workerd ended: ${text}`)))
+  })
+}

@@ -1,47 +1,43 @@
 /** `effect export RUN --to FORMAT`: writes a policy, a language model or a learning curve for other programs. */
 import { basename, join, resolve } from "node:path"
-import { Effect, FileSystem, Layer, Option } from "effect"
+import { Effect, FileSystem, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
-import { exists, mostBytes, namesIn, readBytes, systemMessage } from "../../config/files.ts"
+import { exists, namesIn, systemMessage } from "../../config/files.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { curveCsv, curveSvg } from "../../export/curveFiles.ts"
-import { backend, envPool, platform } from "../../node.ts"
 import { unplacedEntry } from "../../run/find/RunEntry.ts"
 import { fromPath } from "../../run/identifier.ts"
-import * as Layout from "../../run/Layout.ts"
-import { Recorder } from "../../run/record/Recorder.ts"
 import { over } from "../../run/RunReader.ts"
 import { kindOf } from "../../run/RunSpec.ts"
-import { RunStore } from "../../run/store/RunStore.ts"
-import { validate } from "../../run/ValidationRequest.ts"
 import { aggregateCurves } from "../../statistics/statistics.ts"
-import { RunOptions } from "../../train/RunOptions.ts"
-import { checkpointOf } from "../evaluate/evaluateRun.ts"
 import { ofKind, requireConfig, runFolder, trainings, warningSource } from "../findRun.ts"
-import { argument, type Input, lookupDir, number, runArgument, subcommand, text } from "../flags.ts"
+import { argument, lookupDir, number, runArgument, subcommand, text } from "../flags.ts"
 import { usageError, writeOut } from "../output/output.ts"
-import { loadTrainingOf } from "../userCode/loadTraining.ts"
-import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
+import { readYaml } from "../userCode/yamlFile.ts"
+import { requireNewFolder, writeFolder } from "./folder.ts"
 import type { ModelFormat } from "./languageModel.ts"
+import { policyFile, type PolicyFormat, policyFormats, workerFolder } from "./policy.ts"
 
-const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
 const modelFormats = ["adapter", "model"] as const satisfies ReadonlyArray<ModelFormat>
 const curveFormats = ["csv", "svg"] as const
 type CurveFormat = (typeof curveFormats)[number]
-type PolicyFormat = (typeof policyFormats)[number]
 
 const flags = {
   runs: argument("run", `${runArgument}. For curves: one or several of these, or folders of several seeds`).pipe(
     Argument.atLeast(1),
   ),
   resultsDir: lookupDir,
-  to: Flag.Literals("to", [...policyFormats, ...modelFormats, ...curveFormats]).pipe(
+  to: Flag.Literals("to", [...policyFormats, "worker", ...modelFormats, ...curveFormats]).pipe(
     Flag.withDescription(
-      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG)",
+      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG)",
     ),
   ),
-  out: text("out", "path", "The file to write, or the folder of a language model (default: named after the run)"),
+  out: text(
+    "out",
+    "path",
+    "The file to write, or the folder of a worker or a language model (default: named after the run)",
+  ),
   step: number("step", "The checkpoint of this step (default: the newest)"),
   file: text("file", "file", "The module that made the run, if its env, algorithm or demonstrations are your own"),
 }
@@ -55,6 +51,7 @@ export const exporting = subcommand(
     examples: {
       "effect export latest --to onnx --out policy.onnx": "The policy for any ONNX Runtime",
       "effect export ppo/0001 --to h": "The policy as one C++ header without dependencies",
+      "effect export latest --to worker --out cartpole": "The policy as an edge worker: npx wrangler deploy",
       "effect export results/…/run_letters --to model": "A trainer's language model in a folder of its own",
       "effect export results/…/CartPole-v1_ppo --to svg": "The learning curve over all seeds",
     },
@@ -80,7 +77,16 @@ export const exporting = subcommand(
         return yield* runFolder(typed, { folders: [input.resultsDir], usable })
       }),
     )
-    const contents = isCurve(to) ? yield* curveFile(runs, to) : yield* policyFile(input, runs[0], to)
+    if (to === "worker") {
+      const run = yield* runOfPolicy(runs[0], to)
+      const out = Option.getOrElse(input.out, () => `${nameFor(run)}-worker`)
+      yield* requireNewFolder(out)
+      yield* writeFolder(out, yield* workerFolder({ ...input, run }, nameFor(run)))
+      return yield* writeOut(`${out}\n`)
+    }
+    const contents = isCurve(to)
+      ? yield* curveFile(runs, to)
+      : yield* policyFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, to)
     const out = Option.getOrElse(input.out, () => `${nameFor(runs[0])}.${to}`)
     yield* Effect.mapError((yield* FileSystem.FileSystem).writeFile(out, contents), (error) =>
       usageError(`--out ${out}: ${systemMessage(error)}`),
@@ -89,7 +95,7 @@ export const exporting = subcommand(
   }),
 )
 
-type Format = CurveFormat | ModelFormat | PolicyFormat
+type Format = CurveFormat | ModelFormat | PolicyFormat | "worker"
 
 const isCurve = (format: Format): format is CurveFormat => curveFormats.some((curve) => curve === format)
 const isModel = (format: Format): format is ModelFormat => modelFormats.some((model) => model === format)
@@ -108,14 +114,10 @@ const nameFor = (run: string): string => {
     : [identity.name, ...Object.values(identity.population), identity.seed].join("-").replace(/[^\w.-]+/g, "-")
 }
 
-/**
- * Returns the bytes of a file with the policy of a run. A validation can write the policy in every format, so this
- * validates the checkpoint with a store in memory, and takes the file of the wanted format from there.
- */
-const policyFile = Effect.fnUntraced(function* (input: Input<typeof flags>, folder: string, format: PolicyFormat) {
+/** Returns the folder of the run. Fails if the run has no policy. */
+const runOfPolicy = Effect.fnUntraced(function* (folder: string, format: PolicyFormat | "worker") {
   const run = resolve(folder)
-  const config = yield* requireConfig(run)
-  const kind = kindOf(yield* readYaml(config))
+  const kind = kindOf(yield* readYaml(yield* requireConfig(run)))
   if (kind === "multirun") {
     const hint = `--to ${modelFormats.join(" or ")} exports it`
     return yield* usageError(`--to ${format}: ${run} trains a language model, which is no policy; ${hint}`)
@@ -124,53 +126,7 @@ const policyFile = Effect.fnUntraced(function* (input: Input<typeof flags>, fold
     const hint = `--to ${curveFormats.join(", ")} export its learning curve`
     return yield* usageError(`--to ${format}: ${run} is a run of a language-model agent, which has no policy; ${hint}`)
   }
-  const training = yield* loadTrainingOf(run, input.file)
-  const checkpoint = yield* checkpointOf(run, input.step)
-  // The shortest validation that writes the policy.
-  const forExport = {
-    "validation.everySteps": 1,
-    "validation.episodes": 1,
-    "validation.envs": [],
-    "render.everySteps": 1,
-  }
-  const overrides = [
-    ...(yield* yamlOverrides(config)),
-    ...Object.entries(forExport).map(([path, value]) => ({ path, value, source: "effect export" })),
-  ]
-  const store = RunStore.memory({ files: yield* filesToLoad(run), resume: run })
-  yield* validate(training, { checkpoint, writesStepFolder: true }).pipe(
-    Effect.provideService(RunOptions, { overrides, source: config, name: "export" }),
-    Effect.provide(Layer.mergeAll(backend("auto"), envPool, platform, Recorder.layerSilent, store.layer)),
-  )
-  const file = [...store.files].find(([path]) => path.endsWith(`/checkpoint.${format}`))
-  if (file !== undefined) return file[1]
-  return yield* usageError(
-    `--to ${format} only works with policies that have only dense layers, and the policy of ${run} has others; use --to onnx or safetensors`,
-  )
-})
-
-/** The names of the files from which a training is restored, besides the files with the learner's arrays. */
-const restoredFiles: ReadonlySet<string> = new Set([
-  Layout.config,
-  Layout.latestPointer,
-  Layout.inCheckpoint.manifest,
-  Layout.inCheckpoint.runtime,
-  Layout.inCheckpoint.policy,
-])
-
-/** Reads the files from which a training is restored: its config and checkpoints. Returns their bytes by path. */
-const filesToLoad = Effect.fnUntraced(function* (run: string) {
-  const fs = yield* FileSystem.FileSystem
-  const wrong = (error: { readonly message: string }) => usageError(`${run}: ${error.message}`)
-  const paths = yield* Effect.mapError(fs.readDirectory(run, { recursive: true }), wrong)
-  const files = new Map<string, Uint8Array>()
-  for (const path of paths) {
-    const name = basename(path)
-    if (path.replaceAll("\\", "/").startsWith(`${Layout.steps}/`)) continue
-    if (!restoredFiles.has(name) && Layout.arraysOf(name) === undefined) continue
-    files.set(join(run, path), yield* Effect.mapError(readBytes(join(run, path), mostBytes.binary), wrong))
-  }
-  return files
+  return run
 })
 
 /** Returns the bytes of a file with one learning curve, aggregated over runs. A folder is a run, or contains runs. */

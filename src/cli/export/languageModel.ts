@@ -1,11 +1,9 @@
 /** Writes the language model of a trainer's run to a folder, for `effect export RUN --to adapter` and `--to model`. */
-import { basename, resolve } from "node:path"
 import { Effect, type Option } from "effect"
-import { namesIn, statOf } from "../../config/files.ts"
 import * as Adapter from "../../model/huggingFace/Adapter.ts"
 import { filesOfModel, findModel, openModel } from "../../multirun/weights/SavedModel.ts"
-import { onDisk } from "../../run/store/FileTree.ts"
 import { usageError } from "../output/output.ts"
+import { requireNewFolder, writeFolder } from "./folder.ts"
 
 /** The formats of language models: an adapter as peft writes it, or a whole model in Hugging Face's layout. */
 export type ModelFormat = "adapter" | "model"
@@ -32,15 +30,6 @@ export const exportModel = Effect.fnUntraced(function* ({ from, format, step, ou
     format === "adapter" && adapter !== null
       ? yield* Adapter.filesOf(adapter, base.decoder)
       : yield* filesOfModel(model)
-  const path = resolve(folder)
-  yield* (yield* onDisk(resolve(path, ".."))).writeDirectory(basename(path), files)
+  yield* writeFolder(folder, files)
   return folder
-})
-
-/** Fails if writing a folder would replace files. */
-const requireNewFolder = Effect.fnUntraced(function* (folder: string) {
-  const stat = yield* statOf(folder)
-  const isEmpty = stat === undefined || (stat.type === "Directory" && (yield* namesIn(folder)).length === 0)
-  if (!isEmpty)
-    return yield* usageError(`--out ${folder}: expected a new or empty folder; remove it or name another one`)
 })

@@ -57,6 +57,8 @@ const maxPages = 32768 // 2 GiB
 export interface CompileOptions {
   /** The names of feeds that are one array for all programs which have them. */
   readonly sharedFeeds?: ReadonlyArray<string>
+  /** The numbers that states hold when the module is instantiated. States that are left out begin with zeros. */
+  readonly initialStates?: Readonly<Record<string, Float32Array>>
   /** Whether the engine combines pairs of vectors to wider ones. It changes the speed, not the results; false by default. */
   readonly wide?: boolean
 }
@@ -71,7 +73,7 @@ export const compile = (spec: ProgramSpec, options?: CompileOptions): CompiledMo
  */
 export const compileAll = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
-  { sharedFeeds = [], wide = false }: CompileOptions = {},
+  { sharedFeeds = [], initialStates = {}, wide = false }: CompileOptions = {},
 ): CompiledModule<Name> => {
   const all: ReadonlyArray<ProgramSpec> = Object.values(specs)
   for (const { inputs, name, outputs } of all)
@@ -137,6 +139,12 @@ export const compileAll = <Name extends string>(
     return emitProgram(target, name, grouped, plan.at({ own, temporary }))
   })
   target.module.data(poolAddress, target.pool.bytes())
+  for (const [name, data] of Object.entries(initialStates)) {
+    const place = state[name]
+    if (place?.length !== data.length)
+      throw new Error(`compile: state "${name}" has ${place?.length ?? 0} numbers, its initial value ${data.length}`)
+    target.module.data(place.address, new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+  }
   return { bytes: target.module.encode(pages), state, programs }
 }
 

@@ -1,0 +1,103 @@
+/** Exports the policy of a run, for `effect export RUN --to onnx` and the like, and for `--to worker`. */
+import { basename, join } from "node:path"
+import { Effect, FileSystem, Layer, type Option } from "effect"
+import type { Plain } from "../../config/Config.ts"
+import { mostBytes, readBytes } from "../../config/files.ts"
+import { backend, envPool, platform } from "../../node.ts"
+import * as Layout from "../../run/Layout.ts"
+import { Recorder } from "../../run/record/Recorder.ts"
+import { RunStore } from "../../run/store/RunStore.ts"
+import { validate, type ValidationOptions } from "../../run/ValidationRequest.ts"
+import { scripts } from "../../export/worker/scripts-node.ts"
+import { workerFiles } from "../../export/worker/workerFiles.ts"
+import { RunOptions } from "../../train/RunOptions.ts"
+import { checkpointOf } from "../evaluate/evaluateRun.ts"
+import { requireConfig } from "../findRun.ts"
+import { usageError } from "../output/output.ts"
+import { loadTrainingOf } from "../userCode/loadTraining.ts"
+import { yamlOverrides } from "../userCode/yamlFile.ts"
+
+export const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
+export type PolicyFormat = (typeof policyFormats)[number]
+
+/** The checkpoint whose policy is exported. */
+interface Wanted {
+  /** The folder of the run, an absolute path. */
+  readonly run: string
+  readonly step: Option.Option<number>
+  /** The module that made the run, if its env or algorithm are the user's own. */
+  readonly file: Option.Option<string>
+}
+
+/** Restores the run's training from a checkpoint into a store in memory, with other settings of its validation. */
+const restored = Effect.fnUntraced(function* (
+  { run, step, file }: Wanted,
+  settings: Readonly<Record<string, Plain[string]>>,
+  options: Omit<ValidationOptions, "checkpoint">,
+) {
+  const config = yield* requireConfig(run)
+  const training = yield* loadTrainingOf(run, file)
+  const checkpoint = yield* checkpointOf(run, step)
+  const overrides = [
+    ...(yield* yamlOverrides(config)),
+    ...Object.entries(settings).map(([path, value]) => ({ path, value, source: "effect export" })),
+  ]
+  const store = RunStore.memory({ files: yield* filesToLoad(run), resume: run })
+  const { policy } = yield* validate(training, { checkpoint, ...options }).pipe(
+    Effect.provideService(RunOptions, { overrides, source: config, name: "export" }),
+    Effect.provide(Layer.mergeAll(backend("auto"), envPool, platform, Recorder.layerSilent, store.layer)),
+  )
+  return { policy, files: store.files }
+})
+
+/**
+ * Returns the bytes of a file with the policy. A validation can write the policy in every format, so this validates the
+ * checkpoint, and takes the file of the wanted format from the store.
+ */
+export const policyFile = Effect.fnUntraced(function* (wanted: Wanted, format: PolicyFormat) {
+  // The shortest validation that writes the policy.
+  const shortest = {
+    "validation.everySteps": 1,
+    "validation.episodes": 1,
+    "validation.envs": [],
+    "render.everySteps": 1,
+  }
+  const { files } = yield* restored(wanted, shortest, { writesStepFolder: true })
+  const file = [...files].find(([path]) => path.endsWith(`/checkpoint.${format}`))
+  if (file !== undefined) return file[1]
+  return yield* usageError(
+    `--to ${format} only works with policies that have only dense layers, and the policy of ${wanted.run} has others; use --to onnx or safetensors`,
+  )
+})
+
+/** Returns the files of a folder from which an edge worker with the policy is deployed. */
+export const workerFolder = Effect.fnUntraced(function* (wanted: Wanted, name: string) {
+  const none = { "validation.everySteps": 0, "validation.envs": [], "render.everySteps": 0 }
+  const { policy } = yield* restored(wanted, none, { exportsPolicy: true })
+  if (policy === undefined) return yield* usageError(`--to worker: ${wanted.run} has no policy that can be exported`)
+  return workerFiles(policy, { name, scripts: yield* scripts })
+})
+
+/** The names of the files from which a training is restored, besides the files with the learner's arrays. */
+const restoredFiles: ReadonlySet<string> = new Set([
+  Layout.config,
+  Layout.latestPointer,
+  Layout.inCheckpoint.manifest,
+  Layout.inCheckpoint.runtime,
+  Layout.inCheckpoint.policy,
+])
+
+/** Reads the files from which a training is restored: its config and checkpoints. Returns their bytes by path. */
+const filesToLoad = Effect.fnUntraced(function* (run: string) {
+  const fs = yield* FileSystem.FileSystem
+  const wrong = (error: { readonly message: string }) => usageError(`${run}: ${error.message}`)
+  const paths = yield* Effect.mapError(fs.readDirectory(run, { recursive: true }), wrong)
+  const files = new Map<string, Uint8Array>()
+  for (const path of paths) {
+    const name = basename(path)
+    if (path.replaceAll("\\", "/").startsWith(`${Layout.steps}/`)) continue
+    if (!restoredFiles.has(name) && Layout.arraysOf(name) === undefined) continue
+    files.set(join(run, path), yield* Effect.mapError(readBytes(join(run, path), mostBytes.binary), wrong))
+  }
+  return files
+})

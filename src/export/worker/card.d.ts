@@ -1,0 +1,45 @@
+/**
+ * Declares `card.js`, which `workerFiles.ts` generates for each policy, so that `policy.js` and `worker.js` can be
+ * type-checked here.
+ */
+
+/** Describes a policy to people and programs. `GET /` of a worker answers with it. */
+export interface Card {
+  readonly name: string
+  readonly algorithm: string
+  readonly environment: string
+  /** The step of the training at which the policy had these weights. */
+  readonly step: number
+  readonly observation: { readonly shape: ReadonlyArray<number> }
+  readonly action:
+    | { readonly kind: "discrete"; readonly choices: number }
+    | {
+        readonly kind: "continuous"
+        readonly shape: ReadonlyArray<number>
+        /** The bounds of each element; null where there is none. */
+        readonly low: ReadonlyArray<number | null>
+        readonly high: ReadonlyArray<number | null>
+      }
+  /** How many numbers the policy remembers between two steps of an episode; 0 for a policy without a memory. */
+  readonly memory: number
+}
+
+/** Tells where an array is in the memory of `policy.wasm`. The address is in bytes, the length in elements. */
+export interface Place {
+  readonly address: number
+  readonly length: number
+}
+
+export declare const card: Card
+export declare const places: {
+  readonly observations: Place
+  readonly actions: Place
+  readonly memory: Place | null
+  readonly nextMemory: Place | null
+}
+/** The numbers by which observations are normalised: (x − mean) · factor, clipped to −clip … clip. */
+export declare const normalisation: {
+  readonly mean: ReadonlyArray<number>
+  readonly factor: ReadonlyArray<number>
+  readonly clip: number
+} | null

@@ -5,8 +5,10 @@ import { exists } from "../config/files.ts"
 import type { PlayEvent } from "../multirun/outside/orchestrateFolder.ts"
 import { MultiRunError } from "../multirun/MultiRunError.ts"
 import type { ServerEvent } from "../multirun/outside/InferenceServer.ts"
+import { mostAttempts } from "../multirun/outside/persistence.ts"
 import { runsIn, type TrainerFolder, trainerAt } from "../multirun/trainerFolder.ts"
 import { platform } from "../node.ts"
+import { owner } from "../run/store/owner-node.ts"
 import { argument, subcommand, text, textOr, toggle } from "./flags.ts"
 import { usageError, writeError, writeJson } from "./output/output.ts"
 
@@ -53,7 +55,9 @@ export const orchestrate = subcommand(
     const say = (line: string, isProblem: boolean) =>
       input.quiet && !isProblem ? Effect.void : writeError(`${line}\n`)
     const evicted: Array<string> = []
+    const givenUp: Array<string> = []
     const tell = (event: PlayEvent) => {
+      if (event._tag === "GivenUp") givenUp.push(`${event.id}: ${event.reason}`)
       if (event._tag === "Ended" && event.isEvictedHere) evicted.push(event.id)
       return say(playLine(event), event._tag === "Ended" && event.reason !== null)
     }
@@ -66,10 +70,12 @@ export const orchestrate = subcommand(
         apiKey: Option.getOrNull(Option.map(input.apiKey, (key) => Redacted.make(key))),
         report: (event) => say(serverLine(input.server, event), event._tag === "Failing"),
       })
-      return yield* orchestrateFolder({ trainer, only, server, report: tell })
+      return yield* orchestrateFolder({ trainer, only, server, owner, report: tell })
     }).pipe(Effect.scoped, Effect.provide(platform))
     if (input.json)
       yield* writeJson(states.map((state) => ({ run: state.id, ended: state._tag, reason: reasonIn(state) })))
+    if (givenUp.length > 0)
+      return yield* new MultiRunError({ message: `given up after ${mostAttempts} attempts: ${givenUp.join("; ")}` })
     if (evicted.length > 0)
       return yield* new MultiRunError({ message: `evicted, because the orchestrator failed: ${evicted.join(", ")}` })
   }),
@@ -104,6 +110,8 @@ const playLine = (event: PlayEvent): string => {
       return `${id}: playing from step ${event.step}`
     case "Ended":
       return event.reason === null ? `${id}: all steps are trained` : `${id}: ended: ${event.reason}`
+    case "GivenUp":
+      return `${id}: given up: ${event.reason}`
     case "Again":
       return `${id}: beginning again: ${event.reason}`
   }

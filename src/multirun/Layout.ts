@@ -38,6 +38,8 @@ export const control = "control"
 export const evicted = `${control}/evicted.txt`
 /** The file by which the trainer recognises the folder: one that was deleted and made again lacks it. */
 export const token = `${control}/token`
+/** The file that names the process which plays the run's tasks, if that is not the trainer. */
+export const playerLock = `${control}/player.lock`
 /** The file with the number of steps after which the run ended, its last validation included. */
 export const finished = `${control}/finished`
 /** The file with the `resume_step` that the run has gone back to. It goes on from its own checkpoints since. */

@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { hostname } from "node:os"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { effect, withFolder } from "./effect.ts"
@@ -74,6 +75,28 @@ describe("effect orchestrate", () => {
       assert.include(stderr, `run_d: ended: ${reason}\n`)
       assert.match(stderr.trim().split("\n").at(-1) ?? "", /evicted, because the orchestrator failed: run_d$/)
       assert.isFalse(existsSync(join(folder, "run_a/control/evicted.txt")))
+    }))
+
+  it("refuses a run that another process plays, and takes the place of one that was killed", () =>
+    withFolder(async (folder) => {
+      const lock = join(folder, "run_d/control/player.lock")
+      const run = {
+        "config.yaml": config("outside"),
+        "run_d/configs/orch.yaml": "train_dataset: { dataset_path: none.jsonl }\nmax_steps: 1\n",
+        "run_d/control/token": "run_d 1 0\n",
+        "run_d/broadcast/step_0/STABLE": "",
+      }
+      const other = `process ${process.ppid} on ${hostname()}`
+      put(folder, { ...run, "run_d/control/player.lock": other })
+      const refused = await effect(["orchestrate", folder, "--quiet"])
+      assert.strictEqual(refused.code, 1)
+      const remedy = `stop it, or play other runs with --run; if it no longer exists, remove ${lock}`
+      assert.include(refused.stderr, `run_d: ${other} plays this run already: ${remedy}\n`)
+      assert.strictEqual(readFileSync(lock, "utf8"), other)
+      assert.isFalse(existsSync(join(folder, "run_d/control/evicted.txt")))
+      put(folder, { "run_d/control/player.lock": `process 2147483646 on ${hostname()}` })
+      assert.include((await effect(["orchestrate", folder, "--quiet"])).stderr, "none.jsonl: there is no such file")
+      assert.isFalse(existsSync(lock))
     }))
 
   it("names what is wrong with its arguments", () =>

@@ -9,7 +9,7 @@
  * yield* orchestrateFolder({ trainer, only: null, server, report: () => Effect.void })
  * ```
  */
-import { Cause, Effect, Fiber, References, type Scope } from "effect"
+import { Cause, Deferred, Effect, Fiber, Path, References, type Scope } from "effect"
 import type * as LmDirectory from "../../model/huggingFace/LmDirectory.ts"
 import type * as Lms from "../../lm/Lms.ts"
 import type { LmError } from "../../lm/LmError.ts"
@@ -25,10 +25,12 @@ import { makePause } from "../runs/pause.ts"
 import { makeRunFolders } from "../runs/runFolder.ts"
 import { newestStable } from "../runs/stepFolders.ts"
 import type { FileTree } from "../../run/store/FileTree.ts"
+import { type Owner, tryLock } from "../../run/store/lock.ts"
 import { RunStoreError } from "../../run/store/RunStoreError.ts"
 import type { TrainerFolder } from "../trainerFolder.ts"
 import { newestBroadcast } from "../weights/receive.ts"
 import type { InferenceServer } from "./InferenceServer.ts"
+import { type Attempt, type Outcome, persistently } from "./persistence.ts"
 import { makeRunStates, type RunState, type TrainedRun } from "./runStates.ts"
 
 /** An event of a run that this process reports to its user. */
@@ -36,33 +38,35 @@ export type PlayEvent =
   | { readonly _tag: "Begun"; readonly id: string; readonly step: number }
   /** The run has left: it has reached its last step, or `reason` says why not. `isEvictedHere` if this process evicted it. */
   | { readonly _tag: "Ended"; readonly id: string; readonly reason: string | null; readonly isEvictedHere: boolean }
-  /** Its orchestrator begins again: the trainer was started again, another process writes the same samples, or the disk fails. */
+  /** Its orchestrator begins again: the trainer was started again, or the disk fails. */
   | { readonly _tag: "Again"; readonly id: string; readonly reason: string }
+  /** Its orchestrator has begun again too often without another step, so this process does not play the run any more. */
+  | { readonly _tag: "GivenUp"; readonly id: string; readonly reason: string }
 
 export interface PlayOptions {
   readonly trainer: TrainerFolder
   /** The run to play, by the name of its folder; null plays all. */
   readonly only: string | null
   readonly server: InferenceServer
+  /** The name of this process: a run that another process plays is refused. */
+  readonly owner: Owner
   readonly report: (event: PlayEvent) => Effect.Effect<void>
 }
 
 export type PlayError = MultiRunError | LmError | LmDirectory.OpenError
 
-/** An orchestrator at work. */
+/** An orchestrator at work. It is complete when all samples and validations are written, or the run is evicted. */
 interface Playing {
   readonly token: string
   readonly fiber: Fiber.Fiber<Outcome>
 }
 
-/** How an orchestrator ended: all samples and validations are written or the run is evicted, or it must begin again. */
-type Outcome = { readonly _tag: "Complete" } | { readonly _tag: "Again"; readonly reason: string }
-
-/** Plays until all runs have reached their last step or have been evicted; then returns their states. */
+/** Plays until all runs have reached their last step, have been evicted or are given up; then returns their states. */
 export const orchestrateFolder = Effect.fnUntraced(function* ({
   trainer: { directory, settings },
   only,
   server,
+  owner,
   report,
 }: PlayOptions): Effect.fn.Return<ReadonlyArray<RunState>, PlayError, Lms.Needs | Scope.Scope> {
   const language = yield* openLanguage(settings.model, directory)
@@ -72,10 +76,19 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
   const ended = new Set<string>()
   /** The runs that this process has evicted, because their orchestrators failed. */
   const evicted = new Set<string>()
+  /** The runs whose orchestrators have failed too often. */
+  const givenUp = new Set<string>()
+  const conflict = yield* Deferred.make<never, MultiRunError>()
 
   const begin = Effect.fnUntraced(function* (run: TrainedRun) {
-    const fiber = yield* Effect.forkScoped(play({ run, language, baseDir: directory, server, evicted, report }))
-    playing.set(run.id, { token: run.origin.token, fiber })
+    const attempt = lockRun(run, owner).pipe(
+      Effect.catchTag("MultiRunError", (error) => Effect.andThen(Deferred.fail(conflict, error), Effect.never)),
+      Effect.andThen(play({ run, language, baseDir: directory, server, evicted, report })),
+      Effect.catch(({ message }) => Effect.succeed({ _tag: "Again", step: -1, reason: message } as const)),
+      Effect.scoped,
+    )
+    const again = (reason: string) => report({ _tag: "Again", id: run.id, reason })
+    playing.set(run.id, { token: run.origin.token, fiber: yield* Effect.forkScoped(persistently(attempt, again)) })
   })
 
   const stop = Effect.fnUntraced(function* (id: string) {
@@ -89,10 +102,10 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
     const exit = fiber.pollUnsafe()
     if (exit === undefined) return
     const outcome = yield* exit
-    // A complete run is kept in the list, so that it does not begin again before the trainer has ended it.
-    if (outcome._tag === "Complete") return
-    playing.delete(id)
-    yield* report({ _tag: "Again", id, reason: outcome.reason })
+    // The run is kept in the list, so that it does not begin again before the trainer has ended it.
+    if (outcome._tag === "Complete" || givenUp.has(id)) return
+    givenUp.add(id)
+    yield* report({ _tag: "GivenUp", id, reason: outcome.reason })
   })
 
   const follow = Effect.fnUntraced(function* (state: RunState) {
@@ -108,6 +121,7 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
     ended.delete(id)
     const before = playing.get(id)
     if (before?.token === state.run.origin.token) return
+    givenUp.delete(id)
     yield* stop(id)
     yield* begin(state.run)
   })
@@ -118,17 +132,26 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
       const states = (yield* readStates).filter(({ id }) => only === null || id === only)
       for (const id of playing.keys()) if (!states.some((state) => state.id === id)) yield* stop(id)
       for (const state of states) yield* follow(state)
-      if (isOver(states)) return states
+      if (isOver(states, givenUp)) return states
       yield* pause
     }
   })
-  return yield* Effect.raceFirst(following, server.refused)
+  return yield* Effect.raceAllFirst([following, server.refused, Deferred.await(conflict)])
 })
 
-/** Tells whether the trainer has ended all runs. Folders without a config are no runs yet. */
-const isOver = (states: ReadonlyArray<RunState>): boolean => {
+/** Locks a run, so that two processes do not write the same samples. Fails if another living process plays it. */
+const lockRun = Effect.fnUntraced(function* ({ id, directory }: TrainedRun, owner: Owner) {
+  const file = (yield* Path.Path).join(directory, Layout.playerLock)
+  const holder = yield* tryLock(file, owner)
+  if (holder === undefined) return
+  const remedy = `stop it, or play other runs with --run; if it no longer exists, remove ${file}`
+  return yield* new MultiRunError({ message: `${id}: ${holder} plays this run already: ${remedy}` })
+})
+
+/** Tells whether nothing is left to play. Folders without a config are no runs yet. */
+const isOver = (states: ReadonlyArray<RunState>, givenUp: ReadonlySet<string>): boolean => {
   const runs = states.filter(({ _tag }) => _tag !== "Unconfigured")
-  return runs.length > 0 && runs.every(({ _tag }) => _tag !== "Waiting" && _tag !== "Trained")
+  return runs.length > 0 && runs.every(({ _tag, id }) => givenUp.has(id) || (_tag !== "Waiting" && _tag !== "Trained"))
 }
 
 interface PlayedRun {
@@ -150,10 +173,7 @@ export const firstStepOf = Effect.fnUntraced(function* (tree: FileTree) {
   return Math.max(played + 1, (yield* newestBroadcast(tree)) ?? 0)
 })
 
-/**
- * Tells whether a file could not be written: another process that writes the same samples removes temporary files, and a
- * full disk may get space again. Neither is a fault of the run.
- */
+/** Tells whether a file could not be written. That is no fault of the run: a full disk may get space again. */
 const isFailedWrite = (error: unknown): boolean =>
   error instanceof RunStoreError && (error.operation === "write" || error.operation === "repair")
 
@@ -165,27 +185,28 @@ const play = ({
   server,
   evicted,
   report,
-}: PlayedRun): Effect.Effect<Outcome, never, Lms.Needs> =>
-  Effect.gen(function* () {
+}: PlayedRun): Effect.Effect<Attempt, never, Lms.Needs> => {
+  let step = -1
+  return Effect.gen(function* () {
     const { id, config } = run
     const parts = yield* openOrchestration(run, { language, baseDir, model: id })
     const model = yield* server.modelOf(id, config.sampling)
     const { tree } = yield* openRunFolder(run)
     yield* tree.repair(Layout.rollouts)
-    const step = yield* firstStepOf(tree)
+    step = yield* firstStepOf(tree)
     yield* report({ _tag: "Begun", id, step })
     yield* orchestrate({ run, ...parts, ...model }, step)
     return { _tag: "Complete" } as const
   }).pipe(
     // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
     Effect.provideService(References.MinimumLogLevel, "Error"),
-    Effect.catch((error): Effect.Effect<Outcome, { readonly message: string }> => {
+    Effect.catch((error): Effect.Effect<Attempt, { readonly message: string }> => {
       if (error instanceof RunGone || error instanceof RolloutsError || isFailedWrite(error))
-        return Effect.succeed({ _tag: "Again", reason: error.message })
+        return Effect.succeed({ _tag: "Again", step, reason: error.message })
       return Effect.fail(error)
     }),
     Effect.catchCause(
-      Effect.fnUntraced(function* (cause): Effect.fn.Return<Outcome, never, Lms.Needs> {
+      Effect.fnUntraced(function* (cause): Effect.fn.Return<Attempt, never, Lms.Needs> {
         if (Cause.hasInterruptsOnly(cause)) return yield* Effect.interrupt
         const { writeEviction } = yield* makeRunFolders
         const reason = `its orchestrator failed: ${reasonOf(cause)}`
@@ -194,7 +215,8 @@ const play = ({
           Effect.tap((written) => Effect.sync(() => (written ? evicted.add(run.id) : evicted))),
           Effect.uninterruptible,
         )
-        return isWritten ? { _tag: "Complete" } : { _tag: "Again", reason }
+        return isWritten ? { _tag: "Complete" } : { _tag: "Again", step, reason }
       }),
     ),
   )
+}

@@ -11,8 +11,11 @@ export interface Owner {
   readonly isAlive: (name: string) => Effect.Effect<boolean>
 }
 
-/** Writes the lock file, and removes it when the scope closes. Fails if another living process holds the lock. */
-export const holdLock = Effect.fnUntraced(function* (file: string, owner: Owner) {
+/**
+ * Writes the lock file, and removes it when the scope closes. Returns the name of the holder if another living process
+ * holds the lock; otherwise undefined.
+ */
+export const tryLock = Effect.fnUntraced(function* (file: string, owner: Owner) {
   const fs = yield* FileSystem.FileSystem
   const claim = fs.writeFileString(file, owner.name, { flag: "wx" })
   const readOwner = readText(file, mostBytes.config)
@@ -29,11 +32,16 @@ export const holdLock = Effect.fnUntraced(function* (file: string, owner: Owner)
     Effect.as(undefined),
     Effect.catchReason("PlatformError", "AlreadyExists", () => takeOver),
     Effect.mapError((error) => runStoreError("lock", file, error)),
-    Effect.tap((holder) => {
-      if (holder === undefined) return Effect.void
-      const message = `${file}: ${holder} is writing this run; wait until it ends, or stop it`
-      return Effect.fail(new RunStoreError({ path: file, operation: "lock", message }))
-    }),
   )
-  yield* Effect.acquireRelease(acquire, () => Effect.ignore(fs.remove(file, { force: true })))
+  return yield* Effect.acquireRelease(acquire, (holder) =>
+    holder === undefined ? Effect.ignore(fs.remove(file, { force: true })) : Effect.void,
+  )
+})
+
+/** Writes the lock file, and removes it when the scope closes. Fails if another living process holds the lock. */
+export const holdLock = Effect.fnUntraced(function* (file: string, owner: Owner) {
+  const holder = yield* tryLock(file, owner)
+  if (holder === undefined) return
+  const message = `${file}: ${holder} is writing this run; wait until it ends, or stop it`
+  return yield* new RunStoreError({ path: file, operation: "lock", message })
 })

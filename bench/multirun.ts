@@ -97,14 +97,26 @@ const ended = (child: ChildProcess, name: string): Promise<void> =>
  */
 export const measureTrainers = async (
   configs: ReadonlyArray<object>,
-  { folder, backend, warmUp }: { readonly folder: string; readonly backend: string; readonly warmUp: number },
+  {
+    folder,
+    backend,
+    threads = 1,
+    warmUp,
+  }: {
+    readonly folder: string
+    readonly backend: string
+    /** The threads of ONNX Runtime in each process. */
+    readonly threads?: number
+    readonly warmUp: number
+  },
 ): Promise<Load> => {
   const children = configs.map((config, at) => {
     const file = join(folder, `trainer-${at}.yaml`)
     // JSON is YAML, too.
     writeFileSync(file, JSON.stringify(config))
     const results = join(folder, `results-${at}`)
-    const args = [command, "run", file, "--results-dir", results, "--backend", backend, "--quiet"]
+    const computing = ["--backend", backend, ...(threads === 1 ? [] : ["--threads", String(threads)])]
+    const args = [command, "run", file, "--results-dir", results, ...computing, "--quiet"]
     return spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] })
   })
   const resident = new Map<number, number>()

@@ -1,12 +1,14 @@
 /**
  * Measures eight LoRA runs over one base model of ten million weights: in one trainer, in one trainer with a rank (a
- * process that trains) for each core, and in eight trainers at the same time with one run each. All learn by GRPO to write
+ * process that trains) or with a thread of ONNX Runtime for each core, and in eight trainers at the same time with one run
+ * each. All learn by GRPO to write
  * words backwards, and play with the newest weights. The settings suit the eight trainers: a micro-batch has as many
  * windows as a step has samples, and the engine a program for exactly these. Tokens are those of the trained samples,
  * after the start-up.
  *
  * Memory is the sum of the most that each process has held at any time. Set `EFFECT_RL_BENCH_BACKEND` to measure another
- * backend than `auto`, and `EFFECT_RL_BENCH_STEPS` for longer trainings.
+ * backend than `auto`, `EFFECT_RL_BENCH_STEPS` for longer trainings, and `EFFECT_RL_BENCH_ANSWER` for answers of another
+ * number of tokens than 24: the longer they are, the more of the time is spent with generating, which gains most.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { availableParallelism, tmpdir } from "node:os"
@@ -24,6 +26,10 @@ const template =
   "{% for message in messages %}<|im_start|>{{ message.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_start|>{% endif %}"
 const warmUp = 2
 const steps = Number(process.env["EFFECT_RL_BENCH_STEPS"] ?? 8)
+/** The tokens of an answer: the model is untrained, and nearly never ends an answer by itself. */
+const answer = Number(process.env["EFFECT_RL_BENCH_ANSWER"] ?? 24)
+/** The tokens of a window: a prompt and an answer. */
+const width = answer + 24
 const device = process.env["EFFECT_RL_BENCH_BACKEND"] ?? "auto"
 
 const runOf = (name: string) => ({
@@ -32,7 +38,7 @@ const runOf = (name: string) => ({
   objective: { type: "grpo" },
   max_steps: warmUp + steps,
   batch: { size: 8, group_size: 4 },
-  sampling: { max_tokens: 24 },
+  sampling: { max_tokens: answer },
   max_async_level: 0,
 })
 
@@ -44,8 +50,8 @@ const trainerOf = (path: string, runs: ReadonlyArray<string>, ranks: number) => 
     max_runs: runs.length,
     ranks,
     rows: 8,
-    width: 48,
-    block: 48,
+    width,
+    block: width,
     lora: { rank: 8, alpha: 16 },
   },
   inference: {
@@ -61,7 +67,7 @@ const decode = Schema.decodeUnknownSync(MultiRun.MultiRunConfig)
 const saveModel = (path: string) =>
   Effect.gen(function* () {
     const tokenizer = { alphabet: "abcdefghijklmnopqrstuvwxyz: ", template }
-    const sizes = { hiddenSize: 320, intermediateSize: 864, layers: 8, heads: 5, maxPositions: 144 }
+    const sizes = { hiddenSize: 320, intermediateSize: 864, layers: 8, heads: 5, maxPositions: Math.max(144, width) }
     const { model } = decode({ kind: "multirun", model: { type: "scratch", ...sizes, tokenizer }, runs: {} })
     const base = yield* openBaseModel(model, { baseDir: ".", seed: 1 })
     yield* LmDirectory.save(yield* onDisk(path), "model", base)
@@ -76,13 +82,16 @@ export default defineBench({
     const folder = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))
     try {
       await saveModel(folder)
-      const measure = (name: string, groups: ReadonlyArray<ReadonlyArray<string>>, ranks = 1) => {
+      const measure = (name: string, groups: ReadonlyArray<ReadonlyArray<string>>, { ranks = 1, threads = 1 } = {}) => {
         mkdirSync(join(folder, name))
         const configs = groups.map((runs) => trainerOf(join(folder, "model"), runs, ranks))
-        return measureTrainers(configs, { folder: join(folder, name), backend: device, warmUp })
+        return measureTrainers(configs, { folder: join(folder, name), backend: device, threads, warmUp })
       }
       const one = await measure("one", [names])
-      const ranks = await measure("ranks", [names], availableParallelism())
+      const ranks = await measure("ranks", [names], { ranks: availableParallelism() })
+      // Other backends than those of ONNX Runtime use one thread.
+      const isThreaded = device !== "wasm" && device !== "reference"
+      const threaded = isThreaded ? await measure("threads", [names], { threads: availableParallelism() }) : one
       const eight = await measure(
         "eight",
         names.map((name) => [name]),
@@ -99,6 +108,8 @@ export default defineBench({
           "eight trainers, tokens/s of a core": eight.trainedACoreSecond,
           "with a rank for each core": ranks.trainedASecond / eight.trainedASecond,
           "its tokens/s": ranks.trainedASecond,
+          "with a thread for each core": threaded.trainedASecond / eight.trainedASecond,
+          "tokens/s with threads": threaded.trainedASecond,
           "its share of the memory": ranks.residentBytes / eight.residentBytes,
           "one trainer, MB": megabytes(one.residentBytes),
           "eight trainers, MB": megabytes(eight.residentBytes),

@@ -2,6 +2,7 @@
 import { Effect, Layer, Scope } from "effect"
 import { auto } from "./auto.ts"
 import { Backend, type BackendUnavailable } from "./Backend.ts"
+import type { Options as SessionOptions } from "./onnx-node.ts"
 import * as reference from "./reference.ts"
 import * as wasm from "./wasm.ts"
 import { wideModules } from "./wide-node.ts"
@@ -12,10 +13,11 @@ export type BackendName = (typeof backendNames)[number]
 /** Makes a backend that computes on a device by ONNX Runtime, which is loaded only when this Effect runs. */
 const session = (
   device: "cpu" | "cuda" | "webgpu",
+  options: SessionOptions,
 ): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
   Effect.flatMap(
     Effect.promise(() => import("./onnx-node.ts")),
-    (onnx) => onnx.make(device),
+    (onnx) => onnx.make(device, options),
   )
 
 /**
@@ -24,8 +26,16 @@ const session = (
  */
 const wideWasm = Effect.map(wideModules, wasm.make)
 
-/** Provides a backend by its name. `auto` chooses `wasm` or ONNX Runtime on the CPU for each graph. */
-export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavailable> => {
+/**
+ * Provides a backend by its name. `auto` chooses `wasm` or ONNX Runtime on the CPU for each graph. The options are for ONNX
+ * Runtime only.
+ *
+ * @example
+ * ```ts
+ * const onTwoCores = Node.backend("auto", { threads: 2 })
+ * ```
+ */
+export const backend = (name: BackendName, options: SessionOptions = {}): Layer.Layer<Backend, BackendUnavailable> => {
   switch (name) {
     case "wasm":
       return Layer.effect(Backend, wideWasm)
@@ -36,11 +46,11 @@ export const backend = (name: BackendName): Layer.Layer<Backend, BackendUnavaila
         Backend,
         Effect.gen(function* () {
           const scope = yield* Effect.scope
-          const cpu = yield* Effect.cached(session("cpu").pipe(Effect.provideService(Scope.Scope, scope)))
+          const cpu = yield* Effect.cached(session("cpu", options).pipe(Effect.provideService(Scope.Scope, scope)))
           return auto({ wasm: yield* wideWasm, session: cpu })
         }),
       )
     default:
-      return Layer.effect(Backend, session(name))
+      return Layer.effect(Backend, session(name, options))
   }
 }

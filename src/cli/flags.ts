@@ -1,11 +1,12 @@
 /** Makes the subcommands of `effect` and their flags, so that all of them have the same form. */
 import { basename, extname } from "node:path"
-import { type Effect, Option } from "effect"
+import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { backendNames } from "../node.ts"
+import { type BackendName, backendNames } from "../node.ts"
 import { derivedName } from "../run/identifier.ts"
+import { usageError } from "./output/output.ts"
 
 /** The values of a command's arguments and flags. */
 export type Input<Flags extends Command.Command.Config> = Command.Command.Config.Infer<Flags>
@@ -61,6 +62,24 @@ export const texts = (name: string, placeholder: string, description: string) =>
 
 export const backendFlag = (description: string) =>
   Flag.Literals("backend", backendNames).pipe(Flag.withDefault("auto" as const), Flag.withDescription(description))
+
+export const threadsFlag = number(
+  "threads",
+  "How many threads ONNX Runtime uses for one operation (default: 1); more only help with large models",
+)
+
+/** Returns the options of the backend; a number of threads only fits backends of ONNX Runtime. */
+export const sessionOptions = Effect.fnUntraced(function* (input: {
+  readonly backend: BackendName
+  readonly threads: Option.Option<number>
+}) {
+  const threads = Option.getOrUndefined(input.threads)
+  if (threads === undefined) return {}
+  if (threads < 1) return yield* usageError(`--threads: expected a number of at least 1, found ${threads}`)
+  if (input.backend === "wasm" || input.backend === "reference")
+    return yield* usageError(`--threads only works with ONNX Runtime; --backend ${input.backend} uses one thread`)
+  return { threads }
+})
 
 export const resultsDirFlag = (description: string) => textOr(defaultResultsDir, "results-dir", "dir", description)
 

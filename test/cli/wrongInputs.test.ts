@@ -119,6 +119,12 @@ describe.concurrent("settings", () => {
   it("an unknown backend", async () =>
     says(await effect(["run", "examples/cartpole.ts", "--backend", "tpu"]), 2, "backend", "tpu", "wasm"))
 
+  it("a number of threads that the backend cannot use", async () => {
+    says(await effect(["run", "examples/cartpole.ts", "--threads", "0"]), 2, "--threads", "at least 1, found 0")
+    const onWasm = ["examples/cartpole.ts", "--threads", "2", "--backend", "wasm"]
+    says(await effect(["run", ...onWasm]), 2, "--threads only works with ONNX Runtime; --backend wasm uses one thread")
+  })
+
   it("an unknown key", () =>
     runs(program(""), ["--set", "algorithm.learning_rat=1"])((outcome) =>
       says(outcome, 2, "--set", "algorithm.learning_rat", "learning_rate"),

@@ -22,8 +22,10 @@ import {
   lookupDir,
   number,
   runArgument,
+  sessionOptions,
   subcommand,
   text,
+  threadsFlag,
   toggle,
 } from "../flags.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
@@ -42,6 +44,7 @@ const flags = {
     "Compare only this training episode (its episode_index in scores.jsonl), and stop after it",
   ),
   backend: backendFlag("The backend that computes; for the same bits use the run's own, which run.log names"),
+  threads: threadsFlag,
   quiet: toggle("quiet", "Print no progress"),
   json: toggle("json", "Print the outcome as one line of JSON on stdout"),
 }
@@ -189,7 +192,7 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
     Effect.provideService(RunOptions, { overrides: yield* yamlOverrides(config), source: config, name: "replay" }),
     Effect.provide(
       Layer.mergeAll(
-        backend(input.backend),
+        backend(input.backend, yield* sessionOptions(input)),
         envPool,
         platform,
         rankProcesses({ backend: input.backend }),

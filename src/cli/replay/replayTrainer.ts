@@ -9,6 +9,7 @@ import * as Layout from "../../run/Layout.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
 import { scores } from "../../run/record/scores.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
+import { sessionOptions } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { digestIn } from "../run/finished.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
@@ -42,13 +43,20 @@ const overrides = [{ path: "orchestrators", value: "inside", source: "effect rep
 /** Trains the runs again, all together or the only one, and returns their scores and the digest. */
 export const trainedAgain = Effect.fnUntraced(function* (input: ReplayFlags, runs: ReadonlyMap<string, string>) {
   const { run, file, quiet, backend: device } = input
+  const options = yield* sessionOptions(input)
   const resultsDir = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "effect-replay-" })
   const training = yield* loadTrainingOf(run, file)
   const recorder = Recorder.layer(scores, ...(quiet ? [] : [terminalProgress]))
   const result = yield* training.pipe(
     Effect.provideService(RunOptions, { overrides, source: join(run, Layout.config), name: "replay" }),
     Effect.provide(
-      Layer.mergeAll(backend(device), platform, rankProcesses({ backend: device }), recorder, runStore({ resultsDir })),
+      Layer.mergeAll(
+        backend(device, options),
+        platform,
+        rankProcesses({ backend: device }),
+        recorder,
+        runStore({ resultsDir }),
+      ),
     ),
   )
   const again = new Map([...runs.keys()].map((id) => [id, join(result.runDir, id)]))

@@ -1,6 +1,16 @@
 /** Defines the arguments and flags of `effect run`. */
 import * as Argument from "effect/cli/Argument"
-import { argument, backendFlag, type Input, number, resultsDirFlag, text, texts, toggle } from "../flags.ts"
+import {
+  argument,
+  backendFlag,
+  type Input,
+  number,
+  resultsDirFlag,
+  text,
+  texts,
+  threadsFlag,
+  toggle,
+} from "../flags.ts"
 
 export const flags = {
   file: argument(
@@ -21,6 +31,7 @@ export const flags = {
   dryRun: toggle("dry-run", "Check all settings and print the runs that would start, without starting them"),
   totalSteps: number("total-steps", "The number of environment steps to train for"),
   backend: backendFlag("The backend that computes; auto picks the fastest for each graph and names it in run.log"),
+  threads: threadsFlag,
   resultsDir: resultsDirFlag("The folder in which runs are saved (default: results)"),
   name: text("name", "name", "The run's name (default: the file's name)"),
   resume: text(

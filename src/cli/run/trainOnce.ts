@@ -11,7 +11,7 @@ import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
 import { printRun } from "../findRun.ts"
-import { defaultResultsDir, flagWords, nameOf, quoted } from "../flags.ts"
+import { defaultResultsDir, flagWords, nameOf, quoted, sessionOptions } from "../flags.ts"
 import { writeJson, writeOut } from "../output/output.ts"
 import { PartOfSweep, sweepProgress } from "../sweep/part.ts"
 import { loadTraining } from "../userCode/loadTraining.ts"
@@ -36,13 +36,15 @@ export const trainOnce = Effect.fnUntraced(function* (input: RunFlags) {
   const overrides = yield* overridesOf(input, resume)
   const digestBefore = resume === undefined ? undefined : yield* digestIn(resume)
 
+  const options = yield* sessionOptions(input)
+
   const fs = yield* FileSystem.FileSystem
   // OpenTelemetry prescribes the name of this variable.
   const otlp = process.env.OTEL_EXPORTER_OTLP_ENDPOINT
   const time = dateOf(part?.time ?? "")
   const layers = (onOpen: (directory: string) => Effect.Effect<void>) =>
     Layer.mergeAll(
-      backend(input.backend),
+      backend(input.backend, options),
       envPool,
       platform,
       rankProcesses({ backend: input.backend }),
@@ -65,8 +67,8 @@ export const trainOnce = Effect.fnUntraced(function* (input: RunFlags) {
         ...(resume === undefined ? {} : { resume }),
       }),
     )
-  const options = { overrides, source: input.file, name, population: part?.population ?? {}, isStepWanted }
-  const run = Effect.provideService(training, RunOptions, options)
+  const runOptions = { overrides, source: input.file, name, population: part?.population ?? {}, isStepWanted }
+  const run = Effect.provideService(training, RunOptions, runOptions)
   yield* runToEnd(
     (onOpen) => Effect.provide(run, otlp === undefined ? layers(onOpen) : Layer.merge(layers(onOpen), otlpLayer(otlp))),
     {
@@ -103,7 +105,7 @@ const otlpLayer = (baseUrl: string) =>
 
 /** Returns the command that resumes a run. It repeats `--backend`: another backend may not compute the same bits. */
 const resumeCommand = (input: RunFlags, directory: string, remedy?: string): string => {
-  const { file, name, config, backend, resultsDir } = input
+  const { file, name, config, backend, threads, resultsDir } = input
   // Without these settings, `refuseOtherFile` would take the file for that of another training.
   const nameSettings = input.set.filter((setting) => /^(env|algorithm)(\.name)?=/.test(setting))
   const words = flagWords({
@@ -112,6 +114,7 @@ const resumeCommand = (input: RunFlags, directory: string, remedy?: string): str
     config,
     set: [...nameSettings, ...(remedy === undefined ? [] : [`agent.lm_config.${remedy}`])],
     backend: backend === "auto" ? undefined : backend,
+    threads,
     "results-dir": resultsDir === defaultResultsDir ? undefined : resultsDir,
   })
   return `npx effect run ${quoted([file, ...words])}`

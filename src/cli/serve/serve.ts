@@ -5,7 +5,19 @@ import * as Flag from "effect/cli/Flag"
 import { isLoopback } from "../../dashboard/guard.ts"
 import { formatNames } from "../../lm/toolFormats/ToolFormat.ts"
 import { backend } from "../../node.ts"
-import { argument, backendFlag, type Input, number, subcommand, text, texts, textOr, toggle } from "../flags.ts"
+import {
+  argument,
+  backendFlag,
+  type Input,
+  number,
+  subcommand,
+  text,
+  texts,
+  textOr,
+  threadsFlag,
+  toggle,
+  sessionOptions,
+} from "../flags.ts"
 import { usageError } from "../output/output.ts"
 
 const flags = {
@@ -34,6 +46,7 @@ const flags = {
     "The model's name for clients (default: its folder's name; for a trainer, that of its base model or run)",
   ),
   backend: backendFlag("Where the model computes (default: auto)"),
+  threads: threadsFlag,
   adapter: texts("adapter", "name=path", "Load an adapter in peft's format under this name; can be repeated"),
   watch: texts(
     "watch",
@@ -92,11 +105,12 @@ export const serve = subcommand(
         return yield* usageError(`--${flag}: expected a number of at least 1, found ${value.value}`)
       }
     }
+    const options = yield* sessionOptions(input)
     const typed = Option.getOrUndefined(input.apiKey)
     if (typed === "") return yield* usageError("--api-key: expected a text, found an empty one")
     const apiKey = typed ?? (isLoopback(input.host) ? undefined : randomBytes(18).toString("base64url"))
     // The server and the model are loaded only here, so that the other subcommands start fast.
     const { serveModel } = yield* Effect.promise(() => import("./serveModel.ts"))
-    yield* Effect.scoped(Effect.provide(serveModel(input, apiKey), backend(input.backend)))
+    yield* Effect.scoped(Effect.provide(serveModel(input, apiKey), backend(input.backend, options)))
   }),
 )

@@ -11,7 +11,7 @@ export const argumentsOf = (
   resultsDir: string,
   resume: string | undefined,
 ): ReadonlyArray<string> => {
-  const { config, backend, name, csv } = input
+  const { config, backend, threads, name, csv } = input
   return [
     input.file,
     ...flagWords({
@@ -20,6 +20,7 @@ export const argumentsOf = (
       // A resumed run would otherwise keep the number of steps in its saved config.
       "total-steps": resume === undefined ? input.totalSteps : run.effective.totalSteps,
       backend,
+      threads,
       "results-dir": resultsDir,
       name,
       seed: run.identity.seed,
@@ -40,7 +41,7 @@ export const settingOf = ({ path, text }: { readonly path: string; readonly text
 
 /** Returns the command that resumes a sweep in its folder. */
 export const resumeCommand = (input: RunFlags, place: string): string => {
-  const { seeds, seed, jobs, config, set, totalSteps, name, csv } = input
+  const { seeds, seed, jobs, config, set, totalSteps, threads, name, csv } = input
   const words = flagWords({
     population: [...input.population, ...input.more],
     seeds,
@@ -50,6 +51,7 @@ export const resumeCommand = (input: RunFlags, place: string): string => {
     set,
     "total-steps": totalSteps,
     backend: input.backend === "auto" ? undefined : input.backend,
+    threads,
     name,
     csv,
     resume: place,

@@ -15,7 +15,7 @@
 import { Deferred, Effect, type Redacted, Schema } from "effect"
 import type { LmRequest } from "../../lm/Chat.ts"
 import type { LmService } from "../../lm/Lm.ts"
-import { type LmError, lmError } from "../../lm/LmError.ts"
+import { LmError, lmError } from "../../lm/LmError.ts"
 import { getText, read } from "../../lm/providers/http.ts"
 import * as OpenAi from "../../lm/providers/openAi.ts"
 import { serverOf } from "../../lm/providers/Server.ts"
@@ -64,6 +64,8 @@ export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: Con
   const refusal = yield* Deferred.make<never, LmError>()
   /** The failure that was reported last, while the server has not answered since. */
   let trouble: string | null = null
+  /** Whether the server has listed its models: one that answers 404 to that is no inference server. */
+  let isInferenceServer = false
 
   const answered = Effect.suspend(() => {
     if (trouble === null) return Effect.void
@@ -97,6 +99,20 @@ export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: Con
     )
   }
 
+  /** Checks, before the first wait for a missing model, that the server knows the protocol at all. */
+  const checkProtocol: Effect.Effect<void, LmError> = Effect.suspend(() =>
+    isInferenceServer
+      ? Effect.void
+      : persistently(getText(server, "models", {})).pipe(
+          Effect.catchIf(isMissing, ({ message }) => {
+            const problem = `${message}; expected an inference server: start one with effect serve TRAINER`
+            const error = new LmError({ model: server.model, reason: "rejected", attempts: 1, message: problem })
+            return Effect.andThen(Deferred.fail(refusal, error), Effect.never)
+          }),
+          Effect.map(() => void (isInferenceServer = true)),
+        ),
+  )
+
   /** Returns the step of the model's weights, as soon as it is `step` or later, or else after a while; null without the model. */
   const stepOf = (model: string, step: number, wait: number): Effect.Effect<number | null, LmError> =>
     persistently(
@@ -105,7 +121,7 @@ export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: Con
         Effect.map((found) => found.step ?? 0),
         Effect.catchIf(isMissing, () => Effect.succeed(null)),
       ),
-    )
+    ).pipe(Effect.tap((found) => (found === null ? checkProtocol : Effect.void)))
 
   const awaitStep = Effect.fnUntraced(function* (model: string, step: number): Effect.fn.Return<void, LmError> {
     while (true) {
@@ -152,7 +168,7 @@ export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: Con
 
   return {
     modelOf,
-    /** Fails once the server refuses the API key. No request ends then, so that no run is blamed for it. */
+    /** Fails once the server refuses the API key, or answers 404 to everything. No request ends then, so that no run is blamed for it. */
     refused: Deferred.await(refusal),
   }
 })

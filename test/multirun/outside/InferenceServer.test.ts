@@ -1,3 +1,4 @@
+import { createServer } from "node:http"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Exit, Fiber, type Layer, Redacted, Schema, Scope } from "effect"
 import { assert, describe, it } from "vitest"
@@ -40,6 +41,17 @@ const run = <A, E>(test: Effect.Effect<A, E, Layer.Success<typeof NodeHttpClient
 
 const until = (condition: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => (condition() ? Effect.void : Effect.andThen(Effect.sleep(2), until(condition))))
+
+/** A web server that knows no path at all. */
+const answeringNotFound = Effect.gen(function* () {
+  const server = yield* Effect.acquireRelease(
+    Effect.sync(() => createServer((_, response) => void response.writeHead(404).end("not found"))),
+    (server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void))),
+  )
+  yield* Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+  const address = server.address()
+  return typeof address === "object" && address !== null ? `http://127.0.0.1:${address.port}` : assert.fail("no port")
+})
 
 const open = Effect.fnUntraced(function* (url: string, apiKey: Redacted.Redacted | null = null) {
   const events: Array<ServerEvent> = []
@@ -131,5 +143,23 @@ describe("the client of an inference server", () => {
         yield* right.awaitWeights(1)
         yield* server.stop
       }),
+    ))
+
+  it("blames no run if something else answers 404 to everything", () =>
+    run(
+      Effect.gen(function* () {
+        const url = yield* answeringNotFound
+        const { awaitWeights, policy, refused, tags } = yield* open(url)
+        const waiting = yield* Effect.forkChild(awaitWeights(1))
+        const asking = yield* Effect.forkChild(Effect.asVoid(policy.complete(request)))
+        const { message, reason } = yield* Effect.flip(refused)
+        assert.strictEqual(reason, "rejected")
+        assert.match(message, /answered 404.*; expected an inference server: start one with effect serve TRAINER$/)
+        for (const fiber of [waiting, asking]) {
+          assert.isUndefined(fiber.pollUnsafe())
+          yield* Fiber.interrupt(fiber)
+        }
+        assert.deepStrictEqual(tags(), [])
+      }).pipe(Effect.scoped),
     ))
 })

@@ -33,6 +33,8 @@ export const inWorkerd = (
 
 export interface Served {
   readonly url: string
+  /** The group of the engine's processes. */
+  readonly group: number
   /** What the engine printed so far, such as complaints. */
   readonly printed: () => string
   readonly stop: () => Promise<void>
@@ -57,7 +59,8 @@ export const serveInWorkerd = (folder: string): Promise<Served> => {
     const look = (chunk: unknown): void => {
       text += String(chunk)
       const port = /"port":(\d+)/.exec(text)?.[1]
-      if (port !== undefined) resolve({ url: `http://127.0.0.1:${port}`, printed: () => text, stop })
+      if (port !== undefined)
+        resolve({ url: `http://127.0.0.1:${port}`, group: child.pid ?? 0, printed: () => text, stop })
     }
     child.stdout.on("data", look)
     child.stderr.on("data", look)

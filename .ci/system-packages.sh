@@ -11,6 +11,7 @@ has chromium || has chromium-browser || has google-chrome || [ -x "${CHROMIUM:-}
 has h5dump || wanted+=(hdf5-tools)
 has g++ || wanted+=(g++)
 has redis-server || wanted+=(redis-server)
+has postgres || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || wanted+=(postgresql)
 if [ ${#wanted[@]} = 0 ]; then
   echo "system packages: nothing is missing"
   exit 0

@@ -21,6 +21,7 @@ const subcommands = {
   ui: () => import("./ui.ts").then(({ ui }) => ui),
   serve: () => import("./serve/serve.ts").then(({ serve }) => serve),
   orchestrate: () => import("./orchestrate.ts").then(({ orchestrate }) => orchestrate),
+  worker: () => import("./worker/worker.ts").then(({ worker }) => worker),
 }
 
 type Name = keyof typeof subcommands
@@ -59,6 +60,7 @@ export const root = (words: ReadonlyArray<string> = []) =>
           { command: "effect ui", description: "Look at the runs in a web page" },
           { command: "effect serve MODEL", description: "Serve a language model by OpenAI's protocol" },
           { command: "effect orchestrate TRAINER", description: "Play the tasks of a trainer in another process" },
+          { command: "effect worker --join postgres://…", description: "Add this machine to a cluster" },
         ]),
       ),
   )

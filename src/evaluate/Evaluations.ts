@@ -27,11 +27,12 @@ import { JsonLinesError, linesOf, valueOf } from "../formats/jsonLines.ts"
 import type { OwnPlace, RunStore } from "../run/store/RunStore.ts"
 import { priceOf } from "../lm/middleware/budgeted.ts"
 import { Lm } from "../lm/Lm.ts"
+import type { LmError } from "../lm/LmError.ts"
 import type * as Lms from "../lm/Lms.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import * as Evaluate from "./Evaluate.ts"
 import { type AgentSection, namesOf, read, type ReadOptions } from "./EvaluationConfig.ts"
-import { type EvaluationResult, execute, type ExecuteError } from "./execute.ts"
+import { type EvaluationResult, execute, type ExecuteError, type Prepared } from "./execute.ts"
 import { agentIdentity, openParts } from "./openParts.ts"
 import * as Report from "./Report.ts"
 import { EpisodeRow } from "./rows.ts"
@@ -42,7 +43,10 @@ import { utf8 } from "../config/utf8.ts"
 export { EvaluationSettings } from "./EvaluationConfig.ts"
 export { type Contestant, EvaluationResult, execute, type Prepared } from "./execute.ts"
 
-export type EvaluationError = ExecuteError | AgentError | DatasetError
+/** The errors of an evaluation that can't start. */
+export type PrepareError = ConfigError | AgentError | DatasetError | LmError | JsonLinesError
+
+export type EvaluationError = ExecuteError | PrepareError
 
 export type Needs = RunStore | Recorder | Lms.Needs
 
@@ -57,10 +61,17 @@ export interface EvaluationOptions extends ReadOptions {
  * Runs the evaluation that a config describes, and returns its result. If the service `RunStore` is made to resume, it
  * opens the folder of a stopped evaluation, and only the missing episodes are played.
  */
-export const fromConfig = Effect.fnUntraced(function* (
+export const fromConfig = (
   config: unknown,
   options: EvaluationOptions = {},
-): Effect.fn.Return<EvaluationResult, EvaluationError, Needs | Scope.Scope> {
+): Effect.Effect<EvaluationResult, EvaluationError, Needs> =>
+  Effect.scoped(Effect.flatMap(prepare(config, options), execute))
+
+/** Opens the data set, the models, the agents and the scorers of an evaluation. Nothing is played or written yet. */
+export const prepare = Effect.fnUntraced(function* (
+  config: unknown,
+  options: EvaluationOptions = {},
+): Effect.fn.Return<Prepared, PrepareError, Lms.Needs | Scope.Scope> {
   const { baseDir = ".", placeOf = (resultsDir: string) => Effect.succeed({ resultsDir }) } = options
   const sections = yield* read(config, options)
   const { settings, from } = sections
@@ -100,7 +111,7 @@ export const fromConfig = Effect.fnUntraced(function* (
   const agents = yield* Effect.forEach(decoded, ({ config: plain }, at) =>
     Effect.map(withPlaces(plain, baseDir), (whole): Plain => ({ name: names[at], ...whole })),
   )
-  return yield* execute({
+  return {
     settings,
     tasks: dataset.tasks,
     contestants,
@@ -130,8 +141,8 @@ export const fromConfig = Effect.fnUntraced(function* (
     spent,
     source,
     place: settings.output.resultsDir === null ? undefined : yield* placeOf(settings.output.resultsDir),
-  })
-}, Effect.scoped)
+  }
+})
 
 const decodedAgent = ({ name, prefix, config }: AgentSection, from: DecodeOptions, baseDir: string) =>
   Effect.map(Agents.decode(config, { ...from, prefix, baseDir }), (decoded) => ({ ...decoded, name, prefix }))

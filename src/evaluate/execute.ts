@@ -26,13 +26,15 @@ import type { Spent } from "../lm/middleware/budgeted.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { CallContext } from "../lm/Lm.ts"
-import { CallSink } from "../lm/middleware/logged.ts"
+import { type CallRecord, CallSink } from "../lm/middleware/logged.ts"
+import { type DispatchError, Dispatcher } from "../cluster/Dispatcher.ts"
 import { callFiles } from "../run/record/callFiles.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import * as Layout from "../run/Layout.ts"
 import * as Run from "../run/Run.ts"
 import { ValidationSummary } from "../run/RunResult.ts"
 import type { RunSpec } from "../run/RunSpec.ts"
+import { type Chunk, type ChunkEpisode, chunkJob, chunkSize, chunksOf, indicesOf, runIdOf, asSent } from "./chunks.ts"
 import * as Evaluate from "./Evaluate.ts"
 import type { EvaluationSettings } from "./EvaluationConfig.ts"
 import { episodeEnded, eventsOf } from "./events.ts"
@@ -91,7 +93,7 @@ export const EvaluationResult = Schema.Struct({
 })
 export type EvaluationResult = typeof EvaluationResult.Type
 
-export type ExecuteError = ConfigError | LmError | Run.RunError | JsonLinesError | ScorerError
+export type ExecuteError = ConfigError | LmError | Run.RunError | JsonLinesError | ScorerError | DispatchError
 
 interface State {
   /** The rows of the recorded episodes: those of the first agent, then those of the second, and so on. */
@@ -170,6 +172,62 @@ const open = Effect.fnUntraced(function* (
 
 const keyOf = (agent: string, index: number): string => `${index} ${agent}`
 
+/** Returns the evaluation of one agent. It is recorded as a validation, with the agent's index as `seenEpisodes`. */
+const evaluationFor = ({ settings, tasks, contestants }: Prepared, agentIndex: number): Evaluate.Evaluation => ({
+  tasks,
+  protocol: contestants[agentIndex].protocol,
+  seed: settings.seed,
+  repeats: settings.repeats,
+  concurrency: settings.workers ?? cores(),
+  phase: { _tag: "validation", seenEpisodes: agentIndex },
+})
+
+/** Plays one episode of an agent, and scores it. */
+const playEpisode = Effect.fnUntraced(function* (prepared: Prepared, agentIndex: number, index: number) {
+  const { contestants, scorers } = prepared
+  const { name, price } = contestants[agentIndex]
+  const evaluation = evaluationFor(prepared, agentIndex)
+  const { phase = { _tag: "default" } } = evaluation
+  const played = yield* Evaluate.one(evaluation, index)
+  const row = yield* episodeRow(played, { agent: name, scorers, price }).pipe(
+    // Label a judge's call by its episode: the log and the cache then don't depend on the order of concurrent calls.
+    Effect.provideService(CallContext, { phase, purpose: "judgement", episode: index + 1, step: 0 }),
+  )
+  return { played, row }
+})
+
+/** Plays the episodes of a chunk for another machine, with the calls of models if they are to be logged. */
+export const playChunk = Effect.fnUntraced(function* (prepared: Prepared, chunk: Chunk & { readonly agent: number }) {
+  const episodes: Array<ChunkEpisode> = []
+  const play = Effect.fnUntraced(function* (index: number) {
+    const calls: Array<CallRecord> = []
+    const collect = prepared.logCalls ? CallSink.whole((call) => Effect.sync(() => calls.push(call))) : null
+    const one = yield* Effect.provideService(playEpisode(prepared, chunk.agent, index), CallSink, collect)
+    return { ...one, calls }
+  })
+  yield* inOrder(indicesOf(chunk), {
+    concurrency: prepared.settings.workers ?? cores(),
+    work: play,
+    emit: (one) => Effect.sync(() => void episodes.push(one)),
+  })
+  return episodes
+})
+
+/** Reports a finished call of another machine. */
+const report = Effect.fnUntraced(function* (sink: CallSink | null, call: CallRecord) {
+  if (sink === null) return
+  const ended = yield* sink.begin({ ...call, response: null, error: null, endedAtMillis: null })
+  yield* ended(call)
+})
+
+/** Adds what an episode on another machine has spent, except its judge, to the totals of the run. */
+const addSpending = (spent: Spent, { calls, retries, input_tokens, output_tokens, cost }: EpisodeRow): void => {
+  spent.calls += calls + retries
+  spent.inputTokens += input_tokens
+  spent.outputTokens += output_tokens
+  spent.money += cost ?? 0
+}
+
 type Add = (entry: Journal.Entry) => Effect.Effect<void, RunStoreError>
 
 const playAll = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
@@ -183,41 +241,52 @@ const playAll = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
 
 /** Plays all episodes of one agent, or reads them from the journal, and records them in the order of the tasks. */
 const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }: State, agentIndex: number, add: Add) {
-  const { settings, tasks, scorers, spent, contestants } = prepared
+  const { spent, contestants, identity } = prepared
   const contestant = contestants[agentIndex]
-  const { name, protocol, price } = contestant
+  const { name } = contestant
   const { files, recording, seconds } = yield* CurrentRun
-  // An evaluation is recorded as one validation per agent, with the agent's index in the place of `seenEpisodes`.
-  const phase = { _tag: "validation", seenEpisodes: agentIndex } as const
-  const evaluation: Evaluate.Evaluation = {
-    tasks,
-    protocol,
-    seed: settings.seed,
-    repeats: settings.repeats,
-    concurrency: settings.workers ?? cores(),
-    phase,
-  }
+  const evaluation = evaluationFor(prepared, agentIndex)
   const rowsBefore = rows.length
   const append = {
     rollouts: yield* files.appending(Layout.validationRollouts(agentIndex)),
     episodes: yield* files.appending(Layout.evaluation.episodes),
     steps: yield* files.appending(Layout.evaluation.steps),
   }
-  const work = Effect.fnUntraced(function* (index: number) {
-    const key = keyOf(name, index)
-    const kept = earlier.get(key)
-    if (kept !== undefined) {
-      earlier.delete(key)
-      return yield* Journal.readAgain(files, kept)
-    }
-    const played = yield* Evaluate.one(evaluation, index)
-    const row = yield* episodeRow(played, { agent: name, scorers, price }).pipe(
-      // Label a judge's call by its episode: the log and the cache then don't depend on the order of concurrent calls.
-      Effect.provideService(CallContext, { phase, purpose: "judgement", episode: index + 1, step: 0 }),
+  const play = {
+    run: yield* runIdOf(files.directory, identity),
+    config: asSent(prepared.effective),
+    identity,
+    agent: agentIndex,
+  }
+  const dispatcher = yield* Dispatcher
+  const isSpread = dispatcher.inFlight !== undefined
+  const sink = yield* CallSink
+  const total = Evaluate.sizeOf(evaluation)
+
+  /** Plays the episodes of a chunk that are not in the journal, here or on another machine, and returns all of them. */
+  const work = Effect.fnUntraced(function* (chunk: Chunk) {
+    const keptOf = (index: number) => earlier.get(keyOf(name, index))
+    const isMissing = indicesOf(chunk).some((index) => keptOf(index) === undefined)
+    const here = Effect.forEach(indicesOf(chunk), (index) =>
+      Effect.map(playEpisode(prepared, agentIndex, index), (one): ChunkEpisode => ({ ...one, calls: [] })),
     )
-    const entry = { played, row, spent: spent.save(), seconds: yield* seconds }
-    yield* add(entry)
-    return entry
+    const answer = isMissing ? yield* dispatcher.run(chunkJob, { ...play, ...chunk }, here) : []
+    const entries: Array<Journal.Entry> = []
+    for (const index of indicesOf(chunk)) {
+      const kept = keptOf(index)
+      if (kept !== undefined) {
+        earlier.delete(keyOf(name, index))
+        entries.push(yield* Journal.readAgain(files, kept))
+        continue
+      }
+      const { played, row, calls } = answer[index - chunk.from]
+      if (isSpread) addSpending(spent, row)
+      for (const call of calls) yield* report(sink, call)
+      const entry = { played, row, spent: spent.save(), seconds: yield* seconds }
+      yield* add(entry)
+      entries.push(entry)
+    }
+    return entries
   })
   const record = Effect.fnUntraced(function* ({ played, row }: Journal.Entry) {
     rows.push(row)
@@ -231,8 +300,11 @@ const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }:
       episodeEnded(ended, ending),
     ])
   })
-  const all = Array.from({ length: Evaluate.sizeOf(evaluation) }, (_, index) => index)
-  yield* inOrder(all, { concurrency: evaluation.concurrency, work, emit: record })
+  yield* inOrder(chunksOf(total, isSpread ? chunkSize(total) : 1), {
+    concurrency: dispatcher.inFlight ?? evaluation.concurrency,
+    work,
+    emit: (entries) => Effect.forEach(entries, record, { discard: true }),
+  })
   const own = rows.slice(rowsBefore)
   const episodes = scoredEpisodes(own, name)
   const failed = own.length - episodes.length

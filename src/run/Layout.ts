@@ -208,6 +208,8 @@ export const resultsIndex = "index.txt"
 export const resultsIndexLock = ".index.lock"
 /** The file in a sweep's folder that marks the sweep as in progress. */
 export const sweepLock = "sweep.lock"
+/** The folder in a results folder in which other machines train the runs of a sweep, until they are finished. */
+export const attempts = ".attempts"
 /** The summary of runs that differ only in their seed. One of their folders has it, and the folder above has a link. */
 export const seedsSummary = "seeds.json"
 

@@ -11,6 +11,7 @@ const order = [
   "statistics",
   "config",
   "formats",
+  "cluster",
   "tokens",
   "returns",
   "graph",
@@ -32,7 +33,6 @@ const order = [
   "runtime",
   "multirun",
   "serve",
-  "cluster",
   "dashboard",
 ]
 
@@ -88,7 +88,7 @@ describe("imports", () => {
       .flatMap((file) => importsOf(file).map((specifier) => ({ file, specifier })))
       .filter(
         ({ specifier }) =>
-          /^node:|^onnxruntime-node|^redis$|^@effect\/platform-node/.test(specifier) && real(specifier),
+          /^node:|^onnxruntime-node|^redis$|^@effect\/(platform-node|sql-pg)/.test(specifier) && real(specifier),
       )
       .map(({ file, specifier }) => `${file} imports ${specifier}`)
     assert.deepStrictEqual(wrong, [])
@@ -109,6 +109,7 @@ describe("imports", () => {
     }
     const forModels = (specifier: string): boolean => /^effect\/(ai|encoding|http)\//.test(specifier)
     const forServers = (specifier: string): boolean => specifier.startsWith("effect/http/")
+    const forClusters = (specifier: string): boolean => /^effect\/(cluster|persistence|sql|workflow)\//.test(specifier)
     const wrong = files
       .filter((file) => !file.startsWith("cli/") && !["dashboard/server-node.ts", "node.ts"].includes(file))
       .flatMap((file) => importsOf(file).map((specifier) => ({ file, specifier })))
@@ -117,7 +118,8 @@ describe("imports", () => {
           specifier.startsWith("effect/") &&
           !(file.startsWith("lm/") && forModels(specifier)) &&
           adapted[file] !== specifier &&
-          !(file.startsWith("serve/") && forServers(specifier)),
+          !(file.startsWith("serve/") && forServers(specifier)) &&
+          !(file.startsWith("cluster/") && forClusters(specifier)),
       )
     assert.deepStrictEqual(wrong, [])
   })

@@ -37,7 +37,7 @@ export const evaluate = subcommand(
     const { target, json, quiet } = input
     const folders = [input.resultsDir]
     if (Option.isSome(input.other)) {
-      yield* refuseFlags(input, [...flagsOfRuns, ...flagsOfFiles], "a run or a file")
+      yield* refuseFlags(input, [...flagsOfRuns, ...flagsOfFiles, "cluster"], "a run or a file")
       const [left, right] = yield* Effect.forEach([target, input.other.value], (typed) =>
         Effect.flatMap(exists(typed), (isPath) =>
           isPath ? Effect.succeed(typed) : runFolder(typed, { folders, usable: evaluations, quiet }),
@@ -63,6 +63,7 @@ export const evaluate = subcommand(
       const { evaluateModel } = yield* Effect.promise(() => import("./evaluateModel.ts"))
       return yield* evaluateModel(input, run)
     }
+    yield* refuseFlags(input, ["cluster"], "a file, or the run of a language model's trainer")
     if (kind !== "evaluation") return yield* evaluateRun(input, run)
     yield* refuseFlags(input, flagsOfRuns, "the run of a training")
     yield* showEvaluation(run, json)

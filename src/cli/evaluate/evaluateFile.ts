@@ -21,6 +21,7 @@ import { readMetrics, runToEnd } from "../run/finished.ts"
 import { parseSetting } from "../run/overrides.ts"
 import { ownPlace } from "../userCode/loadTraining.ts"
 import { notKeys, readLocatedYaml } from "../userCode/yamlFile.ts"
+import { dispatcherLayer } from "../worker/cluster.ts"
 import type { EvalFlags } from "./flags.ts"
 
 export const evaluateFile = Effect.fnUntraced(function* (input: EvalFlags) {
@@ -58,7 +59,7 @@ interface Playing extends Omit<EvaluationOptions, "placeOf"> {
 
 /** Plays or resumes the evaluation that a config describes, saves it in a folder, and prints its tables. */
 export const playEvaluation = Effect.fnUntraced(function* (
-  { resultsDir, quiet, json, backend: device }: EvalFlags,
+  { resultsDir, quiet, json, backend: device, cluster }: EvalFlags,
   config: unknown,
   { resume, resumeCommand, ...options }: Playing,
 ) {
@@ -78,7 +79,13 @@ export const playEvaluation = Effect.fnUntraced(function* (
     (onOpen) =>
       Effect.provide(
         evaluation,
-        Layer.mergeAll(backend(device), platform, sinks, runStore({ ...storeOptions, onOpen })),
+        Layer.mergeAll(
+          backend(device),
+          platform,
+          sinks,
+          runStore({ ...storeOptions, onOpen }),
+          dispatcherLayer(cluster),
+        ),
       ),
     {
       read: (directory) => readMetrics(directory, EvaluationResult),

@@ -12,6 +12,7 @@ import {
   texts,
   toggle,
 } from "../flags.ts"
+import { clusterFlag } from "../worker/cluster.ts"
 import { type UsageError, usageError } from "../output/output.ts"
 
 export const flags = {
@@ -46,6 +47,7 @@ export const flags = {
     "run",
     "With a file: resume an evaluation that was stopped, given by its folder, a part of its path, or latest; finished episodes are not played again",
   ),
+  cluster: clusterFlag("With a file or a language model's run: play the episodes"),
   quiet: toggle("quiet", "Print neither progress nor tables"),
   json: toggle(
     "json",
@@ -59,7 +61,7 @@ export type EvalFlags = Input<typeof flags>
 export const flagsOfRuns = ["file", "episodes", "step", "render", "set"] as const
 /** The flags that only change how the agents of a YAML file are evaluated. */
 export const flagsOfFiles = ["name", "resume"] as const
-type OptionalFlag = (typeof flagsOfRuns)[number] | (typeof flagsOfFiles)[number]
+type OptionalFlag = (typeof flagsOfRuns)[number] | (typeof flagsOfFiles)[number] | "cluster"
 
 /** Tells whether the user gave a flag, from its value: a switch that is true, a list with items, or a `Some`. */
 export const isGiven = (value: EvalFlags[OptionalFlag]): boolean => {

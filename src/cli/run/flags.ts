@@ -11,6 +11,7 @@ import {
   threadsFlag,
   toggle,
 } from "../flags.ts"
+import { clusterFlag } from "../worker/cluster.ts"
 
 export const flags = {
   file: argument(
@@ -39,6 +40,7 @@ export const flags = {
     "run",
     "Resume a run from its newest checkpoint: its folder, a part of its path, or latest for the newest run of this name, unfinished ones first. A sweep is resumed by the folder of its time, or latest",
   ),
+  cluster: clusterFlag("With --seeds or --population: train the runs"),
   csv: toggle("csv", "Also write every metric to progress.csv, one per line: step, name, value"),
   quiet: toggle("quiet", "Print neither progress nor a summary"),
   json: toggle("json", "Print the result as one line of JSON on stdout"),

@@ -37,6 +37,9 @@ export const run = subcommand(
     if (input.dryRun && !isSweep && Option.isSome(input.resume)) {
       return yield* usageError("--dry-run with --resume only works for sweeps (--seeds or --population)")
     }
+    if (Option.isSome(input.cluster) && !isSweep) {
+      return yield* usageError("--cluster only works for sweeps (--seeds or --population)")
+    }
     if (input.backend !== "auto" && isYaml(input.file) && (yield* computesNothing(input.file, input.set))) {
       return yield* usageError(
         `--backend ${input.backend} only works with reinforcement learning and with models in this process (decoder:FOLDER); this agent asks another language model`,

@@ -8,7 +8,7 @@ import type { PlannedRun } from "./plan.ts"
 export const argumentsOf = (
   input: RunFlags,
   run: PlannedRun,
-  resultsDir: string,
+  resultsDir: string | undefined,
   resume: string | undefined,
 ): ReadonlyArray<string> => {
   const { config, backend, threads, name, csv } = input

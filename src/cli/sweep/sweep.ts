@@ -19,10 +19,13 @@ import { coloredState } from "../output/colors.ts"
 import { Output, usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import type { RunFlags } from "../run/flags.ts"
 import { makeBoard } from "./board.ts"
-import { finishedEarlier, RunFailed, trainInChild } from "./child.ts"
+import { dispatcherLayer } from "../worker/cluster.ts"
+import { finishedEarlier, RunCommand, RunFailed, trainInChild } from "./child.ts"
 import { argumentsOf, resumeCommand, settingOf } from "./command.ts"
 import { earlierFolder, newFolder, type SweepFolder, withSameSettings } from "./folder.ts"
+import { removeAttempts, spreadCommand } from "./job.ts"
 import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
+import type { Progress } from "./part.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
 
 export const sweep = Effect.fnUntraced(function* (input: RunFlags) {
@@ -39,7 +42,7 @@ export const sweep = Effect.fnUntraced(function* (input: RunFlags) {
     : undefined
   if (input.dryRun) return yield* dryRun(input, runs, commit, earlier)
   const folder = earlier ?? (yield* newFolder(input.resultsDir, runs))
-  yield* Effect.scoped(inFolder(input, runs, folder, commit))
+  yield* Effect.scoped(inFolder(input, runs, folder, commit)).pipe(Effect.provide(dispatcherLayer(input.cluster)))
 })
 
 /** `--dry-run`: prints each run's folder and settings. The path of a new sweep has `{TIME}` instead of a time. */
@@ -94,6 +97,7 @@ const inFolder = Effect.fnUntraced(function* (
     rows: process.stderr.rows || 24,
   })
 
+  const spread = Option.isSome(input.cluster) ? yield* spreadCommand : undefined
   const train = Effect.fnUntraced(function* (run: PlannedRun, index: number) {
     const started = folder.runs[index]
     board.update(index, { _tag: "Running" })
@@ -103,11 +107,19 @@ const inFolder = Effect.fnUntraced(function* (
       yield* Effect.mapError(emptied, (error) => new RunFailed({ message: messageOf(error) }))
     }
     const resume = started?.state === "unfinished" ? started.directory : undefined
-    return yield* trainInChild({
-      args: argumentsOf(input, run, resultsDir, resume),
-      part: { time, commit, population: run.population, command },
-      onProgress: (progress) => board.update(index, { _tag: "Running", ...progress }),
-    })
+    const part = { time, commit, population: run.population, command }
+    const onProgress = (progress: Progress) => board.update(index, { _tag: "Running", ...progress })
+    if (spread === undefined)
+      return yield* trainInChild({ args: argumentsOf(input, run, resultsDir, resume), part, onProgress })
+    if (resume !== undefined) {
+      const message = `${resume} was begun on one machine; finish it there, without --cluster`
+      return yield* new RunFailed({ message })
+    }
+    const path = toPath({ ...run.identity, time, commit })
+    const onCluster = spread({ files: [input.file, ...Option.toArray(input.config)], resultsDir, path })
+    return yield* trainInChild({ args: argumentsOf(input, run, undefined, undefined), part, onProgress }).pipe(
+      Effect.provideService(RunCommand, onCluster),
+    )
   })
 
   /** Trains one run, unless it was finished before the sweep was resumed. A failure is returned as a value. */
@@ -131,7 +143,8 @@ const inFolder = Effect.fnUntraced(function* (
     })
   }
 
-  const concurrency = Option.getOrElse(input.jobs, () => Math.max(1, availableParallelism()))
+  const most = spread === undefined ? Math.max(1, availableParallelism()) : runs.length
+  const concurrency = Option.getOrElse(input.jobs, () => most)
   const ended = yield* Effect.forEach(runs, runOne, { concurrency }).pipe(
     Effect.ensuring(board.close),
     Effect.onExit((exit) =>
@@ -140,6 +153,7 @@ const inFolder = Effect.fnUntraced(function* (
         : Effect.void,
     ),
   )
+  if (spread !== undefined) yield* removeAttempts(resultsDir, time)
   yield* conclude(input, runs, ended)
 })
 

@@ -54,6 +54,7 @@ describe("the help of the command", () => {
         "ui",
         "serve",
         "orchestrate",
+        "worker",
       ],
     )
   })

@@ -1,0 +1,290 @@
+/**
+ * Spreads jobs over machines, by Effect Cluster and Workflow over Postgres. `worker` makes this process one that does jobs;
+ * `layer` gives the jobs of this process to such workers. All that they need in common is the database; the workers must
+ * also reach each other's ports. `work.ts` says how a job travels, and `members.ts` who is there.
+ *
+ * @example
+ * ```ts
+ * const spread = Effect.provide(evaluation, layer({ url: "postgres://rl@db.example/rl", say: Console.error }))
+ * ```
+ */
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
+import {
+  Cause,
+  Context,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Option,
+  Redacted,
+  References,
+  Schedule,
+  type Scope,
+} from "effect"
+import * as ClusterWorkflowEngine from "effect/cluster/ClusterWorkflowEngine"
+import * as RunnerAddress from "effect/cluster/RunnerAddress"
+import * as SqlClient from "effect/sql/SqlClient"
+import {
+  Dispatcher,
+  DispatchError,
+  encodePayload,
+  type DispatcherService,
+  type Handler,
+  type Job,
+  settle,
+} from "./Dispatcher.ts"
+import { ClusterError, goneSeconds, join, leave, list, type Member, renew } from "./members.ts"
+import { freePort, hostAndPort, ownAddress, processName, reasonOf, shownUrl } from "./network-node.ts"
+import { codeVersion } from "./version-node.ts"
+import { JobWorkflow, leaseSeconds, queueLayer, renewSeconds, type Watcher, work, workflowLayer } from "./work.ts"
+
+export { ClusterError } from "./members.ts"
+
+export interface ClusterOptions {
+  /** The address of the database: `postgres://user:password@host:port/database`. */
+  readonly url: string
+  /** Reports one line about the cluster to the user: that Postgres is gone or back, that there is no worker. */
+  readonly say: (line: string) => Effect.Effect<void>
+}
+
+export interface WorkerOptions extends ClusterOptions {
+  readonly handlers: ReadonlyArray<Handler>
+  /** Whether to report only problems of the cluster, and not each job. */
+  readonly quiet: boolean
+  /** The number of jobs that this worker does at once. */
+  readonly slots: number
+  /** The host and port at which the other workers reach this one; found out if left out. */
+  readonly address: { readonly host: string; readonly port: number } | undefined
+}
+
+/** The seconds for which a process that starts waits for a database that doesn't answer. */
+const patienceSeconds = 60
+/** The number of jobs of one client that are under way at once. */
+const inFlight = 64
+/** The largest answer of a job, in bytes: an answer holds whole episodes. */
+const largestMessage = 256 << 20
+
+/** Connects to the database, and waits for it if it doesn't answer. Fails if it refuses the user or the password. */
+const connect = Effect.fnUntraced(function* ({ url, say }: ClusterOptions) {
+  yield* hostAndPort(url)
+  const options = { url: Redacted.make(url), maxMessageSize: largestMessage, connectTimeout: "5 seconds" } as const
+  const shown = shownUrl(url)
+  let isSaid = false
+  const context = yield* Layer.build(
+    PgClient.layer({ ...options, maxConnections: 8, applicationName: "effect-rl" }),
+  ).pipe(
+    Effect.tap((context) => Context.get(context, SqlClient.SqlClient)`SELECT 1`),
+    Effect.tapError((error) => {
+      if (error.reason._tag !== "ConnectionError" || isSaid) return Effect.void
+      isSaid = true
+      return say(`${shown} does not answer (${reasonOf(error)}); trying for ${patienceSeconds} s`)
+    }),
+    Effect.retry({
+      while: ({ reason }) => reason._tag === "ConnectionError",
+      schedule: Schedule.spaced("1 second"),
+      times: patienceSeconds,
+    }),
+    Effect.mapError((error) => new ClusterError({ message: `${shown}: ${reasonOf(error)}` })),
+  )
+  return { context, shown }
+})
+
+/**
+ * The times of Effect Cluster. With its defaults, the work of a worker that was killed begins again after half a minute;
+ * with these, after five seconds.
+ */
+const times = {
+  shardLockRefreshInterval: "1 second",
+  shardLockExpiration: "5 seconds",
+  entityMessagePollInterval: "1 second",
+  refreshAssignmentsInterval: "1 second",
+  runnerHealthCheckInterval: "2 seconds",
+} as const
+
+/** Keeps the engine's own warnings, with their stack traces, off the terminal: `monitored` says what users need to know. */
+const quiet = Layer.effect(
+  References.MinimumLogLevel,
+  Effect.map(References.MinimumLogLevel, (level) => (level === "Info" ? ("None" as const) : level)),
+)
+
+/** Returns a copy of the database's error as the one line that users see; `undefined` for other errors. */
+const sqlProblem = <A, E, R>(shown: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, ClusterError, R> =>
+  Effect.mapError(effect, (error) =>
+    error instanceof ClusterError ? error : new ClusterError({ message: `${shown}: ${reasonOf(error)}` }),
+  )
+
+/**
+ * Adds this process to the table of members until the scope closes, and renews its row. Says when the database stops to
+ * answer, and when it answers again. Returns an Effect that fails when the cluster refuses this process later.
+ */
+const monitored = Effect.fnUntraced(function* (
+  member: Member,
+  { shown, say }: { readonly shown: string; readonly say: ClusterOptions["say"] },
+  state: () => { readonly jobs: ReadonlyArray<string>; readonly finished: number },
+) {
+  yield* sqlProblem(shown, join(member))
+  yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(leave(member), "3 seconds")))
+  let isGone = false
+  const beat = Effect.suspend(() => renew(member, state())).pipe(
+    Effect.timeout(`${leaseSeconds} seconds`),
+    Effect.matchEffect({
+      onSuccess: () => {
+        if (!isGone) return Effect.void
+        isGone = false
+        return say(`${shown} answers again`)
+      },
+      onFailure: (error) => {
+        if (error instanceof ClusterError) return Effect.fail(error)
+        if (isGone) return Effect.void
+        isGone = true
+        return say(`${shown} does not answer (${reasonOf(error)}); trying again, nothing is lost`)
+      },
+    }),
+  )
+  return Effect.andThen(Effect.sleep(`${renewSeconds} seconds`), beat).pipe(Effect.forever)
+})
+
+const memberOf = Effect.fnUntraced(function* (role: Member["role"], slots: number) {
+  const version = yield* codeVersion
+  const name = processName()
+  return { id: `${name} ${crypto.randomUUID()}`, role, name, version, slots } satisfies Member
+})
+
+/** Makes this process a worker, until it is interrupted. It fails if the cluster refuses it. */
+export const worker = Effect.fnUntraced(function* (
+  options: WorkerOptions,
+): Effect.fn.Return<never, ClusterError, Scope.Scope> {
+  const { handlers, slots, say, quiet: isQuiet } = options
+  const sayJob = (line: string) => (isQuiet ? Effect.void : say(line))
+  const { context, shown } = yield* connect(options)
+  const address = options.address ?? (yield* ownAddressFor(options.url))
+  const member = yield* memberOf("worker", slots)
+  const jobs = new Map<string, number>()
+  let finished = 0
+  const monitor = yield* Effect.provideContext(
+    monitored(member, { shown, say }, () => ({ jobs: [...jobs.keys()], finished })),
+    context,
+  )
+  yield* say(
+    `${member.name} joined ${shown}: ${slots} jobs at once, version ${member.version}, at ${address.host}:${address.port}`,
+  )
+  const watcher: Watcher = {
+    started: (key) => {
+      jobs.set(key, performance.now())
+      return sayJob(`begins ${key}`)
+    },
+    ended: (key, problem) => {
+      const seconds = ((performance.now() - (jobs.get(key) ?? 0)) / 1000).toFixed(1)
+      jobs.delete(key)
+      if (problem === null) return sayJob(`hands back ${key}`)
+      finished++
+      return sayJob(problem === undefined ? `did ${key} in ${seconds} s` : `failed ${key}: ${problem}`)
+    },
+  }
+  const runner = NodeClusterSocket.layer({
+    shardingConfig: { ...times, runnerAddress: Option.some(RunnerAddress.make(address.host, address.port)) },
+  })
+  const engine = workflowLayer.pipe(
+    Layer.provideMerge(ClusterWorkflowEngine.layer),
+    Layer.provideMerge(runner),
+    Layer.provideMerge(queueLayer),
+    Layer.provide(Layer.succeedContext(context)),
+    Layer.provide(quiet),
+  )
+  const working = work(handlers, { slots, watcher }).pipe(Effect.provide(engine), Effect.provide(quiet))
+  return yield* Effect.raceFirst(sqlProblem(shown, working), Effect.provideContext(monitor, context)).pipe(
+    Effect.onInterrupt(() => say(`${member.name} leaves ${shown}; it did ${finished} jobs`)),
+  )
+})
+
+const ownAddressFor = Effect.fnUntraced(function* (url: string) {
+  const host = yield* ownAddress(yield* hostAndPort(url))
+  return { host, port: yield* freePort(host) }
+})
+
+/** Gives the jobs of this process to the workers of a cluster. */
+export const layer = (options: ClusterOptions): Layer.Layer<never, ClusterError> =>
+  Layer.effect(Dispatcher, makeDispatcher(options))
+
+const makeDispatcher = Effect.fnUntraced(function* (
+  options: ClusterOptions,
+): Effect.fn.Return<DispatcherService, ClusterError, Scope.Scope> {
+  const { say } = options
+  const { context, shown } = yield* connect(options)
+  const member = yield* memberOf("client", 0)
+  const waiting = new Set<string>()
+  let finished = 0
+  const monitor = yield* Effect.provideContext(
+    monitored(member, { shown, say }, () => ({ jobs: [...waiting].slice(0, 100), finished })),
+    context,
+  )
+  const engine = ClusterWorkflowEngine.layer.pipe(
+    Layer.provideMerge(NodeClusterSocket.layer({ clientOnly: true, shardingConfig: times })),
+    Layer.provideMerge(queueLayer),
+    Layer.provide(Layer.succeedContext(context)),
+    Layer.provide(quiet),
+  )
+  const built = Context.merge(yield* sqlProblem(shown, Layer.build(engine)), context)
+  // The cluster may refuse this process later, if it was frozen meanwhile; then all its jobs fail.
+  const refused = yield* Effect.forkScoped(Effect.provideContext(monitor, context))
+  yield* Effect.forkScoped(
+    Effect.provideContext(Effect.ignore(sayIfAlone(options, shown, () => waiting.size)), context),
+  )
+
+  const execute = Effect.fnUntraced(
+    function* (sent: Omit<(typeof JobWorkflow)["payloadSchema"]["Type"], "round">) {
+      for (let round = 0; ;) {
+        const one = { ...sent, round }
+        const exit = yield* Effect.exit(JobWorkflow.execute(one))
+        if (Exit.isSuccess(exit) || Cause.hasFails(exit.cause) || Cause.hasInterruptsOnly(exit.cause))
+          return yield* exit
+        // Postgres failed. If it failed in the middle of the workflow, the workflow has ended for good, and a new one begins.
+        yield* Effect.sleep(Duration.seconds(renewSeconds))
+        const ended = yield* Effect.exit(
+          Effect.flatMap(JobWorkflow.executionId(one), (id) => Effect.timeout(JobWorkflow.poll(id), "5 seconds")),
+        )
+        const isKnown = Exit.isSuccess(ended) && Option.isSome(ended.value)
+        if (isKnown && ended.value.value._tag === "Complete" && Exit.isFailure(ended.value.value.exit)) round++
+      }
+    },
+    Effect.provideContext(built),
+    Effect.provideService(References.MinimumLogLevel, "None"),
+  )
+
+  return {
+    inFlight,
+    run: Effect.fnUntraced(function* <Payload, Result, Failure>(job: Job<Payload, Result, Failure>, payload: Payload) {
+      const key = `${job.name} ${job.key(payload)}`
+      waiting.add(key)
+      const sent = { job: job.name, key, payload: yield* encodePayload(job, payload) }
+      const answer = yield* Effect.raceFirst(
+        execute(sent),
+        Effect.mapError(Fiber.join(refused), ({ message }) => new DispatchError({ job: job.name, message })),
+      ).pipe(Effect.ensuring(Effect.sync(() => waiting.delete(key))))
+      finished++
+      return yield* settle(job, answer)
+    }),
+  }
+})
+
+/** Says that jobs wait because no worker has joined, or that all have left. */
+const sayIfAlone = Effect.fnUntraced(function* ({ url, say }: ClusterOptions, shown: string, waiting: () => number) {
+  let isAlone = false
+  const check = Effect.gen(function* () {
+    const workers = (yield* list).filter(({ role }) => role === "worker").length
+    if (workers > 0 || waiting() === 0) isAlone = false
+    else if (!isAlone) {
+      isAlone = true
+      yield* say(
+        `no worker has joined ${shown}, so ${waiting()} jobs wait; start one: npx effect worker --join ${shownUrl(url)}`,
+      )
+    }
+  })
+  return yield* Effect.ignore(check).pipe(
+    Effect.andThen(Effect.sleep(Duration.seconds(goneSeconds / 3))),
+    Effect.forever,
+  )
+})

@@ -1,0 +1,96 @@
+/**
+ * The processes of a cluster, in a table of its database: workers, and the clients that wait for them. Each renews its row
+ * every second and says what it is doing; a process whose row is old counts as gone. All processes must have the same
+ * version of the code, because otherwise the results of one run would come from different programs.
+ */
+import { Effect, Schema } from "effect"
+import * as SqlClient from "effect/sql/SqlClient"
+
+/** Reports that this process can't be part of a cluster. The message is one line. */
+export class ClusterError extends Schema.TaggedError<ClusterError>()("ClusterError", { message: Schema.String }) {}
+
+/** A process of a cluster. */
+export const Member = Schema.Struct({
+  id: Schema.String,
+  role: Schema.Literals(["worker", "client"]),
+  /** The process for people: `process 4711 on host`. */
+  name: Schema.String,
+  version: Schema.String,
+  /** The number of jobs that it does at once; 0 for a client. */
+  slots: Schema.Int,
+})
+export type Member = typeof Member.Type
+
+/** A process of a cluster, with what it was doing when its row was last renewed. */
+export const MemberState = Schema.Struct({
+  ...Member.fields,
+  /** The keys of the jobs that it is doing. */
+  jobs: Schema.fromJsonString(Schema.Array(Schema.String)),
+  /** The number of jobs that it has done since it joined. */
+  finished: Schema.Int,
+  /** The seconds since its row was renewed. */
+  age: Schema.Finite,
+})
+export type MemberState = typeof MemberState.Type
+
+/** A process that has not renewed its row for so long counts as gone. */
+export const goneSeconds = 15
+
+const members = "effect_rl_members"
+
+/**
+ * Adds this process to the cluster. Fails if a living process of the cluster has another version of the code. The lock is
+ * held until the transaction ends, so that two processes that join at once see each other.
+ */
+export const join = Effect.fnUntraced(function* ({ id, role, name, version, slots }: Member) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql`SELECT pg_advisory_xact_lock(hashtext(${members}))`
+      yield* sql`CREATE TABLE IF NOT EXISTS ${sql(members)} (
+        id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, version TEXT NOT NULL, slots INT NOT NULL,
+        jobs TEXT NOT NULL, finished INT NOT NULL, seen_at TIMESTAMPTZ NOT NULL)`
+      yield* sql`DELETE FROM ${sql(members)} WHERE seen_at < NOW() - make_interval(secs => ${goneSeconds})`
+      const others = yield* sql<{ readonly version: string; readonly name: string }>`
+        SELECT version, name FROM ${sql(members)} WHERE version <> ${version} ORDER BY name LIMIT 1`
+      if (others.length > 0) {
+        const [other] = others
+        return yield* new ClusterError({
+          message: `this process has version ${version} of the code, and ${other.name} in the cluster has version ${other.version}; install the same version on all machines`,
+        })
+      }
+      yield* sql`INSERT INTO ${sql(members)} (id, role, name, version, slots, jobs, finished, seen_at)
+        VALUES (${id}, ${role}, ${name}, ${version}, ${slots}, '[]', 0, NOW())
+        ON CONFLICT (id) DO UPDATE SET seen_at = NOW()`
+    }),
+  )
+})
+
+/** Renews the row of this process. A process that was frozen for long has no row any more, and joins again. */
+export const renew = Effect.fnUntraced(function* (
+  member: Member,
+  { jobs, finished }: { readonly jobs: ReadonlyArray<string>; readonly finished: number },
+) {
+  const sql = yield* SqlClient.SqlClient
+  const rows =
+    yield* sql`UPDATE ${sql(members)} SET seen_at = NOW(), jobs = ${JSON.stringify(jobs)}, finished = ${finished}
+    WHERE id = ${member.id} RETURNING id`
+  if (rows.length === 0) yield* join(member)
+})
+
+/** Removes this process from the cluster. */
+export const leave = Effect.fnUntraced(function* ({ id }: Member) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`DELETE FROM ${sql(members)} WHERE id = ${id}`
+})
+
+const decodeStates = Schema.decodeUnknownEffect(Schema.Array(MemberState))
+
+/** Lists the living processes of the cluster: workers first. */
+export const list = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql`
+    SELECT id, role, name, version, slots, jobs, finished, EXTRACT(EPOCH FROM NOW() - seen_at)::float8 AS age
+    FROM ${sql(members)} WHERE seen_at >= NOW() - make_interval(secs => ${goneSeconds}) ORDER BY role DESC, name`
+  return yield* decodeStates(rows)
+})

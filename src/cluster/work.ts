@@ -1,0 +1,124 @@
+/**
+ * How a job travels: as a durable workflow of Effect Cluster, whose only step puts the job into a durable queue and waits
+ * for the answer. The workflow and the queue are kept in Postgres, so neither a worker nor a client that disappears loses
+ * them. Workers take jobs from the queue when they have a free slot, so fast workers get more of them; the workflow belongs
+ * to whichever worker holds its shard, and costs that worker nothing.
+ *
+ * A job that a worker has taken is renewed every second. If it is not renewed for five seconds (the worker was killed,
+ * frozen or cut off), the next free worker takes it. Both may finish it: the first answer counts.
+ */
+import { Cause, Effect, Exit, Layer, Schedule, Schema } from "effect"
+import * as PersistedQueue from "effect/persistence/PersistedQueue"
+import * as DurableDeferred from "effect/workflow/DurableDeferred"
+import * as Workflow from "effect/workflow/Workflow"
+import { Answer, DispatchError, type Handler } from "./Dispatcher.ts"
+
+/** A job as it is sent. */
+const Sent = {
+  job: Schema.String,
+  /** The key of the job, with its name. */
+  key: Schema.String,
+  /** 0; one more after each time that Postgres failed in the middle of the workflow, so that it must begin again. */
+  round: Schema.Int,
+  payload: Schema.Unknown,
+}
+
+/** The time after which a job that is not renewed belongs to nobody, and how often its worker renews it. */
+export const leaseSeconds = 5
+export const renewSeconds = 1
+
+/** A job that this many workers took and never answered is not tried again: it may be what ends them. */
+export const mostLost = 20
+
+/** The workflow of one job: puts it into the queue, and waits for its answer. */
+export const JobWorkflow = Workflow.make("effect-rl/Job", {
+  payload: Sent,
+  idempotencyKey: ({ key, round }) => `${key} ${round}`,
+  success: Answer,
+  error: DispatchError,
+  suspendedRetrySchedule: Schedule.min([Schedule.exponential(100, 1.3), Schedule.spaced(1000)]),
+})
+
+const answered = DurableDeferred.make("effect-rl/answer", { success: Answer, error: DispatchError })
+
+const Queued = Schema.Struct({ ...Sent, token: DurableDeferred.Token })
+type Queued = typeof Queued.Type
+
+const queue = PersistedQueue.make({
+  name: "effect-rl/jobs",
+  schema: Queued,
+  // The limit of `mostLost` is ours, because it must be answered.
+  maxAttempts: 1000,
+  retrySchedule: Schedule.spaced(1000),
+})
+
+/** Retries until it works: while Postgres is gone, its monitor says so. */
+const untilItWorks = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, never, R> =>
+  effect.pipe(Effect.sandbox, Effect.retry(Schedule.spaced(1000)), Effect.orDie)
+
+/** Provides the code of the workflow to a worker. */
+export const workflowLayer = JobWorkflow.toLayer(
+  Effect.fnUntraced(function* (sent, id) {
+    const token = yield* DurableDeferred.token(answered)
+    const jobs = yield* queue
+    yield* untilItWorks(jobs.offer({ ...sent, token }, { id }))
+    return yield* DurableDeferred.await(answered)
+  }),
+)
+
+/** What a worker reports about the jobs in its slots. */
+export interface Watcher {
+  readonly started: (key: string) => Effect.Effect<void>
+  /** `problem` is undefined if the job was done; null if it was handed back. */
+  readonly ended: (key: string, problem: string | null | undefined) => Effect.Effect<void>
+}
+
+/** Takes jobs from the queue and does them, `slots` at once, until it is interrupted: then it hands the jobs back. */
+export const work = Effect.fnUntraced(function* (
+  handlers: ReadonlyArray<Handler>,
+  { slots, watcher }: { readonly slots: number; readonly watcher: Watcher },
+) {
+  const byName = new Map(handlers.map((one) => [one.name, one]))
+  const jobs = yield* queue
+  const perform = ({ job, payload }: Queued, attempts: number) =>
+    Effect.suspend(() => {
+      const problem = (message: string) => Effect.fail(new DispatchError({ job, message: `job ${job}: ${message}` }))
+      const handler = byName.get(job)
+      if (handler === undefined) return problem("this worker has no code for it")
+      if (attempts > mostLost)
+        return problem(`${mostLost} workers were lost while they did it, so it is not tried again`)
+      // A defect is a bug of the job: the caller gets it, and the worker goes on.
+      return Effect.catchDefect(handler.perform(payload), (defect) =>
+        problem(`it failed with an unexpected error: ${defect instanceof Error ? defect.message : String(defect)}`),
+      )
+    })
+  const one = jobs.take(
+    Effect.fnUntraced(function* (queued: Queued, { attempts }) {
+      yield* watcher.started(queued.key)
+      const exit = yield* Effect.exit(perform(queued, attempts)).pipe(
+        Effect.onInterrupt(() => watcher.ended(queued.key, null)),
+      )
+      if (Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause)) return yield* Effect.interrupt
+      yield* untilItWorks(DurableDeferred.done(answered, { token: queued.token, exit }))
+      const problem = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+      yield* watcher.ended(queued.key, problem instanceof Error ? problem.message : undefined)
+    }),
+  )
+  const slot = one.pipe(Effect.sandbox, Effect.retry(Schedule.spaced(1000)), Effect.orDie, Effect.forever)
+  return yield* Effect.all(
+    Array.from({ length: slots }, () => slot),
+    { concurrency: "unbounded", discard: true },
+  ).pipe(Effect.andThen(Effect.never))
+})
+
+/** Provides the queue to workers and clients, in the database of the cluster. */
+export const queueLayer = PersistedQueue.layer.pipe(
+  Layer.provide(
+    PersistedQueue.layerStoreSql({
+      tableName: "effect_rl_queue",
+      pollInterval: 200,
+      lockRefreshInterval: renewSeconds * 1000,
+      lockExpiration: leaseSeconds * 1000,
+    }),
+  ),
+)

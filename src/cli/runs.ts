@@ -4,6 +4,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import { toCamelCase } from "../config/Config.ts"
 import { statOf } from "../config/files.ts"
+import * as Multirun from "../multirun/Layout.ts"
 import { best } from "../run/find/best.ts"
 import { diffOfRuns } from "../run/find/diff.ts"
 import { findRuns } from "../run/find/find-node.ts"
@@ -19,9 +20,11 @@ import * as Flags from "./flags.ts"
 import { colored, coloredState } from "./output/colors.ts"
 import { usageError, writeError, writeJson, writeOut } from "./output/output.ts"
 
-const dir = Flags.argument("dir", "A results folder, or a folder inside one (default: results)").pipe(
-  Argument.withDefault("results"),
-)
+/** The folder in which runs are looked for. */
+const place = {
+  dir: Flags.argument("dir", "A results folder, or a folder inside one (default: results)").pipe(Argument.optional),
+  resultsDir: Flags.text("results-dir", "dir", "The same as the argument, as other commands take it"),
+}
 const aRun = (name: string) => Flags.argument(name, Flags.runArgument)
 const json = (what: string) => Flags.toggle("json", what)
 const { lookupDir: resultsDir } = Flags
@@ -103,7 +106,7 @@ const findBest = Flags.subcommand(
     },
   },
   {
-    dir,
+    ...place,
     ...selection,
     by: Flags.textOr(
       "validation",
@@ -122,7 +125,7 @@ const findBest = Flags.subcommand(
     json: json("Print one line of JSON per run"),
   },
   Effect.fnUntraced(function* (input) {
-    const { runs, entries } = yield* select({ ...input, sort: Option.none(), limit: Option.none() })
+    const { runs, dir, entries } = yield* select({ ...input, sort: Option.none(), limit: Option.none() })
     const valuesOf = (flag: string, key: string) =>
       usage(Query.valuesOf(runs, key, { entries, asked: `--${flag} ${key}` }))
     const values = yield* valuesOf("by", input.by)
@@ -134,7 +137,7 @@ const findBest = Flags.subcommand(
     }))
     const ranking = best(candidates, input.lowest)
     if (ranking.length === 0) {
-      return yield* new Query.RunsError({ message: `no run in ${input.dir} has a number for ${input.by}` })
+      return yield* new Query.RunsError({ message: `no run in ${dir} has a number for ${input.by}` })
     }
     const count = yield* limitOf(input.limit)
     const lines = yield* Query.eachRun(ranking.slice(0, count), (one) =>
@@ -184,19 +187,19 @@ export const runs = Flags.subcommand(
     },
   },
   {
-    dir,
+    ...place,
     ...selection,
     sort: Flags.text("sort", "key[:desc]", "Sort by a key; runs without it come last (default: the newest first)"),
     limit,
     json: json("Print one line of JSON per run"),
   },
   Effect.fnUntraced(function* (input) {
-    const { runs, asked, entries } = yield* select(input)
+    const { runs, asked, dir, entries } = yield* select(input)
     const keys = Query.extraKeys(asked, entries)
     const lines = yield* Query.eachRun(runs, (run) => Query.runLine(run, keys))
     if (input.json) return yield* printJson(lines)
     if (lines.length > 0) return yield* writeOut(listing(lines, keys))
-    const none = entries.length === 0 ? `no runs in ${input.dir}` : `none of the ${entries.length} runs matches`
+    const none = entries.length === 0 ? `no runs in ${dir}` : `none of the ${entries.length} runs matches`
     yield* writeError(`${none}\n`)
   }),
 ).pipe(Command.withSubcommands([show, compare, findBest]))
@@ -210,11 +213,11 @@ const usage = <A>(effect: Effect.Effect<A, Query.RunsError>, prefix = "") =>
 
 /** Finds the selected runs: `asked` is the query, `entries` are all runs in the folder, and `runs` those that match. */
 const select = Effect.fnUntraced(function* (
-  input: Flags.Input<typeof selection> & {
-    readonly dir: string
-    readonly sort: Option.Option<string>
-    readonly limit: Option.Option<number>
-  },
+  input: Flags.Input<typeof selection> &
+    Flags.Input<typeof place> & {
+      readonly sort: Option.Option<string>
+      readonly limit: Option.Option<number>
+    },
 ) {
   if (input.finished && input.unfinished) {
     return yield* usageError("--finished and --unfinished exclude each other; use one of them")
@@ -227,13 +230,32 @@ const select = Effect.fnUntraced(function* (
     ...(sort === undefined ? {} : { sort }),
     ...(count === undefined ? {} : { limit: count }),
   }
-  if ((yield* statOf(input.dir))?.type !== "Directory") {
+  const dir = yield* folderOf(input)
+  if ((yield* statOf(dir))?.type !== "Directory") {
     // The argument may be a mistyped subcommand.
-    const hint = /^[a-z]+$/.test(input.dir) ? "; the subcommands are show, diff and best" : ""
-    return yield* usageError(`${input.dir}: there is no such folder${hint}`)
+    const hint = Option.isSome(input.dir) && /^[a-z]+$/.test(dir) ? "; the subcommands are show, diff and best" : ""
+    return yield* usageError(`${dir}: there is no such folder${hint}`)
   }
-  const entries = yield* findRuns(input.dir, source)
-  return { asked, entries, runs: yield* usage(Query.query(entries, asked, factsOf)) }
+  const entries = yield* findRuns(dir, source, waitsForTrainer)
+  return { asked, dir, entries, runs: yield* usage(Query.query(entries, asked, factsOf)) }
+})
+
+/** Returns the folder to look in: it is an argument, or a flag as in other commands. */
+const folderOf = Effect.fnUntraced(function* ({ dir, resultsDir }: Flags.Input<typeof place>) {
+  if (Option.isSome(dir) && Option.isSome(resultsDir))
+    return yield* usageError(`--results-dir ${resultsDir.value} and ${dir.value} name two folders; use one of them`)
+  return Option.getOrElse(
+    Option.orElse(dir, () => resultsDir),
+    () => Flags.defaultResultsDir,
+  )
+})
+
+/** Tells whether the folder of a trainer's run has a config that the trainer has neither used nor refused yet. */
+const waitsForTrainer = Effect.fnUntraced(function* (run: string) {
+  const has = (file: string) => Effect.map(source.text(`${run}/${file}`), (text) => text !== undefined)
+  const { toml, yaml } = Multirun.configFiles
+  if (!((yield* has(yaml)) || (yield* has(toml)))) return false
+  return !((yield* has(Multirun.configProblem)) || (yield* has(Multirun.evicted)))
 })
 
 const limitOf = (limit: Option.Option<number>) =>

@@ -13,7 +13,7 @@
  */
 import { Effect } from "effect"
 import { isPlain } from "../config/plain.ts"
-import type { RunEntry } from "./find/RunEntry.ts"
+import { type RunEntry, trainerOf } from "./find/RunEntry.ts"
 import { dataAt } from "./find/Value.ts"
 import * as Layout from "./Layout.ts"
 import { attempt } from "./read/attempt.ts"
@@ -27,7 +27,7 @@ import { utf8 } from "../config/utf8.ts"
 import { kindOf } from "./RunSpec.ts"
 
 /** Whether a run is in progress, and if not, how it ended; `stopped` may have been interrupted or killed. */
-export type RunState = "running" | "finished" | "stopped" | "failed"
+export type RunState = "waiting" | "running" | "finished" | "stopped" | "failed"
 
 /** Reads the facts about one run. Most facts are Effects that read files at their first use and keep the result. */
 export type RunReader = ReturnType<typeof reader>
@@ -233,9 +233,14 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
   const state = once<RunState>(function* () {
     // Its return.json is the last file that a run writes.
     if (yield* isFinished) return "finished"
-    const owner = yield* textOf(Layout.lock)
-    // A lock file without a name was left by a process that was killed before it wrote its name.
-    if (owner !== undefined && owner !== "" && (yield* source.isAlive(owner))) return "running"
+    const isHeld = (owner: string | undefined) =>
+      // A lock file without a name was left by a process that was killed before it wrote its name.
+      owner === undefined || owner === "" ? Effect.succeed(false) : source.isAlive(owner)
+    if (yield* isHeld(yield* textOf(Layout.lock))) return "running"
+    const trainer = trainerOf(entry.path)
+    const hasBegun = yield* has(Layout.config)
+    if (trainer !== undefined && !hasBegun && (yield* isHeld(yield* source.text(`${trainer}/${Layout.lock}`))))
+      return "waiting"
     return isFailure((yield* log(logBytes)).at(-1) ?? "") ? "failed" : "stopped"
   })
 

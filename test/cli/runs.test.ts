@@ -1,4 +1,5 @@
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { hostname } from "node:os"
 import { dirname, join, relative } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { toPath } from "../../src/run/identifier.ts"
@@ -380,5 +381,54 @@ describe.concurrent("used wrongly", () => {
     }
     assert.include((await effect(["--help"])).stdout, "runs")
     assert.isAbove(readdirSync(join(root, "src/run/find")).length, 5)
+  })
+
+  it("takes the folder also as --results-dir, but not two folders", async () => {
+    const [byArgument, byFlag] = [
+      await effect(["runs", results, "--json"]),
+      await effect(["runs", "--results-dir", results, "--json"]),
+    ]
+    assert.strictEqual(byFlag.code, 0, byFlag.stderr)
+    assert.strictEqual(byFlag.stdout, byArgument.stdout)
+    const both = await effect(["runs", "one", "--results-dir", "other"])
+    assert.include(both.stderr, "--results-dir other and one name two folders; use one of them")
+    assert.include((await effect(["runs", "--results-dir", "none"])).stderr, "none: there is no such folder\n")
+  })
+
+  it("lists the run of a trainer that waits for an index, while the trainer works", async () => {
+    const trainer = toPath({
+      time: "2025-04-01_00-00-00",
+      commit: "no-hash",
+      name: "several",
+      population: { environment: "a+b", algorithm: "multirun" },
+      seed: 1,
+    })
+    const parent = `waiting/${trainer}`
+    put(`${parent}/config.yaml`, "kind: multirun\n")
+    put(`${parent}/run_a/config.yaml`, "kind: multirun\n")
+    put(`${parent}/run_b/configs/orch.yaml`, "max_steps: 3\n")
+    put(`${parent}/run_c/configs/orch.yaml`, "max_steps: 3\n")
+    put(`${parent}/run_c/configs/config_validation_error.txt`, "wrong\n")
+    const states = async () => {
+      const { stdout } = await effect(["runs", join(results, "waiting"), "--json"])
+      return stdout
+        .trim()
+        .split("\n")
+        .map((line): [string, string] => {
+          const { path, state } = JSON.parse(line)
+          return [path.slice(-5), state]
+        })
+    }
+    put(`${parent}/run.lock`, `process ${process.ppid} on ${hostname()}`)
+    assert.deepStrictEqual(await states(), [
+      ["run_a", "stopped"],
+      ["run_b", "waiting"],
+    ])
+    put(`${parent}/run.lock`, `process 2147483646 on ${hostname()}`)
+    assert.deepStrictEqual(await states(), [
+      ["run_a", "stopped"],
+      ["run_b", "stopped"],
+    ])
+    rmSync(join(results, "waiting"), { recursive: true })
   })
 })

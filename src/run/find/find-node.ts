@@ -14,22 +14,27 @@ const isTime = (name: string): boolean => dateOf(name) !== undefined
 /**
  * Finds all runs in a results folder or a folder inside it (`results/2026-01-31_12-00-00`), and runs of the flat layout
  * in their folders (`outputs/my_experiment/20260131_120000`; `identifier.ts` defines the layouts). Skips other folders.
- * The runs of a multi-run trainer stand in the place of the trainer, as soon as one of them has begun.
+ * The runs of a multi-run trainer stand in the place of the trainer, as soon as one of them has begun. `isWaiting` tells
+ * whether a run's folder that has not begun waits for its trainer; by default such runs are left out.
  */
 export const findRuns = Effect.fnUntraced(function* (
   folder: string,
   { folders, list }: Pick<FileSource, "folders" | "list">,
+  isWaiting: (run: string) => Effect.Effect<boolean> = () => Effect.succeed(false),
 ): Effect.fn.Return<ReadonlyArray<RunEntry>> {
   /** Returns the runs of a trainer, or the run itself. */
   const expanded = Effect.fnUntraced(function* (entry: RunEntry, full: string) {
     if (!mayBeTrainer(entry)) return [entry]
     const children: Array<RunEntry> = []
+    let isBegun = false
     for (const name of (yield* folders(entry.path)).filter(Layout.isChildName)) {
       const child = entryOf(join(entry.path, name), `${full}/${name}`)
-      const hasBegun = (yield* list(join(entry.path, name))).includes(Layout.config)
-      if (child !== undefined && hasBegun) children.push(child)
+      if (child === undefined) continue
+      const hasBegun = (yield* list(child.path)).includes(Layout.config)
+      isBegun ||= hasBegun
+      if (hasBegun || (yield* isWaiting(child.path))) children.push(child)
     }
-    return children.length === 0 ? [entry] : children
+    return isBegun ? children : [entry]
   })
 
   const absolute = resolve(folder)

@@ -43,4 +43,17 @@ describe("the runs of a trainer", () => {
     const waiting = [`${trainer}/config.yaml`, `${trainer}/run_b/configs/orch.yaml`]
     assert.deepStrictEqual(found(disk(...waiting)), [[trainer, "a+b"]])
   })
+
+  it("that wait for the trainer are found if that is asked for, once another one has begun", () => {
+    const files = ["config.yaml", "run_a/config.yaml", "run_b/configs/orch.yaml", "run_c/notes.txt"]
+    const source = disk(...files.map((file) => `${trainer}/${file}`))
+    const isWaiting = (run: string) => Effect.succeed(run.endsWith("run_b"))
+    const paths = (folder: string) => Effect.runSync(findRuns(folder, source, isWaiting)).map(({ path }) => path)
+    assert.deepStrictEqual(paths("/r"), [`${trainer}/run_a`, `${trainer}/run_b`])
+    const none = disk(`${trainer}/config.yaml`, `${trainer}/run_b/configs/orch.yaml`)
+    assert.deepStrictEqual(
+      Effect.runSync(findRuns("/r", none, isWaiting)).map(({ path }) => path),
+      [trainer],
+    )
+  })
 })

@@ -1,0 +1,204 @@
+/**
+ * Provides an object store from a bucket of Amazon S3, or of a server that speaks its protocol, such as MinIO or Garage.
+ *
+ * @example
+ * ```ts
+ * import { Redacted } from "effect"
+ * import * as FetchHttpClient from "effect/http/FetchHttpClient"
+ *
+ * const bucket = S3.layer({
+ *   bucket: "my-runs",
+ *   accessKeyId: "AKIAIOSFODNN7EXAMPLE",
+ *   secretAccessKey: Redacted.make("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+ *   endpoint: "http://127.0.0.1:9000",
+ * })
+ * const stored = RunStore.layerObjects().pipe(Layer.provide(bucket), Layer.provide(FetchHttpClient.layer))
+ * ```
+ */
+import { Clock, Effect, Layer, Redacted, Schedule, Schema } from "effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import { oneLine } from "../../../config/text.ts"
+import { utf8 } from "../../../config/utf8.ts"
+import { ObjectStore, ObjectStoreError } from "./ObjectStore.ts"
+import { encodedPath, signed, sortedQuery } from "./signature.ts"
+
+/** A bucket, and the key with which its server lets us in. */
+export interface S3Options {
+  readonly bucket: string
+  readonly accessKeyId: string
+  readonly secretAccessKey: Redacted.Redacted
+  /** The token that belongs to temporary keys. */
+  readonly sessionToken?: string
+  /** The address of the server; Amazon's in the region if left out. */
+  readonly endpoint?: string
+  /** The region of the bucket; `us-east-1` if left out, which servers other than Amazon's usually expect. */
+  readonly region?: string
+  /** The beginning of all keys in the bucket, such as `team/`. Callers use keys without it. */
+  readonly prefix?: string
+}
+
+/** An attempt that failed. `isTemporary` says that the same request may succeed later. */
+class Refused extends Schema.TaggedError<Refused>()("Refused", {
+  code: Schema.String,
+  message: Schema.String,
+  isTemporary: Schema.Boolean,
+}) {}
+
+/** Returns the contents of all elements with this name. The server's XML has no attributes, comments or CDATA there. */
+const elements = (xml: string, name: string): ReadonlyArray<string> =>
+  [...xml.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, "g"))].map(([, content = ""]) => unescaped(content))
+
+const entities: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" }
+
+const unescaped = (text: string): string =>
+  text.replace(/&(?:#x([\da-f]+)|#(\d+)|(\w+));/gi, (whole, hex?: string, decimal?: string, name?: string) => {
+    if (hex !== undefined) return String.fromCodePoint(Number.parseInt(hex, 16))
+    return decimal !== undefined ? String.fromCodePoint(Number(decimal)) : (entities[name ?? ""] ?? whole)
+  })
+
+const temporaryCodes = ["InternalError", "OperationAborted", "RequestTimeout", "ServiceUnavailable", "SlowDown"]
+const fullCodes = ["EntityTooLarge", "InsufficientStorage", "QuotaExceeded", "XMinioStorageFull"]
+const regionCodes = ["AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect"]
+
+/** Returns what the user can do about an error of the server. */
+const remedyFor = (code: string, status: number, { bucket, accessKeyId, region }: Required<S3Options>): string => {
+  if (code === "NoSuchBucket") return `create the bucket ${bucket}, or name another one`
+  if (["InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken"].includes(code)) {
+    return `check the key ${accessKeyId} and its secret (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)`
+  }
+  if (code === "RequestTimeTooSkewed") return "set this machine's clock"
+  if (regionCodes.includes(code)) return `set the region of the bucket, ${region} is not it (AWS_REGION)`
+  if (fullCodes.includes(code) || status === 507) return `the store is full: make room in the bucket ${bucket}`
+  if (status === 401 || status === 403)
+    return `the key ${accessKeyId} needs the right to read, write and list ${bucket}`
+  return ""
+}
+
+/** Waits 0.2, 0.4, 0.8, 1.6 and 3.2 seconds between attempts. */
+const attempts = Schedule.exponential("200 millis").pipe(Schedule.upTo({ times: 5 }))
+
+const make = Effect.fnUntraced(function* (typed: S3Options) {
+  const client = yield* HttpClient.HttpClient
+  const region = typed.region ?? "us-east-1"
+  const endpoint = typed.endpoint ?? `https://s3.${region}.amazonaws.com`
+  const options = { sessionToken: "", prefix: "", ...typed, region, endpoint }
+  const base = yield* Effect.try({
+    try: () => new URL(endpoint),
+    catch: () =>
+      new ObjectStoreError({
+        key: "",
+        message: `expected the address of a server, such as https://host:9000, found ${endpoint}`,
+      }),
+  })
+  const credentials = {
+    accessKeyId: options.accessKeyId,
+    secretAccessKey: Redacted.value(options.secretAccessKey),
+    sessionToken: typed.sessionToken,
+  }
+  const root = `${base.pathname.replace(/\/$/, "")}/${options.bucket}`
+
+  const once = Effect.fnUntraced(function* (
+    method: "GET" | "PUT" | "DELETE",
+    path: string,
+    query: Readonly<Record<string, string>>,
+    body: Uint8Array,
+  ): Effect.fn.Return<Uint8Array, Refused> {
+    const millis = yield* Clock.currentTimeMillis
+    const headers = signed({ method, host: base.host, path, query, body, region, millis }, credentials)
+    const search = sortedQuery(query)
+    const request = HttpClientRequest.make(method)(`${base.origin}${path}${search === "" ? "" : `?${search}`}`).pipe(
+      HttpClientRequest.setHeaders(headers),
+      method === "PUT" ? HttpClientRequest.bodyUint8Array(body) : (same) => same,
+    )
+    const response = yield* client.execute(request).pipe(
+      Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+      Effect.flatMap((response) =>
+        Effect.map(response.arrayBuffer, (buffer) => ({ response, body: new Uint8Array(buffer) })),
+      ),
+      Effect.timeout("5 minutes"),
+      Effect.mapError(
+        () =>
+          new Refused({
+            code: "",
+            message: `${base.origin} gives no answer; is the server running?`,
+            isTemporary: true,
+          }),
+      ),
+    )
+    const { status } = response.response
+    if (status >= 200 && status < 300) return response.body
+    const xml = utf8.decode(response.body)
+    const [code = ""] = elements(xml, "Code")
+    const [problem = ""] = elements(xml, "Message")
+    const remedy = remedyFor(code, status, options)
+    const answered = `${base.origin} answered ${[status, code].filter((part) => part !== "").join(" ")}`
+    const message = [answered, problem.replace(/\.$/, "")].filter((part) => part !== "").join(": ")
+    const isTemporary = temporaryCodes.includes(code) || status === 429 || (status >= 500 && remedy === "")
+    return yield* new Refused({
+      code,
+      message: oneLine(remedy === "" ? message : `${message}; ${remedy}`),
+      isTemporary,
+    })
+  })
+
+  const send = (
+    method: "GET" | "PUT" | "DELETE",
+    key: string,
+    query: Readonly<Record<string, string>> = {},
+    body: Uint8Array = new Uint8Array(0),
+  ) =>
+    once(method, `${encodedPath(root)}${key === "" ? "" : `/${encodedPath(options.prefix + key)}`}`, query, body).pipe(
+      Effect.retry({ schedule: attempts, while: ({ isTemporary }) => isTemporary }),
+    )
+  const failing = (key: string) => Effect.mapError(({ message }: Refused) => new ObjectStoreError({ key, message }))
+
+  return ObjectStore.of({
+    get: (key) =>
+      send("GET", key).pipe(
+        Effect.map((bytes): Uint8Array | undefined => bytes),
+        Effect.catchIf(
+          ({ code }) => code === "NoSuchKey",
+          () => Effect.succeed(undefined),
+        ),
+        failing(key),
+      ),
+    put: (key, bytes) => Effect.asVoid(failing(key)(send("PUT", key, {}, bytes.slice()))),
+    list: Effect.fnUntraced(function* (prefix) {
+      const keys: Array<string> = []
+      let next: string | undefined
+      do {
+        const answer = yield* failing(prefix)(
+          send("GET", "", {
+            "list-type": "2",
+            "encoding-type": "url",
+            prefix: options.prefix + prefix,
+            ...(next === undefined ? {} : { "continuation-token": next }),
+          }),
+        )
+        const xml = utf8.decode(answer)
+        // Not every server encodes the keys as we ask; the answer says whether it did.
+        const isEncoded = elements(xml, "EncodingType")[0] === "url"
+        const found = elements(xml, "Key").map((key) =>
+          isEncoded ? decodeURIComponent(key.replaceAll("+", " ")) : key,
+        )
+        keys.push(...found.map((key) => key.slice(options.prefix.length)))
+        next = elements(xml, "IsTruncated")[0] === "true" ? elements(xml, "NextContinuationToken")[0] : undefined
+      } while (next !== undefined)
+      return keys
+    }),
+    remove: (key) =>
+      send("DELETE", key).pipe(
+        Effect.catchIf(
+          ({ code }) => code === "NoSuchKey",
+          () => Effect.void,
+        ),
+        Effect.asVoid,
+        failing(key),
+      ),
+  })
+})
+
+/** Makes the Layer that keeps objects in a bucket of S3. Its errors say what to do; a failure that may pass is retried. */
+export const layer = (options: S3Options): Layer.Layer<ObjectStore, ObjectStoreError, HttpClient.HttpClient> =>
+  Layer.effect(ObjectStore, make(options))

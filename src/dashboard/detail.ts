@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { evaluationReport } from "./evaluationReport.ts"
 import type { Validation } from "./curves/scoreCurves.ts"
+import { checkpointsIn } from "./play/checkpoints.ts"
 import type { Results } from "./results-node.ts"
 import { fields, finite, parsed } from "./json.ts"
 import type { RunSummary } from "./RunSummary.ts"
@@ -28,6 +29,12 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
   // Leave out the list `episodes` of metrics.json, because the transcripts show the episodes.
   const { episodes, ...figures } = fields(metrics)
   const isAgent = figures.train_episodes !== undefined
+  const listed = yield* treeOf(files, path, {
+    most: mostFiles,
+    // The runs of a multi-run trainer list their files themselves.
+    isLeftOut: (folder) => index.has(`${path}/${folder}`),
+  })
+  const sized = listed.map((file) => ({ path: file.path, size: file.bytes }))
   return {
     summary,
     config: (yield* run.configText) ?? (yield* files.text(`${path}/${Layout.configJson}`)) ?? null,
@@ -40,11 +47,9 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
     /** The last lines of `run.log`. */
     log: (yield* run.log(64 * 1024)).slice(-logLines),
     /** The run's files, at most `mostFiles`, with their sizes in bytes. */
-    files: (yield* treeOf(files, path, {
-      most: mostFiles,
-      // The runs of a multi-run trainer list their files themselves.
-      isLeftOut: (folder) => index.has(`${path}/${folder}`),
-    })).map((file) => ({ path: file.path, size: file.bytes })),
+    files: sized,
+    /** The checkpoints whose policies can be played in the page. */
+    checkpoints: checkpointsIn(sized),
   }
 })
 

@@ -16,7 +16,10 @@ import type { RunSummary } from "./RunSummary.ts"
 import { everything } from "./transcripts/pageAsked.ts"
 
 export interface ExportOptions {
-  /** Copies checkpoints too, which take most of the bytes of a results folder. */
+  /**
+   * Copies all checkpoints, which take most of the bytes of a results folder. Without this, only the newest one of each
+   * run is copied, if it is small, so that its policy can be played in the page.
+   */
   readonly checkpoints?: boolean
 }
 
@@ -130,7 +133,11 @@ const exportRun = Effect.fnUntraced(function* (
     if (transcript !== undefined) yield* write(`data/run/${run.path}/episodes/${key}.json`, JSON.stringify(transcript))
   }
   const isCheckpoint = yield* checkpointsOf(results, run.path)
-  const wanted = detail.files.filter(({ path }) => checkpoints || !isCheckpoint(path))
+  const played = new Set(
+    detail.checkpoints.slice(0, 1).flatMap(({ paths, bytes }) => (bytes <= mostPlayed ? paths : [])),
+  )
+  const isLeftOut = (path: string): boolean => !checkpoints && isCheckpoint(path) && !played.has(path)
+  const wanted = detail.files.filter(({ path }) => !isLeftOut(path))
   const leftOut = detail.files.length - wanted.length
   const copied: Array<(typeof wanted)[number]> = []
   for (const file of wanted) {
@@ -138,12 +145,20 @@ const exportRun = Effect.fnUntraced(function* (
     if (real === undefined) continue
     if (yield* copyUnlessGone(real, paths.join(out, "files", run.path, file.path))) copied.push(file)
   }
+  const names = new Set(copied.map(({ path }) => path))
+  const playable = detail.checkpoints.filter((one) => one.paths.every((path) => names.has(path)))
   // Remove the earlier copies before `run.json`, which lists them, is replaced: a repeated export can then remove the
   // files that an interrupted export left.
-  const earlier = checkpoints ? { removed: 0, kept: 0 } : yield* removeEarlier(out, run.path, isCheckpoint)
-  yield* write(`data/run/${run.path}/run.json`, JSON.stringify({ ...detail, files: copied, leftOut }))
+  const earlier = checkpoints ? { removed: 0, kept: 0 } : yield* removeEarlier(out, run.path, isLeftOut)
+  yield* write(
+    `data/run/${run.path}/run.json`,
+    JSON.stringify({ ...detail, files: copied, leftOut, checkpoints: playable }),
+  )
   return { copied: copied.length, leftOut, ...earlier }
 })
+
+/** The largest checkpoint, in bytes, that an export copies so that its policy can be played in the page. */
+const mostPlayed = 4 * 1024 * 1024
 
 /** Copies a file; returns false if the file has vanished. */
 const copyUnlessGone = Effect.fnUntraced(function* (from: string, to: string) {

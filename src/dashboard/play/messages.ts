@@ -3,6 +3,8 @@
  * worker sends answers.
  */
 import { Schema } from "effect"
+import type { Space } from "../../env/Space.ts"
+import type { Step } from "./game.ts"
 
 /** Starts a training, unless one is in progress. */
 const Train = Schema.TaggedStruct("Train", {
@@ -12,6 +14,16 @@ const Train = Schema.TaggedStruct("Train", {
   resume: Schema.NullOr(Schema.String),
 })
 export type Train = typeof Train.Type
+
+/** Opens a game with the policy of a run's checkpoint. */
+const Open = Schema.TaggedStruct("Open", {
+  /** The run's `config.yaml`. */
+  config: Schema.String,
+  /** The name of the checkpoint, and its files with their paths in the run's folder. */
+  checkpoint: Schema.String,
+  files: Schema.Array(Schema.Struct({ path: Schema.String, bytes: Schema.Uint8Array })),
+})
+export type Open = typeof Open.Type
 
 export const Request = Schema.Union([
   Train,
@@ -23,6 +35,11 @@ export const Request = Schema.Union([
   Schema.TaggedStruct("List", {}),
   Schema.TaggedStruct("Load", { directory: Schema.String }),
   Schema.TaggedStruct("Remove", { directory: Schema.String }),
+  Open,
+  /** Takes one step of the game: by a person's action, or if it is null, by the policy's. */
+  Schema.TaggedStruct("Act", { action: Schema.NullOr(Schema.Array(Schema.Finite)) }),
+  /** Begins the next episode of the game. */
+  Schema.TaggedStruct("Restart", {}),
 ])
 export type Request = typeof Request.Type
 
@@ -66,5 +83,14 @@ export type Answer =
     }
   | { readonly _tag: "Listed"; readonly directories: ReadonlyArray<string> }
   | { readonly _tag: "Loaded"; readonly saved: Saved }
+  | {
+      readonly _tag: "Opened"
+      readonly env: string
+      /** The step of the training at which the policy had its weights. */
+      readonly step: number
+      readonly actionSpace: Space
+      readonly ui: string | undefined
+    }
+  | { readonly _tag: "Acted"; readonly step: Step }
   /** Says that a request could not be served. */
   | { readonly _tag: "Refused"; readonly message: string }

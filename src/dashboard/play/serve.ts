@@ -3,7 +3,8 @@ import { Effect, Fiber, Layer, Queue, Schema, type Scope } from "effect"
 import { utf8 } from "../../config/utf8.ts"
 import * as Layout from "../../run/Layout.ts"
 import { foldersIn, ObjectStore, storedRuns } from "../../run/store/objects/ObjectStore.ts"
-import { type Answer, Request } from "./messages.ts"
+import { type Game, openGame } from "./game.ts"
+import { type Answer, type Open, Request } from "./messages.ts"
 import { type Link, train } from "./train.ts"
 
 /** The worker's end of its connection to the page: the global object of a web worker, or a `MessagePort`. */
@@ -25,14 +26,18 @@ export const serve = Effect.fnUntraced(function* (
   const context = yield* Layer.build(store)
   const link: Link = { send: (answer) => port.postMessage(answer), isWatching: false }
   let training: Fiber.Fiber<void> | undefined
+  let game: Game | undefined
   const answer = Effect.fnUntraced(function* (request: Request) {
     const isTraining = training !== undefined && training.pollUnsafe() === undefined
     if (request._tag === "Watch") link.isWatching = true
     else if (request._tag === "Stop") yield* training === undefined ? Effect.void : Fiber.interrupt(training)
     else if (request._tag === "List") yield* list(link)
+    else if (request._tag === "Act") yield* act(link, game, request.action)
+    else if (request._tag === "Restart") game?.restart()
     else if (isTraining) link.send({ _tag: "Refused", message: "a training is in progress; stop it first" })
     else if (request._tag === "Train") training = yield* Effect.forkScoped(train(link, request))
     else if (request._tag === "Load") yield* load(link, request.directory)
+    else if (request._tag === "Open") game = yield* open(link, request)
     else yield* Effect.andThen(remove(request.directory), list(link))
   })
   while (true) {
@@ -52,6 +57,18 @@ const load = Effect.fnUntraced(function* (link: Link, directory: string) {
   const bytes = yield* foldersIn(yield* ObjectStore)(directory).read(Layout.config)
   if (bytes === undefined) return link.send({ _tag: "Refused", message: `${directory}: there is no such training` })
   link.send({ _tag: "Loaded", saved: { directory, config: utf8.decode(bytes) } })
+})
+
+const open = Effect.fnUntraced(function* (link: Link, request: Open) {
+  const game = yield* openGame(request)
+  const { env, policy } = game
+  link.send({ _tag: "Opened", env: env.id, step: policy.step, actionSpace: env.actionSpace, ui: env.ui })
+  return game
+})
+
+const act = Effect.fnUntraced(function* (link: Link, game: Game | undefined, action: ReadonlyArray<number> | null) {
+  if (game === undefined) return link.send({ _tag: "Refused", message: "there is no game; open one first" })
+  link.send({ _tag: "Acted", step: yield* game.step(action) })
 })
 
 /** Removes a training. Its config is removed last: while it exists, the training is listed, and can be removed again. */

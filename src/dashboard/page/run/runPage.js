@@ -9,6 +9,7 @@ import { duration, number, time } from "../parts/format.js"
 import { lineOf } from "../parts/lines.js"
 import { badge, variables } from "../parts/runTexts.js"
 import { makeSource } from "../parts/source.js"
+import { makeGame } from "../play/game.js"
 import { viewControls } from "../parts/viewControls.js"
 import { makeTranscripts } from "../transcripts/transcripts.js"
 import { makeEpisodes } from "./episodes.js"
@@ -26,11 +27,12 @@ export const makeRunPage = (state, seen, path) => {
   const problem = el("p.problem", { role: "alert" })
   const controls = el("div")
   const episodes = makeEpisodes(path)
+  const game = makeGame(path)
   const transcripts = makeTranscripts(state, seen, path)
   const report = makeReport()
   const system = makeSystem()
   const [validations, log, config, files] = [makeValidations(), makeLog(), makeConfig(), makeFiles(path)]
-  const sections = [report, episodes, transcripts, system, validations, log, config, files]
+  const sections = [report, episodes, game, transcripts, system, validations, log, config, files]
   const drawings = el("div.charts", charts.map((chart) => chart.element)) // prettier-ignore
   const metrics = makeMetrics(state.view, seen, (error) => (problem.textContent = error.message))
   const metricsCard = el("section.card", el("h2", "Metrics"), metrics.element)
@@ -41,6 +43,7 @@ export const makeRunPage = (state, seen, path) => {
     drawings,
     metricsCard,
     episodes.element,
+    game.element,
     transcripts.element,
     el("div.halves", validations.element, log.element),
     system.element,
@@ -121,6 +124,7 @@ export const makeRunPage = (state, seen, path) => {
     close: () => {
       source.want([])
       episodes.close()
+      game.close()
       transcripts.close()
     },
   }

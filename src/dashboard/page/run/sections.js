@@ -75,9 +75,10 @@ export const makeFiles = (run) => {
 
   return {
     element: el("section.card", el("h2", "Files and checkpoints"), body, note),
-    show: ({ files, leftOut = 0 }) => {
+    show: ({ files, checkpoints, leftOut = 0 }) => {
       note.hidden = leftOut === 0
-      note.textContent = `This export has no checkpoints (${counted(leftOut, "file")}); “--checkpoints” adds them.`
+      const kept = checkpoints.length === 0 ? "has no checkpoints" : "leaves out the other checkpoints"
+      note.textContent = `This export ${kept} (${counted(leftOut, "file")}); “--checkpoints” adds them.`
       const open = new Set([...body.querySelectorAll("details[open]")].map(({ id }) => id))
       const folders = [...Map.groupBy(files, folderOf)].filter(([folder, some]) => folder !== "" && some.length > 1)
       const inFolders = new Set(folders.flatMap(([, some]) => some))

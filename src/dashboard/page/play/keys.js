@@ -1,0 +1,44 @@
+/** Says how a person acts in an env by the arrow keys. */
+
+/** Returns the function from the held arrow keys to the action, given the arrows of all actions in order. */
+const byArrows = (arrows) => {
+  const directions = Array.from(arrows, (arrow) => {
+    const at = "↖↑↗←·→↙↓↘".indexOf(arrow)
+    return `${(at % 3) - 1},${Math.floor(at / 3) - 1}`
+  })
+  return ({ left, right, up, down }) => {
+    const index = directions.indexOf(`${Number(right) - Number(left)},${Number(down) - Number(up)}`)
+    return index < 0 ? undefined : [index]
+  }
+}
+
+const steer = "← and → push."
+const walk = "The arrow keys walk; nothing moves until you do."
+
+/**
+ * The envs, by the beginning of their ids. `choose` returns the action, or undefined for a turn without one. It gets the
+ * held arrow keys, the number of the step, and `push`, from −1 to 1: how far the keys or the slider push to the right.
+ * In an env with `turns`, a step happens only when a key is pressed.
+ */
+const envs = [
+  [
+    "CartPole",
+    {
+      hint: `${steer} Without a key, the pushes alternate.`,
+      choose: ({ left, right }, step) => [left === right ? step % 2 : right ? 1 : 0],
+    },
+  ],
+  ["Pendulum", { hint: `${steer} So does the slider.`, choose: (_held, _step, push) => [-2 * push] }],
+  ["MountainCarContinuous", { hint: `${steer} So does the slider.`, choose: (_held, _step, push) => [push] }],
+  ["MountainCar", { hint: steer, choose: byArrows("←·→") }],
+  ["Acrobot", { hint: steer, choose: byArrows("←·→") }],
+  ["Catch", { hint: steer, choose: byArrows("←·→") }],
+  ["Breakout", { hint: steer, choose: byArrows("·←→") }],
+  ["GridWorld", { turns: true, hint: `${walk} Two at once go diagonally.`, choose: byArrows("↑↗→↘↓↙←↖") }],
+  ["KeyDoor", { turns: true, hint: walk, choose: byArrows("↑↓←→") }],
+  ["ApplePicker", { turns: true, hint: walk, choose: byArrows("↑↓←→") }],
+  ["PixelMaze", { turns: true, hint: walk, choose: byArrows("↑↓←→") }],
+]
+
+/** Returns how a person acts in an env; undefined if only policies can. */
+export const keysOf = (env) => envs.find(([start]) => env.startsWith(start))?.[1]

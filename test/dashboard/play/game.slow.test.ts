@@ -1,0 +1,117 @@
+/** "Play it here" in a real browser: the policy of a trained run acts in the tab, and a person takes over by keyboard. */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, it } from "vitest"
+import { effect } from "../../cli/effect.ts"
+import { withFolder } from "../folder.ts"
+import { inBrowser } from "../inBrowser.ts"
+import { plainServer } from "../plainServer.ts"
+import { configs } from "./configs.ts"
+
+/** Trains each config in a results folder. */
+const train = async (folder: string, names: ReadonlyArray<keyof typeof configs>): Promise<string> => {
+  const results = join(folder, "results")
+  mkdirSync(results)
+  for (const name of names) {
+    writeFileSync(join(folder, `${name}.yaml`), configs[name])
+    const { code, stderr } = await effect(
+      ["run", `${name}.yaml`, "--results-dir", results, "--backend", "wasm", "--quiet"],
+      folder,
+    )
+    assert.strictEqual(code, 0, stderr)
+  }
+  return results
+}
+
+inBrowser("a run's page", ({ page, served, text, count, click }) => {
+  const game = "document.querySelector('.game')"
+  const actions = (isWanted: string) =>
+    page.until(`(${game}.dataset.action ?? "").split(",").every((one) => one !== "" && (${isWanted})(Number(one)))`)
+  const open = async (url: string, env: string) => {
+    await page.goto(url)
+    await page.until("document.querySelector('.runs, .welcome') !== null")
+    const { runs } = JSON.parse(String(await page.evaluate("fetch('data/runs.json').then((answer) => answer.text())")))
+    const run = runs.find(({ env: name }: { readonly env: string }) => name.startsWith(env))
+    await page.goto(`${url}#/run/${String(run.path).split("/").map(encodeURIComponent).join("/")}`)
+    await page.until(`${game} !== null && !${game}.parentElement.hidden`)
+    await click(".game .controls .button")
+    await page.until(`Number(${game}.dataset.steps) > 5`)
+    await page.until("document.querySelector('.game iframe')?.dataset.drawn !== undefined")
+    assert.include(await text(".game .line"), "The policy acts")
+  }
+  const takeOver = () =>
+    page.evaluate(
+      "[...document.querySelectorAll('.game .button')].find((one) => one.textContent === 'Take over').click()",
+    )
+  const key = (type: string, name: string) =>
+    page.evaluate(`${game}.dispatchEvent(new KeyboardEvent("${type}", { key: "${name}", bubbles: true }))`)
+
+  it("plays the policies of its checkpoints, and lets a person act", () =>
+    withFolder(async (folder) => {
+      const results = await train(folder, ["CartPole", "Pendulum", "GridWorld"])
+      await served(results, async (url) => {
+        await open(url, "CartPole")
+        await takeOver()
+        for (const [name, action] of [
+          ["ArrowLeft", 0],
+          ["ArrowRight", 1],
+        ] as const) {
+          await key("keydown", name)
+          // A held key gives the same action at each of several steps.
+          const before = Number(await page.evaluate(`${game}.dataset.steps`))
+          await page.until(`Number(${game}.dataset.steps) > ${before + 1}`)
+          for (let step = 2; step < 5; step++) {
+            await page.until(`Number(${game}.dataset.steps) > ${before + step}`)
+            assert.strictEqual(await page.evaluate(`${game}.dataset.action`), String(action))
+          }
+          await key("keyup", name)
+        }
+        assert.include(await text(".game .line"), "You act")
+
+        await open(url, "Pendulum")
+        await takeOver()
+        await key("keydown", "ArrowLeft")
+        await actions("(torque) => torque === 2")
+        await key("keyup", "ArrowLeft")
+        await actions("(torque) => torque === 0")
+        await page.evaluate("document.querySelector('.game [type=range]').value = '0.25'")
+        await actions("(torque) => torque === -0.5")
+
+        await open(url, "GridWorld")
+        await takeOver()
+        assert.strictEqual(await text(".game .line"), "You act.")
+        // Nothing moves without a key; then each key is one step.
+        const steps = () => page.evaluate(`${game}.dataset.steps`).then(Number)
+        const frames = "new Promise((done) => { let left = 40; const next = () => left-- === 0 ? done(true) : requestAnimationFrame(next); next() })" // prettier-ignore
+        await page.evaluate(frames)
+        const before = await steps()
+        await page.evaluate(frames)
+        assert.strictEqual(await steps(), before)
+        for (const [name, action] of [
+          ["ArrowDown", 4],
+          ["ArrowRight", 2],
+        ] as const) {
+          const last = await steps()
+          await key("keydown", name)
+          await key("keyup", name)
+          await page.until(`Number(${game}.dataset.steps) === ${last + 1}`)
+          assert.strictEqual(await page.evaluate(`${game}.dataset.action`), String(action))
+        }
+      })
+    }))
+
+  it("plays in an exported site, which has the newest checkpoint", () =>
+    withFolder(async (folder) => {
+      const results = await train(folder, ["CartPole"])
+      const exported = await effect(["ui", results, "--export", join(folder, "site")])
+      assert.strictEqual(exported.code, 0, exported.stderr)
+      const server = await plainServer(folder)
+      try {
+        await open(server.url, "CartPole")
+        await count(".game option", 1)
+        assert.deepStrictEqual(page.complaints(), [])
+      } finally {
+        server.close()
+      }
+    }))
+})

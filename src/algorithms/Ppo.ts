@@ -59,9 +59,17 @@ export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOp
   readonly adamEpsilon?: number
 }
 
-export interface PpoOptions extends ClippingOptions, Learner.ActorCriticOptions {
+export interface ClippedValueOptions extends ClippingOptions, Learner.ActorCriticOptions {
   /** Clips how far the critic's value may move from its value in the rollout, to ± `clip`. @default true */
   readonly clipValue?: boolean
+}
+
+export interface PpoOptions extends ClippedValueOptions {
+  /**
+   * Where rollouts are played: `envs` steps the envs in JavaScript; `graph` plays whole rollouts in one program of the
+   * backend, so that they never leave a GPU. Only envs with a graph form can do that. @default "envs"
+   */
+  readonly rollouts?: "envs" | "graph"
 }
 
 export const ppoFields = {
@@ -77,7 +85,13 @@ export const ppoFields = {
   targetKl: Fields.withDefault(Schema.NullOr(Fields.positive), null),
   adamEpsilon: Fields.withDefault(Fields.positive, 1e-5),
 }
-export const PpoConfig = Schema.Struct(ppoFields)
+const ClippedConfig = Schema.Struct(ppoFields)
+/** The settings that the loss and the learner read, which VIN and RND have too. */
+type ClippedConfig = typeof ClippedConfig.Type
+export const PpoConfig = Schema.Struct({
+  ...ppoFields,
+  rollouts: Fields.withDefault(Schema.Literals(["envs", "graph"]), "envs"),
+})
 export type PpoConfig = typeof PpoConfig.Type
 
 // --- Learner: networks, rollout, returns, update ---
@@ -85,7 +99,7 @@ export type PpoConfig = typeof PpoConfig.Type
 /** Makes the learner of PPO, or of VIN, which passes its own `name` and `planning`. */
 export const ppoLearner = Effect.fnUntraced(function* (
   name: string,
-  settings: PpoConfig & { readonly planning?: Model.Planning },
+  settings: ClippedConfig & Partial<Pick<PpoConfig, "rollouts">> & { readonly planning?: Model.Planning },
   task: Algorithm.Task,
 ) {
   const config = Learner.resolved(settings)
@@ -93,14 +107,12 @@ export const ppoLearner = Effect.fnUntraced(function* (
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const returns = Learner.generalisedAdvantages(config)
   const rollout = Learner.experience({ name, task, actor: network, steps, noiseRepeat, returns })
-  return yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
-    learningRate: Learner.learningRateOf(config),
-    phases: [
-      ppoPhase(config, ({ batch, weights, recall }) =>
-        ppoLoss(config, batch, network.evaluate(weights, batch.observations, recall)),
-      ),
-    ],
-  })
+  const learningRate = Learner.learningRateOf(config)
+  const phase = ppoPhase<Learner.ColumnsOf<Model.ActorCriticKept>>(config, ({ batch, weights, recall }) =>
+    ppoLoss(config, batch, network.evaluate(weights, batch.observations, recall)),
+  )
+  if (config.rollouts === "graph") return yield* Learner.graphLearner(rollout, { ...config, learningRate, phase })
+  return yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), { learningRate, phases: [phase] })
 })
 
 /** The columns of a minibatch, as tensors, that the loss reads. */
@@ -111,7 +123,7 @@ type PpoBatch = Learner.Batch<Learner.ColumnsOf<Model.ActorCriticKept>>
  * entropy H, the critic's squared error L_value, and their weights c_e and c_v in `config`.
  */
 export const ppoLoss = (
-  config: PpoConfig,
+  config: ClippedConfig,
   batch: PpoBatch,
   evaluation: Pick<Model.Evaluation, "distribution" | "value">,
 ): Learner.Loss => {

@@ -8,7 +8,7 @@ import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import * as Losses from "../losses/Losses.ts"
 import * as Model from "../model/Model.ts"
-import { ppoFields, type PpoOptions, ppoLoss, ppoPhase } from "./Ppo.ts"
+import { ppoFields, type ClippedValueOptions, ppoLoss, ppoPhase } from "./Ppo.ts"
 
 const { mul } = Graph
 
@@ -21,7 +21,7 @@ const { mul } = Graph
 
 // --- Config: `RndOptions` are the settings in code; `RndConfig` checks them and fills in the defaults ---
 
-export interface RndOptions extends PpoOptions {
+export interface RndOptions extends ClippedValueOptions {
   /** The discount factor of the bonus. @default 0.99 */
   readonly gammaIntrinsic?: number
   /** The weight of the advantages of the env's rewards. @default 2 */

@@ -35,6 +35,12 @@ export interface EpisodeLog {
   readonly clear: () => void
 }
 
+/** A log to which episodes are added. */
+export interface GrowingLog extends EpisodeLog {
+  /** Adds a row and returns its index; the caller writes the row into the arrays. */
+  readonly next: () => number
+}
+
 export interface Recorded {
   readonly episodes: EpisodeLog
 }
@@ -116,7 +122,8 @@ const columnsOf = (capacity: number) => ({
   truncated: new Uint8Array(capacity),
 })
 
-const makeLog = (initial: number) => {
+/** Makes an empty log with room for `initial` episodes; it grows as needed. */
+export const makeLog = (initial: number): GrowingLog => {
   const log = {
     length: 0,
     ...columnsOf(Math.max(initial, 16)),

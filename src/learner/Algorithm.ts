@@ -8,6 +8,8 @@ import type { Backend, BackendError, BackendUnavailable, Program } from "../back
 import { type ConfigError, decode, type Plain } from "../config/Config.ts"
 import type { BatchEnv } from "../env/BatchEnv.ts"
 import type { EnvError } from "../env/EnvError.ts"
+import type { EnvGraph } from "../env/EnvGraph.ts"
+import type { EpisodeLog } from "../env/EpisodeLog.ts"
 import type { Box, Space } from "../env/Space.ts"
 import type { GraphError } from "../graph/GraphError.ts"
 import type { NamedArray } from "../graph/Parameters.ts"
@@ -23,6 +25,9 @@ export interface Task {
   /** The number of env steps of the whole run, over all envs. */
   readonly totalSteps: number
   readonly seed: number
+  /** The graph form of the env, if it has one, and the number of steps at which its episodes are truncated. */
+  readonly graph?: EnvGraph | undefined
+  readonly maxSteps?: number | undefined
 }
 
 /** The error of a learner: its training diverged (a metric is not finite), or a checkpoint or data do not fit. */
@@ -101,6 +106,11 @@ export interface Learner {
    * learner learns from `data`.
    */
   readonly plays?: "one episode each" | "nothing"
+  /**
+   * The episodes that ended in the last rollout, if the learner plays its envs itself, in the graph. It ignores the batch
+   * that `rollout` gets, and saves the states of its envs as a part of its own state.
+   */
+  readonly episodes?: EpisodeLog
   /** Data that the learner learns from besides rollouts: demonstrations. A run can be resumed only with equal data. */
   readonly data?: NamedArrays
   /** Learns from the recorded experience. */

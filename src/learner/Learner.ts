@@ -49,6 +49,7 @@ export type { ReplayColumns, ReplayExperience } from "./replay/ReplayExperience.
 export { replayExperience, withPriorities, withTargets } from "./replay/ReplayExperience.ts"
 export { type Learning, replayLearner, type Update } from "./replay/ReplayLearner.ts"
 export { adamStep, everyNth, polyak } from "./replay/steps.ts"
+export { graphLearner, type GraphUpdate } from "./inGraph/GraphLearner.ts"
 export * from "./rollout/Experience.ts"
 export * from "./rollout/fields.ts"
 export type { BaseColumns, Rollout } from "./rollout/Rollout.ts"

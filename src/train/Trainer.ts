@@ -154,8 +154,9 @@ const charts = (state: TrainingState, seconds: number): Record<string, number> =
  * plays one episode in each env, only the first episode of each env counts.
  */
 const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, events: Array<RunEvent>): void => {
-  const { episodes, numEnvs } = envs
-  const { env } = plan
+  const { episodes = envs.episodes } = learner
+  const { env, settings } = plan
+  const { numEnvs } = settings
   const played = learner.plays === "one episode each" ? new Uint8Array(numEnvs) : undefined
   for (let at = 0; at < episodes.length; at++) {
     if (played !== undefined && played[episodes.envs[at]]++ > 0) continue

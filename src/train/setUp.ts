@@ -8,6 +8,7 @@ import type { Backend } from "../backend/Backend.ts"
 import { ConfigError, display, snakeCase } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
 import type { EnvError } from "../env/EnvError.ts"
+import { graphOf } from "../env/EnvGraph.ts"
 import { sizeOf } from "../env/Space.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import type { CurrentRun } from "../run/CurrentRun.ts"
@@ -45,14 +46,17 @@ export const setUp = Effect.fnUntraced(function* (
   // The normalisation of rewards needs a discount factor, even if the algorithm has none (es).
   const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
   yield* checkRollout(plan)
-  const envs = yield* trainingEnvs(env, settings, gamma).pipe(withinMemory(plan))
-  const { observationSpace, actionSpace } = env
-  const learner = yield* algorithm.setup({ ...settings, observationSpace, actionSpace }).pipe(
+  const { observationSpace, actionSpace, maxSteps } = env
+  const task = { ...settings, observationSpace, actionSpace, maxSteps, graph: graphOf(env) }
+  const learner = yield* algorithm.setup(task).pipe(
     Effect.catchTag("ConfigError", (error) => Effect.fail(ConfigError.at(plan.from, error.key, error.problem))),
     withinMemory(plan),
   )
   const problem = misfit(plan, learner)
   if (problem !== undefined) return yield* problem
+  // A learner that plays its envs in the graph needs no batch of them; the one that is left is never stepped.
+  const numEnvs = learner.episodes === undefined ? settings.numEnvs : 1
+  const envs = yield* trainingEnvs(env, { ...settings, numEnvs }, gamma).pipe(withinMemory(plan))
   const { policy } = learner
   if (policy === undefined) {
     return { plan, envs, learner, validator: undefined, writeStepFolder: undefined, writeWantedStep: undefined }
@@ -110,13 +114,21 @@ const withinMemory =
     })
 
 /** Returns an error if validation or normalisation is on and the learner does not support it; otherwise undefined. */
-const misfit = ({ settings, from }: Plan, { policy, plays }: Learner): ConfigError | undefined => {
+const misfit = ({ settings, from }: Plan, { episodes, policy, plays }: Learner): ConfigError | undefined => {
   const name = String(settings.algorithm.name)
   if (settings.validation.everySteps > 0 && policy === undefined) {
     const problem = `algorithm "${name}" can't be validated: it lacks the hook "policy"; 0 turns validation off`
     return ConfigError.at(from, "validation.every_steps", problem)
   }
   const normalized = (["observations", "rewards"] as const).find((key) => settings.normalize[key])
+  if (episodes !== undefined && normalized !== undefined) {
+    const problem = `expected false with algorithm.rollouts "graph", whose envs are stepped in the graph`
+    return ConfigError.at(from, `normalize.${normalized}`, problem)
+  }
+  if (episodes !== undefined && settings.workers > 0) {
+    const problem = `expected 0 with algorithm.rollouts "graph", which steps all envs in one program`
+    return ConfigError.at(from, "workers", problem)
+  }
   if (plays !== "nothing" || normalized === undefined) return undefined
   const problem = `algorithm "${name}" plays no env, so there is nothing to normalise by`
   return ConfigError.at(from, `normalize.${normalized}`, problem)

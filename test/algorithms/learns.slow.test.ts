@@ -56,6 +56,12 @@ describe("in a moment, learns", () => {
     totalSteps: 50_000,
   })
   learns("DAAC, a pole", 200, { env: CartPole.env, numEnvs: 16, algorithm: Daac.make(), totalSteps: 100_000 })
+  learns("PPO in the graph, a pole", 200, {
+    env: CartPole.env,
+    numEnvs: 16,
+    algorithm: Ppo.make({ rollouts: "graph", hidden: [32], nsteps: 64, learningRate: 2e-3 }),
+    totalSteps: 100_000,
+  })
   learns("RND, a pole", 150, {
     env: CartPole.env,
     numEnvs: 16,

@@ -75,6 +75,8 @@ const ahead = (
 export const learning: ReadonlyArray<Proof> = [
   reaches("cartpole", 475, "at least 475 over 20 validation episodes", "1..10"),
   reaches("pendulum", -300, "above −300 within 300,000 steps"),
+  reaches("ppo-in-the-graph", 475, "1,024 envs whose rollouts are played in the graph: at least 475"),
+  reaches("pendulum-in-the-graph", -300, "64 envs whose rollouts are played in the graph: above −300"),
   reaches("own-env", 5, "learns: mean return at least 5", "1..3"),
   reaches("a2c-cartpole", 475, "at least 475"),
   reaches("ddqn-cartpole", 475, "at least 475"),

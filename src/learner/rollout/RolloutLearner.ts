@@ -134,7 +134,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
 })
 
 /** Fails unless `sequence` divides the rollout's steps, and `minibatches` divides the number of sequences. */
-const checkDivisors = <C extends Columns>(
+export const checkDivisors = <C extends Columns>(
   { name, task, actor, steps, ...experience }: Experience<C>,
   phases: ReadonlyArray<Phase<C>>,
 ): Effect.Effect<void, ConfigError> => {

@@ -125,24 +125,30 @@ const updateSpec = <C extends Columns>(
     memorySize: actor.memorySize,
     minibatches: { rows: sequences, count: phase.epochs * phase.minibatches },
     build: ({ batch, scalar, recall }) => {
-      const learningRate = scalar("learningRate")
-      const { loss, metrics, continueWhile } = phase.loss({ batch, weights: net.weights, fixed: fixed.weights, recall })
-      const optimiser = phase.optimiser({ size: net.layout.size, learningRate })
-      const { next, moments } = descend(net, loss, optimiser, phase.maxGradNorm)
-      const theta = { tensor: net.theta, next: slowed(net, experience.learningRateShares, next) }
-      const states = Object.entries({ theta, ...moments }).map(([key, { tensor, next }]) => {
-        return [key, { tensor, next: continueWhile === undefined ? next : where(continueWhile, next, tensor) }] as const
-      })
-      return {
-        states: {
-          ...Object.fromEntries(states),
-          ...(fixed.layout.size === 0 ? {} : { fixed: { tensor: fixed.theta } }),
-        },
-        outputs: metrics,
-        continueWhile,
-      }
+      const minibatch = { batch, weights: net.weights, fixed: fixed.weights, recall }
+      const step = gradientStep(phase, net, minibatch, scalar("learningRate"), experience.learningRateShares)
+      const states: ProgramSpec["state"] = fixed.layout.size === 0 ? {} : { fixed: { tensor: fixed.theta } }
+      return { ...step, states: { ...step.states, ...states } }
     },
   })
+}
+
+/** Builds the gradient step of a phase on one minibatch: the weights and the optimiser's states, and the metrics. */
+export const gradientStep = <C>(
+  phase: Phase<C>,
+  net: Net,
+  minibatch: Minibatch<C>,
+  learningRate: Tensor,
+  learningRateShares: Readonly<Record<string, number>>,
+) => {
+  const { loss, metrics, continueWhile } = phase.loss(minibatch)
+  const optimiser = phase.optimiser({ size: net.layout.size, learningRate })
+  const { next, moments } = descend(net, loss, optimiser, phase.maxGradNorm)
+  const theta = { tensor: net.theta, next: slowed(net, learningRateShares, next) }
+  const states = Object.entries({ theta, ...moments }).map(([key, { tensor, next }]) => {
+    return [key, { tensor, next: continueWhile === undefined ? next : where(continueWhile, next, tensor) }] as const
+  })
+  return { states: Object.fromEntries(states), outputs: metrics, continueWhile }
 }
 
 /** Scales the changes of parameters that have their own learning rate, by that rate's share of the common rate. */

@@ -111,7 +111,7 @@ describe("imports", () => {
     const forHttp = (specifier: string): boolean => specifier.startsWith("effect/http/")
     const forClusters = (specifier: string): boolean => /^effect\/(cluster|persistence|sql|workflow)\//.test(specifier)
     const wrong = files
-      .filter((file) => !file.startsWith("cli/") && !["dashboard/server-node.ts", "node.ts"].includes(file))
+      .filter((file) => !file.startsWith("cli/") && !["dashboard/server-node.ts", "node.ts", "web.ts"].includes(file))
       .flatMap((file) => importsOf(file).map((specifier) => ({ file, specifier })))
       .filter(
         ({ file, specifier }) =>

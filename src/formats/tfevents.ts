@@ -124,10 +124,13 @@ function* payloadsOf(bytes: Uint8Array): Generator<{ readonly payload: Uint8Arra
   }
 }
 
-/** Returns the number of bytes before the first record that is cut off or damaged; of all bytes if none is. */
-export const intactBytes = (bytes: Uint8Array): number => {
+/** Returns the number of bytes before the first record that is cut off, damaged, or of a step after `lastStep`. */
+export const intactBytes = (bytes: Uint8Array, lastStep = Infinity): number => {
   let intact = 0
-  for (const { end } of payloadsOf(bytes)) intact = end
+  for (const { payload, end } of payloadsOf(bytes)) {
+    if (decodeEvent(payload).step > lastStep) return intact
+    intact = end
+  }
   return intact
 }
 

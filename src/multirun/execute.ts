@@ -98,7 +98,7 @@ export const execute = Effect.fnUntraced(function* (
         state: { progress, finished: [], reasons: [], firstStep },
         resumedFromStep: files.resumed ? firstStep : null,
         isOver: () => isEnded,
-        continuesLogs: true,
+        logsUntil: firstStep,
         warnings,
       }
     }),

@@ -28,7 +28,7 @@ import { LmError } from "../lm/LmError.ts"
 import { CheckpointError, type Loaded, type RetentionStrategy } from "./Checkpoint.ts"
 import { Checkpoints } from "./Checkpoints.ts"
 import { CurrentRun, type Parts } from "./CurrentRun.ts"
-import { cutBack, keepReadableLogs, refuseChanged, type Target } from "./cutBack.ts"
+import { cutBack, keepLogsUntil, refuseChanged, type Target } from "./cutBack.ts"
 import { encodeReturnFile, type Evaluation } from "./evaluation.ts"
 import { encodeMetrics, finishedResult } from "./finishedResult.ts"
 import * as Layout from "./Layout.ts"
@@ -90,8 +90,8 @@ export interface Opened<S, A> {
    * loop. It is not final if, for example, the config now asks for more steps. If left out, the loop always runs.
    */
   readonly isOver?: (finished: A) => boolean
-  /** For a kind of run without checkpoints: whether a resumed run adds to its logs. If not, they begin again. */
-  readonly continuesLogs?: boolean
+  /** For a kind of run without checkpoints: the step after which a resumed run adds to its logs. If left out, they begin again. */
+  readonly logsUntil?: number
   /** The seconds that earlier processes spent on the run, for a kind of run without checkpoints. */
   readonly seconds?: number
   readonly notes?: ReadonlyArray<string>
@@ -157,7 +157,7 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   const logWarnings = saved === undefined ? [] : yield* cutBack(files, saved)
   if (saved === undefined && files.resumed) {
     // Without a checkpoint, the run starts over: remove the scores and logs that the earlier process recorded.
-    yield* opened.continuesLogs === true ? keepReadableLogs(files) : files.cutBack({ sizes: {} })
+    yield* opened.logsUntil === undefined ? files.cutBack({ sizes: {} }) : keepLogsUntil(files, opened.logsUntil)
   }
   for (const stale of [...Layout.results, ...(program.results ?? [])]) yield* files.remove(stale)
   yield* files.write(Layout.config, stringify(toSnakeCase(spec.config)))

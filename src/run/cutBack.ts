@@ -17,10 +17,20 @@ export interface Target {
   readonly appended: Appended
 }
 
-/** Maps each log to the function that returns how many bytes at its beginning are readable. */
-const logs: Readonly<Record<string, (bytes: Uint8Array) => number>> = {
+/** Maps each log to the function that returns how many bytes at its beginning are readable, and not after a step. */
+const logs: Readonly<Record<string, (bytes: Uint8Array, lastStep?: number) => number>> = {
   [Layout.tensorBoard]: intactBytes,
-  [Layout.progressCsv]: (bytes) => bytes.lastIndexOf(0x0a) + 1,
+  [Layout.progressCsv]: (bytes, lastStep = Infinity) => {
+    const whole = bytes.subarray(0, bytes.lastIndexOf(0x0a) + 1)
+    if (lastStep === Infinity) return whole.length
+    let kept = 0
+    for (const line of utf8.decode(whole).split("\n").slice(0, -1)) {
+      // The heading has no step.
+      if (Number(line.split(",", 1)[0]) > lastStep) return kept
+      kept += utf8.encode(line).length + 1
+    }
+    return kept
+  },
 }
 
 /**
@@ -52,15 +62,15 @@ export const cutBack = Effect.fnUntraced(function* (run: RunFiles, target: Targe
   )
 })
 
-/** Removes the unreadable ends of all logs, which an earlier process may not have written completely. */
-export const keepReadableLogs = (run: RunFiles) =>
-  Effect.forEach(Object.keys(logs), (file) => keepReadable(run, file), { discard: true })
+/** Removes what logs have after a step, and their unreadable ends, which an earlier process may not have completed. */
+export const keepLogsUntil = (run: RunFiles, lastStep: number) =>
+  Effect.forEach(Object.keys(logs), (file) => keepReadable(run, file, lastStep), { discard: true })
 
-/** Removes the unreadable end of a log, and returns the number of remaining bytes. */
-const keepReadable = Effect.fnUntraced(function* (run: RunFiles, file: string) {
+/** Removes the unreadable end of a log, and what it has after a step. Returns the number of remaining bytes. */
+const keepReadable = Effect.fnUntraced(function* (run: RunFiles, file: string, lastStep?: number) {
   if (!(yield* run.exists(file))) return 0
   const bytes = yield* run.read(file)
-  const kept = logs[file](bytes)
+  const kept = logs[file](bytes, lastStep)
   if (kept === 0) yield* run.remove(file)
   else if (kept < bytes.length) yield* run.truncate(file, kept)
   return kept

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import { ByteWriter } from "../../src/formats/ByteWriter.ts"
-import { crc32c, decode, writeHeader, writeScalars } from "../../src/formats/tfevents.ts"
+import { crc32c, decode, intactBytes, writeHeader, writeScalars } from "../../src/formats/tfevents.ts"
 
 const written = (write: (to: ByteWriter) => void): Uint8Array => {
   const to = new ByteWriter()
@@ -105,6 +105,16 @@ describe("an event file", () => {
       assert.strictEqual(intactBytes, Math.max(...ends.filter((end) => end <= size)))
       assert.strictEqual(events.length, ends.filter((end) => end <= size).length - 1)
     }
+  })
+
+  it("can be cut back to a step", () => {
+    for (const [step, count] of [
+      [0, 1],
+      [127, 1],
+      [128, 2],
+      [256, 3],
+    ] as const)
+      assert.strictEqual(intactBytes(file, step), sizeOf(count))
   })
 
   const sizeOf = (count: number): number =>

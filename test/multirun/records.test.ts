@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync } from "node:fs"
+import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Fiber, Schema } from "effect"
 import { assert, describe, it } from "vitest"
@@ -177,6 +177,31 @@ describe("a trainer that is resumed", () => {
           const { message } = yield* Effect.flip(trained(config, { resultsDir, resume }))
           assert.include(message, `${key} = `)
         }
+      }).pipe(Effect.scoped),
+    ))
+
+  it("has each step of the trainer once, also if a killed process recorded more than it saved", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const config = configOf(runs)
+        const isThird = (event: RunEvent) =>
+          event._tag === "UpdateApplied" && "trainer/runs" in event.metrics && event.update === 3
+        const resume = yield* interruptedAt(config, resultsDir, isThird)
+        const saved = textIn(resume, "progress.csv")
+        const step = Number(saved.trimEnd().split("\n").at(-1)?.split(",")[0])
+        assert.isAtLeast(step, 3)
+        appendFileSync(
+          join(resume, "progress.csv"),
+          `${step + 1},trainer/runs,2\n${step + 2},trainer/runs,2\n${step + 3},tra`,
+        )
+        yield* trained(config, { resultsDir, sinks, resume })
+        const curve = textIn(resume, "progress.csv")
+        assert.isTrue(curve.startsWith(saved))
+        assert.deepStrictEqual(
+          [...curve.matchAll(/^(\d+),trainer\/runs,/gm)].map(([, at]) => Number(at)),
+          [1, 2, 3, 4, 5, 6, 7],
+        )
       }).pipe(Effect.scoped),
     ))
 })

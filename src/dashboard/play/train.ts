@@ -29,6 +29,8 @@ export interface Link {
 export const train = (link: Link, request: Train): Effect.Effect<void, never, ObjectStore> =>
   Effect.suspend(() => {
     let directory: string | undefined
+    /** Whether an episode was requested since the last events. */
+    let isPlayed = false
     const sink: Sink = Effect.fnUntraced(function* (files, about) {
       directory = files.directory
       const { env, totalSteps, resumedFromStep } = about
@@ -44,7 +46,9 @@ export const train = (link: Link, request: Train): Effect.Effect<void, never, Ob
             // The page shows the last policy when the training has ended.
             if (step >= totalSteps) link.isWatching = true
           }
-          yield* showEpisodes(link, files)
+          // The folder of a requested step is written when the next events arrive. Only then is the store asked for it.
+          if (isPlayed) yield* showEpisodes(link, files)
+          isPlayed = false
         }),
         flush: Effect.void,
       }
@@ -59,6 +63,7 @@ export const train = (link: Link, request: Train): Effect.Effect<void, never, Ob
     const isStepWanted = Effect.sync(() => {
       const wanted = link.isWatching
       link.isWatching = false
+      isPlayed ||= wanted
       return wanted
     })
     return training.pipe(

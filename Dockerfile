@@ -7,7 +7,9 @@ RUN npm ci --ignore-scripts
 COPY . .
 RUN npm pack --silent > /dev/null
 # The packages that the command needs at run time, with the versions of the lock file, and the command as one of them.
-RUN npm prune --omit=dev --ignore-scripts \
+# Among the optional packages, only the one for clusters is small.
+RUN npm pkg set dependencies.@effect/sql-pg="$(node -p 'require("./package.json").devDependencies["@effect/sql-pg"]')" \
+  && npm prune --omit=dev --ignore-scripts \
   && mkdir node_modules/effect-rl \
   && tar -xzf effect-rl-*.tgz -C node_modules/effect-rl --strip-components=1 \
   && ln -s ../effect-rl/bin/effect.js node_modules/.bin/effect \

@@ -200,6 +200,8 @@ const use = async (stage: Stage): Promise<void> => {
   for (const folder of ["/node_modules", "/usr/local", "/etc"]) {
     if (inStage(stage, ["touch", `${folder}/new`]).status === 0) fails(`the user of the image may write in ${folder}`)
   }
+  // Clusters need this package.
+  succeeds(stage, ["node", "--input-type=module", "--eval", 'await import("@effect/sql-pg")'])
   writeFileSync(join(stage.folder, "work/train.ts"), training)
   const digest = /^digest .*/m.exec(succeeds(stage, [...entry, "run", "train.ts", "--seed", "1"]))?.[0]
   show(`trained as user ${stage.user}: ${digest ?? fails("the training printed no digest")}`)

@@ -15,6 +15,7 @@ import {
   stateInput,
   stateOutput,
 } from "../graph/onnx/emit.ts"
+import { input } from "../graph/ops.ts"
 import { changing, type ProgramSpec, type StateSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
 import { type Shape, sizeOf } from "../graph/Tensor.ts"
@@ -42,7 +43,18 @@ export interface Host {
   readonly threads: number
 }
 
-export const openSession = ({ runtime, device, threads }: Host, model: Pick<Emitted, "bytes">): Session => {
+/** The location of a tensor whose numbers are in a buffer of the GPU. */
+const onGpu = "gpu-buffer"
+
+/**
+ * Loads a model. On WebGPU, the outputs named in `onDevice` stay in buffers of the GPU, which can be inputs of any session.
+ * The binding of `onnxruntime-node` has no such buffers for CUDA, where every output is copied to memory and back.
+ */
+export const openSession = (
+  { runtime, device, threads }: Host,
+  model: Pick<Emitted, "bytes">,
+  onDevice: ReadonlyArray<string> = [],
+): Session => {
   const session = new runtime.Session()
   const bytes = new Uint8Array(model.bytes)
   session.loadModel(bytes.buffer, bytes.byteOffset, bytes.byteLength, {
@@ -52,6 +64,9 @@ export const openSession = ({ runtime, device, threads }: Host, model: Pick<Emit
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
     logSeverityLevel: 4,
+    ...(device === "webgpu" && onDevice.length > 0
+      ? { preferredOutputLocation: Object.fromEntries(onDevice.map((name) => [name, onGpu])) }
+      : {}),
     extra: {
       // Flushing denormals would change the arithmetic of the whole thread, including JavaScript's.
       session: { intra_op: { allow_spinning: threads > 1 ? "1" : "0" }, set_denormal_as_zero: "0" },
@@ -81,9 +96,17 @@ export const makePrograms = <Name extends string>(
   sharedFeeds: ReadonlyArray<string> = [],
 ) => {
   const tensorOver = tensorsOf(host.runtime)
-  const states = new States(tensorOver)
+  const download = downloadFrom(host)
+  const states = new States(tensorOver, download.read)
   const feeds = new Map<string, TensorData>()
-  const sessions = Record.map(specs, (spec) => openingOf(host, spec, states))
+  const sessions = Record.map(specs, (spec) => {
+    const opening = openingOf(host, spec, states)
+    const close = (): void => {
+      opening.close()
+      download.close()
+    }
+    return { ...opening, close }
+  })
   const programs = Record.map(specs, (spec, name) =>
     sessionProgram(host.device, spec, sessions[name], states, feedsOf(spec, sharedFeeds, feeds), tensorOver),
   )
@@ -108,7 +131,11 @@ const openingOf = (host: Host, spec: ProgramSpec, states: States): Opening => {
     const model = emit(simplify(spec), Object.fromEntries(frozen.map((name) => [name, states.read(name)])))
     try {
       return {
-        session: openSession(host, model),
+        session: openSession(
+          host,
+          model,
+          changing(spec).map(([name]) => stateOutput(name)),
+        ),
         fetches: Object.fromEntries(model.outputs.map((name) => [name, null])),
         endsEarly: model.outputs.includes(iterationsOutput),
       }
@@ -140,6 +167,30 @@ const tensorsOf =
         ? new Tensor("int32", data, shape)
         : new Tensor("bool", data, shape)
 
+/** Reads tensors that are in buffers of the GPU. */
+const downloadFrom = (host: Host) => {
+  /** For each shape, a session that returns its input. (The binding's own `getData` ends the process.) */
+  const sessions = new Map<string, Session>()
+  const sessionFor = (shape: Shape): Session => {
+    const existing = sessions.get(shape.join())
+    if (existing !== undefined) return existing
+    const x = input("x", shape)
+    const session = openSession(host, emit({ name: "download", inputs: { x }, state: {}, outputs: { x } }))
+    sessions.set(shape.join(), session)
+    return session
+  }
+  return {
+    read: (tensor: OrtTensor): OrtTensor => {
+      const result = resultOutput("x")
+      return sessionFor(tensor.dims).run({ [feedInput("x")]: tensor }, { [result]: null }, {})[result]
+    },
+    close: (): void => {
+      for (const session of sessions.values()) session.dispose()
+      sessions.clear()
+    },
+  }
+}
+
 /** The input tensors of a program's next run, by the names in its model. */
 type Bound = Record<string, OrtTensor>
 
@@ -151,9 +202,11 @@ class States {
   /** The arrays that `write` fills. A state leaves this map when a run replaces it by a tensor of ONNX Runtime. */
   private readonly written = new Map<string, Float32Array>()
   private readonly changes = new Map<string, number>()
+  private readonly download: (tensor: OrtTensor) => OrtTensor
 
-  constructor(tensorOver: TensorOver) {
+  constructor(tensorOver: TensorOver, download: (tensor: OrtTensor) => OrtTensor) {
     this.tensorOver = tensorOver
+    this.download = download
   }
 
   /** Makes a state as zeros, if no program has made it before. */
@@ -176,6 +229,9 @@ class States {
   replace(name: string, tensor: OrtTensor): void {
     this.written.delete(name)
     this.count(name)
+    // The garbage collector does not know how large a buffer of the GPU is, so free the old one now.
+    const old = this.tensors.get(name)
+    if (old !== undefined && old.location === onGpu) old.dispose()
     this.tensors.set(name, tensor)
     for (const bound of this.users.get(name) ?? []) bound[stateInput(name)] = tensor
   }
@@ -183,7 +239,7 @@ class States {
   read(name: string): Float32Array {
     const tensor = this.tensorOf(name)
     const copy = new Float32Array(tensor.size)
-    copyInto(tensor.data, copy, copy.length)
+    copyInto((tensor.location === onGpu ? this.download(tensor) : tensor).data, copy, copy.length)
     return copy
   }
 

@@ -10,6 +10,9 @@ export const messageOf = (error: unknown): string => oneLine(error instanceof Er
 export const shortened = (text: string, most = 60): string =>
   text.length > most ? `${text.slice(0, most - 3)}…` : text
 
+/** Formats a mean score or return for people. Scores of at most 1, such as shares of right answers, have more digits. */
+export const shownScore = (score: number): string => score.toFixed(Math.abs(score) <= 1 ? 3 : 1)
+
 /** Formats an error for a message: its name and its message in one line, cut to 1000 characters. */
 export const shownError = (error: Error): string => shortened(`${error.name}: ${oneLine(error.message)}`, 1000)
 

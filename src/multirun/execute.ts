@@ -267,13 +267,13 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
   /** The steps of the runs that are recorded, saved and made known. */
   const completed = makePublished()
   const emit = (events: ReadonlyArray<RunEvent>) => Effect.orDie(recording.emit(events))
-  /** The mean score of the last validation of each run. */
-  const scores = new Map<string, number>()
+  /** The scores of the last validation of each run. The trainer's figure is their mean, as in its result. */
+  const scores = new Map<string, ReadonlyArray<number>>()
   const records = yield* makeRunRecords({
     settings,
     effective: prepared.effective,
     validated: ({ id }, { step, scores: all }) => {
-      scores.set(id, meanOf(all))
+      scores.set(id, all)
       return emit([{ _tag: "Note", message: `${id}: validation after ${step} steps: ${meanOf(all).toFixed(3)}` }])
     },
   })
@@ -299,7 +299,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
       const figures = {
         "trainer/runs": runs.slots().length,
         "trainer/waiting": waiting.length,
-        ...(scores.size === 0 ? {} : { [validationOfTrainer]: meanOf([...scores.values()]) }),
+        ...(scores.size === 0 ? {} : { [validationOfTrainer]: meanOf([...scores.values()].flat()) }),
         ...(yield* tokenRate(yield* tokens)),
       }
       yield* emit([{ _tag: "UpdateApplied", step, update: step, metrics: figures }])

@@ -104,7 +104,7 @@ describe("effect serve", () => {
       }
       const fingerprintOf = async (client: OpenAI) =>
         (await client.chat.completions.create(ask("run_a"))).system_fingerprint
-      await serving([model, ...small, "--watch", folder], async ({ client, stderr }) => {
+      await serving([model, ...small, "--watch", folder, "--verbose"], async ({ client, stderr }) => {
         assert.deepStrictEqual(await namesOf(client), ["llama"])
         publish(1)
         while (!(await namesOf(client)).includes("run_a"));
@@ -136,8 +136,9 @@ describe("effect serve", () => {
       named(model)
       // The trainer's folder, which has a config.json of its own, stands for its only run.
       write(folder, "config.json", "{}")
-      await serving([folder, ...small], async ({ client }) => {
+      await serving([folder, ...small], async ({ client, stderr }) => {
         while (!(await namesOf(client)).includes("run_b"));
+        assert.include(stderr(), "run_b: loaded step 4, then each newer one\n")
         const { system_fingerprint } = await client.chat.completions.create(ask("run_b"))
         assert.strictEqual(system_fingerprint, "run_b@4")
       })

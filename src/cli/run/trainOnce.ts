@@ -2,6 +2,7 @@
 import { join } from "node:path"
 import { Effect, FileSystem, Layer } from "effect"
 import { isPlain } from "../../config/plain.ts"
+import { shownScore } from "../../config/text.ts"
 import { backend, envPool, platform, rankProcesses, recorder, runStore, terminalProgress } from "../../node.ts"
 import { dateOf } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -141,5 +142,5 @@ const scoreOf = ({ validation, meanReturn }: RunResult): string => {
     return meanReturn === null ? "no episode ended" : `mean return ${meanReturn.toFixed(1)} over the last episodes`
   }
   const { meanReturn: mean, stdReturn, episodes } = validation
-  return `validation ${mean.toFixed(1)} ± ${stdReturn.toFixed(1)} over ${episodes} episodes`
+  return `validation ${shownScore(mean)} ± ${stdReturn.toFixed(1)} over ${episodes} episodes`
 }

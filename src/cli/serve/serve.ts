@@ -69,6 +69,7 @@ const flags = {
     Flag.withDefault("auto" as const),
     Flag.withDescription("How the model writes calls of tools (default: auto, as its chat template shows)"),
   ),
+  verbose: toggle("verbose", "Print a line for each step that is loaded, not only for the first of each run"),
   json: toggle("json", "Print the address and the model as one line of JSON"),
 }
 

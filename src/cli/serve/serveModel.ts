@@ -6,13 +6,14 @@ import { modelFiles } from "../../formats/modelFiles.ts"
 import { inRecord } from "../../formats/Weights.ts"
 import { Engine } from "../../inference/Engine.ts"
 import { openDecoder, type OpenedDecoder } from "../../lm/engine/openDecoder.ts"
-import { trainerAt } from "../../multirun/trainerFolder.ts"
+import { type TrainerFolder, trainerAt } from "../../multirun/trainerFolder.ts"
 import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
 import { type BroadcastWeights, type Followed, follow } from "../../serve/followBroadcasts.ts"
 import { serve } from "../../serve/server-node.ts"
 import { quoted } from "../flags.ts"
 import { warningLabel } from "../output/colors.ts"
 import { usageError, writeError, writeJson, writeOut } from "../output/output.ts"
+import { exampleRequest } from "./exampleRequest.ts"
 import { modelToServe } from "./modelToServe.ts"
 import type { ServeFlags } from "./serve.ts"
 import { openTrained, trainedModel } from "./trainedModel.ts"
@@ -23,7 +24,8 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
     if (!(yield* exists(one))) return yield* usageError(`--watch: there is no folder ${one}`)
   }
   const files = yield* onDisk(".")
-  const { model, watch, maxAdapters } = yield* openModel(input, files)
+  const { model, watch, maxAdapters, trainer } = yield* openModel(input, files)
+  const report = reporter(input.verbose)
   const watched = [...new Set([...watch, ...input.watch].map((one) => resolve(one)))]
   for (const { name, path } of adapters) {
     const adapter = yield* model.readAdapter(files, path)
@@ -46,14 +48,15 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
     apiKey: apiKey === undefined ? undefined : Redacted.make(apiKey),
     ...(maxAdapters === 0 ? {} : { readAdapter: (path: string) => model.readAdapter(files, path) }),
   }).pipe(Effect.provideService(Engine, model.engine))
-  yield* announce(input, model, { port, apiKey })
+  yield* announce(input, model, { port, apiKey, trainer })
   return yield* Effect.onInterrupt(Effect.never, () => writeError("finishing the answers that have begun\n"))
 })
 
 /** Opens the model that the user named. Also returns which folders have newer weights of it, and its places for adapters. */
 const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTree) {
   const trainer = yield* trainerAt(input.model)
-  if (trainer !== undefined) return yield* openTrained(yield* trainedModel(trainer, input.model), input)
+  if (trainer !== undefined)
+    return { ...(yield* openTrained(yield* trainedModel(trainer, input.model), input)), trainer }
   const { folder, name, watch } = yield* modelToServe(input.model)
   const hasAdapters = input.adapter.length + input.watch.length + watch.length > 0
   const maxAdapters = Math.max(
@@ -69,7 +72,7 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
     pageSize: Option.getOrUndefined(input.pageSize),
     maxRank: Option.getOrUndefined(input.maxLoraRank),
   })
-  return { model, watch, maxAdapters }
+  return { model, watch, maxAdapters, trainer }
 })
 
 /** Reads the value of `--adapter`. */
@@ -88,41 +91,54 @@ const decoder =
       : Effect.map(model.readWeights(folder, "."), (weights) => ({ _tag: "Full", weights }))
   }
 
-const report = (followed: Followed): Effect.Effect<void> => {
-  const { run } = followed
-  switch (followed._tag) {
-    case "Loaded":
-      return writeError(`${run}: loaded step ${followed.step}\n`)
-    case "Failed":
-      return writeError(`${warningLabel()} ${run}: step ${followed.step} was not loaded: ${followed.message}\n`)
-    case "Unreadable":
-      return writeError(`${warningLabel()} ${run}: its broadcasts cannot be read: ${followed.message}\n`)
-    case "Gone":
-      return writeError(`${run}: the run is gone\n`)
+/** Makes the function that prints what became of broadcasts: of those that are loaded, only the first of each run. */
+const reporter = (isVerbose: boolean) => {
+  const loaded = new Set<string>()
+  return (followed: Followed): Effect.Effect<void> => {
+    const { run } = followed
+    switch (followed._tag) {
+      case "Loaded": {
+        const isFirst = !loaded.has(run)
+        loaded.add(run)
+        if (isVerbose) return writeError(`${run}: loaded step ${followed.step}\n`)
+        return isFirst ? writeError(`${run}: loaded step ${followed.step}, then each newer one\n`) : Effect.void
+      }
+      case "Failed":
+        return writeError(`${warningLabel()} ${run}: step ${followed.step} was not loaded: ${followed.message}\n`)
+      case "Unreadable":
+        return writeError(`${warningLabel()} ${run}: its broadcasts cannot be read: ${followed.message}\n`)
+      case "Gone":
+        loaded.delete(run)
+        return writeError(`${run}: the run is gone\n`)
+    }
   }
 }
 
 interface Address {
   readonly port: number
   readonly apiKey: string | undefined
+  /** The trainer whose runs are served, if any. */
+  readonly trainer: TrainerFolder | undefined
 }
 
 /** Prints the server's address, and a command that asks it something. */
 const announce = Effect.fnUntraced(function* ({ host, json }: ServeFlags, model: OpenedDecoder, address: Address) {
-  const { port, apiKey } = address
+  const { port, apiKey, trainer } = address
   const shown = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
   const url = `http://${shown}:${port}/v1`
   const models = yield* model.engine.models
+  const names = models.map(({ name }) => name)
   if (json) {
-    const names = models.map(({ name }) => name)
     const { maxLength } = models[0]
     return yield* writeJson({ url, model: model.name, models: names, maxModelLen: maxLength, apiKey: apiKey ?? null })
   }
   yield* writeOut(`${url}\n`)
-  const body = JSON.stringify({ model: model.name, messages: [{ role: "user", content: "Hello" }], max_tokens: 32 })
+  const greeting = { model: model.name, messages: [{ role: "user", content: "Hello" }], max_tokens: 32 }
+  const request = trainer === undefined ? undefined : yield* exampleRequest(trainer, names)
+  const body = JSON.stringify(request ?? greeting)
   const key = apiKey === undefined ? [] : ["-H", `authorization: Bearer ${apiKey}`]
   const example = ["curl", `${url}/chat/completions`, "-H", "content-type: application/json", ...key, "-d", body]
   if (apiKey !== undefined) yield* writeError(`API key: ${apiKey}\n`)
   yield* writeError(`${quoted(example)}\n`)
-  yield* writeError(`serving ${models.map(({ name }) => name).join(", ")}; stop with Ctrl-C\n`)
+  yield* writeError(`serving ${names.join(", ")}; stop with Ctrl-C\n`)
 })

@@ -1,3 +1,4 @@
+import { validationOfTrainer } from "../../../src/run/record/RunEvent.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { TestClock } from "effect/testing"
@@ -23,6 +24,14 @@ describe("the progress line", () => {
       assert.deepEqual(shown, [
         `${clear}ppo on CartPole-v1  5,000 of 20,000 steps (25 %)  2,500/s  return 15.0  validation 2.0  6 s left`,
       ])
+    }),
+  )
+
+  it.effect("has three digits of a score of at most 1", () =>
+    Effect.gen(function* () {
+      const { shown, emit } = yield* watched({ isTerminal: true })
+      yield* emit([{ ...update(5000), metrics: { [validationOfTrainer]: 0.985 } }])
+      assert.include(shown[0], "validation 0.985")
     }),
   )
 

@@ -62,8 +62,8 @@ export interface WorkerOptions extends ClusterOptions {
 
 /** The seconds for which a process that starts waits for a database that doesn't answer. */
 const patienceSeconds = 60
-/** The number of jobs of one client that are under way at once. */
-const inFlight = 64
+/** A client has at least so many jobs under way at once, and at least twice as many as the workers have slots. */
+const fewestInFlight = 64
 /** The largest answer of a job, in bytes: an answer holds whole episodes. */
 const largestMessage = 256 << 20
 
@@ -254,8 +254,10 @@ const makeDispatcher = Effect.fnUntraced(function* (
     Effect.provideService(References.MinimumLogLevel, "None"),
   )
 
+  const workers = yield* sqlProblem(shown, Effect.provideContext(list, context))
+  const slots = workers.reduce((sum, worker) => sum + worker.slots, 0)
   return {
-    inFlight,
+    inFlight: Math.max(fewestInFlight, 2 * slots),
     run: Effect.fnUntraced(function* <Payload, Result, Failure>(job: Job<Payload, Result, Failure>, payload: Payload) {
       const key = `${job.name} ${job.key(payload)}`
       waiting.add(key)

@@ -51,7 +51,7 @@ const ofThisMachine =
   /^(run\.log|logs\.tfevents|system\.jsonl|git\.(json|diff)|sweep\.txt|checkpoints\/.*(runtime|manifest|latest)\.json)$/
 
 const timed =
-  /"(duration_ms|timestamp\w*|step_start|step_end|run_dir|wall_seconds|steps_per_second|\w*_seconds|runDir|wallSeconds|stepsPerSecond)": ?("[^"]*"|[^,}\n]*)/g
+  /"(duration_ms|retries|timestamp\w*|step_start|step_end|run_dir|wall_seconds|steps_per_second|\w*_seconds|runDir|wallSeconds|stepsPerSecond)": ?("[^"]*"|[^,}\n]*)/g
 
 /** Returns the content of each file of a run, by its path, without times and the names of folders. */
 export const contentOf = (run: string): Readonly<Record<string, string>> =>

@@ -9,6 +9,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import { cluster } from "./cluster.ts"
 import { learning } from "./learning.ts"
 import { multirun } from "./multirun.ts"
 import { must, type Proof } from "./Proof.ts"
@@ -99,6 +100,7 @@ const proofs: ReadonlyArray<Proof> = [
   },
   ...talking,
   ...multirun,
+  ...cluster,
 ]
 
 const { values } = parseArgs({ options: { only: { type: "string" }, write: { type: "boolean", default: false } } })

@@ -36,7 +36,7 @@ import {
   type Job,
   settle,
 } from "./Dispatcher.ts"
-import { ClusterError, goneSeconds, join, leave, list, type Member, renew } from "./members.ts"
+import { ClusterError, goneSeconds, join, leave, list, type Member, type MemberState, renew } from "./members.ts"
 import { freePort, hostAndPort, ownAddress, processName, reasonOf, shownUrl } from "./network-node.ts"
 import { codeVersion } from "./version-node.ts"
 import { JobWorkflow, leaseSeconds, queueLayer, renewSeconds, type Watcher, work, workflowLayer } from "./work.ts"
@@ -198,6 +198,14 @@ export const worker = Effect.fnUntraced(function* (
   return yield* Effect.raceFirst(sqlProblem(shown, working), Effect.provideContext(monitor, context)).pipe(
     Effect.onInterrupt(() => say(`${member.name} leaves ${shown}; it did ${finished} jobs`)),
   )
+})
+
+/** Lists the processes of a cluster, and the jobs that they are doing. It does not join. */
+export const members = Effect.fnUntraced(function* (
+  options: ClusterOptions,
+): Effect.fn.Return<ReadonlyArray<MemberState>, ClusterError, Scope.Scope> {
+  const { context, shown } = yield* connect(options)
+  return yield* sqlProblem(shown, Effect.provideContext(list, context))
 })
 
 const ownAddressFor = Effect.fnUntraced(function* (url: string) {

@@ -89,6 +89,9 @@ const decodeStates = Schema.decodeUnknownEffect(Schema.Array(MemberState))
 /** Lists the living processes of the cluster: workers first. */
 export const list = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  const tables = yield* sql<{ readonly name: string | null }>`SELECT to_regclass(${members})::text AS name`
+  // Nobody has ever joined.
+  if (tables[0]?.name === null) return []
   const rows = yield* sql`
     SELECT id, role, name, version, slots, jobs, finished, EXTRACT(EPOCH FROM NOW() - seen_at)::float8 AS age
     FROM ${sql(members)} WHERE seen_at >= NOW() - make_interval(secs => ${goneSeconds}) ORDER BY role DESC, name`

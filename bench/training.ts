@@ -31,7 +31,12 @@ const timed = (inner: Backend["Service"], seconds: Map<string, number>): Backend
   }
 }
 
-const once = async (training: Training, name: BackendName, seconds?: Map<string, number>): Promise<RunResult> => {
+/** Trains once, with the files of a run in a temporary folder. If `seconds` is given, it gets the time of each program. */
+export const trainOnce = async (
+  training: Training,
+  name: BackendName,
+  seconds?: Map<string, number>,
+): Promise<RunResult> => {
   const folder = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))
   const compute =
     seconds === undefined
@@ -56,10 +61,10 @@ export const measureTraining = async (
   repeats = 3,
 ): Promise<Measurement> => {
   const results: Array<RunResult> = []
-  for (let repeat = 0; repeat < repeats; repeat++) results.push(await once(training, name))
+  for (let repeat = 0; repeat < repeats; repeat++) results.push(await trainOnce(training, name))
   const speeds = results.map((result) => result.stepsPerSecond).sort((a, b) => a - b)
   const seconds = new Map<string, number>()
-  const profiled = await once(training, name, seconds)
+  const profiled = await trainOnce(training, name, seconds)
   const shares = [...seconds].map(
     ([key, spent]) => [`${key} %`, Math.round((100 * spent) / profiled.wallSeconds)] as const,
   )

@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import { backend, type BackendName } from "effect-rl/node"
 import { sizeOf } from "../../src/graph/Tensor.ts"
 import { type Context, defineBench } from "../Bench.ts"
+import { chosenBackend } from "../chosenBackend.ts"
 import { compiled, multiplyAdds, product, reading, step } from "../decoder.ts"
 
 const specs = { one: step(1), many: step(32), large: product(1024) }
@@ -44,4 +45,33 @@ const bench = (name: string, device: BackendName, where: string) =>
     run: (context) => measured(context).pipe(Effect.scoped, Effect.provide(backend(device)), Effect.runPromise),
   })
 
-export default [bench("decoder-step", "wasm", "as WebAssembly"), bench("decoder-step-ort", "cpu", "in ONNX Runtime")]
+/** Measures the step of 64 sequences on the backend of `EFFECT_RL_BENCH_BACKEND`, such as cuda, against `cpu`. */
+const wide = defineBench({
+  name: "decoder-step-64",
+  unit: "tokens/s",
+  higherIsBetter: true,
+  about:
+    "A decoder of ten million weights generates the next token of 64 sequences, on the backend EFFECT_RL_BENCH_BACKEND",
+  run: ({ ratio }) =>
+    Effect.gen(function* () {
+      const backendName = chosenBackend("wasm")
+      const specs = { many: step(64) }
+      const chosen = yield* compiled(specs).pipe(Effect.provide(backend(backendName)))
+      const cpu = yield* compiled(specs).pipe(Effect.provide(backend("cpu")))
+      const { a, b, ...times } = ratio(
+        () => chosen.many.runSync?.(),
+        () => cpu.many.runSync?.(),
+        { minimumSeconds: 3 },
+      )
+      return {
+        value: 64 / a.seconds,
+        details: { backend: backendName, "cpu tokens/s": 64 / b.seconds, "its time / that of cpu": times.ratio },
+      }
+    }).pipe(Effect.scoped, Effect.runPromise),
+})
+
+export default [
+  bench("decoder-step", "wasm", "as WebAssembly"),
+  bench("decoder-step-ort", "cpu", "in ONNX Runtime"),
+  wide,
+]

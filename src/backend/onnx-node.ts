@@ -25,6 +25,7 @@ import { input, neg } from "../graph/ops.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { validateAll } from "../graph/validate.ts"
 import { Backend, BackendUnavailable, type GroupOptions } from "./Backend.ts"
+import { remedyOf } from "./gpuRemedies.ts"
 import { type Device, makePrograms, type Opening, openSession, type Runtime } from "./sessions-node.ts"
 
 export interface Options {
@@ -73,27 +74,15 @@ export const make = (
     }
   })
 
-/** The version of ONNX Runtime that this library is tested with. Other versions may round differently. */
-const version = "1.30.0"
-
-const remedies: Readonly<Record<Device, string>> = {
-  cpu: `Add it to your project: npm install onnxruntime-node@${version}; or choose wasm, which needs no package`,
-  cuda:
-    "It needs Linux on x64, an NVIDIA GPU with CUDA 12 and cuDNN 9, and the provider libraries, which the package's own " +
-    "script fetches: ONNXRUNTIME_NODE_INSTALL=cuda12 node node_modules/onnxruntime-node/script/install.js",
-  webgpu:
-    "It needs a GPU that Vulkan, Metal or Direct3D 12 can drive, its driver, and on Linux the Vulkan loader (libvulkan1)",
-}
-
 const unavailable = (device: Device, missing: string): BackendUnavailable =>
-  new BackendUnavailable({ backend: device, missing: reasonOf(missing), remedy: `${remedies[device]}.` })
+  new BackendUnavailable({ backend: device, missing: reasonOf(missing), remedy: `${remedyOf(device, missing)}.` })
 
 const notInstalled = (device: Device): BackendUnavailable =>
   new BackendUnavailable({
     backend: device,
     missing: "the package onnxruntime-node is not installed",
     // The package is needed for all devices; a GPU needs more.
-    remedy: [...new Set(["cpu", device] as const)].map((needed) => `${remedies[needed]}.`).join(" "),
+    remedy: [...new Set(["cpu", device] as const)].map((needed) => `${remedyOf(needed)}.`).join(" "),
   })
 
 /** Returns the first line of an error message of ONNX Runtime, without the names of source files before `Failed to`. */

@@ -1,0 +1,46 @@
+/** Says what to install when a device of ONNX Runtime is not available, from the reason that it gave. */
+
+export type OrtDevice = "cpu" | "cuda" | "webgpu"
+
+/** The version of ONNX Runtime that this library is tested with. Other versions may round differently. */
+const version = "1.30.0"
+
+const steps = "docs/gpu.md has the steps"
+
+const remedies: Readonly<Record<OrtDevice, string>> = {
+  cpu: `Add it to your project: npm install onnxruntime-node@${version}; or choose wasm, which needs no package`,
+  cuda:
+    "It needs Linux on x64, an NVIDIA GPU with CUDA 12 and cuDNN 9, and the provider libraries, which the package's own " +
+    "script fetches: ONNXRUNTIME_NODE_INSTALL=cuda12 node node_modules/onnxruntime-node/script/install.js; " +
+    steps,
+  webgpu:
+    "It needs a GPU that Vulkan, Metal or Direct3D 12 can drive, and its driver; on Linux also the Vulkan loader " +
+    `(Debian: apt-get install libvulkan1 mesa-vulkan-drivers; NVIDIA: its own driver). vulkaninfo must list the GPU; ${steps}`,
+}
+
+/** The libraries of CUDA by the beginnings of their names, and what has them. */
+const libraries: ReadonlyArray<readonly [string, string]> = [
+  ["libcudnn", "cuDNN 9 for CUDA 12 (NVIDIA's package libcudnn9-cuda-12)"],
+  ["libcuda.", "the NVIDIA driver, which a container gets from the NVIDIA container toolkit"],
+  ["libcu", "the runtime libraries of CUDA 12 (NVIDIA's package cuda-libraries-12-8, or another 12.x)"],
+  ["libnvrtc", "the runtime libraries of CUDA 12 (NVIDIA's package cuda-libraries-12-8, or another 12.x)"],
+]
+
+/**
+ * Returns what to do about a device that is not available for this reason. If the reason names a library of CUDA, it is
+ * what has that library.
+ *
+ * @example
+ * ```ts
+ * remedyOf("cuda", "libcudnn.so.9: cannot open shared object file") // "Install cuDNN 9 for CUDA 12 …"
+ * ```
+ */
+export const remedyOf = (device: OrtDevice, missing = ""): string => {
+  if (device !== "cuda") return remedies[device]
+  const library = /\b(lib(?:cu|nvrtc)[\w.-]*\.so[\w.]*): cannot open/.exec(missing)?.[1]
+  const owner = libraries.find(([beginning]) => library?.startsWith(beginning))?.[1]
+  if (owner !== undefined) return `Install ${owner}, or add the folder of ${library} to LD_LIBRARY_PATH; ${steps}`
+  if (/no CUDA-capable device|driver version is insufficient|CUDA_ERROR_NO_DEVICE/i.test(missing))
+    return `nvidia-smi must list a GPU, with a driver for CUDA 12 (525 or newer); ${steps}`
+  return remedies.cuda
+}

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { Backend, BackendError, type BackendUnavailable } from "../../src/backend/Backend.ts"
 import * as OnnxNode from "../../src/backend/onnx-node.ts"
+import * as OnnxWeb from "../../src/backend/onnx-web.ts"
 import * as Reference from "../../src/backend/reference.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import { GraphError } from "../../src/graph/GraphError.ts"
@@ -9,10 +10,12 @@ import * as G from "../../src/graph/ops.ts"
 import type { ProgramSpec } from "../../src/graph/Program.ts"
 import { compileAll } from "../../src/graph/wasm/compile.ts"
 import type { Shape } from "../../src/graph/Tensor.ts"
+import { ort } from "./onnxWeb.ts"
 
 const backends: Readonly<Record<string, Layer.Layer<Backend, BackendUnavailable>>> = {
   wasm: Wasm.layer,
   cpu: OnnxNode.layerCpu(),
+  "onnx-web": OnnxWeb.layer(ort),
   reference: Reference.layer,
 }
 

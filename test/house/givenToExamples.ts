@@ -19,6 +19,7 @@ import type { ConfiguredAlgorithm, Task } from "../../src/learner/Algorithm.ts"
 import type { Actor } from "../../src/model/Actor.ts"
 import type { TwinCritics } from "../../src/model/critic.ts"
 import type { Program } from "../../src/backend/Backend.ts"
+import type { Runtime as OnnxRuntime } from "../../src/backend/onnx-web.ts"
 import type { Demonstrations } from "../../src/learner/Demonstrations.ts"
 import type { ReplayConfig } from "../../src/learner/replay/fields.ts"
 import type { ActorCritic } from "../../src/model/ActorCritic.ts"
@@ -56,6 +57,7 @@ export declare const add: Tool
 export declare const lookup: Tool
 
 export declare const training: Run
+export declare const ort: OnnxRuntime
 export declare const mySink: Sink
 export declare const runDir: string
 

@@ -1,0 +1,261 @@
+/**
+ * Implements the backend `onnx-web` with ONNX Runtime for the web, in browsers and in Node: on WebAssembly, or on a GPU by
+ * WebGPU. The user's program imports the package `onnxruntime-web` and passes it, so that nobody else has to bundle it.
+ *
+ * The backend `wasm` is faster for small networks, where a call of ONNX Runtime takes longer than the arithmetic. This one
+ * is for large networks, and for GPUs. Its programs are asynchronous: a rollout waits for each step.
+ *
+ * @example
+ * ```ts
+ * // import * as ort from "onnxruntime-web"
+ * const result = yield* training.pipe(Effect.provide(OnnxWeb.layer(ort)), Effect.provide(Web.layer))
+ * ```
+ */
+import { Effect, Layer, Record, type Scope, Semaphore } from "effect"
+import { attempt } from "../config/attempt.ts"
+import { messageOf } from "../config/text.ts"
+import { GraphError, programError } from "../graph/GraphError.ts"
+import { emit, feedInput, iterationsOutput, resultOutput, stateInput, stateOutput } from "../graph/onnx/emit.ts"
+import { input, neg } from "../graph/ops.ts"
+import { changing, type ProgramSpec } from "../graph/Program.ts"
+import { simplify } from "../graph/simplify.ts"
+import { type Shape, sizeOf } from "../graph/Tensor.ts"
+import { feedShapes, resultShapes, validateAll } from "../graph/validate.ts"
+import {
+  Backend,
+  BackendError,
+  BackendUnavailable,
+  dataFor,
+  feedsOf,
+  type GroupOptions,
+  type Program,
+  programOf,
+  type TensorData,
+} from "./Backend.ts"
+
+interface Tensor {
+  readonly data: unknown
+  readonly size: number
+}
+
+interface Session {
+  run(feeds: Readonly<Record<string, Tensor>>): PromiseLike<Readonly<Record<string, Tensor>>>
+  release(): PromiseLike<void>
+}
+
+/** The parts of the package `onnxruntime-web` that the backend uses. */
+export interface Runtime {
+  readonly InferenceSession: { create(model: Uint8Array, options: object): PromiseLike<Session> }
+  readonly Tensor: {
+    new (type: "float32", data: Float32Array, shape: Shape): Tensor
+    new (type: "int32", data: Int32Array, shape: Shape): Tensor
+    new (type: "bool", data: Uint8Array, shape: Shape): Tensor
+  }
+  readonly env: { readonly wasm: { numThreads?: number } }
+}
+
+export interface Options {
+  /** Where the programs run: `webgpu` needs a browser with a GPU, and the package's `onnxruntime-web/webgpu`. Default: `wasm`. */
+  readonly provider?: "wasm" | "webgpu"
+  /**
+   * The number of threads of `wasm`. More than one needs a page that is isolated from other origins, and may change
+   * rounding. Default: 1.
+   */
+  readonly threads?: number
+}
+
+/** Provides the backend. Fails if the device cannot run a session with one node. */
+export const layer = (runtime: Runtime, options?: Options): Layer.Layer<Backend, BackendUnavailable> =>
+  Layer.effect(Backend, make(runtime, options))
+
+/** What all programs of a backend share. */
+interface Host {
+  readonly runtime: Runtime
+  readonly provider: "wasm" | "webgpu"
+  /** ONNX Runtime for the web runs one session at a time. */
+  readonly turn: Semaphore.Semaphore
+}
+
+const make = Effect.fnUntraced(function* (
+  runtime: Runtime,
+  { provider = "wasm", threads = 1 }: Options = {},
+): Effect.fn.Return<Backend["Service"], BackendUnavailable> {
+  // ONNX Runtime reads this when it opens the first session of the process.
+  runtime.env.wasm.numThreads = threads
+  const host: Host = { runtime, provider, turn: Semaphore.makeUnsafe(1) }
+  const x = input("x", [1])
+  yield* openSession(host, { name: "probe", inputs: { x }, state: {}, outputs: { y: neg(x) } }, {}).pipe(
+    Effect.flatMap((session) => Effect.promise(() => session.release())),
+    Effect.mapError(({ message }) => unavailable(provider, message)),
+  )
+  const compileGroup = <Name extends string>(
+    specs: Readonly<Record<Name, ProgramSpec>>,
+    { sharedFeeds = [] }: GroupOptions = {},
+  ): Effect.Effect<Readonly<Record<Name, Opened>>, GraphError, Scope.Scope> =>
+    Effect.acquireRelease(
+      attempt(() => {
+        validateAll(specs, sharedFeeds)
+        const states = new Map<string, State>()
+        const feeds = new Map<string, TensorData>()
+        return Record.map(specs, (spec) => sessionProgram(host, spec, states, feedsOf(spec, sharedFeeds, feeds)))
+      }, GraphError),
+      (group) => Effect.forEach(Object.values<Opened>(group), ({ close }) => close, { discard: true }),
+    )
+  return {
+    name: "onnx-web",
+    compile: Effect.fnUntraced(function* (spec) {
+      const { program, open } = (yield* compileGroup({ program: spec })).program
+      // A frozen state is not written yet, and the model would be loaded again after the first write.
+      if (!Object.values(spec.state).some(({ frozen }) => frozen === true)) yield* open
+      return program
+    }),
+    compileAll: (specs, options) =>
+      Effect.map(
+        compileGroup(specs, options),
+        Record.map(({ program }) => program),
+      ),
+  }
+})
+
+const unavailable = (provider: string, missing: string): BackendUnavailable =>
+  new BackendUnavailable({
+    backend: `onnx-web on ${provider}`,
+    missing: missing.replace(/\.$/, ""),
+    remedy:
+      provider === "webgpu"
+        ? "It needs a browser with WebGPU and the import onnxruntime-web/webgpu; wasm needs neither."
+        : "Let the page load the package's .wasm and .mjs files: env.wasm.wasmPaths says where they are.",
+  })
+
+/** Opens a session for a program. The states in `frozen` become constants of the model. */
+const openSession = (
+  { runtime, provider }: Host,
+  spec: ProgramSpec,
+  frozen: Readonly<Record<string, Float32Array>>,
+): Effect.Effect<Session, GraphError> =>
+  Effect.flatMap(
+    attempt(() => emit(simplify(spec), frozen).bytes, GraphError),
+    (bytes) =>
+      Effect.tryPromise({
+        try: () =>
+          Promise.resolve(
+            runtime.InferenceSession.create(bytes, {
+              executionProviders: [provider],
+              graphOptimizationLevel: "all",
+              logSeverityLevel: 4,
+            }),
+          ),
+        catch: (error) => programError(spec.name, `ONNX Runtime cannot load the graph: ${messageOf(error)}`),
+      }),
+  )
+
+/** A state, which all programs of a group share. `changes` counts how many times it was changed. */
+interface State {
+  readonly data: Float32Array
+  changes: number
+}
+
+/** A program, its session's opening, and its end. */
+interface Opened {
+  readonly program: Program
+  readonly open: Effect.Effect<Session, GraphError>
+  readonly close: Effect.Effect<void>
+}
+
+const sessionProgram = (
+  { runtime, provider, turn }: Host,
+  spec: ProgramSpec,
+  states: Map<string, State>,
+  feeds: Readonly<Record<string, TensorData>>,
+): Opened => {
+  const host = { runtime, provider, turn }
+  for (const [name, { tensor }] of Object.entries(spec.state)) {
+    if (!states.has(name)) states.set(name, { data: new Float32Array(sizeOf(tensor.shape)), changes: 0 })
+  }
+  const stateOf = (name: string): State => {
+    const state = states.get(name)
+    if (state === undefined) throw new Error(`onnx-web: there is no state "${name}"`)
+    return state
+  }
+  const frozen = Object.keys(spec.state).filter((name) => spec.state[name].frozen === true)
+  const bound = Object.entries(spec.state).filter(([, { frozen, stacked }]) => frozen !== true && stacked !== true)
+  const changesOfFrozen = (): number => frozen.reduce((sum, name) => sum + stateOf(name).changes, 0)
+  const results = Record.map(resultShapes(spec), dataFor)
+  const shapes = feedShapes(spec)
+  const count = spec.minibatches?.count ?? 1
+  let iterations = count
+  let session: Session | undefined
+  let loadedAt = 0
+  let isClosed = false
+
+  const close = Effect.suspend(() => {
+    const closing = session
+    session = undefined
+    return closing === undefined ? Effect.void : Effect.promise(() => Promise.resolve(closing.release()))
+  })
+  const open = Effect.gen(function* () {
+    if (isClosed) return yield* programError(spec.name, "the scope in which it was compiled is closed")
+    if (session !== undefined && changesOfFrozen() !== loadedAt) yield* close
+    if (session !== undefined) return session
+    loadedAt = changesOfFrozen()
+    const numbers = Object.fromEntries(frozen.map((name) => [name, stateOf(name).data.slice()]))
+    return (session = yield* openSession(host, spec, numbers))
+  })
+
+  const failure = (error: unknown) =>
+    new BackendError({ backend: "onnx-web", program: spec.name, message: messageOf(error) })
+  const run = Effect.gen(function* () {
+    const opened = yield* Effect.mapError(open, failure)
+    const inputs: Record<string, Tensor> = {}
+    for (const [name, { shape }] of Object.entries(shapes))
+      inputs[feedInput(name)] = tensorOver(runtime, feeds[name], shape)
+    for (const [name, { tensor }] of bound)
+      inputs[stateInput(name)] = tensorOver(runtime, stateOf(name).data, tensor.shape)
+    const fetched = yield* Effect.tryPromise({ try: () => Promise.resolve(opened.run(inputs)), catch: failure })
+    const ran = fetched[iterationsOutput]?.size ?? count
+    for (const [name] of changing(spec)) {
+      const state = stateOf(name)
+      copyInto(fetched[stateOutput(name)].data, state.data, state.data.length)
+      state.changes++
+    }
+    // A program that ended early has results only of the minibatches that ran.
+    for (const [name, data] of Object.entries(results)) {
+      copyInto(fetched[resultOutput(name)].data, data, (data.length / count) * ran)
+    }
+    iterations = ran
+  }).pipe(Effect.uninterruptible, turn.withPermits(1))
+
+  const { runSync: _, ...program } = programOf(spec, {
+    device: `onnx-web on ${provider}`,
+    feeds,
+    results,
+    iterations: () => iterations,
+    runSync: () => {},
+    read: (name) => stateOf(name).data.slice(),
+    write: (name, data) => {
+      const state = stateOf(name)
+      state.data.set(data)
+      state.changes++
+    },
+  })
+  const end = Effect.andThen(
+    Effect.sync(() => void (isClosed = true)),
+    close,
+  )
+  return { program: { ...program, run }, open: turn.withPermits(1)(open), close: turn.withPermits(1)(end) }
+}
+
+/** Makes a tensor that uses an array without copying it. */
+const tensorOver = ({ Tensor }: Runtime, data: TensorData, shape: Shape): Tensor =>
+  data instanceof Float32Array
+    ? new Tensor("float32", data, shape)
+    : data instanceof Int32Array
+      ? new Tensor("int32", data, shape)
+      : new Tensor("bool", data, shape)
+
+/** Copies the first `length` elements of a tensor's data. */
+const copyInto = (from: unknown, to: TensorData, length: number): void => {
+  if (from instanceof Float32Array || from instanceof Int32Array || from instanceof Uint8Array) {
+    to.set(from.length > length ? from.subarray(0, length) : from)
+  }
+}

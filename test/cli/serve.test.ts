@@ -153,7 +153,14 @@ describe("effect serve", () => {
         return stderr
       }
       assert.include(await wrong("none"), "none: there is no such folder")
-      assert.include(await wrong("."), ".: expected a model (config.json) or a run")
+      assert.include(
+        await wrong("."),
+        ".: expected config.json of a model, adapter_config.json of an adapter, or a run with",
+      )
+      assert.include(
+        await wrong(poet),
+        `expected a model, found an adapter; serve its base model: effect serve MODEL --adapter`,
+      )
       assert.include(await wrong(model, "--port", "70000"), "--port: expected a number between 0 and 65535")
       assert.include(await wrong(model, "--slots", "0"), "--slots: expected a number of at least 1")
       assert.include(await wrong(model, "--adapter", "poet"), '--adapter: expected name=path, found "poet"')

@@ -33,7 +33,7 @@ export const flags = {
   totalSteps: number("total-steps", "The number of environment steps to train for"),
   backend: backendFlag("The backend that computes; auto picks the fastest for each graph and names it in run.log"),
   threads: threadsFlag,
-  resultsDir: resultsDirFlag("The folder in which runs are saved (default: results)"),
+  resultsDir: resultsDirFlag("The folder in which runs are saved, or s3://BUCKET/PREFIX (default: results)"),
   name: text("name", "name", "The run's name (default: the file's name)"),
   resume: text(
     "resume",

@@ -6,6 +6,7 @@ import { subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { sweep } from "../sweep/sweep.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
+import { isBucket, notForTrainers } from "./bucket.ts"
 import { flags } from "./flags.ts"
 import { trainOnce } from "./trainOnce.ts"
 
@@ -39,6 +40,11 @@ export const run = subcommand(
     }
     if (Option.isSome(input.cluster) && !isSweep) {
       return yield* usageError("--cluster only works for sweeps (--seeds or --population)")
+    }
+    if (isBucket(input.resultsDir)) {
+      if (isSweep) return yield* usageError("--results-dir s3://… only works for one run, not for sweeps")
+      if (isYaml(input.file) && kindOf(yield* readYaml(input.file)) === "multirun")
+        return yield* usageError(notForTrainers)
     }
     if (input.backend !== "auto" && isYaml(input.file) && (yield* computesNothing(input.file, input.set))) {
       return yield* usageError(

@@ -17,13 +17,21 @@ import { writeJson, writeOut } from "../output/output.ts"
 import { PartOfSweep, sweepProgress } from "../sweep/part.ts"
 import { loadTraining } from "../userCode/loadTraining.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
+import { type Bucket, isBucket, openBucket } from "./bucket.ts"
 import { digestIn, readFinished, runToEnd } from "./finished.ts"
 import type { RunFlags } from "./flags.ts"
 import { overridesOf } from "./overrides.ts"
 import { refuseOtherFile, runToResume } from "./runToResume.ts"
 import { stepSignalled } from "./stepSignal.ts"
 
-export const trainOnce = Effect.fnUntraced(function* (input: RunFlags) {
+/** Runs one training. For `--results-dir s3://…` it works in a temporary folder that stands for the bucket. */
+export const trainOnce = Effect.fnUntraced(function* (typed: RunFlags) {
+  if (!isBucket(typed.resultsDir)) return yield* train(typed, undefined)
+  yield* Effect.scoped(Effect.flatMap(openBucket(typed), (bucket) => train(bucket.input, bucket, typed)))
+})
+
+const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | undefined, typed = input) {
+  const shown = (directory: string): string => bucket?.addressOf(directory) ?? directory
   const isStepWanted = yield* stepSignalled
   const name = nameOf(input)
   const training = yield* loadTraining(input.file)
@@ -32,8 +40,9 @@ export const trainOnce = Effect.fnUntraced(function* (input: RunFlags) {
   const part = yield* PartOfSweep
   if (resume !== undefined && part === undefined) {
     yield* refuseOtherFile(input, training, resume)
-    if (!input.quiet && !input.json) yield* printRun(input.resume, resume)
+    if (!input.quiet && !input.json) yield* printRun(typed.resume, shown(resume))
   }
+  if (resume !== undefined) yield* bucket?.complete(resume) ?? Effect.void
   const overrides = yield* overridesOf(input, resume)
   const digestBefore = resume === undefined ? undefined : yield* digestIn(resume)
 
@@ -66,6 +75,7 @@ export const trainOnce = Effect.fnUntraced(function* (input: RunFlags) {
           yield* Effect.ignore(fs.writeFileString(join(directory, Layout.sweepCommand), `${part.command}\n`))
         }),
         ...(resume === undefined ? {} : { resume }),
+        ...(bucket === undefined ? {} : { wrap: bucket.wrap, indexed: false }),
       }),
     )
   const runOptions = { overrides, source: input.file, name, population: part?.population ?? {}, isStepWanted }
@@ -75,14 +85,14 @@ export const trainOnce = Effect.fnUntraced(function* (input: RunFlags) {
     {
       read: (directory) => Effect.map(readFinished(directory), ({ result }) => result),
       finished: Effect.fnUntraced(function* (result) {
-        if (input.json) return yield* writeJson(result)
+        if (input.json) return yield* writeJson({ ...result, runDir: shown(result.runDir) })
         if (input.quiet) return
         if (resume !== undefined && result.digest === digestBefore) {
           yield* writeOut(`this run is finished, and nothing has changed; ${yield* howToTrainFurther(resume)}\n`)
         }
-        yield* writeOut(summary(result))
+        yield* writeOut(summary({ ...result, runDir: shown(result.runDir) }))
       }),
-      resumeCommand: (directory, remedy) => resumeCommand(input, directory, remedy),
+      resumeCommand: (directory, remedy) => resumeCommand(typed, shown(directory), remedy),
     },
   )
 })

@@ -10,7 +10,7 @@
  */
 import { Clock, Context, Effect, FileSystem, Layer, Path, type PlatformError, Schema, type Scope } from "effect"
 import { type FileError, makeFolder } from "../../config/files.ts"
-import { onDisk } from "./FileTree.ts"
+import { type FileTree, onDisk } from "./FileTree.ts"
 import { type Folder, inMemory, treeOf } from "./Folder.ts"
 import { timeOf, toFlatPath, toPath, type RunIdentity } from "../identifier.ts"
 import { indexRun } from "./indexFile.ts"
@@ -44,6 +44,8 @@ export interface FileSystemOptions {
   readonly provenance?: Code | undefined
   /** Whether a config may choose its own results folder; true if left out. */
   readonly ownPlaces?: boolean
+  /** Wraps the files of the run's folder, for example to copy them elsewhere as well. */
+  readonly wrap?: (tree: FileTree, directory: string) => Effect.Effect<FileTree, RunStoreError, Scope.Scope>
   /** An Effect that runs as soon as the path of the run's folder is known. */
   readonly onOpen?: (directory: string) => Effect.Effect<void>
 }
@@ -139,7 +141,8 @@ const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
       // Provide only the file system, and no scope: the scope of the run removes the lock when the run ends.
       yield* Effect.provideService(holdLock(path.join(directory, Layout.lock), owner), FileSystem.FileSystem, fs)
     }
-    const tree = yield* Effect.provideContext(onDisk(directory), context)
+    const disk = yield* Effect.provideContext(onDisk(directory), context)
+    const tree = options.wrap === undefined ? disk : yield* options.wrap(disk, directory)
     if (resume !== undefined) yield* tree.repair("")
     if (onOpen !== undefined) yield* onOpen(directory)
     // A resumed run keeps the `git.json` and `git.diff` that its first process wrote.

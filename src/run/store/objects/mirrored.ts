@@ -1,0 +1,88 @@
+/**
+ * Copies what is written into a run's folder on disk to an object store as well, so that the run can be resumed on another
+ * machine. Files that the run appends to are copied when they are flushed, which happens before each checkpoint; appending to
+ * objects would write them again as a whole each time.
+ */
+import { Effect, type Scope } from "effect"
+import { utf8 } from "../../../config/utf8.ts"
+import type { FileTree } from "../FileTree.ts"
+import { runStoreError } from "../RunStoreError.ts"
+import type { ObjectStore } from "./ObjectStore.ts"
+
+/** Where the copies go. */
+export interface Mirror {
+  readonly store: ObjectStore["Service"]
+  /** The beginning of the keys of the folder's files, without a `/` at its end. */
+  readonly key: string
+  /** The address of the folder's copy, for messages. */
+  readonly address: string
+}
+
+/**
+ * Makes a `FileTree` that does what the given one does, and copies each file that changes. What was not copied when the scope
+ * closes is copied then.
+ */
+export const mirrored = Effect.fnUntraced(function* (
+  tree: FileTree,
+  { store, key, address }: Mirror,
+): Effect.fn.Return<FileTree, never, Scope.Scope> {
+  /** The files whose copies are older than they are. */
+  const changed = new Set<string>()
+
+  const copying = <A>(path: string, effect: Effect.Effect<A, { readonly message: string }>) =>
+    Effect.uninterruptible(Effect.mapError(effect, (error) => runStoreError("write", `${address}/${path}`, error)))
+
+  const copy = Effect.fnUntraced(function* (path: string) {
+    const bytes = yield* tree.read(path)
+    changed.delete(path)
+    yield* Effect.tapError(copying(path, store.put(`${key}/${path}`, bytes)), () =>
+      Effect.sync(() => changed.add(path)),
+    )
+  })
+
+  const copyChanged = Effect.suspend(() => Effect.forEach([...changed], copy, { discard: true }))
+  const forget = (path: string) =>
+    Effect.sync(() => {
+      for (const one of changed) if (one === path || one.startsWith(`${path}/`)) changed.delete(one)
+    })
+  const removeCopy = Effect.fnUntraced(function* (path: string) {
+    yield* forget(path)
+    const keys = yield* copying(path, store.list(`${key}/${path}`))
+    const inside = keys.filter((one) => one === `${key}/${path}` || one.startsWith(`${key}/${path}/`))
+    yield* Effect.forEach(inside, (one) => copying(path, store.remove(one)), { discard: true })
+  })
+  const changing = (path: string) => Effect.sync(() => void changed.add(path))
+
+  yield* Effect.addFinalizer(() =>
+    Effect.catch(copyChanged, (error) =>
+      Effect.logWarning(`the last lines of this run's files are lost: ${error.message}`),
+    ),
+  )
+
+  return {
+    ...tree,
+    write: (path, contents, how) =>
+      Effect.andThen(tree.write(path, contents, how), how?.durable === false ? changing(path) : copy(path)),
+    append: (path, contents) => Effect.andThen(tree.append(path, contents), changing(path)),
+    appending: (path) =>
+      Effect.map(tree.appending(path), (append) => (contents) => Effect.andThen(append(contents), changing(path))),
+    truncate: (path, size) => Effect.andThen(tree.truncate(path, size), changing(path)),
+    sync: (path) =>
+      Effect.andThen(
+        tree.sync(path),
+        Effect.suspend(() => (changed.has(path) ? copy(path) : Effect.void)),
+      ),
+    remove: (path) => Effect.andThen(tree.remove(path), removeCopy(path)),
+    writeDirectory: Effect.fnUntraced(function* (path, files, last) {
+      yield* tree.writeDirectory(path, files, last)
+      yield* copyChanged
+      yield* removeCopy(path)
+      const names = yield* tree.list(path)
+      // The files of `last`, such as the manifest of a checkpoint, say that the others are complete.
+      const inOrder = [...Object.keys(files), ...names.filter((name) => !(name in files))]
+      yield* Effect.forEach(inOrder, (name) => copy(`${path}/${name}`), { discard: true })
+    }),
+    link: (path, target) =>
+      Effect.andThen(tree.link(path, target), copying(path, store.put(`${key}/${path}`, utf8.encode(target)))),
+  }
+})

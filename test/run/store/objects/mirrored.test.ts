@@ -1,0 +1,96 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Scope } from "effect"
+import { Folder } from "../../../../src/index.ts"
+import { mirrored } from "../../../../src/run/store/objects/mirrored.ts"
+import { ObjectStoreError } from "../../../../src/run/store/objects/ObjectStore.ts"
+
+/** A folder and its copy in an object store that refuses to hold more than `most` objects. */
+const folderWithCopy = Effect.fnUntraced(function* (most = Infinity) {
+  const objects = new Map<string, string>()
+  const order: Array<string> = []
+  const store = {
+    get: () => Effect.succeed(undefined),
+    put: (key: string, bytes: Uint8Array) =>
+      Effect.suspend(() => {
+        if (objects.size >= most && !objects.has(key))
+          return Effect.fail(new ObjectStoreError({ key, message: "the store is full" }))
+        objects.set(key, new TextDecoder().decode(bytes))
+        order.push(key)
+        return Effect.void
+      }),
+    list: (prefix: string) => Effect.sync(() => [...objects.keys()].filter((key) => key.startsWith(prefix))),
+    remove: (key: string) => Effect.sync(() => void objects.delete(key)),
+  }
+  const disk = Folder.treeOf("disk", Folder.inMemory(new Map())("disk"))
+  const tree = yield* mirrored(disk, { store, key: "runs/1", address: "s3://runs/1" })
+  return { tree, objects, order }
+})
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+
+describe("a folder that is copied to an object store", () => {
+  it.effect("copies a file when it is written, and one that grows when it is flushed", () =>
+    Effect.gen(function* () {
+      const { tree, objects } = yield* folderWithCopy()
+      yield* tree.write("config.yaml", "a: 1\n")
+      assert.deepStrictEqual([...objects], [["runs/1/config.yaml", "a: 1\n"]])
+      yield* tree.append("scores.jsonl", "1\n")
+      yield* (yield* tree.appending("scores.jsonl"))("2\n")
+      assert.isFalse(objects.has("runs/1/scores.jsonl"))
+      yield* tree.sync("scores.jsonl")
+      assert.strictEqual(objects.get("runs/1/scores.jsonl"), "1\n2\n")
+      yield* tree.truncate("scores.jsonl", 2)
+      yield* tree.sync("scores.jsonl")
+      assert.strictEqual(objects.get("runs/1/scores.jsonl"), "1\n")
+      yield* tree.remove("scores.jsonl")
+      assert.deepStrictEqual([...objects.keys()], ["runs/1/config.yaml"])
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("copies all that has changed before a checkpoint, and the checkpoint's manifest last", () =>
+    Effect.gen(function* () {
+      const { tree, objects, order } = yield* folderWithCopy()
+      const write = (weights: string) =>
+        tree.writeDirectory("step_1", { weights: bytes(weights), old: bytes("") }, () => ({ manifest: bytes(weights) }))
+      yield* tree.append("run.log", "begun\n")
+      yield* write("1")
+      assert.deepStrictEqual(
+        order.map((key) => key.slice("runs/1/".length)),
+        ["run.log", "step_1/weights", "step_1/old", "step_1/manifest"],
+      )
+      yield* tree.writeDirectory("step_1", { weights: bytes("2") })
+      assert.deepStrictEqual([...objects.keys()].sort(), ["runs/1/run.log", "runs/1/step_1/weights"])
+      yield* tree.link("latest", "step_1")
+      assert.strictEqual(objects.get("runs/1/latest"), "step_1")
+      yield* tree.write("step_10", "another")
+      yield* tree.remove("step_1")
+      assert.deepStrictEqual([...objects.keys()].sort(), ["runs/1/latest", "runs/1/run.log", "runs/1/step_10"])
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("copies the last lines when the run ends", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const { tree, objects } = yield* Scope.provide(folderWithCopy(), scope)
+      yield* tree.append("run.log", "end\n")
+      yield* tree.write("progress.json", "{}", { durable: false })
+      assert.strictEqual(objects.size, 0)
+      yield* Scope.close(scope, yield* Effect.exit(Effect.void))
+      assert.deepStrictEqual(Object.fromEntries(objects), { "runs/1/run.log": "end\n", "runs/1/progress.json": "{}" })
+    }),
+  )
+
+  it.effect("fails with the address of the copy if the store is full, and copies the file at the next occasion", () =>
+    Effect.gen(function* () {
+      const { tree, objects } = yield* folderWithCopy(1)
+      yield* tree.write("a", "1")
+      const error = yield* Effect.flip(tree.write("b", "2"))
+      assert.strictEqual(error._tag, "RunStoreError")
+      assert.strictEqual(error.message, "cannot write s3://runs/1/b: the store is full")
+      assert.strictEqual(yield* tree.readText("b"), "2")
+      yield* tree.remove("a")
+      yield* tree.sync("b")
+      assert.deepStrictEqual([...objects], [["runs/1/b", "2"]])
+    }).pipe(Effect.scoped),
+  )
+})

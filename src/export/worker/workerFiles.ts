@@ -179,7 +179,7 @@ const readme = (card: Card, size: number): string => {
   const { name, algorithm, environment, step, observation, action, memory } = card
   const example = JSON.stringify({ observation: Array.from({ length: Math.min(size, 4) }, () => 0) })
   const request = size > 4 ? example.replace("]", ", …]") : example
-  const answer = action.kind === "discrete" ? "0" : `[${size > 1 ? "0.1, …" : "0.1"}]`
+  const answer = action.kind === "discrete" ? "0" : `[${action.low.length > 1 ? "0.1, …" : "0.1"}]`
   const remembers =
     memory === 0
       ? ""
@@ -202,9 +202,9 @@ An answer is \`{"action": ${answer}${memory === 0 ? "" : ', "memory": […]'}}\`
     action.kind === "discrete"
       ? `the number of the best of ${action.choices} actions, from 0`
       : `the best action, of shape [${action.shape.join(", ")}], within the bounds of the env`
-  }. The observation is as the env gives it, of shape
-[${observation.shape.join(", ")}], nested or flat; scaling and clipping happen inside. \`{"observations": [[…], …]}\` asks for several actions
-at once. A wrong request is answered by status 400, 404, 405 or 413 and \`{"error": "…"}\`.
+  }.
+The observation is as the env gives it, of shape [${observation.shape.join(", ")}], nested or flat; scaling and clipping happen inside.
+\`{"observations": [[…], …]}\` asks for several actions at once. A wrong request is answered by status 400, 404, 405 or 413 and \`{"error": "…"}\`.
 ${remembers}
 \`policy.js\` acts without HTTP, wherever JavaScript runs:
 

@@ -64,6 +64,8 @@ export interface WorkerOptions extends ClusterOptions {
 const patienceSeconds = 60
 /** A client has at least so many jobs under way at once, and at least twice as many as the workers have slots. */
 const fewestInFlight = 64
+/** The seconds after which a client wakes the workflow of a job that has not answered, and again after as many. */
+const wakeSeconds = 10
 /** The largest answer of a job, in bytes: an answer holds whole episodes. */
 const largestMessage = 256 << 20
 
@@ -246,7 +248,7 @@ const makeDispatcher = Effect.fnUntraced(function* (
     function* (sent: Omit<(typeof JobWorkflow)["payloadSchema"]["Type"], "round">) {
       for (let round = 0; ;) {
         const one = { ...sent, round }
-        const exit = yield* Effect.exit(JobWorkflow.execute(one))
+        const exit = yield* Effect.exit(Effect.raceFirst(JobWorkflow.execute(one), woken(one)))
         if (Exit.isSuccess(exit) || Cause.hasFails(exit.cause) || Cause.hasInterruptsOnly(exit.cause))
           return yield* exit
         // Postgres failed. If it failed in the middle of the workflow, the workflow has ended for good, and a new one begins.
@@ -278,6 +280,17 @@ const makeDispatcher = Effect.fnUntraced(function* (
       return yield* settle(job, answer)
     }),
   }
+})
+
+/**
+ * Wakes the workflow of a job again and again. A workflow that waits for its answer is woken by the worker that holds it,
+ * but if that worker is killed between receiving the answer and waking the workflow, nobody else does it. A workflow that
+ * is woken too early only looks for its answer once more.
+ */
+const woken = Effect.fnUntraced(function* (sent: Parameters<(typeof JobWorkflow)["executionId"]>[0]) {
+  const id = yield* JobWorkflow.executionId(sent)
+  const wake = Effect.ignoreCause(Effect.timeout(JobWorkflow.resume(id), "5 seconds"))
+  return yield* Effect.forever(Effect.andThen(Effect.sleep(Duration.seconds(wakeSeconds)), wake))
 })
 
 /** Says that jobs wait because no worker has joined, or that all have left. */

@@ -1,0 +1,47 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { Effect, Fiber, Layer, Redacted, Schema } from "effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import * as Cluster from "../../src/cluster/cluster-node.ts"
+import * as Dispatcher from "../../src/cluster/Dispatcher.ts"
+import { hasPostgres, type Postgres, startPostgres } from "./postgres.ts"
+
+const double = Dispatcher.job({
+  name: "double",
+  payload: Schema.Struct({ of: Schema.Int }),
+  result: Schema.Int,
+  failure: Schema.Never,
+  key: ({ of }) => String(of),
+})
+
+describe.skipIf(!hasPostgres)("a job over Postgres", () => {
+  let postgres: Postgres
+  beforeAll(async () => void (postgres = await startPostgres()))
+  afterAll(() => postgres.remove())
+
+  it("is answered although its worker was killed after the answer, before it woke the job's workflow", () =>
+    Effect.gen(function* () {
+      let performed = 0
+      const handler = Dispatcher.handler(double, ({ of }) => Effect.sync(() => (performed++, 2 * of)))
+      const options = { url: postgres.url, say: () => Effect.void }
+      const worker = yield* Effect.forkScoped(
+        Cluster.worker({ ...options, handlers: [handler], slots: 1, quiet: true, address: undefined }),
+      )
+      const client = yield* Layer.build(Cluster.layer(options))
+      const ask = Effect.flatMap(Dispatcher.Dispatcher, ({ run }) => run(double, { of: 21 }, Effect.succeed(0))).pipe(
+        Effect.provideContext(client),
+      )
+      assert.strictEqual(yield* ask, 42)
+      // What such a worker leaves: the answer has arrived, and the workflow is still suspended.
+      yield* Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const suspended = JSON.stringify({ _tag: "Success", value: { _tag: "Suspended", cause: null } })
+        const changed = yield* sql`UPDATE cluster_replies SET payload = ${suspended}
+          WHERE request_id IN (SELECT id FROM cluster_messages WHERE tag = 'run') RETURNING id`
+        assert.lengthOf(changed, 1)
+      }).pipe(Effect.provide(PgClient.layer({ url: Redacted.make(postgres.url) })))
+      assert.strictEqual(yield* ask, 42)
+      assert.strictEqual(performed, 1)
+      yield* Fiber.interrupt(worker)
+    }).pipe(Effect.scoped, Effect.runPromise))
+})

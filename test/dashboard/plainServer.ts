@@ -7,9 +7,10 @@ export const plainServer = async (folder: string): Promise<{ readonly url: strin
   const server = createServer((request, response) => {
     const path = decodeURIComponent(new URL(request.url ?? "", "http://x").pathname)
     try {
+      const contents = readFileSync(join(folder, path.replace(/\/$/, "/index.html")))
       response
         .writeHead(200, { "content-type": types[extname(path)] ?? (path.endsWith("/") ? "text/html" : "") })
-        .end(readFileSync(join(folder, path.replace(/\/$/, "/index.html"))))
+        .end(contents)
     } catch {
       response.writeHead(404).end()
     }

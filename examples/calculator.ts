@@ -1,5 +1,6 @@
 // The same as calculator.yaml, in code: an agent learns to call a calculator, and to answer with the result.
-// Imitation does most of the work: with seed 1, 99 % of the tasks are right after it, and 96 % after the rewards.
+// Imitation does most of the work: with seeds 1 to 3, 99, 98 and 96 % of
+// the tasks are right after it, and 96, 96 and 98 % after the rewards.
 //   npx effect run examples/calculator.ts
 import { MultiRun } from "effect-rl"
 

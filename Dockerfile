@@ -7,8 +7,9 @@ RUN npm ci --ignore-scripts
 COPY . .
 RUN npm pack --silent > /dev/null
 # The packages that the command needs at run time, with the versions of the lock file, and the command as one of them.
-# Among the optional packages, only the one for clusters is small.
+# Among the optional packages, only the one for clusters is small: the image needs it like any other.
 RUN npm pkg set dependencies.@effect/sql-pg="$(node -p 'require("./package.json").devDependencies["@effect/sql-pg"]')" \
+  && npm pkg delete devDependencies.@effect/sql-pg peerDependencies.@effect/sql-pg \
   && npm prune --omit=dev --ignore-scripts \
   && mkdir node_modules/effect-rl \
   && tar -xzf effect-rl-*.tgz -C node_modules/effect-rl --strip-components=1 \

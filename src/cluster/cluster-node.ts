@@ -12,6 +12,7 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import {
   Cause,
+  Config,
   Context,
   Duration,
   Effect,
@@ -36,15 +37,20 @@ import {
   type Job,
   settle,
 } from "./Dispatcher.ts"
-import { ClusterError, goneSeconds, join, leave, list, type Member, type MemberState, renew } from "./members.ts"
-import { freePort, hostAndPort, ownAddress, processName, reasonOf, shownUrl } from "./network-node.ts"
+import { ClusterError } from "./ClusterError.ts"
+import { parseUrl, shownUrl } from "./databaseUrl.ts"
+import { goneSeconds, join, leave, list, type Member, type MemberState, renew } from "./members.ts"
+import { freePort, ownAddress, processName, reasonOf } from "./network-node.ts"
 import { codeVersion } from "./version-node.ts"
 import { JobWorkflow, leaseSeconds, queueLayer, renewSeconds, type Watcher, work, workflowLayer } from "./work.ts"
 
-export { ClusterError } from "./members.ts"
+export { ClusterError } from "./ClusterError.ts"
 
 export interface ClusterOptions {
-  /** The address of the database: `postgres://user:password@host:port/database`. */
+  /**
+   * The address of the database: `postgres://user:password@host:port/database`. Without a password in it, that of the
+   * environment variable `PGPASSWORD` is taken.
+   */
   readonly url: string
   /** Reports one line about the cluster to the user: that Postgres is gone or back, that there is no worker. */
   readonly say: (line: string) => Effect.Effect<void>
@@ -60,6 +66,11 @@ export interface WorkerOptions extends ClusterOptions {
   readonly address: { readonly host: string; readonly port: number } | undefined
 }
 
+/** A job as it is sent. */
+type SentJob = (typeof JobWorkflow)["payloadSchema"]["Type"]
+
+/** The environment variable with the password, for an address without one. Other programs of Postgres read it, too. */
+const passwordVariable = "PGPASSWORD"
 /** The seconds for which a process that starts waits for a database that doesn't answer. */
 const patienceSeconds = 60
 /** A client has at least so many jobs under way at once, and at least twice as many as the workers have slots. */
@@ -71,8 +82,14 @@ const largestMessage = 256 << 20
 
 /** Connects to the database, and waits for it if it doesn't answer. Fails if it refuses the user or the password. */
 const connect = Effect.fnUntraced(function* ({ url, say }: ClusterOptions) {
-  yield* hostAndPort(url)
-  const options = { url: Redacted.make(url), maxMessageSize: largestMessage, connectTimeout: "5 seconds" } as const
+  const { hasPassword } = yield* parseUrl(url)
+  const password = yield* Effect.orElseSucceed(Config.Redacted(passwordVariable), () => undefined)
+  const options = {
+    url: Redacted.make(url),
+    ...(hasPassword || password === undefined ? {} : { password }),
+    maxMessageSize: largestMessage,
+    connectTimeout: "5 seconds",
+  } as const
   const shown = shownUrl(url)
   let isSaid = false
   const context = yield* Layer.build(
@@ -86,8 +103,7 @@ const connect = Effect.fnUntraced(function* ({ url, say }: ClusterOptions) {
     }),
     Effect.retry({
       while: ({ reason }) => reason._tag === "ConnectionError",
-      schedule: Schedule.spaced("1 second"),
-      times: patienceSeconds,
+      schedule: Schedule.spaced("1 second").pipe(Schedule.upTo({ duration: `${patienceSeconds} seconds` })),
     }),
     Effect.mapError((error) => new ClusterError({ message: `${shown}: ${reasonOf(error)}` })),
   )
@@ -211,7 +227,7 @@ export const members = Effect.fnUntraced(function* (
 })
 
 const ownAddressFor = Effect.fnUntraced(function* (url: string) {
-  const host = yield* ownAddress(yield* hostAndPort(url))
+  const host = yield* ownAddress(yield* parseUrl(url))
   return { host, port: yield* freePort(host) }
 })
 
@@ -245,19 +261,18 @@ const makeDispatcher = Effect.fnUntraced(function* (
   )
 
   const execute = Effect.fnUntraced(
-    function* (sent: Omit<(typeof JobWorkflow)["payloadSchema"]["Type"], "round">) {
-      for (let round = 0; ;) {
+    function* (sent: Omit<SentJob, "round">) {
+      // What failed before is tried again: the client that asked for it has ended, and was resumed after a repair.
+      let round = 0
+      while (yield* hasFailed({ ...sent, round })) round++
+      for (;;) {
         const one = { ...sent, round }
         const exit = yield* Effect.exit(Effect.raceFirst(JobWorkflow.execute(one), woken(one)))
         if (Exit.isSuccess(exit) || Cause.hasFails(exit.cause) || Cause.hasInterruptsOnly(exit.cause))
           return yield* exit
         // Postgres failed. If it failed in the middle of the workflow, the workflow has ended for good, and a new one begins.
         yield* Effect.sleep(Duration.seconds(renewSeconds))
-        const ended = yield* Effect.exit(
-          Effect.flatMap(JobWorkflow.executionId(one), (id) => Effect.timeout(JobWorkflow.poll(id), "5 seconds")),
-        )
-        const isKnown = Exit.isSuccess(ended) && Option.isSome(ended.value)
-        if (isKnown && ended.value.value._tag === "Complete" && Exit.isFailure(ended.value.value.exit)) round++
+        if (yield* hasFailed(one)) round++
       }
     },
     Effect.provideContext(built),
@@ -287,10 +302,19 @@ const makeDispatcher = Effect.fnUntraced(function* (
  * but if that worker is killed between receiving the answer and waking the workflow, nobody else does it. A workflow that
  * is woken too early only looks for its answer once more.
  */
-const woken = Effect.fnUntraced(function* (sent: Parameters<(typeof JobWorkflow)["executionId"]>[0]) {
+const woken = Effect.fnUntraced(function* (sent: SentJob) {
   const id = yield* JobWorkflow.executionId(sent)
   const wake = Effect.ignoreCause(Effect.timeout(JobWorkflow.resume(id), "5 seconds"))
   return yield* Effect.forever(Effect.andThen(Effect.sleep(Duration.seconds(wakeSeconds)), wake))
+})
+
+/** Tells whether the workflow of a job has ended without a result. While Postgres is gone, this is not known: false. */
+const hasFailed = Effect.fnUntraced(function* (sent: SentJob) {
+  const id = yield* JobWorkflow.executionId(sent)
+  const polled = yield* Effect.exit(Effect.timeout(JobWorkflow.poll(id), "5 seconds"))
+  if (Exit.isFailure(polled) || Option.isNone(polled.value)) return false
+  const { value: state } = polled.value
+  return state._tag === "Complete" && (Exit.isFailure(state.exit) || state.exit.value._tag === "Failed")
 })
 
 /** Says that jobs wait because no worker has joined, or that all have left. */

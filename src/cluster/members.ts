@@ -5,9 +5,7 @@
  */
 import { Effect, Schema } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
-
-/** Reports that this process can't be part of a cluster. The message is one line. */
-export class ClusterError extends Schema.TaggedError<ClusterError>()("ClusterError", { message: Schema.String }) {}
+import { ClusterError } from "./ClusterError.ts"
 
 /** A process of a cluster. */
 export const Member = Schema.Struct({

@@ -1,34 +1,11 @@
-/** Finds out where a cluster's database is, at which address its machines reach this one, and why a connection failed. */
+/** Finds out at which address the machines of a cluster reach this one, and why a connection failed. */
 import { createServer, connect } from "node:net"
 import { hostname } from "node:os"
 import { Effect } from "effect"
-import { ClusterError } from "./members.ts"
+import { ClusterError } from "./ClusterError.ts"
 
 /** Names this process for people. */
 export const processName = (): string => `process ${process.pid} on ${hostname()}`
-
-const protocols = ["postgres:", "postgresql:"]
-
-/** Returns the host and the port of the database. Fails if the text is not the address of one. */
-export const hostAndPort = (
-  url: string,
-): Effect.Effect<{ readonly host: string; readonly port: number }, ClusterError> => {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined
-  if (parsed === undefined || !protocols.includes(parsed.protocol) || parsed.hostname === "") {
-    const message = `${shownUrl(url)}: expected the address of a Postgres database, postgres://user:password@host:port/database`
-    return Effect.fail(new ClusterError({ message }))
-  }
-  return Effect.succeed({ host: parsed.hostname.replace(/^\[|\]$/g, ""), port: Number(parsed.port || 5432) })
-}
-
-/** Returns the address of the database without the password. */
-export const shownUrl = (url: string): string => {
-  if (!URL.canParse(url)) return url.replace(/\/\/[^@/]*@/, "//")
-  const parsed = new URL(url)
-  parsed.password = ""
-  parsed.search = ""
-  return parsed.href
-}
 
 /** Returns the reason of a failure in a few words: the message of its innermost cause. */
 export const reasonOf = (error: unknown): string => {

@@ -105,6 +105,12 @@ describe.skipIf(!hasPostgres)("a cluster over Postgres", () => {
         wrong.stderr,
         /^effect: postgres:\/\/effect@127\.0\.0\.1:\d+\/postgres: password authentication failed.*\n$/,
       )
+      const hidden = ["worker", "--list", "--join", postgres.url.replace(`:${postgres.password}@`, "@")]
+      const without = await start(hidden, folder).ended
+      assert.match(without.stderr, /^effect: postgres:\/\/effect@127.*password.*\n$/)
+      const env = { ...process.env, PGPASSWORD: postgres.password }
+      const listed = await start(hidden, folder, { env }).ended
+      assert.strictEqual(listed.code, 0, listed.stderr)
 
       const worker = startWorker(postgres.url, folder, ["--slots", "1"])
       await worker.says(/joined .* version 0\.1\.0\+[0-9a-f]{12}/)

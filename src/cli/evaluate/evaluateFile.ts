@@ -21,7 +21,7 @@ import { readMetrics, runToEnd } from "../run/finished.ts"
 import { parseSetting } from "../run/overrides.ts"
 import { ownPlace } from "../userCode/loadTraining.ts"
 import { notKeys, readLocatedYaml } from "../userCode/yamlFile.ts"
-import { dispatcherLayer } from "../worker/cluster.ts"
+import { dispatcherLayer, resumedCluster } from "../worker/cluster.ts"
 import type { EvalFlags } from "./flags.ts"
 
 export const evaluateFile = Effect.fnUntraced(function* (input: EvalFlags) {
@@ -105,9 +105,10 @@ const summary = Effect.fnUntraced(function* (result: EvaluationResult) {
 })
 
 /** Returns the command that resumes the evaluation, with all flags except those that change only what is printed. */
-const resumeCommand = ({ target, set, name, resultsDir }: EvalFlags, directory: string): string => {
+const resumeCommand = ({ target, set, name, resultsDir, cluster }: EvalFlags, directory: string): string => {
   const place = resultsDir === defaultResultsDir ? undefined : resultsDir
-  return `npx effect eval ${quoted([target, ...flagWords({ resume: directory, set, name, "results-dir": place })])}`
+  const words = flagWords({ resume: directory, set, name, "results-dir": place, cluster: resumedCluster(cluster) })
+  return `npx effect eval ${quoted([target, ...words])}`
 }
 
 /**

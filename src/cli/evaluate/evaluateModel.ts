@@ -11,6 +11,7 @@ import { defaultResultsDir, flagWords, quoted } from "../flags.ts"
 import { usageError, writeError } from "../output/output.ts"
 import { warningLabel } from "../output/colors.ts"
 import { parseSetting } from "../run/overrides.ts"
+import { resumedCluster } from "../worker/cluster.ts"
 import { playEvaluation } from "./evaluateFile.ts"
 import { type EvalFlags, refuseFlags } from "./flags.ts"
 
@@ -62,9 +63,14 @@ export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, name
 })
 
 /** Returns the command that resumes the evaluation from its own config. */
-const resumeCommand = ({ resultsDir, backend }: EvalFlags, directory: string): string => {
+const resumeCommand = ({ resultsDir, backend, cluster }: EvalFlags, directory: string): string => {
   const place = resultsDir === defaultResultsDir ? undefined : resultsDir
   const device = backend === "auto" ? undefined : backend
-  const words = flagWords({ resume: directory, "results-dir": place, backend: device })
+  const words = flagWords({
+    resume: directory,
+    "results-dir": place,
+    backend: device,
+    cluster: resumedCluster(cluster),
+  })
   return `npx effect eval ${quoted([join(directory, Layout.config), ...words])}`
 }

@@ -1,6 +1,7 @@
 /** Makes the command lines of a sweep: one for each of its runs, and one that resumes the sweep. It only computes. */
 import { flagWords, quoted } from "../flags.ts"
 import type { RunFlags } from "../run/flags.ts"
+import { resumedCluster } from "../worker/cluster.ts"
 import { isNaming } from "../run/overrides.ts"
 import type { PlannedRun } from "./plan.ts"
 
@@ -53,6 +54,7 @@ export const resumeCommand = (input: RunFlags, place: string): string => {
     backend: input.backend === "auto" ? undefined : input.backend,
     threads,
     name,
+    cluster: resumedCluster(input.cluster),
     csv,
     resume: place,
   })

@@ -1,6 +1,7 @@
 /** Loads the code of clusters, which needs a package that only their users install, and makes the flag `--cluster`. */
 import { Effect, Layer, Option } from "effect"
-import { ClusterError } from "../../cluster/members.ts"
+import { ClusterError } from "../../cluster/ClusterError.ts"
+import { shownUrl } from "../../cluster/databaseUrl.ts"
 import { text } from "../flags.ts"
 import { writeError } from "../output/output.ts"
 
@@ -10,6 +11,9 @@ export const clusterFlag = (what: string) =>
     "postgres://…",
     `${what} on the machines that effect worker --join added to the cluster with this database`,
   )
+
+/** Returns the value of the flag for a command that resumes a run. It has no password: that is for `PGPASSWORD`. */
+export const resumedCluster = (url: Option.Option<string>): Option.Option<string> => Option.map(url, shownUrl)
 
 /** Loads the module of clusters. Fails with a hint if the package for Postgres is not installed. */
 export const clusterModule = Effect.tryPromise({

@@ -26,7 +26,9 @@ export const worker = subcommand(
   {
     join: Flag.String("join").pipe(
       Flag.withMetavar("postgres://…"),
-      Flag.withDescription("The address of the cluster's database: postgres://user:password@host/db"),
+      Flag.withDescription(
+        "The address of the cluster's database: postgres://user:password@host/db. Without a password in it, that of the environment variable PGPASSWORD is taken",
+      ),
     ),
     slots: number("slots", "How many jobs to do at a time (default: one per core)"),
     address: text(

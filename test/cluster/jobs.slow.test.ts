@@ -14,6 +14,14 @@ const double = Dispatcher.job({
   key: ({ of }) => String(of),
 })
 
+const invert = Dispatcher.job({
+  name: "invert",
+  payload: Schema.Struct({ of: Schema.Int }),
+  result: Schema.Finite,
+  failure: Schema.String,
+  key: ({ of }) => String(of),
+})
+
 describe.skipIf(!hasPostgres)("a job over Postgres", () => {
   let postgres: Postgres
   beforeAll(async () => void (postgres = await startPostgres()))
@@ -43,5 +51,24 @@ describe.skipIf(!hasPostgres)("a job over Postgres", () => {
       assert.strictEqual(yield* ask, 42)
       assert.strictEqual(performed, 1)
       yield* Fiber.interrupt(worker)
+    }).pipe(Effect.scoped, Effect.runPromise))
+
+  it("that failed is tried again for the next client, and one that succeeded is not", () =>
+    Effect.gen(function* () {
+      let performed = 0
+      const handler = Dispatcher.handler(invert, ({ of }) =>
+        performed++ === 0 ? Effect.fail("the disk is full") : Effect.succeed(1 / of),
+      )
+      const options = { url: postgres.url, say: () => Effect.void }
+      yield* Effect.forkScoped(
+        Cluster.worker({ ...options, handlers: [handler], slots: 1, quiet: true, address: undefined }),
+      )
+      const askOnce = Effect.flatMap(Dispatcher.Dispatcher, ({ run }) =>
+        run(invert, { of: 4 }, Effect.succeed(0)),
+      ).pipe(Effect.provide(Cluster.layer(options)))
+      assert.strictEqual(yield* Effect.flip(askOnce), "the disk is full")
+      assert.strictEqual(yield* askOnce, 0.25)
+      assert.strictEqual(yield* askOnce, 0.25)
+      assert.strictEqual(performed, 2)
     }).pipe(Effect.scoped, Effect.runPromise))
 })

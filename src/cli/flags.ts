@@ -83,6 +83,9 @@ export const sessionOptions = Effect.fnUntraced(function* (input: {
 
 export const resultsDirFlag = (description: string) => textOr(defaultResultsDir, "results-dir", "dir", description)
 
+/** Tells whether `--results-dir` names a bucket of S3, in which only `effect run` saves runs. */
+export const isBucket = (resultsDir: string): boolean => resultsDir.startsWith("s3://")
+
 /** The flag `--results-dir` of commands that read a run and write nothing into a results folder. */
 export const lookupDir = resultsDirFlag(
   "The folder in which latest and parts of paths are looked up (default: results)",

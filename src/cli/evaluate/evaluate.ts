@@ -6,7 +6,8 @@ import { Effect, Option } from "effect"
 import { exists } from "../../config/files.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { evaluations, ofKind, requireConfig, runFolder, trainings } from "../findRun.ts"
-import { subcommand } from "../flags.ts"
+import { isBucket, subcommand } from "../flags.ts"
+import { usageError } from "../output/output.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import { evaluateFile } from "./evaluateFile.ts"
 import { evaluateRun } from "./evaluateRun.ts"
@@ -36,6 +37,7 @@ export const evaluate = subcommand(
   Effect.fnUntraced(function* (input) {
     const { target, json, quiet } = input
     const folders = [input.resultsDir]
+    if (isBucket(input.resultsDir)) return yield* usageError("--results-dir s3://… only works with `effect run`")
     if (Option.isSome(input.other)) {
       yield* refuseFlags(input, [...flagsOfRuns, ...flagsOfFiles, "cluster"], "a run or a file")
       const [left, right] = yield* Effect.forEach([target, input.other.value], (typed) =>

@@ -3,8 +3,7 @@
  * whose files are copied to the bucket; to resume a run, its files are first copied from there.
  */
 import { join, relative } from "node:path"
-import { Effect, FileSystem, Layer, Option, type Path, Redacted } from "effect"
-import * as Context from "effect/Context"
+import { Context, Effect, FileSystem, Layer, Option, type Path, Redacted } from "effect"
 import { makeFolder } from "../../config/files.ts"
 import { httpClient } from "../../node.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -15,8 +14,6 @@ import * as S3 from "../../run/store/objects/s3.ts"
 import { RunStoreError } from "../../run/store/RunStoreError.ts"
 import { usageError } from "../output/output.ts"
 import type { RunFlags } from "./flags.ts"
-
-export const isBucket = (resultsDir: string): boolean => resultsDir.startsWith("s3://")
 
 export const notForTrainers =
   "--results-dir s3://… does not work for multi-run trainers, whose ranks share a folder; use a folder on disk"
@@ -83,7 +80,8 @@ export const openBucket = Effect.fnUntraced(function* (typed: RunFlags) {
   })
   const copyAll = (keys: ReadonlyArray<string>) =>
     Effect.forEach(
-      keys.filter((key) => !key.endsWith("/")),
+      // A key with `..`, which no run has, would be a file outside of the folder.
+      keys.filter((key) => !key.endsWith("/") && !key.split(/[/\\]/).includes("..")),
       copy,
       { concurrency: 8, discard: true },
     )

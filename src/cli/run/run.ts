@@ -2,11 +2,11 @@
 import { Effect, Option } from "effect"
 import { leaves } from "../../run/find/diff.ts"
 import { kindOf } from "../../run/RunSpec.ts"
-import { subcommand } from "../flags.ts"
+import { isBucket, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { sweep } from "../sweep/sweep.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
-import { isBucket, notForTrainers } from "./bucket.ts"
+import { notForTrainers } from "./bucket.ts"
 import { flags } from "./flags.ts"
 import { trainOnce } from "./trainOnce.ts"
 

@@ -3,7 +3,7 @@
  * machine. Files that the run appends to are copied when they are flushed, which happens before each checkpoint; appending to
  * objects would write them again as a whole each time.
  */
-import { Effect, type Scope } from "effect"
+import { Effect, type Scope, Semaphore } from "effect"
 import { utf8 } from "../../../config/utf8.ts"
 import type { FileTree } from "../FileTree.ts"
 import { runStoreError } from "../RunStoreError.ts"
@@ -28,17 +28,22 @@ export const mirrored = Effect.fnUntraced(function* (
 ): Effect.fn.Return<FileTree, never, Scope.Scope> {
   /** The files whose copies are older than they are. */
   const changed = new Set<string>()
+  const changing = (path: string) => Effect.sync(() => void changed.add(path))
 
   const copying = <A>(path: string, effect: Effect.Effect<A, { readonly message: string }>) =>
     Effect.uninterruptible(Effect.mapError(effect, (error) => runStoreError("write", `${address}/${path}`, error)))
 
-  const copy = Effect.fnUntraced(function* (path: string) {
-    const bytes = yield* tree.read(path)
-    changed.delete(path)
-    yield* Effect.tapError(copying(path, store.put(`${key}/${path}`, bytes)), () =>
-      Effect.sync(() => changed.add(path)),
+  // One at a time: of two copies of a growing file, the older one could else arrive last.
+  const turn = Semaphore.makeUnsafe(1)
+  const copy = (path: string) =>
+    Effect.suspend(() => {
+      // Before it is read: what is appended meanwhile marks the file again.
+      changed.delete(path)
+      return Effect.flatMap(tree.read(path), (bytes) => copying(path, store.put(`${key}/${path}`, bytes)))
+    }).pipe(
+      Effect.tapError(() => changing(path)),
+      turn.withPermit,
     )
-  })
 
   const copyChanged = Effect.suspend(() => Effect.forEach([...changed], copy, { discard: true }))
   const forget = (path: string) =>
@@ -51,8 +56,6 @@ export const mirrored = Effect.fnUntraced(function* (
     const inside = keys.filter((one) => one === `${key}/${path}` || one.startsWith(`${key}/${path}/`))
     yield* Effect.forEach(inside, (one) => copying(path, store.remove(one)), { discard: true })
   })
-  const changing = (path: string) => Effect.sync(() => void changed.add(path))
-
   yield* Effect.addFinalizer(() =>
     Effect.catch(copyChanged, (error) =>
       Effect.logWarning(`the last lines of this run's files are lost: ${error.message}`),

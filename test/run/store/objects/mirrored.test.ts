@@ -1,17 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Scope } from "effect"
+import { Deferred, Effect, Fiber, Scope } from "effect"
 import { Folder } from "../../../../src/index.ts"
 import { mirrored } from "../../../../src/run/store/objects/mirrored.ts"
 import { ObjectStoreError } from "../../../../src/run/store/objects/ObjectStore.ts"
 
-/** A folder and its copy in an object store that refuses to hold more than `most` objects. */
-const folderWithCopy = Effect.fnUntraced(function* (most = Infinity) {
+/**
+ * A folder and its copy in an object store that refuses to hold more than `most` objects. `arriving` delays what is
+ * written to the store.
+ */
+const folderWithCopy = Effect.fnUntraced(function* (most = Infinity, arriving: Effect.Effect<void> = Effect.void) {
   const objects = new Map<string, string>()
   const order: Array<string> = []
   const store = {
     get: () => Effect.succeed(undefined),
     put: (key: string, bytes: Uint8Array) =>
-      Effect.suspend(() => {
+      Effect.flatMap(arriving, () => {
         if (objects.size >= most && !objects.has(key))
           return Effect.fail(new ObjectStoreError({ key, message: "the store is full" }))
         objects.set(key, new TextDecoder().decode(bytes))
@@ -65,6 +68,26 @@ describe("a folder that is copied to an object store", () => {
       yield* tree.write("step_10", "another")
       yield* tree.remove("step_1")
       assert.deepStrictEqual([...objects.keys()].sort(), ["runs/1/latest", "runs/1/run.log", "runs/1/step_10"])
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("has the newest lines though an earlier copy takes longer", () =>
+    Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      let copies = 0
+      const arriving = Effect.suspend(() => (++copies === 1 ? Deferred.await(gate) : Effect.void))
+      const { tree, objects } = yield* folderWithCopy(Infinity, arriving)
+      yield* tree.append("scores.jsonl", "1\n")
+      const first = yield* Effect.forkChild(tree.sync("scores.jsonl"))
+      yield* Effect.yieldNow
+      assert.strictEqual(copies, 1)
+      yield* tree.append("scores.jsonl", "2\n")
+      const second = yield* Effect.forkChild(tree.sync("scores.jsonl"))
+      yield* Effect.yieldNow
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(first)
+      yield* Fiber.join(second)
+      assert.strictEqual(objects.get("runs/1/scores.jsonl"), "1\n2\n")
     }).pipe(Effect.scoped),
   )
 

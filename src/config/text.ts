@@ -6,6 +6,17 @@ export const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g
 /** Returns the message of a thrown value in one line. */
 export const messageOf = (error: unknown): string => oneLine(error instanceof Error ? error.message : String(error))
 
+/** Returns the code or message of the innermost cause of an error, such as `ECONNREFUSED`; empty if it has none. */
+export const innermostCause = (error: unknown): string => {
+  let innermost = ""
+  for (let cause = error; cause instanceof Error && innermost.length < 300; cause = cause.cause) {
+    const inner: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
+    const { code } = Object(inner)
+    innermost = typeof code === "string" ? code : inner instanceof Error ? inner.message : innermost
+  }
+  return innermost
+}
+
 /** Cuts a text that is longer than `most` characters, and marks the cut by `…`. */
 export const shortened = (text: string, most = 60): string =>
   text.length > most ? `${text.slice(0, most - 3)}…` : text

@@ -12,7 +12,7 @@ import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as UrlParams from "effect/http/UrlParams"
 import { joined } from "../../config/bytes.ts"
 import { isPlain } from "../../config/Config.ts"
-import { oneLine, parsedJson } from "../../config/text.ts"
+import { innermostCause, oneLine, parsedJson } from "../../config/text.ts"
 import type { Completion } from "../Chat.ts"
 import { withoutKey } from "./keys.ts"
 import { LmError, lmError } from "../LmError.ts"
@@ -99,22 +99,11 @@ const retryAfterOf = (headers: Readonly<Record<string, string | undefined>>, now
   return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000)
 }
 
-/** Gives the code or message of the innermost cause of an error, e.g. `ECONNREFUSED`. */
-const causeOf = (error: unknown): string => {
-  let innermost = ""
-  for (let cause = error; cause instanceof Error && innermost.length < 300; cause = cause.cause) {
-    const inner: unknown = cause instanceof AggregateError ? cause.errors[0] : cause
-    const { code } = Object(inner)
-    innermost = typeof code === "string" ? code : inner instanceof Error ? inner.message : innermost
-  }
-  return innermost
-}
-
 const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpClientError): LmError => {
   if (reason._tag !== "TransportError") {
     return failure(server, "rejected", `${shown(url)}: the request cannot be sent: ${reason.message}`)
   }
-  const cause = clip(server, causeOf(reason.cause) || "no answer")
+  const cause = clip(server, innermostCause(reason.cause) || "no answer")
   return failure(server, "unavailable", `${shown(url)} cannot be reached: ${cause}`)
 }
 
@@ -163,7 +152,7 @@ const timedOut = (server: Server): LmError =>
   failureAt(server, "unavailable", ` did not finish its answer within ${server.timeoutS} s (timeout_s)`)
 
 const brokenBy = (server: Server) => (error: HttpClientError.HttpClientError) =>
-  broken(server, clip(server, causeOf(error.reason.cause) || error.reason._tag))
+  broken(server, clip(server, innermostCause(error.reason.cause) || error.reason._tag))
 
 /** The largest number of bytes to read from the body of a failed response; error messages show fewer. */
 const failureBytes = 16 * 1024

@@ -18,7 +18,7 @@
 import { Clock, Effect, Layer, Redacted, Schedule, Schema } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
-import { oneLine } from "../../../config/text.ts"
+import { innermostCause, oneLine } from "../../../config/text.ts"
 import { utf8 } from "../../../config/utf8.ts"
 import { ObjectStore, ObjectStoreError } from "./ObjectStore.ts"
 import { encodedPath, signed, sortedQuery } from "./signature.ts"
@@ -75,6 +75,9 @@ const remedyFor = (code: string, status: number, { bucket, accessKeyId, region }
   return ""
 }
 
+/** The longest time for which a request waits for its whole answer. */
+const patience = "5 minutes"
+
 /** Waits 0.2, 0.4, 0.8, 1.6 and 3.2 seconds between attempts. */
 const attempts = Schedule.exponential("200 millis").pipe(Schedule.upTo({ times: 5 }))
 
@@ -116,15 +119,16 @@ const make = Effect.fnUntraced(function* (typed: S3Options) {
       Effect.flatMap((response) =>
         Effect.map(response.arrayBuffer, (buffer) => ({ response, body: new Uint8Array(buffer) })),
       ),
-      Effect.timeout("5 minutes"),
-      Effect.mapError(
-        () =>
-          new Refused({
-            code: "",
-            message: `${base.origin} gives no answer; is the server running?`,
-            isTemporary: true,
-          }),
-      ),
+      Effect.timeout(patience),
+      Effect.mapError((error) => {
+        const cause = oneLine(error._tag === "TimeoutError" ? `in ${patience}` : innermostCause(error.reason.cause))
+        const problem = `gives no answer${cause === "" ? "" : ` (${cause})`}`
+        return new Refused({
+          code: "",
+          message: `${base.origin} ${problem}; is the server running?`,
+          isTemporary: true,
+        })
+      }),
     )
     const { status } = response.response
     if (status >= 200 && status < 300) return response.body

@@ -14,15 +14,20 @@ const options = {
   secretAccessKey: Redacted.make("hidden"),
 }
 
-/** Answers of the server in their order; the last one is repeated. `undefined` is none at all. */
-const answering = (more: Partial<S3.S3Options>, ...answers: ReadonlyArray<readonly [number, string] | undefined>) => {
+/** An answer of the server; an error is why there is none. */
+type ServerAnswer = readonly [number, string] | Error
+
+const refused = Object.assign(new Error("fetch failed"), { code: "ECONNREFUSED" })
+
+/** Answers of the server in their order; the last one is repeated. */
+const answering = (more: Partial<S3.S3Options>, ...answers: ReadonlyArray<ServerAnswer>) => {
   const requests: Array<HttpClientRequest.HttpClientRequest> = []
   const client = HttpClient.make((request) => {
     const answer = answers[Math.min(requests.push(request), answers.length) - 1]
-    return answer === undefined
+    return answer instanceof Error
       ? Effect.fail(
           new HttpClientError.HttpClientError({
-            reason: new HttpClientError.TransportError({ request, description: "refused" }),
+            reason: new HttpClientError.TransportError({ request, cause: answer }),
           }),
         )
       : Effect.succeed(HttpClientResponse.fromWeb(request, new Response(answer[1], { status: answer[0] })))
@@ -39,7 +44,7 @@ const problem = (code: string, message: string): string =>
 const put = Effect.flatMap(ObjectStore, (store) => store.put("a", Uint8Array.of(1)))
 
 /** The error of a write, after all attempts. */
-const errorAfter = (...answers: ReadonlyArray<readonly [number, string] | undefined>) =>
+const errorAfter = (...answers: ReadonlyArray<ServerAnswer>) =>
   Effect.gen(function* () {
     const { requests, layer } = answering({}, ...answers)
     const fiber = yield* Effect.forkChild(Effect.flip(Effect.provide(put, layer)))
@@ -53,7 +58,7 @@ describe("a request to S3", () => {
   it.effect("is repeated while the server is busy or gives no answer", () =>
     Effect.gen(function* () {
       const busy = [503, problem("SlowDown", "Please reduce your request rate.")] as const
-      const { requests, layer } = answering({}, busy, undefined, [500, ""], [200, ""])
+      const { requests, layer } = answering({}, busy, refused, [500, ""], [200, ""])
       const fiber = yield* Effect.forkChild(Effect.provide(put, layer))
       yield* TestClock.adjust("2 seconds")
       yield* Fiber.join(fiber)
@@ -62,13 +67,18 @@ describe("a request to S3", () => {
     }),
   )
 
-  it.effect("gives up after six attempts, and names the server", () =>
+  it.effect("gives up after six attempts, and names the server and the cause", () =>
     Effect.gen(function* () {
-      const none = yield* errorAfter(undefined)
-      assert.deepStrictEqual(none, {
-        message: "http://store:9000 gives no answer; is the server running?",
-        attempts: 6,
-      })
+      const expired = new Error("fetch failed", { cause: new Error("certificate has expired") })
+      for (const [error, cause] of [
+        [refused, "ECONNREFUSED"],
+        [expired, "certificate has expired"],
+      ] as const) {
+        assert.deepStrictEqual(yield* errorAfter(error), {
+          message: `http://store:9000 gives no answer (${cause}); is the server running?`,
+          attempts: 6,
+        })
+      }
     }),
   )
 

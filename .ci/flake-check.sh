@@ -17,6 +17,11 @@ substituters =
 sandbox = false
 build-users-group =
 warn-dirty = false"
+if ! nix store ping >/dev/null 2>&1; then
+  echo "flake: skipped, this user may not write to a store of nix"
+  exit 0
+fi
+trap 'echo "flake: line $LINENO of .ci/flake-check.sh failed" >&2' ERR
 stub=(--override-input nixpkgs "path:$PWD/.ci/nixpkgs-stub" --no-write-lock-file)
 
 nix-instantiate --parse flake.nix >/dev/null

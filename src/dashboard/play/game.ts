@@ -9,6 +9,7 @@ import type { Env } from "../../env/Env.ts"
 import { type EnvError, invalid } from "../../env/EnvError.ts"
 import { fromConfig } from "../../env/fromConfig.ts"
 import { contains, display } from "../../env/Space.ts"
+import { plainState } from "../../env/ui/Ui.ts"
 import { stream } from "../../rng/Rng.ts"
 import * as Layout from "../../run/Layout.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
@@ -106,7 +107,7 @@ export const makeGame = Effect.fnUntraced(function* (env: Env, policy: TrainedPo
     length++
     const truncated = moved.truncated === true || length >= (env.maxSteps ?? Infinity)
     const { reward, terminated } = moved
-    return { state: plain(before), action, reward, total, length, terminated, truncated: truncated && !terminated }
+    return { state: plainState(before), action, reward, total, length, terminated, truncated: truncated && !terminated }
   })
   const game: Game = { env, policy, restart, step }
   return game
@@ -133,9 +134,3 @@ const compile = Effect.fnUntraced(function* (policy: TrainedPolicy) {
   })
   return { program, act }
 })
-
-/** Returns a state with lists instead of typed arrays, as the ui module of an env reads it. */
-const plain = (state: unknown): unknown =>
-  JSON.parse(
-    JSON.stringify(state, (_, item: unknown) => (item instanceof Float64Array || item instanceof Float32Array || item instanceof Int32Array ? Array.from<number>(item) : item)), // prettier-ignore
-  )

@@ -1,5 +1,6 @@
 /** Serves the requests of the page "Play" within its web worker. It keeps trainings in an `ObjectStore`. */
-import { Effect, Fiber, Layer, Queue, Schema, type Scope } from "effect"
+import { Cause, Effect, Fiber, Layer, Queue, Schema, type Scope } from "effect"
+import { messageOf } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import * as Layout from "../../run/Layout.ts"
 import { foldersIn, ObjectStore, storedRuns } from "../../run/store/objects/ObjectStore.ts"
@@ -43,7 +44,10 @@ export const serve = Effect.fnUntraced(function* (
   while (true) {
     const request = yield* Schema.decodeUnknownEffect(Request)(yield* Queue.take(requests))
     yield* answer(request).pipe(
-      Effect.catch(({ message }) => Effect.sync(() => link.send({ _tag: "Refused", message }))),
+      // A page must learn of a bug, too: without an answer, it would wait for ever.
+      Effect.catchCause((cause) =>
+        Effect.sync(() => link.send({ _tag: "Refused", message: messageOf(Cause.squash(cause)) })),
+      ),
       Effect.provideContext(context),
     )
   }

@@ -65,6 +65,9 @@ const episodeJson = ({ parameters = {}, steps }: Episode, dt: number): string =>
   return `{"parameters":${json(parameters)},"trajectory":[${lines.map((line) => `\n${line}`).join(",")}\n]}`
 }
 
+/** Returns a state as the ui module reads it from JSON: with lists in place of typed arrays. */
+export const plainState = (state: unknown): unknown => JSON.parse(json(state))
+
 const json = (value: unknown): string =>
   JSON.stringify(value, (_, item: unknown) => (isTyped(item) ? Array.from(item, Number) : plain(item)))
 

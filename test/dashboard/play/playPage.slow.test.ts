@@ -1,5 +1,5 @@
 /** The page "Play" in a real browser: it trains in a worker, from the server and from an exported site. */
-import { mkdirSync } from "node:fs"
+import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "vitest"
 import { parse } from "yaml"
@@ -98,6 +98,14 @@ inBrowser("the page Play", ({ page, served, text, count, set }) => {
         await count(".play", 1)
         assert.strictEqual(await trained(configs.GridWorld), await digestInNode(parse(configs.GridWorld)))
         assert.deepStrictEqual(page.complaints(), [])
+
+        rmSync(join(folder, "site/play/worker.js"))
+        await page.goto(`${server.url}?again#/play`)
+        await reaches("failed")
+        assert.match(await text(".play .problem"), /worker\.js could not be loaded; load this page again$/)
+        await press("Train")
+        await reaches("failed")
+        assert.match(await text(".play .problem"), /load this page again$/)
       } finally {
         server.close()
       }

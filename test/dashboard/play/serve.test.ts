@@ -2,7 +2,11 @@
 import { join } from "node:path"
 import { writeFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
+import { Effect, Layer } from "effect"
 import { parse } from "yaml"
+import * as Envs from "../../../src/env/Envs.ts"
+import { contains } from "../../../src/env/Space.ts"
+import { ObjectStore } from "../../../src/run/store/objects/ObjectStore.ts"
 import { effect } from "../../cli/effect.ts"
 import { withFolder } from "../folder.ts"
 import { configs, digestInNode } from "./configs.ts"
@@ -12,6 +16,7 @@ import { withWorker } from "./worker.ts"
 const page = (module: string): string => new URL(`../../../src/dashboard/page/${module}`, import.meta.url).href
 const { trajectoriesIn } = await import(/* @vite-ignore */ page("player/trajectories.js"))
 const { settingIn, withSetting } = await import(/* @vite-ignore */ page("play/configText.js"))
+const { keysOf } = await import(/* @vite-ignore */ page("play/keys.js"))
 const { presets, sliders } = await import(/* @vite-ignore */ page("play/presets.js"))
 
 describe("the worker of the page Play", () => {
@@ -61,6 +66,19 @@ describe("the worker of the page Play", () => {
       assert.strictEqual((await next("Ended")).reason, "stopped")
     }))
 
+  it("answers also if there is a bug, and then goes on", () => {
+    const broken = Layer.effect(
+      ObjectStore,
+      Effect.map(ObjectStore, (store) => ({ ...store, list: () => Effect.die(new Error("a bug")) })),
+    ).pipe(Layer.provide(ObjectStore.layerMemory))
+    return withWorker(async ({ send, next }) => {
+      for (let time = 0; time < 2; time++) {
+        send({ _tag: "List" })
+        assert.strictEqual((await next("Refused")).message, "a bug")
+      }
+    }, broken)
+  })
+
   it("says the same of a wrong config as the command does", () =>
     withFolder(async (folder) => {
       const wrong = [
@@ -106,5 +124,41 @@ describe("the settings of the page Play", () => {
     assert.isUndefined(settingIn(text, "seed"))
     assert.strictEqual(withSetting(text, "algorithm.gamma", "3"), text.replace("gamma: 2", "gamma: 3"))
     assert.strictEqual(withSetting(text, "seed", "3"), text)
+  })
+})
+
+describe("the keys of the page Play", () => {
+  /** The envs of docs/browser.md's table, with the number of actions that a person can take by keys. */
+  const envs: Readonly<Record<string, number>> = {
+    "CartPole-v1": 2,
+    "MountainCar-v0": 3,
+    "Acrobot-v1": 3,
+    "Catch-v0": 3,
+    "MinAtar/Breakout-v1": 3,
+    "GridWorld-8x8-v0": 8,
+    "KeyDoor-6x6-v0": 4,
+    "ApplePicker-v0": 4,
+    "PixelMaze-v0": 4,
+  }
+
+  it("reach every action of the envs that the docs list", () => {
+    for (const [id, count] of Object.entries(envs)) {
+      const env = Envs.byId(id)
+      const taken = new Set<number>()
+      for (let held = 0; held < 16; held++) {
+        const [left, right, up, down] = [1, 2, 4, 8].map((bit) => (held & bit) !== 0)
+        for (const action of keysOf(id).choose({ left, right, up, down }, held, 0) ?? []) {
+          assert.isTrue(contains(env.actionSpace, action), `${id}: ${action}`)
+          taken.add(action)
+        }
+      }
+      assert.strictEqual(taken.size, count, id)
+    }
+  })
+
+  it("push with the numbers that the env takes", () => {
+    for (const id of ["Pendulum-v1", "MountainCarContinuous-v0"])
+      for (const push of [-1, 0, 0.3, 1])
+        assert.isTrue(contains(Envs.byId(id).actionSpace, keysOf(id).choose({}, 0, push)), `${id}: ${push}`)
   })
 })

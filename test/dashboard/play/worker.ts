@@ -1,6 +1,6 @@
 /** The worker of the page "Play" in Node: over a channel instead of a web worker's own, and in memory. */
 import { MessageChannel } from "node:worker_threads"
-import { Effect, Exit, Scope } from "effect"
+import { Effect, Exit, type Layer, Scope } from "effect"
 import type { Answer, Request } from "../../../src/dashboard/play/messages.ts"
 import { type Port, serve } from "../../../src/dashboard/play/serve.ts"
 import { ObjectStore } from "../../../src/run/store/objects/ObjectStore.ts"
@@ -11,14 +11,17 @@ interface Worker {
   readonly next: <Tag extends Answer["_tag"]>(tag: Tag) => Promise<Extract<Answer, { readonly _tag: Tag }>>
 }
 
-export const withWorker = async (body: (worker: Worker) => Promise<void>): Promise<void> => {
+export const withWorker = async (
+  body: (worker: Worker) => Promise<void>,
+  store: Layer.Layer<ObjectStore> = ObjectStore.layerMemory,
+): Promise<void> => {
   const { port1, port2 } = new MessageChannel()
   const scope = await Effect.runPromise(Scope.make())
   const port: Port = {
     postMessage: (answer) => port1.postMessage(answer),
     addEventListener: (_, listener) => void port1.on("message", (data) => listener({ data })),
   }
-  Effect.runFork(serve(port, ObjectStore.layerMemory).pipe(Scope.provide(scope)))
+  Effect.runFork(serve(port, store).pipe(Scope.provide(scope)))
   const answers: Array<Answer> = []
   let wake = (): void => {}
   port2.on("message", (answer: Answer) => {

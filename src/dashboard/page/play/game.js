@@ -139,7 +139,10 @@ export const makeGame = (run) => {
       }
       if (isRunning) later(isOver ? atEnd : keys?.turns === true ? pace.turns : pace.smooth)
     },
-    Refused: ({ message }) => fail(message),
+    Refused: ({ message }) => {
+      isAsked = false
+      fail(message)
+    },
   }
 
   const start = async () => {

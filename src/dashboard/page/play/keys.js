@@ -33,7 +33,7 @@ const envs = [
   ["MountainCar", { hint: steer, choose: byArrows("←·→") }],
   ["Acrobot", { hint: steer, choose: byArrows("←·→") }],
   ["Catch", { hint: steer, choose: byArrows("←·→") }],
-  ["Breakout", { hint: steer, choose: byArrows("·←→") }],
+  ["MinAtar/Breakout", { hint: steer, choose: byArrows("·←→") }],
   ["GridWorld", { turns: true, hint: `${walk} Two at once go diagonally.`, choose: byArrows("↑↗→↘↓↙←↖") }],
   ["KeyDoor", { turns: true, hint: walk, choose: byArrows("↑↓←→") }],
   ["ApplePicker", { turns: true, hint: walk, choose: byArrows("↑↓←→") }],

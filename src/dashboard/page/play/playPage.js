@@ -84,7 +84,12 @@ export const makePlayPage = () => {
       answers[answer._tag](answer)
       draw()
     },
-    (message) => (problem.textContent = message),
+    (message) => {
+      training = { ...training, state: "failed" }
+      problem.textContent = message
+      status.textContent = ""
+      draw()
+    },
   )
 
   const start = (resume) => {

@@ -5,6 +5,8 @@ export const startTrainer = (receive, failed) => {
   const worker = new Worker(new URL("./worker.js", import.meta.url))
   let isTraining = false
   let isClosed = false
+  /** Why the worker failed, which then answers nothing; undefined if it did not fail. */
+  let problem
   worker.addEventListener("message", ({ data }) => {
     if (data._tag === "Started") isTraining = true
     if (data._tag === "Ended") isTraining = false
@@ -13,10 +15,12 @@ export const startTrainer = (receive, failed) => {
   })
   worker.addEventListener("error", (event) => {
     event.preventDefault()
-    failed(`the worker that trains has failed: ${event.message ?? "its script play/worker.js could not be loaded"}`)
+    problem = `the worker that trains has failed: ${event.message ?? "its script play/worker.js could not be loaded"}; load this page again`
+    isTraining = false
+    failed(problem)
   })
   return {
-    send: (tag, more = {}) => worker.postMessage({ _tag: tag, ...more }),
+    send: (tag, more = {}) => (problem === undefined ? worker.postMessage({ _tag: tag, ...more }) : failed(problem)),
     /** Stops a training, which the worker saves, and then ends the worker. */
     close: () => {
       isClosed = true

@@ -1,5 +1,6 @@
 // Serves guests in an edge worker: `POST /?guests=4` lets the agent serve so many, and keeps the run in the namespace RUNS.
-// The next request goes on with that run, and so can a process in Node that reads the same keys.
+// The next request goes on with that run, and so can a process in Node that reads the same keys. Send one request after
+// another, because nothing locks a run in a namespace; and let nobody else reach the worker, since each request costs calls.
 //   npx wrangler deploy     (wrangler.toml is beside this file)
 import { RunStore, storedRuns } from "effect-rl"
 import * as Web from "effect-rl/web"

@@ -68,8 +68,8 @@ const parse = (text) => {
   }
   if (isBatch && !Array.isArray(body.observations)) throw new Refusal(400, "observations: expected an array")
   const { observations, memories = null } = body
-  if (memories !== null && memories?.length !== observations.length) {
-    throw new Refusal(400, `memories: expected ${observations.length}, one for each observation`)
+  if (memories !== null && !(Array.isArray(memories) && memories.length === observations.length)) {
+    throw new Refusal(400, `memories: expected an array of ${observations.length}, one for each observation`)
   }
   return { isBatch, ...body }
 }

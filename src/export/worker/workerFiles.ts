@@ -69,7 +69,8 @@ const readByPolicy = (
     const users = order.filter(({ inputs }) => inputs.some(({ op }) => op.kind === "state" && op.name === name))
     const read = new Float32Array(all.length)
     for (const { op, shape } of users) {
-      const [start, end] = op.kind === "slice" ? [op.starts[0], op.starts[0] + shape[0]] : [0, all.length]
+      const [start, end] =
+        op.kind === "slice" && op.starts.length === 1 ? [op.starts[0], op.starts[0] + shape[0]] : [0, all.length]
       read.set(all.subarray(start, end), start)
     }
     return read

@@ -115,7 +115,11 @@ describe.skipIf(workerd === undefined)("an exported worker in workerd", () => {
       [{ observations: 4 }, /^observations: expected an array$/],
       [{ observations: [four, [1]] }, /^observations\[1\]: expected 4 numbers, found 1 element$/],
       [{ observation: four, memory: [1] }, /^memory: expected \d+ numbers, found 1 element$/],
-      [{ observations: [four], memories: [] }, /^memories: expected 1, one for each observation$/],
+      [{ observations: [four], memories: [] }, /^memories: expected an array of 1, one for each observation$/],
+      [
+        { observations: [four], memories: { length: 1 } },
+        /^memories: expected an array of 1, one for each observation$/,
+      ],
       [{ observations: [four], memories: [["x"]] }, /^memories\[0\]: expected \d+ numbers, found 1 element$/],
     ]
     for (const [body, message] of wrong) {

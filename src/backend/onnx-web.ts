@@ -64,7 +64,7 @@ export interface Options {
   readonly threads?: number
 }
 
-/** Provides the backend. Fails if the device cannot run a session with one node. */
+/** Provides the backend. Fails if no session with one node can be opened on the device. */
 export const layer = (runtime: Runtime, options?: Options): Layer.Layer<Backend, BackendUnavailable> =>
   Layer.effect(Backend, make(runtime, options))
 

@@ -1,4 +1,4 @@
-/** Makes learners whose rollouts are played in the graph: states, actions and experience stay on the backend's device. */
+/** Makes learners whose rollouts are played in the graph: states, actions and experience stay in the backend. */
 import { Effect, type Scope } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import { attempt } from "../../config/attempt.ts"
@@ -185,15 +185,16 @@ export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns &
 const isNoEnvState = (state: string): boolean => !envStates.some((other) => other === state)
 
 /** Returns the graph form of the task's env. Fails if there is none, or if the actor has parts that need the env itself. */
-const formOf = <C extends Columns>({ name, task, actor, features }: Experience<C>) => {
+const formOf = <C extends Columns>({ name, task, actor, exploration, features }: Experience<C>) => {
   const refuse = (key: string, problem: string) =>
     Effect.fail(ConfigError.at({ source: name, prefix: ["algorithm"] }, key, problem))
   const { graph, maxSteps = Infinity } = task
   if (graph === undefined) {
-    const known = "CartPole, Pendulum, GridWorld, KeyDoor and ApplePicker have one, with any time limit"
-    return refuse("rollouts", `"graph" needs an env with a graph form; ${known}. Use "envs" for other envs`)
+    const envs = "CartPole, Pendulum, GridWorld, KeyDoor and ApplePicker have one, with any time limit"
+    return refuse("rollouts", `"graph" needs an env with a graph form; ${envs}. Use "envs" for other envs`)
   }
   if (actor.memorySize > 0) return refuse("lstm", `expected 0 with algorithm.rollouts "graph"`)
   if (features.length > 0) return refuse("rollouts", `expected "envs": ${name} adds parts to the rollout`)
+  if (exploration !== undefined) return refuse("rollouts", `expected "envs": ${name} explores by a schedule`)
   return Effect.succeed({ graph, maxSteps })
 }

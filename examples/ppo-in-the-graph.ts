@@ -1,4 +1,4 @@
-// Play whole rollouts inside of the compiled program: 1,024 poles at once, which a GPU would never hand back.
+// Play whole rollouts inside of the compiled program: 1,024 poles at once, none of whose steps passes through JavaScript.
 //   npx effect run examples/ppo-in-the-graph.ts --seed 1
 //   npx effect run examples/ppo-in-the-graph.ts --backend cuda
 import { CartPole, Ppo, Train } from "effect-rl"

@@ -67,7 +67,7 @@ export interface ClippedValueOptions extends ClippingOptions, Learner.ActorCriti
 export interface PpoOptions extends ClippedValueOptions {
   /**
    * Where rollouts are played: `envs` steps the envs in JavaScript; `graph` plays whole rollouts in one program of the
-   * backend, so that they never leave a GPU. Only envs with a graph form can do that. @default "envs"
+   * backend, so that no step passes through JavaScript. Only envs with a graph form can do that. @default "envs"
    */
   readonly rollouts?: "envs" | "graph"
 }

@@ -1,7 +1,7 @@
 /**
  * Defines the graph form of an env: its step as an expression of tensors over many copies at once. With it, a backend
- * plays whole rollouts in one program, so that observations, actions and states never leave the device. `graphOf`
- * returns the form of an env; the envs of `classic` and `grid` have one.
+ * plays whole rollouts in one program, so that no step passes through JavaScript. `graphOf` returns the form of an env;
+ * CartPole, Pendulum, GridWorld, KeyDoor and ApplePicker have one.
  *
  * @example
  * ```ts

@@ -31,7 +31,7 @@ export interface StateSpec {
   /**
    * Whether the state collects `next` of all minibatches: it has the shape [count, ...next.shape], and iteration k writes
    * row k. The program itself does not read such a state, and nothing can end its minibatches early. Another program of
-   * the group reads it, so that what one program computes in a loop never leaves the device.
+   * the group reads it, so that what one program computes in a loop does not pass through JavaScript.
    */
   readonly stacked?: boolean
 }

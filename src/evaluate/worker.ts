@@ -24,7 +24,10 @@ export const evaluationHandler: Effect.Effect<Handler, never, Lms.Needs | Scope.
   })
   const play = Effect.fnUntraced(function* (payload: ChunkPayload) {
     const { config, identity, agent } = payload
-    const prepared = yield* RcMap.get(opened, JSON.stringify(config)).pipe(
+    const text = JSON.stringify(config)
+    const prepared = yield* RcMap.get(opened, text).pipe(
+      // What is missing may be there for the next chunk, but the map would keep the failure.
+      Effect.tapError(() => RcMap.invalidate(opened, text)),
       Effect.mapError(({ message }) => problem(message)),
     )
     const difference = firstDifference(prepared.identity, identity)

@@ -1,6 +1,8 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
+import { Effect, Fiber, FileSystem, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Dispatcher } from "../../src/cluster/Dispatcher.ts"
 import { layerUnreliable } from "../../src/cluster/unreliable.ts"
@@ -100,8 +102,13 @@ describe("chunks of an evaluation", () => {
         /on a worker of the cluster: dataset: expected \\"another\\" as where the evaluation was started, found/,
       )
       assert.match(yield* refusal({ agent: 2 }), /there is no agent 3/)
-      const missing = { ...payload.config, dataset: { type: "qa", dataset_path: "/nowhere.jsonl" } }
+      const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped()
+      const file = join(folder, "nowhere.jsonl")
+      const missing = { ...payload.config, dataset: { type: "qa", dataset_path: file } }
       assert.match(yield* refusal({ config: missing }), /on a worker of the cluster: .*nowhere\.jsonl/)
+      // Once the file is there, the worker opens it.
+      writeFileSync(file, `{"question": "1+1?", "answer": "2"}\n`)
+      assert.match(yield* refusal({ config: missing }), /dataset.*: expected .* as where the evaluation was started/)
     }).pipe(Effect.scoped, Effect.provide(needs)),
   )
 })

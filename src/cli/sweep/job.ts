@@ -4,7 +4,7 @@
  * and if two workers train the same run, the first one that finishes publishes it; its bits are the same.
  */
 import { createHash } from "node:crypto"
-import { readFileSync } from "node:fs"
+import { readFileSync, rmdirSync } from "node:fs"
 import { dirname, isAbsolute, join, relative, resolve } from "node:path"
 import { Effect, FileSystem, type Path, Schema } from "effect"
 import { exists, makeFolder, mostBytes, namesIn, readRunText } from "../../config/files.ts"
@@ -156,5 +156,6 @@ export const removeAttempts = Effect.fnUntraced(function* (resultsDir: string, t
   const folder = join(resultsDir, Layout.attempts)
   const left = (yield* namesIn(folder)).filter((name) => name.startsWith(`${time}_`))
   for (const name of left) yield* Effect.ignore(fs.remove(join(folder, name), { recursive: true, force: true }))
-  if ((yield* namesIn(folder)).length === 0) yield* Effect.ignore(fs.remove(folder, { recursive: true, force: true }))
+  // This only removes an empty folder: another sweep may have attempts in it.
+  yield* Effect.ignore(Effect.try(() => rmdirSync(folder)))
 })

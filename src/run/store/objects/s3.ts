@@ -187,7 +187,12 @@ const make = Effect.fnUntraced(function* (typed: S3Options) {
           isEncoded ? decodeURIComponent(key.replaceAll("+", " ")) : key,
         )
         keys.push(...found.map((key) => key.slice(options.prefix.length)))
-        next = elements(xml, "IsTruncated")[0] === "true" ? elements(xml, "NextContinuationToken")[0] : undefined
+        const isLast = elements(xml, "IsTruncated")[0] !== "true"
+        next = isLast ? undefined : elements(xml, "NextContinuationToken")[0]
+        if (!isLast && next === undefined) {
+          const message = `${base.origin} lists only some of the keys; use a server that has ListObjectsV2`
+          return yield* new ObjectStoreError({ key: prefix, message })
+        }
       } while (next !== undefined)
       return keys
     }),

@@ -150,6 +150,14 @@ describe("a listing of a bucket", () => {
     }),
   )
 
+  it.effect("fails if the server keeps the rest back, because a run would lack files", () =>
+    Effect.gen(function* () {
+      const { layer } = answering({}, [200, page(["many/1"], "<IsTruncated>true</IsTruncated>")])
+      const { message } = yield* Effect.flip(Effect.provide(list, layer))
+      assert.strictEqual(message, "http://store:9000 lists only some of the keys; use a server that has ListObjectsV2")
+    }),
+  )
+
   it.effect("decodes the keys if the server has encoded them", () =>
     Effect.gen(function* () {
       const plain = answering({}, [200, page(["many/a+b%20c", "many/&lt;&#xfc;&#38;"], "")])

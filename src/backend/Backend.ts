@@ -17,13 +17,22 @@ export const dataFor = ({ shape, dtype }: { readonly shape: Shape; readonly dtyp
   new arrayTypes[dtype](sizeOf(shape))
 
 /**
+ * Copies the first `length` elements of a tensor of ONNX Runtime; the elements behind them in `to` keep their values. If a
+ * program ends early, `length` covers only the minibatches that ran.
+ */
+export const copyInto = (from: unknown, to: TensorData, length: number): void => {
+  if (from instanceof Float32Array || from instanceof Int32Array || from instanceof Uint8Array)
+    to.set(from.length > length ? from.subarray(0, length) : from)
+}
+
+/**
  * A compiled graph that keeps its states (such as weights) between runs. Its inputs (`feeds`) and outputs (`results`)
  * are arrays that live as long as the program: write into `feeds`, run, read from `results`. All states start as zeros:
  * set the weights with `write` before the first run.
  */
 export interface Program {
   readonly name: string
-  /** The device that runs the program: "cpu", "cuda", "webgpu", "wasm" or "reference". */
+  /** The device that runs the program: "cpu", "cuda", "webgpu", "wasm", "reference" or "onnx-web on …". */
   readonly device: string
   readonly feeds: Readonly<Record<string, TensorData>>
   readonly results: Readonly<Record<string, TensorData>>

@@ -25,6 +25,7 @@ import {
   Backend,
   BackendError,
   BackendUnavailable,
+  copyInto,
   dataFor,
   feedsOf,
   type GroupOptions,
@@ -252,10 +253,3 @@ const tensorOver = ({ Tensor }: Runtime, data: TensorData, shape: Shape): Tensor
     : data instanceof Int32Array
       ? new Tensor("int32", data, shape)
       : new Tensor("bool", data, shape)
-
-/** Copies the first `length` elements of a tensor's data. */
-const copyInto = (from: unknown, to: TensorData, length: number): void => {
-  if (from instanceof Float32Array || from instanceof Int32Array || from instanceof Uint8Array) {
-    to.set(from.length > length ? from.subarray(0, length) : from)
-  }
-}

@@ -20,7 +20,7 @@ import { changing, type ProgramSpec, type StateSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
 import { type Shape, sizeOf } from "../graph/Tensor.ts"
 import { feedShapes, resultShapes } from "../graph/validate.ts"
-import { BackendError, dataFor, feedsOf, type Program, programOf, type TensorData } from "./Backend.ts"
+import { BackendError, copyInto, dataFor, feedsOf, type Program, programOf, type TensorData } from "./Backend.ts"
 
 export type Device = "cpu" | "cuda" | "webgpu"
 
@@ -313,13 +313,4 @@ const sessionProgram = (
     read: (name) => states.read(name),
     write: (name, data) => states.write(name, data),
   })
-}
-
-/**
- * Copies the first `length` elements of a tensor; the elements behind them in `to` keep their values. If a program ends
- * early, `length` covers only the minibatches that ran.
- */
-const copyInto = (from: OrtTensor["data"], to: TensorData, length: number): void => {
-  if (from instanceof Float32Array || from instanceof Int32Array || from instanceof Uint8Array)
-    to.set(from.length > length ? from.subarray(0, length) : from)
 }

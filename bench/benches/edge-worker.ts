@@ -105,8 +105,12 @@ const flood = (port: number, body: string, count: number, depth: number): Promis
     let answered = 0
     socket.setNoDelay(true)
     socket.on("error", reject)
+    let rest = ""
     socket.on("data", (chunk) => {
-      const now = chunk.toString("latin1").split("HTTP/1.1 200").length - 1
+      // A status line may be cut by the end of a chunk.
+      const parts = `${rest}${chunk.toString("latin1")}`.split("HTTP/1.1 200")
+      rest = parts[parts.length - 1].slice(-16)
+      const now = parts.length - 1
       answered += now
       const more = Math.min(now, count - sent)
       sent += more

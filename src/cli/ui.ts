@@ -48,7 +48,10 @@ export const ui = subcommand(
       "dir",
       "Write the page with its data to this folder, as a static site for any file server, and stop",
     ),
-    checkpoints: toggle("checkpoints", "With --export: copy the runs' checkpoints too, which are large"),
+    checkpoints: toggle(
+      "checkpoints",
+      "With --export: copy all checkpoints (default: the newest of each run, if it is small)",
+    ),
   },
   Effect.fnUntraced(function* ({ host, port, checkpoints, ...input }) {
     if (port < 0 || port > 65_535) {

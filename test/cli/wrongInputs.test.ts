@@ -86,6 +86,8 @@ agent: { type: history_agent, lm_config: { model: "scripted:reader" } }
       const file = write(folder, "tasks.yaml", evaluation)
       says(await effect(["run", file]), 2, `${file}: this is an evaluation; run it with effect eval ${file}`)
       const results = join(folder, "results")
+      const bucket = ["eval", file, "--results-dir", "s3://runs"]
+      says(await effect(bucket), 2, "--results-dir s3://… only works with `effect run`")
       const { runDir } = resultOf(await effect(["eval", file, "--results-dir", results, "--quiet", "--json"]))
       says(
         await effect(["replay", runDir]),

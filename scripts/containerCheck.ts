@@ -258,6 +258,11 @@ const reason = missing()
 if (reason !== undefined) show(`skipped, ${reason}`)
 else {
   const work = mkdtempSync(join(tmpdir(), "effect-container-"))
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => {
+      rmSync(work, { recursive: true, force: true })
+      process.exit(1)
+    })
   try {
     const image = build(work)
     const megabytes = (path: string) =>

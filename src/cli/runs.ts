@@ -231,6 +231,8 @@ const select = Effect.fnUntraced(function* (
     ...(count === undefined ? {} : { limit: count }),
   }
   const dir = yield* folderOf(input)
+  if (dir.startsWith("s3://"))
+    return yield* usageError(`${dir}: runs are only listed in folders; copy the bucket to one first`)
   if ((yield* statOf(dir))?.type !== "Directory") {
     // The argument may be a mistyped subcommand.
     const hint = Option.isSome(input.dir) && /^[a-z]+$/.test(dir) ? "; the subcommands are show, diff and best" : ""

@@ -212,7 +212,10 @@ export const worker = Effect.fnUntraced(function* (
     Layer.provide(Layer.succeedContext(context)),
     Layer.provide(quiet),
   )
-  const working = work(handlers, { slots, watcher }).pipe(Effect.provide(engine), Effect.provide(quiet))
+  const working = work(handlers, { version: member.version, slots, watcher }).pipe(
+    Effect.provide(engine),
+    Effect.provide(quiet),
+  )
   return yield* Effect.raceFirst(sqlProblem(shown, working), Effect.provideContext(monitor, context)).pipe(
     Effect.onInterrupt(() => say(`${member.name} leaves ${shown}; it did ${finished} jobs`)),
   )
@@ -286,7 +289,7 @@ const makeDispatcher = Effect.fnUntraced(function* (
     run: Effect.fnUntraced(function* <Payload, Result, Failure>(job: Job<Payload, Result, Failure>, payload: Payload) {
       const key = `${job.name} ${job.key(payload)}`
       waiting.add(key)
-      const sent = { job: job.name, key, payload: yield* encodePayload(job, payload) }
+      const sent = { job: job.name, version: member.version, key, payload: yield* encodePayload(job, payload) }
       const answer = yield* Effect.raceFirst(
         execute(sent),
         Effect.mapError(Fiber.join(refused), ({ message }) => new DispatchError({ job: job.name, message })),

@@ -16,6 +16,8 @@ import { Answer, DispatchError, type Handler } from "./Dispatcher.ts"
 /** A job as it is sent. */
 const Sent = {
   job: Schema.String,
+  /** The version of the code that asks for the job. Only a worker with the same version does it. */
+  version: Schema.String,
   /** The key of the job, with its name. */
   key: Schema.String,
   /** 0; one more after each time that Postgres failed in the middle of the workflow, so that it must begin again. */
@@ -33,7 +35,7 @@ export const mostLost = 20
 /** The workflow of one job: puts it into the queue, and waits for its answer. */
 export const JobWorkflow = Workflow.make("effect-rl/Job", {
   payload: Sent,
-  idempotencyKey: ({ key, round }) => `${key} ${round}`,
+  idempotencyKey: ({ version, key, round }) => `${version} ${key} ${round}`,
   success: Answer,
   error: DispatchError,
   suspendedRetrySchedule: Schedule.min([Schedule.exponential(100, 1.3), Schedule.spaced(1000)]),
@@ -44,13 +46,15 @@ const answered = DurableDeferred.make("effect-rl/answer", { success: Answer, err
 const Queued = Schema.Struct({ ...Sent, token: DurableDeferred.Token })
 type Queued = typeof Queued.Type
 
-const queue = PersistedQueue.make({
-  name: "effect-rl/jobs",
-  schema: Queued,
-  // The limit of `mostLost` is ours, because it must be answered.
-  maxAttempts: 1000,
-  retrySchedule: Schedule.spaced(1000),
-})
+/** Opens the queue of one version of the code. Jobs that a client of another version left behind stay in another queue. */
+const queueOf = (version: string) =>
+  PersistedQueue.make({
+    name: `effect-rl/jobs ${version}`,
+    schema: Queued,
+    // The limit of `mostLost` is ours, because it must be answered.
+    maxAttempts: 1000,
+    retrySchedule: Schedule.spaced(1000),
+  })
 
 /** Retries until it works: while Postgres is gone, its monitor says so. */
 const untilItWorks = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, never, R> =>
@@ -60,7 +64,7 @@ const untilItWorks = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A,
 export const workflowLayer = JobWorkflow.toLayer(
   Effect.fnUntraced(function* (sent, id) {
     const token = yield* DurableDeferred.token(answered)
-    const jobs = yield* queue
+    const jobs = yield* queueOf(sent.version)
     yield* untilItWorks(jobs.offer({ ...sent, token }, { id }))
     return yield* DurableDeferred.await(answered)
   }),
@@ -76,10 +80,10 @@ export interface Watcher {
 /** Takes jobs from the queue and does them, `slots` at once, until it is interrupted: then it hands the jobs back. */
 export const work = Effect.fnUntraced(function* (
   handlers: ReadonlyArray<Handler>,
-  { slots, watcher }: { readonly slots: number; readonly watcher: Watcher },
+  { version, slots, watcher }: { readonly version: string; readonly slots: number; readonly watcher: Watcher },
 ) {
   const byName = new Map(handlers.map((one) => [one.name, one]))
-  const jobs = yield* queue
+  const jobs = yield* queueOf(version)
   const perform = ({ job, payload }: Queued, attempts: number) =>
     Effect.suspend(() => {
       const problem = (message: string) => Effect.fail(new DispatchError({ job, message: `job ${job}: ${message}` }))

@@ -39,7 +39,7 @@ export const run = subcommand(
       return yield* usageError("--dry-run with --resume only works for sweeps (--seeds or --population)")
     }
     if (Option.isSome(input.cluster) && !isSweep) {
-      return yield* usageError("--cluster only works for sweeps (--seeds or --population)")
+      return yield* usageError("--cluster only works for sweeps (--seeds or --population), and for effect eval")
     }
     if (isBucket(input.resultsDir)) {
       if (isSweep) return yield* usageError("--results-dir s3://… only works for one run, not for sweeps")

@@ -10,7 +10,7 @@
  */
 import { fileURLToPath } from "node:url"
 
-/** What one job and one second cost, in seconds of CPU time, as measured; and the machine of the database. */
+/** The measured costs of one job and of one second, in seconds of CPU time, and the cores of the database's machine. */
 export interface Costs {
   readonly databasePerJob: number
   readonly databasePerWorkerSecond: number
@@ -74,7 +74,7 @@ class Moments {
 
 /** Simulates until each slot has done `rounds` jobs on average, and leaves the first quarter of the jobs out. */
 export const simulate = (costs: Costs, { workers, slots, secondsPerJob }: Plan, rounds = 20): Simulated => {
-  // What the workers cost all the time is taken away from the database before any job.
+  // Workers cost the database time even while they wait, so only the rest of its time is left for jobs.
   const standing = workers * costs.databasePerWorkerSecond
   const capacity = Math.max(0, costs.databaseCores - standing)
   if (capacity < 1e-3) return { speed: 0, efficiency: 0, load: 1 }
@@ -120,7 +120,7 @@ export const kneeOf = (costs: Costs, plan: Omit<Plan, "workers">, most = 1000): 
 }
 
 /**
- * What `node bench/run.ts --only dispatcher-cluster` measured on a busy machine with two cores of an AMD EPYC: 13.2 ms for a job
+ * The costs that `node bench/run.ts --only dispatcher-cluster` measured on a busy machine with two cores of an AMD EPYC: 13.2 ms for a job
  * and 8 ms a second for one worker and one client in the database, and 22.8 ms for a job in worker and client together. The client's
  * part, 7 ms, is what 300 jobs added to the CPU time of `effect eval`.
  */

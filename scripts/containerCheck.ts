@@ -82,7 +82,7 @@ const argsIn = (stage: Stage, command: ReadonlyArray<string>, building: boolean)
   return [...namespaces, ...mounting, ...inside, "sh", "-c", 'cd "$0" && exec "$@"', stage.workdir, ...command]
 }
 
-/** What a build needs of this machine to reach npm's registry. */
+/** Returns the environment variables with which a build reaches npm's registry as this machine does. */
 const buildEnv = (): ReadonlyArray<string> => [
   "HOME=/root",
   `npm_config_registry=${host("npm", ["config", "get", "registry"])}`,

@@ -69,7 +69,7 @@ export interface Options {
 export const layer = (runtime: Runtime, options?: Options): Layer.Layer<Backend, BackendUnavailable> =>
   Layer.effect(Backend, make(runtime, options))
 
-/** What all programs of a backend share. */
+/** The parts of a backend that all of its programs use. */
 interface Host {
   readonly runtime: Runtime
   readonly provider: "wasm" | "webgpu"

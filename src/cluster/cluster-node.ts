@@ -265,7 +265,7 @@ const makeDispatcher = Effect.fnUntraced(function* (
 
   const execute = Effect.fnUntraced(
     function* (sent: Omit<SentJob, "round">) {
-      // What failed before is tried again: the client that asked for it has ended, and was resumed after a repair.
+      // A job that failed for an earlier client is tried again: its user may have repaired the cause before this resume.
       let round = 0
       while (yield* hasFailed({ ...sent, round })) round++
       for (;;) {

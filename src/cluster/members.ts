@@ -88,7 +88,7 @@ const decodeStates = Schema.decodeUnknownEffect(Schema.Array(MemberState))
 export const list = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const tables = yield* sql<{ readonly name: string | null }>`SELECT to_regclass(${members})::text AS name`
-  // Nobody has ever joined.
+  // The table is made when the first process joins.
   if (tables[0]?.name === null) return []
   const rows = yield* sql`
     SELECT id, role, name, version, slots, jobs, finished, EXTRACT(EPOCH FROM NOW() - seen_at)::float8 AS age

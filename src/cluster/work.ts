@@ -70,7 +70,7 @@ export const workflowLayer = JobWorkflow.toLayer(
   }),
 )
 
-/** What a worker reports about the jobs in its slots. */
+/** Receives the reports of a worker about the jobs in its slots. */
 export interface Watcher {
   readonly started: (key: string) => Effect.Effect<void>
   /** `problem` is undefined if the job was done; null if it was handed back. */

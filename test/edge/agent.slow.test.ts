@@ -10,7 +10,8 @@ import { workerd } from "../bundle/workerd.ts"
 import { type Body, serve } from "../lm/server.ts"
 import { namespaceOf } from "../run/store/objects/bindings.ts"
 import { edge, post } from "./edge.ts"
-import { type NamespaceServer, serveNamespace } from "./namespace.ts"
+import type { ObjectServer } from "./listening.ts"
+import { serveNamespace } from "./namespace.ts"
 
 /** Answers as a waiter who reads the notes in the prompt, and writes down what the feedback says. */
 const say = ({ messages }: Body): string => {
@@ -33,7 +34,7 @@ const inNode = (served: number, baseUrl: string, resume?: string) =>
   )
 
 /** A store over the objects that the worker has written. */
-const storeOf = ({ objects }: NamespaceServer): Layer.Layer<ObjectStore> =>
+const storeOf = ({ objects }: ObjectServer): Layer.Layer<ObjectStore> =>
   layerNamespace(namespaceOf(new Map([...objects].map(([key, bytes]) => [key, Uint8Array.from(bytes).buffer]))))
 
 const rolloutsOf = (run: string) =>

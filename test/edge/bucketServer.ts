@@ -2,14 +2,8 @@
  * A bucket of R2 over HTTP, as workerd asks for one: its binding `r2Bucket` turns the methods of a worker's `R2Bucket` into
  * these requests. What is asked for is JSON in a header, or before the bytes of a body. It keeps objects in memory.
  */
-import { once } from "node:events"
 import { createServer } from "node:http"
-
-export interface BucketServer {
-  readonly port: number
-  readonly objects: Map<string, Uint8Array>
-  readonly close: () => void
-}
+import { listening, type ObjectServer } from "./listening.ts"
 
 const pageSize = 3
 
@@ -24,7 +18,7 @@ const describe = (name: string, bytes: Uint8Array): object => ({
   checksums: {},
 })
 
-export const serveBucket = async (): Promise<BucketServer> => {
+export const serveBucket = async (): Promise<ObjectServer> => {
   const objects = new Map<string, Uint8Array>()
   const server = createServer(async (request, response) => {
     const chunks: Array<Buffer> = []
@@ -65,16 +59,5 @@ export const serveBucket = async (): Promise<BucketServer> => {
       response.end()
     }
   })
-  server.listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  if (typeof address !== "object" || address === null) throw new Error("the bucket has no port")
-  return {
-    port: address.port,
-    objects,
-    close: () => {
-      server.close()
-      server.closeAllConnections()
-    },
-  }
+  return { ...(await listening(server)), objects }
 }

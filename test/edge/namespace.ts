@@ -2,18 +2,12 @@
  * A namespace of Workers KV over HTTP, as workerd asks for one: its binding `kvNamespace` turns the methods of a worker's
  * `KVNamespace` into these requests. It keeps objects in memory.
  */
-import { once } from "node:events"
 import { createServer } from "node:http"
-
-export interface NamespaceServer {
-  readonly port: number
-  readonly objects: Map<string, Uint8Array>
-  readonly close: () => void
-}
+import { listening, type ObjectServer } from "./listening.ts"
 
 const pageSize = 3
 
-export const serveNamespace = async (): Promise<NamespaceServer> => {
+export const serveNamespace = async (): Promise<ObjectServer> => {
   const objects = new Map<string, Uint8Array>()
   const server = createServer(async (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://kv")
@@ -40,16 +34,5 @@ export const serveNamespace = async (): Promise<NamespaceServer> => {
       response.end(bytes)
     }
   })
-  server.listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  if (typeof address !== "object" || address === null) throw new Error("the namespace has no port")
-  return {
-    port: address.port,
-    objects,
-    close: () => {
-      server.close()
-      server.closeAllConnections()
-    },
-  }
+  return { ...(await listening(server)), objects }
 }

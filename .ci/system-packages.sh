@@ -8,7 +8,6 @@ has() { command -v "$1" >/dev/null 2>&1; }
 
 wanted=()
 has chromium || has chromium-browser || has google-chrome || [ -x "${CHROMIUM:-}" ] || wanted+=(chromium)
-ls /usr/lib/*/libvulkan.so.1 >/dev/null 2>&1 || wanted+=(libvulkan1)
 has h5dump || wanted+=(hdf5-tools)
 has g++ || wanted+=(g++)
 has redis-server || wanted+=(redis-server)

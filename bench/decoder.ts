@@ -53,8 +53,7 @@ export const training = (rows: number, width: number): ProgramSpec => {
 /** The step that generates one token for each of some sequences, which have up to 128 tokens in the cache. */
 export const step = (sequences: number): ProgramSpec => {
   const weights = Decoder.statesOf(parameters)
-  const shape = { sequences, chunk: 1, pages: 8, pageSize: 16, cachePages: 8 * sequences }
-  const { inputs, outputs } = Decoder.cachedStep(config, weights, shape)
+  const { inputs, outputs } = Decoder.rowStep(config, weights, { rows: sequences, segments: 1, segmentLength: 128 })
   const state = Record.map(weights, (tensor) => ({ tensor, frozen: true }))
   return { name: `decoder step ${sequences}`, inputs, state, outputs: { ...outputs } }
 }
@@ -98,5 +97,4 @@ const fillers: Readonly<Record<string, (at: number) => number>> = {
   positions: (at) => at % 256,
   segments: () => 0,
   lengths: () => 127,
-  pages: (at) => at,
 }

@@ -100,13 +100,10 @@ export const measureTrainers = async (
   {
     folder,
     backend,
-    threads = 1,
     warmUp,
   }: {
     readonly folder: string
     readonly backend: string
-    /** The threads of ONNX Runtime in each process. */
-    readonly threads?: number
     readonly warmUp: number
   },
 ): Promise<Load> => {
@@ -115,8 +112,7 @@ export const measureTrainers = async (
     // JSON is YAML, too.
     writeFileSync(file, JSON.stringify(config))
     const results = join(folder, `results-${at}`)
-    const computing = ["--backend", backend, ...(threads === 1 ? [] : ["--threads", String(threads)])]
-    const args = [command, "run", file, "--results-dir", results, ...computing, "--quiet"]
+    const args = [command, "run", file, "--results-dir", results, "--backend", backend, "--quiet"]
     return spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] })
   })
   const resident = new Map<number, number>()

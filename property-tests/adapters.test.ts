@@ -50,6 +50,19 @@ describe("adapters in one graph", () => {
   for (const program of Object.values(programs)) write(program, draw(small, 3))
   const { size } = new Decoder.MultiLoRA(small, shape, 1)
 
+  /** The same losses and gradients, if all tokens have one adapter. */
+  const one = Decoder.oneAdapter(small, shape)
+  const ofOne = Decoder.predictions(small, weights, Decoder.hiddenStates(small, weights, inputs, one.adapt), inputs)
+  const [slopeOfOne] = gradients(G.neg(G.sum(G.mul(ofOne.logProbability_t, weight))), [one.adapter])
+  const specOfOne = {
+    name: "one adapter",
+    inputs: { ...inputs, adapter: one.adapter, scaling: one.scaling, weight },
+    state,
+    outputs: { logProbability_t: ofOne.logProbability_t, slope: slopeOfOne },
+  }
+  const programsOfOne = Record.map(backends, (layer) => compileWith(layer, specOfOne))
+  for (const program of Object.values(programsOfOne)) write(program, draw(small, 3))
+
   /** Draws all of an adapter's matrices, B too. */
   const drawn = (random: Rng.Stream): Float32Array => {
     const row = new Float32Array(size)
@@ -97,14 +110,17 @@ describe("adapters in one graph", () => {
   })
   const seeds = fc.nat()
 
+  const areNear = (found: ArrayLike<number>, wanted: ArrayLike<number>, within: number, message: string): void => {
+    const largest = Math.max(1, ...Array.from(wanted, Math.abs))
+    const isClose = (value: number, at: number): boolean => Math.abs(value - wanted[at]) <= within * largest
+    assert.isTrue(Array.from(found).every(isClose), message)
+  }
+
   for (const [name, program] of Object.entries(programs)) {
+    const programOfOne = name === "wasm" ? programsOfOne.wasm : programsOfOne.cpu
     const agrees = (found: ArrayLike<number>, wanted: ArrayLike<number>, message: string): void => {
       if (name === "wasm") assert.isUndefined(identical(found, wanted), message)
-      else {
-        const largest = Math.max(1, ...Array.from(wanted, Math.abs))
-        const isClose = (value: number, at: number): boolean => Math.abs(value - wanted[at]) <= 1e-6 * largest
-        assert.isTrue(Array.from(found).every(isClose), message)
-      }
+      else areNear(found, wanted, 1e-6, message)
     }
 
     it(`an adapter's results and gradient depend on its own tokens and numbers alone, on ${name}`, () => {
@@ -180,6 +196,28 @@ describe("adapters in one graph", () => {
           assert.isUndefined(identical(all, base))
         }),
         { numRuns: 10 },
+      )
+    })
+
+    it(`one adapter for all tokens gives by plain products what it gives by blocks, on ${name}`, () => {
+      fc.assert(
+        fc.property(batches, fc.nat({ max: count - 1 }), seeds, (batch, adapter, seed) => {
+          const rows = Array.from({ length: count }, (_, index) => drawn(Rng.stream(seed, "adapter", index)))
+          const routed = run(
+            program,
+            batch.map(({ stream }) => ({ adapter, stream })),
+            rows,
+          )
+          for (const feed of ["tokens", "positions", "segments", "weight"] as const)
+            programOfOne.feeds[feed].set(program.feeds[feed])
+          programOfOne.feeds.adapter.set(rows[adapter])
+          programOfOne.feeds.scaling[0] = program.feeds.scalings[adapter]
+          programOfOne.runSync?.()
+          const message = `adapter ${adapter}`
+          areNear(programOfOne.results.logProbability_t, routed.all, 1e-5, message)
+          areNear(programOfOne.results.slope, routed.slopeOf(adapter), 1e-5, message)
+        }),
+        { numRuns: 15 },
       )
     })
 

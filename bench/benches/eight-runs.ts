@@ -1,14 +1,15 @@
 /**
- * Measures eight LoRA runs over one base model of ten million weights: in one trainer, in one trainer with a rank (a
- * process that trains) or with a thread of ONNX Runtime for each core, and in eight trainers at the same time with one run
- * each. All learn by GRPO to write
- * words backwards, and play with the newest weights. The settings suit the eight trainers: a micro-batch has as many
- * windows as a step has samples, and the engine a program for exactly these. Tokens are those of the trained samples,
- * after the start-up.
+ * Measures eight LoRA runs over one base model of ten million weights: in one trainer, whose engine has a thread of its own; in
+ * one trainer whose engine takes turns with the training; in one trainer with a rank (a process that trains) for each core;
+ * and in eight trainers at the same time with one run each. All learn by GRPO to write words backwards, and play with the
+ * newest weights. The settings suit the eight trainers: a micro-batch has as many windows as a step has samples, and the
+ * engine a program for exactly these. Tokens are those of the trained samples, after the start-up.
+ *
+ * Generating gains most from company, so the length of the answers matters: one bench has answers of 24 tokens, the other of
+ * 96, after prompts of about 20.
  *
  * Memory is the sum of the most that each process has held at any time. Set `EFFECT_RL_BENCH_BACKEND` to measure another
- * backend than `auto`, `EFFECT_RL_BENCH_STEPS` for longer trainings, and `EFFECT_RL_BENCH_ANSWER` for answers of another
- * number of tokens than 24: the longer they are, the more of the time is spent with generating, which gains most.
+ * backend than `auto`, and `EFFECT_RL_BENCH_STEPS` for longer trainings.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { availableParallelism, tmpdir } from "node:os"
@@ -26,13 +27,9 @@ const template =
   "{% for message in messages %}<|im_start|>{{ message.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_start|>{% endif %}"
 const warmUp = 2
 const steps = Number(process.env["EFFECT_RL_BENCH_STEPS"] ?? 8)
-/** The tokens of an answer: the model is untrained, and nearly never ends an answer by itself. */
-const answer = Number(process.env["EFFECT_RL_BENCH_ANSWER"] ?? 24)
-/** The tokens of a window: a prompt and an answer. */
-const width = answer + 24
 const device = process.env["EFFECT_RL_BENCH_BACKEND"] ?? "auto"
 
-const runOf = (name: string) => ({
+const runOf = (name: string, answer: number) => ({
   seed: names.indexOf(name) + 1,
   train_dataset: { type: "reverse_text", num_tasks: 1000, seed: names.indexOf(name) + 1, min_letters: 8 },
   objective: { type: "grpo" },
@@ -42,85 +39,102 @@ const runOf = (name: string) => ({
   max_async_level: 0,
 })
 
-/** The config of a trainer of some runs. */
-const trainerOf = (path: string, runs: ReadonlyArray<string>, ranks: number) => ({
+interface Variant {
+  readonly ranks?: number
+  /** Whether the engine has a thread of its own; by default, if there are several runs. */
+  readonly ownThread?: boolean
+}
+
+/** The config of a trainer of some runs. The model is untrained, and nearly never ends an answer by itself. */
+const trainerOf = (
+  path: string,
+  runs: ReadonlyArray<string>,
+  answer: number,
+  { ranks = 1, ownThread = runs.length > 1 }: Variant,
+) => ({
   kind: "multirun",
   model: { type: "folder", path },
   trainer: {
     max_runs: runs.length,
     ranks,
     rows: 8,
-    width,
-    block: width,
+    width: widthOf(answer),
+    block: widthOf(answer),
     lora: { rank: 8, alpha: 16 },
   },
   inference: {
     generating: [8, 16, 32, 64].filter((rows) => rows <= 8 * runs.length),
     reading: [2, 16].filter((rows) => rows <= 2 * runs.length),
+    own_thread: ownThread,
   },
   broadcast: { keep: 1000 },
-  runs: Object.fromEntries(runs.map((name) => [name, runOf(name)])),
+  runs: Object.fromEntries(runs.map((name) => [name, runOf(name, answer)])),
 })
+
+/** The tokens of a window: a prompt and an answer. */
+const widthOf = (answer: number): number => answer + 24
 
 const decode = Schema.decodeUnknownSync(MultiRun.MultiRunConfig)
 
-const saveModel = (path: string) =>
+const saveModel = (path: string, answer: number) =>
   Effect.gen(function* () {
     const tokenizer = { alphabet: "abcdefghijklmnopqrstuvwxyz: ", template }
-    const sizes = { hiddenSize: 320, intermediateSize: 864, layers: 8, heads: 5, maxPositions: Math.max(144, width) }
+    const maxPositions = Math.max(144, widthOf(answer))
+    const sizes = { hiddenSize: 320, intermediateSize: 864, layers: 8, heads: 5, maxPositions }
     const { model } = decode({ kind: "multirun", model: { type: "scratch", ...sizes, tokenizer }, runs: {} })
     const base = yield* openBaseModel(model, { baseDir: ".", seed: 1 })
     yield* LmDirectory.save(yield* onDisk(path), "model", base)
   }).pipe(Effect.provide(platform), Effect.runPromise)
 
-export default defineBench({
-  name: "eight-runs",
-  unit: "times",
-  higherIsBetter: true,
-  about: "Tokens a second of eight LoRA runs in one trainer, compared with those of eight trainers at the same time",
-  run: async () => {
-    const folder = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))
-    try {
-      await saveModel(folder)
-      const measure = (name: string, groups: ReadonlyArray<ReadonlyArray<string>>, { ranks = 1, threads = 1 } = {}) => {
-        mkdirSync(join(folder, name))
-        const configs = groups.map((runs) => trainerOf(join(folder, "model"), runs, ranks))
-        return measureTrainers(configs, { folder: join(folder, name), backend: device, threads, warmUp })
+const bench = (name: string, answer: number) =>
+  defineBench({
+    name,
+    unit: "times",
+    higherIsBetter: true,
+    about: `Tokens a second of eight LoRA runs in one trainer against eight trainers at once, with answers of ${answer} tokens`,
+    run: async () => {
+      const folder = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))
+      try {
+        await saveModel(folder, answer)
+        const measure = (name: string, groups: ReadonlyArray<ReadonlyArray<string>>, variant: Variant = {}) => {
+          mkdirSync(join(folder, name))
+          const configs = groups.map((runs) => trainerOf(join(folder, "model"), runs, answer, variant))
+          return measureTrainers(configs, { folder: join(folder, name), backend: device, warmUp })
+        }
+        const one = await measure("one", [names])
+        const eight = await measure(
+          "eight",
+          names.map((name) => [name]),
+        )
+        const turns = await measure("turns", [names], { ownThread: false })
+        const ranks = await measure("ranks", [names], { ranks: availableParallelism() })
+        const megabytes = (bytes: number): number => bytes / 1e6
+        return {
+          value: one.trainedASecond / eight.trainedASecond,
+          details: {
+            "one trainer, tokens/s": one.trainedASecond,
+            "of them generated": one.generatedASecond,
+            "eight trainers, tokens/s": eight.trainedASecond,
+            "of them generated there": eight.generatedASecond,
+            "one trainer, tokens/s of a core": one.trainedACoreSecond,
+            "eight trainers, tokens/s of a core": eight.trainedACoreSecond,
+            "one trainer, MB": megabytes(one.residentBytes),
+            "eight trainers, MB": megabytes(eight.residentBytes),
+            "share of the memory": one.residentBytes / eight.residentBytes,
+            "share of the memory by PSS": one.proportionalBytes / eight.proportionalBytes,
+            "with the engine in the trainer's thread": turns.trainedASecond / eight.trainedASecond,
+            "its tokens/s of a core": turns.trainedACoreSecond,
+            "its share of the memory": turns.residentBytes / eight.residentBytes,
+            "with a rank for each core": ranks.trainedASecond / eight.trainedASecond,
+            "its share of the memory then": ranks.residentBytes / eight.residentBytes,
+            "one trainer, s": one.seconds,
+            "eight trainers, s": eight.seconds,
+          },
+        }
+      } finally {
+        rmSync(folder, { recursive: true, force: true })
       }
-      const one = await measure("one", [names])
-      const ranks = await measure("ranks", [names], { ranks: availableParallelism() })
-      // Other backends than those of ONNX Runtime use one thread.
-      const isThreaded = device !== "wasm" && device !== "reference"
-      const threaded = isThreaded ? await measure("threads", [names], { threads: availableParallelism() }) : one
-      const eight = await measure(
-        "eight",
-        names.map((name) => [name]),
-      )
-      const megabytes = (bytes: number): number => bytes / 1e6
-      return {
-        value: one.trainedASecond / eight.trainedASecond,
-        details: {
-          "one trainer, tokens/s": one.trainedASecond,
-          "of them generated": one.generatedASecond,
-          "eight trainers, tokens/s": eight.trainedASecond,
-          "of them generated there": eight.generatedASecond,
-          "one trainer, tokens/s of a core": one.trainedACoreSecond,
-          "eight trainers, tokens/s of a core": eight.trainedACoreSecond,
-          "with a rank for each core": ranks.trainedASecond / eight.trainedASecond,
-          "its tokens/s": ranks.trainedASecond,
-          "with a thread for each core": threaded.trainedASecond / eight.trainedASecond,
-          "tokens/s with threads": threaded.trainedASecond,
-          "its share of the memory": ranks.residentBytes / eight.residentBytes,
-          "one trainer, MB": megabytes(one.residentBytes),
-          "eight trainers, MB": megabytes(eight.residentBytes),
-          "share of the memory": one.residentBytes / eight.residentBytes,
-          "share of the memory by PSS": one.proportionalBytes / eight.proportionalBytes,
-          "one trainer, s": one.seconds,
-          "eight trainers, s": eight.seconds,
-        },
-      }
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
-  },
-})
+    },
+  })
+
+export default [bench("eight-runs", 24), bench("eight-runs-long", 96)]

@@ -7,14 +7,13 @@ import { Context, Effect, Record, Schema, type Scope } from "effect"
 import { attempt } from "../config/attempt.ts"
 import type { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
-import { arrayTypes, type DType, type Shape, sizeOf, type TensorData } from "../graph/Tensor.ts"
-import { feedShapes } from "../graph/validate.ts"
+import { arrayTypes, sizeOf, type TensorData } from "../graph/Tensor.ts"
+import { feedShapes, type Outline } from "../graph/validate.ts"
 
 export type { TensorData } from "../graph/Tensor.ts"
 
 /** Makes an array of zeros that has room for the numbers of a tensor with this shape and type. */
-export const dataFor = ({ shape, dtype }: { readonly shape: Shape; readonly dtype: DType }): TensorData =>
-  new arrayTypes[dtype](sizeOf(shape))
+export const dataFor = ({ shape, dtype }: Outline): TensorData => new arrayTypes[dtype](sizeOf(shape))
 
 /**
  * Copies the first `length` elements of a tensor of ONNX Runtime; the elements behind them in `to` keep their values. If a
@@ -99,7 +98,10 @@ export const programOf = ({ name, state }: ProgramSpec, machine: Machine): Progr
 
 /** Options of `compileAll`. */
 export interface GroupOptions {
-  /** The names of feeds that are one array for all programs which have them. Other feeds belong to their program. */
+  /**
+   * The names of feeds that are one array for all programs which have them. Where programs have different numbers of rows,
+   * the array has the most, and a program with fewer reads the first ones. Other feeds belong to their program.
+   */
   readonly sharedFeeds?: ReadonlyArray<string>
 }
 
@@ -135,17 +137,28 @@ export class Backend extends Context.Service<
   }
 >()("effect-rl/backend/Backend") {}
 
-/** Makes the feeds of a program. Those named in `names` are taken from `shared`, and put there by the first program. */
+/** Makes the arrays of the feeds that programs share, each as long as the longest that a program needs. */
+export const sharedArrays = (
+  specs: Readonly<Record<string, ProgramSpec>>,
+  names: ReadonlyArray<string>,
+): ReadonlyMap<string, TensorData> => {
+  const largest = new Map<string, Outline>()
+  for (const spec of Object.values(specs))
+    for (const [name, outline] of Object.entries(feedShapes(spec)))
+      if (names.includes(name) && sizeOf(outline.shape) >= sizeOf(largest.get(name)?.shape ?? [0]))
+        largest.set(name, outline)
+  return new Map(Array.from(largest, ([name, outline]) => [name, dataFor(outline)]))
+}
+
+/** Makes the feeds of a program: those in `shared` are the beginnings of these arrays, the others arrays of its own. */
 export const feedsOf = (
   spec: ProgramSpec,
-  names: ReadonlyArray<string>,
-  shared: Map<string, TensorData>,
+  shared: ReadonlyMap<string, TensorData>,
 ): Readonly<Record<string, TensorData>> =>
-  Record.map(feedShapes(spec), (outline, name) => {
-    const data = shared.get(name) ?? dataFor(outline)
-    if (names.includes(name)) shared.set(name, data)
-    return data
-  })
+  Record.map(
+    feedShapes(spec),
+    (outline, name) => shared.get(name)?.subarray(0, sizeOf(outline.shape)) ?? dataFor(outline),
+  )
 
 /** Makes `compile` from `compileAll`: one program is a group of one. */
 export const compileOne =

@@ -1,4 +1,7 @@
-/** Says what to install when a device of ONNX Runtime is not available, from the reason that it gave. */
+/**
+ * Says what to do about a device of ONNX Runtime that is not available, that was lost or that has too little memory, from
+ * the message that ONNX Runtime gave.
+ */
 
 export type OrtDevice = "cpu" | "cuda" | "webgpu"
 
@@ -43,4 +46,32 @@ export const remedyOf = (device: OrtDevice, missing = ""): string => {
   if (/no CUDA-capable device|driver version is insufficient|CUDA_ERROR_NO_DEVICE/i.test(missing))
     return `nvidia-smi must list a GPU, with a driver for CUDA 12 (525 or newer); ${steps}`
   return remedies.cuda
+}
+
+const lost = /device (?:was|is) lost|lost device|device lost|device was destroyed|instance reference no longer exists/i
+// A buffer that WebGPU could not make is "invalid" where it is used first.
+const outOfMemory =
+  /out of (?:\w+ )?memory|out_of_\w*memory|failed to allocate|alloc_failed|max buffer size|\[invalid buffer|integer overflow/i
+
+/**
+ * Returns one line about a program that failed on a GPU: what happened, and what to do about a device that was lost or that
+ * has too little memory.
+ *
+ * @example
+ * ```ts
+ * failureOf("… The Device was lost before mapping was resolved.") // "the GPU was lost (…); resume the run from …"
+ * ```
+ */
+export const failureOf = (message: string): string => {
+  const reason = message
+    .replace(/^failed to call OrtRun\(\)\. ERROR_CODE: \d+, ERROR_MESSAGE: /, "")
+    .replace(/(?:\/\S+\.(?:cc|h|cpp):\d+ ).*? was false\. /s, "")
+    .replace(/\/\S+\.(?:cc|h|cpp):\d+ /, "")
+    .split(/\n|;/)[0]
+    .trim()
+    .replace(/\.$/, "")
+  if (lost.test(message)) return `the GPU was lost (${reason}); resume the run from its last checkpoint`
+  if (outOfMemory.test(message))
+    return `the GPU has no room for this program (${reason}); use fewer envs, smaller minibatches or a smaller model`
+  return reason
 }

@@ -31,12 +31,19 @@ import {
   type GroupOptions,
   type Program,
   programOf,
+  sharedArrays,
   type TensorData,
 } from "./Backend.ts"
+import { failureOf } from "./gpuRemedies.ts"
 
 interface Tensor {
+  /** Throws if the numbers are on a GPU. */
   readonly data: unknown
   readonly size: number
+  readonly location: string
+  /** Returns the numbers, from a GPU too. If `release` is true, the tensor no longer needs its memory on the GPU. */
+  getData(release?: boolean): PromiseLike<unknown>
+  dispose(): void
 }
 
 interface Session {
@@ -97,8 +104,8 @@ const make = Effect.fnUntraced(function* (
       attempt(() => {
         validateAll(specs, sharedFeeds)
         const states = new Map<string, State>()
-        const feeds = new Map<string, TensorData>()
-        return Record.map(specs, (spec) => sessionProgram(host, spec, states, feedsOf(spec, sharedFeeds, feeds)))
+        const feeds = sharedArrays(specs, sharedFeeds)
+        return Record.map(specs, (spec) => sessionProgram(host, spec, states, feedsOf(spec, feeds)))
       }, GraphError),
       (group) => Effect.forEach(Object.values<Opened>(group), ({ close }) => close, { discard: true }),
     )
@@ -128,6 +135,10 @@ const unavailable = (provider: string, missing: string): BackendUnavailable =>
         : "Let the page load the package's .wasm and .mjs files: env.wasm.wasmPaths says where they are.",
   })
 
+/** Says that the next values of the states stay in buffers of the GPU, which are inputs of later runs. */
+const statesOnGpu = (spec: ProgramSpec) =>
+  Object.fromEntries(changing(spec).map(([name]) => [stateOutput(name), onGpu] as const))
+
 /** Opens a session for a program. The states in `frozen` become constants of the model. */
 const openSession = (
   { runtime, provider }: Host,
@@ -135,13 +146,14 @@ const openSession = (
   frozen: Readonly<Record<string, Float32Array>>,
 ): Effect.Effect<Session, GraphError> =>
   Effect.flatMap(
-    attempt(() => emit(simplify(spec), frozen).bytes, GraphError),
+    attempt(() => emit(simplify(spec), { frozen, webgpu: provider === "webgpu" }).bytes, GraphError),
     (bytes) =>
       Effect.tryPromise({
         try: () =>
           Promise.resolve(
             runtime.InferenceSession.create(bytes, {
               executionProviders: [provider],
+              ...(provider === "webgpu" ? { preferredOutputLocation: statesOnGpu(spec) } : {}),
               graphOptimizationLevel: "all",
               logSeverityLevel: 4,
             }),
@@ -150,10 +162,64 @@ const openSession = (
       }),
   )
 
-/** A state, which all programs of a group share. `changes` counts how many times it was changed. */
-interface State {
-  readonly data: Float32Array
-  changes: number
+/** The location of a tensor whose numbers are in a buffer of the GPU. */
+const onGpu = "gpu-buffer"
+
+/** A state, which all programs of a group share. */
+class State {
+  private readonly data: Float32Array
+  private readonly shape: Shape
+  /** The tensor that has the numbers in a buffer of the GPU; if it is undefined, `data` has them. */
+  private buffer: Tensor | undefined
+  /** How many times the state was changed. */
+  changes = 0
+
+  constructor(shape: Shape) {
+    this.data = new Float32Array(sizeOf(shape))
+    this.shape = shape
+  }
+
+  /** Returns the state as an input of a run. */
+  input(runtime: Runtime): Tensor {
+    return this.buffer ?? tensorOver(runtime, this.data, this.shape)
+  }
+
+  /** Makes an output of a run the state's next value. */
+  replace(output: Tensor): void {
+    this.release()
+    if (output.location === onGpu) this.buffer = output
+    else copyInto(output.data, this.data, this.data.length)
+    this.changes++
+  }
+
+  /** Moves the numbers from the GPU to memory, where `read` finds them. */
+  readonly download: Effect.Effect<void, unknown> = Effect.suspend(() => {
+    const { buffer } = this
+    if (buffer === undefined) return Effect.void
+    return Effect.map(
+      Effect.tryPromise({ try: () => Promise.resolve(buffer.getData(true)), catch: (error) => error }),
+      (numbers) => {
+        copyInto(numbers, this.data, this.data.length)
+        this.buffer = undefined
+      },
+    )
+  })
+
+  read(): Float32Array {
+    return this.data.slice()
+  }
+
+  write(data: Float32Array): void {
+    this.release()
+    this.data.set(data)
+    this.changes++
+  }
+
+  /** Frees the buffer on the GPU, because the garbage collector does not know how large it is. */
+  release(): void {
+    this.buffer?.dispose()
+    this.buffer = undefined
+  }
 }
 
 /** A program, its session's opening, and its end. */
@@ -171,7 +237,7 @@ const sessionProgram = (
 ): Opened => {
   const host = { runtime, provider, turn }
   for (const [name, { tensor }] of Object.entries(spec.state)) {
-    if (!states.has(name)) states.set(name, { data: new Float32Array(sizeOf(tensor.shape)), changes: 0 })
+    if (!states.has(name)) states.set(name, new State(tensor.shape))
   }
   const stateOf = (name: string): State => {
     const state = states.get(name)
@@ -199,26 +265,29 @@ const sessionProgram = (
     if (session !== undefined && changesOfFrozen() !== loadedAt) yield* close
     if (session !== undefined) return session
     loadedAt = changesOfFrozen()
-    const numbers = Object.fromEntries(frozen.map((name) => [name, stateOf(name).data.slice()]))
+    for (const name of frozen) yield* Effect.mapError(stateOf(name).download, loadError)
+    const numbers = Object.fromEntries(frozen.map((name) => [name, stateOf(name).read()]))
     return (session = yield* openSession(host, spec, numbers))
   })
 
-  const failure = (error: unknown) =>
-    new BackendError({ backend: "onnx-web", program: spec.name, message: messageOf(error) })
+  const loadError = (error: unknown) => programError(spec.name, messageOf(error))
+  const failure = (error: unknown) => {
+    const message = messageOf(error)
+    return new BackendError({
+      backend: "onnx-web",
+      program: spec.name,
+      message: provider === "wasm" ? message : failureOf(message),
+    })
+  }
   const run = Effect.gen(function* () {
     const opened = yield* Effect.mapError(open, failure)
     const inputs: Record<string, Tensor> = {}
     for (const [name, { shape }] of Object.entries(shapes))
       inputs[feedInput(name)] = tensorOver(runtime, feeds[name], shape)
-    for (const [name, { tensor }] of bound)
-      inputs[stateInput(name)] = tensorOver(runtime, stateOf(name).data, tensor.shape)
+    for (const [name] of bound) inputs[stateInput(name)] = stateOf(name).input(runtime)
     const fetched = yield* Effect.tryPromise({ try: () => Promise.resolve(opened.run(inputs)), catch: failure })
     const ran = fetched[iterationsOutput]?.size ?? count
-    for (const [name] of changing(spec)) {
-      const state = stateOf(name)
-      copyInto(fetched[stateOutput(name)].data, state.data, state.data.length)
-      state.changes++
-    }
+    for (const [name] of changing(spec)) stateOf(name).replace(fetched[stateOutput(name)])
     // A program that ended early has results only of the minibatches that ran.
     for (const [name, data] of Object.entries(results)) {
       copyInto(fetched[resultOutput(name)].data, data, (data.length / count) * ran)
@@ -232,18 +301,28 @@ const sessionProgram = (
     results,
     iterations: () => iterations,
     runSync: () => {},
-    read: (name) => stateOf(name).data.slice(),
-    write: (name, data) => {
-      const state = stateOf(name)
-      state.data.set(data)
-      state.changes++
-    },
+    read: (name) => stateOf(name).read(),
+    write: (name, data) => stateOf(name).write(data),
   })
+  const read: Program["read"] = (name) =>
+    (states.get(name)?.download ?? Effect.void).pipe(Effect.mapError(failure), Effect.andThen(program.read(name)))
   const end = Effect.andThen(
-    Effect.sync(() => void (isClosed = true)),
+    Effect.sync(() => {
+      isClosed = true
+      for (const name of Object.keys(spec.state)) stateOf(name).release()
+    }),
     close,
   )
-  return { program: { ...program, run }, open: turn.withPermits(1)(open), close: turn.withPermits(1)(end) }
+  return {
+    program: {
+      ...program,
+      run,
+      read: (name) => turn.withPermits(1)(Effect.uninterruptible(read(name))),
+      write: (name, data) => turn.withPermits(1)(program.write(name, data)),
+    },
+    open: turn.withPermits(1)(open),
+    close: turn.withPermits(1)(end),
+  }
 }
 
 /** Makes a tensor that uses an array without copying it. */

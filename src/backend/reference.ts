@@ -17,6 +17,7 @@ import {
   type GroupOptions,
   type Program,
   programOf,
+  sharedArrays,
   type TensorData,
 } from "./Backend.ts"
 
@@ -33,11 +34,11 @@ const interpretAll = <Name extends string>(
 ): Readonly<Record<Name, Program>> => {
   validateAll(specs, sharedFeeds)
   const states = new Map<string, Float64Array>()
-  const shared = new Map<string, TensorData>()
+  const shared = sharedArrays(specs, sharedFeeds)
   return Record.map(specs, (spec: ProgramSpec) => {
     for (const [name, { tensor }] of Object.entries(spec.state))
       if (!states.has(name)) states.set(name, new Float64Array(sizeOf(tensor.shape)))
-    return interpret(spec, states, feedsOf(spec, sharedFeeds, shared))
+    return interpret(spec, states, feedsOf(spec, shared))
   })
 }
 

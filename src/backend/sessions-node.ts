@@ -20,7 +20,17 @@ import { changing, type ProgramSpec, type StateSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
 import { type Shape, sizeOf } from "../graph/Tensor.ts"
 import { feedShapes, resultShapes } from "../graph/validate.ts"
-import { BackendError, copyInto, dataFor, feedsOf, type Program, programOf, type TensorData } from "./Backend.ts"
+import { failureOf } from "./gpuRemedies.ts"
+import {
+  BackendError,
+  copyInto,
+  dataFor,
+  feedsOf,
+  type Program,
+  programOf,
+  sharedArrays,
+  type TensorData,
+} from "./Backend.ts"
 
 export type Device = "cpu" | "cuda" | "webgpu"
 
@@ -98,7 +108,7 @@ export const makePrograms = <Name extends string>(
   const tensorOver = tensorsOf(host.runtime)
   const download = downloadFrom(host)
   const states = new States(tensorOver, download.read)
-  const feeds = new Map<string, TensorData>()
+  const feeds = sharedArrays(specs, sharedFeeds)
   const sessions = Record.map(specs, (spec) => {
     const opening = openingOf(host, spec, states)
     const close = (): void => {
@@ -108,7 +118,7 @@ export const makePrograms = <Name extends string>(
     return { ...opening, close }
   })
   const programs = Record.map(specs, (spec, name) =>
-    sessionProgram(host.device, spec, sessions[name], states, feedsOf(spec, sharedFeeds, feeds), tensorOver),
+    sessionProgram(host.device, spec, sessions[name], states, feedsOf(spec, feeds), tensorOver),
   )
   return { sessions, programs }
 }
@@ -128,7 +138,12 @@ const openingOf = (host: Host, spec: ProgramSpec, states: States): Opening => {
   const load = (): Loaded => {
     if (closed) throw programError(spec.name, "the scope in which it was compiled is closed")
     changes = states.changesOf(frozen)
-    const model = emit(simplify(spec), Object.fromEntries(frozen.map((name) => [name, states.read(name)])))
+    const model = emit(simplify(spec), {
+      frozen: Object.fromEntries(frozen.map((name) => [name, states.read(name)])),
+      // Other devices lack some of these ops.
+      runtimeOps: host.device === "cpu",
+      webgpu: host.device === "webgpu",
+    })
     try {
       return {
         session: openSession(
@@ -300,7 +315,12 @@ const sessionProgram = (
       if (endsEarly) iterations = fetched[iterationsOutput].size
       for (const { from, data } of outputs) copyInto(fetched[from].data, data, (data.length / count) * iterations)
     } catch (error) {
-      throw new BackendError({ backend: device, program: spec.name, message: messageOf(error) })
+      const message = messageOf(error)
+      throw new BackendError({
+        backend: device,
+        program: spec.name,
+        message: device === "cpu" ? message : failureOf(message),
+      })
     }
   }
 

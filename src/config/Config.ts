@@ -281,7 +281,11 @@ const valueAt = (input: unknown, keys: ReadonlyArray<string>): unknown =>
 /** This text replaces secrets in messages and files. */
 export const shownSecret = "<redacted>"
 
-const isSecret = (key: string): boolean => /^api_?key$/i.test(key)
+/** Gives the name of the environment variable from a key that is written as `${NAME}`; undefined for any other key. */
+export const variableIn = (key: string): string | undefined => /^\$\{(\w+)\}$/.exec(key.trim())?.[1]
+
+/** Tells whether the setting with this key is an API key. */
+export const isSecret = (key: string): boolean => /^api_?key$/i.test(key)
 
 /** Formats a value for a message: as JSON, cut to 60 characters, with API keys replaced by `<redacted>`. */
 export const display = (value: unknown): string => {

@@ -73,7 +73,7 @@ export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): R
     if (parts === undefined || !matters.has(tensor)) continue
     const slope = total(parts)
     slopes.set(tensor, slope)
-    for (const [input, part] of pullBack(tensor, slope, (input) => matters.has(input))) {
+    for (const [input, part] of pullBack(tensor, slope, matters, wanted)) {
       const earlier = contributions.get(input)
       if (earlier === undefined) contributions.set(input, [part])
       else earlier.push(part)
@@ -118,25 +118,30 @@ const stretchOf = ({ op, inputs }: Tensor) => {
 type Slope = () => Tensor
 
 /**
- * Backpropagates through one op: returns the gradient contribution for each float32 input of `y` for which `matters` is
- * true. `dy` is the gradient of the loss with respect to `y`.
+ * Backpropagates through one op: returns the gradient contribution for each float32 input of `y` that matters. `dy` is the
+ * gradient of the loss with respect to `y`. The gradients of the tensors in `wanted` are results.
  */
-const pullBack = (y: Tensor, dy: Tensor, matters: (input: Tensor) => boolean): ReadonlyArray<[Tensor, Tensor]> =>
-  inputGradients(y, dy).flatMap((slope, index) => {
+const pullBack = (
+  y: Tensor,
+  dy: Tensor,
+  matters: ReadonlySet<Tensor>,
+  wanted: ReadonlySet<Tensor>,
+): ReadonlyArray<[Tensor, Tensor]> =>
+  inputGradients(y, dy, wanted).flatMap((slope, index) => {
     const input = y.inputs[index]
-    const needed = slope !== undefined && matters(input) && input.dtype === "f32"
+    const needed = slope !== undefined && matters.has(input) && input.dtype === "f32"
     return needed ? [[input, toShape(slope(), input.shape)]] : []
   })
 
 /** Returns for each input of `y` the function that makes its gradient; undefined if no gradient flows to the input. */
-const inputGradients = (y: Tensor, dy: Tensor): ReadonlyArray<Slope | undefined> => {
+const inputGradients = (y: Tensor, dy: Tensor, wanted: ReadonlySet<Tensor>): ReadonlyArray<Slope | undefined> => {
   const [a, b] = y.inputs
   const { op } = y
   switch (op.kind) {
     case "unary":
       return [unarySlopes[op.fn]?.(dy, a, y)]
     case "binary":
-      return binarySlopes(op.fn, a, b, y, dy)
+      return binarySlopes(op.fn, a, b, y, dy, wanted)
     case "where":
       return [undefined, () => where(a, dy, 0), () => where(a, 0, dy)]
     case "clip":
@@ -226,7 +231,14 @@ const unarySlopes: Readonly<Partial<Record<UnaryFn, (dy: Tensor, x: Tensor, y: T
   softplus: (dy, x) => () => mul(dy, sigmoid(x)),
 }
 
-const binarySlopes = (fn: BinaryFn, a: Tensor, b: Tensor, y: Tensor, dy: Tensor): ReadonlyArray<Slope> => {
+const binarySlopes = (
+  fn: BinaryFn,
+  a: Tensor,
+  b: Tensor,
+  y: Tensor,
+  dy: Tensor,
+  wanted: ReadonlySet<Tensor>,
+): ReadonlyArray<Slope | undefined> => {
   switch (fn) {
     case "add":
       return [() => dy, () => dy]
@@ -234,7 +246,11 @@ const binarySlopes = (fn: BinaryFn, a: Tensor, b: Tensor, y: Tensor, dy: Tensor)
       return [() => dy, () => neg(dy)]
     case "mul":
       // For x · x, one op computes both contributions.
-      return a === b ? [() => mul(mul(dy, 2), a)] : [() => mul(dy, b), () => mul(dy, a)]
+      if (a === b) return [() => mul(mul(dy, 2), a)]
+      // For silu, x · σ(x), they have common factors. No gradient then passes through σ(x) itself.
+      if (isSigmoidOf(b, a) && !wanted.has(b)) return [() => mul(dy, add(b, mul(y, sub(1, b))))]
+      if (isSigmoidOf(a, b) && !wanted.has(a)) return [undefined, () => mul(dy, add(a, mul(y, sub(1, a))))]
+      return [() => mul(dy, b), () => mul(dy, a)]
     case "div": {
       const quotient = once(() => div(dy, b))
       return [quotient, () => neg(mul(quotient(), y))]
@@ -256,6 +272,9 @@ const binarySlopes = (fn: BinaryFn, a: Tensor, b: Tensor, y: Tensor, dy: Tensor)
     }
   }
 }
+
+const isSigmoidOf = ({ op, inputs }: Tensor, x: Tensor): boolean =>
+  op.kind === "unary" && op.fn === "sigmoid" && inputs[0] === x
 
 /** Makes a tensor at the first call, and returns the same one afterwards. */
 const once = (make: () => Tensor): (() => Tensor) => {

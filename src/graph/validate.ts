@@ -65,8 +65,9 @@ export const validate = (spec: ProgramSpec): void => {
 }
 
 /**
- * Throws a `GraphError` if one of the programs is not valid, or if they cannot share arrays: states, and the feeds named in
- * `sharedFeeds`, need one shape in all programs that have them. A name in `sharedFeeds` that no program has is an error.
+ * Throws a `GraphError` if one of the programs is not valid, or if they cannot share arrays: states need one shape in all
+ * programs that have them, and the feeds named in `sharedFeeds` need rows of one shape. A name in `sharedFeeds` that no
+ * program has is an error.
  */
 export const validateAll = (
   specs: Readonly<Record<string, ProgramSpec>>,
@@ -88,18 +89,23 @@ export const validateAll = (
     expectOneShape(
       "shared feed",
       having.map(([name, own]) => [name, { [shared]: own[shared] }] as const),
+      ({ shape }, other) => sameShape(shape.slice(1), other.shape.slice(1)) && shape.length === other.shape.length,
     )
   }
 }
 
-/** Throws a `GraphError` that names two programs if an array has another shape or dtype in one than in the other. */
-const expectOneShape = (kind: string, programs: ReadonlyArray<readonly [string, Outlines]>): void => {
+/** Throws a `GraphError` that names two programs if an array has a shape or dtype in one that does not fit the other's. */
+const expectOneShape = (
+  kind: string,
+  programs: ReadonlyArray<readonly [string, Outlines]>,
+  fits: (one: Outline, other: Outline) => boolean = ({ shape }, other) => sameShape(shape, other.shape),
+): void => {
   const first = new Map<string, { readonly program: string; readonly outline: Outline }>()
   for (const [program, outlines] of programs) {
     for (const [name, outline] of Object.entries(outlines)) {
       const earlier = first.get(name)
       if (earlier === undefined) first.set(name, { program, outline })
-      else if (!sameShape(earlier.outline.shape, outline.shape) || earlier.outline.dtype !== outline.dtype) {
+      else if (!fits(earlier.outline, outline) || earlier.outline.dtype !== outline.dtype) {
         const expected = `expected ${outlineText(earlier.outline)} as in "${earlier.program}"`
         throw programError(program, `${kind} "${name}": ${expected}, found ${outlineText(outline)}`, {
           shapes: [earlier.outline.shape, outline.shape],

@@ -1,6 +1,6 @@
 /**
  * The service that generates text with a model: `generate` returns a whole answer, `stream` its tokens as they come. All
- * requests share the steps of one program (continuous batching) and a paged cache of keys and values, and a request's
+ * requests share the steps of one program (continuous batching) and a cache of keys and values, and a request's
  * answer does not depend on the requests beside it.
  *
  * Adapters and weights can be replaced while requests run. A request finishes on the weights with which it began, and its
@@ -109,8 +109,7 @@ export interface EngineStatus {
   /** Prompt tokens whose keys and values were already in the cache. */
   readonly cachedPromptTokens: number
   readonly generatedTokens: number
-  readonly preemptions: number
-  /** Pages that running requests hold, pages that keep prefixes for later, and free ones. */
+  /** Pages of prompts that are being read, pages that keep prompts for later, and free ones. */
   readonly pages: { readonly used: number; readonly kept: number; readonly free: number }
 }
 

@@ -44,11 +44,13 @@ export class Job {
   state: "waiting" | "running" | "ended" = "waiting"
   /** The weights of the request; null until it begins. */
   version: Version | null = null
-  /** Its part of the cache, while it runs. */
+  /** Its pages of the cache, while it reads its prompt. */
   sequence: Sequence | null = null
-  /** Its row in the step in progress, and the number of its tokens there. */
-  row = 0
+  /** Its row of the cache, while it generates; until then −1. */
+  row = -1
+  /** The number of its tokens in the step in progress, and while it reads, its row there. */
   count = 0
+  readingRow = 0
 
   private readonly random: Stream
   private readonly eosIds: ReadonlyArray<number>

@@ -4,16 +4,15 @@
  *
  * Requests begin in the order of their arrival, while there is room for their prompts in the cache. Steps that read prompts, a
  * page of each, alternate with steps in which all requests that have read their prompts generate a token: so a long prompt
- * delays the others by one short step at a time. If the cache is full, the newest request gives its pages back and computes its tokens again
- * later.
+ * delays the others by one short step at a time.
  */
 import { Exit } from "effect"
 import { type Drawing, makeDrawing } from "./draw.ts"
 import { type EngineError, engineError } from "./EngineError.ts"
 import type { EngineStatus, Generated } from "./Engine.ts"
 import type { Job } from "./Job.ts"
-import type { PagedCache } from "./PagedCache.ts"
-import type { StepModel, StepProgram } from "./StepModel.ts"
+import type { PagedCache, Sequence } from "./PagedCache.ts"
+import type { GeneratingProgram, ReadingProgram, StepFeeds, StepModel } from "./StepModel.ts"
 import type { Version, Versions } from "./Versions.ts"
 
 export class Scheduler {
@@ -22,26 +21,28 @@ export class Scheduler {
   private readonly versions: Versions
   private readonly drawing: Drawing
   private readonly mostRunning: number
-  private lastKind: "reading" | "decoding" = "decoding"
+  private lastKind: Kind = "generating"
   /** Both lists are in the order of arrival. */
   private readonly waiting: Array<Job> = []
   private readonly running: Array<Job> = []
+  /** The requests that generate, by their row of the cache. */
+  private readonly rows: Array<Job | null>
   private steps = 0
   private promptTokens = 0
   private cachedPromptTokens = 0
   private generatedTokens = 0
-  private preemptions = 0
 
   constructor(model: StepModel, cache: PagedCache, versions: Versions, mostRunning: number) {
     this.model = model
     this.cache = cache
     this.versions = versions
     this.drawing = makeDrawing(model.vocabSize)
-    this.mostRunning = Math.min(mostRunning, mostRows(model.decoding))
+    this.rows = new Array<null>(mostRows(model.generating)).fill(null)
+    this.mostRunning = Math.min(mostRunning, this.rows.length)
   }
 
   get status(): EngineStatus {
-    const { steps, promptTokens, cachedPromptTokens, generatedTokens, preemptions } = this
+    const { steps, promptTokens, cachedPromptTokens, generatedTokens } = this
     const [running, waiting] = [this.running.length, this.waiting.length]
     return {
       running,
@@ -50,21 +51,20 @@ export class Scheduler {
       promptTokens,
       cachedPromptTokens,
       generatedTokens,
-      preemptions,
       pages: this.cache.counts,
     }
   }
 
   /** Returns whether a request has begun that has not ended. */
   get isBusy(): boolean {
-    return this.running.length > 0 || this.waiting.some(({ version }) => version !== null)
+    return this.running.length > 0
   }
 
   add(job: Job): void {
     insert(this.waiting, job)
   }
 
-  /** Ends a request: its pages are free for others, and its version of the weights has a user less. */
+  /** Ends a request: its pages and its row are free for others, and its version of the weights has a user less. */
   end(job: Job, exit: Exit.Exit<Generated, EngineError>): void {
     if (job.state === "ended") return
     const list = job.state === "running" ? this.running : this.waiting
@@ -73,6 +73,7 @@ export class Scheduler {
     job.count = 0
     if (job.sequence !== null) this.cache.release(job.sequence)
     job.sequence = null
+    if (job.row !== -1) this.rows[job.row] = null
     if (job.version !== null) this.versions.give(job.version)
     job.onEnd(exit)
   }
@@ -92,40 +93,38 @@ export class Scheduler {
    * Writes the inputs of the next step, and returns the program to run; null if there is nothing to compute. Requests begin
    * only if `mayBegin` says so for their model; those that have begun go on.
    */
-  plan(mayBegin: (model: string) => boolean): StepProgram | null {
+  plan(mayBegin: (model: string) => boolean): Planned | null {
     this.admit(mayBegin)
-    const kinds = this.lastKind === "decoding" ? readingFirst : decodingFirst
-    for (const kind of kinds) {
-      const programs = this.model[kind]
-      let rows = mostRows(programs)
-      for (const job of this.running) job.count = 0
-      // A preemption removes only requests behind the one at `index`, or that one.
-      for (let index = 0; index < this.running.length && rows > 0; index++) {
-        const job = this.running[index]
-        if (isReading(job) === (kind === "reading") && this.schedule(job)) rows--
-      }
-      const program = this.fillFeeds(programs)
-      if (program === null) continue
-      this.lastKind = kind
-      return program
-    }
-    return null
+    for (const job of this.running) job.count = 0
+    const first = this.lastKind === "reading" ? this.planGenerating() : null
+    // A prompt that the cache has as a whole is read without a step, so that its request can generate now.
+    return first ?? this.planReading() ?? this.planGenerating()
   }
 
-  /** Stores what the program computed, and draws the next tokens. Returns the number of requests that ended. */
-  apply(program: StepProgram): void {
+  /** Stores what the program computed, and draws the next tokens. */
+  apply({ kind, program }: Planned): void {
     this.steps++
-    const { pageSize, vocabSize } = this.model
+    this.lastKind = kind
+    if (kind === "reading") this.applyReading(program)
+    else this.applyGenerating(program)
+  }
+
+  private applyReading(program: ReadingProgram): void {
+    const { pageSize } = this.model
+    for (const { sequence, count, readingRow } of this.running) {
+      if (sequence === null || count === 0) continue
+      const { length, pages } = sequence
+      program.store(readingRow, count, pages[Math.floor(length / pageSize)].index, length % pageSize)
+      this.cache.fill(sequence, count)
+    }
+  }
+
+  private applyGenerating(program: GeneratingProgram): void {
     // A copy, because requests that end leave the list.
     for (const job of this.running.slice()) {
-      const { sequence, count, row } = job
-      if (sequence === null || count === 0) continue
-      const { length } = sequence
-      program.store(row, count, sequence.pages[Math.floor(length / pageSize)].index, length % pageSize)
-      this.cache.fill(sequence, count)
-      job.count = 0
-      if (sequence.length < job.known) continue
-      const answer = job.next(this.drawing, program.logits, row * vocabSize)
+      if (job.count === 0) continue
+      program.store(job.row, job.known - 1)
+      const answer = job.next(this.drawing, program.logits, job.row * this.model.vocabSize)
       this.generatedTokens++
       if (answer !== undefined) this.end(job, "reason" in answer ? Exit.fail(answer) : Exit.succeed(answer))
     }
@@ -134,21 +133,21 @@ export class Scheduler {
   /** Lets requests begin, in the order of their arrival. */
   private admit(mayBegin: (model: string) => boolean): void {
     let promised = 0
-    for (const { sequence, known } of this.running) {
-      if (sequence !== null) promised += Math.max(0, this.pagesFor(known) - sequence.pages.length)
-    }
+    for (const { sequence } of this.running)
+      if (sequence !== null) promised += this.pagesFor(sequence.prompt) - sequence.pages.length
     for (let index = 0; index < this.waiting.length && this.running.length < this.mostRunning;) {
       const job = this.waiting[index]
-      if (job.version === null && !mayBegin(job.model)) {
+      if (!mayBegin(job.model)) {
         index++
         continue
       }
-      const version = job.version ?? this.versions.find(job.model)
+      const version = this.versions.find(job.model)
       if (version === undefined) {
         this.end(job, Exit.fail(engineError(job.model, "unknownModel", "it was unloaded before the request began")))
         continue
       }
-      const needed = this.pagesFor(job.known) - this.cache.shared(version.root, job.ids, job.promptLength - 1)
+      const prompt = job.promptLength - 1
+      const needed = this.pagesFor(prompt) - this.cache.shared(version.root, job.ids, prompt)
       if (this.running.length > 0 && needed > this.cache.available - promised) return
       promised += needed
       this.waiting.splice(index, 1)
@@ -157,10 +156,8 @@ export class Scheduler {
   }
 
   private begin(job: Job, version: Version): void {
-    if (job.version === null) {
-      this.versions.take(version)
-      this.promptTokens += job.promptLength
-    }
+    this.versions.take(version)
+    this.promptTokens += job.promptLength
     job.version = version
     job.sequence = this.cache.begin(version.root, job.ids, job.promptLength - 1)
     job.state = "running"
@@ -171,82 +168,111 @@ export class Scheduler {
     return Math.ceil(tokens / this.model.pageSize)
   }
 
-  /** Gives a request a row in the next step, and says whether it got one. */
-  private schedule(job: Job): boolean {
-    const { cache } = this
-    const { sequence } = job
-    if (sequence === null) return false
-    let count = 1
-    if (isReading(job)) {
-      const before = sequence.length
-      const waits = cache.reuse(sequence)
-      this.cachedPromptTokens += sequence.length - before
-      if (waits || !isReading(job)) return false
-      count = Math.min(this.model.pageSize, sequence.prompt - sequence.length)
-    }
-    while (cache.extend(sequence, sequence.length + count) < sequence.length + count) {
-      // The newest request gives way, if necessary this one.
-      const newest = this.running[this.running.length - 1]
-      this.preempt(newest)
-      if (newest === job) return false
-    }
-    job.count = count
-    return true
-  }
-
-  private preempt(job: Job): void {
-    this.preemptions++
-    if (job.sequence !== null) this.cache.release(job.sequence)
-    job.sequence = null
-    job.count = 0
-    job.state = "waiting"
-    this.running.splice(this.running.indexOf(job), 1)
-    insert(this.waiting, job)
-  }
-
-  /** Writes the inputs of the smallest program that has a row for each scheduled request. */
-  private fillFeeds(programs: ReadonlyArray<StepProgram>): StepProgram | null {
-    let rows = 0
-    let mostPages = 0
-    for (const { sequence, count } of this.running) {
-      if (sequence === null || count === 0) continue
-      rows++
-      mostPages = Math.max(mostPages, sequence.pages.length)
-    }
-    if (rows === 0) return null
-    const program = programs.find((one) => one.rows >= rows && one.pagesPerRow >= mostPages)
-    if (program === undefined) return null
-    const { feeds, chunk, pagesPerRow } = program
-    feeds.tokens.fill(0)
-    feeds.lengths.fill(0)
-    feeds.adapters.fill(-1)
-    feeds.pages.fill(this.model.pages)
-    let row = 0
-    for (const job of this.running) {
-      const { sequence, count } = job
-      if (sequence === null || count === 0) continue
-      job.row = row
+  /** Plans a step that reads prompts. */
+  private planReading(): Planned | null {
+    const { pages: noPage, reading } = this.model
+    const jobs: Array<Job> = []
+    for (const job of this.running) if (jobs.length < mostRows(reading) && this.schedule(job)) jobs.push(job)
+    const program = reading.find(({ rows }) => rows >= jobs.length)
+    if (jobs.length === 0 || program === undefined) return null
+    const { feeds, pagesPerRow, rows } = program
+    clear(feeds)
+    feeds.pages.fill(noPage)
+    jobs.forEach((job, row) => {
+      const { count, ids, sequence, version } = job
+      if (sequence === null) return
       const { length, pages } = sequence
-      for (let index = 0; index < count; index++) feeds.tokens[row * chunk + index] = job.ids[length + index]
+      job.readingRow = row
+      const chunk = feeds.tokens.length / rows
+      for (let index = 0; index < count; index++) feeds.tokens[row * chunk + index] = ids[length + index]
       feeds.lengths[row] = length
-      feeds.adapters[row] = job.version?.slot ?? -1
+      feeds.adapters[row] = version?.slot ?? -1
       for (let page = 0; page < pages.length; page++) feeds.pages[row * pagesPerRow + page] = pages[page].index
-      row++
+    })
+    return { kind: "reading", program }
+  }
+
+  /** Decides how many tokens of its prompt a request reads in the next step, and says whether there are any. */
+  private schedule(job: Job): boolean {
+    const { sequence } = job
+    if (sequence === null || hasRead(sequence)) return false
+    const before = sequence.length
+    const waits = this.cache.reuse(sequence)
+    this.cachedPromptTokens += sequence.length - before
+    if (waits || hasRead(sequence)) return false
+    const count = Math.min(this.model.pageSize, sequence.prompt - sequence.length)
+    // Requests begin only when there is room for their prompts.
+    job.count = this.cache.extend(sequence, sequence.length + count) - sequence.length
+    return job.count > 0
+  }
+
+  /** Plans a step that generates a token of each request that has read its prompt. */
+  private planGenerating(): Planned | null {
+    for (const job of this.running) if (job.sequence !== null && hasRead(job.sequence)) this.seat(job, job.sequence)
+    const jobs = this.running.filter(({ row }) => row !== -1)
+    const longest = Math.max(...jobs.map(({ known }) => known - 1))
+    const program = this.model.generating.find(({ rows, room }) => rows >= jobs.length && room >= longest)
+    if (jobs.length === 0 || program === undefined) return null
+    this.moveBelow(program.rows)
+    const { feeds } = program
+    clear(feeds)
+    for (const job of jobs) {
+      job.count = 1
+      feeds.tokens[job.row] = job.ids[job.known - 1]
+      feeds.lengths[job.row] = job.known - 1
+      feeds.adapters[job.row] = job.version?.slot ?? -1
     }
-    return program
+    return { kind: "generating", program }
+  }
+
+  /** Gives a request that has read its prompt a row of the cache. Its pages stay in the cache until their room is needed. */
+  private seat(job: Job, sequence: Sequence): void {
+    job.row = this.rows.indexOf(null)
+    this.rows[job.row] = job
+    this.model.fillRow(
+      job.row,
+      sequence.pages.map(({ index }) => index),
+      sequence.length,
+    )
+    this.cache.release(sequence)
+    job.sequence = null
+  }
+
+  /** Moves requests to the first `count` rows of the cache, as a program has no others. */
+  private moveBelow(count: number): void {
+    for (let from = count; from < this.rows.length; from++) {
+      const job = this.rows[from]
+      if (job === null) continue
+      const to = this.rows.indexOf(null)
+      this.model.moveRow(from, to)
+      this.rows[to] = job
+      this.rows[from] = null
+      job.row = to
+    }
   }
 }
 
-const readingFirst = ["reading", "decoding"] as const
-const decodingFirst = ["decoding", "reading"] as const
+type Kind = "reading" | "generating"
 
-const mostRows = (programs: ReadonlyArray<StepProgram>): number => programs[programs.length - 1].rows
+/** A step that is ready to run. */
+export type Planned =
+  | { readonly kind: "reading"; readonly program: ReadingProgram }
+  | { readonly kind: "generating"; readonly program: GeneratingProgram }
+
+const clear = ({ adapters, lengths, tokens }: StepFeeds): void => {
+  tokens.fill(0)
+  lengths.fill(0)
+  adapters.fill(-1)
+}
+
+/** Returns the most rows of these programs. */
+const mostRows = (programs: ReadonlyArray<{ readonly rows: number }>): number => programs[programs.length - 1].rows
 
 /**
- * Says whether a running request still reads its prompt. The last token of the prompt is computed as the generated ones are:
- * it gives the logits of the first token, and the tokens before it are shared by all requests with the same prompt.
+ * Says whether a prompt is read. Its last token is computed as the generated ones are: it gives the logits of the first token,
+ * and the tokens before it are shared by all requests with the same prompt.
  */
-const isReading = ({ sequence }: Job): boolean => sequence !== null && sequence.length < sequence.prompt
+const hasRead = ({ length, prompt }: Sequence): boolean => length >= prompt
 
 /** Inserts a request into a list in the order of arrival. */
 const insert = (jobs: Array<Job>, job: Job): void => {

@@ -1,6 +1,9 @@
 /**
- * The interface between the scheduler and a model: programs that compute one step for several sequences, a cache
- * of keys and values in pages, and room for adapters. `decoderModel.ts` makes one from a decoder transformer.
+ * The interface between the scheduler and a model: programs that compute one step for several sequences, a cache of keys
+ * and values, and room for adapters. `decoderModel.ts` makes one from a decoder transformer.
+ *
+ * The cache has two parts. Prompts are read into pages, which sequences with the same beginning share. A sequence that has
+ * read its prompt takes a row, into which its pages are copied, and generates there.
  */
 import type { Effect } from "effect"
 import type { BackendError } from "../backend/Backend.ts"
@@ -17,30 +20,32 @@ export interface Adapter {
 
 /** The inputs of a step. Each row computes the next tokens of one sequence. */
 export interface StepFeeds {
-  /** [rows, chunk]: the tokens; unused ones come last in a row. */
+  /** [rows], or [rows, chunk] to read prompts: the tokens; unused ones come last in a row. */
   readonly tokens: Int32Array
   /** [rows]: the number of tokens of the sequence that are in the cache. */
   readonly lengths: Int32Array
-  /** [rows, pagesPerRow]: the pages of the sequence in the cache, in order; `StepModel.pages` where there is none. */
-  readonly pages: Int32Array
   /** [rows]: the place of the sequence's adapter; −1 for none. */
   readonly adapters: Int32Array
 }
 
 /**
- * A program that computes one step. A token attends to the tokens of its sequence in the cache and to the tokens of its row
- * up to itself. What a row computes does not depend on other rows, on its place among them, or on the number of rows of the
- * program, to the bit. It may depend on how the tokens were divided into rows.
+ * A program that computes one step. What it computes for a row does not depend on the other rows, nor on its place among them.
+ * On `wasm` it does not depend on the sizes of the program either, to the bit; products of ONNX Runtime round differently with
+ * one row than with many. It may depend on how the tokens of a prompt were divided into steps.
  */
-export interface StepProgram {
+interface Step {
   readonly rows: number
-  /** The number of tokens in a row: 1 to generate, `pageSize` to read prompts. */
-  readonly chunk: number
-  readonly pagesPerRow: number
-  readonly feeds: StepFeeds
-  /** [rows, vocabSize]: the scores of the next token. Only programs with a chunk of 1 have them. */
-  readonly logits: Float32Array
   readonly run: Effect.Effect<void, BackendError>
+}
+
+/**
+ * A program that reads a page of several prompts. A token attends to the cached ones of its sequence, and to those of its row
+ * up to itself.
+ */
+export interface ReadingProgram extends Step {
+  /** `pages` [rows, pagesPerRow]: the pages of the sequence in the cache, in order; `StepModel.pages` where there is none. */
+  readonly feeds: StepFeeds & { readonly pages: Int32Array }
+  readonly pagesPerRow: number
   /**
    * Copies the keys and values that a row computed in the last run, of its first `count` tokens, into a page of the cache,
    * from the token `offset` of the page on.
@@ -48,14 +53,29 @@ export interface StepProgram {
   readonly store: (row: number, count: number, page: number, offset: number) => void
 }
 
+/** A program that computes one token of several sequences, which have the first rows of the cache. */
+export interface GeneratingProgram extends Step {
+  readonly feeds: StepFeeds
+  /** The most tokens of a sequence in the cache. */
+  readonly room: number
+  /** [rows, vocabSize]: the scores of the next token. */
+  readonly logits: Float32Array
+  /** Copies the keys and values that a row computed in the last run into its row of the cache, as those of token `at`. */
+  readonly store: (row: number, at: number) => void
+}
+
 export interface StepModel extends PageStore {
   readonly vocabSize: number
   /** The most tokens of a sequence. */
   readonly maxLength: number
-  /** Programs that generate, from the fewest rows to the most. All programs share the cache and the weights. */
-  readonly decoding: ReadonlyArray<StepProgram>
+  /** Programs that generate, from the fewest rows to the most, and those of equal rows from the least room to the most. */
+  readonly generating: ReadonlyArray<GeneratingProgram>
   /** Programs that read prompts, from the fewest rows to the most. */
-  readonly reading: ReadonlyArray<StepProgram>
+  readonly reading: ReadonlyArray<ReadingProgram>
+  /** Begins a sequence in a row of the cache, with the first `tokens` tokens of some pages. */
+  readonly fillRow: (row: number, pages: ReadonlyArray<number>, tokens: number) => void
+  /** Moves a sequence to another row of the cache. */
+  readonly moveRow: (from: number, to: number) => void
   /** The number of adapters that can be loaded at the same time. */
   readonly adapterSlots: number
   /** Says why an adapter doesn't fit this model; undefined if it does. */

@@ -10,39 +10,58 @@ import { sizeOf, type TensorData } from "../graph/Tensor.ts"
 import {
   type AdapterShape,
   cachedStep,
+  cacheInput,
+  type Adapt,
   type DecoderConfig,
+  fillSlot,
   MultiLoRA,
   pageLength,
   parametersOf,
-  routedAdapters,
+  rowStep,
+  selectedAdapters,
   statesOf,
   storeEntries,
 } from "../model/decoder/Decoder.ts"
-import type { Adapter, StepModel, StepProgram } from "./StepModel.ts"
+import { RowCache } from "./RowCache.ts"
+import type { Adapter, GeneratingProgram, ReadingProgram, StepModel } from "./StepModel.ts"
 
 /** The sizes of an engine's programs and of its cache. */
 export interface EngineSizes {
   /**
-   * The numbers of sequences for which there is a program that generates, [1, 8, 32] by default. A step runs the smallest
-   * that is large enough; the largest number is the most requests that run at the same time.
+   * The numbers of sequences for which there is a program that generates. A step runs the smallest that is large enough; the
+   * largest number is the most requests that run at the same time. By default these are 1, 8 and 32, or fewer if 32
+   * sequences of `maxLength` would have more than 32,768 tokens.
    */
   readonly generating?: ReadonlyArray<number> | undefined
   /** The numbers of prompts for which there is a program that reads a page of each, [1, 8] by default. */
   readonly reading?: ReadonlyArray<number> | undefined
   /** The most tokens of a prompt and its answer together; by default the model's, up to 2048. */
   readonly maxLength?: number | undefined
-  /** The number of tokens in a page of the cache, 16 by default. */
+  /** The number of tokens in a page of the cache of prompts, 16 by default. */
   readonly pageSize?: number | undefined
   /**
-   * The number of tokens that the cache has room for. By default it has room for all requests that run at the same time,
-   * up to 32,768 tokens.
+   * The number of tokens that the cache of prompts has room for. By default it has room for those of all requests that run
+   * at the same time, up to 16,384 tokens.
    */
   readonly cacheTokens?: number | undefined
+  /**
+   * The number of tokens of a segment of the rows in which requests generate, 256 by default. A step computes whole
+   * segments, as many as its longest sequence needs.
+   */
+  readonly segmentLength?: number | undefined
   /** The adapters that can be loaded at the same time, all of the rank of `shape` or a lower one; none by default. */
   readonly adapters?: { readonly slots: number; readonly shape: AdapterShape } | undefined
 }
 
-const defaults = { generating: [1, 8, 32], reading: [1, 8], maxLength: 2048, pageSize: 16, cacheTokens: 32_768 }
+const defaults = {
+  generating: [1, 8, 32],
+  generatingTokens: 32_768,
+  reading: [1, 8],
+  maxLength: 2048,
+  pageSize: 16,
+  cacheTokens: 16_384,
+  segmentLength: 256,
+}
 
 export const decoderModel = Effect.fnUntraced(function* (
   config: DecoderConfig,
@@ -51,83 +70,110 @@ export const decoderModel = Effect.fnUntraced(function* (
   const backend = yield* Backend
   const pageSize = sizes.pageSize ?? defaults.pageSize
   const maxLength = Math.min(config.maxPositions, sizes.maxLength ?? defaults.maxLength)
-  const generating = ascending(sizes.generating ?? defaults.generating)
+  const most = Math.max(1, Math.floor(defaults.generatingTokens / maxLength))
+  const generating = ascending(sizes.generating ?? defaults.generating.map((rows) => Math.min(rows, most)))
   const reading = ascending(sizes.reading ?? defaults.reading)
   const pagesPerRow = Math.ceil(maxLength / pageSize)
   const cacheTokens = sizes.cacheTokens ?? Math.min(defaults.cacheTokens, maxLength * generating[generating.length - 1])
   const pages = Math.max(pagesPerRow, Math.ceil(cacheTokens / pageSize))
+  const segmentLength = Math.min(sizes.segmentLength ?? defaults.segmentLength, maxLength)
+  const segmentCounts = doubling(Math.ceil(maxLength / segmentLength))
   const { slots, shape } = sizes.adapters ?? { slots: 0, shape: { rank: 1, targets: [] } }
   const declarations = parametersOf(config)
   const weights = statesOf(declarations)
 
-  const shapeOf = (rows: number, chunk: number) => ({
-    sequences: rows,
-    chunk,
-    pages: pagesPerRow,
-    pageSize,
-    // The last page is never written. Places without a page name it.
-    cachePages: pages + 1,
-  })
-  const specOf = (rows: number, chunk: number): ProgramSpec => {
-    const routed =
-      slots === 0 ? undefined : routedAdapters(config, { shape, adapters: slots, blocks: rows, mayBeBase: true })
-    const { inputs, outputs } = cachedStep(config, weights, shapeOf(rows, chunk), routed?.adapt)
+  const specOf = (name: string, rows: number, build: (adapt?: Adapt) => Parts): ProgramSpec => {
     const states = Record.map(weights, (tensor) => ({ tensor }))
-    const name = `${chunk === 1 ? "generate" : "read"}-${rows}`
-    const { logits, entries } = outputs
-    // Only the last token of a prompt needs logits, and a program that generates computes it.
-    const needed: ProgramSpec["outputs"] = chunk === 1 ? { logits, entries } : { entries }
-    if (routed === undefined) return { name, inputs, state: states, outputs: needed }
-    const { table, blockAdapters, scalings } = routed
-    const state = { ...states, adapters: { tensor: table } }
-    return { name, inputs: { ...inputs, blockAdapters, scalings }, state, outputs: needed }
+    if (slots === 0) return { name, state: states, ...build() }
+    const selected = selectedAdapters(config, { shape, slots, rows })
+    const { inputs, outputs } = build(selected.adapt)
+    const state = { ...states, ...Record.map(selected.states, (tensor) => ({ tensor })) }
+    return { name, inputs: { ...inputs, ...selected.inputs }, state, outputs }
   }
+  const readSpec = (rows: number): ProgramSpec =>
+    specOf(readName(rows), rows, (adapt) => {
+      // The last page is never written. Places without a page name it.
+      const sizes = { sequences: rows, chunk: pageSize, pages: pagesPerRow, pageSize, cachePages: pages + 1 }
+      const { inputs, outputs } = cachedStep(config, weights, sizes, adapt)
+      // Only the last token of a prompt needs logits, and a program that generates computes it.
+      return { inputs, outputs: { entries: outputs.entries } }
+    })
+  const generateSpec = (rows: number, segments: number): ProgramSpec =>
+    specOf(generateName(rows, segments), rows, (adapt) => {
+      const { inputs, outputs } = rowStep(config, weights, { rows, segments, segmentLength }, adapt)
+      return { inputs, outputs: { ...outputs } }
+    })
+  const generatingSizes = generating.flatMap((rows) => segmentCounts.map((segments) => ({ rows, segments })))
   const specs = yield* attempt(
     () =>
       Object.fromEntries([
-        ...generating.map((rows) => [`generate-${rows}`, specOf(rows, 1)] as const),
-        ...reading.map((rows) => [`read-${rows}`, specOf(rows, pageSize)] as const),
+        ...generatingSizes.map(
+          ({ rows, segments }) => [generateName(rows, segments), generateSpec(rows, segments)] as const,
+        ),
+        ...reading.map((rows) => [readName(rows), readSpec(rows)] as const),
       ]),
     GraphError,
   )
-  // All programs share the cache of keys and values, and the scales of the adapters.
-  const sharedFeeds = slots === 0 ? ["cache"] : ["cache", "scalings"]
+  // All programs share the cache of keys and values.
+  const rowInputs = segmentsOf(config, segmentCounts[segmentCounts.length - 1], (name) => name)
+  const sharedFeeds = ["cache", ...rowInputs.flat().flatMap(({ keys, values }) => [keys, values])]
   const group: Readonly<Record<string, Program>> = yield* backend.compileAll(specs, { sharedFeeds })
 
-  const first = group[`generate-${generating[0]}`]
+  const first = group[readName(reading[0])]
   const cache = floats(first.feeds["cache"])
-  const programOf = (rows: number, chunk: number): StepProgram => {
-    const { feeds, results, run } = group[`${chunk === 1 ? "generate" : "read"}-${rows}`]
-    const entries = floats(results["entries"])
+  const largest = group[generateName(generating[generating.length - 1], segmentCounts[segmentCounts.length - 1])]
+  const rowCache = new RowCache({
+    config,
+    segmentLength,
+    segments: segmentsOf(config, rowInputs.length, (name) => floats(largest.feeds[name])),
+  })
+
+  const feedsOf = ({ feeds }: Program, rows: number) => ({
+    tokens: integers(feeds["tokens"]),
+    lengths: integers(feeds["lengths"]),
+    adapters: slots === 0 ? new Int32Array(rows) : integers(feeds["slots"]),
+  })
+  const readingProgram = (rows: number): ReadingProgram => {
+    const program = group[readName(rows)]
+    const entries = floats(program.results["entries"])
     const page = Int32Array.of(0)
     const stored = { cache, entries, sequence: 0, pages: page, length: 0, count: 0 }
     return {
       rows,
-      chunk,
       pagesPerRow,
-      feeds: {
-        tokens: integers(feeds["tokens"]),
-        lengths: integers(feeds["lengths"]),
-        pages: integers(feeds["pages"]),
-        adapters: slots === 0 ? new Int32Array(rows) : integers(feeds["blockAdapters"]),
-      },
-      logits: chunk === 1 ? floats(results["logits"]) : new Float32Array(0),
-      run,
+      feeds: { ...feedsOf(program, rows), pages: integers(program.feeds["pages"]) },
+      run: program.run,
       store: (row, count, index, offset) => {
         page[0] = index
         stored.sequence = row
         stored.count = count
         stored.length = offset
-        storeEntries(config, { chunk, pageSize }, stored)
+        storeEntries(config, { chunk: pageSize, pageSize }, stored)
       },
+    }
+  }
+  const generatingProgram = ({ rows, segments }: (typeof generatingSizes)[number]): GeneratingProgram => {
+    const program = group[generateName(rows, segments)]
+    const entries = floats(program.results["entries"])
+    return {
+      rows,
+      room: segments * segmentLength,
+      feeds: feedsOf(program, rows),
+      logits: floats(program.results["logits"]),
+      run: program.run,
+      store: (row, at) => rowCache.write(row, at, entries, row * (entries.length / rows)),
     }
   }
 
   const pageNumbers = pageLength(config, pageSize)
   const lineNumbers = pageSize * config.headDim
-  const adapters = slots === 0 ? undefined : new MultiLoRA(config, shape, slots)
-  /** Has room for one adapter, to see whether it fits. */
-  const trial = slots === 0 ? undefined : new MultiLoRA(config, shape, 1)
+  /** Has room for one adapter: to see whether one fits, and to fill it up to the rank of the slots. */
+  const adapters = slots === 0 ? undefined : new MultiLoRA(config, shape, 1)
+  const isAdapters = (name: string): boolean => !(name in declarations)
+  const adapterNumbers = Record.map(
+    Record.filter(specs[readName(reading[0])].state, (_, name) => isAdapters(name)),
+    ({ tensor }) => new Float32Array(sizeOf(tensor.shape)),
+  )
 
   const weightsProblem = (values: Readonly<Record<string, NamedArray>>): string | undefined => {
     for (const [name, { shape }] of Object.entries(declarations)) {
@@ -145,8 +191,10 @@ export const decoderModel = Effect.fnUntraced(function* (
     maxLength,
     pageSize,
     pages,
-    decoding: generating.map((rows) => programOf(rows, 1)),
-    reading: reading.map((rows) => programOf(rows, pageSize)),
+    generating: generatingSizes.map(generatingProgram),
+    reading: reading.map(readingProgram),
+    fillRow: (row, indices, tokens) => rowCache.fill(row, { cache, pageSize }, indices, tokens),
+    moveRow: (from, to) => rowCache.move(from, to),
     clear: (page) => void cache.fill(0, page * pageNumbers, (page + 1) * pageNumbers),
     copy: (from, to, tokens) => {
       for (let line = 0; line < pageNumbers; line += lineNumbers) {
@@ -156,9 +204,9 @@ export const decoderModel = Effect.fnUntraced(function* (
     },
     adapterSlots: slots,
     adapterProblem: ({ rank, alpha, tensors }: Adapter) => {
-      if (trial === undefined) return undefined
+      if (adapters === undefined) return undefined
       try {
-        trial.load(0, { rank, alpha }, tensors)
+        adapters.load(0, { rank, alpha }, tensors)
         return undefined
       } catch (error) {
         return messageOf(error)
@@ -167,15 +215,39 @@ export const decoderModel = Effect.fnUntraced(function* (
     writeAdapter: (slot, { rank, alpha, tensors }) =>
       Effect.suspend(() => {
         if (adapters === undefined) return Effect.void
-        adapters.load(slot, { rank, alpha }, tensors)
-        floats(first.feeds["scalings"]).set(adapters.scalings)
-        return first.write("adapters", adapters.table)
+        adapters.load(0, { rank, alpha }, tensors)
+        const contents = { slot, parameters: adapters.namedParametersOf(0), scaling: adapters.scalings[0] }
+        fillSlot(config, { shape, slots }, adapterNumbers, contents)
+        return Effect.forEach(Object.entries(adapterNumbers), ([name, data]) => first.write(name, data), {
+          discard: true,
+        })
       }),
     weightsProblem,
     writeWeights: (values) =>
       Effect.forEach(Object.keys(declarations), (name) => first.write(name, values[name].data), { discard: true }),
   }
 })
+
+/** The tensors of a step. */
+type Parts = Pick<ProgramSpec, "inputs" | "outputs">
+
+const readName = (rows: number): string => `read-${rows}`
+const generateName = (rows: number, segments: number): string => `generate-${rows}-${segments}`
+
+/** Lists the inputs of the rows by segment and layer. */
+const segmentsOf = <A>({ layers }: DecoderConfig, segments: number, of: (input: string) => A) =>
+  Array.from({ length: segments }, (_, segment) =>
+    Array.from({ length: layers }, (_, layer) => ({
+      keys: of(cacheInput("keys", layer, segment)),
+      values: of(cacheInput("values", layer, segment)),
+    })),
+  )
+
+/** Returns 1, 2, 4 … up to a number, and the number itself. */
+const doubling = (last: number): ReadonlyArray<number> => [
+  ...Array.from({ length: Math.ceil(Math.log2(last)) }, (_, power) => 2 ** power),
+  last,
+]
 
 const ascending = (numbers: ReadonlyArray<number>): ReadonlyArray<number> => [...new Set(numbers)].sort((a, b) => a - b)
 

@@ -93,14 +93,10 @@ export const makeEngine = Effect.fnUntraced(function* (
     // the change waits for go on.
     if (steps !== undefined && !steps.isOpen() && changes.length === 0)
       return yield* Effect.raceFirst(steps.await, work.await)
-    const program = scheduler.plan(mayBegin)
-    if (program === null) {
-      // A request that gave its pages back can go on in the next plan.
-      if (scheduler.isBusy) return yield* Effect.yieldNow
-      return yield* work.await
-    }
-    const exit = yield* Effect.exit(program.run)
-    if (Exit.isSuccess(exit)) scheduler.apply(program)
+    const planned = scheduler.plan(mayBegin)
+    if (planned === null) return yield* work.await
+    const exit = yield* Effect.exit(planned.program.run)
+    if (Exit.isSuccess(exit)) scheduler.apply(planned)
     else scheduler.fail((yield* failureOf(exit.cause)).message)
     // The fibers of the requests run between the steps.
     yield* Effect.yieldNow

@@ -12,15 +12,12 @@
  * ```
  */
 import { Redacted, Schema, SchemaGetter } from "effect"
-import { shownSecret } from "../config/Config.ts"
+import { shownSecret, variableIn } from "../config/Config.ts"
 import { fraction, naturalInt, nonNegative, orDefault, positive, positiveInt, withDefault } from "../config/fields.ts"
 import { type ChatMessage, LmRequest } from "./Chat.ts"
 
 /** The text that the files of a run contain instead of an API key. As the value of `api_key`, it counts as no key. */
 export const shownKey = shownSecret
-
-/** Gives the name of the environment variable from a key that is written as `${NAME}`; undefined for any other key. */
-export const variableIn = (key: string): string | undefined => /^\$\{(\w+)\}$/.exec(key.trim())?.[1]
 
 const Secret = Schema.String.pipe(
   Schema.decodeTo(Schema.Redacted(Schema.String), {

@@ -154,6 +154,21 @@ for (const [name, layer] of Object.entries(backends)) {
       }).pipe(Effect.scoped),
     )
 
+    it.effect("lets a program with fewer rows read the first rows of a shared feed", () =>
+      Effect.gen(function* () {
+        const specs = { few: reading([2, 2]), many: reading([3, 2]) }
+        const { few, many } = yield* compileAll(specs, { sharedFeeds: ["cache"] })
+        for (const { feeds } of [few, many]) feeds.scale[0] = 1
+        many.feeds.cache.set([1, 2, 3, 4, 5, 6])
+        yield* few.run
+        yield* many.run
+        assert.deepStrictEqual([few.feeds.cache.length, few.results.sum[0], many.results.sum[0]], [4, 10, 21])
+        few.feeds.cache[0] = 11
+        yield* many.run
+        assert.strictEqual(many.results.sum[0], 31)
+      }).pipe(Effect.scoped),
+    )
+
     it.effect("names both programs and shapes of arrays that do not fit", () =>
       Effect.gen(function* () {
         const w = G.state("w", [3])
@@ -161,9 +176,9 @@ for (const [name, layer] of Object.entries(backends)) {
         const state = yield* Effect.flip(compileAll({ act: acting(1), other }))
         assert.instanceOf(state, GraphError)
         assert.strictEqual(state.message, 'other: state "w": expected f32 [3, 2] as in "act", found f32 [3]')
-        const specs = { a: reading([4]), b: reading([5]) }
+        const specs = { a: reading([4, 2]), b: reading([4, 3]) }
         const feed = yield* Effect.flip(compileAll(specs, { sharedFeeds: ["cache"] }))
-        assert.strictEqual(feed.message, 'b: shared feed "cache": expected f32 [4] as in "a", found f32 [5]')
+        assert.strictEqual(feed.message, 'b: shared feed "cache": expected f32 [4, 2] as in "a", found f32 [4, 3]')
         const unknown = yield* Effect.flip(compileAll(specs, { sharedFeeds: ["cahce"] }))
         assert.strictEqual(unknown.message, 'sharedFeeds "cahce": expected an input of one of the programs "a", "b"')
       }).pipe(Effect.scoped),

@@ -3,6 +3,7 @@ import { Effect, Exit, type Layer, Scope } from "effect"
 import { Backend, type BackendError, BackendUnavailable } from "../../src/backend/Backend.ts"
 import * as OnnxNode from "../../src/backend/onnx-node.ts"
 import * as Reference from "../../src/backend/reference.ts"
+import { gradients } from "../../src/graph/gradients.ts"
 import * as G from "../../src/graph/ops.ts"
 import { indicesFeed, type ProgramSpec } from "../../src/graph/Program.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
@@ -54,6 +55,50 @@ describe("onnx-node", () => {
         }),
       )
       results[0].forEach((expected, at) => assert.approximately(results[1][at], expected, 1e-4))
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("has the numbers of the reference where ONNX Runtime has an op for several of ours", () =>
+    Effect.gen(function* () {
+      const heads = G.input("heads", [2, 5, 3, 8])
+      const angles = G.input("angles", [2, 5, 1, 4])
+      const [wide, narrow] = [G.input("wide", [40, 1024]), G.input("narrow", [40, 8])]
+      const [a, b] = G.split(heads, [4, 4], 3)
+      const [cos, sin] = [G.cos(angles), G.sin(angles)]
+      const rotated = G.concat([G.sub(G.mul(a, cos), G.mul(b, sin)), G.add(G.mul(b, cos), G.mul(a, sin))], 3)
+      const [slope] = gradients(G.sum(G.mul(rotated, G.stopGradient(G.exp(heads)))), [heads])
+      const scores = G.matmul(rotated, heads, { transposeB: true })
+      const scale = G.input("scale", [1024])
+      const normal = G.rmsNorm(wide, { scale, epsilon: 0.5 })
+      const [normalSlope] = gradients(G.sum(G.square(normal)), [wide])
+      const spec: ProgramSpec = {
+        name: "fused",
+        inputs: { heads, angles, wide, narrow, scale },
+        state: {},
+        outputs: {
+          rotated,
+          slope,
+          scores,
+          normal,
+          normalSlope,
+          mixed: G.matmul(scores, heads, { transposeA: true }),
+          tall: G.matmul(wide, narrow, { transposeA: true }),
+          tallOfTransposed: G.matmul(wide, G.transpose(narrow), { transposeA: true, transposeB: true }),
+          sum: G.add(G.matmul(narrow, narrow, { transposeB: true }), G.matmul(wide, wide, { transposeB: true })),
+        },
+      }
+      const [results, expected] = yield* Effect.forEach([OnnxNode.layerCpu(), Reference.layer], (layer) =>
+        Effect.gen(function* () {
+          const fused = yield* compileWith(layer, spec)
+          for (const feed of Object.values(fused.feeds)) feed.forEach((_, at) => (feed[at] = Math.sin(at)))
+          yield* fused.run
+          return fused.results
+        }),
+      )
+      for (const [name, numbers] of Object.entries(expected))
+        numbers.forEach((number, at) =>
+          assert.approximately(results[name][at], number, 1e-5 * Math.max(1, Math.abs(number)), name),
+        )
     }).pipe(Effect.scoped),
   )
 

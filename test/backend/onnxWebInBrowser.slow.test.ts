@@ -1,17 +1,13 @@
 /** The backend `onnx-web` in a real browser: a training there has the digest that it has in Node. */
-import { copyFileSync, mkdirSync, writeFileSync } from "node:fs"
-import { createRequire } from "node:module"
-import { join } from "node:path"
 import { Effect } from "effect"
-import { build } from "esbuild"
 import { assert, it } from "vitest"
 import * as OnnxWeb from "../../src/backend/onnx-web.ts"
 import * as Train from "../../src/train/Train.ts"
 import * as Web from "../../src/web.ts"
-import { root } from "../cli/effect.ts"
 import { withFolder } from "../dashboard/folder.ts"
 import { inBrowser } from "../dashboard/inBrowser.ts"
 import { plainServer } from "../dashboard/plainServer.ts"
+import { writeSite } from "./bundledSite.ts"
 import { ort } from "./onnxWeb.ts"
 
 const config = {
@@ -37,19 +33,7 @@ globalThis.train = async (config) => {
 inBrowser("onnx-web", ({ page }) => {
   it("trains in a page with the digest that it has in Node", () =>
     withFolder(async (folder) => {
-      const site = join(folder, "site")
-      mkdirSync(site)
-      const wasm = createRequire(import.meta.url).resolve("onnxruntime-web/ort-wasm-simd-threaded.wasm")
-      copyFileSync(wasm, join(site, "ort.wasm"))
-      writeFileSync(join(site, "index.html"), `<!doctype html><script type="module" src="page.js"></script>`)
-      await build({
-        stdin: { contents: program, resolveDir: root, sourcefile: "program.js" },
-        bundle: true,
-        format: "esm",
-        platform: "browser",
-        outfile: join(site, "page.js"),
-        logLevel: "silent",
-      })
+      await writeSite(folder, program, "onnxruntime-web/ort-wasm-simd-threaded.wasm")
       const server = await plainServer(folder)
       try {
         await page.goto(server.url)

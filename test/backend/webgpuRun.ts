@@ -27,7 +27,7 @@ const shared = Effect.gen(function* () {
   return { ...values, again: [...(yield* look.read("s"))] }
 }).pipe(Effect.scoped)
 
-const algorithm = Ppo.make({ rollouts: "graph", hidden: [4], nsteps: 16, epochs: 1, minibatches: 2 })
+const algorithm = Ppo.make({ rollouts: "graph", hidden: [4, 4], nsteps: 8, epochs: 1, minibatches: 2 })
 const trained = Effect.gen(function* () {
   const store = RunStore.memory()
   const layers = Layer.mergeAll(store.layer, Recorder.layerSilent)
@@ -35,7 +35,7 @@ const trained = Effect.gen(function* () {
     env: CartPole.env,
     numEnvs: 8,
     algorithm,
-    totalSteps: 256,
+    totalSteps: 128,
   }).pipe(Effect.provide(layers))
   return { episodes, meanReturn, steps }
 })

@@ -40,7 +40,8 @@ export const edge = Effect.fnUntraced(function* (options: EdgeOptions) {
     Effect.sync(() => mkdtempSync(join(root, ".tmp-"))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
   )
-  yield* Effect.promise(() =>
+  // While other tests make and remove files beside it, esbuild sometimes does not find a module that is there.
+  yield* Effect.tryPromise(() =>
     build({
       entryPoints: [join(root, options.entry)],
       outfile: join(folder, "worker.js"),
@@ -50,7 +51,7 @@ export const edge = Effect.fnUntraced(function* (options: EdgeOptions) {
       target: "es2023",
       logLevel: "silent",
     }),
-  )
+  ).pipe(Effect.retry({ times: 5 }), Effect.orDie)
   writeFileSync(join(folder, "workerd.capnp"), configOf(options))
   return yield* Effect.acquireRelease(
     Effect.promise(() => serveInWorkerd(folder)),

@@ -117,6 +117,19 @@ describe("paths", () => {
   })
 })
 
+describe("with respect to a tensor between the inputs and the loss", () => {
+  it("is the whole gradient, also of the sigmoid in a silu", () => {
+    const x = f([-1, 0, 2])
+    const gate = G.sigmoid(x)
+    for (const product of [G.mul(x, gate), G.mul(gate, x)]) {
+      const [ofGate, ofX] = evaluate(gradients(G.sum(product), [gate, x]))
+      assert.deepStrictEqual([...ofGate], [-1, 0, 2])
+      const [alone] = evaluate(gradients(G.sum(product), [x]))
+      ofX.forEach((slope, at) => assert.closeTo(Number(slope), Number(alone[at]), 1e-6))
+    }
+  })
+})
+
 describe("few ops", () => {
   const x = G.input("x", [8, 4])
   const w = G.state("w", [4, 3])
@@ -137,6 +150,12 @@ describe("few ops", () => {
 
   it("tanh takes three ops, from its output", () => {
     assert.deepStrictEqual(opsFor(G.sum(G.tanh(x)), x), ["broadcastTo", "mul", "sub", "mul"])
+  })
+
+  it("silu takes four ops, from its output and its sigmoid", () => {
+    const ops = ["broadcastTo", "sub", "mul", "add", "mul"]
+    assert.deepStrictEqual(opsFor(G.sum(G.silu(x)), x), ops)
+    assert.deepStrictEqual(opsFor(G.sum(G.mul(G.sigmoid(x), x)), x), ops)
   })
 
   it("a broadcast scalar takes one sum over all axes", () => {

@@ -10,7 +10,8 @@ const column = G.input("column", [2, 1])
 const i = G.input("i", [3], "i32")
 const flag = G.input("flag", [2, 3], "bool")
 const cube = G.input("cube", [2, 3, 2])
-const inputs = { x, row, column, i, flag, cube }
+const other = G.input("other", [2, 3])
+const inputs = { x, row, column, i, flag, cube, other }
 
 const specOf = (y: Tensor) => ({ name: "y", inputs, state: {}, outputs: { y } })
 const simple = (y: Tensor): Tensor => simplify(specOf(y)).outputs.y
@@ -24,6 +25,7 @@ const leaves = new Map<Tensor, ReadonlyArray<number>>([
   [row, [7, -8, 9]],
   [column, [2, -3]],
   [i, [2, 0, 1]],
+  [other, [0.5, 3, -1, 2, -7, 4]],
   [flag, [1, 0, 0, 1, 1, 0]],
   [cube, [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]],
 ])
@@ -46,6 +48,8 @@ describe("simplify reduces graphs to these ops", () => {
     "−−x": [G.neg(G.neg(x)), []],
     "x + −y": [G.add(x, G.neg(row)), ["sub"]],
     "−x + y": [G.add(G.neg(x), row), ["sub"]],
+    "x + y · −z": [G.add(x, G.mul(other, G.neg(row))), ["mul", "sub"]],
+    "x − −y · z": [G.sub(x, G.mul(G.neg(other), row)), ["mul", "add"]],
     "x − −y": [G.sub(x, G.neg(row)), ["add"]],
     "−(x − y)": [G.neg(G.sub(x, row)), ["sub"]],
     "|−x|": [G.abs(G.neg(x)), ["abs"]],

@@ -139,7 +139,7 @@ describe("Engine", () => {
 
   it.effect("answers 64 requests at once as it answers each alone", () =>
     Effect.gen(function* () {
-      const engine = yield* engineOf({ pages: 40 })
+      const engine = yield* engineOf({ pages: 100 })
       const requests = Array.from({ length: 64 }, (_, index) => ({
         model: "base",
         promptIds: promptOf(index % 16, 1 + ((index * 7) % 30)),
@@ -168,19 +168,19 @@ describe("Engine", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("goes on after a preemption with the same answer, when the cache is full", () =>
+  it.effect("lets prompts wait for each other, when the cache has no room for all of them", () =>
     Effect.gen(function* () {
       const engine = yield* engineOf({ pages: 12 })
       const requests = Array.from({ length: 8 }, (_, index) => ({
         model: "base",
-        promptIds: promptOf(index, 5),
-        sampling: { seed: index, maxTokens: 30, ignoreEos: true, temperature: 0 },
+        promptIds: promptOf(index, 15),
+        sampling: { seed: index, maxTokens: 20, ignoreEos: true, temperature: 0 },
       }))
       yield* Effect.forEach(
         requests,
         (request) =>
           Effect.map(engine.generate(request), (answer) => {
-            assert.strictEqual(answer.tokens.length, 30)
+            assert.strictEqual(answer.tokens.length, 20)
             let ids = [...request.promptIds]
             for (const { id } of answer.tokens) {
               const logits = logitsAfter(ids, 29)
@@ -190,9 +190,24 @@ describe("Engine", () => {
           }),
         { concurrency: "unbounded" },
       )
-      const { preemptions, pages } = yield* engine.status
-      assert.isAbove(preemptions, 0)
-      assert.strictEqual(pages.used, 0)
+      assert.strictEqual((yield* engine.status).pages.used, 0)
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("moves requests together when others have ended, with the same answers", () =>
+    Effect.gen(function* () {
+      const rows: Array<number> = []
+      const engine = yield* engineOf({
+        generating: [1, 2, 4, 8],
+        onStep: (program) => Effect.sync(() => void ("logits" in program && rows.push(program.rows))),
+      })
+      const requests = Array.from({ length: 8 }, (_, index) => ({
+        model: "base",
+        promptIds: promptOf(index, 3),
+        sampling: { seed: index, maxTokens: 4 + 3 * index, ignoreEos: true },
+      }))
+      yield* Effect.forEach(requests, (request) => check(engine, request), { concurrency: "unbounded" })
+      assert.deepStrictEqual([...new Set(rows.slice(rows.indexOf(8)))], [8, 4, 2, 1])
     }).pipe(Effect.scoped),
   )
 
@@ -258,11 +273,11 @@ describe("Engine", () => {
       let broken = true
       const model = fakeModel()
       const error = new BackendError({ backend: "fake", program: "decode", message: "out of memory" })
-      const decoding = model.decoding.map((program) => ({
+      const generating = model.generating.map((program) => ({
         ...program,
         run: Effect.suspend(() => (broken ? Effect.fail(error) : program.run)),
       }))
-      const engine = yield* makeEngine({ ...model, decoding }, { name: "base", tokenizer: letters, eosIds: [eosId] })
+      const engine = yield* makeEngine({ ...model, generating }, { name: "base", tokenizer: letters, eosIds: [eosId] })
       const request = { model: "base", promptIds: [1, 2, 3], sampling: { temperature: 0 } }
       const failure = yield* Effect.flip(engine.generate(request))
       assert.strictEqual(failure.reason, "backend")

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Layer } from "effect"
+import { Effect, type Layer, Record } from "effect"
 import type { Backend, BackendUnavailable } from "../../src/backend/Backend.ts"
 import * as Safetensors from "../../src/formats/safetensors.ts"
 import { type Adapter, Engine, type EngineModel, type GenerateRequest } from "../../src/inference/Engine.ts"
@@ -122,18 +122,50 @@ describe("Engine.layer", () => {
         Effect.gen(function* () {
           const engine = yield* Engine
           yield* engine.loadAdapter({ name: "tuned", step: 1, adapter })
-          const answers = yield* Effect.forEach(requests, engine.generate, { concurrency })
-          return { answers, status: yield* engine.status }
+          return yield* Effect.forEach(requests, engine.generate, { concurrency })
         }).pipe(Effect.provide(Engine.layer({ ...small, ...options })), Effect.provide(backends.wasm), Effect.orDie)
       return Effect.gen(function* () {
-        // A small cache, so that requests are preempted.
-        const together = yield* answersOf({ generating: [1, 8, 16], reading: [1, 4], cacheTokens: 72 }, "unbounded")
-        const alone = yield* answersOf({ generating: [1], reading: [1] }, 1)
-        assert.deepStrictEqual(together.answers, alone.answers)
-        assert.isAbove(together.status.preemptions, 0)
+        // A small cache of prompts, for which requests wait, and rows of several segments.
+        const sizes = { generating: [1, 8, 16], reading: [1, 4], cacheTokens: 72, segmentLength: 16 }
+        const together = yield* answersOf(sizes, "unbounded")
+        const alone = yield* answersOf({ generating: [1], reading: [1], segmentLength: 16 }, 1)
+        assert.deepStrictEqual(together, alone)
       })
     },
   )
+
+  for (const [backend, layer] of Object.entries({ wasm: backends.wasm, cpu: backends.cpu })) {
+    it.effect(`keeps the numbers of one adapter out of the answers of all others on ${backend}`, () =>
+      withEngine(
+        { adapters: { slots: 3, shape: { rank: 4, targets: projections } } },
+        layer,
+        Effect.gen(function* () {
+          const engine = yield* Engine
+          const filled = (value: number): Adapter => ({
+            ...adapter,
+            tensors: Record.map(adapter.tensors, ({ data, shape }) => ({
+              shape,
+              data: new Float32Array(data.length).fill(value),
+            })),
+          })
+          yield* engine.loadAdapter({ name: "tuned", step: 1, adapter })
+          yield* engine.loadAdapter({ name: "other", step: 1, adapter: filled(0.01) })
+          const sampling = { temperature: 0, maxTokens: 6, ignoreEos: true }
+          const ask = (model: string) => engine.generate({ model, promptIds: [5, 7, 11], sampling })
+          const before = yield* Effect.forEach(["base", "tuned"], ask, { concurrency: "unbounded" })
+          // Its numbers are finite, but no sum of their products is.
+          yield* engine.loadAdapter({ name: "other", step: 2, adapter: filled(3e38) })
+          const [broken, ...after] = yield* Effect.all([Effect.flip(ask("other")), ask("base"), ask("tuned")], {
+            concurrency: "unbounded",
+          })
+          assert.strictEqual(broken.reason, "notFinite")
+          assert.deepStrictEqual(after, before)
+          // The rows and pages of the broken answer are used again.
+          assert.deepStrictEqual(yield* Effect.forEach(["base", "tuned"], ask, { concurrency: "unbounded" }), before)
+        }),
+      ),
+    )
+  }
 
   it.effect("serves the base model alone, if no room for adapters was asked for", () =>
     withEngine(

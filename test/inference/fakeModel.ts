@@ -1,16 +1,16 @@
 import { Effect } from "effect"
-import type { Adapter, StepModel, StepProgram } from "../../src/inference/StepModel.ts"
+import type { Adapter, GeneratingProgram, ReadingProgram, StepModel } from "../../src/inference/StepModel.ts"
 
 export interface FakeOptions {
   readonly pages?: number
   readonly pageSize?: number
   readonly maxLength?: number
   readonly vocabSize?: number
-  readonly decoding?: ReadonlyArray<number>
+  readonly generating?: ReadonlyArray<number>
   readonly reading?: ReadonlyArray<number>
   readonly adapterSlots?: number
   /** Is called before each step. */
-  readonly onStep?: (program: StepProgram) => Effect.Effect<void>
+  readonly onStep?: (program: GeneratingProgram | ReadingProgram) => Effect.Effect<void>
 }
 
 const mixed = (...numbers: ReadonlyArray<number>): number => {
@@ -45,7 +45,7 @@ export const fakeWeights = (value: number) => ({ value: { shape: [1], data: Floa
 
 /**
  * A model without learning: its logits are hashes of all tokens of a sequence and of its weights, which it reads from the
- * pages of the cache. So a page of another sequence, a token left out, or other weights change the answer. The weights are
+ * pages and rows of the cache. So a page or a row of another sequence, a token left out, or other weights change the answer. The weights are
  * the sum of the base's number and 1000 times the adapter's.
  */
 export const fakeModel = ({
@@ -53,7 +53,7 @@ export const fakeModel = ({
   pageSize = 4,
   maxLength = 48,
   vocabSize = 29,
-  decoding = [1, 8],
+  generating = [1, 8],
   reading = [1, 3],
   adapterSlots = 2,
   onStep = () => Effect.void,
@@ -61,45 +61,66 @@ export const fakeModel = ({
   const cache = new Float32Array((pages + 1) * pageSize)
   const adapters = new Float32Array(adapterSlots)
   let base = 0
-  const programOf = (rows: number, chunk: number): StepProgram => {
+  const rowCache = new Float32Array(Math.max(...generating) * maxLength)
+  const weightsOf = (slot: number): number => base + (slot < 0 ? 0 : 1000 * adapters[slot])
+  const feedsOf = (rows: number, tokens: number) => ({
+    tokens: new Int32Array(tokens),
+    lengths: new Int32Array(rows),
+    adapters: new Int32Array(rows),
+  })
+  const readingProgram = (rows: number): ReadingProgram => {
     const pagesPerRow = Math.ceil(maxLength / pageSize)
-    const feeds = {
-      tokens: new Int32Array(rows * chunk),
-      lengths: new Int32Array(rows),
-      pages: new Int32Array(rows * pagesPerRow),
-      adapters: new Int32Array(rows),
-    }
-    const logits = new Float32Array(chunk === 1 ? rows * vocabSize : 0)
-    const entries = new Float32Array(rows * chunk)
-    const program: StepProgram = {
+    const feeds = { ...feedsOf(rows, rows * pageSize), pages: new Int32Array(rows * pagesPerRow) }
+    const entries = new Float32Array(rows * pageSize)
+    const program: ReadingProgram = {
       rows,
-      chunk,
       pagesPerRow,
       feeds,
-      logits,
       run: Effect.suspend(() =>
         Effect.map(onStep(program), () => {
           for (let row = 0; row < rows; row++) {
-            const weights = base + (feeds.adapters[row] < 0 ? 0 : 1000 * adapters[feeds.adapters[row]])
             let sum = 0
             for (let at = 0; at < feeds.lengths[row]; at++) {
               const page = feeds.pages[row * pagesPerRow + Math.floor(at / pageSize)]
               sum = (sum + cache[page * pageSize + (at % pageSize)]) % 65_521
             }
-            for (let index = 0; index < chunk; index++) {
-              const entry = entryOf(sum, feeds.tokens[row * chunk + index], weights)
-              entries[row * chunk + index] = entry
-              sum = (sum + entry) % 65_521
+            for (let index = row * pageSize; index < (row + 1) * pageSize; index++) {
+              entries[index] = entryOf(sum, feeds.tokens[index], weightsOf(feeds.adapters[row]))
+              sum = (sum + entries[index]) % 65_521
             }
-            for (let id = 0; id < vocabSize && chunk === 1; id++)
-              logits[row * vocabSize + id] = Number.isNaN(weights) ? NaN : logitOf(sum, id)
           }
         }),
       ),
       store: (row, count, page, offset) => {
         for (let index = 0; index < count; index++)
-          cache[page * pageSize + offset + index] = entries[row * chunk + index]
+          cache[page * pageSize + offset + index] = entries[row * pageSize + index]
       },
+    }
+    return program
+  }
+  const generatingProgram = (rows: number): GeneratingProgram => {
+    const feeds = feedsOf(rows, rows)
+    const logits = new Float32Array(rows * vocabSize)
+    const entries = new Float32Array(rows)
+    const program: GeneratingProgram = {
+      rows,
+      room: maxLength,
+      feeds,
+      logits,
+      run: Effect.suspend(() =>
+        Effect.map(onStep(program), () => {
+          for (let row = 0; row < rows; row++) {
+            const weights = weightsOf(feeds.adapters[row])
+            let sum = 0
+            for (let at = 0; at < feeds.lengths[row]; at++) sum = (sum + rowCache[row * maxLength + at]) % 65_521
+            entries[row] = entryOf(sum, feeds.tokens[row], weights)
+            sum = (sum + entries[row]) % 65_521
+            for (let id = 0; id < vocabSize; id++)
+              logits[row * vocabSize + id] = Number.isNaN(weights) ? NaN : logitOf(sum, id)
+          }
+        }),
+      ),
+      store: (row, at) => void (rowCache[row * maxLength + at] = entries[row]),
     }
     return program
   }
@@ -108,8 +129,13 @@ export const fakeModel = ({
     maxLength,
     pageSize,
     pages,
-    decoding: decoding.map((rows) => programOf(rows, 1)),
-    reading: reading.map((rows) => programOf(rows, pageSize)),
+    generating: generating.map(generatingProgram),
+    reading: reading.map(readingProgram),
+    fillRow: (row, indices, tokens) => {
+      for (let at = 0; at < tokens; at++)
+        rowCache[row * maxLength + at] = cache[indices[Math.floor(at / pageSize)] * pageSize + (at % pageSize)]
+    },
+    moveRow: (from, to) => void rowCache.copyWithin(to * maxLength, from * maxLength, (from + 1) * maxLength),
     clear: (page) => void cache.fill(0, page * pageSize, (page + 1) * pageSize),
     copy: (from, to, tokens) => void cache.copyWithin(to * pageSize, from * pageSize, from * pageSize + tokens),
     adapterSlots,

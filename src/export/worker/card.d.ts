@@ -10,7 +10,8 @@ export interface Card {
   readonly environment: string
   /** The step of the training at which the policy had these weights. */
   readonly step: number
-  readonly observation: { readonly shape: ReadonlyArray<number> }
+  /** The schema is a JSON Schema of what `act` reads. */
+  readonly observation: { readonly shape: ReadonlyArray<number>; readonly schema: Readonly<Record<string, unknown>> }
   readonly action:
     | { readonly kind: "discrete"; readonly choices: number }
     | {

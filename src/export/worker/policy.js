@@ -58,6 +58,26 @@ const fill = (target, value, where, shape) => {
   copyNumbers(target, 0, value, where, isNested ? shape : [target.length], shape)
 }
 
+/** Checks an observation without acting, as a Standard Schema (https://standardschema.dev). The value is flat. */
+export const observation = {
+  "~standard": {
+    version: 1,
+    vendor: "effect-rl",
+    validate: (value) => {
+      const numbers = new Array(places.observations.length)
+      try {
+        fill(numbers, value, "observation", card.observation.shape)
+        return { value: numbers }
+      } catch (error) {
+        if (!(error instanceof PolicyError)) throw error
+        // The message begins with the place, such as observation[1][2].
+        const [where] = error.message.split(":")
+        return { issues: [{ message: error.message, path: Array.from(where.matchAll(/\d+/g), Number) }] }
+      }
+    },
+  },
+}
+
 /** Normalises observations as the training did, in double precision. */
 const normalise = (observations) => {
   if (normalisation === null) return

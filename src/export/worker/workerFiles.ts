@@ -9,6 +9,7 @@
  * ```
  */
 import { Record } from "effect"
+import { jsonSchema } from "../../config/jsonSchema.ts"
 import { prettyJson } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { type Space, sizeOf } from "../../env/Space.ts"
@@ -19,6 +20,7 @@ import { rootsOf, validate } from "../../graph/validate.ts"
 import { compileAll, type Place as ModulePlace } from "../../graph/wasm/compile.ts"
 import type { TrainedPolicy } from "../../run/TrainedPolicy.ts"
 import type { Card, Place } from "./card.d.ts"
+import { observationSchema } from "./observationSchema.ts"
 
 /** A policy as a WebAssembly module, and what `card.js` says about it. */
 export interface CompiledPolicy {
@@ -85,7 +87,7 @@ const cardOf = ({ algorithm, env, step, observationSpace, actionSpace, spec }: T
   algorithm,
   environment: env,
   step,
-  observation: { shape: observationSpace.shape },
+  observation: { shape: observationSpace.shape, schema: jsonSchema(observationSchema(observationSpace.shape)) },
   action: actionOf(actionSpace),
   memory: spec.inputs.memory?.shape[1] ?? 0,
 })
@@ -148,6 +150,20 @@ export declare const card: Readonly<Record<string, unknown>>
 
 /** The error of an observation or a memory that the policy cannot read. The message is one line for people. */
 export declare class PolicyError extends Error {}
+
+/** Checks an observation without acting, as a Standard Schema (https://standardschema.dev). The value is flat. */
+export declare const observation: {
+  readonly "~standard": {
+    readonly version: 1
+    readonly vendor: "effect-rl"
+    readonly types?: { readonly input: Observation; readonly output: ReadonlyArray<number> }
+    readonly validate: (
+      value: unknown,
+    ) =>
+      | { readonly value: ReadonlyArray<number> }
+      | { readonly issues: ReadonlyArray<{ readonly message: string; readonly path: ReadonlyArray<number> }> }
+  }
+}
 
 /** Makes the policy from the compiled \`policy.wasm\`, a \`WebAssembly.Module\`. */
 export declare const instantiate: (module: object) => {

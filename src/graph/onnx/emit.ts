@@ -7,8 +7,10 @@ import { changing, indicesFeed, type Minibatches, type ProgramSpec } from "../Pr
 import type { Tensor } from "../Tensor.ts"
 import { feedShapes, rootsOf } from "../validate.ts"
 import { Graph, modelBytes, type Value } from "./model.ts"
-import { counter, emitNodes, exportAs, nameOf, type Scope } from "./nodes.ts"
+import { emitNodes, exportAs } from "./nodes.ts"
+import { counter, nameOf, type Scope } from "./scope.ts"
 import { type Stages, stagesOf } from "./stages.ts"
+import { forWebGpu } from "./webgpu.ts"
 
 export interface Emitted {
   readonly bytes: Uint8Array
@@ -26,8 +28,20 @@ export const resultOutput = (name: string): string => `result:${name}`
 /** The name of an output with one element for each minibatch that ran. Only programs that can end early have it. */
 export const iterationsOutput = "iterations"
 
-/** Translates a program. The states in `frozen` become constants of the model with these numbers, instead of inputs. */
-export const emit = (spec: ProgramSpec, frozen: Readonly<Record<string, Float32Array>> = {}): Emitted => {
+export interface EmitOptions {
+  /** States that become constants of the model with these numbers, instead of inputs. */
+  readonly frozen?: Readonly<Record<string, Float32Array>>
+  /** Whether the model is for the WebGPU provider, which has no kernels for loops and some ops. Default: false. */
+  readonly webgpu?: boolean
+  /** Whether the model may have ops that only ONNX Runtime has, besides those of the standard. Default: false. */
+  readonly runtimeOps?: boolean
+}
+
+/** Translates a program. */
+export const emit = (
+  spec: ProgramSpec,
+  { frozen = {}, webgpu = false, runtimeOps = false }: EmitOptions = {},
+): Emitted => {
   const graph = new Graph(spec.name)
   for (const [name, { shape, dtype }] of Object.entries(feedShapes(spec)))
     graph.inputs.push({ name: feedInput(name), shape, dtype })
@@ -38,13 +52,16 @@ export const emit = (spec: ProgramSpec, frozen: Readonly<Record<string, Float32A
     else graph.initializers.push({ name, shape: tensor.shape, dtype: "f32", data })
   }
   const nodeCount =
-    spec.minibatches === undefined ? emitOnce(graph, spec) : emitMinibatches(graph, spec, spec.minibatches)
+    spec.minibatches === undefined
+      ? emitOnce(graph, spec, runtimeOps)
+      : emitMinibatches(graph, spec, spec.minibatches, runtimeOps)
   const names = (values: ReadonlyArray<Value>) => values.map(({ name }) => name)
-  return { bytes: modelBytes(graph), inputs: names(graph.inputs), outputs: names(graph.outputs), nodeCount }
+  const model = webgpu ? forWebGpu(graph, spec.minibatches?.count ?? 1) : graph
+  return { bytes: modelBytes(model), inputs: names(graph.inputs), outputs: names(graph.outputs), nodeCount }
 }
 
-const emitOnce = (graph: Graph, spec: ProgramSpec): number => {
-  const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter() }
+const emitOnce = (graph: Graph, spec: ProgramSpec, runtimeOps: boolean): number => {
+  const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter(), runtimeOps }
   for (const [name, tensor] of Object.entries(spec.inputs)) scope.names.set(tensor, feedInput(name))
   for (const [name, { tensor }] of Object.entries(spec.state)) scope.names.set(tensor, stateInput(name))
   emitNodes(scope, rootsOf(spec))
@@ -53,9 +70,9 @@ const emitOnce = (graph: Graph, spec: ProgramSpec): number => {
   return graph.nodes.length
 }
 
-const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatches): number => {
+const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatches, runtimeOps: boolean): number => {
   const stages = stagesOf(spec, minibatches)
-  const outer: Scope = { graph, constants: graph, names: new Map(), fresh: counter() }
+  const outer: Scope = { graph, constants: graph, names: new Map(), fresh: counter(), runtimeOps }
   for (const [name, tensor] of stages.feeds) outer.names.set(tensor, feedInput(name))
   for (const [name, { tensor }] of Object.entries(spec.state)) outer.names.set(tensor, stateInput(name))
 
@@ -66,7 +83,7 @@ const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatch
   const sliced = [...stages.series].filter(([tensor]) => read.has(tensor))
   emitNodes(outer, [...fixed, ...sliced.map(([, whole]) => whole)])
 
-  const body: Scope = { graph: new Graph("minibatch"), constants: graph, names: new Map(), fresh: outer.fresh }
+  const body: Scope = { ...outer, graph: new Graph("minibatch"), names: new Map() }
   for (const tensor of fixed) body.names.set(tensor, nameOf(outer, tensor))
   for (const { name, tensor } of stages.carried) body.names.set(tensor, `${stateInput(name)}:carried`)
   const nodeCount = emitLoop(outer, body, stages, sliced, minibatches)

@@ -6,7 +6,8 @@ import { simplify } from "../simplify.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "../Tensor.ts"
 import { validate } from "../validate.ts"
 import { Graph, modelBytes } from "./model.ts"
-import { counter, emitNodes, exportAs, type Scope } from "./nodes.ts"
+import { emitNodes, exportAs } from "./nodes.ts"
+import { counter, type Scope } from "./scope.ts"
 
 export interface ExportOptions {
   /** The values of all states of the program, by name. The model contains them as constants. */
@@ -35,7 +36,7 @@ export const toOnnx = (spec: ProgramSpec, { weightsAsInitializers: weights }: Ex
 
   const graph = new Graph(spec.name)
   const names = [...Object.keys(inputs), ...Object.keys(outputs)]
-  const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter(new Set(names)) }
+  const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter(new Set(names)), runtimeOps: false }
   for (const [name, tensor] of Object.entries(inputs)) {
     graph.inputs.push({ name, shape: tensor.shape, dtype: tensor.dtype })
     scope.names.set(tensor, name)

@@ -8,10 +8,16 @@ import type { DType, Shape, TensorData } from "../Tensor.ts"
 /** The codes of element types in ONNX. */
 export const elementType: Readonly<Record<DType | "i64", number>> = { f32: 1, i32: 6, i64: 7, bool: 9 }
 
-export type Attribute = number | string | ReadonlyArray<number> | Graph
+/** The domain of the ops that ONNX Runtime has besides those of the standard. */
+export const runtimeDomain = "com.microsoft"
 
-interface Node {
+/** The value of an attribute; a number is an integer, unless it is marked as a float. */
+export type Attribute = number | string | ReadonlyArray<number> | Graph | { readonly float: number }
+
+export interface Node {
   readonly op: string
+  /** Whose op it is: ONNX's own by default. */
+  readonly domain?: typeof runtimeDomain
   readonly inputs: ReadonlyArray<string>
   readonly outputs: ReadonlyArray<string>
   readonly attributes?: Readonly<Record<string, Attribute>>
@@ -64,21 +70,22 @@ const tensorProto = ({ name, dtype, shape, data }: Initializer): Message => {
 
 const attributeProto = (name: string, value: Attribute): Message => {
   const message = new Message().text(1, name)
-  // Attribute types: INT 2, STRING 3, GRAPH 5, INTS 7. No op that we use has a float attribute.
+  // Attribute types: FLOAT 1, INT 2, STRING 3, GRAPH 5, INTS 7.
   if (typeof value === "number") return message.int(3, value).int(20, 2)
   if (typeof value === "string") return message.text(4, value).int(20, 3)
   if (value instanceof Graph) return message.message(6, graphProto(value)).int(20, 5)
+  if ("float" in value) return message.float(2, value.float).int(20, 1)
   for (const item of value) message.int(8, item)
   return message.int(20, 7)
 }
 
-const nodeProto = ({ op, inputs, outputs, attributes = {} }: Node): Message => {
+const nodeProto = ({ op, domain, inputs, outputs, attributes = {} }: Node): Message => {
   const message = new Message()
   for (const input of inputs) message.text(1, input)
   for (const output of outputs) message.text(2, output)
   message.text(4, op)
   for (const [name, value] of Object.entries(attributes)) message.message(5, attributeProto(name, value))
-  return message
+  return domain === undefined ? message : message.text(7, domain)
 }
 
 const graphProto = (graph: Graph): Message => {
@@ -91,10 +98,20 @@ const graphProto = (graph: Graph): Message => {
   return message
 }
 
-export const modelBytes = (graph: Graph): Uint8Array =>
-  new Message()
+export const modelBytes = (graph: Graph): Uint8Array => {
+  const message = new Message()
     .int(1, 9)
     .text(2, "effect-rl")
     .message(7, graphProto(graph))
     .message(8, new Message().text(1, "").int(2, 18))
-    .finish()
+  if (usesRuntimeOps(graph)) message.message(8, new Message().text(1, runtimeDomain).int(2, 1))
+  return message.finish()
+}
+
+/** Whether only ONNX Runtime can run the graph. */
+const usesRuntimeOps = ({ nodes }: Graph): boolean =>
+  nodes.some(
+    ({ domain, attributes = {} }) =>
+      domain !== undefined ||
+      Object.values(attributes).some((value) => value instanceof Graph && usesRuntimeOps(value)),
+  )

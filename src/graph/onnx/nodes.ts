@@ -1,48 +1,32 @@
 /** Translates tensors to nodes of an ONNX graph, op by op. `emit.ts` and `export.ts` call `emitNodes`. */
 import { String } from "effect"
 import { arrayTypes, type Conv2dAttributes, type OpOf, sizeOf, type Tensor } from "../Tensor.ts"
-import { lastTwoSwapped } from "../ops/core.ts"
-import { absorbedBy, biasedProduct, type Once, siblingSlices, sumOfSquares } from "./fusions.ts"
-import { type Attribute, elementType, Graph, type Initializer } from "./model.ts"
-
-/** The place where tensors become nodes: the graphs that get nodes and constants, and the names used so far. */
-export interface Scope {
-  /** The graph that gets the nodes. */
-  readonly graph: Graph
-  /** The graph that gets the constants. It is never a loop's body, which would make them again in each iteration. */
-  readonly constants: Graph
-  /** The names of the tensors that nodes compute so far. */
-  readonly names: Map<Tensor, string>
-  /** Returns a new name that begins with `prefix`. */
-  readonly fresh: (prefix: string) => string
-}
-
-/** Makes the function `fresh` of a scope. Each name is the prefix and a number, and none is in `taken`. */
-export const counter = (taken: ReadonlySet<string> = new Set()): Scope["fresh"] => {
-  let next = 0
-  return (prefix) => {
-    let name = `${prefix}${next++}`
-    while (taken.has(name)) name = `${prefix}${next++}`
-    return name
-  }
-}
+import { lastTwoSwapped, sameShape } from "../ops/core.ts"
+import { absorbedBy, biasedProduct, rmsNorms, rotation, siblingSlices, sumOfSquares, type Uses } from "./fusions.ts"
+import { elementType, Graph } from "./model.ts"
+import { isQuickerTransposed, narrowProduct, rmsNormalise, rotary, transposedProduct } from "./runtimeNodes.ts"
+import { float, initializer, int64, nameOf, node, type Scope } from "./scope.ts"
 
 /** Adds nodes that compute `roots` and all that they depend on. Tensors that already have a name get no new node. */
 export const emitNodes = (scope: Scope, roots: ReadonlyArray<Tensor>): void => {
   const order = unnamed(scope, roots)
-  const uses = new Map<Tensor, number>()
-  const use = (tensor: Tensor): void => void uses.set(tensor, (uses.get(tensor) ?? 0) + 1)
+  const users = new Map<Tensor, number>()
+  const use = (tensor: Tensor): void => void users.set(tensor, (users.get(tensor) ?? 0) + 1)
   for (const root of roots) use(root)
   for (const tensor of order) for (const input of tensor.inputs) use(input)
-  /** Whether a tensor has one user only, so that it can become part of that user's node. */
-  const once = (tensor: Tensor): boolean => uses.get(tensor) === 1 && !scope.names.has(tensor)
-  const absorbed = new Set(order.flatMap((tensor) => absorbedBy(tensor, once)))
+  const uses: Uses = (tensor) => (scope.names.has(tensor) ? 0 : (users.get(tensor) ?? 0))
+  const norms = rmsNorms(scope.runtimeOps ? order : [], uses)
+  const absorbed = new Set([
+    ...order.flatMap((tensor) => absorbedBy(tensor, uses, scope.runtimeOps)),
+    ...[...norms.values()].flatMap(({ parts }) => parts),
+  ])
   const splits = siblingSlices(order)
   for (const tensor of order) {
     if (scope.names.has(tensor) || absorbed.has(tensor)) continue
-    const siblings = splits.get(tensor)
-    if (siblings === undefined) scope.names.set(tensor, emitTensor(scope, tensor, once))
-    else emitSplit(scope, siblings)
+    const [siblings, norm] = [splits.get(tensor), norms.get(tensor)]
+    if (norm !== undefined) rmsNormalise(scope, norm)
+    else if (siblings !== undefined) emitSplit(scope, siblings)
+    else scope.names.set(tensor, emitTensor(scope, tensor, uses))
   }
 }
 
@@ -92,48 +76,6 @@ const emitSplit = (scope: Scope, siblings: ReadonlyArray<Tensor>): void => {
   siblings.forEach((sibling, index) => scope.names.set(sibling, outputs[index]))
 }
 
-export const nameOf = (scope: Scope, tensor: Tensor): string => {
-  const name = scope.names.get(tensor)
-  if (name === undefined) throw new Error(`emitNodes: ${tensor.op.kind} is used before it is computed`)
-  return name
-}
-
-const node = (
-  scope: Scope,
-  op: string,
-  inputs: ReadonlyArray<string>,
-  attributes: Readonly<Record<string, Attribute>> = {},
-): string => {
-  const output = scope.fresh(op.toLowerCase())
-  scope.graph.nodes.push({ op, inputs, outputs: [output], attributes })
-  return output
-}
-
-/** Constants with more elements than this are not compared with existing ones. */
-const mostCompared = 1 << 12
-
-const initializer = (scope: Scope, value: Omit<Initializer, "name">): string => {
-  const same = scope.constants.initializers.find(
-    (other) =>
-      other.dtype === value.dtype &&
-      other.data.length === value.data.length &&
-      other.data.length <= mostCompared &&
-      other.shape.join() === value.shape.join() &&
-      other.data.join() === value.data.join(),
-  )
-  if (same !== undefined) return same.name
-  const name = scope.fresh("constant")
-  scope.constants.initializers.push({ ...value, name })
-  return name
-}
-
-/** Adds an int64 constant and returns its name; equal constants share one. */
-const int64 = (scope: Scope, values: ReadonlyArray<number>, shape: ReadonlyArray<number> = [values.length]): string =>
-  initializer(scope, { dtype: "i64", shape, data: BigInt64Array.from(values.map(BigInt)) })
-
-const float = (scope: Scope, value: number): string =>
-  initializer(scope, { dtype: "f32", shape: [], data: Float32Array.of(value) })
-
 /** The ONNX ops of the comparisons, of which `notEqual` needs a `Not` after it. Most other ops have our names, capitalised. */
 const compareNames = {
   less: "Less",
@@ -144,7 +86,7 @@ const compareNames = {
   notEqual: "Equal",
 } as const
 
-const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
+const emitTensor = (scope: Scope, tensor: Tensor, uses: Uses): string => {
   const { op, shape, dtype } = tensor
   const input = (index: number): string => nameOf(scope, tensor.inputs[index])
   const inputs = (): ReadonlyArray<string> => tensor.inputs.map((source) => nameOf(scope, source))
@@ -158,7 +100,7 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
     case "unary":
       return node(scope, String.capitalize(op.fn), [input(0)])
     case "binary": {
-      const biased = biasedProduct(tensor, once)
+      const biased = biasedProduct(tensor, uses)
       if (biased === undefined) return node(scope, String.capitalize(op.fn), inputs())
       return gemm(scope, biased.product, [nameOf(scope, biased.bias)])
     }
@@ -189,7 +131,7 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
     case "reduce": {
       // In ONNX, an empty list of axes means all axes.
       if (op.axes.length === 0) return input(0)
-      const squares = sumOfSquares(tensor, once)
+      const squares = sumOfSquares(tensor, uses)
       const axes = int64(scope, op.axes)
       const keepdims = op.keepDims ? 1 : 0
       if (squares !== undefined) return node(scope, "ReduceSumSquare", [nameOf(scope, squares.x), axes], { keepdims })
@@ -223,8 +165,10 @@ const emitTensor = (scope: Scope, tensor: Tensor, once: Once): string => {
       const ends = axes.map((axis) => op.starts[axis] + shape[axis])
       return node(scope, "Slice", [input(0), int64(scope, starts), int64(scope, ends), int64(scope, axes)])
     }
-    case "concat":
-      return node(scope, "Concat", inputs(), { axis: op.axis })
+    case "concat": {
+      const rotated = scope.runtimeOps ? rotation(tensor, uses) : undefined
+      return rotated === undefined ? node(scope, "Concat", inputs(), { axis: op.axis }) : rotary(scope, rotated)
+    }
     case "pad": {
       const fill = initializer(scope, { dtype, shape: [], data: arrayTypes[dtype].from([op.value]) })
       return node(scope, "Pad", [input(0), int64(scope, [...op.before, ...op.after]), fill])
@@ -275,19 +219,24 @@ const columnSums = (scope: Scope, op: OpOf<"reduce">, matrix: Tensor): string | 
 
 const gemm = (scope: Scope, product: Tensor, bias: ReadonlyArray<string>): string => {
   const { op, inputs } = product
+  if (scope.runtimeOps && bias.length === 0 && isQuickerTransposed(product)) return narrowProduct(scope, product)
   if (op.kind !== "matmul") throw new Error("only a product is a Gemm")
-  return node(scope, "Gemm", [...inputs.map((side) => nameOf(scope, side)), ...bias], {
-    transA: op.transposeA ? 1 : 0,
-    transB: op.transposeB ? 1 : 0,
-  })
+  const sides = inputs.map((side) => nameOf(scope, side))
+  const [transA, transB] = [op.transposeA ? 1 : 0, op.transposeB ? 1 : 0]
+  return node(scope, "Gemm", [...sides, ...bias], { transA, transB })
 }
 
 const batchedProduct = (scope: Scope, op: OpOf<"matmul">, inputs: ReadonlyArray<Tensor>): string => {
+  const [a, b] = inputs
+  const batches = (tensor: Tensor) => tensor.shape.slice(0, -2)
+  const isTransposed = op.transposeA || op.transposeB
+  if (scope.runtimeOps && isTransposed && sameShape(batches(a), batches(b)))
+    return transposedProduct(scope, [nameOf(scope, a), nameOf(scope, b)], op)
   const side = (tensor: Tensor, transposed: boolean): string => {
     if (!transposed) return nameOf(scope, tensor)
     return node(scope, "Transpose", [nameOf(scope, tensor)], { perm: lastTwoSwapped(tensor.shape.length) })
   }
-  return node(scope, "MatMul", [side(inputs[0], op.transposeA), side(inputs[1], op.transposeB)])
+  return node(scope, "MatMul", [side(a, op.transposeA), side(b, op.transposeB)])
 }
 
 const convolutionInputGradient = (scope: Scope, op: Conv2dAttributes, { inputs, shape }: Tensor): string => {

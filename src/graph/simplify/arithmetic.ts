@@ -26,6 +26,14 @@ const isFinite = ({ op, dtype, inputs }: Tensor): boolean => {
 const negated = ({ op, inputs }: Tensor): Tensor | undefined =>
   op.kind === "unary" && op.fn === "neg" ? inputs[0] : undefined
 
+/** Recognises a · (−b), and returns a · b; otherwise returns undefined. */
+const negatedProduct = ({ op, inputs }: Tensor): Tensor | undefined => {
+  if (op.kind !== "binary" || op.fn !== "mul") return undefined
+  const [a, b] = inputs
+  const [negA, negB] = [negated(a), negated(b)]
+  return negB === undefined ? (negA === undefined ? undefined : mul(negA, b)) : mul(a, negB)
+}
+
 /** Removes arithmetic that changes nothing, such as x + 0 and x · 1; replaces x · 0 by zeros, and x² by x · x. */
 export const neutral: Rule = (tensor) => {
   if (tensor.op.kind !== "binary") return undefined
@@ -48,12 +56,14 @@ export const neutral: Rule = (tensor) => {
   }
 }
 
-/** Rewrites a + (−b) to a − b, and so on, so that the negation is no longer needed. */
-export const signs: Rule = (tensor) => {
+/** Rewrites a + (−b) to a − b, a + b · (−c) to a − b · c, and so on, so that the negation is no longer needed. */
+export const signs: Rule = (tensor, { hasOneUser }) => {
   const { op } = tensor
   const [a, b] = tensor.inputs
   if (op.kind === "binary") {
-    const [negA, negB] = [negated(a), negated(b)]
+    const opposite = (x: Tensor): Tensor | undefined =>
+      negated(x) ?? (hasOneUser(x) && likeShape(x, tensor) ? negatedProduct(x) : undefined)
+    const [negA, negB] = op.fn === "mul" ? [negated(a), negated(b)] : [opposite(a), opposite(b)]
     if (op.fn === "add" && negB !== undefined) return sub(a, negB)
     if (op.fn === "add" && negA !== undefined) return sub(b, negA)
     if (op.fn === "sub" && negB !== undefined) return add(a, negB)

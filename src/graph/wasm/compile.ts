@@ -55,7 +55,7 @@ const pageBytes = 65536
 const maxPages = 32768 // 2 GiB
 
 export interface CompileOptions {
-  /** The names of feeds that are one array for all programs which have them. */
+  /** The names of feeds that are one array for all programs which have them; a program with fewer rows reads the first. */
   readonly sharedFeeds?: ReadonlyArray<string>
   /** The numbers that states hold when the module is instantiated. States that are left out begin with zeros. */
   readonly initialStates?: Readonly<Record<string, Float32Array>>
@@ -69,7 +69,7 @@ export const compile = (spec: ProgramSpec, options?: CompileOptions): CompiledMo
 
 /**
  * Compiles programs that share their states, the feeds named in `sharedFeeds`, and the memory for temporaries. The caller
- * has validated them, so arrays of the same name have the same shape.
+ * has validated them, so states of the same name have the same shape, and shared feeds rows of the same shape.
  */
 export const compileAll = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
@@ -93,9 +93,10 @@ export const compileAll = <Name extends string>(
   for (const { nodes } of every)
     for (const [name, node] of nodes.states) state[name] ??= placeAt(reserve(bytesOf(node)), node)
   const feedsAt = new Map<string, number>()
-  for (const spec of all)
-    for (const [name, feed] of Object.entries(feedShapes(spec)))
-      if (sharedFeeds.includes(name) && !feedsAt.has(name)) feedsAt.set(name, reserve(bytesOf(feed)))
+  for (const shared of sharedFeeds) {
+    const sizes = all.flatMap((spec) => Object.entries(feedShapes(spec)).filter(([name]) => name === shared))
+    if (sizes.length > 0) feedsAt.set(shared, reserve(Math.max(...sizes.map(([, feed]) => bytesOf(feed)))))
+  }
   const values = new SharedValues()
   const places = new Map<string, number>()
   const prepared = Record.map(

@@ -34,6 +34,8 @@ export * from "./DecoderConfig.ts"
 export { type Adapt, logitsOf } from "./layers.ts"
 export * from "./logProbabilities.ts"
 export * from "./MultiLoRA.ts"
+export * from "./rowStep.ts"
+export * from "./selectedAdapters.ts"
 export { hiddenStates, packedInputs, type PackedInputs, packedLogits } from "./packed.ts"
 export {
   headOf,

@@ -11,7 +11,7 @@
  */
 import { Schema } from "effect"
 import { type Initialiser, uniform, zeros } from "../../graph/initialisers.ts"
-import { gather, greaterEqual, input, matmul, maximum, mul, reshape, slice, state, where } from "../../graph/ops.ts"
+import { gather, input, matmul, mul, reshape, slice, state } from "../../graph/ops.ts"
 import { fail } from "../../graph/ops/core.ts"
 import type { Declaration } from "../../graph/Parameters.ts"
 import { sizeOf, type Tensor } from "../../graph/Tensor.ts"
@@ -36,7 +36,7 @@ export const kaimingUniform: Initialiser = (random, shape) =>
   uniform(1 / Math.sqrt(shape[shape.length - 1]))(random, shape)
 
 /** The projections with a common input. Their matrices A stand next to each other, so that one product serves them all. */
-const siblings: ReadonlyArray<ReadonlyArray<Projection>> = [
+export const siblings: ReadonlyArray<ReadonlyArray<Projection>> = [
   ["q_proj", "k_proj", "v_proj"],
   ["o_proj"],
   ["gate_proj", "up_proj"],
@@ -92,7 +92,7 @@ export const adapterLayoutOf = (
 export interface AdapterTensors {
   /** The table, a state f32 [adapters, numbers of an adapter]. Differentiate with respect to it to train the adapters. */
   readonly table: Tensor
-  /** i32 [blocks]: the adapter of each block. With `mayBeBase`, −1 is the base model without an adapter. */
+  /** i32 [blocks]: the adapter of each block. */
   readonly blockAdapters: Tensor
   /** f32 [adapters]: alpha / rank of each adapter. */
   readonly scalings: Tensor
@@ -104,8 +104,6 @@ interface RoutingOptions {
   readonly adapters: number
   /** The number of blocks of tokens in a run of the program. */
   readonly blocks: number
-  /** Whether blocks can be without an adapter (`blockAdapters` −1), as when a server answers from several models. */
-  readonly mayBeBase?: boolean
 }
 
 /**
@@ -123,53 +121,93 @@ interface RoutingOptions {
  */
 export const routedAdapters = (
   config: DecoderConfig,
-  { shape, adapters, blocks, mayBeBase = false }: RoutingOptions,
+  { shape, adapters, blocks }: RoutingOptions,
 ): AdapterTensors & { readonly adapt: Adapt } => {
   const { offsets, size } = adapterLayoutOf(adapterParametersOf(config, shape))
-  const tensors = {
-    table: state("adapters", [adapters, size]),
-    blockAdapters: input("blockAdapters", [blocks], "i32"),
-    scalings: input("scalings", [adapters]),
+  const table = state("adapters", [adapters, size])
+  const blockAdapters = input("blockAdapters", [blocks], "i32")
+  const scalings = input("scalings", [adapters])
+  const routing: Routing = {
+    groups: [blocks],
+    scale: reshape(gather(scalings, blockAdapters), [blocks, 1, 1]),
+    matrices: (offset, rows, columns) =>
+      reshape(gather(slice(table, [0, offset], [adapters, rows * columns]), blockAdapters), [blocks, rows, columns]),
   }
-  return { ...tensors, adapt: adaptBy(config, shape, tensors, { offsets, mayBeBase }) }
+  return { table, blockAdapters, scalings, adapt: adaptBy(config, shape, offsets, routing) }
+}
+
+/** The tensors of the one adapter that all tokens of a program have. */
+export interface OneAdapterTensors {
+  /** The numbers of the adapter, an input f32. Differentiate with respect to it to train the adapter. */
+  readonly adapter: Tensor
+  /** f32 scalar: alpha / rank of the adapter. */
+  readonly scaling: Tensor
+}
+
+/**
+ * Makes the inputs `adapter` and `scaling` for a program whose tokens all have the same adapter, and returns with them the
+ * function that a forward graph takes as `adapt`. It computes what `routedAdapters` does, by plain matrix products, which
+ * are faster than batched ones, and its gradient has the size of one adapter.
+ *
+ * @example
+ * ```ts
+ * const shape = { rank: 8, targets: Decoder.projections }
+ * const inputs = Decoder.packedInputs(4, 256)
+ * const weights = Decoder.statesOf(Decoder.parametersOf(decoderConfig))
+ * const { adapt, adapter } = Decoder.oneAdapter(decoderConfig, shape)
+ * const hidden = Decoder.hiddenStates(decoderConfig, weights, inputs, adapt)
+ * ```
+ */
+export const oneAdapter = (
+  config: DecoderConfig,
+  shape: AdapterShape,
+): OneAdapterTensors & { readonly adapt: Adapt } => {
+  const { offsets, size } = adapterLayoutOf(adapterParametersOf(config, shape))
+  const adapter = input("adapter", [size])
+  const scaling = input("scaling", [])
+  const routing: Routing = {
+    groups: [],
+    scale: scaling,
+    matrices: (offset, rows, columns) => reshape(slice(adapter, [offset], [rows * columns]), [rows, columns]),
+  }
+  return { adapter, scaling, adapt: adaptBy(config, shape, offsets, routing) }
+}
+
+/** How tokens get the numbers of their adapters. */
+interface Routing {
+  /** The leading axes of all products: the number of blocks, or none if all tokens have one adapter. */
+  readonly groups: ReadonlyArray<number>
+  /** alpha / rank, which broadcasts to [...groups, tokens, n]. */
+  readonly scale: Tensor
+  /** Returns the matrix [...groups, rows, columns] that begins at a place of an adapter. */
+  readonly matrices: (offset: number, rows: number, columns: number) => Tensor
 }
 
 const adaptBy = (
   config: DecoderConfig,
   { rank, targets }: AdapterShape,
-  { table, blockAdapters, scalings }: AdapterTensors,
-  { offsets, mayBeBase }: { readonly offsets: ReadonlyMap<string, number>; readonly mayBeBase: boolean },
+  offsets: ReadonlyMap<string, number>,
+  { groups, scale, matrices }: Routing,
 ): Adapt => {
-  const [adapters] = table.shape
-  const [blocks] = blockAdapters.shape
-  const indices = mayBeBase ? maximum(blockAdapters, 0) : blockAdapters
-  const scales = reshape(gather(scalings, indices), [blocks, 1, 1])
-  const isAdapted = reshape(greaterEqual(blockAdapters, 0), [blocks, 1, 1])
-  /** Selects, for each block, a matrix of its adapter that begins with the parameter `name`. */
-  const matrices = (name: string, rows: number, columns: number): Tensor => {
-    const offset = offsets.get(name) ?? fail("adapters", `there is no parameter "${name}"`)
-    return reshape(gather(slice(table, [0, offset], [adapters, rows * columns]), indices), [blocks, rows, columns])
-  }
+  const blocks = sizeOf(groups)
+  const offsetOf = (name: string): number => offsets.get(name) ?? fail("adapters", `there is no parameter "${name}"`)
   return (x, layer, asked) => {
     const adapted = asked.filter((projection) => targets.includes(projection))
     if (adapted.length === 0) return []
     const [tokens, inputs] = x.shape
     if (tokens % blocks !== 0) fail("adapters", `expected tokens that ${blocks} blocks divide, found ${tokens}`, x)
     const block = tokens / blocks
-    const first = `${projectionName(layer, adapted[0])}.lora_A.weight`
-    const shrunk = matmul(reshape(x, [blocks, block, inputs]), matrices(first, adapted.length * rank, inputs), {
-      transposeB: true,
-    })
-    const scaled = mul(shrunk, scales)
+    const first = offsetOf(`${projectionName(layer, adapted[0])}.lora_A.weight`)
+    const a = matrices(first, adapted.length * rank, inputs)
+    const shrunk = matmul(reshape(x, [...groups, block, inputs]), a, { transposeB: true })
+    const scaled = mul(shrunk, scale)
     return asked.map((projection) => {
       const index = adapted.indexOf(projection)
       if (index === -1) return undefined
       const { outputs } = projectionSizes(config, projection)
-      const own = slice(scaled, [0, 0, index * rank], [blocks, block, rank])
-      const b = matrices(`${projectionName(layer, projection)}.lora_B.weight`, outputs, rank)
-      const grown = matmul(own, b, { transposeB: true })
-      // A product with zeros would not do: adapter 0 might have numbers that are not finite.
-      return reshape(mayBeBase ? where(isAdapted, grown, 0) : grown, [tokens, outputs])
+      const own = slice(scaled, [...groups.map(() => 0), 0, index * rank], [...groups, block, rank])
+      const b = matrices(offsetOf(`${projectionName(layer, projection)}.lora_B.weight`), outputs, rank)
+      return reshape(matmul(own, b, { transposeB: true }), [tokens, outputs])
     })
   }
 }

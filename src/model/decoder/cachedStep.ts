@@ -1,5 +1,6 @@
 /**
- * The graph that generates text: it computes the next tokens of several sequences from their cached keys and values.
+ * The graph that reads prompts: it computes the next tokens of several sequences from their cached keys and values. Sequences
+ * with the same beginning share its pages. (The step that generates, `rowStep.ts`, has a row of the cache for each sequence.)
  *
  * The caller owns the cache, an array of pages, and the keys and values of a page are in the order [layers, 2,
  * keyValueHeads, pageSize, headDim] with keys first. The graph reads pages and returns the keys and values of new tokens;
@@ -34,7 +35,7 @@ import { rotate, rotationOf, scaledRotation } from "./rope.ts"
 export interface StepShape {
   /** The number of sequences in a step. */
   readonly sequences: number
-  /** The number of new tokens of each sequence: 1 to generate, more to read prompts. Tokens at the end may be unused. */
+  /** The number of new tokens of each sequence. Tokens at the end may be unused. */
   readonly chunk: number
   /** The number of pages that one sequence can have. */
   readonly pages: number
@@ -42,8 +43,6 @@ export interface StepShape {
   readonly pageSize: number
   /** The number of pages in the cache. */
   readonly cachePages: number
-  /** Whether to compute the logits after all new tokens, or only after one of each sequence; by default all. */
-  readonly logits?: "all" | "last"
 }
 
 /** The tensors of a cached step. The result of one sequence does not depend on what else is in the step. */
@@ -59,12 +58,10 @@ export interface CachedStep {
    * such numbers must be filled with zeros before another sequence gets it.
    *
    * `cache` f32 [cachePages, numbers of a page].
-   *
-   * `last` i32 [sequences], with `logits: "last"` only: the place from 0 in each row of the token whose logits are needed.
    */
   readonly inputs: Readonly<Record<string, Tensor>>
   readonly outputs: {
-    /** [sequences, chunk, vocabSize], or [sequences, vocabSize] with `logits: "last"`. */
+    /** [sequences, chunk, vocabSize]. */
     readonly logits: Tensor
     /** The keys and values of the new tokens, [sequences, chunk, layers · 2, keyValueHeads · headDim]. */
     readonly entries: Tensor
@@ -85,13 +82,13 @@ const iota = (count: number): Int32Array => Int32Array.from({ length: count }, (
  * const weights = Decoder.statesOf(Decoder.parametersOf(decoderConfig))
  * const step = Decoder.cachedStep(decoderConfig, weights, {
  *   sequences: 32,
- *   chunk: 1,
+ *   chunk: 16,
  *   pages: 16,
  *   pageSize: 16,
  *   cachePages: 512,
  * })
  * const state = Record.map(weights, (tensor) => ({ tensor }))
- * const spec = { name: "decode", inputs: step.inputs, state, outputs: { ...step.outputs } }
+ * const spec = { name: "read", inputs: step.inputs, state, outputs: { ...step.outputs } }
  * ```
  */
 export const cachedStep = (config: DecoderConfig, weights: Weights, shape: StepShape, adapt?: Adapt): CachedStep => {
@@ -102,16 +99,8 @@ export const cachedStep = (config: DecoderConfig, weights: Weights, shape: StepS
   const cache = input("cache", [shape.cachePages, pageLength(config, shape.pageSize)])
   const { attend, entries } = cachedAttention(config, shape, { lengths, pages, cache })
   const hidden = transformer({ config, weights, tokens: reshape(tokens, [-1]), attend, adapt })
-  const inputs = { tokens, lengths, pages, cache }
-  const outputs = { entries: concat(entries, 2) }
-  if (shape.logits === "last") {
-    const last = input("last", [sequences], "i32")
-    const firsts = constant(iota(sequences).map((sequence) => sequence * chunk))
-    const logits = logitsOf(config, weights, gather(hidden, add(firsts, last)))
-    return { inputs: { ...inputs, last }, outputs: { ...outputs, logits } }
-  }
   const logits = reshape(logitsOf(config, weights, hidden), [sequences, chunk, config.vocabSize])
-  return { inputs, outputs: { ...outputs, logits } }
+  return { inputs: { tokens, lengths, pages, cache }, outputs: { logits, entries: concat(entries, 2) } }
 }
 
 interface CacheInputs {

@@ -1,7 +1,11 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
+import { Ajv2020 } from "ajv/dist/2020.js"
+import { Schema } from "effect"
+import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
+import { observationSchema } from "../../../src/export/worker/observationSchema.ts"
 import { effect, program, resultOf, withFolder, write } from "../../cli/effect.ts"
 import { exported } from "./exported.ts"
 
@@ -28,6 +32,49 @@ const complaint = (body: () => unknown): string => {
     throw error
   }
   return "no error"
+}
+
+/** Draws observations of a shape, flat or nested, most of which have something wrong in one place. */
+const observationsLike = (shape: ReadonlyArray<number>): fc.Arbitrary<unknown> => {
+  const size = shape.reduce((product, length) => product * length, 1)
+  const number = fc.double({ noNaN: true, min: -3.4e38, max: 3.4e38 })
+  const odd = fc.constantFrom<ReadonlyArray<unknown>>(
+    [Number.NaN],
+    [Infinity],
+    [3.4028235677973362e38],
+    [3.4028235677973366e38],
+    [-1e39],
+    [null],
+    ["1"],
+    [true],
+    [{}],
+    [[]],
+    [[1]],
+    [1, 2],
+    [], // prettier-ignore
+  )
+  return fc
+    .record({
+      numbers: fc.array(number, { minLength: size, maxLength: size }),
+      isNested: fc.boolean(),
+      at: fc.nat(size - 1),
+      other: fc.oneof(fc.constant(null), odd),
+      whole: fc.oneof(
+        { weight: 20, arbitrary: fc.constant(undefined) },
+        { weight: 1, arbitrary: fc.constantFrom(null, 1, "x", {}, []) },
+      ),
+    })
+    .map(({ numbers, isNested, at, other, whole }) => {
+      if (whole !== undefined) return whole
+      let value: ReadonlyArray<unknown> = numbers
+      if (other !== null) value = value.toSpliced(at, 1, ...other)
+      const inner = isNested ? shape.slice(1) : []
+      for (const length of inner.toReversed())
+        value = Array.from({ length: Math.ceil(value.length / length) }, (_, row) =>
+          value.slice(row * length, (row + 1) * length),
+        )
+      return value
+    })
 }
 
 describe("a policy exported for workers", () => {
@@ -75,6 +122,35 @@ describe("a policy exported for workers", () => {
       assert.deepStrictEqual(act(observation), before)
       assert.deepStrictEqual(act(observation, null), before)
       assert.notDeepEqual(act(observation, before.memory), before)
+    }))
+
+  it("accepts the observations that the Schema and the JSON Schema of the card accept, and no others", () =>
+    withFolder(async (folder) => {
+      // CartPole's observations have the shape [4], Breakout's [4, 10, 10].
+      for (const kind of ["ppo", "dqn"] as const) {
+        const { folder: worker } = await exported(folder, kind)
+        const { card, observation } = await import(pathToFileURL(join(worker, "policy.js")).href)
+        const { shape, schema } = card.observation
+        const isObservation = Schema.is(observationSchema(shape))
+        const isValid = new Ajv2020({ strict: false }).compile(schema)
+        const drawn = { accepted: 0, refused: 0 }
+        fc.assert(
+          fc.property(observationsLike(shape), (value) => {
+            const checked = observation["~standard"].validate(value)
+            const isAccepted = checked.issues === undefined
+            drawn[isAccepted ? "accepted" : "refused"]++
+            assert.strictEqual(isAccepted, isObservation(value))
+            // JSON has no NaN and no infinity.
+            if (isAccepted) assert.isTrue(isValid(value))
+            else assert.isFalse(isValid(JSON.parse(JSON.stringify(value) ?? "null")))
+            if (isAccepted) return assert.deepStrictEqual(checked.value, [value].flat(Infinity))
+            const [{ message, path }] = checked.issues
+            assert.isTrue(message.startsWith(`observation${path.map((index: number) => `[${index}]`).join("")}: `))
+          }),
+          { numRuns: kind === "ppo" ? 4000 : 300 },
+        )
+        assert.isAbove(Math.min(drawn.accepted, drawn.refused), 50)
+      }
     }))
 
   it("is written to a new folder only, with the name of its run", () =>

@@ -2,6 +2,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { jsonSchema } from "../../../src/config/jsonSchema.ts"
+import { observationSchema } from "../../../src/export/worker/observationSchema.ts"
 import { serveInWorkerd, type Served, workerd } from "../../bundle/workerd.ts"
 import { root } from "../../cli/effect.ts"
 import { exported, type Exported, type Kind } from "./exported.ts"
@@ -83,7 +85,8 @@ describe.skipIf(workerd === undefined)("an exported worker in workerd", () => {
         assert.strictEqual(status, 200)
         assert.deepInclude(body, { step: 1024, algorithm: kind === "lstm" ? "ppo" : kind })
         const shapes = { ppo: [4], lstm: [4], sac: [3], dqn: [4, 10, 10] }
-        assert.deepStrictEqual(body.observation, { shape: shapes[kind] })
+        const shape = shapes[kind]
+        assert.deepStrictEqual(body.observation, { shape, schema: jsonSchema(observationSchema(shape)) })
       })
     })
   }

@@ -1,0 +1,95 @@
+/**
+ * Writes the keys and values of the sequences that generate, each in a row of its own. The arrays are inputs of the programs
+ * of `rowStep.ts`, which says how they are laid out.
+ */
+import type { DecoderConfig } from "../model/decoder/DecoderConfig.ts"
+
+/** The arrays of one layer in one segment, for all rows. */
+export interface CacheLayer {
+  /** [rows, keyValueHeads, headDim, segmentLength]. */
+  readonly keys: Float32Array
+  /** [rows, keyValueHeads, segmentLength, headDim]. */
+  readonly values: Float32Array
+}
+
+export interface RowCacheOptions {
+  readonly config: Pick<DecoderConfig, "layers" | "keyValueHeads" | "headDim">
+  readonly segmentLength: number
+  /** For each segment, its layers. */
+  readonly segments: ReadonlyArray<ReadonlyArray<CacheLayer>>
+}
+
+/** Pages with the keys and values of a prompt, which `cachedStep.ts` lays out. */
+export interface Pages {
+  readonly cache: Float32Array
+  readonly pageSize: number
+}
+
+export class RowCache {
+  private readonly options: RowCacheOptions
+  /** For each row, the number of places that were written since it was last filled with zeros. */
+  private readonly used = new Map<number, number>()
+
+  constructor(options: RowCacheOptions) {
+    this.options = options
+  }
+
+  /** Begins a sequence in a row, with the first `tokens` tokens of some pages. */
+  fill(row: number, { cache, pageSize }: Pages, pages: ReadonlyArray<number>, tokens: number): void {
+    // The numbers of the row's last sequence may not be finite.
+    this.clear(row)
+    const { layers, keyValueHeads, headDim } = this.options.config
+    const linesOfPage = layers * 2 * keyValueHeads * pageSize
+    for (let at = 0; at < tokens; at++) {
+      const line = pages[Math.floor(at / pageSize)] * linesOfPage + (at % pageSize)
+      this.write(row, at, cache, line * headDim, pageSize)
+    }
+  }
+
+  /**
+   * Writes token `at` of a row: its keys and values for each layer and head, which begin at `from`. The numbers of one head
+   * follow those of the one before at a distance of `stride` times the size of a head.
+   */
+  write(row: number, at: number, entries: Float32Array, from: number, stride = 1): void {
+    const { config, segmentLength, segments } = this.options
+    const { keyValueHeads, headDim } = config
+    const place = at % segmentLength
+    let entry = from
+    for (const { keys, values } of segments[Math.floor(at / segmentLength)]) {
+      for (let head = 0; head < keyValueHeads; head++, entry += stride * headDim) {
+        const line = (row * keyValueHeads + head) * headDim * segmentLength
+        for (let index = 0; index < headDim; index++)
+          keys[line + index * segmentLength + place] = entries[entry + index]
+      }
+      for (let head = 0; head < keyValueHeads; head++, entry += stride * headDim) {
+        const line = ((row * keyValueHeads + head) * segmentLength + place) * headDim
+        for (let index = 0; index < headDim; index++) values[line + index] = entries[entry + index]
+      }
+    }
+    this.used.set(row, Math.max(this.used.get(row) ?? 0, at + 1))
+  }
+
+  /** Moves a sequence to another row. */
+  move(from: number, to: number): void {
+    this.clear(to)
+    const used = this.used.get(from) ?? 0
+    this.eachUsed(used, (array, length) => array.copyWithin(to * length, from * length, (from + 1) * length))
+    this.used.set(to, used)
+  }
+
+  private clear(row: number): void {
+    this.eachUsed(this.used.get(row) ?? 0, (array, length) => array.fill(0, row * length, (row + 1) * length))
+    this.used.set(row, 0)
+  }
+
+  /** Visits the arrays of the segments that so many tokens use, with the number of elements that each has for a row. */
+  private eachUsed(tokens: number, visit: (array: Float32Array, length: number) => void): void {
+    const { config, segmentLength, segments } = this.options
+    const length = config.keyValueHeads * config.headDim * segmentLength
+    for (const layers of segments.slice(0, Math.ceil(tokens / segmentLength)))
+      for (const { keys, values } of layers) {
+        visit(keys, length)
+        visit(values, length)
+      }
+  }
+}

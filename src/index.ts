@@ -140,7 +140,15 @@ export * as Scorer from "./evaluate/Scorer.ts"
 export * as Scorers from "./evaluate/Scorers.ts"
 export * as FileTree from "./run/store/FileTree.ts"
 export * as Folder from "./run/store/Folder.ts"
-export { foldersIn, ObjectStore, ObjectStoreError, storedRuns } from "./run/store/objects/ObjectStore.ts"
+export {
+  foldersIn,
+  type ObjectInfo,
+  ObjectStore,
+  ObjectStoreError,
+  storedRuns,
+  type VersionedObject,
+  type Versions,
+} from "./run/store/objects/ObjectStore.ts"
 export * as S3 from "./run/store/objects/s3.ts"
 export { RunStore, RunStoreError } from "./run/store/RunStore.ts"
 export type { RunIdentity } from "./run/identifier.ts"

@@ -81,6 +81,9 @@ const lazyDecoders = Effect.gen(function* () {
 /** Provides the processes of a multi-run trainer that sets `trainer.ranks`. */
 export { layer as rankProcesses } from "./multirun/ranks/processes-node.ts"
 
+/** Provides the thread of a multi-run trainer's engine, for `inference.own_thread`. */
+export { layer as engineThreads } from "./multirun/engine/thread-node.ts"
+
 /** Provides threads that step envs, for a training that sets `workers`. */
 export { layer as envPool } from "./env/pool/pool-node.ts"
 

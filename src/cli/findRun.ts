@@ -4,17 +4,47 @@ import { Effect, Option } from "effect"
 import { exists, statOf } from "../config/files.ts"
 import { findRuns } from "../run/find/find-node.ts"
 import { pick, type Usable } from "../run/find/pick.ts"
-import { entryOf, unplacedEntry } from "../run/find/RunEntry.ts"
+import { entryOf, type RunEntry, unplacedEntry } from "../run/find/RunEntry.ts"
 import * as Layout from "../run/Layout.ts"
 import { diskSource, silentSource } from "../run/read/disk-node.ts"
 import type { FileSource } from "../run/read/FileSource.ts"
-import { over } from "../run/RunReader.ts"
+import { over, type RunReader } from "../run/RunReader.ts"
 import type { RunKind } from "../run/RunSpec.ts"
+import type { CopyOptions, Named } from "./bucket/localCopy.ts"
+import { isBucket } from "./flags.ts"
 import { warningLabel } from "./output/colors.ts"
 import { usageError, writeError } from "./output/output.ts"
 
+/** Reports a damaged file on stderr. */
+export const warn: FileSource["warn"] = (message) => writeError(`${warningLabel()} ${message}\n`)
+
 /** Reads the files of runs, and reports damaged ones on stderr, for commands that show the contents of files. */
-export const warningSource = diskSource((message) => writeError(`${warningLabel()} ${message}\n`))
+export const warningSource = diskSource(warn)
+
+/** Runs `body` with a source of the runs in a folder, or in a bucket of S3 by its address. It reports damaged files. */
+export const readingRunsIn = <A, E, R>(place: string, body: (source: FileSource) => Effect.Effect<A, E, R>) =>
+  isBucket(place)
+    ? // The code for buckets is loaded only when it is needed.
+      Effect.flatMap(
+        Effect.promise(() => import("./bucket/readBucket.ts")),
+        ({ readingBucket }) => readingBucket(place, ({ source }) => body(source)),
+      )
+    : body(warningSource)
+
+/**
+ * Runs `body` with the runs that the user named, for commands that read a run from disk: a run in a bucket is copied first.
+ */
+export const withRunsOnDisk = <A, E, R>(
+  named: Named,
+  options: CopyOptions,
+  body: (named: Named) => Effect.Effect<A, E, R>,
+) =>
+  isBucket(named.resultsDir) || named.runs.some(isBucket)
+    ? Effect.flatMap(
+        Effect.promise(() => import("./bucket/localCopy.ts")),
+        ({ withCopies }) => withCopies(named, options, body),
+      )
+    : body({ runs: named.runs, resultsDir: named.resultsDir })
 
 /** Makes the `RunReader` of a run, which reads facts from its files and does not report damaged ones. */
 export const readRun = over(silentSource)
@@ -22,10 +52,16 @@ export const readRun = over(silentSource)
 /** Makes the `RunReader` of the run in a folder; it does not report damaged files. */
 export const readRunIn = (folder: string) => readRun(unplacedEntry(folder))
 
+/** A filter for `findRun`, which reads runs on disk, or by `read` elsewhere. */
+export interface UsableRun extends Usable {
+  readonly isUsable: (entry: RunEntry, read?: (entry: RunEntry) => RunReader) => Effect.Effect<boolean>
+}
+
 /** Makes a filter for `findRun` that accepts runs of some kinds. Error messages call such a run `noun`. */
-export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): Usable => ({
+export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): UsableRun => ({
   noun,
-  isUsable: (entry) => Effect.map(readRun(entry).kind, (kind) => kind !== undefined && kinds.includes(kind)),
+  isUsable: (entry, read = readRun) =>
+    Effect.map(read(entry).kind, (kind) => kind !== undefined && kinds.includes(kind)),
 })
 
 export const trainings = ofKind("a training", "training", "agents", "multirun")
@@ -35,7 +71,7 @@ interface FindOptions {
   /** The results folders that are searched for `latest` and for parts of paths. */
   readonly folders: ReadonlyArray<string>
   /** Selects the runs that the command can use. Default: all runs. */
-  readonly usable?: Usable
+  readonly usable?: UsableRun
   /** Reads the runs. By default it doesn't warn about damaged files: only commands that show their contents should. */
   readonly source?: FileSource
 }
@@ -48,10 +84,16 @@ export const findRun = Effect.fnUntraced(function* (
   wanted: string,
   { folders, usable, source = silentSource }: FindOptions,
 ) {
-  const named = yield* runAtPath(wanted)
+  const named = yield* isBucket(wanted) ? runAtAddress(wanted, source) : runAtPath(wanted)
   if (named !== undefined) return named
   const entries = (yield* Effect.forEach(folders, (folder) => findRuns(folder, source))).flat()
-  const options = { folder: folders.join(" or "), ...(usable === undefined ? {} : { usable }) }
+  const read = over(source)
+  const options = {
+    folder: folders.join(" or "),
+    ...(usable === undefined
+      ? {}
+      : { usable: { noun: usable.noun, isUsable: (entry: RunEntry) => usable.isUsable(entry, read) } }),
+  }
   const isPath = yield* exists(wanted)
   return yield* Effect.mapError(pick(wanted, entries, options), ({ message }) => {
     const noRun = isPath ? " it is not a run (it has no config.yaml), and" : ""
@@ -86,6 +128,16 @@ export const requireConfig = Effect.fnUntraced(function* (run: string, where = r
   const config = join(run, Layout.config)
   if (yield* exists(config)) return config
   return yield* usageError(`${where}: it is not a run (it has no config.yaml)`)
+})
+
+/** Returns the run at an address in a bucket, or the run that a file there belongs to; undefined if there is none. */
+const runAtAddress = Effect.fnUntraced(function* (address: string, source: FileSource) {
+  const place = address.replace(/\/+$/, "")
+  for (const run of [place, place.slice(0, place.lastIndexOf("/"))]) {
+    const names = yield* source.list(run)
+    if (names.includes(Layout.config) || names.includes(Layout.returns)) return entryOf(run) ?? unplacedEntry(run)
+  }
+  return undefined
 })
 
 /** Returns the run in an existing folder, or the run that an existing file belongs to; undefined for other paths. */

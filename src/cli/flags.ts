@@ -81,14 +81,20 @@ export const sessionOptions = Effect.fnUntraced(function* (input: {
   return { threads }
 })
 
-export const resultsDirFlag = (description: string) => textOr(defaultResultsDir, "results-dir", "dir", description)
+export const resultsDirFlag = (description: string) =>
+  textOr(defaultResultsDir, "results-dir", "dir", description).pipe(
+    Flag.filter(
+      (place) => isBucket(place) || !/^[a-z][a-z0-9+.-]+:/i.test(place),
+      (place) => `a folder, or s3://BUCKET/PREFIX; a folder of this name is ./${place}`,
+    ),
+  )
 
-/** Tells whether `--results-dir` names a bucket of S3, in which only `effect run` saves runs. */
+/** Tells whether a place that the user named, such as `--results-dir`, is the address of a bucket of S3. */
 export const isBucket = (resultsDir: string): boolean => resultsDir.startsWith("s3://")
 
 /** The flag `--results-dir` of commands that read a run and write nothing into a results folder. */
 export const lookupDir = resultsDirFlag(
-  "The folder in which latest and parts of paths are looked up (default: results)",
+  "The folder in which latest and parts of paths are looked up, or s3://BUCKET/PREFIX (default: results)",
 )
 
 /** Returns the run's name: the value of `--name`, or else the name of the file. */

@@ -14,15 +14,19 @@ import * as Query from "../run/find/query.ts"
 import type { RunEntry } from "../run/find/RunEntry.ts"
 import { type Cell, cell, table } from "../run/find/table.ts"
 import { type Value, valueOfData } from "../run/find/Value.ts"
-import { over } from "../run/RunReader.ts"
-import { findRun, warningSource as source } from "./findRun.ts"
+import type { FileSource } from "../run/read/FileSource.ts"
+import { over, type RunReader } from "../run/RunReader.ts"
+import { findRun, readingRunsIn } from "./findRun.ts"
 import * as Flags from "./flags.ts"
+import { isBucket } from "./flags.ts"
 import { colored, coloredState } from "./output/colors.ts"
 import { usageError, writeError, writeJson, writeOut } from "./output/output.ts"
 
 /** The folder in which runs are looked for. */
 const place = {
-  dir: Flags.argument("dir", "A results folder, or a folder inside one (default: results)").pipe(Argument.optional),
+  dir: Flags.argument("dir", "A results folder, a folder inside one, or s3://BUCKET/PREFIX (default: results)").pipe(
+    Argument.optional,
+  ),
   resultsDir: Flags.text("results-dir", "dir", "The same as the argument, as other commands take it"),
 }
 const aRun = (name: string) => Flags.argument(name, Flags.runArgument)
@@ -55,12 +59,16 @@ const show = Flags.subcommand(
   },
   { run: aRun("run"), resultsDir, json: json("Print one JSON object") },
   Effect.fnUntraced(function* (input) {
-    const facts = factsOf(yield* runAt(input.run, input.resultsDir))
-    const about = yield* overview(facts, source)
-    const { config, metrics } = about
-    yield* input.json
-      ? writeJson({ ...about, config: toCamelCase(config), metrics: toCamelCase(metrics) })
-      : writeOut(overviewText(about, yield* facts.configText, coloredState))
+    yield* reading(input.run, input.resultsDir, (entry, source) =>
+      Effect.gen(function* () {
+        const facts = over(source)(entry)
+        const about = yield* overview(facts, source)
+        const { config, metrics } = about
+        yield* input.json
+          ? writeJson({ ...about, config: toCamelCase(config), metrics: toCamelCase(metrics) })
+          : writeOut(overviewText(about, yield* facts.configText, coloredState))
+      }),
+    )
   }),
 )
 
@@ -76,8 +84,9 @@ const compare = Flags.subcommand(
   },
   { left: aRun("run"), right: aRun("other-run"), resultsDir, json: json("Print one JSON object") },
   Effect.fnUntraced(function* (input) {
-    const left = yield* configOf(yield* runAt(input.left, input.resultsDir))
-    const right = yield* configOf(yield* runAt(input.right, input.resultsDir))
+    const [left, right] = yield* Effect.forEach([input.left, input.right], (wanted) =>
+      reading(wanted, input.resultsDir, configOf),
+    )
     const differences = diffOfRuns(left.config, right.config)
     if (input.json) {
       return yield* writeJson({ left: left.path, right: right.path, differences: toCamelCase(differences) })
@@ -125,49 +134,7 @@ const findBest = Flags.subcommand(
     json: json("Print one line of JSON per run"),
   },
   Effect.fnUntraced(function* (input) {
-    const { runs, dir, entries } = yield* select({ ...input, sort: Option.none(), limit: Option.none() })
-    const valuesOf = (flag: string, key: string) =>
-      usage(Query.valuesOf(runs, key, { entries, asked: `--${flag} ${key}` }))
-    const values = yield* valuesOf("by", input.by)
-    const groups = yield* Effect.forEach(input.group, (key) => valuesOf("group", key))
-    const candidates = runs.map((run, index) => ({
-      run,
-      value: values[index],
-      group: groups.map((group) => group[index]),
-    }))
-    const ranking = best(candidates, input.lowest)
-    if (ranking.length === 0) {
-      return yield* new Query.RunsError({ message: `no run in ${dir} has a number for ${input.by}` })
-    }
-    const count = yield* limitOf(input.limit)
-    const lines = yield* Query.eachRun(ranking.slice(0, count), (one) =>
-      Effect.map(Query.runLine(one.run), (line) => ({ ...one, line })),
-    )
-    if (input.json) {
-      return yield* printJson(
-        lines.map(({ line, value, group, runs, mean }) => ({
-          group: Object.fromEntries(input.group.map((key, index) => [key, group[index] ?? null])),
-          by: input.by,
-          value,
-          runs,
-          mean,
-          run: line,
-        })),
-      )
-    }
-    const column = columnOf(lines)
-    yield* writeOut(
-      shownTable([
-        ...input.group.map((heading, index) => column(heading, "name", ({ group }) => group[index])),
-        column(input.by, "figure", ({ value }) => value),
-        column("runs", "figure", ({ runs }) => runs),
-        column("mean", "figure", ({ mean }) => mean),
-        column("seed", "figure", ({ line }) => line.seed),
-        column("state", "figure", ({ line }) => line.state),
-        column("steps", "detail", ({ line }) => line.steps),
-        column("path", "path", ({ line }) => line.path),
-      ]),
-    )
+    yield* selecting({ ...input, sort: Option.none(), limit: Option.none() }, (selected) => printBest(input, selected))
   }),
 )
 
@@ -194,30 +161,95 @@ export const runs = Flags.subcommand(
     json: json("Print one line of JSON per run"),
   },
   Effect.fnUntraced(function* (input) {
-    const { runs, asked, dir, entries } = yield* select(input)
-    const keys = Query.extraKeys(asked, entries)
-    const lines = yield* Query.eachRun(runs, (run) => Query.runLine(run, keys))
-    if (input.json) return yield* printJson(lines)
-    if (lines.length > 0) return yield* writeOut(listing(lines, keys))
-    const none = entries.length === 0 ? `no runs in ${dir}` : `none of the ${entries.length} runs matches`
-    yield* writeError(`${none}\n`)
+    yield* selecting(input, (selected) => printRuns(input.json, selected))
   }),
 ).pipe(Command.withSubcommands([show, compare, findBest]))
 
-/** Makes the `RunReader` of a run, which opens each of the run's files when a fact in it is first needed. */
-const factsOf = over(source)
+/** Prints the selected runs, as a table or as lines of JSON. */
+const printRuns = Effect.fnUntraced(function* (isJson: boolean, { runs, asked, dir, entries }: Selected) {
+  const keys = Query.extraKeys(asked, entries)
+  const lines = yield* Query.eachRun(runs, (run) => Query.runLine(run, keys))
+  if (isJson) return yield* printJson(lines)
+  if (lines.length > 0) return yield* writeOut(listing(lines, keys))
+  const none = entries.length === 0 ? `no runs in ${dir}` : `none of the ${entries.length} runs matches`
+  yield* writeError(`${none}\n`)
+})
+
+/** Prints the best of the selected runs, or the best of each group. */
+const printBest = Effect.fnUntraced(function* (
+  input: {
+    readonly by: string
+    readonly lowest: boolean
+    readonly group: ReadonlyArray<string>
+    readonly limit: Option.Option<number>
+    readonly json: boolean
+  },
+  { runs, dir, entries }: Selected,
+) {
+  const valuesOf = (flag: string, key: string) =>
+    usage(Query.valuesOf(runs, key, { entries, asked: `--${flag} ${key}` }))
+  const values = yield* valuesOf("by", input.by)
+  const groups = yield* Effect.forEach(input.group, (key) => valuesOf("group", key))
+  const candidates = runs.map((run, index) => ({
+    run,
+    value: values[index],
+    group: groups.map((group) => group[index]),
+  }))
+  const ranking = best(candidates, input.lowest)
+  if (ranking.length === 0) {
+    return yield* new Query.RunsError({ message: `no run in ${dir} has a number for ${input.by}` })
+  }
+  const count = yield* limitOf(input.limit)
+  const lines = yield* Query.eachRun(ranking.slice(0, count), (one) =>
+    Effect.map(Query.runLine(one.run), (line) => ({ ...one, line })),
+  )
+  if (input.json) {
+    return yield* printJson(
+      lines.map(({ line, value, group, runs, mean }) => ({
+        group: Object.fromEntries(input.group.map((key, index) => [key, group[index] ?? null])),
+        by: input.by,
+        value,
+        runs,
+        mean,
+        run: line,
+      })),
+    )
+  }
+  const column = columnOf(lines)
+  yield* writeOut(
+    shownTable([
+      ...input.group.map((heading, index) => column(heading, "name", ({ group }) => group[index])),
+      column(input.by, "figure", ({ value }) => value),
+      column("runs", "figure", ({ runs }) => runs),
+      column("mean", "figure", ({ mean }) => mean),
+      column("seed", "figure", ({ line }) => line.seed),
+      column("state", "figure", ({ line }) => line.state),
+      column("steps", "detail", ({ line }) => line.steps),
+      column("path", "path", ({ line }) => line.path),
+    ]),
+  )
+})
 
 /** Converts the errors of the modules in `run/find/`, which don't know the CLI, to usage errors with a prefix. */
 const usage = <A>(effect: Effect.Effect<A, Query.RunsError>, prefix = "") =>
   Effect.mapError(effect, ({ message }) => usageError(`${prefix}${message}`))
 
-/** Finds the selected runs: `asked` is the query, `entries` are all runs in the folder, and `runs` those that match. */
-const select = Effect.fnUntraced(function* (
+/** The runs that a query selects: `entries` are all runs in the folder, and `runs` those that match. */
+interface Selected {
+  readonly asked: Query.Query
+  readonly dir: string
+  readonly entries: ReadonlyArray<RunEntry>
+  readonly runs: ReadonlyArray<RunReader>
+}
+
+/** Selects runs in a folder or a bucket, and runs `body` with them. */
+const selecting = Effect.fnUntraced(function* <A, E, R>(
   input: Flags.Input<typeof selection> &
     Flags.Input<typeof place> & {
       readonly sort: Option.Option<string>
       readonly limit: Option.Option<number>
     },
+  body: (selected: Selected) => Effect.Effect<A, E, R>,
 ) {
   if (input.finished && input.unfinished) {
     return yield* usageError("--finished and --unfinished exclude each other; use one of them")
@@ -231,15 +263,18 @@ const select = Effect.fnUntraced(function* (
     ...(count === undefined ? {} : { limit: count }),
   }
   const dir = yield* folderOf(input)
-  if (dir.startsWith("s3://"))
-    return yield* usageError(`${dir}: runs are only listed in folders; copy the bucket to one first`)
-  if ((yield* statOf(dir))?.type !== "Directory") {
+  if (!isBucket(dir) && (yield* statOf(dir))?.type !== "Directory") {
     // The argument may be a mistyped subcommand.
     const hint = Option.isSome(input.dir) && /^[a-z]+$/.test(dir) ? "; the subcommands are show, diff and best" : ""
     return yield* usageError(`${dir}: there is no such folder${hint}`)
   }
-  const entries = yield* findRuns(dir, source, waitsForTrainer)
-  return { asked, dir, entries, runs: yield* usage(Query.query(entries, asked, factsOf)) }
+  return yield* readingRunsIn(dir, (source) =>
+    Effect.gen(function* () {
+      const entries = yield* findRuns(dir, source, waitsForTrainer(source))
+      const runs = yield* usage(Query.query(entries, asked, over(source)))
+      return yield* body({ asked, dir, entries, runs })
+    }),
+  )
 })
 
 /** Returns the folder to look in: it is an argument, or a flag as in other commands. */
@@ -253,22 +288,31 @@ const folderOf = Effect.fnUntraced(function* ({ dir, resultsDir }: Flags.Input<t
 })
 
 /** Tells whether the folder of a trainer's run has a config that the trainer has neither used nor refused yet. */
-const waitsForTrainer = Effect.fnUntraced(function* (run: string) {
-  const has = (file: string) => Effect.map(source.text(`${run}/${file}`), (text) => text !== undefined)
-  const { toml, yaml } = Multirun.configFiles
-  if (!((yield* has(yaml)) || (yield* has(toml)))) return false
-  return !((yield* has(Multirun.configProblem)) || (yield* has(Multirun.evicted)))
-})
+const waitsForTrainer = (source: FileSource) =>
+  Effect.fnUntraced(function* (run: string) {
+    const has = (file: string) => Effect.map(source.text(`${run}/${file}`), (text) => text !== undefined)
+    const { toml, yaml } = Multirun.configFiles
+    if (!((yield* has(yaml)) || (yield* has(toml)))) return false
+    return !((yield* has(Multirun.configProblem)) || (yield* has(Multirun.evicted)))
+  })
 
 const limitOf = (limit: Option.Option<number>) =>
   Option.isSome(limit) && limit.value < 1
     ? Effect.fail(usageError(`--limit ${limit.value}: expected at least 1`))
     : Effect.succeed(Option.getOrUndefined(limit))
 
-const runAt = (wanted: string, resultsDir: string) => findRun(wanted, { folders: [resultsDir], source })
+/** Finds the run that the user named, and runs `body` with it and with the source of its files. */
+const reading = <A, E, R>(
+  wanted: string,
+  resultsDir: string,
+  body: (entry: RunEntry, source: FileSource) => Effect.Effect<A, E, R>,
+) =>
+  readingRunsIn(isBucket(wanted) ? wanted : resultsDir, (source) =>
+    Effect.flatMap(findRun(wanted, { folders: [resultsDir], source }), (entry) => body(entry, source)),
+  )
 
-const configOf = Effect.fnUntraced(function* (entry: RunEntry) {
-  const config = yield* factsOf(entry).config
+const configOf = Effect.fnUntraced(function* (entry: RunEntry, source: FileSource) {
+  const config = yield* over(source)(entry).config
   if (config !== undefined) return { path: entry.path, config }
   return yield* new Query.RunsError({ message: `${entry.path} has no config.yaml to compare` })
 })

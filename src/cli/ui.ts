@@ -6,7 +6,8 @@ import * as Flag from "effect/cli/Flag"
 import { exists } from "../config/files.ts"
 import { isLoopback } from "../dashboard/guard.ts"
 import { runFolder } from "./findRun.ts"
-import { argument, defaultResultsDir, subcommand, text, textOr, toggle } from "./flags.ts"
+import { clusterModule } from "./worker/cluster.ts"
+import { argument, defaultResultsDir, isBucket, subcommand, text, textOr, toggle } from "./flags.ts"
 import { warningLabel } from "./output/colors.ts"
 import { usageError, writeError, writeOut } from "./output/output.ts"
 
@@ -20,13 +21,15 @@ export const ui = subcommand(
       "effect ui": "Serve the runs in ./results",
       "effect ui /data/results --host 0.0.0.0": "Let other machines connect; prints an address with a token",
       "effect ui latest": "Open the page of the newest run",
+      "effect ui s3://my-runs/team": "Serve the runs in a bucket of S3",
+      "effect ui --cluster postgres://rl:secret@db/rl": "Also show the workers of a cluster and its queue",
       "effect ui results --export site": "Write the same page as a static site",
     },
   },
   {
     directory: argument(
       "dir",
-      "A results folder (default: results), or one run: its folder, latest, or a part of its path in ./results",
+      "A results folder (default: results), the address of a bucket, or one run: its folder, latest, or a part of its path in ./results",
     ).pipe(Argument.withDefault("results")),
     port: Flag.Int("port").pipe(
       Flag.withDefault(4400),
@@ -43,6 +46,11 @@ export const ui = subcommand(
       "token",
       "The token that visitors need (default: if --host needs one, a new one is made and printed)",
     ),
+    cluster: text(
+      "cluster",
+      "postgres://…",
+      "Also show the cluster with this database: its workers, what each is doing, and its queue",
+    ),
     export: text(
       "export",
       "dir",
@@ -58,7 +66,10 @@ export const ui = subcommand(
       return yield* usageError(`--port: expected a number between 0 and 65535, found ${port}`)
     }
     const directory = yield* folderOf(input.directory)
-    if (Option.isSome(input.export)) return yield* exportTo(input.export.value, directory, checkpoints)
+    if (Option.isSome(input.export) && Option.isSome(input.cluster)) {
+      return yield* usageError("--cluster only works without --export, which writes a page that does not change")
+    }
+    if (Option.isSome(input.export)) return yield* Effect.scoped(exportTo(input.export.value, directory, checkpoints))
     if (checkpoints) return yield* usageError("--checkpoints only works with --export")
     const typedToken = Option.getOrUndefined(input.token)
     if (typedToken !== undefined && !/^[\w-]{8,}$/.test(typedToken)) {
@@ -69,11 +80,21 @@ export const ui = subcommand(
     const { serve } = yield* Effect.promise(() => import("../dashboard/server-node.ts"))
     yield* Effect.scoped(
       Effect.gen(function* () {
-        const at = yield* serve({ directory, host, port, ...(token === undefined ? {} : { token }) })
+        const cluster = Option.isNone(input.cluster) ? undefined : yield* lookAt(input.cluster.value)
+        const files = yield* filesAt(directory)
+        const at = yield* serve({
+          directory,
+          ...(files === undefined ? {} : { files }),
+          host,
+          port,
+          ...(token === undefined ? {} : { token }),
+          ...(cluster === undefined ? {} : { cluster }),
+        })
         const name = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
         const query = token === undefined ? "" : `?token=${token}`
         const kind = at.run !== undefined && (yield* at.isTrainer) ? "trainer" : "run"
-        const page = at.run === undefined ? "" : `#/${kind}/${encodeURIComponent(at.run)}`
+        const page =
+          at.run === undefined ? (cluster === undefined ? "" : "#/cluster") : `#/${kind}/${encodeURIComponent(at.run)}`
         yield* writeOut(`http://${name}:${at.port}/${query}${page}\n`)
         if ((yield* at.countRuns) === 0) {
           yield* writeError(`${warningLabel()} no runs in ${directory} yet\n`)
@@ -85,8 +106,16 @@ export const ui = subcommand(
   }),
 )
 
-/** Returns the folder to show: an existing folder, or the folder of a run named by `latest` or a part of its path. */
+/** Opens the files of runs in a bucket; undefined for a folder on disk. The code for buckets is loaded only when needed. */
+const filesAt = Effect.fnUntraced(function* (directory: string) {
+  if (!isBucket(directory)) return undefined
+  const { confinedToBucket } = yield* Effect.promise(() => import("./bucket/confinedBucket.ts"))
+  return yield* confinedToBucket(directory)
+})
+
+/** Returns the folder to show: an existing folder, the address of a bucket, or the folder of a run named by `latest` or a part of its path. */
 const folderOf = Effect.fnUntraced(function* (typed: string) {
+  if (isBucket(typed)) return typed
   if (yield* exists(typed)) return typed
   // A path that begins with / or ./ is never a part of a run's path.
   if (/^\.{0,2}\//.test(typed) || !(yield* exists(defaultResultsDir))) {
@@ -96,9 +125,16 @@ const folderOf = Effect.fnUntraced(function* (typed: string) {
   return yield* runFolder(typed, { folders: [defaultResultsDir] })
 })
 
+/** Returns the Effect that reads what a cluster is doing. */
+const lookAt = (url: string) => Effect.flatMap(clusterModule, ({ observe }) => observe(url))
+
 const exportTo = Effect.fnUntraced(function* (out: string, directory: string, checkpoints: boolean) {
-  const { exportSite } = yield* Effect.promise(() => import("../dashboard/exportSite.ts"))
-  const { runs, files, leftOut, removed, kept } = yield* exportSite(directory, out, { checkpoints })
+  const { exportResults, exportSite } = yield* Effect.promise(() => import("../dashboard/exportSite.ts"))
+  const { resultsOf } = yield* Effect.promise(() => import("../dashboard/results-node.ts"))
+  const inBucket = yield* filesAt(directory)
+  const { runs, files, leftOut, removed, kept } = yield* inBucket === undefined
+    ? exportSite(directory, out, { checkpoints })
+    : exportResults(resultsOf(inBucket), out, { checkpoints })
   const counted = (count: number): string => `${count} ${count === 1 ? "file" : "files"} of checkpoints`
   yield* writeOut(`${runs} runs, ${files} files in ${out}; any file server shows them\n`)
   if (leftOut > 0) yield* writeOut(`without ${counted(leftOut)}; --checkpoints copies them\n`)

@@ -121,11 +121,22 @@ export const settle = <Payload, Result, Failure>(
     ? decode(job, "result", job.result, answer.result)
     : Effect.flatMap(decode(job, "failure", job.failure, answer.failure), Effect.fail)
 
-/** Encodes the payload of a job as JSON. */
+/** The most characters of a payload as JSON. The database keeps several copies of each. */
+export const largestPayload = 8 << 20
+
+/** Encodes the payload of a job as JSON. Fails if it is too large to be sent. */
 export const encodePayload = <Payload, Result, Failure>(
   job: Job<Payload, Result, Failure>,
   payload: Payload,
-): Effect.Effect<unknown, DispatchError> => encode(job, "payload", job.payload, payload)
+): Effect.Effect<unknown, DispatchError> =>
+  Effect.tap(encode(job, "payload", job.payload, payload), (encoded) => {
+    const { length } = JSON.stringify(encoded)
+    if (length <= largestPayload) return Effect.void
+    const message = `job ${job.name}: its payload has ${mebibytes(length)} MiB; expected at most ${mebibytes(largestPayload)} MiB; put large parts into files that all machines share`
+    return Effect.fail(new DispatchError({ job: job.name, message }))
+  })
+
+const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1)
 
 const decodePayload = <Payload, Result, Failure>(job: Job<Payload, Result, Failure>, payload: unknown) =>
   decode(job, "payload", job.payload, payload)

@@ -8,26 +8,10 @@
  * const spread = Effect.provide(evaluation, layer({ url: "postgres://rl@db.example/rl", say: Console.error }))
  * ```
  */
-import * as PgClient from "@effect/sql-pg/PgClient"
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
-import {
-  Cause,
-  Config,
-  Context,
-  Duration,
-  Effect,
-  Exit,
-  Fiber,
-  Layer,
-  Option,
-  Redacted,
-  References,
-  Schedule,
-  type Scope,
-} from "effect"
+import { Cause, Context, Duration, Effect, Exit, Fiber, Layer, Option, References, type Scope } from "effect"
 import * as ClusterWorkflowEngine from "effect/cluster/ClusterWorkflowEngine"
 import * as RunnerAddress from "effect/cluster/RunnerAddress"
-import * as SqlClient from "effect/sql/SqlClient"
 import {
   Dispatcher,
   DispatchError,
@@ -38,23 +22,20 @@ import {
   settle,
 } from "./Dispatcher.ts"
 import { ClusterError } from "./ClusterError.ts"
+import { answers, type ClusterOptions, connect, sqlProblem } from "./database-node.ts"
 import { parseUrl, shownUrl } from "./databaseUrl.ts"
-import { goneSeconds, join, leave, list, type Member, type MemberState, renew } from "./members.ts"
-import { freePort, ownAddress, processName, reasonOf } from "./network-node.ts"
+import { recordFailure } from "./failures.ts"
+import { type Doing, doing, goneSeconds, join, leave, list, type Member, renew } from "./members.ts"
+import { freePort, ownAddress, processName } from "./network-node.ts"
+import { type Overview, overview } from "./overview.ts"
+import { DatabaseAnswers, patience } from "./persistence.ts"
+import { reasonOf } from "./reason.ts"
 import { codeVersion } from "./version-node.ts"
 import { JobWorkflow, leaseSeconds, queueLayer, renewSeconds, type Watcher, work, workflowLayer } from "./work.ts"
 
 export { ClusterError } from "./ClusterError.ts"
-
-export interface ClusterOptions {
-  /**
-   * The address of the database: `postgres://user:password@host:port/database`. Without a password in it, that of the
-   * environment variable `PGPASSWORD` is taken.
-   */
-  readonly url: string
-  /** Reports one line about the cluster to the user: that Postgres is gone or back, that there is no worker. */
-  readonly say: (line: string) => Effect.Effect<void>
-}
+export { type ClusterOptions } from "./database-node.ts"
+export { observe } from "./observe-node.ts"
 
 export interface WorkerOptions extends ClusterOptions {
   readonly handlers: ReadonlyArray<Handler>
@@ -69,46 +50,15 @@ export interface WorkerOptions extends ClusterOptions {
 /** A job as it is sent. */
 type SentJob = (typeof JobWorkflow)["payloadSchema"]["Type"]
 
-/** The environment variable with the password, for an address without one. Other programs of Postgres read it, too. */
-const passwordVariable = "PGPASSWORD"
-/** The seconds for which a process that starts waits for a database that doesn't answer. */
-const patienceSeconds = 60
 /** A client has at least so many jobs under way at once, and at least twice as many as the workers have slots. */
 const fewestInFlight = 64
+/**
+ * A client gives up on a job that failed so often, a second apart, while Postgres answered: by then, the jobs of a lost
+ * worker belong to another one.
+ */
+const mostTries = 2 * leaseSeconds
 /** The seconds after which a client wakes the workflow of a job that has not answered, and again after as many. */
 const wakeSeconds = 10
-/** The largest answer of a job, in bytes: an answer holds whole episodes. */
-const largestMessage = 256 << 20
-
-/** Connects to the database, and waits for it if it doesn't answer. Fails if it refuses the user or the password. */
-const connect = Effect.fnUntraced(function* ({ url, say }: ClusterOptions) {
-  const { hasPassword } = yield* parseUrl(url)
-  const password = yield* Effect.orElseSucceed(Config.Redacted(passwordVariable), () => undefined)
-  const options = {
-    url: Redacted.make(url),
-    ...(hasPassword || password === undefined ? {} : { password }),
-    maxMessageSize: largestMessage,
-    connectTimeout: "5 seconds",
-  } as const
-  const shown = shownUrl(url)
-  let isSaid = false
-  const context = yield* Layer.build(
-    PgClient.layer({ ...options, maxConnections: 8, applicationName: "effect-rl" }),
-  ).pipe(
-    Effect.tap((context) => Context.get(context, SqlClient.SqlClient)`SELECT 1`),
-    Effect.tapError((error) => {
-      if (error.reason._tag !== "ConnectionError" || isSaid) return Effect.void
-      isSaid = true
-      return say(`${shown} does not answer (${reasonOf(error)}); trying for ${patienceSeconds} s`)
-    }),
-    Effect.retry({
-      while: ({ reason }) => reason._tag === "ConnectionError",
-      schedule: Schedule.spaced("1 second").pipe(Schedule.upTo({ duration: `${patienceSeconds} seconds` })),
-    }),
-    Effect.mapError((error) => new ClusterError({ message: `${shown}: ${reasonOf(error)}` })),
-  )
-  return { context, shown }
-})
 
 /**
  * The times of Effect Cluster. With its defaults, the work of a worker that was killed begins again after half a minute;
@@ -128,12 +78,6 @@ const quiet = Layer.effect(
   Effect.map(References.MinimumLogLevel, (level) => (level === "Info" ? ("None" as const) : level)),
 )
 
-/** Returns a copy of the database's error as the one line that users see; `undefined` for other errors. */
-const sqlProblem = <A, E, R>(shown: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, ClusterError, R> =>
-  Effect.mapError(effect, (error) =>
-    error instanceof ClusterError ? error : new ClusterError({ message: `${shown}: ${reasonOf(error)}` }),
-  )
-
 /**
  * Adds this process to the table of members until the scope closes, and renews its row. Says when the database stops to
  * answer, and when it answers again. Returns an Effect that fails when the cluster refuses this process later.
@@ -141,7 +85,7 @@ const sqlProblem = <A, E, R>(shown: string, effect: Effect.Effect<A, E, R>): Eff
 const monitored = Effect.fnUntraced(function* (
   member: Member,
   { shown, say }: { readonly shown: string; readonly say: ClusterOptions["say"] },
-  state: () => { readonly jobs: ReadonlyArray<string>; readonly finished: number },
+  state: () => Doing,
 ) {
   yield* sqlProblem(shown, join(member))
   yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(leave(member), "3 seconds")))
@@ -165,10 +109,10 @@ const monitored = Effect.fnUntraced(function* (
   return Effect.andThen(Effect.sleep(`${renewSeconds} seconds`), beat).pipe(Effect.forever)
 })
 
-const memberOf = Effect.fnUntraced(function* (role: Member["role"], slots: number) {
+const memberOf = Effect.fnUntraced(function* (of: Pick<Member, "role" | "slots" | "address">) {
   const version = yield* codeVersion
   const name = processName()
-  return { id: `${name} ${crypto.randomUUID()}`, role, name, version, slots } satisfies Member
+  return { id: `${name} ${crypto.randomUUID()}`, name, version, ...of } satisfies Member
 })
 
 /** Makes this process a worker, until it is interrupted. It fails if the cluster refuses it. */
@@ -179,16 +123,15 @@ export const worker = Effect.fnUntraced(function* (
   const sayJob = (line: string) => (isQuiet ? Effect.void : say(line))
   const { context, shown } = yield* connect(options)
   const address = options.address ?? (yield* ownAddressFor(options.url))
-  const member = yield* memberOf("worker", slots)
+  const at = `${address.host}:${address.port}`
+  const member = yield* memberOf({ role: "worker", slots, address: at })
   const jobs = new Map<string, number>()
   let finished = 0
   const monitor = yield* Effect.provideContext(
-    monitored(member, { shown, say }, () => ({ jobs: [...jobs.keys()], finished })),
+    monitored(member, { shown, say }, () => doing(jobs, finished)),
     context,
   )
-  yield* say(
-    `${member.name} joined ${shown}: ${slots} jobs at once, version ${member.version}, at ${address.host}:${address.port}`,
-  )
+  yield* say(`${member.name} joined ${shown}: ${slots} jobs at once, version ${member.version}, at ${at}`)
   const watcher: Watcher = {
     started: (key) => {
       jobs.set(key, performance.now())
@@ -199,7 +142,13 @@ export const worker = Effect.fnUntraced(function* (
       jobs.delete(key)
       if (problem === null) return sayJob(`hands back ${key}`)
       finished++
-      return sayJob(problem === undefined ? `did ${key} in ${seconds} s` : `failed ${key}: ${problem}`)
+      if (problem === undefined) return sayJob(`did ${key} in ${seconds} s`)
+      const recorded = Effect.timeout(recordFailure({ key, message: problem, worker: member.name }), "5 seconds")
+      // Only the page shows it, so a worker does not wait for a database that is gone.
+      return Effect.andThen(
+        Effect.ignore(Effect.provideContext(recorded, context)),
+        sayJob(`failed ${key}: ${problem}`),
+      )
     },
   }
   const runner = NodeClusterSocket.layer({
@@ -210,10 +159,12 @@ export const worker = Effect.fnUntraced(function* (
     Layer.provideMerge(runner),
     Layer.provideMerge(queueLayer),
     Layer.provide(Layer.succeedContext(context)),
+    Layer.provide(Layer.succeed(DatabaseAnswers, answers(context))),
     Layer.provide(quiet),
   )
   const working = work(handlers, { version: member.version, slots, watcher }).pipe(
     Effect.provide(engine),
+    Effect.provideService(DatabaseAnswers, answers(context)),
     Effect.provide(quiet),
   )
   return yield* Effect.raceFirst(sqlProblem(shown, working), Effect.provideContext(monitor, context)).pipe(
@@ -221,12 +172,12 @@ export const worker = Effect.fnUntraced(function* (
   )
 })
 
-/** Lists the processes of a cluster, and the jobs that they are doing. It does not join. */
-export const members = Effect.fnUntraced(function* (
+/** Reads what a cluster is doing. It does not join. */
+export const look = Effect.fnUntraced(function* (
   options: ClusterOptions,
-): Effect.fn.Return<ReadonlyArray<MemberState>, ClusterError, Scope.Scope> {
+): Effect.fn.Return<Overview, ClusterError, Scope.Scope> {
   const { context, shown } = yield* connect(options)
-  return yield* sqlProblem(shown, Effect.provideContext(list, context))
+  return yield* sqlProblem(shown, Effect.provideContext(overview, context))
 })
 
 const ownAddressFor = Effect.fnUntraced(function* (url: string) {
@@ -243,11 +194,11 @@ const makeDispatcher = Effect.fnUntraced(function* (
 ): Effect.fn.Return<DispatcherService, ClusterError, Scope.Scope> {
   const { say } = options
   const { context, shown } = yield* connect(options)
-  const member = yield* memberOf("client", 0)
-  const waiting = new Set<string>()
+  const member = yield* memberOf({ role: "client", slots: 0, address: "" })
+  const waiting = new Map<string, number>()
   let finished = 0
   const monitor = yield* Effect.provideContext(
-    monitored(member, { shown, say }, () => ({ jobs: [...waiting].slice(0, 100), finished })),
+    monitored(member, { shown, say }, () => doing(waiting, finished)),
     context,
   )
   const engine = ClusterWorkflowEngine.layer.pipe(
@@ -267,6 +218,7 @@ const makeDispatcher = Effect.fnUntraced(function* (
     function* (sent: Omit<SentJob, "round">) {
       // A job that failed for an earlier client is tried again: its user may have repaired the cause before this resume.
       let round = 0
+      const failed = patience(sent, "asking for it", mostTries)
       while (yield* hasFailed({ ...sent, round })) round++
       for (;;) {
         const one = { ...sent, round }
@@ -274,11 +226,12 @@ const makeDispatcher = Effect.fnUntraced(function* (
         if (Exit.isSuccess(exit) || Cause.hasFails(exit.cause) || Cause.hasInterruptsOnly(exit.cause))
           return yield* exit
         // Postgres failed. If it failed in the middle of the workflow, the workflow has ended for good, and a new one begins.
-        yield* Effect.sleep(Duration.seconds(renewSeconds))
+        yield* failed(exit.cause)
         if (yield* hasFailed(one)) round++
       }
     },
     Effect.provideContext(built),
+    Effect.provideService(DatabaseAnswers, answers(context)),
     Effect.provideService(References.MinimumLogLevel, "None"),
   )
 
@@ -288,8 +241,8 @@ const makeDispatcher = Effect.fnUntraced(function* (
     inFlight: Math.max(fewestInFlight, 2 * slots),
     run: Effect.fnUntraced(function* <Payload, Result, Failure>(job: Job<Payload, Result, Failure>, payload: Payload) {
       const key = `${job.name} ${job.key(payload)}`
-      waiting.add(key)
       const sent = { job: job.name, version: member.version, key, payload: yield* encodePayload(job, payload) }
+      waiting.set(key, performance.now())
       const answer = yield* Effect.raceFirst(
         execute(sent),
         Effect.mapError(Fiber.join(refused), ({ message }) => new DispatchError({ job: job.name, message })),

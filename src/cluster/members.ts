@@ -6,6 +6,7 @@
 import { Effect, Schema } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { ClusterError } from "./ClusterError.ts"
+import { prepareFailures } from "./failures.ts"
 
 /** A process of a cluster. */
 export const Member = Schema.Struct({
@@ -14,22 +15,45 @@ export const Member = Schema.Struct({
   /** The process for people: `process 4711 on host`. */
   name: Schema.String,
   version: Schema.String,
+  /** The host and port at which the other workers reach it; empty for a client. */
+  address: Schema.String,
   /** The number of jobs that it does at once; 0 for a client. */
   slots: Schema.Int,
 })
 export type Member = typeof Member.Type
 
+/** A job that a worker is doing, or for which a client waits, by its key; and for how many seconds. */
+export const JobUnderWay = Schema.Struct({ key: Schema.String, seconds: Schema.Finite })
+export type JobUnderWay = typeof JobUnderWay.Type
+
 /** A process of a cluster, with what it was doing when its row was last renewed. */
 export const MemberState = Schema.Struct({
   ...Member.fields,
-  /** The keys of the jobs that it is doing. */
-  jobs: Schema.fromJsonString(Schema.Array(Schema.String)),
+  /** The jobs that it is doing, or for which it waits: those that it began first. */
+  jobs: Schema.fromJsonString(Schema.Array(JobUnderWay)),
+  /** The number of all jobs that it is doing, or for which it waits. */
+  busy: Schema.Int,
   /** The number of jobs that it has done since it joined. */
   finished: Schema.Int,
+  /** The seconds since it joined. */
+  joined: Schema.Finite,
   /** The seconds since its row was renewed. */
   age: Schema.Finite,
 })
 export type MemberState = typeof MemberState.Type
+
+/** The jobs that a process works on now, with how many it has finished. */
+export type Doing = Pick<MemberState, "jobs" | "busy" | "finished">
+
+/** A row lists at most this many jobs. */
+const mostListed = 100
+
+/** Describes the jobs in a map from their keys to the time, by `performance.now`, at which each began. */
+export const doing = (jobs: ReadonlyMap<string, number>, finished: number): Doing => ({
+  jobs: [...jobs].slice(0, mostListed).map(([key, since]) => ({ key, seconds: (performance.now() - since) / 1000 })),
+  busy: jobs.size,
+  finished,
+})
 
 /** A process that has not renewed its row for so long counts as gone. */
 export const goneSeconds = 15
@@ -40,7 +64,7 @@ const members = "effect_rl_members"
  * Adds this process to the cluster. Fails if a living process of the cluster has another version of the code. The lock is
  * held until the transaction ends, so that two processes that join at once see each other.
  */
-export const join = Effect.fnUntraced(function* ({ id, role, name, version, slots }: Member) {
+export const join = Effect.fnUntraced(function* ({ id, role, name, address, version, slots }: Member) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(
     Effect.gen(function* () {
@@ -48,6 +72,10 @@ export const join = Effect.fnUntraced(function* ({ id, role, name, version, slot
       yield* sql`CREATE TABLE IF NOT EXISTS ${sql(members)} (
         id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, version TEXT NOT NULL, slots INT NOT NULL,
         jobs TEXT NOT NULL, finished INT NOT NULL, seen_at TIMESTAMPTZ NOT NULL)`
+      yield* sql`ALTER TABLE ${sql(members)} ADD COLUMN IF NOT EXISTS address TEXT NOT NULL DEFAULT '',
+        ADD COLUMN IF NOT EXISTS busy INT NOT NULL DEFAULT 0,
+        ADD COLUMN IF NOT EXISTS joined_at TIMESTAMPTZ NOT NULL DEFAULT NOW()`
+      yield* prepareFailures
       yield* sql`DELETE FROM ${sql(members)} WHERE seen_at < NOW() - make_interval(secs => ${goneSeconds})`
       const others = yield* sql<{ readonly version: string; readonly name: string }>`
         SELECT version, name FROM ${sql(members)} WHERE version <> ${version} ORDER BY name LIMIT 1`
@@ -57,22 +85,18 @@ export const join = Effect.fnUntraced(function* ({ id, role, name, version, slot
           message: `this process has version ${version} of the code, and ${other.name} in the cluster has version ${other.version}; install the same version on all machines`,
         })
       }
-      yield* sql`INSERT INTO ${sql(members)} (id, role, name, version, slots, jobs, finished, seen_at)
-        VALUES (${id}, ${role}, ${name}, ${version}, ${slots}, '[]', 0, NOW())
+      yield* sql`INSERT INTO ${sql(members)} (id, role, name, address, version, slots, jobs, finished, seen_at)
+        VALUES (${id}, ${role}, ${name}, ${address}, ${version}, ${slots}, '[]', 0, NOW())
         ON CONFLICT (id) DO UPDATE SET seen_at = NOW()`
     }),
   )
 })
 
 /** Renews the row of this process. A process that was frozen for long has no row any more, and joins again. */
-export const renew = Effect.fnUntraced(function* (
-  member: Member,
-  { jobs, finished }: { readonly jobs: ReadonlyArray<string>; readonly finished: number },
-) {
+export const renew = Effect.fnUntraced(function* (member: Member, { jobs, busy, finished }: Doing) {
   const sql = yield* SqlClient.SqlClient
-  const rows =
-    yield* sql`UPDATE ${sql(members)} SET seen_at = NOW(), jobs = ${JSON.stringify(jobs)}, finished = ${finished}
-    WHERE id = ${member.id} RETURNING id`
+  const rows = yield* sql`UPDATE ${sql(members)} SET seen_at = NOW(), jobs = ${JSON.stringify(jobs)}, busy = ${busy},
+    finished = ${finished} WHERE id = ${member.id} RETURNING id`
   if (rows.length === 0) yield* join(member)
 })
 
@@ -82,16 +106,23 @@ export const leave = Effect.fnUntraced(function* ({ id }: Member) {
   yield* sql`DELETE FROM ${sql(members)} WHERE id = ${id}`
 })
 
+/** Tells whether the database has a table of this name. */
+export const hasTable = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const tables = yield* sql<{ readonly name: string | null }>`SELECT to_regclass(${name})::text AS name`
+  return tables[0]?.name !== null
+})
+
 const decodeStates = Schema.decodeUnknownEffect(Schema.Array(MemberState))
 
 /** Lists the living processes of the cluster: workers first. */
 export const list = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const tables = yield* sql<{ readonly name: string | null }>`SELECT to_regclass(${members})::text AS name`
   // The table is made when the first process joins.
-  if (tables[0]?.name === null) return []
+  if (!(yield* hasTable(members))) return []
   const rows = yield* sql`
-    SELECT id, role, name, version, slots, jobs, finished, EXTRACT(EPOCH FROM NOW() - seen_at)::float8 AS age
+    SELECT id, role, name, address, version, slots, jobs, busy, finished,
+      EXTRACT(EPOCH FROM NOW() - joined_at)::float8 AS joined, EXTRACT(EPOCH FROM NOW() - seen_at)::float8 AS age
     FROM ${sql(members)} WHERE seen_at >= NOW() - make_interval(secs => ${goneSeconds}) ORDER BY role DESC, name`
   return yield* decodeStates(rows)
 })

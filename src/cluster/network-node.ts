@@ -1,23 +1,12 @@
-/** Finds out at which address the machines of a cluster reach this one, and why a connection failed. */
+/** Finds out at which address the machines of a cluster reach this one. */
 import { createServer, connect } from "node:net"
 import { hostname } from "node:os"
 import { Effect } from "effect"
 import { ClusterError } from "./ClusterError.ts"
+import { reasonOf } from "./reason.ts"
 
 /** Names this process for people. */
 export const processName = (): string => `process ${process.pid} on ${hostname()}`
-
-/** Returns the reason of a failure in a few words: the message of its innermost cause. */
-export const reasonOf = (error: unknown): string => {
-  let inner = error
-  for (let depth = 0; depth < 8 && inner instanceof Error && inner.cause !== undefined; depth++) inner = inner.cause
-  if (inner instanceof AggregateError && inner.errors.length > 0) return reasonOf(inner.errors[0])
-  const message = inner instanceof Error ? inner.message || inner.name : messageIn(inner)
-  return message.split("\n")[0]
-}
-
-const messageIn = (value: unknown): string =>
-  typeof value === "object" && value !== null && "message" in value ? String(value.message) : String(value)
 
 /** Returns the address of this machine in the network by which it reaches the database. */
 export const ownAddress = ({ host, port }: { readonly host: string; readonly port: number }) =>

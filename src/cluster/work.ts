@@ -12,6 +12,7 @@ import * as PersistedQueue from "effect/persistence/PersistedQueue"
 import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import * as Workflow from "effect/workflow/Workflow"
 import { Answer, DispatchError, type Handler } from "./Dispatcher.ts"
+import { checkSize, persistently } from "./persistence.ts"
 
 /** A job as it is sent. */
 const Sent = {
@@ -56,16 +57,12 @@ const queueOf = (version: string) =>
     retrySchedule: Schedule.spaced(1000),
   })
 
-/** Retries until it works: while Postgres is gone, its monitor says so. */
-const untilItWorks = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, never, R> =>
-  effect.pipe(Effect.sandbox, Effect.retry(Schedule.spaced(1000)), Effect.orDie)
-
 /** Provides the code of the workflow to a worker. */
 export const workflowLayer = JobWorkflow.toLayer(
   Effect.fnUntraced(function* (sent, id) {
     const token = yield* DurableDeferred.token(answered)
     const jobs = yield* queueOf(sent.version)
-    yield* untilItWorks(jobs.offer({ ...sent, token }, { id }))
+    yield* persistently(sent, "putting it into the queue", jobs.offer({ ...sent, token }, { id }))
     return yield* DurableDeferred.await(answered)
   }),
 )
@@ -77,6 +74,18 @@ export interface Watcher {
   readonly ended: (key: string, problem: string | null | undefined) => Effect.Effect<void>
 }
 
+/** Returns the reason for which a job failed; undefined if it was done. */
+const problemOf = (exit: Exit.Exit<Answer, DispatchError>): string | undefined => {
+  const failure = Exit.isFailure(exit)
+    ? Cause.squash(exit.cause)
+    : exit.value._tag === "Failed"
+      ? exit.value.failure
+      : undefined
+  if (failure === undefined) return undefined
+  const hasMessage = typeof failure === "object" && failure !== null && "message" in failure
+  return hasMessage ? String(failure.message) : typeof failure === "string" ? failure : JSON.stringify(failure)
+}
+
 /** Takes jobs from the queue and does them, `slots` at once, until it is interrupted: then it hands the jobs back. */
 export const work = Effect.fnUntraced(function* (
   handlers: ReadonlyArray<Handler>,
@@ -84,7 +93,7 @@ export const work = Effect.fnUntraced(function* (
 ) {
   const byName = new Map(handlers.map((one) => [one.name, one]))
   const jobs = yield* queueOf(version)
-  const perform = ({ job, payload }: Queued, attempts: number) =>
+  const perform = ({ job, key, payload }: Queued, attempts: number) =>
     Effect.suspend(() => {
       const problem = (message: string) => Effect.fail(new DispatchError({ job, message: `job ${job}: ${message}` }))
       const handler = byName.get(job)
@@ -94,7 +103,7 @@ export const work = Effect.fnUntraced(function* (
       // A defect is a bug of the job: the caller gets it, and the worker goes on.
       return Effect.catchDefect(handler.perform(payload), (defect) =>
         problem(`it failed with an unexpected error: ${defect instanceof Error ? defect.message : String(defect)}`),
-      )
+      ).pipe(Effect.tap((answer) => checkSize({ job, key }, answer)))
     })
   const one = jobs.take(
     Effect.fnUntraced(function* (queued: Queued, { attempts }) {
@@ -103,9 +112,15 @@ export const work = Effect.fnUntraced(function* (
         Effect.onInterrupt(() => watcher.ended(queued.key, null)),
       )
       if (Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause)) return yield* Effect.interrupt
-      yield* untilItWorks(DurableDeferred.done(answered, { token: queued.token, exit }))
-      const problem = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
-      yield* watcher.ended(queued.key, problem instanceof Error ? problem.message : undefined)
+      const send = (exit: Exit.Exit<Answer, DispatchError>) =>
+        persistently(queued, "sending its answer", DurableDeferred.done(answered, { token: queued.token, exit }))
+      // An answer that cannot be sent is replaced by the reason, so that nobody waits for it.
+      const sent = yield* send(exit).pipe(
+        Effect.as(exit),
+        Effect.catch((error) => Effect.as(send(Exit.fail(error)), Exit.fail(error))),
+        Effect.tapError(({ message }) => watcher.ended(queued.key, message)),
+      )
+      yield* watcher.ended(queued.key, problemOf(sent))
     }),
   )
   const slot = one.pipe(Effect.sandbox, Effect.retry(Schedule.spaced(1000)), Effect.orDie, Effect.forever)
@@ -115,11 +130,14 @@ export const work = Effect.fnUntraced(function* (
   ).pipe(Effect.andThen(Effect.never))
 })
 
+/** The table of the queue. */
+export const queueTable = "effect_rl_queue"
+
 /** Provides the queue to workers and clients, in the database of the cluster. */
 export const queueLayer = PersistedQueue.layer.pipe(
   Layer.provide(
     PersistedQueue.layerStoreSql({
-      tableName: "effect_rl_queue",
+      tableName: queueTable,
       pollInterval: 200,
       lockRefreshInterval: renewSeconds * 1000,
       lockExpiration: leaseSeconds * 1000,

@@ -120,6 +120,7 @@ export const makeIndex = (files: Confined) => {
 
   /** Checks all runs again. Returns new runs, runs with changed files, and the paths of runs that are gone. */
   const refresh = Effect.gen(function* () {
+    yield* files.refresh
     const now = new Map<string, IndexedRun>()
     let level: ReadonlyArray<string> = [files.only]
     for (let depth = 0; depth <= deepest && level.length > 0; depth++) {

@@ -8,15 +8,19 @@ import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
 import * as HttpServer from "effect/http/HttpServer"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type { Observed } from "../cluster/overview.ts"
 import { axes, measures } from "./curves/Curve.ts"
 import { detailOf } from "./detail.ts"
 import { contentType, filePolicy, type Guard, hostAllowed, sameToken } from "./guard.ts"
 import { pageFiles, workerFile, workerName } from "./page-node.ts"
 import { pageAsked } from "./transcripts/pageAsked.ts"
-import { DashboardError, openResults, type Results } from "./results-node.ts"
+import type { Confined } from "../run/read/confined-node.ts"
+import { DashboardError, openResults, type Results, resultsOf } from "./results-node.ts"
 
 export interface ServerOptions {
   readonly directory: string
+  /** The files of the runs, if they are not in a folder on disk. */
+  readonly files?: Confined
   readonly host: string
   /** The port; 0 chooses a free port. */
   readonly port: number
@@ -24,6 +28,8 @@ export interface ServerOptions {
   readonly token?: string
   /** The time between two checks for changes, in milliseconds. Default: a second. */
   readonly pollEvery?: number
+  /** Reads what a cluster is doing. Without it, the page shows no cluster. */
+  readonly cluster?: Effect.Effect<Observed>
 }
 
 const cookieName = "effect-ui-token"
@@ -52,7 +58,7 @@ export interface Served {
 export const serve = Effect.fnUntraced(function* (
   options: ServerOptions,
 ): Effect.fn.Return<Served, DashboardError, Scope.Scope> {
-  const results = yield* openResults(options.directory)
+  const results = options.files === undefined ? yield* openResults(options.directory) : resultsOf(options.files)
   const live = yield* makeLive(results, options.pollEvery ?? 1000)
   const page = new Map((yield* pageFiles).map((file) => [file.name, file]))
   const guard: Guard = { host: options.host, machine: hostname(), token: options.token }
@@ -94,8 +100,10 @@ export const serve = Effect.fnUntraced(function* (
     if (path === "data/runs.json") {
       yield* live.lookAgain
       const title = basename(results.files.root)
-      return document({ live: true, title, runs: results.index.runs(), trainers: results.index.trainers() })
+      const hasCluster = options.cluster !== undefined
+      return document({ live: true, hasCluster, title, runs: results.index.runs(), trainers: results.index.trainers() })
     }
+    if (path === "data/cluster.json" && options.cluster !== undefined) return document(yield* options.cluster)
     if (path === "data/settings.json") return document(yield* results.settings(results.index.runs()))
     const [, run, what, key] =
       /^data\/run\/(.+)\/(run|curves|metrics|episodes|episodes\/([a-z\d-]+))\.json$/.exec(path) ?? []

@@ -26,19 +26,22 @@ import type { Spent } from "../lm/middleware/budgeted.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { CallContext } from "../lm/Lm.ts"
-import { type CallRecord, CallSink } from "../lm/middleware/logged.ts"
+import { CallSink } from "../lm/middleware/logged.ts"
 import { type DispatchError, Dispatcher } from "../cluster/Dispatcher.ts"
 import { callFiles } from "../run/record/callFiles.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import * as Layout from "../run/Layout.ts"
 import * as Run from "../run/Run.ts"
 import { ValidationSummary } from "../run/RunResult.ts"
+import { asSent, runIdOf } from "../run/spread/SentTraining.ts"
 import type { RunSpec } from "../run/RunSpec.ts"
-import { type Chunk, type ChunkEpisode, chunkJob, chunkSize, chunksOf, indicesOf, runIdOf, asSent } from "./chunks.ts"
+import { type Chunk, chunkSize, chunksOf, indicesOf } from "../cluster/chunks.ts"
+import { type ChunkEpisode, chunkJob } from "./chunks.ts"
 import * as Evaluate from "./Evaluate.ts"
 import type { EvaluationSettings } from "./EvaluationConfig.ts"
 import { episodeEnded, eventsOf } from "./events.ts"
 import * as Journal from "./journal.ts"
+import { reportCalls, withCalls } from "./remoteCalls.ts"
 import * as Report from "./Report.ts"
 import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
 import type { Scorer, ScorerError } from "./Scorer.ts"
@@ -200,10 +203,8 @@ const playEpisode = Effect.fnUntraced(function* (prepared: Prepared, agentIndex:
 export const playChunk = Effect.fnUntraced(function* (prepared: Prepared, chunk: Chunk & { readonly agent: number }) {
   const episodes: Array<ChunkEpisode> = []
   const play = Effect.fnUntraced(function* (index: number) {
-    const calls: Array<CallRecord> = []
-    const collect = prepared.logCalls ? CallSink.whole((call) => Effect.sync(() => calls.push(call))) : null
-    const one = yield* Effect.provideService(playEpisode(prepared, chunk.agent, index), CallSink, collect)
-    return { ...one, calls }
+    const { result, calls } = yield* withCalls(prepared.logCalls, playEpisode(prepared, chunk.agent, index))
+    return { ...result, calls }
   })
   yield* inOrder(indicesOf(chunk), {
     concurrency: prepared.settings.workers ?? cores(),
@@ -211,13 +212,6 @@ export const playChunk = Effect.fnUntraced(function* (prepared: Prepared, chunk:
     emit: (one) => Effect.sync(() => void episodes.push(one)),
   })
   return episodes
-})
-
-/** Reports a finished call of another machine. */
-const report = Effect.fnUntraced(function* (sink: CallSink | null, call: CallRecord) {
-  if (sink === null) return
-  const ended = yield* sink.begin({ ...call, response: null, error: null, endedAtMillis: null })
-  yield* ended(call)
 })
 
 /** Adds what an episode on another machine has spent, except its judge, to the totals of the run. */
@@ -260,7 +254,6 @@ const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }:
   }
   const dispatcher = yield* Dispatcher
   const isSpread = dispatcher.inFlight !== undefined
-  const sink = yield* CallSink
   const total = Evaluate.sizeOf(evaluation)
 
   /** Plays the episodes of a chunk that are not in the journal, here or on another machine, and returns all of them. */
@@ -281,7 +274,7 @@ const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }:
       }
       const { played, row, calls } = answer[index - chunk.from]
       if (isSpread) addSpending(spent, row)
-      for (const call of calls) yield* report(sink, call)
+      yield* reportCalls(calls)
       const entry = { played, row, spent: spent.save(), seconds: yield* seconds }
       yield* add(entry)
       entries.push(entry)

@@ -20,6 +20,9 @@ export const base = "base"
 /** The folder, next to those of the runs, by which the ranks of a trainer exchange values while they work. */
 export const ranks = "ranks"
 
+/** The folder, next to those of the runs, by which orchestrators on other machines see that their trainer works. */
+export const orchestrators = "orchestrators"
+
 /* The orchestrator's config */
 
 export const configs = "configs"

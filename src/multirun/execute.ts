@@ -3,10 +3,10 @@
  * orchestrator for each of its runs, all in this process. The runs are folders `run_*` in the run's own folder, where
  * others can be added or removed while it works. It ends when all runs have reached their last step.
  */
-import { Clock, Duration, Effect, type FileSystem, Latch, Layer, type Path, type Scope } from "effect"
+import { Clock, Duration, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
 import type { Backend } from "../backend/Backend.ts"
 import type { DecodeOptions, Plain } from "../config/Config.ts"
-import { Engine, type EngineService } from "../inference/Engine.ts"
+import { Engine } from "../inference/Engine.ts"
 import type * as Lms from "../lm/Lms.ts"
 import * as Adapter from "../model/huggingFace/Adapter.ts"
 import * as LmDirectory from "../model/huggingFace/LmDirectory.ts"
@@ -26,6 +26,8 @@ import type { RunOptions } from "../train/RunOptions.ts"
 import { DataLoader } from "./batches/DataLoader.ts"
 import { type BaseModel, modelToSave } from "./baseModel.ts"
 import { readEnding, resultOf } from "./ending.ts"
+import { checkEngine, startEngine, type TrainerEngine } from "./engine/startEngine.ts"
+import { makeWeightLoads } from "./engine/weightLoads.ts"
 import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
 import { MultiRunError } from "./MultiRunError.ts"
@@ -33,6 +35,7 @@ import { registerOrchestrators } from "./orchestrator/orchestrators.ts"
 import { isOver, refuseOtherModel, writeRuns } from "./namedRuns.ts"
 import { registerEndings } from "./outside/endings.ts"
 import { publishOrEvict } from "./outside/publishing.ts"
+import { checkPlacement, idleCluster, openPlacement, type Placement } from "./placement/PlacedOrchestrators.ts"
 import { makePublished } from "./published.ts"
 import { rankParts } from "./ranks/rankParts.ts"
 import { resumeLost } from "./ranks/resumeLost.ts"
@@ -81,6 +84,8 @@ export const execute = Effect.fnUntraced(function* (
 ): Effect.fn.Return<RunResult, MultiRunError | Run.RunError, MultiRunNeeds> {
   const { settings, onPlanned } = prepared
   yield* checkRanks(settings)
+  yield* checkEngine(settings)
+  yield* checkPlacement(settings)
   const spec = specOf(prepared)
   if (onPlanned !== undefined) yield* onPlanned(spec.identity, spec.config)
   return yield* Run.execute({
@@ -99,7 +104,7 @@ export const execute = Effect.fnUntraced(function* (
         resumedFromStep: files.resumed ? firstStep : null,
         isOver: () => isEnded,
         logsUntil: firstStep,
-        warnings,
+        warnings: [...warnings, ...(yield* idleCluster(settings))],
       }
     }),
     loop: (state: State) =>
@@ -173,39 +178,24 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
   const { files } = yield* CurrentRun
   const prepared = { ...given, base: yield* baseInFolder(given, files) }
   const { settings, base } = prepared
-  const { trainer: sizes, inference, broadcast, orchestrators } = settings
-  const isOutside = orchestrators === "outside"
+  const { broadcast, orchestrators } = settings
   const outputDirectory = files.directory
-  const { store, untilOneEnds } = yield* startRanks({ settings, baseDir: prepared.baseDir, outputDirectory })
-  // The engine generates only while the trainer has nothing to train. Otherwise the runs would drift apart, and each
-  // would generate by itself, in steps that are far from full.
-  const steps = Latch.makeUnsafe(false)
-  const waiting = (wait: Effect.Effect<void>) =>
-    Effect.acquireUseRelease(
-      steps.open,
-      () => wait,
-      () => steps.close,
-    )
-  const { model, services } = rankParts({ settings, base, outputDirectory, rank: 0, store, waiting })
+  const { baseDir } = prepared
+  const { store, untilOneEnds } = yield* startRanks({ settings, baseDir, outputDirectory })
+  const trainerEngine = orchestrators === "outside" ? undefined : yield* startEngine({ settings, base, baseDir })
+  const { model, services } = rankParts({ settings, base, outputDirectory, rank: 0, store, ...trainerEngine })
   const ofMaster = Broadcasts.layer({
     keep: broadcast.keep,
-    atOnce: isOutside,
+    atOnce: trainerEngine === undefined,
     contents: (run) => contentsOf(model, base, run),
   }).pipe(Layer.provideMerge(services))
-  const working = <R>(playing: Effect.Effect<Playing, never, R>) => {
-    const untilOver = Effect.flatMap(playing, (parts) => work(prepared, state, model, parts))
-    return Effect.raceFirst(Effect.provide(untilOver, ofMaster), untilOneEnds)
-  }
-  if (isOutside) return yield* working(playingOutside(prepared))
-  const engine = Engine.layer({
-    ...inference,
-    ...base,
-    config: base.decoder,
-    steps,
-    maxLength: Math.min(base.decoder.maxPositions, sizes.width),
-    ...(model.lora === null ? {} : { adapters: { slots: sizes.maxRuns + 1, shape: model.lora.shape } }),
-  })
-  yield* Effect.provide(working(playingInside(prepared, model)), engine)
+  const untilLost = Effect.raceFirst(untilOneEnds, trainerEngine?.untilLost ?? Effect.never)
+  const deadlineSeconds = settings.trainer.rankDeadline
+  const { play, failed } = yield* openPlacement({ outputDirectory, deadlineSeconds })
+  const playing =
+    trainerEngine === undefined ? playingOutside(prepared, play) : playingInside(prepared, model, trainerEngine)
+  const untilOver = Effect.flatMap(playing, (parts) => work(prepared, state, model, parts))
+  yield* Effect.raceAllFirst([Effect.provide(untilOver, ofMaster), untilLost, failed])
 }, Effect.scoped)
 
 type Conclude = (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
@@ -222,40 +212,52 @@ interface Playing {
   readonly generatedTokens: Effect.Effect<number>
 }
 
-/** Connects the trainer with orchestrators in this process, which ask an engine. */
-const playingInside = Effect.fnUntraced(function* (prepared: Prepared, model: TrainedModel) {
-  const engine = yield* Engine
+/** Connects the trainer with orchestrators in this process, which ask its engine. */
+const playingInside = Effect.fnUntraced(function* (
+  prepared: Prepared,
+  model: TrainedModel,
+  trainerEngine: TrainerEngine,
+): Effect.fn.Return<Playing, never, Runs | DataLoader | Scope.Scope> {
+  const { gathering } = trainerEngine
+  const { wake, ready } = yield* DataLoader
+  gathering?.follow(ready)
   const published = makePublished()
+  const publish = yield* makeWeightLoads({
+    trainerEngine,
+    model,
+    runs: yield* Runs,
+    loaded: ({ generation }, step) => published.reach(generation, step),
+  })
   return {
-    publish: Effect.fnUntraced(function* (run) {
-      yield* load(engine, model, run)
-      published.reach(run.generation, run.progress.step)
-    }),
-    afterTurn: ({ publish }) => publish,
+    publish,
+    afterTurn: ({ publishMeanwhile }) =>
+      Effect.ensuring(
+        publishMeanwhile,
+        Effect.sync(() => gathering?.look()),
+      ),
     register: (conclude) =>
-      Effect.flatMap(DataLoader, ({ wake }) =>
-        registerOrchestrators(
-          prepared,
-          published.forget,
-          (run, parts) => ({
-            run,
-            ...parts,
-            awaitWeights: (step) => published.await(run.generation, step),
-            handedOver: wake,
-          }),
-          conclude,
-        ),
-      ).pipe(Effect.provideService(Engine, engine)),
-    generatedTokens: Effect.map(engine.status, ({ generatedTokens }) => generatedTokens),
-  } satisfies Playing
+      registerOrchestrators(
+        prepared,
+        published.forget,
+        (run, parts) => ({
+          run,
+          ...parts,
+          awaitWeights: (step) => published.await(run.generation, step),
+          ...(gathering === undefined ? {} : { beforePlaying: gathering.enter }),
+          handedOver: wake,
+        }),
+        conclude,
+      ).pipe(Effect.provideService(Engine, trainerEngine.engine)),
+    generatedTokens: trainerEngine.generatedTokens,
+  }
 })
 
 /** Connects the trainer with orchestrators in other processes, by the files in the folders of the runs alone. */
-const playingOutside = ({ baseDir }: Prepared): Effect.Effect<Playing> =>
+const playingOutside = ({ baseDir }: Prepared, play: Placement["play"]): Effect.Effect<Playing> =>
   Effect.succeed({
     publish: () => Effect.void,
     afterTurn: publishOrEvict,
-    register: (conclude) => registerEndings(baseDir, conclude),
+    register: (conclude) => registerEndings(baseDir, conclude, play),
     generatedTokens: Effect.succeed(0),
   })
 
@@ -292,6 +294,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     }),
     records,
     report: Effect.fnUntraced(function* ({ run, metrics }) {
+      yield* broadcasts.settled(run)
       yield* records.updated(run, metrics)
       state.progress.set(run.id, { ...run.progress })
       const { step } = positionOf(state)
@@ -338,16 +341,6 @@ const untilNoneIsLeft = Effect.fnUntraced(function* (runs: Runs["Service"]) {
     return { finished, reasons }
   }
 })
-
-/** Gives the engine the current weights of a run: its adapter, or all weights of the model. */
-const load = (engine: EngineService, model: TrainedModel, { id, index, progress: { step } }: RunSlot) =>
-  Effect.suspend(() => {
-    const options = model.adapterOf(index)
-    const numbers = model.stateDictOf(index)
-    return options === undefined
-      ? engine.loadWeights({ step, weights: numbers })
-      : engine.loadAdapter({ name: id, step, adapter: { ...options, tensors: numbers } })
-  })
 
 /** Returns the files of a run's weights: an adapter as peft writes it, or a model's folder. */
 const contentsOf = (model: TrainedModel, base: BaseModel, { index }: RunSlot) =>

@@ -47,6 +47,12 @@ export const lock = "run.lock"
 /** The file with the command that resumes a sweep. Each run that belongs to a sweep has it. */
 export const sweepCommand = "sweep.txt"
 
+/**
+ * Returns the folder with the large parts of the jobs that other machines do for a process. It is removed when the jobs are
+ * done. The run and an evaluation of it, which may be sent at the same time, have other names.
+ */
+export const sent = (name: string): string => `.sent-${name}`
+
 /* Files with the results of a run */
 
 export const metrics = "metrics.json"

@@ -3,12 +3,16 @@
  * `fromConfig.ts` from a config, and `execute.ts` runs it.
  */
 import type { Agent } from "../agent/Agent.ts"
+import type { DispatchError } from "../cluster/Dispatcher.ts"
 import type { DecodeOptions, Plain } from "../config/Config.ts"
+import type { Price } from "../lm/LmConfig.ts"
 import type { Spent } from "../lm/middleware/budgeted.ts"
 import type { EpisodeFailure } from "../episode/Protocol.ts"
 import type { RunError } from "../run/Run.ts"
 import type { DatasetError, TaskSet } from "../task/TaskSet.ts"
+import type { SentTraining } from "../run/spread/SentTraining.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
+import type { Sendable } from "./spread/client.ts"
 
 /** A training of an agent that is ready to start: its settings, the agent and its tasks. */
 export interface AgentTraining {
@@ -30,12 +34,18 @@ export interface AgentTraining {
   readonly logCalls: boolean
   /** Counts the calls, tokens and cost for the budget, also those before a resume; undefined if none are counted. */
   readonly spent?: Spent
+  /** The price of the agent's calls; undefined if it has none. */
+  readonly price?: Price | undefined
+  /** How other machines get this training; undefined if they cannot. */
+  readonly sent?: SentTraining | undefined
+  /** The same, with the settings on which episodes depend. `execute.ts` adds them. */
+  readonly sendable?: Sendable | undefined
   /** The source of each setting (a file and line, or an override), for error messages. */
   readonly from: DecodeOptions
 }
 
 /** The errors that end the loop of a training. */
-export type LoopError = EpisodeFailure | DatasetError | RunError
+export type LoopError = EpisodeFailure | DatasetError | DispatchError | RunError
 
 /** Returns the number of tasks to train on, one episode each, including those that `start_episode_index` skips. */
 export const totalEpisodesOf = ({ settings, train }: AgentTraining): number =>

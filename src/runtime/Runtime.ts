@@ -19,7 +19,7 @@ import { Effect } from "effect"
 import type { Agent } from "../agent/Agent.ts"
 import { applyOverrides, decode, type Plain } from "../config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
-import { RunOptions } from "../train/RunOptions.ts"
+import { RunOptions, sentTraining } from "../train/RunOptions.ts"
 import { execute, type Needs, type RuntimeError } from "./execute.ts"
 import { type OutputOptions, type RuntimeOptions, RunSettings } from "./RuntimeConfig.ts"
 import type { RuntimeResult } from "../run/RuntimeResult.ts"
@@ -81,6 +81,7 @@ export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResul
         described: { agent: agentDescription, trainDataset: named(train), validationDataset: named(validation) },
         agentIdentity: agentDescription,
         logCalls,
+        sent: sentTraining(options),
         from,
       })
     }),

@@ -7,6 +7,7 @@ import type { AgentError } from "../agent/AgentError.ts"
 import { ConfigError, type Plain } from "../config/Config.ts"
 import { utf8 } from "../config/utf8.ts"
 import { sha256 } from "../config/sha256.ts"
+import { type DispatchError, Dispatcher } from "../cluster/Dispatcher.ts"
 import type { EpisodeFailure } from "../episode/Protocol.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
 import { RetrySink, type Retry } from "../lm/middleware/retrying.ts"
@@ -22,6 +23,7 @@ import * as Run from "../run/Run.ts"
 import type { RunSpec } from "../run/RunSpec.ts"
 import { episodesOf, RuntimeResult } from "../run/RuntimeResult.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
+import { Serving } from "../run/spread/Serving.ts"
 import { RunStore } from "../run/store/RunStore.ts"
 import type { RunIdentity } from "../run/identifier.ts"
 import { RunStoreError } from "../run/store/RunStoreError.ts"
@@ -36,19 +38,20 @@ import { checkpointAt } from "./resumeFrom.ts"
 import { strategyOf } from "./RuntimeConfig.ts"
 import { RuntimeState } from "./RuntimeState.ts"
 import { checked, refuseTaken } from "./settings.ts"
+import { handlersOf } from "./spread/play.ts"
 import { playAll } from "./validate.ts"
 
-export type RuntimeError = EpisodeFailure | AgentError | DatasetError | ConfigError | Run.RunError
+export type RuntimeError = EpisodeFailure | DispatchError | AgentError | DatasetError | ConfigError | Run.RunError
 
 export type Needs = RunStore | Recorder | FileSystem.FileSystem | Path.Path
 
 /** Trains an agent and returns the result; if `Runtime.validate` requests it, only validates a checkpoint. */
 export const execute = Effect.fnUntraced(function* (
-  training: AgentTraining,
+  prepared: AgentTraining,
 ): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Scope.Scope> {
-  const { settings, agent, train, validation, described, from } = training
+  const { settings, agent, train, validation, described, from } = prepared
   const { runtime, output } = settings
-  const warnings = [...(training.warnings ?? []), ...(yield* checked(settings, train, validation, from))]
+  const warnings = [...(prepared.warnings ?? []), ...(yield* checked(settings, train, validation, from))]
   const { population, onPlanned } = yield* RunOptions
   const environment = (train ?? validation)?.name ?? "none"
   const identity = {
@@ -62,9 +65,24 @@ export const execute = Effect.fnUntraced(function* (
   // The settings that a resumed run must share with the run that was saved.
   const shared: Plain = {
     seed: settings.seed,
-    agent: training.agentIdentity,
+    agent: prepared.agentIdentity,
     trainDataset: train === null ? null : yield* sha256(utf8.encode(train.digest)),
     maxStepsPerEpisode: runtime.maxStepsPerEpisode,
+  }
+  const validationDataset = validation === null ? null : yield* sha256(utf8.encode(validation.digest))
+  const jobs: Plain = { ...shared, validationDataset }
+  const serving = yield* Serving
+  if (serving !== undefined) {
+    return yield* serving.offer({ identity: jobs, handlers: handlersOf(prepared, serving.read) })
+  }
+  const training: AgentTraining = {
+    ...prepared,
+    sendable: prepared.sent === undefined ? undefined : { training: prepared.sent, identity: jobs },
+  }
+  if ((yield* Dispatcher).inFlight !== undefined) {
+    const hasJobs = validation !== null || (train !== null && agent.memory === null)
+    if (!hasJobs) warnings.push(nothingToSend)
+    else if (prepared.sent === undefined) warnings.push(notSent)
   }
   // Check before the run's folder is created, so that a refused run leaves no folder.
   const store = yield* RunStore
@@ -113,6 +131,12 @@ export const execute = Effect.fnUntraced(function* (
     Effect.provideService(References.MinimumLogLevel, effectLevels[output.logLevel]),
   )
 })
+
+const nothingToSend =
+  "the cluster has nothing to do: the agent has a memory, so it plays its training episodes in this process, and there is no validation_dataset"
+
+const notSent =
+  "the episodes are played in this process, because other machines can only load an agent that is made in code from its program: start it with effect run PROGRAM.ts --cluster"
 
 const specOf = (
   training: AgentTraining,

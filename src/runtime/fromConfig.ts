@@ -5,11 +5,12 @@ import { checkAll, decode, type DecodeOptions, overridden, sourceOf } from "../c
 import { withPlaces } from "../config/places.ts"
 import * as Datasets from "../task/Datasets.ts"
 import { agentIdentity, openParts } from "../evaluate/openParts.ts"
+import { priceOf } from "../lm/middleware/budgeted.ts"
 import { isKeyItself } from "../lm/providers/keys.ts"
 import { Lm } from "../lm/Lm.ts"
 import { shownKey } from "../lm/LmConfig.ts"
 import type * as Lms from "../lm/Lms.ts"
-import { RunOptions } from "../train/RunOptions.ts"
+import { RunOptions, sentTraining } from "../train/RunOptions.ts"
 import { execute, type Needs, type RuntimeError } from "./execute.ts"
 import { RunSettings } from "./RuntimeConfig.ts"
 import type { RuntimeResult } from "../run/RuntimeResult.ts"
@@ -67,16 +68,20 @@ export const fromConfig = Effect.fnUntraced(function* (
   const decoded = yield* Agents.decode(agent ?? {}, agentFrom)
   const { lmConfig } = decoded
   const lm = yield* openLm(lmConfig, ["agent", "lmConfig"])
+  const made = yield* Effect.provideService(decoded.make, Lm, lm)
+  const described = {
+    agent: yield* withPlaces(decoded.config, baseDir),
+    trainDataset: train === null ? null : yield* withPlaces(train.config, baseDir),
+    validationDataset: validation === null ? null : yield* withPlaces(validation.config, baseDir),
+  }
   return yield* execute({
     settings,
-    agent: yield* Effect.provideService(decoded.make, Lm, lm),
+    agent: made,
     train: train?.tasks ?? null,
     validation: validation?.tasks ?? null,
-    described: {
-      agent: yield* withPlaces(decoded.config, baseDir),
-      trainDataset: train === null ? null : yield* withPlaces(train.config, baseDir),
-      validationDataset: validation === null ? null : yield* withPlaces(validation.config, baseDir),
-    },
+    described,
+    price: made.model === null ? undefined : priceOf(made.model, lmConfig.prices),
+    sent: sentTraining(options, { ...settings, ...described }),
     agentIdentity: agentIdentity(decoded.config, lmConfig),
     warnings: isKeyItself(lmConfig.apiKey) ? [keyWarning(from)] : [],
     logCalls: lmConfig.logCalls,

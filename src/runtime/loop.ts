@@ -1,12 +1,10 @@
 /** Runs the loop of a training of agents: episodes, validations, checkpoints. Writes its files for `execute.ts`. */
-import { Clock, Effect } from "effect"
-import { type Rollout, type Step, usageOf } from "../episode/Rollout.ts"
+import { Effect } from "effect"
+import type { DispatchError } from "../cluster/Dispatcher.ts"
+import { type Rollout, usageOf } from "../episode/Rollout.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
-import * as SingleAgent from "../episode/protocols/SingleAgent.ts"
 import { episodeEnded, stepScored } from "../evaluate/events.ts"
-import { scored, type ScoredStep } from "../evaluate/PlayedEpisode.ts"
-import { CallContext } from "../lm/Lm.ts"
-import { stream } from "../rng/Rng.ts"
+import type { TimedStep } from "../evaluate/PlayedEpisode.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import * as Layout from "../run/Layout.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
@@ -14,6 +12,9 @@ import { type AgentTraining, totalEpisodesOf } from "./AgentTraining.ts"
 import { saveCheckpoint } from "./checkpointing.ts"
 import type { RuntimeSettings } from "./RuntimeConfig.ts"
 import type { RuntimeState } from "./RuntimeState.ts"
+import { ahead, spreadOf } from "./spread/client.ts"
+import type { TrainingEpisode } from "./spread/jobs.ts"
+import { playTrainingEpisode } from "./trainingEpisode.ts"
 import { validate } from "./validate.ts"
 
 /**
@@ -28,6 +29,8 @@ export const loop = Effect.fnUntraced(function* (training: AgentTraining, state:
   const checkpoint = saveCheckpoint(training, state)
   // Also true for a resumed run that was stopped before its first episode ended.
   const atStart = state.seen === state.begunAt
+  const spread = yield* spreadOf(training)
+  const next = spread === undefined ? undefined : yield* ahead(spread, training, state)
   if (atStart && runtime.runValidationAtStart && state.lastValidation < state.seen) yield* validated(training, state)
   if (atStart && runtime.checkpointOnStart && state.lastCheckpoint < state.seen) yield* checkpoint
 
@@ -41,9 +44,9 @@ export const loop = Effect.fnUntraced(function* (training: AgentTraining, state:
       return
     }
     if (isMultiple(state.seen, output.saveMemoryEvery)) yield* keepMemory(training, state)
-    yield* playNext(training, state)
+    yield* playNext(training, state, next)
   }
-})
+}, Effect.scoped)
 
 /** Tells whether a validation is due after the episodes so far (by `validation_freq`) and was not done yet. */
 export const owesValidation = ({ validationFreq }: RuntimeSettings, state: RuntimeState): boolean =>
@@ -70,8 +73,15 @@ const keepMemory = Effect.fnUntraced(function* ({ agent: { memory } }: AgentTrai
   state.lastMemory = state.seen
 })
 
-/** Plays the next training episode, records its steps and its end, and counts it in the state. */
-const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (training: AgentTraining, state: RuntimeState) {
+/**
+ * Plays the next training episode, records its steps and its end, and counts it in the state. `next` gives the episode if
+ * other machines play it.
+ */
+const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (
+  training: AgentTraining,
+  state: RuntimeState,
+  next: Effect.Effect<TrainingEpisode, DispatchError> | undefined,
+) {
   const { settings, agent, train } = training
   const { files, recording } = yield* CurrentRun
   const { unfinished } = state
@@ -79,48 +89,34 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (training: Age
   const { seen } = state
   const episode = seen + 1
   const env = yield* train.at(seen)
-  const random = stream(settings.seed, "train", seen)
-  const envSeed = random.uint32()
-  const samplingSeed = random.uint32()
   const scores: Array<number> = []
-  let startedAtMillis = yield* Clock.currentTimeMillis
   let episodeScore = 0
 
-  const record = (step: ScoredStep): Effect.Effect<void> =>
-    Effect.flatMap(Clock.currentTimeMillis, (endedAtMillis) => {
-      scores.push(step.score)
-      episodeScore += step.score
-      const event = stepScored(
-        { ...step, startedAtMillis, endedAtMillis },
-        {
-          mode: "train",
-          seenEpisodes: seen,
-          episode,
-          stepIndex: scores.length,
-          episodeScore,
-          envId: env.id,
-          envType: env.type,
-          agent,
-          verbose: settings.runtime.verboseScoreLogging,
-        },
-      )
-      startedAtMillis = endedAtMillis
-      // `onStep` cannot fail, so make a failed recording a defect. `execute.ts` turns it back into an error.
-      return Effect.orDie(recording.emit([event]))
+  const onStep = (step: TimedStep): Effect.Effect<void> => {
+    scores.push(step.score)
+    episodeScore += step.score
+    const event = stepScored(step, {
+      mode: "train",
+      seenEpisodes: seen,
+      episode,
+      stepIndex: scores.length,
+      episodeScore,
+      envId: env.id,
+      envType: env.type,
+      agent,
+      verbose: settings.runtime.verboseScoreLogging,
     })
-  const onStep = (step: Step): Effect.Effect<void> => {
-    const scoredStep = scored(step)
-    return scoredStep === undefined ? Effect.void : record(scoredStep)
+    // `onStep` cannot fail, so make a failed recording a defect. `execute.ts` turns it back into an error.
+    return Effect.orDie(recording.emit([event]))
   }
 
   unfinished.memory = agent.memory === null ? null : yield* agent.memory.entries
   unfinished.usage = state.usage
   unfinished.doing = "train"
-  const rollout: Rollout = yield* SingleAgent.play(
-    agent,
-    { id: `train-${episode}`, env, envSeed, samplingSeed, onStep },
-    { maxSteps: settings.runtime.maxStepsPerEpisode },
-  ).pipe(Effect.provideService(CallContext, { phase: { _tag: "train" }, purpose: "action", episode, step: 0 }))
+  const rollout: Rollout =
+    next === undefined
+      ? yield* playTrainingEpisode(training, train, { agent, index: seen, onStep })
+      : yield* playedElsewhere(next, onStep)
   // Uninterruptible, so that the episode is counted either completely or not at all.
   yield* Effect.uninterruptible(
     Effect.gen(function* () {
@@ -135,6 +131,17 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (training: Age
       yield* recording.emit(events)
     }),
   )
+})
+
+/** Takes the next training episode from other machines, passes its steps to `onStep`, and returns its rollout. */
+const playedElsewhere = Effect.fnUntraced(function* (
+  next: Effect.Effect<TrainingEpisode, DispatchError>,
+  onStep: (step: TimedStep) => Effect.Effect<void>,
+) {
+  const { steps, rollout, failure } = yield* next
+  yield* Effect.forEach(steps, onStep, { discard: true })
+  if (failure !== null) return yield* failure
+  return rollout ?? (yield* Effect.die(new Error("an episode without a rollout and without a failure")))
 })
 
 /** The number of ended episodes between two progress events. */

@@ -1,6 +1,5 @@
 /** Validates an agent: `validate` during a training, for `loop.ts`; `playAll` at a checkpoint, for `execute.ts`. */
 import { Effect } from "effect"
-import { cores } from "../config/cores.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import * as Evaluate from "../evaluate/Evaluate.ts"
 import { eventsOf } from "../evaluate/events.ts"
@@ -12,6 +11,8 @@ import { CurrentRun } from "../run/CurrentRun.ts"
 import { outcomeOf, type ValidationOutcome } from "../run/evaluation.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 import type { RuntimeState } from "./RuntimeState.ts"
+import * as Spread from "./spread/client.ts"
+import { validationOf } from "./validation.ts"
 
 /** If the model answers in none of the first 3 episodes (or `concurrency`, if more), the validation fails. */
 const leastUnanswered = 3
@@ -22,42 +23,31 @@ const leastUnanswered = 3
  * of the first episodes, so that nobody waits for hours for a server that is down.
  */
 export const playAll = Effect.fnUntraced(function* <E>(
-  { settings, agent, validation }: AgentTraining,
+  training: AgentTraining,
   { seen }: RuntimeState,
   record: (episode: Evaluate.PlayedEpisode) => Effect.Effect<void, E>,
 ) {
-  const { runtime, seed } = settings
   const episodes: Array<ValidationOutcome["episodes"][number]> = []
   let failed = 0
-  const unanswered = new Map<number, LmError>()
   let someAnswered = false
-  if (validation !== null) {
-    const concurrency = runtime.validationNumWorkers ?? runtime.numParallelEpisodes ?? cores()
-    const atMost = Math.min(validation.size, Math.max(leastUnanswered, concurrency))
-    yield* Evaluate.each(
-      {
-        tasks: validation,
-        protocol: Evaluate.frozen(agent, { maxSteps: runtime.maxStepsPerEpisode }),
-        seed,
-        concurrency,
-        phase: { _tag: "validation", seenEpisodes: seen },
-        onFailed: (index, error) => {
-          if (error._tag === "LmError" && error.reason === "exhausted") unanswered.set(index, error)
-        },
-      },
-      (episode): Effect.Effect<void, E | LmError> => {
-        const { totalScore, steps, ending, error } = episode
-        const { terminated, truncated } = ending
-        if (error === null) episodes.push({ return: totalScore, length: steps.length, terminated, truncated })
-        else failed++
-        const noAnswer = unanswered.get(episode.index)
-        if (noAnswer === undefined) someAnswered = true
-        // Episodes arrive in the order of the tasks, so this does not depend on which episode ended first.
-        if (noAnswer !== undefined && !someAnswered && failed >= atMost) return Effect.fail(noAnswer)
-        return record(episode)
-      },
-    )
+  const errors = new Map<number, LmError>()
+  const evaluation = validationOf(training, seen, errors)
+  if (evaluation === undefined) return { ...outcomeOf(episodes), failed }
+  const atMost = Math.min(evaluation.tasks.size, Math.max(leastUnanswered, evaluation.concurrency))
+  const receive = (episode: Evaluate.PlayedEpisode, unanswered: LmError | null): Effect.Effect<void, E | LmError> => {
+    const { totalScore, steps, ending, error } = episode
+    const { terminated, truncated } = ending
+    if (error === null) episodes.push({ return: totalScore, length: steps.length, terminated, truncated })
+    else failed++
+    if (unanswered === null) someAnswered = true
+    // Episodes arrive in the order of the tasks, so this does not depend on which episode ended first.
+    else if (!someAnswered && failed >= atMost) return Effect.fail(unanswered)
+    return record(episode)
   }
+  const spread = yield* Spread.spreadOf(training)
+  yield* spread === undefined
+    ? Evaluate.each(evaluation, (episode) => receive(episode, errors.get(episode.index) ?? null))
+    : Spread.validation(spread, training, seen, receive)
   return { ...outcomeOf(episodes), failed }
 })
 

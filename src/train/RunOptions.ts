@@ -1,7 +1,9 @@
 /** The options that a launcher (the `effect` command, a sweep) gives to a run as a service. `src/cli` provides them. */
 import { Context, type Effect } from "effect"
 import type { Override, Plain } from "../config/Config.ts"
+import type { SentFile } from "../cluster/SentFile.ts"
 import type { RunIdentity } from "../run/identifier.ts"
+import { asSent, type SentTraining, withoutKeys } from "../run/spread/SentTraining.ts"
 
 /** The changes that a launcher can make to a training or evaluation that a program has already made as a value. */
 export interface RunOptions {
@@ -23,6 +25,25 @@ export interface RunOptions {
    * episodes to watch). The training runs this between two iterations. Writing the folder does not change the training.
    */
   readonly isStepWanted?: Effect.Effect<boolean>
+  /**
+   * The files of the program that makes the training, first the module whose default export it is. Other machines load
+   * it to do a part of the work.
+   */
+  readonly program?: readonly [SentFile, ...ReadonlyArray<SentFile>]
+  /** The name of the backend that computes, as `--backend` takes it. Other machines choose the same one. */
+  readonly backend?: string
+}
+
+/**
+ * Describes a training to other machines: by the program that makes it, if the launcher says so, or else by its config.
+ * Undefined for a training that only this process can make.
+ */
+export const sentTraining = (options: RunOptions, config?: Plain): SentTraining | undefined => {
+  const { program, name } = options
+  const backend = options.backend ?? null
+  if (program !== undefined)
+    return { _tag: "Program", backend, files: program, name, overrides: withoutKeys(options.overrides) }
+  return config === undefined ? undefined : { _tag: "Config", backend, config: asSent(config) }
 }
 
 /** The launcher's options. Provide them by `Effect.provideService(RunOptions, { … })`; by default nothing is overridden. */

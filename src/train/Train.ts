@@ -1,8 +1,9 @@
 /**
  * Makes trainings by reinforcement learning as Effects, and executes them. Programs and the `effect` command call it.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, type Scope } from "effect"
 import { Backend } from "../backend/Backend.ts"
+import { type DispatchError, Dispatcher } from "../cluster/Dispatcher.ts"
 import { attempt } from "../config/attempt.ts"
 import { isPlain, toCamelCase } from "../config/Config.ts"
 import { EnvError } from "../env/EnvError.ts"
@@ -16,6 +17,7 @@ import type { Recorder } from "../run/record/Recorder.ts"
 import * as OneRun from "../run/Run.ts"
 import { RunResult } from "../run/RunResult.ts"
 import type { RunSpec } from "../run/RunSpec.ts"
+import { Serving } from "../run/spread/Serving.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStore } from "../run/store/RunStore.ts"
 import type { RunIdentity } from "../run/identifier.ts"
@@ -30,15 +32,16 @@ import {
   sharedSettings,
 } from "./checkpointing.ts"
 import { configOf, type Plan, plan } from "./plan.ts"
-import { RunOptions } from "./RunOptions.ts"
+import { RunOptions, sentTraining } from "./RunOptions.ts"
 import type { TrainInput } from "./Settings.ts"
 import { setUp, type Training } from "./setUp.ts"
 import { isOver, type LoopError, trainLoop } from "./Trainer.ts"
 import { TrainingState } from "./TrainingState.ts"
+import { handlersOf, identityOf, validateAnywhere } from "./validation/spread.ts"
 
 export { validate } from "../run/ValidationRequest.ts"
 
-export type TrainError = SetupError | LoopError
+export type TrainError = SetupError | LoopError | DispatchError
 
 /** A training that has not started. It trains when it runs with Layers for the backend, the store and the recorder. */
 export type Run = Effect.Effect<RunResult, TrainError, Backend | RunStore | Recorder>
@@ -46,7 +49,10 @@ export type Run = Effect.Effect<RunResult, TrainError, Backend | RunStore | Reco
 /** Makes a training from settings, envs and an algorithm. The training runs when its Layers are provided. */
 export const run = (input: TrainInput): Run => {
   const { config, values } = configOf(input)
-  return plan(config, values).pipe(Effect.flatMap(execute), Effect.scoped)
+  return plan(config, values).pipe(
+    Effect.flatMap((made) => execute(made, false)),
+    Effect.scoped,
+  )
 }
 
 /**
@@ -55,13 +61,23 @@ export const run = (input: TrainInput): Run => {
  */
 export const fromConfig = (config: unknown, { lines }: { readonly lines?: ReadonlyMap<string, string> } = {}): Run => {
   const tree = toCamelCase(config)
-  return plan(isPlain(tree) ? tree : {}, {}, lines).pipe(Effect.flatMap(execute), Effect.scoped)
+  return plan(isPlain(tree) ? tree : {}, {}, lines).pipe(
+    Effect.flatMap((made) => execute(made, true)),
+    Effect.scoped,
+  )
 }
 
-/** Executes a plan: trains, or if `Train.validate` requests it, validates a checkpoint instead. */
-const execute = Effect.fnUntraced(function* (plan: Plan) {
+/**
+ * Executes a plan: trains, or if `Train.validate` requests it, validates a checkpoint instead. `isConfig` tells whether the
+ * plan's config describes all of it, so that other machines can make it again.
+ */
+const execute = Effect.fnUntraced(function* (
+  plan: Plan,
+  isConfig: boolean,
+): Effect.fn.Return<RunResult, TrainError, Backend | RunStore | Recorder | Scope.Scope> {
   const { settings, env, algorithm, effective } = plan
-  const { population, onPlanned } = yield* RunOptions
+  const options = yield* RunOptions
+  const { population, onPlanned } = options
   const identity = {
     name: settings.name,
     population: { environment: env.id, algorithm: algorithm.name, ...population },
@@ -69,7 +85,14 @@ const execute = Effect.fnUntraced(function* (plan: Plan) {
   }
   if (onPlanned !== undefined) yield* onPlanned(identity, effective)
   const startedAtMillis = yield* Clock.currentTimeMillis
-  const training = yield* setUp(plan)
+  const sent = sentTraining(options, isConfig ? effective : undefined)
+  const request = yield* ValidationRequest
+  const training: Training = { ...(yield* setUp(plan)), sent }
+  const serving = yield* Serving
+  if (serving !== undefined) {
+    const identity = yield* identityOf(training)
+    return yield* serving.offer({ identity, handlers: handlersOf(training, serving.read) })
+  }
   const program = {
     spec: specOf(training, identity),
     startedAtMillis,
@@ -89,9 +112,12 @@ const execute = Effect.fnUntraced(function* (plan: Plan) {
     position: ({ step, episodes }: TrainingState) => ({ step, episodes }),
     result: { schema: RunResult, of: (state: TrainingState) => resultOf(training, state) },
   }
-  const request = yield* ValidationRequest
   if (request === undefined) return yield* OneRun.execute(program)
-  return yield* OneRun.inspect(program, request.checkpoint, (state) => validated(training, state, request))
+  return yield* OneRun.inspect<TrainingState, RunResult, RunResult, TrainError, Backend>(
+    program,
+    request.checkpoint,
+    (state) => validated(training, state, request),
+  )
 })
 
 /** Describes the run for its files and its first record. */
@@ -112,14 +138,21 @@ const specOf = ({ plan, learner }: Training, identity: RunIdentity): RunSpec => 
   }
 }
 
+const nothingToSend =
+  "the cluster has nothing to do: other machines play only the validations of a training, and this one has none (validation.every_steps)"
+
+const notSent =
+  "the validations are played in this process, because other machines can only load a training that is made in code from its program: start it with effect run PROGRAM.ts --cluster"
+
 /** Resets the envs and makes a new state; for a resumed run, restores envs, learner and state from a checkpoint. */
 const open = Effect.fnUntraced(function* (
   training: Training,
   files: RunFiles,
   saved: OneRun.Saved<TrainingState> | undefined,
-) {
-  const { plan, envs, learner } = training
+): Effect.fn.Return<OneRun.Opened<TrainingState, RunResult>, TrainError, Backend> {
+  const { plan, envs, learner, sent, validator } = training
   const { settings, notes } = plan
+  const { inFlight } = yield* Dispatcher
   const state = saved?.state ?? new TrainingState({})
   const devicesBefore = state.devices
   state.devices = learner.devices
@@ -141,6 +174,13 @@ const open = Effect.fnUntraced(function* (
     notes,
     warnings: [
       ...plan.warnings,
+      ...(inFlight === undefined
+        ? []
+        : validator === undefined
+          ? [nothingToSend]
+          : sent === undefined
+            ? [notSent]
+            : []),
       ...(saved === undefined ? [] : deviceWarnings(learner.devices, devicesBefore)),
       ...(yield* backendWarnings),
     ],
@@ -153,8 +193,8 @@ const validated = Effect.fnUntraced(function* (
   state: TrainingState,
   { writesStepFolder, exportsPolicy, onPlayed, onExported }: NonNullable<typeof ValidationRequest.Service>,
 ) {
-  const { plan, validator, writeStepFolder } = training
-  const outcome = yield* validator?.validate(plan.settings.seed, state.step) ?? Effect.undefined
+  const { writeStepFolder } = training
+  const outcome = yield* validateAnywhere(training, state.step)
   if (outcome !== undefined) {
     state.addValidation(outcome)
     onPlayed(outcome)

@@ -1,5 +1,6 @@
 /** Runs the loop of a training: rollouts, updates, validations, checkpoints and renderings. `Train.ts` calls it. */
 import { Effect } from "effect"
+import type { DispatchError } from "../cluster/Dispatcher.ts"
 import type { LearnerError } from "../learner/Algorithm.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
@@ -9,8 +10,9 @@ import type { Decided } from "./plan.ts"
 import { RunOptions } from "./RunOptions.ts"
 import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
+import { validateAnywhere } from "./validation/spread.ts"
 
-export type LoopError = LearnerError | RunError
+export type LoopError = LearnerError | DispatchError | RunError
 
 /**
  * Tells whether a multiple of `every` is above `last` and at most `step`; never if `every` is 0. `step % every === 0`
@@ -181,14 +183,13 @@ const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, 
 }
 
 /**
- * Validates the policy, adds the outcome to the state, and gives it to the recorder. A failure is counted and recorded
- * as a warning; the training continues without a score.
+ * Validates the policy, adds the outcome to the state, and gives it to the recorder. A failure of the policy or of an env is
+ * counted and recorded as a warning; the training continues without a score.
  */
-const validate = Effect.fn("effect-rl.validate")(function* ({ validator, plan }: Training, state: TrainingState) {
-  if (validator === undefined) return
+const validate = Effect.fn("effect-rl.validate")(function* (training: Training, state: TrainingState) {
   const { recording } = yield* CurrentRun
-  const outcome = yield* validator.validate(plan.settings.seed, state.step).pipe(
-    Effect.catch((error) => {
+  const outcome = yield* validateAnywhere(training, state.step).pipe(
+    Effect.catchTag(["LearningError", "BackendError", "EnvError"], (error) => {
       state.failedValidations++
       state.lastValidationStep = state.step
       return recording

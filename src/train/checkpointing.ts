@@ -160,7 +160,8 @@ export const deviceWarnings = (
 const damaged = (run: RunFiles, path: string, message: string): CheckpointError =>
   new CheckpointError({ path, message: `${run.directory}/${path}: ${message}` })
 
-const floats = (tensors: safetensors.Tensors): NamedTensors =>
+/** Returns the tensors of 32-bit floats, as weights are. */
+export const floats = (tensors: safetensors.Tensors): NamedTensors =>
   Object.fromEntries(
     Object.entries(tensors).flatMap(([key, { shape, data }]) =>
       data instanceof Float32Array ? [[key, { shape, data }]] : [],

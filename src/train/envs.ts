@@ -9,7 +9,7 @@ import * as EpisodeLog from "../env/EpisodeLog.ts"
 import * as Normalise from "../env/Normalise.ts"
 import type { Learner, LearnerError } from "../learner/Algorithm.ts"
 import type { Settings } from "./Settings.ts"
-import { shares } from "./validation/Validator.ts"
+import { type EpisodeBatch, partsOf } from "./validation/Validator.ts"
 
 /** The training's envs: they record episodes with the env's own rewards, and may normalise what the agent gets. */
 export type TrainingEnvs = BatchEnv & EpisodeLog.Recorded & Partial<Normalise.NormalisedObservations>
@@ -26,20 +26,28 @@ export const trainingEnvs = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a batch for each validation env: copies of the env, one for each of its episodes. `first` is the number of the
+ * Makes a batch for each part of a validation: copies of the part's env, one for each episode. `first` is the number of the
  * batch's first episode. The batches normalise observations by the training's statistics, but do not update these.
  */
 export const validationBatches = (
   envs: ReadonlyArray<Env>,
   { validation }: Settings,
   training: TrainingEnvs,
-): Effect.Effect<ReadonlyArray<{ readonly envs: BatchEnv; readonly first: number }>, EnvError, Scope.Scope> =>
-  Effect.forEach(shares(validation.episodes, envs.length), ({ first, count }, index) =>
-    Effect.map(batchOf(envs[index], count, validation.workers, first), (batch) => {
-      const moments = training.observationMoments
-      return { first, envs: moments === undefined ? batch : Normalise.observations(batch, { moments, frozen: true }) }
-    }),
+): Effect.Effect<ReadonlyArray<EpisodeBatch>, EnvError, Scope.Scope> =>
+  Effect.forEach(partsOf(validation, envs.length), ({ env, from, to }) =>
+    validationBatch(envs[env], { first: from, count: to - from, workers: validation.workers }, training),
   )
+
+/** Makes a batch of `count` copies of a validation env. Its first episode has the number `first`. */
+export const validationBatch = (
+  env: Env,
+  { first, count, workers }: { readonly first: number; readonly count: number; readonly workers: number },
+  { observationMoments: moments }: TrainingEnvs,
+): Effect.Effect<EpisodeBatch, EnvError, Scope.Scope> =>
+  Effect.map(batchOf(env, count, workers, first), (batch) => ({
+    first,
+    envs: moments === undefined ? batch : Normalise.observations(batch, { moments, frozen: true }),
+  }))
 
 /** Makes a batch of copies of an env, numbered from `firstIndex`, in this thread or in `workers` threads. */
 const batchOf = (

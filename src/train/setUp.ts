@@ -13,6 +13,7 @@ import { sizeOf } from "../env/Space.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import type { CurrentRun } from "../run/CurrentRun.ts"
 import { evaluationOf } from "../run/evaluation.ts"
+import type { SentTraining } from "../run/spread/SentTraining.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
 import { type TrainingEnvs, trainingEnvs, validationBatches } from "./envs.ts"
 import type { Plan } from "./plan.ts"
@@ -26,6 +27,8 @@ export interface Training {
   readonly envs: TrainingEnvs
   readonly learner: Learner
   readonly validator: Validator | undefined
+  /** How other machines get this training, to play its validations; undefined if they cannot. */
+  readonly sent?: SentTraining | undefined
   readonly writeStepFolder: WriteStepFolder | undefined
   /** Writes `steps/{STEP}/` on a user's request, even if `render` is off. The first request compiles what it needs. */
   readonly writeWantedStep: WriteWantedStep | undefined

@@ -79,7 +79,7 @@ const captured = async (args: ReadonlyArray<string>, signal: AbortSignal): Promi
 }
 
 /** One run of a sweep. */
-const runChild = ({ args, part }: Child): Effect.Effect<string, RunFailed> => {
+export const runChild = ({ args, part }: Child): Effect.Effect<string, RunFailed> => {
   let [stdout, stderr] = ["", ""]
   return command(["run", ...args, "--json", "--quiet"]).pipe(
     Effect.provideService(PartOfSweep, part),

@@ -153,6 +153,7 @@ describe("effect serve", () => {
         return stderr
       }
       assert.include(await wrong("none"), "none: there is no such folder")
+      assert.include(await wrong("latest"), "latest:")
       assert.include(
         await wrong("."),
         ".: expected config.json of a model, adapter_config.json of an adapter, or a run with",

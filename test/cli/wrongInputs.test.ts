@@ -52,6 +52,15 @@ describe.concurrent("a file that is no training", () => {
     )
   })
 
+  it("a results folder that looks like the address of something else", () =>
+    withFolder(async (folder) => {
+      for (const place of ["s3:runs/team", "S3://runs", "gs://runs/team"]) {
+        const outcome = await effect(["run", write(folder, "train.ts", program("")), "--results-dir", place], folder)
+        says(outcome, 2, "--results-dir", place, "a folder, or s3://BUCKET/PREFIX", `./${place}`)
+      }
+      assert.deepStrictEqual(readdirSync(folder), ["train.ts"])
+    }))
+
   it("a file of another kind", () =>
     withFolder(async (folder) =>
       says(await effect(["run", write(folder, "notes.txt", "hello")]), 2, "notes.txt", ".ts"),
@@ -87,7 +96,11 @@ agent: { type: history_agent, lm_config: { model: "scripted:reader" } }
       says(await effect(["run", file]), 2, `${file}: this is an evaluation; run it with effect eval ${file}`)
       const results = join(folder, "results")
       const bucket = ["eval", file, "--results-dir", "s3://runs"]
-      says(await effect(bucket), 2, "--results-dir s3://… only works with `effect run`")
+      says(
+        await effect(bucket),
+        2,
+        "--results-dir s3://… does not work with a file: an evaluation is saved in a folder",
+      )
       const { runDir } = resultOf(await effect(["eval", file, "--results-dir", results, "--quiet", "--json"]))
       says(
         await effect(["replay", runDir]),

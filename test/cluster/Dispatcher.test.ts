@@ -71,6 +71,25 @@ describe("a dispatcher", () => {
     }),
   )
 
+  it.effect("refuses a payload that is too large to be sent, and says how large it is", () =>
+    Effect.gen(function* () {
+      const count = Dispatcher.job({
+        name: "count",
+        payload: Schema.String,
+        result: Schema.Int,
+        failure: Schema.Never,
+        key: (text) => text.slice(0, 4),
+      })
+      const counted = (length: number) =>
+        Effect.flatMap(Dispatcher.Dispatcher, ({ run }) => run(count, "a".repeat(length), Effect.succeed(length)))
+      assert.strictEqual(yield* counted(2 ** 23 - 2), 2 ** 23 - 2)
+      assert.match(
+        (yield* Effect.flip(counted(2 ** 23 + 2 ** 20))).message,
+        /^job count: its payload has 9\.0 MiB; expected at most 8\.0 MiB; put large parts into files/,
+      )
+    }).pipe(Effect.provide(layerUnreliable({ seed: 1, handlers: [] }))),
+  )
+
   it.effect("says which part of a job has the wrong form", () =>
     Effect.gen(function* () {
       const wrong = yield* Effect.flip(handler.perform({ of: "six" }))

@@ -65,6 +65,14 @@ describe.skipIf(!hasPostgres)("a cluster over Postgres", () => {
         assert.lengthOf(there, part === "sweep" ? 4 : 1)
         for (const [at, run] of here.entries()) assert.deepStrictEqual(contentOf(there[at]), contentOf(run))
       }
+      // The policy of a run plays its episodes on the worker that is left.
+      const [run] = runsIn(join(folder, "alone", "sweep"))
+      const policy = ["eval", run, "--episodes", "100", "--json"]
+      const played = await start([...policy, "--cluster", postgres.url], folder).ended
+      assert.strictEqual(played.code, 0, played.stderr)
+      const returns = (stdout: string) => stdout.replace(/,"wallSeconds".*/, "")
+      assert.strictEqual(returns(played.stdout), returns((await effect(policy, folder)).stdout))
+      await other.says(/did validation .* batch 3 episodes 29-34 /)
       // Nothing is left of attempts, not even of the killed worker's.
       assert.notInclude(readdirSync(join(folder, "spread", "sweep")), ".attempts")
       assert.match((await interrupted(other)).stderr, /leaves postgres:.*; it did [1-9]\d* jobs/)
@@ -130,7 +138,20 @@ describe.skipIf(!hasPostgres)("a cluster over Postgres", () => {
       const words = ["run", "train.ts", "--seeds", "1..2", "--results-dir", "results", "--quiet"]
       const sweep = await start([...words, "--cluster", postgres.url], elsewhere).ended
       assert.strictEqual(sweep.code, 1)
-      assert.include(sweep.stderr, `${file}: expected the file with which the sweep was started, version `)
+      assert.include(sweep.stderr, `${file}: expected the file with which the run was started, version `)
+      // Also a module that the file imports.
+      for (const [place, episodes] of [
+        [folder, 5],
+        [elsewhere, 6],
+      ] as const) {
+        write(place, "episodes.ts", `export const episodes = ${episodes}\n`)
+        const importing = program("validation: { everySteps: 1024, episodes }")
+        write(place, "train.ts", `import { episodes } from "./episodes.ts"\n${importing}`)
+      }
+      const other = await start([...words, "--cluster", postgres.url], elsewhere).ended
+      assert.strictEqual(other.code, 1)
+      const module = join(folder, "episodes.ts")
+      assert.include(other.stderr, `${module}: expected the file with which the run was started, version `)
       await interrupted(worker)
     }))
 })

@@ -71,4 +71,45 @@ describe.skipIf(!hasPostgres)("a job over Postgres", () => {
       assert.strictEqual(yield* askOnce, 0.25)
       assert.strictEqual(performed, 2)
     }).pipe(Effect.scoped, Effect.runPromise))
+
+  it("that the database refuses, although it answers, fails with the reason", () =>
+    Effect.gen(function* () {
+      const options = { url: postgres.url, say: () => Effect.void }
+      const handler = Dispatcher.handler(double, ({ of }) => Effect.succeed(2 * of))
+      yield* Effect.forkScoped(
+        Cluster.worker({ ...options, handlers: [handler], slots: 1, quiet: true, address: undefined }),
+      )
+      const client = yield* Layer.build(Cluster.layer(options))
+      const ask = (of: number) =>
+        Effect.flatMap(Dispatcher.Dispatcher, ({ run }) => run(double, { of }, Effect.succeed(0))).pipe(
+          Effect.provideContext(client),
+        )
+      const database = yield* Layer.build(PgClient.layer({ url: Redacted.make(postgres.url) }))
+      /** Makes the database refuse new rows of a table. */
+      const refuse = Effect.fnUntraced(function* (table: string) {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`CREATE OR REPLACE FUNCTION refuse() RETURNS trigger AS
+          $$ BEGIN RAISE EXCEPTION 'no room for %', TG_TABLE_NAME; END $$ LANGUAGE plpgsql`
+        yield* sql`CREATE TRIGGER refuse BEFORE INSERT ON ${sql(table)} FOR EACH ROW EXECUTE FUNCTION refuse()`
+      }, Effect.provideContext(database))
+      const allow = Effect.fnUntraced(function* (table: string) {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`DROP TRIGGER refuse ON ${sql(table)}`
+      }, Effect.provideContext(database))
+
+      assert.strictEqual(yield* ask(1), 2)
+      yield* refuse("cluster_messages")
+      const asking = yield* Effect.flip(ask(2))
+      assert.strictEqual(asking.message, "job double 2: asking for it failed 10 times: no room for cluster_messages")
+      yield* allow("cluster_messages")
+      yield* refuse("effect_rl_queue")
+      const queued = yield* Effect.flip(ask(3))
+      assert.strictEqual(
+        queued.message,
+        "job double 3: putting it into the queue failed 5 times: no room for effect_rl_queue",
+      )
+      yield* allow("effect_rl_queue")
+      assert.strictEqual(yield* ask(3), 6)
+      assert.strictEqual(yield* ask(2), 4)
+    }).pipe(Effect.scoped, Effect.runPromise))
 })

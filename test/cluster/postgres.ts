@@ -31,7 +31,8 @@ export interface Postgres {
   readonly remove: () => Promise<void>
 }
 
-const freePort = (host: string): Promise<number> =>
+/** Returns a port that no process uses now. */
+export const freePort = (host: string): Promise<number> =>
   new Promise((resolve) => {
     const server = createServer()
     server.listen(0, host, () => {

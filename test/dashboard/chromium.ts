@@ -25,6 +25,12 @@ export interface Page {
   readonly type: (text: string) => Promise<void>
   /** Moves, presses or releases the left mouse button at a place in the window. */
   readonly mouse: (type: "mouseMoved" | "mousePressed" | "mouseReleased", x: number, y: number) => Promise<void>
+  /** Turns touch input on or off. The page then sees a device with a coarse pointer. */
+  readonly touchScreen: (isOn: boolean) => Promise<void>
+  /** Puts fingers on the window, besides those that are on it; without any, lifts all. */
+  readonly fingers: (
+    ...places: ReadonlyArray<{ readonly id: number; readonly x: number; readonly y: number }>
+  ) => Promise<void>
   readonly look: (width: number, height: number, scheme?: "light" | "dark") => Promise<void>
   readonly screenshot: (
     clip?: { x: number; y: number; width: number; height: number },
@@ -39,13 +45,16 @@ export interface Browser {
   readonly close: () => Promise<void>
 }
 
+/** The flags of a browser that computes WebGPU on the CPU, by SwiftShader, which Debian's Chromium brings. */
+export const softwareGpu = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]
+
 /**
  * A browser driven by the DevTools protocol over its WebSocket. What the tests need of it is this much, so that a package
  * for it (with versions of a browser that it wants to match) would be more to keep than this file.
  */
-export const launch = async (executable: string): Promise<Browser> => {
+export const launch = async (executable: string, gpu = ["--disable-gpu"]): Promise<Browser> => {
   const profile = mkdtempSync(join(tmpdir(), "effect-ui-"))
-  const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
+  const flags = ["--headless=new", "--no-sandbox", ...gpu, "--disable-dev-shm-usage", "--hide-scrollbars"]
   const child = spawn(
     executable,
     [...flags, "--remote-debugging-port=0", `--user-data-dir=${profile}`, "about:blank"],
@@ -125,6 +134,15 @@ export const launch = async (executable: string): Promise<Browser> => {
       if (type !== "mouseMoved") buttons = type === "mousePressed" ? 1 : 0
       const button = type === "mouseMoved" ? {} : { button: "left", clickCount: 1 }
       await send("Input.dispatchMouseEvent", { type, x, y, buttons, ...button })
+    },
+    touchScreen: async (isOn) => {
+      await send("Emulation.setTouchEmulationEnabled", { enabled: isOn, maxTouchPoints: 5 })
+    },
+    fingers: async (...places) => {
+      await send("Input.dispatchTouchEvent", {
+        type: places.length === 0 ? "touchEnd" : "touchStart",
+        touchPoints: places,
+      })
     },
     look: async (width, height, scheme = "light") => {
       await send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: width < 600 })

@@ -96,7 +96,7 @@ inBrowser("the player", ({ page, served, text, count }) => {
           await page.until(`${frame}.dataset.drawn === '1:0'`)
           assert.strictEqual(await page.evaluate("location.hash.startsWith('#/run/')"), true)
         },
-        "0123456789",
+        { token: "0123456789" },
       )
     }))
 })

@@ -1,13 +1,17 @@
 /** The page in a real browser, over a folder of results: what its tests share. */
 import { Effect, Exit, Scope } from "effect"
 import { afterAll, assert, beforeAll, describe } from "vitest"
-import { serve } from "../../src/dashboard/server-node.ts"
+import { serve, type ServerOptions } from "../../src/dashboard/server-node.ts"
 import { type Browser, chromium, launch, type Page } from "./chromium.ts"
 
 export interface Tools {
   readonly page: Page
   /** Serves a folder until the body has ended; then the page must have had nothing to complain of. */
-  readonly served: (directory: string, body: (url: string) => Promise<void>, token?: string) => Promise<void>
+  readonly served: (
+    directory: string,
+    body: (url: string) => Promise<void>,
+    options?: Pick<ServerOptions, "token" | "cluster">,
+  ) => Promise<void>
   readonly text: (selector: string) => Promise<string>
   readonly count: (selector: string, wanted: number) => Promise<void>
   /** Waits until a chart, by its place in the page, has as many lines. */
@@ -17,7 +21,7 @@ export interface Tools {
   readonly set: (selector: string, value: string, place?: number) => Promise<unknown>
 }
 
-export const inBrowser = (title: string, tests: (tools: Tools) => void): void => {
+export const inBrowser = (title: string, tests: (tools: Tools) => void, gpu?: Array<string>): void => {
   if (chromium === undefined) {
     const line = `${title}: SKIPPED, there is no chromium here (CHROMIUM names one)`
     const bar = "#".repeat(line.length + 4)
@@ -27,7 +31,7 @@ export const inBrowser = (title: string, tests: (tools: Tools) => void): void =>
   describe.skipIf(chromium === undefined)(title, () => {
     let browser: Browser
     beforeAll(async () => {
-      browser = await launch(chromium ?? "")
+      browser = await launch(chromium ?? "", gpu)
     })
     afterAll(() => browser.close())
     // The browser is there when the tests are.
@@ -38,6 +42,8 @@ export const inBrowser = (title: string, tests: (tools: Tools) => void): void =>
       press: (key, text) => browser.page.press(key, text),
       type: (text) => browser.page.type(text),
       look: (width, height, scheme) => browser.page.look(width, height, scheme),
+      touchScreen: (isOn) => browser.page.touchScreen(isOn),
+      fingers: (...places) => browser.page.fingers(...places),
       mouse: (type, x, y) => browser.page.mouse(type, x, y),
       screenshot: (clip, whole) => browser.page.screenshot(clip, whole),
       complaints: () => browser.page.complaints(),
@@ -46,10 +52,9 @@ export const inBrowser = (title: string, tests: (tools: Tools) => void): void =>
 
     tests({
       page,
-      served: async (directory, body, token) => {
+      served: async (directory, body, more = {}) => {
         const scope = await Effect.runPromise(Scope.make())
-        const secret = token === undefined ? {} : { token }
-        const options = { directory, host: "127.0.0.1", port: 0, pollEvery: 100, ...secret }
+        const options = { directory, host: "127.0.0.1", port: 0, pollEvery: 100, ...more }
         const { port } = await Effect.runPromise(Scope.provide(serve(options), scope))
         try {
           await body(`http://localhost:${port}/`)

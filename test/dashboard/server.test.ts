@@ -112,6 +112,21 @@ describe("the server", () => {
         assert.strictEqual((await ask(path)).status, 401)
     }))
 
+  it("gives what a cluster is doing only to those with the token, and without a cluster nothing", async () => {
+    const observed = { database: "postgres://rl@db/rl", problem: "connection refused", overview: null, age: 0 }
+    const cluster = Effect.succeed(observed)
+    await served({ token: "0123456789", cluster }, async (ask) => {
+      const secret = { authorization: "Bearer 0123456789" }
+      assert.strictEqual((await ask("/data/cluster.json")).status, 401)
+      assert.deepStrictEqual(JSON.parse((await ask("/data/cluster.json", secret)).text), observed)
+      assert.isTrue(JSON.parse((await ask("/data/runs.json", secret)).text).hasCluster)
+    })
+    await served({}, async (ask) => {
+      assert.strictEqual((await ask("/data/cluster.json")).status, 404)
+      assert.isFalse(JSON.parse((await ask("/data/runs.json")).text).hasCluster)
+    })
+  })
+
   it("gives the page, the runs, their curves, bands and files", () =>
     served({}, async (ask, folder) => {
       const results = join(folder, "results")

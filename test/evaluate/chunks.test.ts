@@ -6,7 +6,8 @@ import { Effect, Fiber, FileSystem, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Dispatcher } from "../../src/cluster/Dispatcher.ts"
 import { layerUnreliable } from "../../src/cluster/unreliable.ts"
-import { type ChunkPayload, chunkJob, chunkSize, chunksOf, indicesOf } from "../../src/evaluate/chunks.ts"
+import { chunkSize, chunksOf, indicesOf } from "../../src/cluster/chunks.ts"
+import { type ChunkPayload, chunkJob } from "../../src/evaluate/chunks.ts"
 import * as Evaluations from "../../src/evaluate/Evaluations.ts"
 import { evaluationHandler } from "../../src/evaluate/worker.ts"
 import { httpClient } from "../../src/node.ts"
@@ -99,7 +100,7 @@ describe("chunks of an evaluation", () => {
         )
       assert.match(
         yield* refusal({ identity: { ...payload.identity, dataset: "another" } }),
-        /on a worker of the cluster: dataset: expected \\"another\\" as where the evaluation was started, found/,
+        /on a worker of the cluster: dataset: expected \\"another\\" as where the run was started, found/,
       )
       assert.match(yield* refusal({ agent: 2 }), /there is no agent 3/)
       const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped()
@@ -108,7 +109,7 @@ describe("chunks of an evaluation", () => {
       assert.match(yield* refusal({ config: missing }), /on a worker of the cluster: .*nowhere\.jsonl/)
       // Once the file is there, the worker opens it.
       writeFileSync(file, `{"question": "1+1?", "answer": "2"}\n`)
-      assert.match(yield* refusal({ config: missing }), /dataset.*: expected .* as where the evaluation was started/)
+      assert.match(yield* refusal({ config: missing }), /dataset.*: expected .* as where the run was started/)
     }).pipe(Effect.scoped, Effect.provide(needs)),
   )
 })

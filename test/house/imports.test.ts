@@ -110,6 +110,7 @@ describe("imports", () => {
     const forModels = (specifier: string): boolean => /^effect\/(ai|encoding|http)\//.test(specifier)
     const forHttp = (specifier: string): boolean => specifier.startsWith("effect/http/")
     const forClusters = (specifier: string): boolean => /^effect\/(cluster|persistence|sql|workflow)\//.test(specifier)
+    const forThreads = (specifier: string): boolean => /^effect\/(rpc|workers)\//.test(specifier)
     const wrong = files
       .filter((file) => !file.startsWith("cli/") && !["dashboard/server-node.ts", "node.ts", "web.ts"].includes(file))
       .flatMap((file) => importsOf(file).map((specifier) => ({ file, specifier })))
@@ -119,6 +120,7 @@ describe("imports", () => {
           !(file.startsWith("lm/") && forModels(specifier)) &&
           adapted[file] !== specifier &&
           !((file.startsWith("serve/") || file === "run/store/objects/s3.ts") && forHttp(specifier)) &&
+          !(file.startsWith("multirun/engine/") && forThreads(specifier)) &&
           !(file.startsWith("cluster/") && forClusters(specifier)),
       )
     assert.deepStrictEqual(wrong, [])

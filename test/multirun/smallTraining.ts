@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, Layer, Logger } from "effect"
+import { Effect, type FileSystem, Layer, Logger } from "effect"
 import type { Backend } from "../../src/backend/Backend.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import type { Plain } from "../../src/config/Config.ts"
@@ -92,11 +92,14 @@ export interface Place {
   readonly sinks?: ReadonlyArray<Sink>
   /** The backend; by default `wasm`. */
   readonly backend?: Layer.Layer<Backend>
+  /** The disk; by default the machine's. */
+  readonly disk?: Layer.Layer<FileSystem.FileSystem>
 }
 
 /** Trains a config, with the results in a folder. */
 export const trained = (config: unknown, place: Place) => {
   const { resultsDir, resume, onOpen = () => {}, onEvent = () => {}, sinks = [], backend = Wasm.layer } = place
+  const services = place.disk === undefined ? NodeServices.layer : Layer.merge(NodeServices.layer, place.disk)
   const store = RunStore.layerFileSystem({
     resultsDir,
     time: moment,
@@ -113,7 +116,7 @@ export const trained = (config: unknown, place: Place) => {
   return Effect.scoped(MultiRun.fromConfig(config)).pipe(
     Effect.provide(
       Layer.mergeAll(
-        Layer.provideMerge(store, NodeServices.layer),
+        Layer.provideMerge(store, services),
         NodeHttpClient.layerUndici,
         listening,
         backend,

@@ -43,6 +43,18 @@ scorers: [score, tokens]
 workers: ${workers}
 `
 
+/** A training of an agent without a memory, which asks that model, with validations before, in the middle and after. */
+const training = (episodes: number, url: string): string => `
+kind: agents
+agent:
+  type: memoryless_agent
+  lm_config: { model: "vllm:slow", base_url: "${url}", timeout_s: 60, max_retries: 50, max_delay: 2 }
+train_dataset: { type: codebook, num_tasks: ${episodes} }
+validation_dataset: { type: codebook, num_tasks: 70, seed: 2 }
+runtime: { validation_freq: ${episodes / 2}, run_validation_at_start: true, validation_num_workers: 4, num_parallel_episodes: 4 }
+output: { save_rollouts: true }
+`
+
 /** The machines, the database and the model of a proof. */
 interface World {
   readonly network: Network
@@ -150,7 +162,7 @@ export const cluster: ReadonlyArray<Proof> = [
   {
     name: "cluster",
     claim:
-      "a sweep of 12 runs and an evaluation of 5,000 episodes on three machines that are killed, frozen and cut off 30 times, while Postgres is restarted twice: the files and digests of one machine",
+      "a sweep of 12 runs, an evaluation of 5,000 episodes and the training of an agent with 100 episodes and 210 of validations on three machines that are killed, frozen and cut off 30 times, while Postgres is restarted twice: the files and digests of one machine",
     run: (folder) =>
       withWorld(3, async ({ network, postgres, model }) => {
         const file = write(folder, "train.ts", program("validation: { everySteps: 1024, episodes: 5 }"))
@@ -162,6 +174,11 @@ export const cluster: ReadonlyArray<Proof> = [
         const evaluation = (results: string) => {
           return ["eval", "tasks.yaml", "--results-dir", join(folder, results, "eval"), "--json", "--quiet"]
         }
+        write(folder, "agent.yaml", training(100, model.url))
+        const agent = (results: string) => {
+          return ["run", "agent.yaml", "--results-dir", join(folder, results, "agent"), "--json", "--quiet"]
+        }
+        const trainedAlone = succeeded(await start(agent("alone"), folder).ended)
         const evaluatedAlone = succeeded(await start([...evaluation("alone"), "--set", "workers=200"], folder).ended)
         const sweptAlone = succeeded(await start(sweep("alone"), folder).ended)
 
@@ -173,27 +190,29 @@ export const cluster: ReadonlyArray<Proof> = [
           const working = Promise.all([
             start([...evaluation("spread"), ...spread], folder).ended,
             start([...sweep("spread"), ...spread], folder).ended,
+            start([...agent("spread"), ...spread], folder).ended,
           ])
           void working.then(() => (isDone = true))
           const counts = await torment(places, postgres, stream(13, "prove", "cluster"), () => isDone)
-          const [evaluated, swept] = (await working).map(succeeded)
+          const [evaluated, swept, trained] = (await working).map(succeeded)
           must(resultOf(evaluated).digest === resultOf(evaluatedAlone).digest, "the evaluation has another digest")
           must(resultOf(evaluated).episodes === 5000, "episodes are missing")
+          must(resultOf(trained).digest === resultOf(trainedAlone).digest, "the agent's training has another digest")
           must(digestsOf(swept) === digestsOf(sweptAlone), "a run of the sweep has another digest")
-          for (const [part, runs] of Object.entries({ sweep: 12, eval: 1 })) {
+          for (const [part, runs] of Object.entries({ sweep: 12, eval: 1, agent: 1 })) {
             const [here, there] = ["alone", "spread"].map((results) => runsIn(join(folder, results, part)).toSorted())
             must(there.length === runs, `${there.length} runs of ${part}, not ${runs}`)
             for (const [at, run] of here.entries()) {
               const [one, other] = [contentOf(run), contentOf(there[at])]
               const different = Object.keys({ ...one, ...other }).filter((path) => one[path] !== other[path])
               // Each machine writes the number of processes that the client chose into its config.
-              const wrong = different.filter((path) => part === "sweep" || !path.startsWith("config."))
+              const wrong = different.filter((path) => part !== "eval" || !path.startsWith("config."))
               must(wrong.length === 0, `${there[at]}: ${wrong.join(", ")} differ`)
             }
           }
           const total = counts.killed + counts.frozen + counts["cut off"]
           must(total === mostFaults && counts.restarts === 2, `only ${total} faults and ${counts.restarts} restarts`)
-          return `killed ${counts.killed} times, frozen ${counts.frozen}, cut off ${counts["cut off"]}, Postgres restarted ${counts.restarts} times: digest ${String(resultOf(evaluated).digest).slice(0, 16)}, and 12 equal digests of runs`
+          return `killed ${counts.killed} times, frozen ${counts.frozen}, cut off ${counts["cut off"]}, Postgres restarted ${counts.restarts} times: digest ${String(resultOf(evaluated).digest).slice(0, 16)}, and 13 equal digests of runs`
         } finally {
           await Promise.all(places.map((place) => place.end()))
         }

@@ -183,7 +183,6 @@ export const fakeEngine = ({ script = () => undefined, pause, maxLength = 1000 }
       promptTokens: 0,
       cachedPromptTokens: 0,
       generatedTokens: 0,
-      preemptions: 0,
       pages: { used: 0, kept: 0, free: 0 },
     })),
     awaitStep: waiters.await,

@@ -5,13 +5,13 @@
 import { Effect, Option } from "effect"
 import { exists } from "../../config/files.ts"
 import { kindOf } from "../../run/RunSpec.ts"
-import { evaluations, ofKind, requireConfig, runFolder, trainings } from "../findRun.ts"
+import { evaluations, ofKind, requireConfig, runFolder, trainings, withRunsOnDisk } from "../findRun.ts"
 import { isBucket, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import { evaluateFile } from "./evaluateFile.ts"
 import { evaluateRun } from "./evaluateRun.ts"
-import { flags, flagsOfFiles, flagsOfRuns, isGiven, refuseFlags } from "./flags.ts"
+import { type EvalFlags, flags, flagsOfFiles, flagsOfRuns, isGiven, refuseFlags } from "./flags.ts"
 import { compareEvaluations, showEvaluation } from "./showEvaluation.ts"
 
 export const evaluate = subcommand(
@@ -35,39 +35,56 @@ export const evaluate = subcommand(
   },
   flags,
   Effect.fnUntraced(function* (input) {
-    const { target, json, quiet } = input
-    const folders = [input.resultsDir]
-    if (isBucket(input.resultsDir)) return yield* usageError("--results-dir s3://… only works with `effect run`")
-    if (Option.isSome(input.other)) {
-      yield* refuseFlags(input, [...flagsOfRuns, ...flagsOfFiles, "cluster"], "a run or a file")
-      const [left, right] = yield* Effect.forEach([target, input.other.value], (typed) =>
-        Effect.flatMap(exists(typed), (isPath) =>
-          isPath ? Effect.succeed(typed) : runFolder(typed, { folders, usable: evaluations, quiet }),
-        ),
+    const named = [input.target, ...Option.toArray(input.other)]
+    const isInBucket = isBucket(input.resultsDir) || named.some(isBucket)
+    if (!isInBucket) return yield* evaluateNamed(input)
+    if (Option.isNone(input.other) && isYaml(input.target) && !isBucket(input.target))
+      return yield* usageError(
+        "--results-dir s3://… does not work with a file: an evaluation is saved in a folder on disk",
       )
-      return yield* compareEvaluations(left, right, json)
-    }
-    if (isYaml(target)) {
-      const flagsWithoutEffect = flagsOfRuns.filter((flag) => flag !== "set")
-      yield* refuseFlags(input, flagsWithoutEffect, "a run: effect eval RUN")
-      return yield* evaluateFile(input)
-    }
-    // With a flag about checkpoints, `latest` is the newest training, because evaluations have no checkpoints.
-    const usable = flagsOfRuns.some((flag) => isGiven(input[flag]))
-      ? trainings
-      : ofKind("a run with a config.yaml", "training", "agents", "multirun", "evaluation")
-    const run = yield* runFolder(target, { folders, usable, quiet })
-    const config = yield* requireConfig(run)
-    yield* refuseFlags(input, flagsOfFiles, "a file: effect eval tasks.yaml")
-    const kind = kindOf(yield* readYaml(config))
-    if (kind === "multirun") {
-      // The code that asks language models is loaded only when it is needed.
-      const { evaluateModel } = yield* Effect.promise(() => import("./evaluateModel.ts"))
-      return yield* evaluateModel(input, run)
-    }
-    yield* refuseFlags(input, ["cluster"], "a file, or the run of a language model's trainer")
-    if (kind !== "evaluation") return yield* evaluateRun(input, run)
-    yield* refuseFlags(input, flagsOfRuns, "the run of a training")
-    yield* showEvaluation(run, json)
+    if (input.render)
+      return yield* usageError("--render does not work with a run in a bucket: it writes into the folder of the run")
+    const usable = Option.isSome(input.other) ? evaluations : usableFor(input)
+    const options = { usable, quiet: input.quiet, step: input.step }
+    yield* withRunsOnDisk({ ...input, runs: named }, options, ({ runs: [target, other], resultsDir }) =>
+      evaluateNamed({ ...input, target, other: Option.fromUndefinedOr(other), resultsDir }),
+    )
   }),
 )
+
+const evaluateNamed = Effect.fnUntraced(function* (input: EvalFlags) {
+  const { target, json, quiet } = input
+  const folders = [input.resultsDir]
+  if (Option.isSome(input.other)) {
+    yield* refuseFlags(input, [...flagsOfRuns, ...flagsOfFiles, "cluster"], "a run or a file")
+    const [left, right] = yield* Effect.forEach([target, input.other.value], (typed) =>
+      Effect.flatMap(exists(typed), (isPath) =>
+        isPath ? Effect.succeed(typed) : runFolder(typed, { folders, usable: evaluations, quiet }),
+      ),
+    )
+    return yield* compareEvaluations(left, right, json)
+  }
+  if (isYaml(target)) {
+    const flagsWithoutEffect = flagsOfRuns.filter((flag) => flag !== "set")
+    yield* refuseFlags(input, flagsWithoutEffect, "a run: effect eval RUN")
+    return yield* evaluateFile(input)
+  }
+  const run = yield* runFolder(target, { folders, usable: usableFor(input), quiet })
+  const config = yield* requireConfig(run)
+  yield* refuseFlags(input, flagsOfFiles, "a file: effect eval tasks.yaml")
+  const kind = kindOf(yield* readYaml(config))
+  if (kind === "multirun") {
+    // The code that asks language models is loaded only when it is needed.
+    const { evaluateModel } = yield* Effect.promise(() => import("./evaluateModel.ts"))
+    return yield* evaluateModel(input, run)
+  }
+  if (kind !== "evaluation") return yield* evaluateRun(input, run)
+  yield* refuseFlags(input, [...flagsOfRuns, "cluster"], "the run of a training")
+  yield* showEvaluation(run, json)
+})
+
+/** With a flag about checkpoints, `latest` is the newest training, because evaluations have no checkpoints. */
+const usableFor = (input: EvalFlags) =>
+  flagsOfRuns.some((flag) => isGiven(input[flag]))
+    ? trainings
+    : ofKind("a run with a config.yaml", "training", "agents", "multirun", "evaluation")

@@ -1,6 +1,9 @@
 /** `effect eval RUN`: plays validation episodes from a checkpoint and prints their returns; `--render` saves one. */
 import { join, resolve } from "node:path"
 import { Effect, Layer, Option } from "effect"
+import { Dispatcher } from "../../cluster/Dispatcher.ts"
+import { watchModules } from "../../cluster/loadedModules-node.ts"
+import { asSentProgram } from "../../cluster/sentFiles-node.ts"
 import type { Override } from "../../config/Config.ts"
 import { exists, namesIn } from "../../config/files.ts"
 import { backend, envPool, platform, runStore } from "../../node.ts"
@@ -16,11 +19,16 @@ import { requireConfig } from "../findRun.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { parseSetting } from "../run/overrides.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
-import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
+import { isYaml, readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
+import { dispatcherLayer } from "../worker/cluster.ts"
 import type { EvalFlags } from "./flags.ts"
 
-export const evaluateRun = Effect.fnUntraced(function* (input: EvalFlags, run: string) {
+export const evaluateRun = (input: EvalFlags, run: string) =>
+  Effect.provide(evaluateHere(input, run), dispatcherLayer(input.cluster))
+
+const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string) {
   const config = yield* requireConfig(run)
+  if (Option.isSome(input.cluster)) watchModules()
   const training = yield* loadTrainingOf(run, input.file)
   const isAgent = kindOf(yield* readYaml(config)) === "agents"
   if (isAgent && input.render) {
@@ -43,8 +51,17 @@ export const evaluateRun = Effect.fnUntraced(function* (input: EvalFlags, run: s
     ...required,
     ...(yield* Effect.forEach(input.set, parseSetting)),
   ]
+  const isSpread = (yield* Dispatcher).inFlight !== undefined
+  const program = Option.filter(input.file, (file) => isSpread && !isYaml(file))
+  const options: RunOptions = {
+    overrides,
+    source: config,
+    name: "eval",
+    backend: input.backend,
+    ...(Option.isNone(program) ? {} : { program: asSentProgram(program.value) }),
+  }
   const { result, outcome } = yield* validate(training, { checkpoint, writesStepFolder: input.render }).pipe(
-    Effect.provideService(RunOptions, { overrides, source: config, name: "eval" }),
+    Effect.provideService(RunOptions, options),
     Effect.provide(
       Layer.mergeAll(
         backend(input.backend),

@@ -40,14 +40,16 @@ export const flags = {
     "Override one setting of the file, or of the run's validation; for a language model's run, of the evaluation: dataset.num_tasks=500; can be repeated",
   ),
   backend: backendFlag("The backend that computes, for a run and for models in this process"),
-  resultsDir: resultsDirFlag("The folder in which evaluations are saved and runs are looked up (default: results)"),
+  resultsDir: resultsDirFlag(
+    "The folder in which evaluations are saved and runs are looked up; for runs also s3://BUCKET/PREFIX (default: results)",
+  ),
   name: text("name", "name", "With a file: the evaluation's name (default: the file's name)"),
   resume: text(
     "resume",
     "run",
     "With a file: resume an evaluation that was stopped, given by its folder, a part of its path, or latest; finished episodes are not played again",
   ),
-  cluster: clusterFlag("With a file or a language model's run: play the episodes"),
+  cluster: clusterFlag("Play the episodes"),
   quiet: toggle("quiet", "Print neither progress nor tables"),
   json: toggle(
     "json",

@@ -11,8 +11,16 @@ import { fromPath } from "../../run/identifier.ts"
 import { over } from "../../run/RunReader.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { aggregateCurves } from "../../statistics/statistics.ts"
-import { ofKind, requireConfig, runFolder, trainings, warningSource } from "../findRun.ts"
-import { argument, lookupDir, number, runArgument, subcommand, text } from "../flags.ts"
+import {
+  ofKind,
+  requireConfig,
+  runFolder,
+  trainings,
+  type UsableRun,
+  warningSource,
+  withRunsOnDisk,
+} from "../findRun.ts"
+import { argument, type Input, lookupDir, number, runArgument, subcommand, text } from "../flags.ts"
 import { usageError, writeOut } from "../output/output.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
 import { requireNewFolder, writeFolder } from "./folder.ts"
@@ -62,48 +70,61 @@ export const exporting = subcommand(
     if (!isCurve(to) && input.runs.length > 1) {
       return yield* usageError(`--to ${to}: expected one run, found ${input.runs.length}`)
     }
-    if (isModel(to)) {
-      const from = yield* modelFolder(input.runs[0], [input.resultsDir])
-      const { step, out } = input
-      // These modules load models, so they are loaded only when they are needed.
-      const { exportModel } = yield* Effect.promise(() => import("./languageModel.ts"))
-      return yield* writeOut(`${yield* exportModel({ from, format: to, step, out })}\n`)
-    }
-    const usable = isCurve(to) ? trainings : ofKind("a training with a policy", "training")
-    const runs = yield* Effect.forEach(
-      input.runs,
-      Effect.fnUntraced(function* (typed) {
-        if (isCurve(to) && (yield* exists(typed))) return typed
-        return yield* runFolder(typed, { folders: [input.resultsDir], usable })
-      }),
-    )
-    if (to === "worker") {
-      const run = yield* runOfPolicy(runs[0], to)
-      const out = Option.getOrElse(input.out, () => `${nameFor(run)}-worker`)
-      yield* requireNewFolder(out)
-      yield* writeFolder(out, yield* workerFolder({ ...input, run }, nameFor(run)))
-      return yield* writeOut(`${out}\n`)
-    }
-    const contents = isCurve(to)
-      ? yield* curveFile(runs, to)
-      : yield* policyFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, to)
-    const out = Option.getOrElse(input.out, () => `${nameFor(runs[0])}.${to}`)
-    yield* Effect.mapError((yield* FileSystem.FileSystem).writeFile(out, contents), (error) =>
-      usageError(`--out ${out}: ${systemMessage(error)}`),
-    )
-    yield* writeOut(`${out}\n`)
+    const usable = isModel(to)
+      ? trainedModels
+      : isCurve(to)
+        ? trainings
+        : ofKind("a training with a policy", "training")
+    const options = { usable, step: input.step, curves: isCurve(to) }
+    yield* withRunsOnDisk(input, options, (named) => exportRuns({ ...input, ...named }, usable))
   }),
 )
+
+/** Writes the file or the folder from runs on disk. */
+const exportRuns = Effect.fnUntraced(function* (input: Input<typeof flags>, usable: UsableRun) {
+  const { to } = input
+  if (isModel(to)) {
+    const from = yield* modelFolder(input.runs[0], [input.resultsDir])
+    const { step, out } = input
+    // These modules load models, so they are loaded only when they are needed.
+    const { exportModel } = yield* Effect.promise(() => import("./languageModel.ts"))
+    return yield* writeOut(`${yield* exportModel({ from, format: to, step, out })}\n`)
+  }
+  const runs = yield* Effect.forEach(
+    input.runs,
+    Effect.fnUntraced(function* (typed) {
+      if (isCurve(to) && (yield* exists(typed))) return typed
+      return yield* runFolder(typed, { folders: [input.resultsDir], usable })
+    }),
+  )
+  if (to === "worker") {
+    const run = yield* runOfPolicy(runs[0], to)
+    const out = Option.getOrElse(input.out, () => `${nameFor(run)}-worker`)
+    yield* requireNewFolder(out)
+    yield* writeFolder(out, yield* workerFolder({ ...input, run }, nameFor(run)))
+    return yield* writeOut(`${out}\n`)
+  }
+  const contents = isCurve(to)
+    ? yield* curveFile(runs, to)
+    : yield* policyFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, to)
+  const out = Option.getOrElse(input.out, () => `${nameFor(runs[0])}.${to}`)
+  yield* Effect.mapError((yield* FileSystem.FileSystem).writeFile(out, contents), (error) =>
+    usageError(`--out ${out}: ${systemMessage(error)}`),
+  )
+  yield* writeOut(`${out}\n`)
+})
 
 type Format = CurveFormat | ModelFormat | PolicyFormat | "worker"
 
 const isCurve = (format: Format): format is CurveFormat => curveFormats.some((curve) => curve === format)
 const isModel = (format: Format): format is ModelFormat => modelFormats.some((model) => model === format)
 
+const trainedModels = ofKind("a run of a language model's trainer", "multirun")
+
 /** Returns the folder that the user named by its path, or the run of a trainer that is named otherwise. */
 const modelFolder = Effect.fnUntraced(function* (named: string, folders: ReadonlyArray<string>) {
   if (yield* exists(named)) return named
-  return yield* runFolder(named, { folders, usable: ofKind("a run of a language model's trainer", "multirun") })
+  return yield* runFolder(named, { folders, usable: trainedModels })
 })
 
 /** Returns the name of the written file, without its ending: from the identifier of the run, or from its folder. */

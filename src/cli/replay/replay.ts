@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
 import { exists } from "../../config/files.ts"
 import { utf8 } from "../../config/utf8.ts"
-import { backend, envPool, platform, rankProcesses, terminalProgress } from "../../node.ts"
+import { backend, engineThreads, envPool, platform, rankProcesses, terminalProgress } from "../../node.ts"
 import * as Layout from "../../run/Layout.ts"
 import { Recorder, type Sink } from "../../run/record/Recorder.ts"
 import type { RunEvent } from "../../run/record/RunEvent.ts"
@@ -14,7 +14,7 @@ import { scores } from "../../run/record/scores.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
-import { requireConfig, runFolder, trainings } from "../findRun.ts"
+import { requireConfig, runFolder, trainings, withRunsOnDisk } from "../findRun.ts"
 import {
   argument,
   backendFlag,
@@ -65,29 +65,36 @@ export const replay = subcommand(
   },
   flags,
   Effect.fnUntraced(function* (typed) {
-    const { resultsDir, quiet } = typed
-    const run = yield* runFolder(typed.run, { folders: [resultsDir], usable: trainings, quiet })
-    const input = { ...typed, run }
-    const config = yield* requireConfig(run)
-    const kind = kindOf(yield* readYaml(config))
-    if (kind === "evaluation") {
-      const how = `effect eval ${config} plays it again, and an equal result has the same digest`
-      return yield* usageError(`${run}: this is an evaluation, not a training; ${how}`)
-    }
-    const episode = Option.getOrUndefined(input.episode)
-    if (kind === "multirun") {
-      if (episode !== undefined)
-        return yield* usageError("--episode does not work with runs of a language model's trainer")
-      const { runsOf, trainedAgain } = yield* Effect.promise(() => import("./replayTrainer.ts"))
-      const runs = yield* runsOf(run)
-      return yield* replayAll(input, yield* scoresOfAll(runs), Effect.scoped(trainedAgain(input, runs)))
-    }
-    const before = yield* scoresIn(run)
-    return yield* episode === undefined
-      ? replayAll(input, before, replayed(input))
-      : replayEpisode(input, before, episode)
+    const named = { runs: [typed.run], resultsDir: typed.resultsDir }
+    yield* withRunsOnDisk(named, { usable: trainings, quiet: typed.quiet }, ({ runs: [run], resultsDir }) =>
+      replayNamed({ ...typed, run, resultsDir }),
+    )
   }),
 )
+
+const replayNamed = Effect.fnUntraced(function* (typed: ReplayFlags) {
+  const { resultsDir, quiet } = typed
+  const run = yield* runFolder(typed.run, { folders: [resultsDir], usable: trainings, quiet })
+  const input = { ...typed, run }
+  const config = yield* requireConfig(run)
+  const kind = kindOf(yield* readYaml(config))
+  if (kind === "evaluation") {
+    const how = `effect eval ${config} plays it again, and an equal result has the same digest`
+    return yield* usageError(`${run}: this is an evaluation, not a training; ${how}`)
+  }
+  const episode = Option.getOrUndefined(input.episode)
+  if (kind === "multirun") {
+    if (episode !== undefined)
+      return yield* usageError("--episode does not work with runs of a language model's trainer")
+    const { runsOf, trainedAgain } = yield* Effect.promise(() => import("./replayTrainer.ts"))
+    const runs = yield* runsOf(run)
+    return yield* replayAll(input, yield* scoresOfAll(runs), Effect.scoped(trainedAgain(input, runs)))
+  }
+  const before = yield* scoresIn(run)
+  return yield* episode === undefined
+    ? replayAll(input, before, replayed(input))
+    : replayEpisode(input, before, episode)
+})
 
 /** Reports that the replayed run has other scores or another digest. */
 class ReplayDiffers extends Schema.TaggedError<ReplayDiffers>()("ReplayDiffers", { message: Schema.String }) {}
@@ -188,14 +195,16 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
       flush,
     }))
   const recorder = Recorder.layer(scores, watch, ...(input.quiet ? [] : [progress]))
+  const options = yield* sessionOptions(input)
   const result = yield* training.pipe(
     Effect.provideService(RunOptions, { overrides: yield* yamlOverrides(config), source: config, name: "replay" }),
     Effect.provide(
       Layer.mergeAll(
-        backend(input.backend, yield* sessionOptions(input)),
+        backend(input.backend, options),
         envPool,
         platform,
-        rankProcesses({ backend: input.backend }),
+        rankProcesses({ backend: input.backend, ...options }),
+        engineThreads({ backend: input.backend, ...options }),
         recorder,
         store.layer,
       ),

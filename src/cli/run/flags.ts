@@ -40,7 +40,14 @@ export const flags = {
     "run",
     "Resume a run from its newest checkpoint: its folder, a part of its path, or latest for the newest run of this name, unfinished ones first. A sweep is resumed by the folder of its time, or latest",
   ),
-  cluster: clusterFlag("With --seeds or --population: train the runs"),
+  cluster: clusterFlag(
+    "With --seeds or --population: train the runs; with one training: play its validations, and the episodes of an agent without a memory; for a multi-run trainer with trainer.ranks: compute the gradients",
+  ),
+  server: text(
+    "server",
+    "url",
+    "With --cluster, for a multi-run trainer with orchestrators: outside: play the tasks of its runs on the cluster, with answers of this inference server (effect serve TRAINER)",
+  ),
   csv: toggle("csv", "Also write every metric to progress.csv, one per line: step, name, value"),
   quiet: toggle("quiet", "Print neither progress nor a summary"),
   json: toggle("json", "Print the result as one line of JSON on stdout"),

@@ -4,9 +4,10 @@ import { leaves } from "../../run/find/diff.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { isBucket, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
+import { sweepInBucket } from "../bucket/sweepInBucket.ts"
 import { sweep } from "../sweep/sweep.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
-import { notForTrainers } from "./bucket.ts"
+import { notForTrainers } from "../bucket/runInBucket.ts"
 import { flags } from "./flags.ts"
 import { trainOnce } from "./trainOnce.ts"
 
@@ -38,22 +39,25 @@ export const run = subcommand(
     if (input.dryRun && !isSweep && Option.isSome(input.resume)) {
       return yield* usageError("--dry-run with --resume only works for sweeps (--seeds or --population)")
     }
-    if (Option.isSome(input.cluster) && !isSweep) {
-      return yield* usageError("--cluster only works for sweeps (--seeds or --population), and for effect eval")
+    if (Option.isSome(input.server)) {
+      const isTrainer = !isYaml(input.file) || (yield* kindIn(input.file)) === "multirun"
+      if (isSweep || !isTrainer || Option.isNone(input.cluster))
+        return yield* usageError("--server only works with --cluster, for a multi-run trainer")
     }
     if (isBucket(input.resultsDir)) {
-      if (isSweep) return yield* usageError("--results-dir s3://… only works for one run, not for sweeps")
-      if (isYaml(input.file) && kindOf(yield* readYaml(input.file)) === "multirun")
-        return yield* usageError(notForTrainers)
+      if (isYaml(input.file) && (yield* kindIn(input.file)) === "multirun") return yield* usageError(notForTrainers)
     }
     if (input.backend !== "auto" && isYaml(input.file) && (yield* computesNothing(input.file, input.set))) {
       return yield* usageError(
         `--backend ${input.backend} only works with reinforcement learning and with models in this process (decoder:FOLDER); this agent asks another language model`,
       )
     }
-    return yield* isSweep || input.dryRun ? sweep(input) : trainOnce(input)
+    if (!isSweep && !input.dryRun) return yield* trainOnce(input)
+    return yield* isBucket(input.resultsDir) ? sweepInBucket(input) : sweep(input)
   }),
 )
+
+const kindIn = (file: string) => Effect.map(readYaml(file), kindOf)
 
 /** Tells whether a file trains agents that ask only models of other processes, so that no backend is needed. */
 const computesNothing = Effect.fnUntraced(function* (file: string, settings: ReadonlyArray<string>) {

@@ -1,9 +1,11 @@
 /** Runs one training in this process, for `effect run`: saves it in its folder, and prints progress and a summary. */
 import { join } from "node:path"
-import { Effect, FileSystem, Layer } from "effect"
+import { Effect, FileSystem, Layer, Option } from "effect"
+import { watchModules } from "../../cluster/loadedModules-node.ts"
+import { asSentProgram } from "../../cluster/sentFiles-node.ts"
 import { isPlain } from "../../config/plain.ts"
 import { shownScore } from "../../config/text.ts"
-import { backend, envPool, platform, rankProcesses, recorder, runStore, terminalProgress } from "../../node.ts"
+import { backend, engineThreads, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
 import { dateOf } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
 import { csv } from "../../run/record/csv.ts"
@@ -16,8 +18,11 @@ import { defaultResultsDir, flagWords, isBucket, nameOf, quoted, sessionOptions 
 import { writeJson, writeOut } from "../output/output.ts"
 import { PartOfSweep, sweepProgress } from "../sweep/part.ts"
 import { loadTraining } from "../userCode/loadTraining.ts"
-import { readYaml } from "../userCode/yamlFile.ts"
-import { type Bucket, openBucket } from "./bucket.ts"
+import { isYaml, readYaml } from "../userCode/yamlFile.ts"
+import { printingAddresses } from "../bucket/addressed.ts"
+import { type Bucket, openBucket } from "../bucket/runInBucket.ts"
+import { resumedCluster } from "../worker/cluster.ts"
+import { placementLayer } from "../worker/placement.ts"
 import { digestIn, readFinished, runToEnd } from "./finished.ts"
 import type { RunFlags } from "./flags.ts"
 import { overridesOf } from "./overrides.ts"
@@ -27,13 +32,18 @@ import { stepSignalled } from "./stepSignal.ts"
 /** Runs one training. For `--results-dir s3://…` it works in a temporary folder that stands for the bucket. */
 export const trainOnce = Effect.fnUntraced(function* (typed: RunFlags) {
   if (!isBucket(typed.resultsDir)) return yield* train(typed, undefined)
-  yield* Effect.scoped(Effect.flatMap(openBucket(typed), (bucket) => train(bucket.input, bucket, typed)))
+  yield* Effect.scoped(
+    Effect.flatMap(openBucket(typed), (bucket) =>
+      printingAddresses(bucket.input.resultsDir, bucket.root, train(bucket.input, bucket, typed)),
+    ),
+  )
 })
 
 const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | undefined, typed = input) {
   const shown = (directory: string): string => bucket?.addressOf(directory) ?? directory
   const isStepWanted = yield* stepSignalled
   const name = nameOf(input)
+  if (Option.isSome(input.cluster)) watchModules()
   const training = yield* loadTraining(input.file)
   const resume = yield* runToResume(input, training)
   // The sweep that started this process; undefined if the user started it.
@@ -57,7 +67,8 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
       backend(input.backend, options),
       envPool,
       platform,
-      rankProcesses({ backend: input.backend }),
+      placementLayer({ backend: input.backend, cluster: input.cluster, server: input.server, ...options }),
+      engineThreads({ backend: input.backend, ...options }),
       recorder(
         ...(input.csv ? [csv] : []),
         ...(otlp === undefined ? [] : [telemetry]),
@@ -78,7 +89,15 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
         ...(bucket === undefined ? {} : { wrap: bucket.wrap, indexed: false }),
       }),
     )
-  const runOptions = { overrides, source: input.file, name, population: part?.population ?? {}, isStepWanted }
+  const runOptions: RunOptions = {
+    overrides,
+    source: input.file,
+    name,
+    population: part?.population ?? {},
+    isStepWanted,
+    backend: input.backend,
+    ...(Option.isNone(input.cluster) || isYaml(input.file) ? {} : { program: asSentProgram(input.file) }),
+  }
   const run = Effect.provideService(training, RunOptions, runOptions)
   yield* runToEnd(
     (onOpen) => Effect.provide(run, otlp === undefined ? layers(onOpen) : Layer.merge(layers(onOpen), otlpLayer(otlp))),
@@ -116,7 +135,7 @@ const otlpLayer = (baseUrl: string) =>
 
 /** Returns the command that resumes a run. It repeats `--backend`: another backend may not compute the same bits. */
 const resumeCommand = (input: RunFlags, directory: string, remedy?: string): string => {
-  const { file, name, config, backend, threads, resultsDir } = input
+  const { file, name, config, backend, threads, resultsDir, cluster } = input
   // Without these settings, `refuseOtherFile` would take the file for that of another training.
   const nameSettings = input.set.filter((setting) => /^(env|algorithm)(\.name)?=/.test(setting))
   const words = flagWords({
@@ -126,7 +145,9 @@ const resumeCommand = (input: RunFlags, directory: string, remedy?: string): str
     set: [...nameSettings, ...(remedy === undefined ? [] : [`agent.lm_config.${remedy}`])],
     backend: backend === "auto" ? undefined : backend,
     threads,
+    server: input.server,
     "results-dir": resultsDir === defaultResultsDir ? undefined : resultsDir,
+    cluster: resumedCluster(cluster),
   })
   return `npx effect run ${quoted([file, ...words])}`
 }
@@ -147,9 +168,11 @@ const summary = (result: RunResult): string => {
   ].join("\n")
 }
 
-const scoreOf = ({ validation, meanReturn }: RunResult): string => {
+const scoreOf = ({ validation, meanReturn, episodes: ended }: RunResult): string => {
   if (validation === null) {
-    return meanReturn === null ? "no episode ended" : `mean return ${meanReturn.toFixed(1)} over the last episodes`
+    if (meanReturn !== null) return `mean return ${meanReturn.toFixed(1)} over the last episodes`
+    // A trainer of language models has no return of its training, only those of its runs.
+    return ended === 0 ? "no episode ended" : "no validation"
   }
   const { meanReturn: mean, stdReturn, episodes } = validation
   return `validation ${shownScore(mean)} ± ${stdReturn.toFixed(1)} over ${episodes} episodes`

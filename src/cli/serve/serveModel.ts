@@ -10,7 +10,8 @@ import { type TrainerFolder, trainerAt } from "../../multirun/trainerFolder.ts"
 import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
 import { type BroadcastWeights, type Followed, follow } from "../../serve/followBroadcasts.ts"
 import { serve } from "../../serve/server-node.ts"
-import { quoted } from "../flags.ts"
+import { ofKind, runFolder } from "../findRun.ts"
+import { defaultResultsDir, quoted } from "../flags.ts"
 import { warningLabel } from "../output/colors.ts"
 import { usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import { exampleRequest } from "./exampleRequest.ts"
@@ -54,10 +55,10 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
 
 /** Opens the model that the user named. Also returns which folders have newer weights of it, and its places for adapters. */
 const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTree) {
-  const trainer = yield* trainerAt(input.model)
-  if (trainer !== undefined)
-    return { ...(yield* openTrained(yield* trainedModel(trainer, input.model), input)), trainer }
-  const { folder, name, watch } = yield* modelToServe(input.model)
+  const named = input.model === "latest" ? yield* newestTrainer : input.model
+  const trainer = yield* trainerAt(named)
+  if (trainer !== undefined) return { ...(yield* openTrained(yield* trainedModel(trainer, named), input)), trainer }
+  const { folder, name, watch } = yield* modelToServe(named)
   const hasAdapters = input.adapter.length + input.watch.length + watch.length > 0
   const maxAdapters = Math.max(
     Option.getOrElse(input.maxAdapters, () => (hasAdapters ? 8 : 0)),
@@ -73,6 +74,12 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
     maxRank: Option.getOrUndefined(input.maxLoraRank),
   })
   return { model, watch, maxAdapters, trainer }
+})
+
+/** Finds the newest trainer of language models in `results`, and prints its path. */
+const newestTrainer = runFolder("latest", {
+  folders: [defaultResultsDir],
+  usable: ofKind("a trainer of language models", "multirun"),
 })
 
 /** Reads the value of `--adapter`. */

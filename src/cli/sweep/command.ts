@@ -40,8 +40,8 @@ const settings = ({ choices }: PlannedRun, { set }: RunFlags): ReadonlyArray<str
 
 export const settingOf = ({ path, text }: { readonly path: string; readonly text: string }): string => `${path}=${text}`
 
-/** Returns the command that resumes a sweep in its folder. */
-export const resumeCommand = (input: RunFlags, place: string): string => {
+/** Returns the command that resumes a sweep in its folder; `resultsDir` is the results folder, if it must be named too. */
+export const resumeCommand = (input: RunFlags, place: string, resultsDir?: string): string => {
   const { seeds, seed, jobs, config, set, totalSteps, threads, name, csv } = input
   const words = flagWords({
     population: [...input.population, ...input.more],
@@ -56,6 +56,7 @@ export const resumeCommand = (input: RunFlags, place: string): string => {
     name,
     cluster: resumedCluster(input.cluster),
     csv,
+    "results-dir": resultsDir,
     resume: place,
   })
   return `npx effect run ${quoted([input.file, ...words])}`

@@ -13,6 +13,7 @@ import { RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
 import { readRunIn } from "../findRun.ts"
 import { usageError } from "../output/output.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
+import { SweepPlace } from "./place.ts"
 import { keyOf, type PlannedRun } from "./plan.ts"
 
 /** The folder of a sweep, `{resultsDir}/{time}`, and the progress of each planned run in it. */
@@ -37,6 +38,7 @@ export const newFolder = Effect.fnUntraced(function* (resultsDir: string, runs: 
   const fs = yield* FileSystem.FileSystem
   yield* Effect.mapError(makeFolder(resultsDir), (error) => runStoreError("create", resultsDir, error))
   const from = yield* Clock.currentTimeMillis
+  const { isTaken } = yield* SweepPlace
   for (let second = 0; ; second++) {
     const time = timeOf(new Date(from + second * 1000))
     const path = join(resultsDir, time)
@@ -48,7 +50,7 @@ export const newFolder = Effect.fnUntraced(function* (resultsDir: string, runs: 
       ),
       Effect.mapError((error) => new RunStoreError({ path, operation: "create", message: systemMessage(error) })),
     )
-    if (isNew) return { resultsDir, time, runs: runs.map(() => undefined) }
+    if (isNew && !(yield* isTaken(time))) return { resultsDir, time, runs: runs.map(() => undefined) }
   }
 })
 

@@ -10,6 +10,7 @@ import { Recorder } from "../../run/record/Recorder.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
 import { nameOf } from "../flags.ts"
 import type { RunFlags } from "../run/flags.ts"
+import { watchModules } from "../../cluster/loadedModules-node.ts"
 import { loadTraining, type Training } from "../userCode/loadTraining.ts"
 import { overridesOf } from "../run/overrides.ts"
 import { usageError } from "../output/output.ts"
@@ -37,6 +38,7 @@ export const planSweep = Effect.fnUntraced(function* (input: RunFlags) {
     return yield* usageError(`--population ${conflict.path}: another flag sets this key as well; use only one of them`)
   }
   const seeds = Option.isSome(input.seeds) ? yield* parseSeeds(input.seeds.value) : undefined
+  if (Option.isSome(input.cluster)) watchModules()
   const training = yield* loadTraining(input.file)
   const names = shortNames(variables)
   const runs: Array<PlannedRun> = []

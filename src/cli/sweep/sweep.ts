@@ -26,6 +26,7 @@ import { earlierFolder, newFolder, type SweepFolder, withSameSettings } from "./
 import { removeAttempts, spreadCommand } from "./job.ts"
 import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
 import type { Progress } from "./part.ts"
+import { SweepPlace } from "./place.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
 
 export const sweep = Effect.fnUntraced(function* (input: RunFlags) {
@@ -82,11 +83,13 @@ const inFolder = Effect.fnUntraced(function* (
   commit: string,
 ) {
   const { resultsDir, time } = folder
-  const place = join(resultsDir, time)
-  const command = resumeCommand(input, place)
+  const directory = join(resultsDir, time)
+  const place = yield* SweepPlace
+  const command = resumeCommand(input, directory, resultsDir === place.shown(resultsDir) ? undefined : resultsDir)
   const fs = yield* FileSystem.FileSystem
   // Two sweeps in one folder would start the same runs twice.
-  yield* holdLock(join(place, Layout.sweepLock), owner)
+  yield* holdLock(join(directory, Layout.sweepLock), owner)
+  yield* place.lock(time)
   const { stderr } = yield* Output
   const board = makeBoard({
     labels: runs.map(({ label }) => label),
@@ -98,6 +101,7 @@ const inFolder = Effect.fnUntraced(function* (
   })
 
   const spread = Option.isSome(input.cluster) ? yield* spreadCommand : undefined
+  const ownCommand = yield* RunCommand
   const train = Effect.fnUntraced(function* (run: PlannedRun, index: number) {
     const started = folder.runs[index]
     board.update(index, { _tag: "Running" })
@@ -110,15 +114,21 @@ const inFolder = Effect.fnUntraced(function* (
     const part = { time, commit, population: run.population, command }
     const onProgress = (progress: Progress) => board.update(index, { _tag: "Running", ...progress })
     if (spread === undefined)
-      return yield* trainInChild({ args: argumentsOf(input, run, resultsDir, resume), part, onProgress })
+      return yield* trainInChild({ args: argumentsOf(input, run, resultsDir, resume), part, onProgress }).pipe(
+        Effect.provideService(RunCommand, place.training(ownCommand)),
+      )
     if (resume !== undefined) {
-      const message = `${resume} was begun on one machine; finish it there, without --cluster`
+      const message = `${resume}: a cluster can't train a saved run further; resume without --cluster`
       return yield* new RunFailed({ message })
     }
     const path = toPath({ ...run.identity, time, commit })
-    const onCluster = spread({ files: [input.file, ...Option.toArray(input.config)], resultsDir, path })
+    const onCluster = spread({
+      files: [input.file, ...Option.toArray(input.config)],
+      resultsDir: place.shown(resultsDir),
+      path,
+    })
     return yield* trainInChild({ args: argumentsOf(input, run, undefined, undefined), part, onProgress }).pipe(
-      Effect.provideService(RunCommand, onCluster),
+      Effect.provideService(RunCommand, place.training(onCluster)),
     )
   })
 

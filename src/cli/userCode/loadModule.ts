@@ -7,10 +7,15 @@ import { shownError } from "../../config/text.ts"
 import { usageError } from "../output/output.ts"
 import { placeIn, shownThrown, UserProcess } from "./userCode.ts"
 
-/** Imports a module of the user and returns its default export; undefined if the module has none. */
-export const loadModule = Effect.fnUntraced(function* (file: string, path: string) {
+/**
+ * Imports a module of the user and returns its default export; undefined if the module has none. Node imports a file once
+ * in each process. With a `version`, which names its content, it imports each version once.
+ */
+export const loadModule = Effect.fnUntraced(function* (file: string, path: string, version?: string) {
   const { importing, watch } = yield* UserProcess
-  const { href } = pathToFileURL(path)
+  const url = pathToFileURL(path)
+  if (version !== undefined) url.searchParams.set("version", version)
+  const { href } = url
   const load = Effect.tryPromise({ try: () => importing(() => import(href)), catch: (error) => error }).pipe(
     Effect.catch((error) =>
       codeOf(error) === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX" ? loadCompiled(href, error) : Effect.fail(error),
@@ -32,7 +37,7 @@ const loadCompiled = Effect.fnUntraced(function* (href: string, error: unknown) 
   register()
   return yield* Effect.tryPromise({
     // The query makes this a new import. Without it, Node would report the failure of the first import again.
-    try: (): Promise<unknown> => importing(() => import(`${href}?compiled`)),
+    try: (): Promise<unknown> => importing(() => import(`${href}${href.includes("?") ? "&" : "?"}compiled`)),
     catch: (problem) => problem,
   })
 })

@@ -29,8 +29,14 @@ type Needs = Effect.Services<Run> | Effect.Services<ReturnType<typeof Runtime.fr
 export const loadTrainingOf = (run: string, program: Option.Option<string>) =>
   loadTraining(
     Option.getOrElse(program, () => join(run, Layout.config)),
-    { text: "if your own program defines it, name that program: --file FILE.ts", ofRun: true },
+    { programHint: { text: "if your own program defines it, name that program: --file FILE.ts", ofRun: true } },
   )
+
+export interface LoadOptions {
+  readonly programHint?: ProgramHint
+  /** Names the content of a module, for a process that may load several versions of it. */
+  readonly version?: string
+}
 
 /**
  * Loads the training in a file: a module's default export, or a config in YAML. The hint tells the user how to name the
@@ -38,10 +44,13 @@ export const loadTrainingOf = (run: string, program: Option.Option<string>) =>
  */
 export const loadTraining = Effect.fnUntraced(function* (
   file: string,
-  programHint: ProgramHint = {
-    text: `if your own program defines it, name that program: effect run FILE.ts --config ${file}`,
-    ofRun: false,
-  },
+  {
+    programHint = {
+      text: `if your own program defines it, name that program: effect run FILE.ts --config ${file}`,
+      ofRun: false,
+    },
+    version,
+  }: LoadOptions = {},
 ): Effect.fn.Return<Training, UsageError, FileSystem.FileSystem> {
   const path = resolve(file)
   if (!(yield* exists(path))) return yield* usageError(`${file}: there is no such file`)
@@ -52,7 +61,7 @@ export const loadTraining = Effect.fnUntraced(function* (
       : ""
     return yield* usageError(`${file}: expected a .ts, .js or .yaml file${hint}`)
   }
-  const exported = yield* loadModule(file, path)
+  const exported = yield* loadModule(file, path, version)
   if (exported === undefined) {
     return yield* usageError(`${file}: it has no default export; expected export default Train.run({ … })`)
   }

@@ -2,11 +2,15 @@
 import { availableParallelism } from "node:os"
 import { Effect, Option } from "effect"
 import * as Flag from "effect/cli/Flag"
+import { processName } from "../../cluster/network-node.ts"
+import { watchModules } from "../../cluster/loadedModules-node.ts"
 import { platform } from "../../node.ts"
 import { number, subcommand, text, toggle } from "../flags.ts"
 import { usageError, writeOut } from "../output/output.ts"
 import { sweepHandler } from "../sweep/job.ts"
 import { clusterModule, say } from "./cluster.ts"
+import { placementHandlers } from "./placement.ts"
+import { handlersOfTrainings } from "./sentTraining.ts"
 
 export const worker = subcommand(
   "worker",
@@ -14,7 +18,7 @@ export const worker = subcommand(
     description:
       "Add this machine to a cluster: do the jobs of effect eval --cluster and effect run --cluster, until Ctrl-C, which " +
       "hands unfinished jobs to the other workers. All machines need the same version of this package, the same files " +
-      "at the same paths, and, for sweeps, the same results folder. Anyone who can use the database can run programs " +
+      "at the same paths, and, for sweeps, multi-run trainers and large policies, the same results folder. Anyone who can use the database can run programs " +
       "on this machine.",
     short: "Add this machine to a cluster",
     examples: {
@@ -36,7 +40,7 @@ export const worker = subcommand(
       "host:port",
       "Where the other workers reach this one (default: the address by which this machine reaches the database, and a free port)",
     ),
-    list: toggle("list", "Print the processes of the cluster and their jobs, and do not join it"),
+    list: toggle("list", "Print the processes of the cluster, their jobs and its queue, and do not join it"),
     quiet: toggle("quiet", "Print only problems with the cluster, not each job"),
   },
   Effect.fnUntraced(function* (input) {
@@ -44,24 +48,36 @@ export const worker = subcommand(
     const slots = Option.getOrElse(input.slots, () => Math.max(1, availableParallelism()))
     if (slots < 1) return yield* usageError(`--slots ${slots}: expected at least 1`)
     const address = Option.isNone(input.address) ? undefined : yield* parseAddress(input.address.value)
+    watchModules()
     const { worker } = yield* clusterModule
     const { evaluationHandler } = yield* Effect.promise(() => import("../../evaluate/worker.ts"))
     yield* Effect.gen(function* () {
-      const handlers = [yield* evaluationHandler, yield* sweepHandler]
+      const handlers = [
+        yield* evaluationHandler,
+        yield* sweepHandler,
+        ...(yield* placementHandlers(processName())),
+        ...(yield* handlersOfTrainings),
+      ]
       return yield* worker({ url: input.join, say, quiet: input.quiet, slots, address, handlers })
     }).pipe(Effect.scoped, Effect.provide(platform))
   }),
 )
 
-/** Prints a line for each process of the cluster, and one for each job that a worker is doing. */
+/** Prints a line for each process of the cluster, one for each job that a worker is doing, and one for each kind of job. */
 const listMembers = Effect.fnUntraced(function* (url: string) {
-  const { members } = yield* clusterModule
-  const lines = (yield* members({ url, say })).flatMap(({ role, name, version, slots, jobs, finished }) => {
-    const does = role === "worker" ? `${jobs.length} of ${slots} slots busy` : `waits for ${jobs.length} jobs`
-    const own = role === "worker" ? jobs.map((job) => `  ${job}`) : []
+  const { look } = yield* clusterModule
+  const { members, kinds } = yield* look({ url, say })
+  const processes = members.flatMap(({ role, name, version, slots, jobs, busy, finished }) => {
+    const does = role === "worker" ? `${busy} of ${slots} slots busy` : `waits for ${busy} jobs`
+    const own = role === "worker" ? jobs.map(({ key, seconds }) => `  ${key} for ${seconds.toFixed(1)} s`) : []
     return [`${role} ${name}: ${does}, ${finished} jobs done, version ${version}`, ...own]
   })
-  yield* writeOut(lines.length === 0 ? "nobody has joined\n" : `${lines.join("\n")}\n`)
+  const queue = kinds.map(
+    ({ kind, waiting, underWay, done, failed }) =>
+      `jobs ${kind}: ${waiting} waiting, ${underWay} under way, ${done} done, ${failed} failed`,
+  )
+  const lines = [...(processes.length === 0 ? ["nobody has joined"] : processes), ...queue]
+  yield* writeOut(`${lines.join("\n")}\n`)
 }, Effect.scoped)
 
 const parseAddress = (text: string) => {

@@ -97,9 +97,12 @@ export const trainerAddress = (path, view, drawn) => {
 /** The address of the page that trains in the browser. */
 export const playAddress = "#/play"
 
+/** The address of the page that shows a cluster. */
+export const clusterAddress = "#/cluster"
+
 /**
- * Reads from an address what to show: a run, two runs, a trainer, the page "Play", or the overview (`sight`). Invalid values become
- * defaults.
+ * Reads from an address what to show: a run, two runs, a trainer, the page "Play", the cluster, or the overview (`sight`). Invalid values
+ * become defaults.
  */
 export const readAddress = (hash) => {
   const [, place, query] = /^#?([^?]*)\??(.*)$/s.exec(hash) ?? []
@@ -107,6 +110,7 @@ export const readAddress = (hash) => {
   const view = viewIn(parameters)
   const compare = parameters.getAll("run")
   if (place === "/play") return { play: true, view }
+  if (place === "/cluster") return { cluster: true, view }
   if (place === "/compare" && compare.length === 2) return { compare, view }
   const trainer = /^\/trainer\/(.+)$/.exec(place)?.[1]
   if (trainer !== undefined) {

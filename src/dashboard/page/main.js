@@ -1,5 +1,6 @@
 /** Starts the web app: shows the page of the current address, and updates it when the server sends an event. */
 import {
+  clusterAddress,
   compareAddress,
   firstSight,
   firstTranscripts,
@@ -46,7 +47,15 @@ const nameOf = (path) => (state.runs.get(path) ?? state.trainers.get(path))?.nam
  * Returns the place that an address names: a key that identifies it, its title, its address with the current state, and a
  * function that makes its page. Modules that the overview doesn't need are loaded when another page is first shown.
  */
-const placeOf = ({ run, compare, trainer, play }) => {
+const placeOf = ({ run, compare, trainer, play, cluster }) => {
+  if (cluster === true) {
+    return {
+      key: "cluster",
+      title: "Cluster",
+      address: () => clusterAddress,
+      make: async () => (await import("./cluster/clusterPage.js")).makeClusterPage(),
+    }
+  }
   if (play === true) {
     return {
       key: "play",
@@ -84,13 +93,13 @@ const placeOf = ({ run, compare, trainer, play }) => {
 
 /** Shows the page of the current address. */
 const route = async () => {
-  const { run, compare, trainer, play, view, sight, transcripts, drawn } = readAddress(location.hash)
+  const { run, compare, trainer, play, cluster, view, sight, transcripts, drawn } = readAddress(location.hash)
   moved()
   Object.assign(state.view, view)
   Object.assign(state, sight)
   if (transcripts !== undefined) state.transcripts = transcripts
   state.drawn = drawn
-  const next = placeOf({ run, compare, trainer, play })
+  const next = placeOf({ run, compare, trainer, play, cluster })
   if (run !== undefined) history.replaceState(null, "", next.address())
   // If only the view of the page changes, the page itself is kept.
   if (page !== undefined && next.key === shown.key) return page.restore()
@@ -107,13 +116,14 @@ const route = async () => {
 }
 
 const load = async () => {
-  const { runs, trainers = [], live, title } = await fetchRuns()
+  const { runs, trainers = [], live, hasCluster = false, title } = await fetchRuns()
   state.runs = new Map(runs.map((run) => [run.path, run]))
   state.trainers = new Map(trainers.map((trainer) => [trainer.path, trainer]))
   state.order = new Map(runs.map((run, index) => [run.path, index]))
   state.live = live
   state.title = title
   document.getElementById("title").textContent = title
+  document.getElementById("toCluster").hidden = !hasCluster
 }
 
 const failed = (error) =>

@@ -13,10 +13,10 @@
  * @example
  * ```ts
  * const loader = yield* DataLoader
- * yield* Stream.runForEach(loader.turns, ({ microBatch, shares }) => train(microBatch, shares))
+ * yield* Effect.forever(Effect.flatMap(loader.next, ({ microBatch, shares }) => train(microBatch, shares)))
  * ```
  */
-import { Clock, Context, Duration, Effect, type FileSystem, Layer, type Path, Queue, Schema, Stream } from "effect"
+import { Clock, Context, Duration, Effect, type FileSystem, Layer, type Path, Queue, Schema } from "effect"
 import { attempt } from "../../config/attempt.ts"
 import { openRunFolder, type RunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
@@ -71,8 +71,6 @@ export class DataLoader extends Context.Service<
      * other processes are found at the next look.
      */
     readonly wake: Effect.Effect<void>
-    /** The turns, one after another; the next is packed when it is asked for. */
-    readonly turns: Stream.Stream<Turn, TurnError>
     /**
      * Returns the state of the packer, for a checkpoint: it counts the samples of all turns so far as trained. The
      * master's state counts; that of other ranks is empty.
@@ -80,6 +78,8 @@ export class DataLoader extends Context.Service<
     readonly state: Effect.Effect<PackerState>
     /** Restores a state before the first turn. Fails if the settings differ. */
     readonly restore: (state: PackerState) => Effect.Effect<void, PackerError>
+    /** The number of runs that have samples to train on. It is 0 on other ranks. */
+    readonly ready: () => number
     /** The runs that have no samples to train on, and the steps whose samples they lack. Empty on other ranks. */
     readonly waiting: () => ReadonlyArray<{ readonly id: string; readonly step: number }>
   }
@@ -262,9 +262,9 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
   return {
     next,
     wake: Effect.asVoid(Queue.offer(signals, undefined)),
-    turns: Stream.fromEffectRepeat(next),
     state: Effect.sync(packer.state),
     restore: (state: PackerState) => attempt(() => packer.restore(state), PackerError),
+    ready: () => runs.slots().filter(({ index }) => packer.queued(index) > 0).length,
     waiting,
   }
 })

@@ -107,8 +107,13 @@ const InferenceSettings = Schema.Struct({
   generating: withDefault(Schema.NonEmptyArray(positiveInt), [1, 8, 64]),
   /** The numbers of prompts for which there is a program that reads a page of each. */
   reading: withDefault(Schema.NonEmptyArray(positiveInt), [1, 8]),
-  /** The number of tokens in a page of the cache. */
+  /** The number of tokens in a page of the cache of prompts. */
   pageSize: withDefault(positiveInt, 16),
+  /**
+   * Whether the engine works in a thread of its own, so that it generates for some runs while others are trained; null does
+   * so if `max_runs` is more than 1.
+   */
+  ownThread: withDefault(Schema.NullOr(Schema.Boolean), null),
 })
 
 const BroadcastSettings = Schema.Struct({

@@ -38,6 +38,9 @@ export const LoraConfig = Schema.Struct({
 })
 export type LoraConfig = typeof LoraConfig.Type
 
+/** The most tokens of an answer, if a config does not say. */
+export const defaultMaxTokens = 128
+
 /** How the engine draws tokens. */
 export const SamplingConfig = Schema.Struct({
   /** The temperature; 0 always draws the likeliest token. */
@@ -49,7 +52,7 @@ export const SamplingConfig = Schema.Struct({
   /** Leaves out tokens whose probability is below this share of that of the likeliest one. */
   minP: withDefault(fraction, 0),
   /** The largest number of tokens of an answer; longer ones are cut off. */
-  maxTokens: withDefault(positiveInt, 128),
+  maxTokens: withDefault(positiveInt, defaultMaxTokens),
   /** The texts that end an answer. */
   stop: withDefault(Schema.Array(Schema.NonEmptyString), []),
   /** The tokens that end an answer, besides the model's own. */

@@ -3,19 +3,11 @@
  * error names the file, the line and the key: `conf.yaml:31: runs.letters.optimiser.lr: expected …`.
  */
 import { Effect, Path, Record, Schema } from "effect"
-import {
-  checkAll,
-  ConfigError,
-  decode,
-  type DecodeOptions,
-  isPlain,
-  overridden,
-  type Plain,
-} from "../../config/Config.ts"
+import { checkAll, ConfigError, decode, type DecodeOptions, isPlain, overridden } from "../../config/Config.ts"
 import { withPlaces } from "../../config/places.ts"
 import type { RunOptions } from "../../train/RunOptions.ts"
 import { MultiRunConfig } from "./MultiRunConfig.ts"
-import { OrchestratorConfig } from "./OrchestratorConfig.ts"
+import { defaultMaxTokens, OrchestratorConfig } from "./OrchestratorConfig.ts"
 import { openRunParts } from "./runParts.ts"
 
 /** The config of a trainer that is not yet checked, and its place. */
@@ -49,8 +41,8 @@ export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines,
   const decoded = yield* Effect.forEach(entries, ([run, own]) => decodeRun(run, own, from))
   yield* checkAll([
     ...trainerProblems(settings).map(([key, problem]) => ConfigError.at(from, key, problem)),
-    ...entries.flatMap(([run, own], at) => [
-      ...runProblems(settings, own, decoded[at]).map(([key, problem]) =>
+    ...entries.flatMap(([run], at) => [
+      ...runProblems(settings, decoded[at]).map(([key, problem]) =>
         ConfigError.at(from, `runs.${run}.${key}`, problem),
       ),
       openRunParts(decoded[at], { from: runPlace(run, from), baseDir, model: run }),
@@ -111,10 +103,9 @@ const trainerProblems = ({
   ]
 }
 
-/** Returns what in a run's config does not fit the trainer. `own` is the config as it was written. */
+/** Returns what in a run's config does not fit the trainer. */
 const runProblems = (
   { model, trainer: { width, lora } }: MultiRunConfig,
-  own: Plain,
   { lora: adapter, sampling }: OrchestratorConfig,
 ): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
@@ -122,10 +113,10 @@ const runProblems = (
   if (lora === null && hasAdapter) problems.push(["lora", "expected no adapter, as trainer.lora is not set"])
   if (lora !== null && (adapter.rank ?? 0) > lora.rank)
     problems.push(["lora.rank", `expected at most trainer.lora.rank (${lora.rank}), found ${adapter.rank}`])
-  // The default only says where answers are cut off, and the end of a window does that, too.
-  const isChosen = isPlain(own["sampling"]) && "maxTokens" in own["sampling"]
+  // The default only says where answers are cut off, and the end of a window does that, too. A saved config has it as well.
+  const isDefault = sampling.maxTokens === defaultMaxTokens
   const length = model.type === "scratch" ? Math.min(width, model.maxPositions) : width
-  if (isChosen && sampling.maxTokens >= length)
+  if (!isDefault && sampling.maxTokens >= length)
     problems.push([
       "sampling.max_tokens",
       `expected less than ${length}, the most tokens of a prompt with its answer, found ${sampling.maxTokens}`,

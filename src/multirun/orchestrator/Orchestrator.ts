@@ -47,6 +47,8 @@ export interface Orchestration {
   readonly encode: Encode
   /** Waits until requests are answered by the run's weights of this step or a later one. */
   readonly awaitWeights: (step: number) => Effect.Effect<void, { readonly message: string }>
+  /** Runs before the model plays the tasks of a step, or of a validation. */
+  readonly beforePlaying?: Effect.Effect<void>
   /** Called when the samples of a step are written, so that a trainer in this process reads them at once. */
   readonly handedOver?: Effect.Effect<void>
 }
@@ -142,7 +144,8 @@ const demonstrated = (orchestration: Orchestration, drawn: Drawn, step: number) 
 }
 
 const played = Effect.fnUntraced(function* (orchestration: Orchestration, drawn: Drawn, step: number) {
-  const { run, policy, agentOf } = orchestration
+  const { run, policy, agentOf, beforePlaying = Effect.void } = orchestration
+  yield* beforePlaying
   const agent = yield* agentOf(seeded(policy))
   const requests = drawn(step).flatMap((task, at) =>
     RolloutRequest.repeat(requestOf(orchestration, step, task, at), run.config.batch.groupSize),
@@ -180,8 +183,9 @@ const validate = Effect.fnUntraced(function* (
   step: number,
 ) {
   if (yield* hasValidation(folder, step)) return
-  const { run, policy, agentOf, awaitWeights } = orchestration
+  const { run, policy, agentOf, awaitWeights, beforePlaying = Effect.void } = orchestration
   yield* awaitWeights(step)
+  yield* beforePlaying
   const greedy: LmService = { complete: (request) => policy.complete({ ...request, temperature: 0 }) }
   const agent = yield* agentOf(greedy)
   const requests = [...RolloutRequest.forTasks(tasks, { seed: run.config.seed, name: "validation" })]

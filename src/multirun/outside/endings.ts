@@ -23,11 +23,12 @@ const awaitValidation = Effect.fnUntraced(function* (run: RunSlot, lastStep: num
 /**
  * Calls `conclude`, which waits for the last step, when a run is trained and validated, and then lets a waiting run have
  * its index. A config whose agent or data sets cannot be opened counts as invalid. `baseDir` is the folder that relative
- * paths start from.
+ * paths start from. `play` works while a run is trained.
  */
 export const registerEndings = Effect.fnUntraced(function* (
   baseDir: string,
   conclude: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>,
+  play: (run: RunSlot) => Effect.Effect<never>,
 ) {
   const runs = yield* Runs
   const context = yield* Effect.context<Lms.Needs | FileSystem.FileSystem | Path.Path | Scope.Scope>()
@@ -39,14 +40,14 @@ export const registerEndings = Effect.fnUntraced(function* (
     },
     postCreation: Effect.fnUntraced(function* (run) {
       const { maxSteps } = run.config
-      if (maxSteps === null) return
+      if (maxSteps === null) return yield* fibers.start(run, play(run))
       const ending = Effect.andThen(awaitValidation(run, maxSteps), conclude(run)).pipe(
         Effect.andThen(runs.finish(run.index)),
         // `Runs` finds out by itself that a folder is gone.
         Effect.catchTag("RunGone", () => Effect.void),
         Effect.provideContext(context),
       )
-      yield* fibers.start(run, ending)
+      yield* fibers.start(run, Effect.raceFirst(ending, play(run)))
     }),
     deletion: fibers.stop,
   })

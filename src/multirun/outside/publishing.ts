@@ -16,7 +16,7 @@ const retries = 3
  * ```
  */
 export const publishOrEvict = Effect.fnUntraced(function* (
-  { publish, pending }: Broadcasts["Service"],
+  { publish, pending }: Pick<Broadcasts["Service"], "publish" | "pending">,
   { evict }: Pick<Runs["Service"], "evict">,
 ) {
   let outcomes = yield* publish

@@ -1,6 +1,7 @@
 /**
- * Declares the service that starts the processes of all ranks but the master; `processes-node.ts` implements it. A
- * process gets a `RankTask`, and trains until the scope that started it closes.
+ * Declares the service that starts the processes of all ranks but the master; `processes-node.ts` implements it on this
+ * machine, and `placement/rankJobs-node.ts` on the workers of a cluster. A process gets a `RankTask`, and trains until the
+ * scope that started it closes.
  *
  * @example
  * ```ts
@@ -10,6 +11,7 @@
  * ```
  */
 import { Context, type Effect, Schema, type Scope } from "effect"
+import { EngineLost } from "../engine/EngineThreads.ts"
 import { StoreError } from "../store/StoreError.ts"
 import type { RankTask } from "./RankTask.ts"
 
@@ -19,18 +21,21 @@ export class RankLost extends Schema.TaggedError<RankLost>()("RankLost", { messa
 /** A rank has told why it cannot train. Another attempt would fail, too. */
 export class RankFailed extends Schema.TaggedError<RankFailed>()("RankFailed", { message: Schema.String }) {}
 
-/** Tells whether an error says that a rank was lost. */
+/** Tells whether an error says that a rank, or the thread of the engine, was lost. */
 export const isLoss = (error: unknown): boolean =>
-  error instanceof RankLost || (error instanceof StoreError && error.missing.length > 0)
+  error instanceof RankLost || error instanceof EngineLost || (error instanceof StoreError && error.missing.length > 0)
 
 /** Starts ranks. `Node.rankProcesses` is the Layer for Node. */
 export class RankProcesses extends Context.Service<
   RankProcesses,
   {
     /**
-     * Starts a rank, and ends it when the scope closes. Returns the Effect that waits until the rank has ended by itself.
-     * Whatever the rank writes on its standard error is logged.
+     * Starts a rank, as soon as there is a place for it, and ends it when the scope closes. Returns the Effect that lets
+     * the rank begin and waits until it has ended by itself: run it once all ranks are started. Whatever the rank writes on
+     * its standard error is logged.
      */
-    readonly start: (task: RankTask) => Effect.Effect<Effect.Effect<never, RankLost | RankFailed>, never, Scope.Scope>
+    readonly start: (
+      task: RankTask,
+    ) => Effect.Effect<Effect.Effect<never, RankLost | RankFailed>, RankLost | RankFailed, Scope.Scope>
   }
 >()("effect-rl/multirun/RankProcesses") {}

@@ -64,15 +64,28 @@ const killed = ({ child, ended }: Started): Effect.Effect<void> =>
     Effect.exit(Deferred.await(ended)),
   )
 
-/** Provides processes whose ranks compute on a backend, which must be that of the master. */
-export const layer = ({ backend }: { readonly backend: BackendName }): Layer.Layer<RankProcesses | RedisStores> =>
-  Layer.merge(redisStores, processes(backend))
+/**
+ * Provides processes whose ranks compute on a backend, which must be that of the master. `threads` is the number of threads
+ * of ONNX Runtime in each of them.
+ */
+export const layer = ({
+  backend,
+  threads = 1,
+}: {
+  readonly backend: BackendName
+  readonly threads?: number
+}): Layer.Layer<RankProcesses | RedisStores> =>
+  Layer.merge(
+    redisStores,
+    Layer.sync(RankProcesses, () => processesOn(backend, threads)),
+  )
 
 /** Connects ranks through a Redis server, if `trainer.store` says so. */
 export const redisStores: Layer.Layer<RedisStores> = Layer.succeed(RedisStores, { connect: redisStore })
 
-const processes = (backend: BackendName): Layer.Layer<RankProcesses> =>
-  Layer.succeed(RankProcesses, {
+/** Makes the service that starts processes of this machine, whose ranks compute on a backend. */
+export const processesOn = (backend: BackendName, threads = 1): RankProcesses["Service"] =>
+  RankProcesses.of({
     start: Effect.fnUntraced(function* (task) {
       const { rank } = task
       const started = yield* Effect.acquireRelease(spawned(rank), killed)
@@ -85,7 +98,7 @@ const processes = (backend: BackendName): Layer.Layer<RankProcesses> =>
         Effect.forkScoped,
       )
       const { Start } = yield* messages
-      child.stdin?.write(`${yield* Effect.orDie(Schema.encodeEffect(Start)({ task, backend }))}\n`)
+      child.stdin?.write(`${yield* Effect.orDie(Schema.encodeEffect(Start)({ task, backend, threads }))}\n`)
       // What the process wrote before its end is logged first.
       return Effect.tapError(Deferred.await(ended), () => Fiber.await(logging))
     }),

@@ -28,9 +28,9 @@ const report = (failure: typeof Failure.Type): Effect.Effect<never> =>
   })
 
 start.pipe(
-  Effect.flatMap(({ task, backend: name }) =>
+  Effect.flatMap(({ task, backend: name, threads }) =>
     trainAsRank(task).pipe(
-      Effect.provide(Layer.mergeAll(backend(name), files, redisStores)),
+      Effect.provide(Layer.mergeAll(backend(name, { threads }), files, redisStores)),
       Effect.catchTag("BackendUnavailable", ({ message }) => Effect.fail(new RankFailed({ message }))),
     ),
   ),

@@ -61,7 +61,8 @@ export const StorePlace = Schema.Union([
   Schema.Struct({ type: Schema.Literal("files"), directory: Schema.String }),
   Schema.Struct({
     type: Schema.Literal("redis"),
-    url: Schema.String,
+    /** The server's address, without a password; null takes that of the environment of whoever connects. */
+    url: Schema.NullOr(Schema.String),
     prefix: Schema.String,
     expirySeconds: positiveInt,
   }),
@@ -76,20 +77,15 @@ export class RedisStores extends Context.Service<
 
 /** Connects a rank with the others at a place. */
 export const storeAt = (place: StorePlace): Layer.Layer<Store, StoreError, FileSystem.FileSystem | Path.Path> =>
-  place.type === "files"
-    ? Store.layerFileSystem(place)
-    : Layer.unwrap(
-        Effect.map(
-          Effect.serviceOption(RedisStores),
-          Option.match({
-            onSome: ({ connect }) => connect(place),
-            onNone: () =>
-              Layer.effectContext(
-                Effect.fail(storeError("open", "redis", "only Node connects to Redis: provide Node.rankProcesses")),
-              ),
-          }),
-        ),
-      )
+  place.type === "files" ? Store.layerFileSystem(place) : Layer.unwrap(onRedis(place))
+
+const onRedis = Effect.fnUntraced(function* (place: Extract<StorePlace, { readonly type: "redis" }>) {
+  const failure = (problem: string) => storeError("open", "redis", problem)
+  const url = yield* Effect.mapError(addressOf(place), ({ message }) => failure(message))
+  const redis = yield* Effect.serviceOption(RedisStores)
+  if (Option.isSome(redis)) return redis.value.connect({ ...place, url })
+  return yield* failure("only Node connects to Redis: provide Node.rankProcesses")
+})
 
 /** The trainer whose ranks need a place. */
 interface PlaceOptions {
@@ -107,15 +103,16 @@ export const openPlace = Effect.fnUntraced(function* (
   if (store.type === "redis") {
     const expirySeconds = Math.ceil(Math.max(3600, 3 * deadlineSeconds))
     const prefix = `effect-rl/ranks/${crypto.randomUUID()}`
-    return { type: "redis", url: yield* addressOf(store), prefix, expirySeconds }
+    return { type: "redis", url: store.url, prefix, expirySeconds }
   }
   const directory = yield* privateFolder((yield* Path.Path).join(outputDirectory, Layout.ranks))
   return { type: "files", directory }
 })
 
-const addressOf = Effect.fnUntraced(function* ({ url }: typeof RedisStore.Type) {
+/** Returns the address of a Redis server with its password. */
+const addressOf = Effect.fnUntraced(function* ({ url }: Pick<typeof RedisStore.Type, "url">) {
   if (url !== null) return url
-  const refuse = (problem: string) => new MultiRunError({ message: `trainer.store: ${problem}` })
+  const refuse = (message: string) => new MultiRunError({ message })
   const address = yield* Effect.orElseSucceed(Config.String(addressVariable), () => "")
   if (address === "")
     return yield* refuse(
@@ -130,15 +127,16 @@ const addressOf = Effect.fnUntraced(function* ({ url }: typeof RedisStore.Type) 
 /** Connects to the store of a config once, and fails if it cannot be used, before anything is trained. */
 export const checkStore = Effect.fnUntraced(function* (store: RankStore) {
   if (store.type === "files") return
-  const place = { type: store.type, url: yield* addressOf(store), prefix: "effect-rl/ranks/check", expirySeconds: 60 }
-  yield* Layer.build(storeAt(place)).pipe(
+  const place = { type: store.type, url: store.url, prefix: "effect-rl/ranks/check", expirySeconds: 60 }
+  yield* addressOf(store).pipe(
+    Effect.andThen(Layer.build(storeAt(place))),
     Effect.scoped,
     Effect.mapError(({ message }) => new MultiRunError({ message: `trainer.store: ${message}` })),
   )
 })
 
 /** Makes an empty folder inside `parent` until the scope closes, and removes those that a killed trainer has left. */
-const privateFolder = Effect.fnUntraced(
+export const privateFolder = Effect.fnUntraced(
   function* (parent: string) {
     const fs = yield* FileSystem.FileSystem
     // Ranks of a killed trainer may still be about to end, and write.

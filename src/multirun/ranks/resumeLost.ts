@@ -5,8 +5,8 @@ import { isLoss, RankLost } from "./RankProcesses.ts"
 const mostRestarts = 5
 
 /**
- * Runs a training, and starts it again when a rank was lost: it then resumes from the checkpoints of its runs. Gives up
- * if rank after rank is lost before a step is done. Any other error ends the training at once.
+ * Runs a training, and starts it again when a rank or the engine's thread was lost: it then resumes from the checkpoints of
+ * its runs. Gives up if one after another is lost before a step is done. Any other error ends the training at once.
  *
  * @example
  * ```ts
@@ -28,7 +28,7 @@ export const resumeLost = Effect.fnUntraced(function* <A, E extends { readonly m
     restarts = steps > most ? 1 : restarts + 1
     most = Math.max(most, steps)
     if (restarts > mostRestarts) {
-      const problem = `ranks were lost ${restarts} times without a step in between: look at run.log for the reason`
+      const problem = `that was loss ${restarts} without a step in between: look at run.log for the reason`
       return yield* new RankLost({ message: `${outcome.message}; ${problem}` })
     }
     yield* Effect.logWarning(`${outcome.message}; all ranks start again from the last checkpoints`)

@@ -44,14 +44,20 @@ export const startRanks = Effect.fnUntraced(function* ({
   settings,
   baseDir,
   outputDirectory,
-}: StartOptions): Effect.fn.Return<Ranks, MultiRunError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+}: StartOptions): Effect.fn.Return<
+  Ranks,
+  MultiRunError | RankLost | RankFailed,
+  FileSystem.FileSystem | Path.Path | Scope.Scope
+> {
   const { model, trainer, seed } = settings
   const processes = yield* Effect.serviceOption(RankProcesses)
   if (trainer.ranks === 1 || Option.isNone(processes)) return { store: Store.memory(), untilOneEnds: Effect.never }
   const store = yield* openPlace(trainer.store, { outputDirectory, deadlineSeconds: trainer.rankDeadline })
   const task = { model, trainer, seed, baseDir, outputDirectory, store }
-  const ends = yield* Effect.forEach(Array.from({ length: trainer.ranks - 1 }), (_, place) =>
-    processes.value.start({ ...task, rank: place + 1 }),
+  const ends = yield* Effect.forEach(
+    Array.from({ length: trainer.ranks - 1 }),
+    (_, place) => processes.value.start({ ...task, rank: place + 1 }),
+    { concurrency: "unbounded" },
   )
   return { store: storeAt(store), untilOneEnds: Effect.raceAllFirst(ends) }
 })

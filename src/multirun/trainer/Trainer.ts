@@ -9,7 +9,7 @@
  *
  * @example
  * ```ts
- * const trainer = yield* makeTrainer({ model, shape: { rows: 4, width: 256, block: 32 }, seed: 1, ranks: 1, publish, report })
+ * const trainer = yield* makeTrainer({ model, shape: { rows: 4, width: 256, block: 32, mixing: "one-run" }, seed: 1, ranks: 1, publish, report })
  * yield* Effect.forever(trainer.turn)
  * ```
  */
@@ -36,7 +36,7 @@ import { Store, type StoreError } from "../store/Store.ts"
 import { goBackTo, loadCheckpoint, saveCheckpoint, settleCheckpoint } from "../weights/checkpoints.ts"
 import { checkpointParts, type RunState, runStateIn } from "./checkpointParts.ts"
 import { decodeGradients, encodeGradients } from "./gradientMessage.ts"
-import { compileGradients, type GradientProgram } from "./gradientProgram.ts"
+import { compileGradients, type GradientProgram, type GradientShape } from "./gradientProgram.ts"
 import { addSums, gradientsOf, type RunGradient } from "./runGradients.ts"
 import type { TrainedModel } from "./TrainedModel.ts"
 
@@ -52,7 +52,7 @@ export interface Updated {
 export interface TrainerOptions {
   readonly model: TrainedModel
   /** The size of micro-batches, as the `DataLoader` packs them. */
-  readonly shape: { readonly rows: number; readonly width: number; readonly block: number }
+  readonly shape: Pick<GradientShape, "rows" | "width" | "block" | "mixing">
   /** The seed from which new adapters are drawn, each by the id of its run. */
   readonly seed: number
   /** The number of ranks, 1 by default. */
@@ -184,7 +184,7 @@ export const makeTrainer = Effect.fnUntraced(function* ({
   /** Compiles the programs of some objectives, which then share the weights of the model. */
   const compile = Effect.fnUntraced(function* (objectives: ReadonlyArray<TokenObjective>) {
     const adapters = model.lora === null ? null : { shape: model.lora.shape, maxRuns }
-    const compiled = yield* compileGradients({ config: model.config, ...shape, adapters }, objectives).pipe(
+    const compiled = yield* compileGradients({ ...shape, config: model.config, adapters }, objectives).pipe(
       Effect.provideService(Backend, backend),
       Effect.provideService(Scope.Scope, scope),
     )

@@ -5,7 +5,7 @@
  *
  * @example
  * ```ts
- * const program = yield* compileGradient({ config, rows: 4, width: 256, block: 32, adapters: { shape, maxRuns: 8 } }, objective)
+ * const program = yield* compileGradient({ config, rows: 4, width: 256, block: 32, mixing, adapters: { shape, maxRuns: 8 } }, objective)
  * yield* program.writeBase(weights)
  * yield* program.writeAdapters(adapters.table, adapters.scalings)
  * yield* program.run(microBatch)
@@ -24,6 +24,7 @@ import type { Tensor } from "../../graph/Tensor.ts"
 import { columnsOf, type MetricSums, objectiveGraph, type TokenObjective } from "../../losses/Losses.ts"
 import * as Decoder from "../../model/decoder/Decoder.ts"
 import type { MicroBatch } from "../batches/MicroBatch.ts"
+import type { Mixing } from "../batches/Packer.ts"
 
 /** The sizes of the programs of a trainer. */
 export interface GradientShape {
@@ -34,6 +35,8 @@ export interface GradientShape {
   readonly width: number
   /** The number of tokens of a block, all of one adapter. */
   readonly block: number
+  /** Whether all tokens of a micro-batch are of one run, which makes its gradient cheaper, or of many. */
+  readonly mixing: Mixing
   /** The adapters that are trained; null trains all weights of the model, for one run. */
   readonly adapters: { readonly shape: Decoder.AdapterShape; readonly maxRuns: number } | null
 }
@@ -50,11 +53,18 @@ export interface GradientProgram {
   readonly writeBase: (weights: NamedArrays) => Effect.Effect<void, BackendError>
   /** Replaces the weights with which the KL term compares. With adapters, these are the weights of the model itself. */
   readonly writeReference: (weights: NamedArrays) => Effect.Effect<void, BackendError>
-  /** Replaces all adapters, one row each, and their factors alpha / rank. Without adapters, there is nothing to replace. */
+  /**
+   * Replaces all adapters, one row each, and their factors alpha / rank. Without adapters, there is nothing to replace.
+   * Call it again after each change of these arrays; a program for micro-batches of one run keeps them, and copies only the
+   * adapter that it needs.
+   */
   readonly writeAdapters: (table: Float32Array, scalings: Float32Array) => Effect.Effect<void, BackendError>
-  /** Computes the gradient of a micro-batch. The arrays below hold its results until the next call. */
+  /** Computes the gradient of a micro-batch. The functions below return its results until the next call. */
   readonly run: (microBatch: MicroBatch) => Effect.Effect<void, BackendError>
-  /** Returns the gradient of a run's adapter; without adapters, that of all weights in the order of `parametersOf`. */
+  /**
+   * Returns the gradient of the adapter of a run that has tokens in the micro-batch; without adapters, that of all weights
+   * in the order of `parametersOf`.
+   */
   readonly gradientOf: (run: number) => Float32Array
   /** Returns the loss of a run in the last micro-batch: its part of the loss of the run's whole step. */
   readonly lossOf: (run: number) => number
@@ -89,7 +99,7 @@ export const compileGradient = Effect.fnUntraced(function* (
   )
   const gradient = yield* backend.compile(specs.gradient)
   const reference = hasReference(objective) ? yield* backend.compile(specs.reference) : undefined
-  return programOf(shape, { gradient, reference, holder: gradient })
+  return programOf(shape, { gradient, reference, holder: gradient, kept: noAdapters() })
 })
 
 /**
@@ -113,30 +123,54 @@ const compileTogether = Effect.fnUntraced(function* (
     const all = objectives.map((objective, at) => [`gradient-${at}`, gradientSpec(shape, objective)] as const)
     return Object.fromEntries(objectives.some(hasReference) ? [...all, ["reference", referenceSpec(shape)]] : all)
   }, GraphError)
-  const group = yield* backend.compileAll(specs, { sharedFeeds: ["scalings"] })
+  const sharedFeeds = hasOneAdapter(shape) ? ["adapter", "scaling"] : ["scalings"]
+  const group = yield* backend.compileAll(specs, { sharedFeeds })
+  const kept = noAdapters()
   return objectives.map((objective, at) => {
     const reference = hasReference(objective) ? group["reference"] : undefined
-    return programOf(shape, { gradient: group[`gradient-${at}`], reference, holder: group })
+    return programOf(shape, { gradient: group[`gradient-${at}`], reference, holder: group, kept })
   })
 })
+
+/** The adapters of all runs, as they were last written to any program of a group. */
+interface KeptAdapters {
+  table: Float32Array
+  scalings: Float32Array
+}
+
+const noAdapters = (): KeptAdapters => ({ table: new Float32Array(0), scalings: new Float32Array(0) })
 
 interface Parts {
   readonly gradient: Program
   readonly reference: Program | undefined
   readonly holder: object
+  readonly kept: KeptAdapters
 }
 
-const programOf = (
-  { rows, width, block, adapters }: GradientShape,
-  { gradient, reference, holder }: Parts,
-): GradientProgram => {
+/** Whether the programs get one adapter, instead of the table of all. */
+const hasOneAdapter = ({ adapters, mixing }: GradientShape): boolean => adapters !== null && mixing === "one-run"
+
+const programOf = (shape: GradientShape, { gradient, reference, holder, kept }: Parts): GradientProgram => {
+  const { rows, width, block, adapters } = shape
+  /** The number of runs whose results the program returns: all, or the one run of a micro-batch. */
+  const places = adapters === null || hasOneAdapter(shape) ? 1 : adapters.maxRuns
   const writeAll = (program: Program, weights: NamedArrays) =>
     Effect.forEach(Object.entries(weights), ([name, { data }]) => program.write(name, data), { discard: true })
   const all = gradient.results["gradient"]
-  const size = all.length / (adapters?.maxRuns ?? 1)
+  const size = all.length / places
   const { gradient: _, losses, ...sums } = gradient.results
-  /** Without adapters, there is one run. */
-  const placeOf = (run: number): number => (adapters === null ? 0 : run)
+  const placeOf = (run: number): number => (places === 1 ? 0 : run)
+  /** Feeds the adapters that the tokens have. */
+  const feedAdapters = ({ loraNumTokens }: MicroBatch): void => {
+    if (adapters === null) return
+    const tokens = rows * width
+    const { feeds } = gradient
+    if (!hasOneAdapter(shape))
+      return void feeds["blockAdapters"].set(Decoder.blockAdaptersOf({ loraNumTokens, tokens, block }))
+    const [run] = Decoder.blockAdaptersOf({ loraNumTokens, tokens, block: tokens })
+    feeds["adapter"].set(kept.table.subarray(run * size, (run + 1) * size))
+    feeds["scaling"][0] = kept.scalings[run]
+  }
   return {
     name: gradient.name,
     device: gradient.device,
@@ -147,6 +181,10 @@ const programOf = (
     writeAdapters: (table, scalings) =>
       Effect.suspend(() => {
         if (adapters === null) return Effect.void
+        if (hasOneAdapter(shape)) {
+          Object.assign(kept, { table, scalings })
+          return Effect.void
+        }
         gradient.feeds["scalings"].set(scalings)
         return gradient.write("adapters", table)
       }),
@@ -157,11 +195,7 @@ const programOf = (
       }
       gradient.feeds["weight_t"].set(microBatch.weights)
       for (const [column, array] of Object.entries(columnArrays)) gradient.feeds[column]?.set(microBatch[array])
-      if (adapters !== null) {
-        const { loraNumTokens } = microBatch
-        const blocks = Decoder.blockAdaptersOf({ loraNumTokens, tokens: rows * width, block })
-        gradient.feeds["blockAdapters"].set(blocks)
-      }
+      feedAdapters(microBatch)
       if (reference !== undefined) {
         yield* reference.run
         gradient.feeds[referenceColumn].set(reference.results["logProbability"])
@@ -169,56 +203,65 @@ const programOf = (
       yield* gradient.run
     }),
     gradientOf: (run) =>
-      all instanceof Float32Array ? all.subarray(run * size, (run + 1) * size) : new Float32Array(0),
+      all instanceof Float32Array ? all.subarray(placeOf(run) * size, (placeOf(run) + 1) * size) : new Float32Array(0),
     lossOf: (run) => losses[placeOf(run)],
     sumsOf: (run) => ({ tokens: 0, ...Record.map(sums, (all) => all[placeOf(run)]) }),
   }
 }
 
-const gradientSpec = (
-  { config, rows, width, block, adapters }: GradientShape,
-  objective: TokenObjective,
-): ProgramSpec => {
+/** The part of a gradient's graph that depends on how tokens get their adapters. */
+interface Routed extends Pick<ProgramSpec, "inputs" | "state"> {
+  readonly adapt?: Decoder.Adapt
+  /** The tensor of the numbers that are trained; by default, these are all weights. */
+  readonly trained?: Tensor
+  /** Sums a number of each token by run. */
+  readonly total: (x_t: Tensor) => Tensor
+}
+
+const routedBy = (shape: GradientShape): Routed => {
+  const { config, rows, width, block, adapters } = shape
+  if (adapters === null) return { inputs: {}, state: {}, total: (x_t) => sum(x_t) }
+  if (hasOneAdapter(shape)) {
+    const { adapter, scaling, adapt } = Decoder.oneAdapter(config, adapters.shape)
+    return { inputs: { adapter, scaling }, state: {}, adapt, trained: adapter, total: (x_t) => sum(x_t) }
+  }
+  const blocks = (rows * width) / block
+  const routing = { shape: adapters.shape, adapters: adapters.maxRuns, blocks }
+  const { table, blockAdapters, scalings, adapt } = Decoder.routedAdapters(config, routing)
+  return {
+    inputs: { blockAdapters, scalings },
+    state: { adapters: { tensor: table } },
+    adapt,
+    trained: table,
+    // The tokens of a block are all of one run.
+    total: (x_t) => scatterAdd(blockAdapters, sum(reshape(x_t, [blocks, block]), 1), adapters.maxRuns),
+  }
+}
+
+const gradientSpec = (shape: GradientShape, objective: TokenObjective): ProgramSpec => {
+  const { config, rows, width } = shape
   const weights = Decoder.statesOf(Decoder.parametersOf(config))
   const packed = Decoder.packedInputs(rows, width)
   const column = (name: string): Tensor => input(name, [rows, width], name === "sequence_t" ? "i32" : "f32")
   const columns = Object.fromEntries(
     ["temperature_t", "weight_t", ...columnsOf(objective)].map((name) => [name, column(name)]),
   )
-  const routed =
-    adapters === null
-      ? undefined
-      : Decoder.routedAdapters(config, {
-          shape: adapters.shape,
-          adapters: adapters.maxRuns,
-          blocks: (rows * width) / block,
-        })
-  const hidden = Decoder.hiddenStates(config, weights, packed, routed?.adapt)
+  const { inputs, state, adapt, trained, total } = routedBy(shape)
+  const hidden = Decoder.hiddenStates(config, weights, packed, adapt)
   const { logProbability_t, entropy_t } = Decoder.predictions(config, weights, hidden, {
     ...packed,
     temperature: columns["temperature_t"],
   })
-  /** Sums a number of each token by run, as a block's tokens are all of one run. */
-  const byRun = (x_t: Tensor): Tensor =>
-    adapters === null || routed === undefined
-      ? sum(x_t)
-      : scatterAdd(routed.blockAdapters, sum(reshape(x_t, [(rows * width) / block, block]), 1), adapters.maxRuns)
   const { loss, losses, metrics } = objectiveGraph(
     objective,
     { ...columns, logProbability_t, entropy_t, weight_t: columns["weight_t"] },
-    { total: byRun },
+    { total },
   )
-  const trained = routed === undefined ? Object.values(weights) : [routed.table]
-  const slopes = gradients(loss, trained)
-  const states: Record<string, Tensor> = { ...weights, ...(routed === undefined ? {} : { adapters: routed.table }) }
+  const slopes = gradients(loss, trained === undefined ? Object.values(weights) : [trained])
   return {
     name: `${objective.type}.gradient`,
-    inputs: {
-      ...packed,
-      ...columns,
-      ...(routed === undefined ? {} : { blockAdapters: routed.blockAdapters, scalings: routed.scalings }),
-    },
-    state: Record.map(states, (tensor) => ({ tensor })),
+    inputs: { ...packed, ...columns, ...inputs },
+    state: { ...Record.map(weights, (tensor) => ({ tensor })), ...state },
     outputs: { gradient: concat(slopes.map(flatten)), losses, ...metrics },
   }
 }

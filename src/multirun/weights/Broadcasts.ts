@@ -1,8 +1,8 @@
 /**
  * The service that publishes the weights of runs after their updates: in `broadcast/step_N` of each run, of which only the
  * newest are kept, for an inference server to load; and every so many steps in `weights/step_N`, as the run's config
- * says. `publish` belongs at the end of each turn of the training loop. A run whose weights cannot be written is published
- * again at the next turn, and never keeps the others from theirs.
+ * says. `publish`, or `publishMeanwhile`, which does not wait for the files, belongs at the end of each turn of the training
+ * loop. A run whose weights cannot be written is published again at the next turn, and never keeps the others from theirs.
  *
  * Nothing is written into a folder that was deleted or made again meanwhile.
  *
@@ -12,12 +12,12 @@
  * const outcomes = yield* Effect.flatMap(Broadcasts, ({ publish }) => publish)
  * ```
  */
-import { Context, Effect, type FileSystem, Layer, type Path, Result, Schema } from "effect"
+import { Context, Effect, Fiber, type FileSystem, Layer, type Path, Result, Schema } from "effect"
 import type { Contents } from "../../run/store/FileTree.ts"
 import { openRunFolder, type RunFolder, RunGone } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import { Runs } from "../runs/Runs.ts"
-import type { RunSlot } from "../runs/RunSlot.ts"
+import { isAtEnd, type RunSlot } from "../runs/RunSlot.ts"
 import { isStable, keepNewest, removeNewer, writeStep } from "../runs/stepFolders.ts"
 
 /** A run's weights could not be published. The message is one line that names the folder and the problem. */
@@ -99,6 +99,16 @@ export class Broadcasts extends Context.Service<
      * broadcast failed. On ranks other than the master it only clears the flags. A failure is logged, and returned.
      */
     readonly publish: Effect.Effect<ReadonlyArray<BroadcastOutcome>>
+    /**
+     * Does the same, but returns when the weights are copied, and writes the files while others work. Only for runs at their
+     * last step it waits for the files. They are complete when the scope of the service has closed.
+     */
+    readonly publishMeanwhile: Effect.Effect<void>
+    /**
+     * Waits until the files of a run are written. A checkpoint must not be saved before: a resumed run writes the weights of
+     * its checkpoint again, but those of no earlier step.
+     */
+    readonly settled: (run: Pick<RunSlot, "generation">) => Effect.Effect<void>
     /** The ids of the runs whose weights are still to be published. */
     readonly pending: () => ReadonlyArray<string>
   }
@@ -128,9 +138,13 @@ export class Broadcasts extends Context.Service<
           if (options.keep > 0) all.push({ parent: Layout.broadcasts, keep: options.keep })
           return all
         }
-        const publishOne = Effect.fnUntraced(function* (run: RunSlot, folder: RunFolder) {
+        const publishOne = Effect.fnUntraced(function* (
+          run: RunSlot,
+          folder: RunFolder,
+          { contents }: Pick<NewWeights, "contents">,
+        ) {
           const { step } = run.progress
-          const contents = yield* Effect.cached(options.contents(run))
+          pending.delete(run.generation)
           const result = yield* Effect.result(
             Effect.forEach(
               destinationsOf(run),
@@ -140,10 +154,32 @@ export class Broadcasts extends Context.Service<
           )
           if (Result.isFailure(result)) {
             yield* Effect.logWarning(result.failure.message)
-            if (result.failure.gone) pending.delete(run.generation)
-          } else pending.delete(run.generation)
+            if (!result.failure.gone) pending.add(run.generation)
+          }
           return { run, step, result } satisfies BroadcastOutcome
         })
+        const scope = yield* Effect.scope
+        /** The writes in progress, by generation. */
+        const writes = new Map<number, Fiber.Fiber<unknown>>()
+        const settled = ({ generation }: Pick<RunSlot, "generation">): Effect.Effect<void> =>
+          Effect.suspend(() => {
+            const write = writes.get(generation)
+            return write === undefined ? Effect.void : Effect.asVoid(Fiber.await(write))
+          })
+        /** Marks the runs that were updated, and returns all whose weights are still to be published. */
+        const due = Effect.sync(() => {
+          for (const run of runs.slots()) {
+            if (run.readyToUpdate && runs.isMaster && destinationsOf(run).length > 0) pending.add(run.generation)
+            run.readyToUpdate = false
+          }
+          return runs.slots().flatMap((run) => {
+            const folder = folders.get(run.generation)
+            return pending.has(run.generation) && folder !== undefined ? [{ run, folder }] : []
+          })
+        })
+        /** Copies the weights of a run, so that they can be written after the run has changed. */
+        const copied = ({ run }: { readonly run: RunSlot }) =>
+          Effect.map(Effect.exit(options.contents(run)), (contents) => ({ contents }))
         if (runs.isMaster) {
           yield* runs.register({
             creation: (run) =>
@@ -162,30 +198,38 @@ export class Broadcasts extends Context.Service<
                 if (!(yield* guarded(isStable(tree, parent, progress.step)))) pending.add(generation)
               if (!pending.has(generation)) return
               // A run that has no more updates would wait for ever for the end of a turn.
-              const { result } = yield* publishOne(run, folder)
+              const { result } = yield* publishOne(run, folder, yield* copied({ run }))
               // An orchestrator elsewhere waits for these weights, so without them the run cannot go on.
               if (options.atOnce === true) yield* Effect.fromResult(result)
             }),
-            deletion: ({ generation }) =>
-              Effect.sync(() => {
-                folders.delete(generation)
-                pending.delete(generation)
-              }),
+            deletion: Effect.fnUntraced(function* ({ generation }) {
+              yield* settled({ generation })
+              writes.delete(generation)
+              folders.delete(generation)
+              pending.delete(generation)
+            }),
           })
         }
         return {
-          publish: Effect.gen(function* () {
-            for (const run of runs.slots()) {
-              if (run.readyToUpdate && runs.isMaster && destinationsOf(run).length > 0) pending.add(run.generation)
-              run.readyToUpdate = false
-            }
-            const outcomes: Array<BroadcastOutcome> = []
-            for (const run of runs.slots()) {
-              const folder = folders.get(run.generation)
-              if (pending.has(run.generation) && folder !== undefined) outcomes.push(yield* publishOne(run, folder))
-            }
-            return outcomes
-          }),
+          publish: Effect.flatMap(
+            due,
+            Effect.forEach(({ run, folder }) =>
+              Effect.flatMap(copied({ run }), (weights) => publishOne(run, folder, weights)),
+            ),
+          ),
+          publishMeanwhile: Effect.flatMap(
+            due,
+            Effect.forEach(
+              Effect.fnUntraced(function* ({ run, folder }) {
+                yield* settled(run)
+                const write = Effect.uninterruptible(publishOne(run, folder, yield* copied({ run })))
+                if (isAtEnd(run)) return yield* write
+                writes.set(run.generation, yield* Effect.forkIn(write, scope, { startImmediately: true }))
+              }),
+              { discard: true },
+            ),
+          ),
+          settled,
           pending: () => runs.slots().flatMap(({ id, generation }) => (pending.has(generation) ? [id] : [])),
         }
       }),

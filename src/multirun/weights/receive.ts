@@ -1,54 +1,23 @@
 /**
- * Reads the broadcasts of a run, for an inference server: finds the newest complete one, waits for it, and reads its
- * files. It never sees an incomplete broadcast, because a folder counts only with its file `STABLE`.
+ * Reads the broadcasts of a run, for an inference server: finds the newest complete one, and reads its files. It never sees
+ * an incomplete broadcast, because a folder counts only with its file `STABLE`.
  *
  * @example
  * ```ts
  * const tree = yield* onDisk("out/run_a")
- * yield* Stream.runForEach(broadcasts(tree, { after: 0 }), (step) =>
- *   Effect.flatMap(readBroadcast(tree, step), (files) => load(step, files)),
- * )
+ * const step = yield* newestBroadcast(tree)
+ * const files = step === undefined ? undefined : yield* readBroadcast(tree, step)
  * ```
  */
-import { type Duration, Effect, Stream } from "effect"
+import { Effect } from "effect"
 import type { FileTree } from "../../run/store/FileTree.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 import { isStable, newestStable } from "../runs/stepFolders.ts"
 
-export interface ReceiveOptions {
-  /** The time between two looks at the folder. @default "100 millis" */
-  readonly pollInterval?: Duration.Input
-}
-
 /** Returns the step of the newest complete broadcast, from `atLeast` on; undefined if there is none. */
 export const newestBroadcast = (tree: FileTree, atLeast = 0): Effect.Effect<number | undefined, RunStoreError> =>
   newestStable(tree, Layout.broadcasts, atLeast)
-
-/** Waits for a complete broadcast of step `atLeast` or later, and returns the step of the newest. */
-export const awaitBroadcast = Effect.fnUntraced(function* (
-  tree: FileTree,
-  atLeast: number,
-  { pollInterval = "100 millis" }: ReceiveOptions = {},
-): Effect.fn.Return<number, RunStoreError> {
-  while (true) {
-    const step = yield* newestBroadcast(tree, atLeast)
-    if (step !== undefined) return step
-    yield* Effect.sleep(pollInterval)
-  }
-})
-
-/**
- * Emits the step of each new broadcast, as soon as it is complete. If several appear between two looks, only the newest
- * counts. The stream never ends.
- */
-export const broadcasts = (
-  tree: FileTree,
-  { after = -1, ...options }: ReceiveOptions & { /** The step that is already loaded. */ readonly after?: number } = {},
-): Stream.Stream<number, RunStoreError> =>
-  Stream.unfold(after, (before) =>
-    Effect.map(awaitBroadcast(tree, before + 1, options), (step) => [step, step] as const),
-  )
 
 /**
  * Reads the files of a complete broadcast; undefined if it does not exist, or was removed meanwhile, because there are

@@ -1,4 +1,4 @@
-/** Finds the runs in a folder by the names of the folders and files in it, for the commands. Reads no file of a run. */
+/** Finds the runs in a folder, or at an address of a bucket, by the names of the folders and files in it, for the commands. Reads no file of a run. */
 import { join, resolve, sep } from "node:path"
 import { Effect } from "effect"
 import { dateOf, fromFlatPath } from "../identifier.ts"
@@ -8,6 +8,11 @@ import { entryOf, mayBeTrainer, type RunEntry } from "./RunEntry.ts"
 
 /** The number of folders between a results folder and a run in RLtools' layout, including the run's own folder. */
 const depth = 4
+
+/** Joins an address such as `s3://runs/team`, or a path, with a name in it. */
+const below = (folder: string, name: string): string => (isAddress(folder) ? `${folder}/${name}` : join(folder, name))
+
+const isAddress = (folder: string): boolean => /^\w+:\/\//.test(folder)
 
 const isTime = (name: string): boolean => dateOf(name) !== undefined
 
@@ -28,7 +33,7 @@ export const findRuns = Effect.fnUntraced(function* (
     const children: Array<RunEntry> = []
     let isBegun = false
     for (const name of (yield* folders(entry.path)).filter(Layout.isChildName)) {
-      const child = entryOf(join(entry.path, name), `${full}/${name}`)
+      const child = entryOf(below(entry.path, name), `${full}/${name}`)
       if (child === undefined) continue
       const hasBegun = (yield* list(child.path)).includes(Layout.config)
       isBegun ||= hasBegun
@@ -37,8 +42,8 @@ export const findRuns = Effect.fnUntraced(function* (
     return isBegun ? children : [entry]
   })
 
-  const absolute = resolve(folder)
-  const lastNames = absolute.split(sep).slice(1 - depth)
+  const absolute = isAddress(folder) ? folder.replace(/\/+$/, "") : resolve(folder).replaceAll(sep, "/")
+  const lastNames = absolute.split("/").slice(1 - depth)
   const timeIndex = lastNames.findLastIndex(isTime)
   const runs: Array<RunEntry> = []
   const visit = Effect.fnUntraced(function* (path: string, full: string, level: number): Effect.fn.Return<void> {
@@ -47,26 +52,27 @@ export const findRuns = Effect.fnUntraced(function* (
     const nested: Array<string> = []
     const experiments: Array<string> = []
     for (const name of names) {
-      const entry = entryOf(join(path, name), `${full}/${name}`)
+      const entry = entryOf(below(path, name), `${full}/${name}`)
       if (entry !== undefined) runs.push(...(yield* expanded(entry, `${full}/${name}`)))
       else if (level > 0 ? level < depth - 1 : isTime(name)) nested.push(name)
       else if (level === 0 && !name.startsWith(".")) experiments.push(name)
     }
     for (const name of experiments) {
-      const flat = (yield* folders(join(path, name))).filter((below) => fromFlatPath(below) !== undefined)
-      for (const below of flat) {
-        const whole = `${full}/${name}/${below}`
-        const entry = entryOf(join(path, name, below), whole)
+      const flat = (yield* folders(below(path, name))).filter((run) => fromFlatPath(run) !== undefined)
+      for (const run of flat) {
+        const whole = `${full}/${name}/${run}`
+        const entry = entryOf(below(below(path, name), run), whole)
         if (entry !== undefined) runs.push(...(yield* expanded(entry, whole)))
       }
     }
-    yield* Effect.forEach(nested, (name) => visit(join(path, name), `${full}/${name}`, level + 1), {
+    yield* Effect.forEach(nested, (name) => visit(below(path, name), `${full}/${name}`, level + 1), {
       concurrency: 16,
       discard: true,
     })
   })
-  const ownEntry = entryOf(folder, absolute.replaceAll(sep, "/"))
-  if (ownEntry !== undefined) return yield* expanded(ownEntry, absolute.replaceAll(sep, "/"))
-  yield* visit(folder, absolute.replaceAll(sep, "/"), timeIndex < 0 ? 0 : lastNames.length - timeIndex)
+  const top = isAddress(folder) ? absolute : folder
+  const ownEntry = entryOf(top, absolute)
+  if (ownEntry !== undefined) return yield* expanded(ownEntry, absolute)
+  yield* visit(top, absolute, timeIndex < 0 ? 0 : lastNames.length - timeIndex)
   return runs
 })

@@ -22,6 +22,8 @@ export interface Confined extends FileSource {
   readonly locate: (path: string) => Effect.Effect<string | undefined>
   /** Returns the size and the time of the last change of a file or folder, as a text to compare; empty if missing. */
   readonly stamp: (path: string) => Effect.Effect<string>
+  /** Looks for changes, for sources that read from a listing. */
+  readonly refresh: Effect.Effect<void>
 }
 
 /**
@@ -82,6 +84,7 @@ const confined = (root: string, bounds: string, only: string): Confined => {
   return {
     root,
     only,
+    refresh: Effect.void,
     locate: (path) => Effect.sync(() => locate(path)),
     stamp: (path) =>
       Effect.sync(() => {

@@ -114,18 +114,20 @@ export type UpdateApplied = typeof UpdateApplied.Type
 /** The metric of a trainer of several runs with the mean score of their last validations, which the terminal shows. */
 export const validationOfTrainer = "trainer/validation_score"
 
+/** How an episode of a validation ended. */
+export const PlayedEpisode = Schema.Struct({
+  return: Schema.Number,
+  length: Schema.Int,
+  terminated: Schema.Boolean,
+  truncated: Schema.Boolean,
+})
+export type PlayedEpisode = typeof PlayedEpisode.Type
+
 export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
   step: Step,
   /** The number of training episodes that had ended before the validation. */
   seenEpisodes: Schema.Int,
-  episodes: Schema.Array(
-    Schema.Struct({
-      return: Schema.Number,
-      length: Schema.Int,
-      terminated: Schema.Boolean,
-      truncated: Schema.Boolean,
-    }),
-  ),
+  episodes: Schema.Array(PlayedEpisode),
   meanReturn: Schema.Number,
   /** The population standard deviation of the returns, which divides by n. */
   stdReturn: Schema.Number,

@@ -1,6 +1,6 @@
 /** Holds the lock file of a run (`run.lock`) or sweep (`sweep.lock`), so that only one process writes its folder. */
-import { Effect, FileSystem } from "effect"
-import { mostBytes, readText } from "../../config/files.ts"
+import { Effect, FileSystem, type PlatformError } from "effect"
+import { type FileError, mostBytes, readText } from "../../config/files.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 
 /** The process that writes a run, and how to tell whether another process is alive. */
@@ -18,23 +18,34 @@ export interface Owner {
 export const tryLock = Effect.fnUntraced(function* (file: string, owner: Owner) {
   const fs = yield* FileSystem.FileSystem
   const claim = fs.writeFileString(file, owner.name, { flag: "wx" })
-  const readOwner = readText(file, mostBytes.config)
-  /** Takes over the lock of a dead process. Returns the name of the holder if it is alive. */
-  const takeOver = Effect.gen(function* () {
-    const name = yield* readOwner
+  const context = yield* Effect.context<FileSystem.FileSystem>()
+  const readOwner = (path: string) => Effect.provideContext(readText(path, mostBytes.config), context)
+  const aside = `${file}.${owner.name.replaceAll(/[^A-Za-z0-9]+/g, "-")}`
+  /**
+   * Takes over the lock of a dead process. Returns the name of the holder if it is alive. The file is moved aside and read
+   * again before it is removed: another process may have taken the lock over since it was read, and then gets it back.
+   */
+  const takeOver: Effect.Effect<string | undefined, PlatformError.PlatformError | FileError> = Effect.gen(function* () {
+    const name = yield* readOwner(file)
     // A lock file without a name was left by a process that was killed before it wrote its name.
     if (name !== owner.name && name !== "" && (yield* owner.isAlive(name))) return name
-    yield* fs.remove(file, { force: true })
-    yield* claim
-    return undefined
+    yield* fs.rename(file, aside)
+    if ((yield* readOwner(aside)) !== name)
+      yield* Effect.catchReason(fs.link(aside, file), "PlatformError", "AlreadyExists", () => Effect.void)
+    yield* fs.remove(aside, { force: true })
+    return yield* acquire
   })
-  const acquire = claim.pipe(
+  const acquire: typeof takeOver = claim.pipe(
     Effect.as(undefined),
     Effect.catchReason("PlatformError", "AlreadyExists", () => takeOver),
-    Effect.mapError((error) => runStoreError("lock", file, error)),
   )
-  return yield* Effect.acquireRelease(acquire, (holder) =>
-    holder === undefined ? Effect.ignore(fs.remove(file, { force: true })) : Effect.void,
+  const acquired = Effect.mapError(acquire, (error) => runStoreError("lock", file, error))
+  // Another process may have taken the lock over, because it took this one for dead.
+  const release = Effect.flatMap(readOwner(file), (name) =>
+    name === owner.name ? fs.remove(file, { force: true }) : Effect.void,
+  )
+  return yield* Effect.acquireRelease(acquired, (holder) =>
+    holder === undefined ? Effect.ignore(release) : Effect.void,
   )
 })
 

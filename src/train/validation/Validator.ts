@@ -4,6 +4,7 @@ import type { Learner, LearnerError, Policy } from "../../learner/Algorithm.ts"
 import { drive } from "../../learner/drive.ts"
 import type { BatchEnv } from "../../env/BatchEnv.ts"
 import { outcomeOf, type ValidationOutcome } from "../../run/evaluation.ts"
+import type { Chunk } from "../../cluster/chunks.ts"
 import { stream } from "../../rng/Rng.ts"
 import { attempt } from "../../config/attempt.ts"
 import { EnvError } from "../../env/EnvError.ts"
@@ -15,6 +16,15 @@ import { EnvError } from "../../env/EnvError.ts"
  */
 export interface Validator {
   readonly validate: (seed: number, index: number) => Effect.Effect<ValidationOutcome, LearnerError>
+  /** The batches, each with the number of its first episode, its size, and the device that computes its policy. */
+  readonly batches: ReadonlyArray<{ readonly first: number; readonly size: number; readonly device: string }>
+  /** Plays a part of a batch, with the same results as `validate`. Only one part of a batch can be played at a time. */
+  readonly playPart: (
+    batch: number,
+    part: BatchPart,
+    seed: number,
+    index: number,
+  ) => Effect.Effect<ValidationOutcome["episodes"], LearnerError>
 }
 
 /**
@@ -33,41 +43,86 @@ export const shares = (
   })
 }
 
+/** A part of a validation has at least so many episodes, if it has as many; an env's episodes have at most so many parts. */
+const leastInPart = 32
+const mostParts = 64
+
+/** Some adjacent episodes of a validation, with the index of their env. */
+export interface Part extends Chunk {
+  readonly env: number
+}
+
+/**
+ * Divides the episodes of a validation into parts. Each is played as one batch, in this process or on another machine: the
+ * last bits of what a policy computes may depend on the size of the batch, so the parts are the same everywhere. With
+ * worker threads, which share a batch, an env's episodes are one part.
+ */
+export const partsOf = (
+  { episodes, workers }: { readonly episodes: number; readonly workers: number },
+  envs: number,
+): ReadonlyArray<Part> =>
+  shares(episodes, envs).flatMap(({ first, count }, env) => {
+    const parts = workers > 0 ? 1 : Math.min(mostParts, Math.max(1, Math.floor(count / leastInPart)))
+    return shares(count, parts).map((part) => ({
+      env,
+      from: first + part.first,
+      to: first + part.first + part.count,
+    }))
+  })
+
 interface ValidatorOptions {
   readonly maxSteps: number
   readonly sampled: boolean
 }
 
 /** A batch of envs that play one episode each. The episode of the first env has the number `first`. */
-interface EpisodeBatch {
+export interface EpisodeBatch {
   readonly envs: BatchEnv
   readonly first: number
 }
 
-/** Makes a function that plays one episode, of at most `maxSteps` steps, in each env of a batch, and returns them. */
-const playAll = ({ envs, first }: EpisodeBatch, policy: Policy, { maxSteps }: ValidatorOptions) =>
-  Effect.fnUntraced(function* (seed: number, index: number) {
+/** Some adjacent envs of a batch, in a batch of their own; `at` is the position of the first one in the whole batch. */
+export interface BatchPart extends EpisodeBatch {
+  readonly at: number
+}
+
+type Episodes = ValidationOutcome["episodes"]
+
+/**
+ * Makes a function that plays one episode, of at most `maxSteps` steps, in each env of a part of a batch, and returns them.
+ * The policy computes as many rows as the whole batch has, and each env uses its own row: then the actions have the same bits
+ * whether the batch is played as a whole or in parts.
+ */
+const playWith = (policy: Policy, batchSize: number, { maxSteps }: ValidatorOptions) =>
+  Effect.fnUntraced(function* (
+    { envs, first, at }: BatchPart,
+    seed: number,
+    index: number,
+  ): Effect.fn.Return<Episodes, LearnerError> {
     yield* policy.refresh
     const { numEnvs } = envs
     const { program, noise } = policy
-    const episodes = new Array<ValidationOutcome["episodes"][number] | undefined>(numEnvs)
+    const episodes = new Array<Episodes[number] | undefined>(numEnvs)
     const returns = new Float64Array(numEnvs)
     const generators = Array.from({ length: noise === undefined ? 0 : numEnvs }, (_, env) =>
       stream(seed, "validation", index, first + env, "actions"),
     )
-    const width = (noise?.length ?? 0) / numEnvs
+    const width = (noise?.length ?? 0) / batchSize
+    const observationsBefore = at * envs.observationSize
+    const actionSize = policy.actions.length / batchSize
+    const actions = policy.actions.subarray(at * actionSize, (at + numEnvs) * actionSize)
     let running = numEnvs
     let step = 0
 
     const readObservations = (): void => {
-      policy.observations.set(envs.observations)
+      policy.observations.set(envs.observations, observationsBefore)
       if (noise !== undefined)
-        generators.forEach((random, env) => random.fillUniform(noise, env * width, (env + 1) * width))
+        generators.forEach((random, env) => random.fillUniform(noise, (at + env) * width, (at + env + 1) * width))
     }
 
     // An env whose episode has ended is stepped until all episodes have ended, but its steps no longer count.
     const advance = (): void => {
-      envs.step(policy.actions)
+      envs.step(actions)
       step++
       for (let env = 0; env < numEnvs; env++) {
         if (episodes[env] !== undefined) continue
@@ -101,16 +156,20 @@ export const makeValidator = Effect.fnUntraced(function* (
   policyFor: NonNullable<Learner["policy"]>,
   options: ValidatorOptions,
 ) {
-  const players = yield* Effect.forEach(batches, (batch) =>
-    Effect.map(policyFor(batch.envs.numEnvs, { sampled: options.sampled }), (policy) =>
-      playAll(batch, policy, options),
-    ),
+  const players = yield* Effect.forEach(batches, ({ envs, first }) =>
+    Effect.map(policyFor(envs.numEnvs, { sampled: options.sampled }), (policy) => ({
+      batch: { first, size: envs.numEnvs, device: policy.program.device },
+      whole: { envs, first, at: 0 },
+      play: playWith(policy, envs.numEnvs, options),
+    })),
   )
   const validator: Validator = {
+    batches: players.map(({ batch }) => batch),
     validate: (seed, index) =>
-      Effect.forEach(players, (playBatch) => playBatch(seed, index), { concurrency: "unbounded" }).pipe(
+      Effect.forEach(players, ({ play, whole }) => play(whole, seed, index), { concurrency: "unbounded" }).pipe(
         Effect.map((played) => outcomeOf(played.flat())),
       ),
+    playPart: (batch, part, seed, index) => players[batch].play(part, seed, index),
   }
   return validator
 })

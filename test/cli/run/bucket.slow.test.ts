@@ -74,8 +74,9 @@ describe("effect run --results-dir s3://…", () => {
       yield* Effect.promise(() =>
         withFolder(async (folder) => {
           writeFileSync(join(folder, "train.ts"), training)
-          const run = (args: ReadonlyArray<string>, keys: NodeJS.ProcessEnv = {}) =>
-            start(["run", "train.ts", ...args], folder, {
+          writeFileSync(join(folder, "trainer.yaml"), "kind: multirun\n")
+          const run = (args: ReadonlyArray<string>, keys: NodeJS.ProcessEnv = {}, file = "train.ts") =>
+            start(["run", file, ...args], folder, {
               env: { PATH: process.env.PATH, AWS_ENDPOINT_URL: endpoint, ...keys },
             }).ended
           const right = { AWS_ACCESS_KEY_ID: "S3RVER", AWS_SECRET_ACCESS_KEY: "S3RVER" }
@@ -92,9 +93,10 @@ describe("effect run --results-dir s3://…", () => {
               "--resume s3://runs/none: expected the address of a run, found no config.yaml there",
             ],
             [
-              await run(["--results-dir", "s3://runs", "--seeds", "1..2"], right),
-              "only works for one run, not for sweeps",
+              await run(["--results-dir", "s3://runs"], right, "trainer.yaml"),
+              "does not work for multi-run trainers, whose ranks share a folder; use a folder on disk",
             ],
+            [await run(["--results-dir", "s3://none", "--seeds", "1..2"], right), "s3://none: http://127.0.0.1"],
           ]
           for (const [{ code, stderr }, message] of cases) {
             assert.include(stderr, message)

@@ -1,39 +1,18 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createHash } from "node:crypto"
-import { toSnakeCase } from "../../../src/config/Config.ts"
-import { prettyJson } from "../../../src/config/text.ts"
+import { trainerOf } from "./fakeRun.ts"
 import { type Child, RunCommand, RunFailed } from "../../../src/cli/sweep/child.ts"
 import { runJob, sweepHandler } from "../../../src/cli/sweep/job.ts"
 
 const time = "2026-01-31_12-00-00"
 const path = `${time}/no-hash_train_environment_algorithm/CartPole-v1_ppo/0001`
 
-const result = {
-  steps: 8,
-  episodes: 1,
-  meanScore: null,
-  meanReturn: null,
-  validation: null,
-  failedValidations: 0,
-  digest: "d".repeat(64),
-  wallSeconds: 1,
-  stepsPerSecond: 8,
-}
-
-/** Stands for `effect run`: writes a run of three files, and prints its result. */
-const train = ({ args }: Child): string => {
-  const runDir = join(args[args.indexOf("--results-dir") + 1], path)
-  mkdirSync(runDir, { recursive: true })
-  writeFileSync(join(runDir, "config.yaml"), "kind: training\n")
-  writeFileSync(join(runDir, "metrics.json"), prettyJson(toSnakeCase({ runDir, ...result })))
-  writeFileSync(join(runDir, "return.json"), "[]")
-  return JSON.stringify({ runDir, ...result })
-}
+const train = trainerOf(path)
 
 /** A folder with the file of a training and the folder of a sweep, and the payload of its only run. */
 const withSweep = <A, E, R>(body: (resultsDir: string, payload: object) => Effect.Effect<A, E, R>) =>
@@ -58,6 +37,15 @@ const failureOf = (payload: object) =>
   })
 
 describe("a run of a sweep on another machine", () => {
+  it("is another job with other settings or another program", () => {
+    const part = { time, commit: "no-hash", population: {}, command: "effect run" }
+    const keyOf = (sha256: string, ...args: ReadonlyArray<string>) =>
+      runJob.key({ args, files: [{ path: "train.ts", sha256 }], resultsDir: "results", path, part })
+    const keys = [keyOf("1"), keyOf("1", "--total-steps", "100"), keyOf("1", "--total-steps", "200"), keyOf("2")]
+    assert.strictEqual(new Set(keys).size, 4)
+    assert.strictEqual(keyOf("1", "--total-steps", "100"), keys[1])
+  })
+
   it.effect("is published once and whole, though two workers train it at once and a third is late", () =>
     withSweep((resultsDir, payload) =>
       Effect.gen(function* () {
@@ -88,6 +76,77 @@ describe("a run of a sweep on another machine", () => {
     ).pipe(Effect.provide(NodeServices.layer)),
   )
 
+  it.effect("is resumed from a copy of what a lost worker left, and begins anew if the copy is unusable", () =>
+    withSweep((resultsDir, payload) =>
+      Effect.gen(function* () {
+        const handler = yield* sweepHandler
+        const lose = (name: string, checkpoint: string): void => {
+          const run = join(resultsDir, ".attempts", `${time}_${name}`, path)
+          mkdirSync(join(run, "checkpoints", checkpoint), { recursive: true })
+          writeFileSync(join(run, "checkpoints", checkpoint, "runtime.json"), name)
+          writeFileSync(join(run, "run.lock"), name)
+        }
+        lose("one", "step_000000000000512")
+        lose("two", "step_000000000001024")
+        lose("three", "step_000000000000001")
+        const commands: Array<ReadonlyArray<string>> = []
+        const command = (child: Child) =>
+          Effect.suspend(() => {
+            commands.push(child.args)
+            const at = child.args.indexOf("--resume")
+            if (at < 0) return Effect.succeed(train(child))
+            const copy = child.args[at + 1]
+            assert.strictEqual(copy, join(child.args[child.args.indexOf("--results-dir") + 1], path))
+            assert.deepStrictEqual(readdirSync(copy), ["checkpoints"])
+            const file = join(copy, "checkpoints", "step_000000000001024", "runtime.json")
+            assert.strictEqual(readFileSync(file, "utf8"), "two")
+            return Effect.fail(new RunFailed({ message: "the checkpoint is damaged" }))
+          })
+        const answer = yield* Effect.provideService(handler.perform(payload), RunCommand, command)
+        assert.strictEqual(answer._tag, "Done", JSON.stringify(answer))
+        assert.deepStrictEqual(
+          commands.map((args) => args.includes("--resume")),
+          [true, false],
+        )
+        assert.deepStrictEqual(readdirSync(join(resultsDir, path)).sort(), [
+          "config.yaml",
+          "metrics.json",
+          "return.json",
+        ])
+        // The attempts of lost workers stay as they are until the sweep is finished: their workers may come back.
+        assert.lengthOf(readdirSync(join(resultsDir, ".attempts")), 3)
+      }),
+    ).pipe(Effect.provide(NodeServices.layer)),
+  )
+
+  it.effect("that is handed back leaves its folder for the next worker", () =>
+    withSweep((resultsDir, payload) =>
+      Effect.gen(function* () {
+        const handler = yield* sweepHandler
+        const begun = yield* Deferred.make<void>()
+        const stopped = (child: Child) =>
+          Effect.gen(function* () {
+            const run = join(child.args[child.args.indexOf("--results-dir") + 1], path)
+            mkdirSync(join(run, "checkpoints", "step_000000000000512"), { recursive: true })
+            yield* Deferred.succeed(begun, undefined)
+            return yield* Effect.never
+          })
+        const fiber = yield* Effect.forkChild(Effect.provideService(handler.perform(payload), RunCommand, stopped))
+        yield* Deferred.await(begun)
+        yield* Fiber.interrupt(fiber)
+        let isResumed = false
+        const next = (child: Child) =>
+          Effect.sync(() => {
+            isResumed = child.args.includes("--resume")
+            return train(child)
+          })
+        yield* Effect.provideService(handler.perform(payload), RunCommand, next)
+        assert.isTrue(isResumed)
+        assert.lengthOf(readdirSync(join(resultsDir, ".attempts")), 1)
+      }),
+    ).pipe(Effect.provide(NodeServices.layer)),
+  )
+
   it.effect("leaves nothing if it fails, and is refused where the files or the results folder are other ones", () =>
     withSweep((resultsDir, payload) =>
       Effect.gen(function* () {
@@ -99,7 +158,7 @@ describe("a run of a sweep on another machine", () => {
         assert.deepStrictEqual(readdirSync(join(resultsDir, time)), [])
         const file = join(resultsDir, "..", "train.ts")
         writeFileSync(file, "export default 2\n")
-        assert.match(yield* failureOf(payload), /train\.ts: expected the file with which the sweep was started/)
+        assert.match(yield* failureOf(payload), /train\.ts: expected the file with which the run was started/)
         rmSync(file)
         assert.match(yield* failureOf(payload), /a worker found no such file/)
         writeFileSync(file, "export default 1\n")

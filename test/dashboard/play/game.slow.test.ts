@@ -46,6 +46,9 @@ inBrowser("a run's page", ({ page, served, text, count, click }) => {
   const key = (type: string, name: string) =>
     page.evaluate(`${game}.dispatchEvent(new KeyboardEvent("${type}", { key: "${name}", bubbles: true }))`)
 
+  /** Waits for some frames, in which a step that was asked for has ended. */
+  const frames = "new Promise((done) => { let left = 40; const next = () => left-- === 0 ? done(true) : requestAnimationFrame(next); next() })" // prettier-ignore
+
   it("plays the policies of its checkpoints, and lets a person act", () =>
     withFolder(async (folder) => {
       const results = await train(folder, ["CartPole", "Pendulum", "GridWorld"])
@@ -82,7 +85,6 @@ inBrowser("a run's page", ({ page, served, text, count, click }) => {
         assert.strictEqual(await text(".game .line"), "You act.")
         // Nothing moves without a key; then each key is one step.
         const steps = () => page.evaluate(`${game}.dataset.steps`).then(Number)
-        const frames = "new Promise((done) => { let left = 40; const next = () => left-- === 0 ? done(true) : requestAnimationFrame(next); next() })" // prettier-ignore
         await page.evaluate(frames)
         const before = await steps()
         await page.evaluate(frames)
@@ -96,6 +98,55 @@ inBrowser("a run's page", ({ page, served, text, count, click }) => {
           await key("keyup", name)
           await page.until(`Number(${game}.dataset.steps) === ${last + 1}`)
           assert.strictEqual(await page.evaluate(`${game}.dataset.action`), String(action))
+        }
+      })
+    }))
+
+  it("has buttons where there is a touch screen, of which two can be held at once", () =>
+    withFolder(async (folder) => {
+      const results = await train(folder, ["GridWorld"])
+      await served(results, async (url) => {
+        const shown = () => page.evaluate("getComputedStyle(document.querySelector('.pad')).display")
+        const names = () =>
+          page.evaluate("[...document.querySelectorAll('.pad button')].map((one) => one.ariaLabel).join()")
+        const finger = async (id: number, name: string) => {
+          const place = JSON.parse(
+            String(
+              await page.evaluate(
+                `(() => { const one = document.querySelector('.arrow.${name}'); one.parentElement.scrollIntoView({ block: "center" }); const { x, y, width, height } = one.getBoundingClientRect(); return JSON.stringify({ x: x + width / 2, y: y + height / 2 }) })()`, // prettier-ignore
+              ),
+            ),
+          )
+          return { id, x: Number(place.x), y: Number(place.y) }
+        }
+        const steps = () => page.evaluate(`${game}.dataset.steps`).then(Number)
+
+        await open(url, "GridWorld")
+        await takeOver()
+        assert.strictEqual(await shown(), "none")
+        await page.look(500, 900)
+        await page.touchScreen(true)
+        try {
+          assert.strictEqual(await shown(), "grid")
+          assert.strictEqual(await names(), "up,left,down,right")
+          await page.evaluate(frames)
+          const before = await steps()
+          const down = await finger(1, "down")
+          await page.fingers(down)
+          await page.until(`Number(${game}.dataset.steps) === ${before + 1}`)
+          assert.strictEqual(await page.evaluate(`${game}.dataset.action`), "4")
+          // A second finger beside the first one makes a diagonal step.
+          await page.fingers(down, await finger(2, "right"))
+          await page.until(`Number(${game}.dataset.steps) === ${before + 2}`)
+          assert.strictEqual(await page.evaluate(`${game}.dataset.action`), "3")
+          await page.fingers()
+          // A screen reader clicks without a finger.
+          await page.evaluate("document.querySelector('.arrow.right').click()")
+          await page.until(`Number(${game}.dataset.steps) === ${before + 3}`)
+          assert.strictEqual(await page.evaluate(`${game}.dataset.action`), "2")
+        } finally {
+          await page.touchScreen(false)
+          await page.look(1200, 800)
         }
       })
     }))

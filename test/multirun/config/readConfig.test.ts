@@ -143,13 +143,24 @@ describe("the config of a multi-run trainer", () => {
       assert.include(stderr, "--set: runs.my_letters.max_steps: expected")
     }))
 
+  it("cuts answers off at the end of a window, if a run does not say how long they are, also when it is saved", () =>
+    withFolder(async (folder) => {
+      for (const sampling of ["", "sampling: { max_tokens: 128 }"]) {
+        const text = right.replace("sampling: { max_tokens: 2 }", sampling)
+        assert.notStrictEqual(text, right)
+        const { code, stderr } = await effect(["run", write(folder, "many.yaml", text), "--dry-run"])
+        assert.strictEqual(code, 0, stderr)
+      }
+    }))
+
   it("keeps the names of its runs as they are written, in folders and in the saved config", () =>
     withFolder(async (folder) => {
       const file = write(folder, "many.yaml", right)
       const results = join(folder, "results")
       const set = ["--set", "runs.my_letters.max_steps=2", "--set", "runs.Words2.seed=5"]
-      const { code, stderr } = await effect(["run", file, "--results-dir", results, "--quiet", ...set])
+      const { code, stderr, stdout } = await effect(["run", file, "--results-dir", results, ...set])
       assert.strictEqual(code, 0, stderr)
+      assert.include(stdout, "\nno validation\n")
       const [run] = runsIn(results)
       assert.isTrue(existsSync(join(run, "run_my_letters/checkpoints/step_2")))
       assert.isTrue(existsSync(join(run, "run_Words2/checkpoints/step_1")))

@@ -1,21 +1,14 @@
 import { spawn } from "node:child_process"
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Effect } from "effect"
-import { stringify } from "yaml"
 import { assert, describe, it } from "vitest"
-import { type Outcome, resultOf, root, start, type Started, until } from "../../cli/effect.ts"
+import { until } from "../../cli/effect.ts"
 import { hasRedis, redisServer } from "../store/redisServer.ts"
-import { configOf, runConfig, validated } from "../smallTraining.ts"
+import { digestAlone, digestOf, withTrainer } from "../trainerCommand.ts"
 
 const rankProgram = fileURLToPath(new URL("../../../src/multirun/ranks/rank-node.ts", import.meta.url))
-
-const runs = {
-  a: runConfig(1, { ...validated, max_steps: 4, checkpoint: { every: 1 } }),
-  b: runConfig(2, { max_steps: 10, batch: { size: 16, group_size: 4 }, checkpoint: { every: 2 } }),
-}
 
 /** Tells whether a process runs. One that has ended, and that nobody has waited for yet, does not. */
 const isRunning = (pid: number): boolean => {
@@ -27,66 +20,7 @@ const isRunning = (pid: number): boolean => {
   }
 }
 
-/** A folder with the config of a trainer; all that was started in it is killed after the test. */
-const withTrainer = async (body: (trainer: ReturnType<typeof trainerIn>) => Promise<void>): Promise<void> => {
-  const folder = mkdtempSync(join(tmpdir(), "command-"))
-  const trainer = trainerIn(folder)
-  try {
-    await body(trainer)
-  } finally {
-    await trainer.killed()
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
-const trainerIn = (folder: string) => {
-  const config = join(folder, "train.yaml")
-  writeFileSync(config, stringify(configOf(runs)))
-  const results = join(folder, "results")
-  const all: Array<Started> = []
-  const run = (args: ReadonlyArray<string>, env: NodeJS.ProcessEnv = {}): Started => {
-    const words = ["run", config, "--results-dir", results, "--backend", "wasm", "--json", "--quiet", ...args]
-    const started = start(words, root, { env: { ...process.env, ...env } })
-    all.push(started)
-    return started
-  }
-  /** The folder of the only run, `TIME/COMMIT_NAME…/RUNS/0001`; the folder `results` until it is there. */
-  const runDir = (): string => {
-    let directory = results
-    for (let depth = 0; depth < 4 && existsSync(directory); depth++)
-      directory = join(directory, readdirSync(directory).at(0) ?? "")
-    return directory
-  }
-  const log = (): string => readFileSync(join(runDir(), "run.log"), "utf8")
-  return {
-    folder,
-    run,
-    runDir,
-    log,
-    /** Waits until a file of the run is there. */
-    has: (file: string) => until(() => existsSync(join(runDir(), file))),
-    /** The processes of the ranks that were started, in their order. */
-    ranks: (): ReadonlyArray<number> => [...log().matchAll(/rank \d+ starts as process (\d+)/g)].map(([, pid]) => +pid),
-    killed: async () => {
-      for (const { child } of all) child.kill("SIGKILL")
-      await Promise.all(all.map(({ ended }) => ended))
-    },
-  }
-}
-
-const digestOf = (outcome: Outcome): string => {
-  assert.strictEqual(outcome.code, 0, outcome.stderr)
-  return resultOf(outcome).digest
-}
-
 const ranksFlag = (ranks: number) => ["--set", `trainer.ranks=${ranks}`]
-
-let alone: Promise<string> | undefined
-/** The digest of the trainer with one rank that nothing interrupts. */
-const digestAlone = (): Promise<string> =>
-  (alone ??= new Promise<string>((resolve, reject) => {
-    withTrainer(async ({ run }) => resolve(digestOf(await run(ranksFlag(1)).ended))).catch(reject)
-  }))
 
 describe("effect run with several ranks", () => {
   it.for([2, 4])("ends with the digest of one rank on %i ranks", (ranks) =>
@@ -198,7 +132,7 @@ describe("effect run with several ranks", () => {
       const env = { NODE_OPTIONS: `--import ${pathToFileURL(preloaded).href}` }
       const { code, stderr } = await trainer.run(ranksFlag(2), env).ended
       assert.strictEqual(code, 1)
-      assert.include(stderr, "rank 1 was lost: its process was ended with exit code 7; ranks were lost 6 times without")
+      assert.include(stderr, "rank 1 was lost: its process was ended with exit code 7; that was loss 6 without")
       assert.strictEqual(trainer.log().match(/warning: rank 1: no memory left/g)?.length, 6)
     }))
 })
@@ -225,7 +159,7 @@ describe("the program of a rank", () => {
       outputDirectory: "/nowhere/outputs",
       store: { type: "files", directory: "/nowhere/store" },
     }
-    child.stdin.write(`${JSON.stringify({ task, backend: "wasm" })}\n`)
+    child.stdin.write(`${JSON.stringify({ task, backend: "wasm", threads: 1 })}\n`)
     const { code, output } = await ended
     assert.strictEqual(code, 1)
     const { _tag, message } = JSON.parse(output)

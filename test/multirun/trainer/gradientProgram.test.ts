@@ -49,7 +49,8 @@ const trained = (
   broken: number | null = null,
 ) =>
   Effect.gen(function* () {
-    const program = yield* compileGradient({ config, ...sizes, adapters: { shape, maxRuns: sizes.maxRuns } }, objective)
+    const adapted = { shape, maxRuns: sizes.maxRuns }
+    const program = yield* compileGradient({ config, ...sizes, mixing, adapters: adapted }, objective)
     const weights = Decoder.initialValues(Decoder.parametersOf(config), stream(1, "weights"))
     const adapters = adaptersWithNumbers()
     if (broken !== null) adapters.row(broken).fill(NaN)
@@ -148,7 +149,7 @@ describe("the gradient of a micro-batch", () => {
     Effect.gen(function* () {
       const objectives = [{ type: "sft" }, { type: "grpo", kl: { coefficient: 0.1 } }, { type: "gspo" }] as const
       const all = objectives.map((one) => objectiveOf(one))
-      const shapes = { config, ...sizes, adapters: { shape, maxRuns: sizes.maxRuns } }
+      const shapes = { config, ...sizes, mixing: "one-run", adapters: { shape, maxRuns: sizes.maxRuns } } as const
       const together = yield* compileGradients(shapes, all)
       const weights = Decoder.initialValues(Decoder.parametersOf(config), stream(1, "weights"))
       const adapters = adaptersWithNumbers()
@@ -175,7 +176,7 @@ describe("the gradient of a micro-batch", () => {
   it.effect("trains all weights if there are no adapters", () =>
     Effect.gen(function* () {
       const objective = objectiveOf({ type: "grpo" })
-      const program = yield* compileGradient({ config, ...sizes, adapters: null }, objective)
+      const program = yield* compileGradient({ config, ...sizes, mixing: "one-run", adapters: null }, objective)
       const parameters = Decoder.parametersOf(config)
       const weights = Decoder.initialValues(parameters, stream(1, "weights"))
       yield* program.writeBase(weights)

@@ -15,7 +15,7 @@ import { config } from "../../model/decoder/fixture.ts"
 import { quickClock } from "../quickClock.ts"
 import { filesIn, temporary } from "../ranks.ts"
 
-const shape = { rows: 2, width: 16, block: 4 }
+const shape = { rows: 2, width: 16, block: 4, mixing: "one-run" } as const
 const ids = ["run_a", "run_b"]
 const steps = 2
 const orch = `max_steps = ${steps}\n[optimiser]\nlr = 0.01\n`
@@ -73,7 +73,7 @@ const trainedOn = (ranks: number) =>
       Array.from({ length: ranks }, (_, rank) => rank),
       Effect.fnUntraced(function* (rank) {
         const runs = Runs.layer({ outputDirectory: directory, maxConcurrentRuns: 3, watch: false, rank, ranks })
-        const loader = DataLoader.layer({ ...shape, ranks, mixing: "one-run", vocabSize: config.vocabSize })
+        const loader = DataLoader.layer({ ...shape, ranks, vocabSize: config.vocabSize })
         const context = yield* Layer.build(Layer.provideMerge(loader, Layer.provideMerge(runs, store)))
         return yield* Effect.provideContext(train(rank, ranks), Context.merge(yield* Effect.context<never>(), context))
       }),

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, FileSystem, Layer, Path, Ref, Result, Stream } from "effect"
+import { Context, Effect, Fiber, FileSystem, Layer, Path, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
 import { Broadcasts, broadcast, type WeightFiles } from "../../../src/multirun/weights/Broadcasts.ts"
-import { awaitBroadcast, broadcasts, newestBroadcast, readBroadcast } from "../../../src/multirun/weights/receive.ts"
+import { newestBroadcast, readBroadcast } from "../../../src/multirun/weights/receive.ts"
 import type { RunFolder } from "../../../src/multirun/runs/guardedFolder.ts"
 import { Runs } from "../../../src/multirun/runs/Runs.ts"
 import type { RunSlot } from "../../../src/multirun/runs/RunSlot.ts"
@@ -119,32 +119,6 @@ describe("a broadcast", () => {
           `${directory}/broadcast/step_2: ${directory}: expected the folder of run_a, which was deleted or replaced`,
         )
         assert.isFalse(yield* fs.exists(directory))
-      }),
-    ),
-  )
-
-  it.effect("can be awaited: the newest from a step on, and all later ones", () =>
-    withFolder((folder) =>
-      Effect.gen(function* () {
-        const { tree } = folder
-        const first = yield* Effect.forkChild(awaitBroadcast(tree, 2))
-        const seen = yield* Ref.make<ReadonlyArray<number>>([])
-        yield* Effect.forkChild(
-          Stream.runForEach(broadcasts(tree, { after: 1 }), (step) => Ref.update(seen, (steps) => [...steps, step])),
-        )
-        yield* publish(folder, 1, 9)
-        yield* lookAgain
-        assert.deepEqual(yield* Ref.get(seen), [])
-        yield* publish(folder, 2, 9)
-        assert.strictEqual(yield* awaitedBy(first), 2)
-        yield* until(Effect.map(Ref.get(seen), ({ length }) => length === 1))
-        yield* publish(folder, 3, 9)
-        yield* publish(folder, 4, 9)
-        yield* until(Effect.map(Ref.get(seen), (steps) => steps.at(-1) === 4))
-        assert.deepEqual(
-          (yield* Ref.get(seen)).filter((step) => step !== 3),
-          [2, 4],
-        )
       }),
     ),
   )
@@ -281,6 +255,37 @@ describe("the broadcasts of all runs", () => {
       )
       assert.deepEqual([yield* steps("run_a"), yield* steps("run_b")], [["step_1", "step_2"], ["step_1"]])
       assert.deepEqual([yield* publish, pending()], [[], []])
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("can be written while the runs change, but for those of a last step", () =>
+    Effect.gen(function* () {
+      const { begin, publishMeanwhile, settled, pending, failing, steps, files } = yield* setUp
+      const [a, b] = [yield* begin("run_a"), yield* begin("run_b", 0, "max_steps = 1")]
+      update(a)
+      yield* publishMeanwhile
+      // The files take several turns of the event loop, and there was none yet.
+      assert.isFalse(files.has("run_a/broadcast/step_1"))
+      update(a)
+      yield* settled(a)
+      assert.strictEqual(files.text("run_a/broadcast/step_1/adapter_model.safetensors"), "adapter of step 1")
+      update(b)
+      yield* publishMeanwhile
+      assert.deepEqual(yield* steps("run_b"), ["step_1"])
+      // The weights of the next step wait for those of this one.
+      update(a)
+      yield* publishMeanwhile
+      yield* settled(a)
+      assert.deepEqual(yield* steps("run_a"), ["step_2", "step_3"])
+      failing.add("run_a")
+      update(a)
+      yield* publishMeanwhile
+      yield* settled(a)
+      assert.deepEqual(pending(), ["run_a"])
+      failing.clear()
+      yield* publishMeanwhile
+      yield* settled(a)
+      assert.deepEqual([yield* steps("run_a"), pending()], [["step_3", "step_4"], []])
     }).pipe(Effect.provide(disk)),
   )
 

@@ -4,7 +4,7 @@ import { choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 import { makeStage } from "../player/stage.js"
 import { makeHands } from "./hands.js"
-import { keysOf } from "./keys.js"
+import { arrowsOf, keysOf } from "./keys.js"
 import { startTrainer } from "./trainer.js"
 
 /** The milliseconds for which a step is shown: on boards, whose steps are large, for longer. */
@@ -78,6 +78,7 @@ export const makeGame = (run) => {
     },
   )
   pushField.append(hands.slider)
+  stage.element.after(hands.pad)
 
   /** Asks the worker for the next step, unless it is at one. */
   const act = () => {
@@ -107,6 +108,7 @@ export const makeGame = (run) => {
     takeOver.setAttribute("aria-pressed", String(isPerson))
     hint.hidden = !isPerson
     pushField.hidden = !isPerson || !/slider/.test(hint.textContent)
+    hands.showPad(isPerson ? arrowsOf(keys) : [])
     if (isPerson) table.focus()
     where.textContent = isPerson ? "You act." : "The policy acts."
     if (isRunning) later(0)

@@ -1,12 +1,13 @@
-/** Reads how a person pushes: by the arrow keys while an element has the focus, or by a slider. */
+/** Reads how a person pushes: by the arrow keys while an element has the focus, by buttons on a touch screen, or by a slider. */
 import { el } from "../parts/dom.js"
 
 const arrows = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" }
+const signs = { up: "↑", left: "←", down: "↓", right: "→" }
 
 /** The time in milliseconds in which a held key reaches its full push. */
 const ramp = 300
 
-/** Listens to an element. `pressed` is called at each press of an arrow key; keys count while `isOn()` is true. */
+/** Listens to an element. `pressed` is called at each press of an arrow; arrows count while `isOn()` is true. */
 export const makeHands = (element, isOn, pressed) => {
   const held = { left: false, right: false, up: false, down: false }
   let since = 0
@@ -14,24 +15,60 @@ export const makeHands = (element, isOn, pressed) => {
   const letGo = () => {
     for (const key of Object.keys(held)) held[key] = false
   }
+  const press = (key) => {
+    if (!isOn()) return
+    held[key] = true
+    since = performance.now()
+    pressed()
+  }
   element.addEventListener("keydown", (event) => {
     const key = arrows[event.key]
     if (key === undefined || !isOn() || event.target === slider || event.target instanceof HTMLSelectElement) return
     event.preventDefault()
-    if (event.repeat) return
-    held[key] = true
-    since = performance.now()
-    pressed()
+    if (!event.repeat) press(key)
   })
   element.addEventListener("keyup", (event) => {
     const key = arrows[event.key]
     if (key !== undefined) held[key] = false
   })
-  element.addEventListener("focusout", letGo)
+  element.addEventListener("focusout", ({ relatedTarget }) => {
+    if (!element.contains(relatedTarget)) letGo()
+  })
+
+  /** Makes the button of an arrow. Each finger holds the button on which it began, so two can be held at once. */
+  const arrowButton = ([key, sign]) => {
+    const button = el(`button.arrow.${key}`, { type: "button", "aria-label": key }, sign)
+    const release = () => (held[key] = false)
+    button.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return
+      button.setPointerCapture(event.pointerId)
+      press(key)
+    })
+    for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) button.addEventListener(end, release)
+    // A press must not move the focus, nor open the menu of a long press.
+    for (const name of ["mousedown", "contextmenu"]) button.addEventListener(name, (event) => event.preventDefault())
+    // A screen reader or a key clicks without a pointer: that is a short press.
+    button.addEventListener("click", ({ detail }) => {
+      if (detail !== 0) return
+      press(key)
+      setTimeout(release, ramp)
+    })
+    return button
+  }
+  const pad = el("div.pad", { hidden: true, role: "group", "aria-label": "Arrows" })
+
   return {
     held,
     slider,
-    /** Returns the push to the right, from −1 to 1: by the keys, which push harder the longer they are held. */
+    /** The buttons for a touch screen; the style sheet shows them only where there is one. */
+    pad,
+    /** Shows the buttons of these arrows; without arrows, none. */
+    showPad: (keys) => {
+      pad.hidden = keys.length === 0
+      pad.replaceChildren(...Object.entries(signs).filter(([key]) => keys.includes(key)).map(arrowButton)) // prettier-ignore
+      letGo()
+    },
+    /** Returns the push to the right, from −1 to 1: by the arrows, which push harder the longer they are held. */
     push: () => {
       const direction = Number(held.right) - Number(held.left)
       if (direction === 0) return Number(slider.value)

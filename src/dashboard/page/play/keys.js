@@ -1,4 +1,4 @@
-/** Says how a person acts in an env by the arrow keys. */
+/** Says how a person acts in an env by the arrow keys, or by buttons with the same arrows. */
 
 /** Returns the function from the held arrow keys to the action, given the arrows of all actions in order. */
 const byArrows = (arrows) => {
@@ -13,7 +13,7 @@ const byArrows = (arrows) => {
 }
 
 const steer = "← and → push."
-const walk = "The arrow keys walk; nothing moves until you do."
+const walk = "The arrows walk; nothing moves until you do."
 
 /**
  * The envs, by the beginning of their ids. `choose` returns the action, or undefined for a turn without one. It gets the
@@ -24,7 +24,7 @@ const envs = [
   [
     "CartPole",
     {
-      hint: `${steer} Without a key, the pushes alternate.`,
+      hint: `${steer} Without either, the pushes alternate.`,
       choose: ({ left, right }, step) => [left === right ? step % 2 : right ? 1 : 0],
     },
   ],
@@ -39,6 +39,9 @@ const envs = [
   ["ApplePicker", { turns: true, hint: walk, choose: byArrows("↑↓←→") }],
   ["PixelMaze", { turns: true, hint: walk, choose: byArrows("↑↓←→") }],
 ]
+
+/** Returns the arrows with which a person acts. */
+export const arrowsOf = ({ turns }) => (turns === true ? ["left", "right", "up", "down"] : ["left", "right"])
 
 /** Returns how a person acts in an env; undefined if only policies can. */
 export const keysOf = (env) => envs.find(([start]) => env.startsWith(start))?.[1]

@@ -11,10 +11,11 @@
  * const saved = training.pipe(Effect.provide(stored)) // the run's files are in the browser's database
  * ```
  */
-import { Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
 import * as KeyValueStore from "effect/persistence/KeyValueStore"
 import { messageOf, oneLine } from "../../../config/text.ts"
 import * as Layout from "../../Layout.ts"
+import type { Part } from "../FileTree.ts"
 import { type Folder, joined } from "../Folder.ts"
 
 /** The error of an object store. The message says what went wrong; a `RunStoreError` adds the operation and the path. */
@@ -29,6 +30,39 @@ export const objectStoreError =
   (cause: unknown): ObjectStoreError =>
     new ObjectStoreError({ key, message: oneLine(messageOf(cause)) })
 
+/** An object as a listing describes it. */
+export interface ObjectInfo {
+  readonly key: string
+  readonly bytes: number
+  /** A text that is another one after the object was written with other bytes. */
+  readonly version: string
+  /** The time since the object was written, in milliseconds, by the clock of the store. */
+  readonly age: number
+}
+
+/** An object with its bytes. */
+export interface VersionedObject extends Omit<ObjectInfo, "bytes"> {
+  readonly bytes: Uint8Array
+}
+
+/** The operations of stores that know the version of each object. Copies and locks need them. */
+export interface Versions {
+  /** Lists the objects whose keys begin with `prefix`, in any order. */
+  readonly list: (prefix: string) => Effect.Effect<ReadonlyArray<ObjectInfo>, ObjectStoreError>
+  /** Reads an object, or a part of its bytes; undefined if there is none, or if it ends before that part. */
+  readonly get: (key: string, part?: Part) => Effect.Effect<VersionedObject | undefined, ObjectStoreError>
+  /**
+   * Writes an object only if its version is `expected`, or, for undefined, only if there is none. Returns the new version;
+   * undefined if the object has another version. After an interrupted connection it may also return undefined although it
+   * wrote the object, so a caller that must know reads it again.
+   */
+  readonly put: (
+    key: string,
+    bytes: Uint8Array,
+    expected: string | undefined,
+  ) => Effect.Effect<string | undefined, ObjectStoreError>
+}
+
 /** Keeps bytes by key. Keys are paths with `/`, such as `2026-01-31_12-00-00/…/0001/config.yaml`. */
 export class ObjectStore extends Context.Service<
   ObjectStore,
@@ -41,16 +75,45 @@ export class ObjectStore extends Context.Service<
     readonly list: (prefix: string) => Effect.Effect<ReadonlyArray<string>, ObjectStoreError>
     /** Removes an object. Succeeds if there is none with this key. */
     readonly remove: (key: string) => Effect.Effect<void, ObjectStoreError>
+    /** Only some stores have versions: those in memory and in S3. */
+    readonly versions?: Versions
   }
 >()("effect-rl/run/ObjectStore") {
   /** Keeps objects in memory. */
   static readonly layerMemory: Layer.Layer<ObjectStore> = Layer.sync(ObjectStore, () => {
-    const objects = new Map<string, Uint8Array>()
+    const objects = new Map<string, { readonly bytes: Uint8Array; readonly version: string; readonly at: number }>()
+    let writes = 0
+    const put = (key: string, bytes: Uint8Array) =>
+      Effect.map(Clock.currentTimeMillis, (at) => {
+        const version = String(++writes)
+        objects.set(key, { bytes: bytes.slice(), version, at })
+        return version
+      })
+    const keys = (prefix: string) => [...objects.keys()].filter((key) => key.startsWith(prefix))
+    const versionOf = (key: string): string | undefined => objects.get(key)?.version
+    const get: Versions["get"] = (key, { offset, bytes: length } = { offset: 0, bytes: Infinity }) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const object = objects.get(key)
+        if (object === undefined || (offset > 0 && offset >= object.bytes.length)) return undefined
+        const { bytes, version, at } = object
+        return { key, bytes: bytes.slice(offset, offset + length), version, age: now - at }
+      })
     return ObjectStore.of({
-      get: (key) => Effect.sync(() => objects.get(key)?.slice()),
-      put: (key, bytes) => Effect.sync(() => void objects.set(key, bytes.slice())),
-      list: (prefix) => Effect.sync(() => [...objects.keys()].filter((key) => key.startsWith(prefix))),
+      get: (key) => Effect.sync(() => objects.get(key)?.bytes.slice()),
+      put: (key, bytes) => Effect.asVoid(put(key, bytes)),
+      list: (prefix) => Effect.sync(() => keys(prefix)),
       remove: (key) => Effect.sync(() => void objects.delete(key)),
+      versions: {
+        list: (prefix) =>
+          Effect.map(Clock.currentTimeMillis, (now) =>
+            [...objects].flatMap(([key, { bytes, version, at }]) =>
+              key.startsWith(prefix) ? [{ key, bytes: bytes.length, version, age: now - at }] : [],
+            ),
+          ),
+        get,
+        put: (key, bytes, expected) =>
+          Effect.suspend(() => (versionOf(key) === expected ? put(key, bytes) : Effect.undefined)),
+      },
     })
   })
 

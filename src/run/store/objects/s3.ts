@@ -20,7 +20,8 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import { innermostCause, oneLine } from "../../../config/text.ts"
 import { utf8 } from "../../../config/utf8.ts"
-import { ObjectStore, ObjectStoreError } from "./ObjectStore.ts"
+import type { Part } from "../FileTree.ts"
+import { type ObjectInfo, ObjectStore, ObjectStoreError, type Versions } from "./ObjectStore.ts"
 import { encodedPath, signed, sortedQuery } from "./signature.ts"
 
 /** A bucket, and the key with which its server lets us in. */
@@ -49,6 +50,15 @@ class Refused extends Schema.TaggedError<Refused>()("Refused", {
 const elements = (xml: string, name: string): ReadonlyArray<string> =>
   [...xml.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, "g"))].map(([, content = ""]) => unescaped(content))
 
+/** Returns the text of an ETag without its quotes, which not every server sends. */
+const versionOf = (etag = ""): string => etag.replace(/^W\//, "").replaceAll('"', "")
+
+/** Reads a time as HTTP or XML write it. */
+const timeIn = (text = ""): number | undefined => {
+  const millis = Date.parse(text)
+  return Number.isNaN(millis) ? undefined : millis
+}
+
 const entities: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" }
 
 const unescaped = (text: string): string =>
@@ -57,7 +67,14 @@ const unescaped = (text: string): string =>
     return decimal !== undefined ? String.fromCodePoint(Number(decimal)) : (entities[name ?? ""] ?? whole)
   })
 
-const temporaryCodes = ["InternalError", "OperationAborted", "RequestTimeout", "ServiceUnavailable", "SlowDown"]
+const temporaryCodes = [
+  "ConditionalRequestConflict",
+  "InternalError",
+  "OperationAborted",
+  "RequestTimeout",
+  "ServiceUnavailable",
+  "SlowDown",
+]
 const fullCodes = ["EntityTooLarge", "InsufficientStorage", "QuotaExceeded", "XMinioStorageFull"]
 const regionCodes = ["AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect"]
 
@@ -73,6 +90,18 @@ const remedyFor = (code: string, status: number, { bucket, accessKeyId, region }
   if (status === 401 || status === 403)
     return `the key ${accessKeyId} needs the right to read, write and list ${bucket}`
   return ""
+}
+
+const rangeOf = ({ offset, bytes }: Part): string => `bytes=${offset}-${offset + bytes - 1}`
+
+/** The body of an answer, and the headers that matter here. */
+interface Answer {
+  readonly body: Uint8Array
+  readonly etag: string | undefined
+  /** The time at the server when it answered, in milliseconds. */
+  readonly now: number
+  /** The time at which the object was written; that of the answer if the server does not say. */
+  readonly modified: number
 }
 
 /** The longest time for which a request waits for its whole answer. */
@@ -106,9 +135,11 @@ const make = Effect.fnUntraced(function* (typed: S3Options) {
     path: string,
     query: Readonly<Record<string, string>>,
     body: Uint8Array,
-  ): Effect.fn.Return<Uint8Array, Refused> {
+    conditions: Readonly<Record<string, string>>,
+  ): Effect.fn.Return<Answer, Refused> {
     const millis = yield* Clock.currentTimeMillis
-    const headers = signed({ method, host: base.host, path, query, body, region, millis }, credentials)
+    const unsigned = { method, host: base.host, path, query, body, headers: conditions, region, millis }
+    const headers = signed(unsigned, credentials)
     const search = sortedQuery(query)
     const request = HttpClientRequest.make(method)(`${base.origin}${path}${search === "" ? "" : `?${search}`}`).pipe(
       HttpClientRequest.setHeaders(headers),
@@ -130,14 +161,18 @@ const make = Effect.fnUntraced(function* (typed: S3Options) {
         })
       }),
     )
-    const { status } = response.response
-    if (status >= 200 && status < 300) return response.body
+    const { status, headers: answered } = response.response
+    if (status >= 200 && status < 300) {
+      const now = timeIn(answered["date"]) ?? millis
+      const modified = timeIn(answered["last-modified"]) ?? now
+      return { body: response.body, etag: answered["etag"], now, modified }
+    }
     const xml = utf8.decode(response.body)
     const [code = ""] = elements(xml, "Code")
     const [problem = ""] = elements(xml, "Message")
     const remedy = remedyFor(code, status, options)
-    const answered = `${base.origin} answered ${[status, code].filter((part) => part !== "").join(" ")}`
-    const message = [answered, problem.replace(/\.$/, "")].filter((part) => part !== "").join(": ")
+    const problemAt = `${base.origin} answered ${[status, code].filter((part) => part !== "").join(" ")}`
+    const message = [problemAt, problem.replace(/\.$/, "")].filter((part) => part !== "").join(": ")
     const isTemporary = temporaryCodes.includes(code) || status === 429 || (status >= 500 && remedy === "")
     return yield* new Refused({
       code,
@@ -151,51 +186,88 @@ const make = Effect.fnUntraced(function* (typed: S3Options) {
     key: string,
     query: Readonly<Record<string, string>> = {},
     body: Uint8Array = new Uint8Array(0),
-  ) =>
-    once(method, `${encodedPath(root)}${key === "" ? "" : `/${encodedPath(options.prefix + key)}`}`, query, body).pipe(
+    conditions: Readonly<Record<string, string>> = {},
+  ) => {
+    const path = `${encodedPath(root)}${key === "" ? "" : `/${encodedPath(options.prefix + key)}`}`
+    return once(method, path, query, body, conditions).pipe(
       Effect.retry({ schedule: attempts, while: ({ isTemporary }) => isTemporary }),
     )
+  }
   const failing = (key: string) => Effect.mapError(({ message }: Refused) => new ObjectStoreError({ key, message }))
 
-  return ObjectStore.of({
-    get: (key) =>
-      send("GET", key).pipe(
-        Effect.map((bytes): Uint8Array | undefined => bytes),
-        Effect.catchIf(
-          ({ code }) => code === "NoSuchKey",
-          () => Effect.succeed(undefined),
-        ),
-        failing(key),
+  const get: Versions["get"] = (key, part) =>
+    send("GET", key, {}, undefined, part === undefined ? {} : { range: rangeOf(part) }).pipe(
+      Effect.map(({ body, etag, now, modified }) => ({
+        key,
+        bytes: body,
+        version: versionOf(etag),
+        age: now - modified,
+      })),
+      Effect.catchIf(
+        ({ code }) => code === "NoSuchKey" || code === "InvalidRange",
+        () => Effect.undefined,
       ),
+      failing(key),
+    )
+
+  const list: Versions["list"] = Effect.fnUntraced(function* (prefix) {
+    const objects: Array<ObjectInfo> = []
+    let next: string | undefined
+    do {
+      const { body, now } = yield* failing(prefix)(
+        send("GET", "", {
+          "list-type": "2",
+          "encoding-type": "url",
+          prefix: options.prefix + prefix,
+          ...(next === undefined ? {} : { "continuation-token": next }),
+        }),
+      )
+      const xml = utf8.decode(body)
+      // Not every server encodes the keys as we ask; the answer says whether it did.
+      const isEncoded = elements(xml, "EncodingType")[0] === "url"
+      for (const [, contents = ""] of xml.matchAll(/<Contents>([^]*?)<\/Contents>/g)) {
+        const [written = ""] = elements(contents, "Key")
+        const key = isEncoded ? decodeURIComponent(written.replaceAll("+", " ")) : written
+        objects.push({
+          key: key.slice(options.prefix.length),
+          bytes: Number(elements(contents, "Size")[0] ?? 0),
+          version: versionOf(elements(contents, "ETag")[0]),
+          age: now - (timeIn(elements(contents, "LastModified")[0]) ?? now),
+        })
+      }
+      const isLast = elements(xml, "IsTruncated")[0] !== "true"
+      next = isLast ? undefined : elements(xml, "NextContinuationToken")[0]
+      if (!isLast && next === undefined) {
+        const message = `${base.origin} lists only some of the keys; use a server that has ListObjectsV2`
+        return yield* new ObjectStoreError({ key: prefix, message })
+      }
+    } while (next !== undefined)
+    return objects
+  })
+
+  const putIf: Versions["put"] = (key, bytes, expected) => {
+    const condition: Readonly<Record<string, string>> =
+      expected === undefined ? { "if-none-match": "*" } : { "if-match": `"${expected}"` }
+    return send("PUT", key, {}, bytes.slice(), condition).pipe(
+      Effect.catchIf(
+        ({ code }) => code === "NotImplemented",
+        // A server without conditions refuses or ignores them; `lease.ts` finds out that this one does not know them.
+        () => send("PUT", key, {}, bytes.slice()),
+      ),
+      Effect.map(({ etag }): string | undefined => versionOf(etag)),
+      Effect.catchIf(
+        ({ code }) => code === "PreconditionFailed" || code === "NoSuchKey",
+        () => Effect.undefined,
+      ),
+      failing(key),
+    )
+  }
+
+  return ObjectStore.of({
+    get: (key) => Effect.map(get(key), (object) => object?.bytes),
     put: (key, bytes) => Effect.asVoid(failing(key)(send("PUT", key, {}, bytes.slice()))),
-    list: Effect.fnUntraced(function* (prefix) {
-      const keys: Array<string> = []
-      let next: string | undefined
-      do {
-        const answer = yield* failing(prefix)(
-          send("GET", "", {
-            "list-type": "2",
-            "encoding-type": "url",
-            prefix: options.prefix + prefix,
-            ...(next === undefined ? {} : { "continuation-token": next }),
-          }),
-        )
-        const xml = utf8.decode(answer)
-        // Not every server encodes the keys as we ask; the answer says whether it did.
-        const isEncoded = elements(xml, "EncodingType")[0] === "url"
-        const found = elements(xml, "Key").map((key) =>
-          isEncoded ? decodeURIComponent(key.replaceAll("+", " ")) : key,
-        )
-        keys.push(...found.map((key) => key.slice(options.prefix.length)))
-        const isLast = elements(xml, "IsTruncated")[0] !== "true"
-        next = isLast ? undefined : elements(xml, "NextContinuationToken")[0]
-        if (!isLast && next === undefined) {
-          const message = `${base.origin} lists only some of the keys; use a server that has ListObjectsV2`
-          return yield* new ObjectStoreError({ key: prefix, message })
-        }
-      } while (next !== undefined)
-      return keys
-    }),
+    list: (prefix) => Effect.map(list(prefix), (objects) => objects.map(({ key }) => key)),
+    versions: { list, get, put: putIf },
     remove: (key) =>
       send("DELETE", key).pipe(
         Effect.catchIf(

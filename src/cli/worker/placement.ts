@@ -1,0 +1,53 @@
+/** Gives the ranks of a multi-run trainer, and its orchestrators, to the processes of this machine or to a cluster. */
+import { Effect, Layer, Option } from "effect"
+import type { ClusterError } from "../../cluster/ClusterError.ts"
+import type { BackendName } from "../../backend/named-node.ts"
+import type { PlacedOrchestrators } from "../../multirun/placement/PlacedOrchestrators.ts"
+import { processesOn, layer as rankProcesses, redisStores } from "../../multirun/ranks/processes-node.ts"
+import type { RankProcesses } from "../../multirun/ranks/RankProcesses.ts"
+import type { RedisStores } from "../../multirun/ranks/rankStore.ts"
+import { platform } from "../../node.ts"
+import { dispatcherLayer } from "./cluster.ts"
+
+// These modules are loaded only when they are needed, because they know the config of trainers.
+const rankJobsModule = Effect.promise(() => import("../../multirun/placement/rankJobs-node.ts"))
+const orchestratorJobsModule = Effect.promise(() => import("../../multirun/placement/orchestratorJobs-node.ts"))
+
+interface Placed {
+  readonly backend: BackendName
+  /** The number of threads of ONNX Runtime in each process of this machine. */
+  readonly threads?: number
+  readonly cluster: Option.Option<string>
+  /** The address of the inference server that the orchestrators ask. */
+  readonly server: Option.Option<string>
+}
+
+/** Provides the parts of a trainer that work beside it: on the workers of the cluster that the user named, or here. */
+export const placementLayer = ({
+  backend,
+  threads = 1,
+  cluster,
+  server,
+}: Placed): Layer.Layer<RankProcesses | RedisStores, ClusterError> => {
+  if (Option.isNone(cluster)) return rankProcesses({ backend, threads })
+  const ranks = Layer.unwrap(Effect.map(rankJobsModule, ({ rankJobs }) => rankJobs({ backend, processesOn })))
+  const orchestrators = (url: string): Layer.Layer<PlacedOrchestrators> =>
+    Layer.unwrap(Effect.map(orchestratorJobsModule, ({ orchestratorJobs }) => orchestratorJobs({ server: url }))).pipe(
+      Layer.provide(platform),
+    )
+  return Layer.merge(
+    Layer.provide(ranks, platform),
+    Option.match(server, { onNone: () => Layer.empty, onSome: orchestrators }),
+  ).pipe(Layer.provideMerge(redisStores), Layer.provideMerge(dispatcherLayer(cluster)))
+}
+
+/** Makes the code of a worker that trains as ranks of trainers, and plays their runs. */
+export const placementHandlers = (worker: string) =>
+  Effect.gen(function* () {
+    const { rankHandler } = yield* rankJobsModule
+    const { orchestratorHandler } = yield* orchestratorJobsModule
+    return [
+      yield* Effect.provide(rankHandler({ worker, processesOn }), redisStores),
+      yield* orchestratorHandler(worker),
+    ]
+  })

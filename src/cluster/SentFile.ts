@@ -1,0 +1,9 @@
+/** Defines the Schema of a file on which a job depends. Only its path and its digest travel: each machine has its own copy. */
+import { Schema } from "effect"
+
+export const SentFile = Schema.Struct({
+  /** The path, relative if it is below the working directory, which may differ between machines. */
+  path: Schema.String,
+  sha256: Schema.String,
+})
+export type SentFile = typeof SentFile.Type

@@ -1,0 +1,68 @@
+/** Connects to the database of a cluster, and says in one line what is wrong with it. */
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { Config, Context, Effect, Layer, Redacted, Schedule } from "effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { ClusterError } from "./ClusterError.ts"
+import { parseUrl, shownUrl } from "./databaseUrl.ts"
+import { reasonOf } from "./reason.ts"
+
+export interface ClusterOptions {
+  /**
+   * The address of the database: `postgres://user:password@host:port/database`. Without a password in it, that of the
+   * environment variable `PGPASSWORD` is taken.
+   */
+  readonly url: string
+  /** Reports one line about the cluster to the user: that Postgres is gone or back, that there is no worker. */
+  readonly say: (line: string) => Effect.Effect<void>
+}
+
+/** The environment variable with the password, for an address without one. Other programs of Postgres read it, too. */
+const passwordVariable = "PGPASSWORD"
+/** The seconds for which a process that starts waits for a database that doesn't answer. */
+const patienceSeconds = 60
+/** The largest message from the database, in bytes: the answer of a job holds whole episodes. */
+const largestMessage = 256 << 20
+
+/** Returns the Layer of the database with this address, at most `connections` at once. */
+export const databaseLayer = Effect.fnUntraced(function* (url: string, connections: number) {
+  const { hasPassword } = yield* parseUrl(url)
+  const password = yield* Effect.orElseSucceed(Config.Redacted(passwordVariable), () => undefined)
+  const options = {
+    url: Redacted.make(url),
+    ...(hasPassword || password === undefined ? {} : { password }),
+    maxMessageSize: largestMessage,
+    connectTimeout: "5 seconds",
+  } as const
+  return PgClient.layer({ ...options, maxConnections: connections, applicationName: "effect-rl" })
+})
+
+/** Connects to the database, and waits for it if it doesn't answer. Fails if it refuses the user or the password. */
+export const connect = Effect.fnUntraced(function* ({ url, say }: ClusterOptions) {
+  const database = yield* databaseLayer(url, 8)
+  const shown = shownUrl(url)
+  let isSaid = false
+  const context = yield* Layer.build(database).pipe(
+    Effect.tap((context) => Context.get(context, SqlClient.SqlClient)`SELECT 1`),
+    Effect.tapError((error) => {
+      if (error.reason._tag !== "ConnectionError" || isSaid) return Effect.void
+      isSaid = true
+      return say(`${shown} does not answer (${reasonOf(error)}); trying for ${patienceSeconds} s`)
+    }),
+    Effect.retry({
+      while: ({ reason }) => reason._tag === "ConnectionError",
+      schedule: Schedule.spaced("1 second").pipe(Schedule.upTo({ duration: `${patienceSeconds} seconds` })),
+    }),
+    Effect.mapError((error) => new ClusterError({ message: `${shown}: ${reasonOf(error)}` })),
+  )
+  return { context, shown }
+})
+
+/** Tells whether the database answers now. */
+export const answers = (context: Context.Context<SqlClient.SqlClient>): Effect.Effect<boolean> =>
+  Effect.isSuccess(Effect.timeout(Context.get(context, SqlClient.SqlClient)`SELECT 1`, "5 seconds"))
+
+/** Returns a copy of the database's error as the one line that users see; `undefined` for other errors. */
+export const sqlProblem = <A, E, R>(shown: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, ClusterError, R> =>
+  Effect.mapError(effect, (error) =>
+    error instanceof ClusterError ? error : new ClusterError({ message: `${shown}: ${reasonOf(error)}` }),
+  )

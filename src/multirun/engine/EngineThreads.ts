@@ -1,0 +1,51 @@
+/**
+ * Declares the service that starts a trainer's engine in a thread of its own, so that it generates on another core while
+ * the trainer computes; `thread-node.ts` implements it. The engine works until the scope that started it closes.
+ *
+ * @example
+ * ```ts
+ * const threads = yield* EngineThreads
+ * const { engine, untilLost } = yield* threads.start(task)
+ * const answer = engine.generate({ model: "run_a", promptIds: [1, 17, 42] })
+ * yield* Effect.raceFirst(answer, untilLost)
+ * ```
+ */
+import { Context, type Effect, Schema, type Scope } from "effect"
+import type { EngineService } from "../../inference/Engine.ts"
+import type { MultiRunError } from "../MultiRunError.ts"
+import { MultiRunConfig } from "../config/MultiRunConfig.ts"
+
+const { model, trainer, inference, seed } = MultiRunConfig.fields
+
+/** Everything that the thread of an engine has to know. */
+export const EngineTask = Schema.Struct({
+  model,
+  trainer,
+  inference,
+  seed,
+  /** The folder that the path of the model starts from. */
+  baseDir: Schema.String,
+  /** The name of the base model in the engine. */
+  name: Schema.String,
+})
+export type EngineTask = typeof EngineTask.Type
+
+/** The thread of an engine has ended for no reason that it could tell. Another attempt may succeed. */
+export class EngineLost extends Schema.TaggedError<EngineLost>()("EngineLost", { message: Schema.String }) {}
+
+/** An engine in another thread. */
+export interface EngineThread {
+  /** All requests that are open when the thread ends, and all later ones, fail with `closed`. */
+  readonly engine: EngineService
+  /** Waits until the thread has ended by itself, and fails with the reason. */
+  readonly untilLost: Effect.Effect<never, EngineLost>
+}
+
+/** Starts engines in threads. `Node.engineThreads` is the Layer for Node. */
+export class EngineThreads extends Context.Service<
+  EngineThreads,
+  {
+    /** Starts an engine, and ends it when the scope closes. Fails if the engine cannot be made, or its thread ends. */
+    readonly start: (task: EngineTask) => Effect.Effect<EngineThread, MultiRunError | EngineLost, Scope.Scope>
+  }
+>()("effect-rl/multirun/EngineThreads") {}

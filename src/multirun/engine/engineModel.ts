@@ -1,0 +1,24 @@
+import type { EngineModel } from "../../inference/Engine.ts"
+import type { BaseModel } from "../baseModel.ts"
+import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
+
+/**
+ * Returns the model and the sizes of a trainer's engine, which are the same in every thread. It has room for one adapter
+ * more than there are runs, so that new weights of a run can be loaded while answers from its old ones go on.
+ *
+ * @example
+ * ```ts
+ * const engine = Engine.layer(engineModel(settings, base))
+ * ```
+ */
+export const engineModel = (
+  { inference, trainer }: Pick<MultiRunConfig, "inference" | "trainer">,
+  base: Pick<BaseModel, "decoder" | "weights" | "tokenizer" | "eosIds" | "name">,
+): EngineModel => {
+  const { decoder: config, weights, tokenizer, eosIds, name } = base
+  const { generating, reading, pageSize } = inference
+  const { lora, maxRuns, width } = trainer
+  const maxLength = Math.min(config.maxPositions, width)
+  const adapters = lora === null ? {} : { adapters: { slots: maxRuns + 1, shape: lora } }
+  return { name, config, weights, tokenizer, eosIds, generating, reading, pageSize, maxLength, ...adapters }
+}

@@ -1,0 +1,68 @@
+/** Declares the requests that a trainer sends to the thread of its engine, and their answers: the methods of an `Engine`. */
+import { Schema } from "effect"
+import * as Rpc from "effect/rpc/Rpc"
+import * as RpcGroup from "effect/rpc/RpcGroup"
+import * as Transferable from "effect/workers/Transferable"
+import { isPlain } from "../../config/plain.ts"
+import { EngineError } from "../../inference/EngineError.ts"
+import type { SamplingOptions } from "../../inference/Sampling.ts"
+import { MultiRunError } from "../MultiRunError.ts"
+import { EngineTask } from "./EngineThreads.ts"
+
+const { String, Number, Int, Array, Struct, Record, NullOr, Union, Literal, Literals } = Schema
+
+/** Values that a message copies as they are. They are not transferred, because the caller keeps its arrays. */
+const copied = <A>(is: (value: unknown) => value is A) => Transferable.schema(Schema.declare(is), () => [])
+
+const Request = Struct({
+  model: String,
+  promptIds: Array(Number),
+  // The engine checks it, and refuses what is wrong.
+  sampling: Schema.optionalKey(copied((value): value is SamplingOptions => isPlain(value))),
+})
+
+const Candidate = Struct({ id: Int, logprob: Number })
+const Token = Struct({ ...Candidate.fields, top: Array(Candidate) })
+const Weights = Struct({ model: String, step: Int, baseStep: Int })
+
+const Generated = Struct({
+  tokens: Array(Token),
+  text: String,
+  finishReason: Literals(["stop", "length"]),
+  stopReason: NullOr(Union([String, Number])),
+  weights: Weights,
+})
+
+const Event = Union([
+  Struct({ _tag: Literal("Token"), token: Token, text: String, weights: Weights }),
+  Struct({ _tag: Literal("Finished"), text: String, generated: Generated }),
+])
+
+const Info = Struct({ name: String, base: NullOr(String), step: Int, maxLength: Int })
+
+const Status = Struct({
+  running: Int,
+  waiting: Int,
+  steps: Int,
+  promptTokens: Int,
+  cachedPromptTokens: Int,
+  generatedTokens: Int,
+  pages: Struct({ used: Int, kept: Int, free: Int }),
+})
+
+const Floats = copied((value): value is Float32Array => value instanceof Float32Array)
+const Tensors = Record(String, Struct({ shape: Array(Int), data: Floats }))
+const Adapter = Struct({ rank: Int, alpha: Number, tensors: Tensors })
+
+export const messages = RpcGroup.make(
+  /** Opens the model and makes the engine. It comes once, before all other requests. */
+  Rpc.make("Open", { payload: EngineTask, error: MultiRunError }),
+  Rpc.make("Generate", { payload: Request, success: Generated, error: EngineError }),
+  Rpc.make("Stream", { payload: Request, success: Event, error: EngineError, stream: true }),
+  Rpc.make("Models", { success: Array(Info) }),
+  Rpc.make("AwaitStep", { payload: { model: String, step: Int } }),
+  Rpc.make("Status", { success: Status }),
+  Rpc.make("LoadAdapter", { payload: { name: String, step: Int, adapter: Adapter }, error: EngineError }),
+  Rpc.make("UnloadAdapter", { payload: { name: String }, error: EngineError }),
+  Rpc.make("LoadWeights", { payload: { step: Int, weights: Tensors }, error: EngineError }),
+)

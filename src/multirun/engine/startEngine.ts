@@ -1,0 +1,122 @@
+/**
+ * Starts the engine of a trainer: in a thread of its own, if the config asks for it, or else in this one. An engine in this
+ * thread takes turns with the trainer.
+ *
+ * @example
+ * ```ts
+ * const { engine, waiting, untilLost } = yield* startEngine({ settings, base, baseDir: "." })
+ * yield* Effect.raceFirst(Effect.provideService(training(waiting), Engine, engine), untilLost)
+ * ```
+ */
+import { Context, Effect, Latch, Layer, Option, type Scope, Stream } from "effect"
+import type { Backend } from "../../backend/Backend.ts"
+import { Engine, type EngineService, type Generated } from "../../inference/Engine.ts"
+import type { EngineError } from "../../inference/EngineError.ts"
+import type { BaseModel } from "../baseModel.ts"
+import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
+import { MultiRunError } from "../MultiRunError.ts"
+import { engineModel } from "./engineModel.ts"
+import { type EngineLost, EngineThreads } from "./EngineThreads.ts"
+import { type Gathering, makeGathering } from "./gathering.ts"
+
+export interface StartOptions {
+  readonly settings: Pick<MultiRunConfig, "model" | "trainer" | "inference" | "seed">
+  readonly base: BaseModel
+  /** The folder that the path of the model starts from. */
+  readonly baseDir: string
+}
+
+/** The engine of a trainer. */
+export interface TrainerEngine {
+  readonly engine: EngineService
+  /** The number of tokens that the engine has generated. */
+  readonly generatedTokens: Effect.Effect<number>
+  /** Runs each wait of the trainer for samples. */
+  readonly waiting: (wait: Effect.Effect<void>) => Effect.Effect<void>
+  /** Groups the runs that begin to generate; undefined if the engine takes turns with the trainer, in this thread. */
+  readonly gathering: Gathering | undefined
+  /** Waits until the engine has ended by itself, and fails with the reason. */
+  readonly untilLost: Effect.Effect<never, EngineLost>
+}
+
+type Settings = Pick<MultiRunConfig, "inference" | "trainer" | "orchestrators">
+
+/** Tells whether a config asks for an engine in a thread of its own; `null` leaves that to what can be had. */
+const wantsThread = ({ inference: { ownThread }, trainer: { lora, maxRuns } }: Omit<Settings, "orchestrators">) =>
+  ownThread ?? (lora !== null && maxRuns > 1)
+
+/** Fails if the config asks for an engine in a thread of its own, and nothing here can start one. */
+export const checkEngine = Effect.fnUntraced(function* ({ inference, orchestrators }: Settings) {
+  if (inference.ownThread !== true || orchestrators === "outside") return
+  if (Option.isSome(yield* Effect.serviceOption(EngineThreads))) return
+  return yield* new MultiRunError({
+    message:
+      "inference.own_thread: expected null or false, found true; only Node starts threads: provide Node.engineThreads",
+  })
+})
+
+const isClosed = ({ reason }: EngineError): boolean => reason === "closed"
+
+/**
+ * Makes an engine whose requests never return once it is closed, because the trainer is about to end: a failure would evict
+ * the runs that asked. Changes of the weights must return, because the trainer makes them where nothing interrupts it.
+ */
+const untilTrainerEnds = (engine: EngineService): EngineService => ({
+  ...engine,
+  generate: (request) => Effect.catchIf(engine.generate(request), isClosed, () => Effect.never),
+  stream: (request) => Stream.catchIf(engine.stream(request), isClosed, () => Stream.never),
+  loadAdapter: (adapter) => Effect.catchIf(engine.loadAdapter(adapter), isClosed, () => Effect.void),
+  unloadAdapter: (name) => Effect.catchIf(engine.unloadAdapter(name), isClosed, () => Effect.void),
+  loadWeights: (weights) => Effect.catchIf(engine.loadWeights(weights), isClosed, () => Effect.void),
+})
+
+/** Starts the engine, until the scope closes. */
+export const startEngine = Effect.fnUntraced(function* ({
+  settings,
+  base,
+  baseDir,
+}: StartOptions): Effect.fn.Return<TrainerEngine, MultiRunError | EngineLost, Backend | Scope.Scope> {
+  const threads = yield* Effect.serviceOption(EngineThreads)
+  if (wantsThread(settings) && Option.isSome(threads)) {
+    const { model, trainer, inference, seed } = settings
+    const { engine, untilLost } = yield* threads.value.start({
+      model,
+      trainer,
+      inference,
+      seed,
+      baseDir,
+      name: base.name,
+    })
+    const gathering = makeGathering()
+    let generated = 0
+    const count = ({ tokens }: Generated) => Effect.sync(() => void (generated += tokens.length))
+    const patient = untilTrainerEnds(engine)
+    return {
+      engine: { ...patient, generate: (request) => Effect.tap(patient.generate(request), count) },
+      // Asking the thread would make the trainer wait for a step of the engine.
+      generatedTokens: Effect.sync(() => generated),
+      waiting: (wait) => Effect.andThen(Effect.sync(gathering.open), wait),
+      gathering,
+      untilLost,
+    }
+  }
+  // The engine generates only while the trainer has nothing to train. Otherwise the runs would drift apart, and each
+  // would generate by itself, in steps that are far from full.
+  const steps = Latch.makeUnsafe(false)
+  const engine = yield* Layer.build(Engine.layer({ ...engineModel(settings, base), steps })).pipe(
+    Effect.map(Context.get(Engine)),
+    Effect.mapError(MultiRunError.from),
+  )
+  return {
+    engine,
+    generatedTokens: Effect.map(engine.status, ({ generatedTokens }) => generatedTokens),
+    waiting: (wait) =>
+      Effect.acquireUseRelease(
+        steps.open,
+        () => wait,
+        () => steps.close,
+      ),
+    gathering: undefined,
+    untilLost: Effect.never,
+  }
+})

@@ -1,0 +1,118 @@
+/**
+ * Implements `EngineThreads` with Node's worker threads: starts a thread with `engine-node.ts` as its program, and sends
+ * it each request by Effect's RPC. A caller that is interrupted interrupts its request in the thread, too.
+ */
+import { getCompileCacheDir } from "node:module"
+import { createInterface } from "node:readline"
+import { Worker } from "node:worker_threads"
+import { Deferred, Effect, Layer, Queue, Schema, Stream } from "effect"
+import type * as RpcClient from "effect/rpc/RpcClient"
+import type { RpcClientError } from "effect/rpc/RpcClientError"
+import { type BackendName, backendNames } from "../../backend/named-node.ts"
+import { messageOf } from "../../config/text.ts"
+import type { EngineService, GenerateRequest } from "../../inference/Engine.ts"
+import { type EngineError, engineError } from "../../inference/EngineError.ts"
+import { EngineLost, EngineThreads } from "./EngineThreads.ts"
+import type { messages } from "./messages.ts"
+
+const program = new URL(import.meta.url.endsWith(".ts") ? "./engine-node.ts" : "./engine-node.js", import.meta.url)
+
+/** The backend of a thread, which must be that of the trainer. */
+export const ThreadBackend = Schema.Struct({ name: Schema.Literals(backendNames), threads: Schema.Int })
+
+/** Lets the thread load its modules from the cache of this process, if it has one. */
+const cacheDir = getCompileCacheDir()
+const cache = cacheDir === undefined ? {} : { NODE_COMPILE_CACHE: cacheDir }
+
+/** Loads the modules of Effect's RPC when a thread is started, because most programs start none. */
+const modules = Effect.all({
+  NodeWorker: Effect.promise(() => import("@effect/platform-node/NodeWorker")),
+  Client: Effect.promise(() => import("effect/rpc/RpcClient")),
+  group: Effect.promise(() => import("./messages.ts")),
+})
+
+const messageFrom = ({ promptIds, ...request }: GenerateRequest) => ({ ...request, promptIds: Array.from(promptIds) })
+
+/** A thread, and the Effect by which its end is known. */
+interface Started {
+  readonly client: RpcClient.FromGroup<typeof messages, RpcClientError>
+  readonly untilLost: Effect.Effect<never, EngineLost>
+}
+
+/** Starts a thread, until the scope closes. */
+const started = Effect.fnUntraced(function* (backend: typeof ThreadBackend.Type) {
+  const { NodeWorker, Client, group } = yield* modules
+  const lost = yield* Deferred.make<never, EngineLost>()
+  const end = (reason: string): void => {
+    Deferred.doneUnsafe(lost, Effect.fail(new EngineLost({ message: `the engine's thread was lost: ${reason}` })))
+  }
+  const lines = yield* Queue.unbounded<string>()
+  const spawn = (): Worker => {
+    const thread = new Worker(program, {
+      workerData: backend,
+      stdout: true,
+      stderr: true,
+      env: { ...process.env, ...cache },
+    })
+    thread.once("error", (error) => end(messageOf(error)))
+    thread.once("exit", (code) => end(`it has ended with exit code ${code}`))
+    for (const input of [thread.stdout, thread.stderr])
+      createInterface({ input }).on("line", (line) => void Queue.offerUnsafe(lines, line))
+    return thread
+  }
+  yield* Queue.take(lines).pipe(
+    Effect.flatMap((line) => Effect.logWarning(`engine: ${line}`)),
+    Effect.forever,
+    Effect.forkScoped,
+  )
+  const protocol = Client.layerProtocolWorker({ size: 1, concurrency: Number.MAX_SAFE_INTEGER }).pipe(
+    Layer.provide(NodeWorker.layer(spawn)),
+    Layer.orDie,
+  )
+  const client = yield* Effect.provide(
+    Client.make(group.messages, { disableTracing: true }),
+    yield* Layer.build(protocol),
+  )
+  return { client, untilLost: Deferred.await(lost) } satisfies Started
+})
+
+/** Starts threads whose engines compute on a backend. `threads` is the number of threads for one op of ONNX Runtime. */
+export const layer = ({
+  backend: name,
+  threads = 1,
+}: {
+  readonly backend: BackendName
+  readonly threads?: number
+}): Layer.Layer<EngineThreads> =>
+  Layer.succeed(EngineThreads, {
+    start: Effect.fnUntraced(function* (task) {
+      const { client, untilLost } = yield* started({ name, threads })
+      yield* Effect.raceFirst(
+        Effect.catchTag(client.Open(task), "RpcClientError", () => untilLost),
+        untilLost,
+      )
+      const lostError = (model: string) => (error: EngineLost) => engineError(model, "closed", error.message)
+      const ask = <A>(model: string, request: Effect.Effect<A, EngineError | RpcClientError>) =>
+        Effect.catchTag(request, "RpcClientError", () => Effect.never).pipe(
+          Effect.raceFirst(Effect.mapError(untilLost, lostError(model))),
+        )
+      /** Requests that cannot fail wait for ever if the thread is lost, as those of an engine in this thread would. */
+      const alive = <A>(request: Effect.Effect<A, RpcClientError>) =>
+        Effect.catchTag(request, "RpcClientError", () => Effect.never)
+      const engine: EngineService = {
+        generate: (request) => ask(request.model, client.Generate(messageFrom(request))),
+        stream: (request) =>
+          client.Stream(messageFrom(request)).pipe(
+            Stream.catchTag("RpcClientError", () => Stream.never),
+            Stream.interruptWhen(Effect.mapError(untilLost, lostError(request.model))),
+          ),
+        models: alive(client.Models()),
+        awaitStep: (model, step) => alive(client.AwaitStep({ model, step })),
+        status: alive(client.Status()),
+        loadAdapter: (adapter) => ask(adapter.name, client.LoadAdapter(adapter)),
+        unloadAdapter: (model) => ask(model, client.UnloadAdapter({ name: model })),
+        loadWeights: (weights) => ask(task.name, client.LoadWeights(weights)),
+      }
+      return { engine, untilLost }
+    }),
+  })

@@ -1,0 +1,167 @@
+/**
+ * Implements `PlacedOrchestrators` over the machines of a cluster: the orchestrator of each run is a job of the
+ * `Dispatcher`, which keeps a slot of a worker while the trainer trains the run. The worker plays the tasks with answers of
+ * an inference server, and hands the samples over in the run's folder, as `effect orchestrate` does.
+ *
+ * A job is done at least once. Of several copies, the newest one plays, and the others end when they notice it. Until then,
+ * both may write samples: a step's samples are written as a whole or not at all, so nothing is mixed or trained on twice.
+ *
+ * @example
+ * ```ts
+ * const orchestrators = orchestratorJobs({ server: "http://10.0.0.7:8000" }).pipe(Layer.provide(Node.platform))
+ * const handlers = [yield* orchestratorHandler("process 4711 on host")]
+ * ```
+ */
+import { Config, Context, Deferred, Duration, Effect, Layer, Path, Schema } from "effect"
+import { Dispatcher, type Handler, handler, job } from "../../cluster/Dispatcher.ts"
+import { sentPath } from "../../cluster/sentFiles-node.ts"
+import { exists } from "../../config/files.ts"
+import { utf8 } from "../../config/utf8.ts"
+import type * as Lms from "../../lm/Lms.ts"
+import { owner as ownOwner } from "../../run/store/owner-node.ts"
+import * as Layout from "../Layout.ts"
+import { MultiRunError } from "../MultiRunError.ts"
+import { connect } from "../outside/InferenceServer.ts"
+import { orchestrateFolder, type PlayEvent } from "../outside/orchestrateFolder.ts"
+import { privateFolder } from "../ranks/rankStore.ts"
+import { Store } from "../store/Store.ts"
+import { trainerAt } from "../trainerFolder.ts"
+import { holdLease, whileHeld } from "./lease.ts"
+import { PlacedOrchestrators, type PlacedTrainer, type Placement } from "./PlacedOrchestrators.ts"
+
+/** Tells why no worker can play a run. Another attempt would fail, too. */
+export class OrchestratorFailed extends Schema.TaggedError<OrchestratorFailed>()("OrchestratorFailed", {
+  message: Schema.String,
+}) {}
+
+/** The job that plays the tasks of a run. Its result is the reason to begin again; null if the run is over. */
+export const orchestratorJob = job({
+  name: "orchestrator",
+  payload: Schema.Struct({
+    /** The folder of the trainer. */
+    trainer: Schema.String,
+    run: Schema.String,
+    /** The address of the inference server. */
+    server: Schema.String,
+    /** The folder with the trainer's lease. */
+    leases: Schema.String,
+    deadlineSeconds: Schema.Finite,
+    id: Schema.String,
+  }),
+  result: Schema.NullOr(Schema.String),
+  failure: OrchestratorFailed,
+  key: ({ trainer, run, id }) => `${run} of ${trainer} ${id}`,
+})
+type Payload = Parameters<(typeof orchestratorJob)["key"]>[0]
+
+/** The environment variable of a worker with the key of the inference server, which must not travel with the job. */
+const keyVariable = "EFFECT_RL_SERVER_KEY"
+
+/** The names of processes that play for a cluster begin with this; see `ownerOf`. */
+const ownerPrefix = "a worker of the cluster: "
+
+/** A copy of the job takes over the lock of an older one, which ends when it notices. Other programs keep their locks. */
+const ownerOf = (worker: string, id: string) => ({
+  name: `${ownerPrefix}${worker} ${id}`,
+  isAlive: (name: string) => (name.startsWith(ownerPrefix) ? Effect.succeed(false) : ownOwner.isAlive(name)),
+})
+
+/** Waits until a newer copy of the job has begun. */
+const untilSuperseded = Effect.fnUntraced(function* (store: Store["Service"], id: string) {
+  const attempt = yield* store.add(`attempts/${id}`, 1)
+  for (;;) {
+    const newest = Number(utf8.decode(yield* store.get(`newest/${id}`)))
+    if (newest > attempt) return "another worker plays it"
+    // Copies may write their numbers in another order than they got them.
+    if (newest < attempt) yield* store.set(`newest/${id}`, utf8.encode(String(attempt)))
+    yield* Effect.sleep("1 second")
+  }
+})
+
+/** Plays a run for a trainer on another machine, while the trainer holds the run's lease. */
+const playPlaced = Effect.fnUntraced(function* (payload: Payload, worker: string) {
+  const { trainer: directory, run, server: url, leases, deadlineSeconds, id } = payload
+  const failed = (message: string) => new OrchestratorFailed({ message: `${run}: ${message}` })
+  const trainer = yield* Effect.mapError(trainerAt(directory), ({ message }) => failed(message))
+  if (trainer === undefined) {
+    const { resolve } = yield* Path.Path
+    return yield* failed(
+      `${worker} has no folder of a trainer ${resolve(directory)}; mount the same results folder on all machines`,
+    )
+  }
+  const noLease = `${worker} found no lease of the trainer`
+  if (!(yield* exists(leases))) return noLease
+  let givenUp: string | null = null
+  const report = (event: PlayEvent) => {
+    if (event._tag === "GivenUp") givenUp = event.reason
+    return "reason" in event ? Effect.logWarning(`${event.id}: ${event.reason}`) : Effect.void
+  }
+  const playing = Effect.gen(function* () {
+    const store = yield* Store
+    const server = yield* connect({
+      url,
+      apiKey: yield* Effect.orElseSucceed(Config.Redacted(keyVariable), () => null),
+      report: (event) => (event._tag === "Failing" ? Effect.logWarning(`${run}: ${event.message}`) : Effect.void),
+    }).pipe(Effect.mapError(({ message }) => failed(message)))
+    const options = { trainer, only: run, server, owner: ownerOf(worker, crypto.randomUUID()), report }
+    const untilOver = Effect.mapError(orchestrateFolder(options), ({ message }) => failed(message))
+    const ended = Effect.map(untilOver, () => givenUp)
+    return yield* whileHeld(
+      { store, key: `lease/${id}`, deadline: Duration.seconds(deadlineSeconds) },
+      Effect.scoped(Effect.raceFirst(untilSuperseded(store, id), ended)),
+    )
+  })
+  const outcome = yield* playing.pipe(
+    Effect.provide(Store.layerFileSystem({ directory: leases })),
+    Effect.catchTag("StoreError", ({ message }) => Effect.succeed(message)),
+    Effect.scoped,
+  )
+  return outcome === undefined ? noLease : outcome
+})
+
+/** Makes the code of a worker that plays runs. `worker` names the process for people. */
+export const orchestratorHandler = (worker: string): Effect.Effect<Handler, never, Lms.Needs> =>
+  Effect.map(Effect.context<Lms.Needs>(), (context) =>
+    handler(orchestratorJob, (payload) => Effect.provideContext(playPlaced(payload, worker), context)),
+  )
+
+/** Provides orchestrators on the machines of the `Dispatcher`, which ask the inference server at an address. */
+export const orchestratorJobs = ({
+  server,
+}: {
+  readonly server: string
+}): Layer.Layer<PlacedOrchestrators, never, Lms.Needs> =>
+  Layer.effect(
+    PlacedOrchestrators,
+    Effect.gen(function* () {
+      const context = yield* Effect.context<Lms.Needs>()
+      const { join } = yield* Path.Path
+      const open = Effect.fnUntraced(function* ({ outputDirectory, deadlineSeconds }: PlacedTrainer) {
+        const dispatcher = yield* Dispatcher
+        const leases = yield* privateFolder(join(outputDirectory, Layout.orchestrators))
+        const layer = Store.layerFileSystem({ directory: leases })
+        const store = Context.get(yield* Effect.mapError(Layer.build(layer), MultiRunError.from), Store)
+        const failure = yield* Deferred.make<never, MultiRunError>()
+        const playOnce = Effect.fnUntraced(function* (run: string) {
+          const id = crypto.randomUUID()
+          yield* holdLease(store, `lease/${id}`)
+          const sent = { trainer: sentPath(outputDirectory), leases: sentPath(leases) }
+          const payload = { ...sent, run, server, deadlineSeconds, id }
+          const here = Effect.provideContext(playPlaced(payload, "this process"), context)
+          const reason = yield* dispatcher.run(orchestratorJob, payload, here)
+          // The run is over, which the trainer sees in the run's folder.
+          if (reason === null) return yield* Effect.never
+          yield* Effect.logWarning(`${run}: its orchestrator begins again: ${reason}`)
+        }, Effect.scoped)
+        return {
+          play: ({ id }) =>
+            // A copy that still plays sees within a second that its lease is over.
+            Effect.forever(Effect.andThen(playOnce(id), Effect.sleep("3 seconds"))).pipe(
+              Effect.catch((error) => Effect.andThen(Deferred.fail(failure, MultiRunError.from(error)), Effect.never)),
+            ),
+          failed: Deferred.await(failure),
+        } satisfies Placement
+      }, Effect.provideContext(context))
+      return PlacedOrchestrators.of({ open })
+    }),
+  )

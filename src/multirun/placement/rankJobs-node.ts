@@ -1,0 +1,157 @@
+/**
+ * Implements `RankProcesses` over the machines of a cluster: each rank but the master is a job of the `Dispatcher`, which
+ * keeps a slot of a worker for as long as the trainer needs the rank. The worker starts the rank as a process of its own.
+ *
+ * A job is done at least once, but a rank may take part in one start of the ranks only once: a second copy would hand over
+ * the gradients of turns that are over. So a copy begins only if it is the first to claim the rank. Any other copy shows
+ * that the worker of the first one was lost, and says so; then all ranks start again from the last checkpoints, in another
+ * place of the store, where the first copy cannot disturb them.
+ *
+ * @example
+ * ```ts
+ * const ranks = rankJobs({ backend: "wasm", processesOn }).pipe(Layer.provideMerge(Cluster.layer({ url, say })))
+ * const handlers = [yield* rankHandler({ worker: "process 4711 on host", processesOn })]
+ * ```
+ */
+import { Context, Duration, Effect, Fiber, type FileSystem, Layer, Path, Schema } from "effect"
+import { type BackendName, backendNames } from "../../backend/named-node.ts"
+import { Dispatcher, type Handler, handler, job } from "../../cluster/Dispatcher.ts"
+import { sentPath } from "../../cluster/sentFiles-node.ts"
+import { exists } from "../../config/files.ts"
+import { utf8 } from "../../config/utf8.ts"
+import { RankFailed, RankLost, RankProcesses } from "../ranks/RankProcesses.ts"
+import { type RedisStores, storeAt } from "../ranks/rankStore.ts"
+import { RankTask } from "../ranks/RankTask.ts"
+import { polling, Store, type StoreError } from "../store/Store.ts"
+import { holdLease, whileHeld } from "./lease.ts"
+
+/** The job that is one rank of a trainer. It ends when the trainer does not need the rank any more. */
+export const rankJob = job({
+  name: "rank",
+  payload: Schema.Struct({ task: RankTask, backend: Schema.Literals(backendNames), id: Schema.String }),
+  result: Schema.Null,
+  failure: Schema.Union([RankLost, RankFailed]),
+  key: ({ task, id }) => `${task.rank} of ${task.trainer.ranks} of ${task.outputDirectory} ${id}`,
+})
+type RankPayload = Parameters<(typeof rankJob)["key"]>[0]
+
+type Started = Pick<RankProcesses["Service"], "start">
+
+/** Starts the processes of ranks on the machine that does the job. */
+export interface Machine {
+  readonly processesOn: (backend: BackendName) => Started
+}
+
+/** The keys of a rank in the ranks' store. */
+const keysOf = (rank: number) => ({
+  lease: `lease/${rank}`,
+  /** The name of the worker that has a slot for the rank. */
+  placed: `placed/${rank}`,
+  /** The copies of the rank that were about to begin. */
+  claims: `claims/${rank}`,
+})
+/** The time after which the user hears that a rank has no place yet. */
+const patience = "10 seconds"
+
+/** Set by the trainer once all ranks are placed. */
+const begin = "begin"
+
+const lost = (rank: number, problem: string): RankLost => new RankLost({ message: `rank ${rank} was lost: ${problem}` })
+
+/** Trains as a rank for a trainer on another machine, while the trainer holds the rank's lease. */
+const trainPlaced = Effect.fnUntraced(function* (
+  { task, backend }: RankPayload,
+  { worker, processesOn }: Machine & { readonly worker: string },
+) {
+  const { rank, outputDirectory, trainer, store: place } = task
+  if (!(yield* exists(outputDirectory))) {
+    const { resolve } = yield* Path.Path
+    const message = `rank ${rank}: ${worker} has no folder ${resolve(outputDirectory)}; mount the same results folder on all machines`
+    return yield* new RankFailed({ message })
+  }
+  // The trainer is over. Opening the store would make the folder again.
+  if (place.type === "files" && !(yield* exists(place.directory))) return null
+  const keys = keysOf(rank)
+  const failing = Effect.mapError(({ message }: StoreError) => lost(rank, message))
+  const training = Effect.gen(function* () {
+    const store = yield* Store
+    const turn = Effect.gen(function* () {
+      yield* failing(store.set(keys.placed, utf8.encode(worker)))
+      yield* failing(polling(store.get, "200 millis")(begin))
+      if ((yield* failing(store.add(keys.claims, 1))) > 1)
+        return yield* lost(rank, "the worker that computed it has disappeared")
+      return yield* Effect.flatten(processesOn(backend).start(task))
+    }).pipe(Effect.scoped)
+    const held = { store, key: keys.lease, deadline: Duration.seconds(trainer.rankDeadline) }
+    yield* Effect.catchTag(whileHeld(held, turn), "StoreError", ({ message }) => lost(rank, message))
+    return null
+  })
+  return yield* training.pipe(
+    Effect.provide(storeAt(place)),
+    Effect.catchTag("StoreError", ({ message }) => lost(rank, message)),
+    Effect.scoped,
+  )
+})
+
+/** Makes the code of a worker that trains as ranks. `worker` names the process for people. */
+export const rankHandler = (
+  options: Machine & { readonly worker: string },
+): Effect.Effect<Handler, never, FileSystem.FileSystem | Path.Path | RedisStores> =>
+  Effect.map(Effect.context<FileSystem.FileSystem | Path.Path | RedisStores>(), (context) =>
+    handler(rankJob, (payload) => Effect.provideContext(trainPlaced(payload, options), context)),
+  )
+
+/** Returns the task with paths as the workers of a cluster find them. */
+const sentTask = (task: RankTask): RankTask => {
+  const { store, outputDirectory, baseDir } = task
+  return {
+    ...task,
+    outputDirectory: sentPath(outputDirectory),
+    baseDir: sentPath(baseDir),
+    store: store.type === "files" ? { ...store, directory: sentPath(store.directory) } : store,
+  }
+}
+
+/** Provides ranks on the machines of the `Dispatcher`, which compute on a backend. */
+export const rankJobs = ({
+  backend,
+  processesOn,
+}: Machine & { readonly backend: BackendName }): Layer.Layer<
+  RankProcesses,
+  never,
+  FileSystem.FileSystem | Path.Path | RedisStores
+> =>
+  Layer.effect(
+    RankProcesses,
+    Effect.gen(function* () {
+      const context = yield* Effect.context<FileSystem.FileSystem | Path.Path | RedisStores>()
+      const start = Effect.fnUntraced(
+        function* (task: RankTask) {
+          const { rank } = task
+          const dispatcher = yield* Dispatcher
+          const store = Context.get(yield* Layer.build(storeAt(task.store)), Store)
+          const keys = keysOf(rank)
+          yield* holdLease(store, keys.lease)
+          const payload = { task: sentTask(task), backend, id: crypto.randomUUID() }
+          const here = trainPlaced(payload, { worker: "this process", processesOn })
+          const job = yield* dispatcher.run(rankJob, payload, here).pipe(
+            // The job ends without a failure only when its lease does.
+            Effect.andThen(Effect.fail(lost(rank, "its worker found no lease in the ranks' store"))),
+            Effect.catchTag("DispatchError", ({ message }) => new RankFailed({ message: `rank ${rank}: ${message}` })),
+            Effect.forkScoped,
+          )
+          const placed = polling(store.get, "200 millis")(keys.placed)
+          const warning = Effect.logWarning(`rank ${rank} waits until a worker of the cluster has a free slot`)
+          const waiting = Effect.andThen(Effect.andThen(Effect.sleep(patience), warning), Effect.never)
+          const worker = yield* Effect.raceAllFirst([placed, Fiber.join(job), waiting])
+          yield* Effect.logInfo(`rank ${rank} has a place in ${utf8.decode(worker)}`)
+          return Effect.andThen(store.set(begin, utf8.encode("")), Fiber.join(job)).pipe(
+            Effect.catchTag("StoreError", ({ message }) => lost(rank, message)),
+          )
+        },
+        Effect.provideContext(context),
+        (starting, { rank }) => Effect.catchTag(starting, "StoreError", ({ message }) => lost(rank, message)),
+      )
+      return RankProcesses.of({ start })
+    }),
+  )

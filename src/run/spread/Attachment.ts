@@ -1,0 +1,61 @@
+/**
+ * Attaches bytes to a job of a cluster, such as the weights of a policy or the memory of an agent. Few bytes travel in the
+ * job; many are written to a file in the run's folder, which must then be in a results folder that all machines share.
+ *
+ * @example
+ * ```ts
+ * const attachment = yield* attach(files, run, bytes) // where the job is asked for, in a scope that lasts until its answer
+ * const same = yield* readAttachment("validation", attachment) // where the job is done
+ * ```
+ */
+import { Effect, type FileSystem, Schema, type Scope } from "effect"
+import { DispatchError } from "../../cluster/Dispatcher.ts"
+import { readBytes } from "../../config/files.ts"
+import { sha256 } from "../../config/sha256.ts"
+import * as Layout from "../Layout.ts"
+import type { RunFiles } from "../store/RunFiles.ts"
+import type { RunStoreError } from "../store/RunStoreError.ts"
+
+export const Attachment = Schema.Union([
+  Schema.TaggedStruct("Inline", { bytes: Schema.Uint8ArrayFromBase64 }),
+  Schema.TaggedStruct("InFile", { path: Schema.String, sha256: Schema.String }),
+])
+export type Attachment = typeof Attachment.Type
+
+/** The most bytes that travel in a job. The database keeps several copies of each job. */
+export const mostInline = 256 << 10
+/** The most bytes of a file that a worker reads. */
+const mostInFile = 2 ** 31
+
+/**
+ * Attaches bytes to a job of the run or evaluation with this name, as `runIdOf` makes it. The scope removes the file with
+ * them, so it must last until the job is answered.
+ */
+export const attach = Effect.fnUntraced(function* (
+  files: RunFiles,
+  run: string,
+  bytes: Uint8Array,
+): Effect.fn.Return<Attachment, RunStoreError, Scope.Scope> {
+  if (bytes.length <= mostInline) return { _tag: "Inline", bytes }
+  const digest = yield* sha256(bytes)
+  const folder = Layout.sent(run)
+  const name = `${folder}/${digest}`
+  yield* Effect.acquireRelease(files.write(name, bytes, { durable: false }), () => Effect.ignore(files.remove(folder)))
+  return { _tag: "InFile", path: `${files.directory}/${name}`, sha256: digest }
+})
+
+/** Returns the bytes of an attachment. */
+export const readAttachment = Effect.fnUntraced(function* (
+  job: string,
+  attachment: Attachment,
+): Effect.fn.Return<Uint8Array, DispatchError, FileSystem.FileSystem> {
+  if (attachment._tag === "Inline") return attachment.bytes
+  const { path, sha256: expected } = attachment
+  const refuse = (problem: string): DispatchError => new DispatchError({ job, message: `${path}: ${problem}` })
+  const bytes = yield* Effect.mapError(readBytes(path, mostInFile), ({ message }) =>
+    refuse(`${message}; mount the same results folder on all machines, at the same path`),
+  )
+  return (yield* sha256(bytes)) === expected
+    ? bytes
+    : yield* refuse("expected the file that the job names, found another content")
+})

@@ -1,0 +1,83 @@
+/**
+ * Lets a training do jobs for other machines instead of training. A worker runs the training's own Effect with the service
+ * `Serving`: once the training is set up, it offers the code of its jobs, and waits until it is interrupted.
+ */
+import { Context, Deferred, Effect, Exit, type FileSystem, Schema, type Scope } from "effect"
+import { DispatchError, type Handler } from "../../cluster/Dispatcher.ts"
+import { keptOpen } from "../../cluster/opened.ts"
+import type { Plain } from "../../config/Config.ts"
+import { readAttachment, type Attachment } from "./Attachment.ts"
+import { SentTraining, trainingFields } from "./SentTraining.ts"
+
+/** A training that does jobs for other machines. */
+export interface Served {
+  /** The settings on which the results of its jobs depend. */
+  readonly identity: Plain
+  readonly handlers: ReadonlyArray<Handler>
+}
+
+/** The service of a worker to the training that it has loaded; undefined if the training should train. */
+export const Serving = Context.Reference<
+  | {
+      readonly offer: (served: Served) => Effect.Effect<never>
+      readonly read: (job: string, attachment: Attachment) => Effect.Effect<Uint8Array, DispatchError>
+    }
+  | undefined
+>("effect-rl/run/Serving", { defaultValue: () => undefined })
+
+/** Loads a training that a client describes, with all services that it needs. Its Effect is run, and never ends. */
+export type LoadTraining<R> = (
+  training: SentTraining,
+) => Effect.Effect<Effect.Effect<unknown, { readonly message: string }, R>, { readonly message: string }, R>
+
+const fieldsOf = Schema.decodeUnknownEffect(
+  Schema.Struct({ training: trainingFields.training, identity: trainingFields.identity }),
+)
+const parseTraining = Schema.decodeUnknownEffect(Schema.fromJsonString(SentTraining))
+
+/** Makes the code of a worker that does these jobs of trainings. It loads each training for its first job. */
+export const trainingHandlers = Effect.fnUntraced(function* <R>(
+  jobs: ReadonlyArray<string>,
+  load: LoadTraining<R>,
+): Effect.fn.Return<ReadonlyArray<Handler>, never, R | FileSystem.FileSystem | Scope.Scope> {
+  const fs = yield* Effect.context<FileSystem.FileSystem>()
+  const needs = yield* Effect.context<R>()
+  const read = (job: string, attachment: Attachment) => Effect.provideContext(readAttachment(job, attachment), fs)
+  const get = yield* keptOpen((text) =>
+    Effect.provideContext(
+      Effect.flatMap(parseTraining(text), (sent) => Effect.flatMap(load(sent), (training) => served(training, read))),
+      needs,
+    ),
+  )
+  const perform = (job: string) =>
+    Effect.fnUntraced(function* (payload: unknown) {
+      const { training, identity } = yield* Effect.mapError(
+        fieldsOf(payload),
+        ({ message }) => new DispatchError({ job, message: `job ${job}: its payload has the wrong form: ${message}` }),
+      )
+      const { handlers } = yield* get(job, JSON.stringify(training), identity)
+      const handler = handlers.find(({ name }) => name === job)
+      if (handler !== undefined) return yield* handler.perform(payload)
+      return yield* new DispatchError({ job, message: `on a worker of the cluster: this training has no job ${job}` })
+    }, Effect.scoped)
+  return jobs.map((name) => ({ name, perform: perform(name) }))
+})
+
+/** Runs a training until the scope closes, and returns what it offers. */
+const served = Effect.fnUntraced(function* <R>(
+  training: Effect.Effect<unknown, { readonly message: string }, R>,
+  read: NonNullable<typeof Serving.Service>["read"],
+) {
+  const offered = yield* Deferred.make<Served, { readonly message: string }>()
+  const offer = (one: Served) => Effect.andThen(Deferred.succeed(offered, one), Effect.never)
+  yield* training.pipe(
+    Effect.provideService(Serving, { offer, read }),
+    Effect.onExit((exit) =>
+      Exit.isFailure(exit)
+        ? Deferred.failCause(offered, exit.cause)
+        : Deferred.fail(offered, { message: "expected a training by Train.run or Runtime.run, found another run" }),
+    ),
+    Effect.forkScoped,
+  )
+  return yield* Deferred.await(offered)
+})

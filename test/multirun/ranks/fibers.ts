@@ -1,0 +1,36 @@
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import * as Wasm from "../../../src/backend/wasm.ts"
+import { redisStores } from "../../../src/multirun/ranks/processes-node.ts"
+import { type RankFailed, type RankLost, RankProcesses } from "../../../src/multirun/ranks/RankProcesses.ts"
+import type { RankTask } from "../../../src/multirun/ranks/RankTask.ts"
+import { trainAsRank } from "../../../src/multirun/ranks/trainAsRank.ts"
+import type { RunEvent } from "../../../src/run/record/RunEvent.ts"
+
+/** Ranks that are fibers of this process. `end` makes the ranks that work now end with an error. */
+export const fibers = () => {
+  let ended: Array<Deferred.Deferred<never, RankLost | RankFailed>> = []
+  const tasks: Array<RankTask> = []
+  const start = Effect.fnUntraced(function* (task: RankTask) {
+    tasks.push(task)
+    const end = yield* Deferred.make<never, RankLost | RankFailed>()
+    ended.push(end)
+    const fiber = yield* trainAsRank(task).pipe(
+      Effect.provide(Layer.mergeAll(Wasm.layer, NodeServices.layer, redisStores)),
+      Effect.forkScoped,
+    )
+    return Effect.raceFirst(Fiber.join(fiber), Deferred.await(end))
+  })
+  return {
+    service: RankProcesses.of({ start }),
+    tasks,
+    end: (error: RankLost | RankFailed): void => {
+      for (const one of ended) Deferred.doneUnsafe(one, Effect.fail(error))
+      ended = []
+    },
+  }
+}
+
+/** Returns the number of an update if the trainer as a whole recorded it; each run records its own updates, too. */
+export const updateOf = (event: RunEvent): number | undefined =>
+  event._tag === "UpdateApplied" && "trainer/runs" in event.metrics ? event.update : undefined

@@ -3,13 +3,13 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
-import { type Child, RunCommand } from "../../../src/cli/sweep/child.ts"
+import { Effect } from "effect"
+import { RunCommand } from "../../../src/cli/sweep/child.ts"
 import { sweepHandler } from "../../../src/cli/sweep/job.ts"
 import { hasPostgres, startPostgres } from "../../cluster/postgres.ts"
 import { interrupted, killAll, startWorker } from "../../cluster/workers.ts"
 import { effect, program, start, withFolder } from "../effect.ts"
-import { trainerOf } from "../sweep/fakeRun.ts"
+import { doneTwice, trainerOf } from "../sweep/fakeRun.ts"
 import { bucketServer } from "./inBucket.ts"
 
 const place = "s3://runs/team"
@@ -89,20 +89,7 @@ describe("a sweep in a bucket", () => {
           const train = trainerOf(path)
           const test = Effect.gen(function* () {
             const handler = yield* sweepHandler
-            const bothTrain = yield* Deferred.make<void>()
-            let trained = 0
-            const command = (child: Child) =>
-              Effect.gen(function* () {
-                if (++trained === 2) yield* Deferred.succeed(bothTrain, undefined)
-                yield* Deferred.await(bothTrain)
-                return train(child)
-              })
-            const [one, other] = yield* Effect.all([handler.perform(payload), handler.perform(payload)], {
-              concurrency: "unbounded",
-            }).pipe(Effect.provideService(RunCommand, command))
-            assert.strictEqual(trained, 2)
-            assert.strictEqual(one._tag, "Done", JSON.stringify(one))
-            assert.deepStrictEqual(other, one)
+            const one = yield* doneTwice(handler, payload, train)
             assert.include(JSON.stringify(one), `${place}/${path}`)
             const late = yield* Effect.provideService(handler.perform(payload), RunCommand, () =>
               Effect.die("it trains"),

@@ -1,6 +1,9 @@
+import { assert } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import type { Child } from "../../../src/cli/sweep/child.ts"
+import { type Child, RunCommand } from "../../../src/cli/sweep/child.ts"
+import type { Handler } from "../../../src/cluster/Dispatcher.ts"
 import { toSnakeCase } from "../../../src/config/Config.ts"
 import { prettyJson } from "../../../src/config/text.ts"
 
@@ -27,3 +30,25 @@ export const trainerOf =
     writeFileSync(join(runDir, "return.json"), "[]")
     return JSON.stringify({ runDir, ...result })
   }
+
+/** Lets two workers do a job of a sweep, which both train at the same time. Checks that both have one answer, and returns it. */
+export const doneTwice = Effect.fnUntraced(function* (
+  handler: Handler,
+  payload: object,
+  train: (child: Child) => string,
+) {
+  const bothTrain = yield* Deferred.make<void>()
+  let trained = 0
+  const command = (child: Child) =>
+    Effect.gen(function* () {
+      if (++trained === 2) yield* Deferred.succeed(bothTrain, undefined)
+      yield* Deferred.await(bothTrain)
+      return train(child)
+    })
+  const worker = Effect.provideService(handler.perform(payload), RunCommand, command)
+  const [one, other] = yield* Effect.all([worker, worker], { concurrency: "unbounded" })
+  assert.strictEqual(trained, 2)
+  assert.strictEqual(one._tag, "Done", JSON.stringify(one))
+  assert.deepStrictEqual(other, one)
+  return one
+})

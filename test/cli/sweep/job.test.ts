@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createHash } from "node:crypto"
-import { trainerOf } from "./fakeRun.ts"
+import { doneTwice, trainerOf } from "./fakeRun.ts"
 import { type Child, RunCommand, RunFailed } from "../../../src/cli/sweep/child.ts"
 import { runJob, sweepHandler } from "../../../src/cli/sweep/job.ts"
 
@@ -51,20 +51,7 @@ describe("a run of a sweep on another machine", () => {
       Effect.gen(function* () {
         const handler = yield* sweepHandler
         const published = join(resultsDir, path)
-        const bothTrain = yield* Deferred.make<void>()
-        let trained = 0
-        const command = (child: Child) =>
-          Effect.gen(function* () {
-            if (++trained === 2) yield* Deferred.succeed(bothTrain, undefined)
-            yield* Deferred.await(bothTrain)
-            return train(child)
-          })
-        const [one, other] = yield* Effect.all([handler.perform(payload), handler.perform(payload)], {
-          concurrency: "unbounded",
-        }).pipe(Effect.provideService(RunCommand, command))
-        assert.strictEqual(trained, 2)
-        assert.strictEqual(one._tag, "Done", JSON.stringify(one))
-        assert.deepStrictEqual(other, one)
+        const one = yield* doneTwice(handler, payload, train)
         assert.deepStrictEqual(readdirSync(published).sort(), ["config.yaml", "metrics.json", "return.json"])
         assert.strictEqual(JSON.parse(readFileSync(join(published, "metrics.json"), "utf8")).run_dir, published)
         assert.deepStrictEqual(readdirSync(join(resultsDir, ".attempts")), [])

@@ -40,7 +40,7 @@ export const config = {
   trainer: { maxRuns: 2, rows: 32, width: 32, block: 16, lora: { rank: 64, alpha: 64 } },
   inference: { generating: [1, 8, 64, 128], reading: [1, 8, 64] },
   runs: {
-    reverse: run("reverse_text", { supervised: 180, all: 240 }, { type: "grpo", kl: null }),
+    reverse: run("reverse_text", { supervised: 300, all: 360 }, { type: "grpo", kl: null }),
     sort: run(
       "sort_text",
       { supervised: 120, all: 200 },

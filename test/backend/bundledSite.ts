@@ -11,6 +11,7 @@ export const writeSite = async (folder: string, program: string, wasm: string): 
   copyFileSync(createRequire(import.meta.url).resolve(wasm), join(site, "ort.wasm"))
   writeFileSync(join(site, "index.html"), `<!doctype html><script type="module" src="page.js"></script>`)
   await build({
+    absWorkingDir: root,
     stdin: { contents: program, resolveDir: root, sourcefile: "program.js" },
     bundle: true,
     format: "esm",

@@ -39,6 +39,7 @@ export const never = () => Effect.runPromise(
 /** The program with all it imports as one file; as an IIFE it leaves its exports in the global variable \`bundle\`. */
 export const bundle = async (format: Format, more = ""): Promise<string> => {
   const { outputFiles } = await build({
+    absWorkingDir: root,
     stdin: { contents: `${program}${more}`, resolveDir: root, sourcefile: "program.js" },
     bundle: true,
     format,

@@ -40,9 +40,10 @@ export const edge = Effect.fnUntraced(function* (options: EdgeOptions) {
     Effect.sync(() => mkdtempSync(join(root, ".tmp-"))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
   )
-  // While other tests make and remove files beside it, esbuild sometimes does not find a module that is there.
-  yield* Effect.tryPromise(() =>
+  yield* Effect.promise(() =>
     build({
+      // By default this is the folder in which esbuild was loaded, which a test of the command may have removed by now.
+      absWorkingDir: root,
       entryPoints: [join(root, options.entry)],
       outfile: join(folder, "worker.js"),
       bundle: true,
@@ -51,7 +52,7 @@ export const edge = Effect.fnUntraced(function* (options: EdgeOptions) {
       target: "es2023",
       logLevel: "silent",
     }),
-  ).pipe(Effect.retry({ times: 5 }), Effect.orDie)
+  )
   writeFileSync(join(folder, "workerd.capnp"), configOf(options))
   return yield* Effect.acquireRelease(
     Effect.promise(() => serveInWorkerd(folder)),

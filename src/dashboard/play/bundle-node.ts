@@ -20,6 +20,8 @@ const isSource = posix.extname(import.meta.url) === ".ts"
 export const bundle: Effect.Effect<Uint8Array> = Effect.promise(() =>
   import("esbuild").then(({ build }) =>
     build({
+      // By default this is the folder in which esbuild was loaded, which may be gone by now.
+      absWorkingDir: here("."),
       entryPoints: [here("worker.ts")],
       bundle: true,
       format: "iife",

@@ -162,7 +162,13 @@ describe("packing", () => {
           packer.open(index, { id, step: 0, normalisationAt: () => tokenMean })
         let names = shape.maxRuns
         const pack = () => {
+          const upcoming = packer.upcoming()
           const pack = packer.pack()
+          assert.deepEqual(upcoming?.microBatches, pack?.microBatches)
+          assert.deepEqual(
+            upcoming?.shares,
+            pack?.shares.map(({ index, step }) => ({ index, step })),
+          )
           const waiting = runs.filter(({ arrived, step }) => arrived > step)
           assert.strictEqual(pack === undefined, waiting.length === 0)
           if (pack === undefined) return

@@ -18,8 +18,12 @@ import { Clock, Context, Effect, type FileSystem, Layer, type Path, type Scope }
 import * as HttpClient from "effect/http/HttpClient"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import { Backend } from "./backend/Backend.ts"
-import { backend } from "./backend/named-node.ts"
+import { backend, type BackendName } from "./backend/named-node.ts"
 import type { DecodersService } from "./lm/engine/Decoders.ts"
+import type { EngineThreads } from "./multirun/engine/EngineThreads.ts"
+import * as engineThreads from "./multirun/engine/thread-node.ts"
+import type { ReferenceThreads } from "./multirun/reference/ReferenceThreads.ts"
+import * as referenceThreads from "./multirun/reference/thread-node.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
 import { owner } from "./run/store/owner-node.ts"
 import { type Code, type FileSystemOptions, RunStore } from "./run/store/RunStore.ts"
@@ -31,7 +35,8 @@ import { system, type SystemFigures } from "./run/record/system.ts"
 import { tensorBoard } from "./run/record/tensorBoard.ts"
 
 export { backend }
-export { type BackendName, backendNames } from "./backend/named-node.ts"
+export type { BackendName }
+export { backendNames } from "./backend/named-node.ts"
 
 /**
  * Provides the HTTP client for language models. It waits for an answer as long as the setting `timeout_s` of the model
@@ -81,8 +86,15 @@ const lazyDecoders = Effect.gen(function* () {
 /** Provides the processes of a multi-run trainer that sets `trainer.ranks`. */
 export { layer as rankProcesses } from "./multirun/ranks/processes-node.ts"
 
-/** Provides the thread of a multi-run trainer's engine, for `inference.own_thread`. */
-export { layer as engineThreads } from "./multirun/engine/thread-node.ts"
+/**
+ * Provides the threads of a multi-run trainer: its engine's, for `inference.own_thread`, and its reference's, for
+ * `trainer.reference_thread`. `threads` is the number of threads for one op of ONNX Runtime.
+ */
+export const trainerThreads = (options: {
+  readonly backend: BackendName
+  readonly threads?: number
+}): Layer.Layer<EngineThreads | ReferenceThreads> =>
+  Layer.merge(engineThreads.layer(options), referenceThreads.layer(options))
 
 /** Provides threads that step envs, for a training that sets `workers`. */
 export { layer as envPool } from "./env/pool/pool-node.ts"

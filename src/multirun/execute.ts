@@ -38,6 +38,7 @@ import { publishOrEvict } from "./outside/publishing.ts"
 import { checkPlacement, idleCluster, openPlacement, type Placement } from "./placement/PlacedOrchestrators.ts"
 import { makePublished } from "./published.ts"
 import { rankParts } from "./ranks/rankParts.ts"
+import { checkReference, referencesFor } from "./reference/startReferences.ts"
 import { resumeLost } from "./ranks/resumeLost.ts"
 import { checkRanks, startRanks } from "./ranks/startRanks.ts"
 import { makeRunRecords } from "./records/RunRecords.ts"
@@ -85,6 +86,7 @@ export const execute = Effect.fnUntraced(function* (
   const { settings, onPlanned } = prepared
   yield* checkRanks(settings)
   yield* checkEngine(settings)
+  yield* checkReference(settings)
   yield* checkPlacement(settings)
   const spec = specOf(prepared)
   if (onPlanned !== undefined) yield* onPlanned(spec.identity, spec.config)
@@ -282,6 +284,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
   const tokens = Effect.map(playing.generatedTokens, (generated) => ({ trained: positionOf(state).tokens, generated }))
   const tokenRate = yield* makeTokenRate(yield* tokens)
 
+  const startReferences = yield* referencesFor(prepared)
   const trainer = yield* makeTrainer({
     model,
     shape: settings.trainer,
@@ -293,6 +296,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
       completed.reach(run.generation, run.progress.step)
     }),
     records,
+    ...(startReferences === undefined ? {} : { startReferences }),
     report: Effect.fnUntraced(function* ({ run, metrics }) {
       yield* broadcasts.settled(run)
       yield* records.updated(run, metrics)

@@ -120,7 +120,7 @@ describe("imports", () => {
           !(file.startsWith("lm/") && forModels(specifier)) &&
           adapted[file] !== specifier &&
           !((file.startsWith("serve/") || file === "run/store/objects/s3.ts") && forHttp(specifier)) &&
-          !(file.startsWith("multirun/engine/") && forThreads(specifier)) &&
+          !(/^multirun\/(engine|reference)\//.test(file) && forThreads(specifier)) &&
           !(file.startsWith("cluster/") && forClusters(specifier)),
       )
     assert.deepStrictEqual(wrong, [])

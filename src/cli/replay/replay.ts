@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
 import { exists } from "../../config/files.ts"
 import { utf8 } from "../../config/utf8.ts"
-import { backend, engineThreads, envPool, platform, rankProcesses, terminalProgress } from "../../node.ts"
+import { backend, trainerThreads, envPool, platform, rankProcesses, terminalProgress } from "../../node.ts"
 import * as Layout from "../../run/Layout.ts"
 import { Recorder, type Sink } from "../../run/record/Recorder.ts"
 import type { RunEvent } from "../../run/record/RunEvent.ts"
@@ -204,7 +204,7 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
         envPool,
         platform,
         rankProcesses({ backend: input.backend, ...options }),
-        engineThreads({ backend: input.backend, ...options }),
+        trainerThreads({ backend: input.backend, ...options }),
         recorder,
         store.layer,
       ),

@@ -2,7 +2,7 @@
 import { basename, join } from "node:path"
 import { Effect, FileSystem, Layer } from "effect"
 import { isPlain, toCamelCase } from "../../config/Config.ts"
-import { backend, engineThreads, platform, rankProcesses, runStore, terminalProgress } from "../../node.ts"
+import { backend, trainerThreads, platform, rankProcesses, runStore, terminalProgress } from "../../node.ts"
 import { nameOf } from "../../multirun/Layout.ts"
 import { runsIn } from "../../multirun/trainerFolder.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -54,7 +54,7 @@ export const trainedAgain = Effect.fnUntraced(function* (input: ReplayFlags, run
         backend(device, options),
         platform,
         rankProcesses({ backend: device, ...options }),
-        engineThreads({ backend: device, ...options }),
+        trainerThreads({ backend: device, ...options }),
         recorder,
         runStore({ resultsDir }),
       ),

@@ -5,7 +5,7 @@ import { watchModules } from "../../cluster/loadedModules-node.ts"
 import { asSentProgram } from "../../cluster/sentFiles-node.ts"
 import { isPlain } from "../../config/plain.ts"
 import { shownScore } from "../../config/text.ts"
-import { backend, engineThreads, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
+import { backend, trainerThreads, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
 import { dateOf } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
 import { csv } from "../../run/record/csv.ts"
@@ -68,7 +68,7 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
       envPool,
       platform,
       placementLayer({ backend: input.backend, cluster: input.cluster, server: input.server, ...options }),
-      engineThreads({ backend: input.backend, ...options }),
+      trainerThreads({ backend: input.backend, ...options }),
       recorder(
         ...(input.csv ? [csv] : []),
         ...(otlp === undefined ? [] : [telemetry]),

@@ -25,7 +25,7 @@ import { Runs } from "../runs/Runs.ts"
 import type { RunsError } from "../runs/RunsError.ts"
 import { isAtEnd, type RunSlot } from "../runs/RunSlot.ts"
 import { Store, type StoreError } from "../store/Store.ts"
-import { makePacker, type Pack, PackerError, type PackerOptions, type PackerState } from "./Packer.ts"
+import { makePacker, type Pack, PackerError, type PackerOptions, type PackerState, type Upcoming } from "./Packer.ts"
 import { readRollouts, rolloutsState } from "./rolloutFiles.ts"
 import { validate } from "./TrainingSample.ts"
 import { decodeTurn, encodeTurn, type Turn } from "./Turn.ts"
@@ -61,11 +61,21 @@ export interface DataLoaderOptions extends Omit<PackerOptions, "maxRuns"> {
 
 export type TurnError = DataLoaderError | RunsError | StoreError
 
+/** A turn that may come next. */
+export interface UpcomingTurn extends Pick<Turn, "microBatch"> {
+  readonly shares: Upcoming["shares"]
+}
+
 export class DataLoader extends Context.Service<
   DataLoader,
   {
     /** Waits for the next turn, and advances the progress of the runs in it. */
     readonly next: Effect.Effect<Turn, TurnError>
+    /**
+     * Returns the turn that `next` would give now, if nothing changed meanwhile; undefined on ranks other than the master, and
+     * if there are no samples. Its micro-batch is valid until the next call.
+     */
+    readonly upcoming: () => UpcomingTurn | undefined
     /**
      * Looks for new samples at once. An orchestrator in this process calls it when it has handed some over; those of
      * other processes are found at the next look.
@@ -259,8 +269,14 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
     }
   })
 
+  const upcoming = (): UpcomingTurn | undefined => {
+    const pack = packer.upcoming()
+    return pack && { microBatch: pack.microBatches[runs.rank], shares: pack.shares }
+  }
+
   return {
     next,
+    upcoming,
     wake: Effect.asVoid(Queue.offer(signals, undefined)),
     state: Effect.sync(packer.state),
     restore: (state: PackerState) => attempt(() => packer.restore(state), PackerError),

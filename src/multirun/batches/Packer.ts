@@ -89,6 +89,13 @@ export interface Pack {
   readonly shares: ReadonlyArray<Share>
 }
 
+/** A pack that is not taken. */
+export interface Upcoming {
+  readonly microBatches: ReadonlyArray<MicroBatch>
+  /** The runs that have samples in it, and their steps. */
+  readonly shares: ReadonlyArray<Pick<Share, "index" | "step">>
+}
+
 /**
  * Says whether it is time to pack:
  *
@@ -123,6 +130,11 @@ export interface Packer {
   readonly level: () => Level
   /** Packs the next samples; undefined if there are none. */
   readonly pack: () => Pack | undefined
+  /**
+   * Returns what `pack` would return now, without taking it; undefined if there are no samples. If others arrive, `pack` may
+   * return something else. The arrays are valid until the next call.
+   */
+  readonly upcoming: () => Upcoming | undefined
   readonly state: () => PackerState
   /**
    * Restores a state before any run is opened. A run that is opened at the step of the state continues there; one that
@@ -176,7 +188,10 @@ export const makePacker = (options: PackerOptions): Packer => {
   if (roundUp(width, block) !== width) {
     throw new PackerError({ message: `block: expected a divisor of the width ${width}, found ${block}` })
   }
-  const microBatches = Array.from({ length: ranks }, () => makeMicroBatch(options))
+  const makeAll = () => Array.from({ length: ranks }, () => makeMicroBatch(options))
+  const microBatches = makeAll()
+  /** The arrays of the upcoming pack, which most packers need not have. */
+  let upcoming: ReadonlyArray<MicroBatch> | undefined
   /** The number of tokens, and in `many-runs` of windows, that a pack can hold. */
   const budget = rows * width * ranks
   const mostWindows = rows * ranks
@@ -263,8 +278,17 @@ export const makePacker = (options: PackerOptions): Packer => {
     return low
   }
 
-  /** Fills the micro-batches with the chosen units, one rank after another. */
-  const write = (chosen: ReadonlyArray<Taken>): void => {
+  /** Chooses the units of the next pack, without taking them, and the run that is served after it. */
+  const chooseFitting = () => {
+    const { chosen, next } = choose()
+    if (chosen.length === 0 || mixing === "one-run") return { chosen, next }
+    const count = fitting(chosen)
+    // The run whose unit did not fit is served first in the next pack.
+    return { chosen: chosen.slice(0, count), next: count < chosen.length ? chosen[count].run : next }
+  }
+
+  /** Fills micro-batches with the chosen units, one rank after another. */
+  const write = (chosen: ReadonlyArray<Taken>, microBatches: ReadonlyArray<MicroBatch>): void => {
     const perRank =
       mixing === "one-run"
         ? chosen.map(({ run, samples }) => samples.map((sample) => ({ ...sample, run })))
@@ -278,7 +302,7 @@ export const makePacker = (options: PackerOptions): Packer => {
 
   const inRanks = (chosen: ReadonlyArray<Taken>): ReadonlyArray<ReadonlyArray<PlacedSample>> => {
     const windows = byWindow(placed(chosen))
-    return microBatches.map((_, rank) =>
+    return Array.from({ length: ranks }, (_, rank) =>
       windows
         .slice(rank * rows, (rank + 1) * rows)
         .flatMap((window, row) =>
@@ -345,18 +369,25 @@ export const makePacker = (options: PackerOptions): Packer => {
       return tokens >= budget || rests.every((rest) => rest.length > 0) ? "full" : "partial"
     },
     pack: () => {
-      const { chosen: all, next } = choose()
-      if (all.length === 0) return undefined
-      const count = mixing === "one-run" ? all.length : fitting(all)
-      const chosen = all.slice(0, count)
-      write(chosen)
-      // The run whose unit did not fit is served first in the next pack.
-      position = count < all.length ? all[count].run : next
+      const { chosen, next } = chooseFitting()
+      if (chosen.length === 0) return undefined
+      write(chosen, microBatches)
+      position = next
       const shares = queues.flatMap((queue, index) => {
         const units = chosen.filter(({ run }) => run === index)
         return queue === undefined || units.length === 0 ? [] : [consume(index, queue, units)]
       })
       return { number: packs++, microBatches, shares }
+    },
+    upcoming: () => {
+      const { chosen } = chooseFitting()
+      if (chosen.length === 0) return undefined
+      upcoming ??= makeAll()
+      write(chosen, upcoming)
+      const shares = queues.flatMap((queue, index) =>
+        queue !== undefined && chosen.some(({ run }) => run === index) ? [{ index, step: queue.steps[0].number }] : [],
+      )
+      return { microBatches: upcoming, shares }
     },
     state: () => ({
       settings,

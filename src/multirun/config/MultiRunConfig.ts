@@ -100,6 +100,11 @@ const TrainerSettings = Schema.Struct({
   mixing: withDefault(Mixing, "one-run"),
   /** The adapters, so that several runs share the model; null trains all weights of the model, for one run. */
   lora: withDefault(Schema.NullOr(LoraSettings), null),
+  /**
+   * Whether a thread of its own computes the log-probabilities with which a KL term compares, while gradients are computed. It
+   * holds the model again, and changes no bits. null does so if `max_runs` is more than 1 and `ranks` is 1.
+   */
+  referenceThread: withDefault(Schema.NullOr(Schema.Boolean), null),
 })
 
 const InferenceSettings = Schema.Struct({

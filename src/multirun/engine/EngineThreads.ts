@@ -41,7 +41,7 @@ export interface EngineThread {
   readonly untilLost: Effect.Effect<never, EngineLost>
 }
 
-/** Starts engines in threads. `Node.engineThreads` is the Layer for Node. */
+/** Starts engines in threads. `Node.trainerThreads` is the Layer for Node. */
 export class EngineThreads extends Context.Service<
   EngineThreads,
   {

@@ -51,7 +51,7 @@ export const checkEngine = Effect.fnUntraced(function* ({ inference, orchestrato
   if (Option.isSome(yield* Effect.serviceOption(EngineThreads))) return
   return yield* new MultiRunError({
     message:
-      "inference.own_thread: expected null or false, found true; only Node starts threads: provide Node.engineThreads",
+      "inference.own_thread: expected null or false, found true; only Node starts threads: provide Node.trainerThreads",
   })
 })
 

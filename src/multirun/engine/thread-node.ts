@@ -2,16 +2,13 @@
  * Implements `EngineThreads` with Node's worker threads: starts a thread with `engine-node.ts` as its program, and sends
  * it each request by Effect's RPC. A caller that is interrupted interrupts its request in the thread, too.
  */
-import { getCompileCacheDir } from "node:module"
-import { createInterface } from "node:readline"
-import { Worker } from "node:worker_threads"
-import { Deferred, Effect, Layer, Queue, Schema, Stream } from "effect"
+import { Effect, Layer, Schema, Stream } from "effect"
 import type * as RpcClient from "effect/rpc/RpcClient"
 import type { RpcClientError } from "effect/rpc/RpcClientError"
 import { type BackendName, backendNames } from "../../backend/named-node.ts"
-import { messageOf } from "../../config/text.ts"
 import type { EngineService, GenerateRequest } from "../../inference/Engine.ts"
 import { type EngineError, engineError } from "../../inference/EngineError.ts"
+import { makeSpawner } from "../worker-node.ts"
 import { EngineLost, EngineThreads } from "./EngineThreads.ts"
 import type { messages } from "./messages.ts"
 
@@ -19,10 +16,6 @@ const program = new URL(import.meta.url.endsWith(".ts") ? "./engine-node.ts" : "
 
 /** The backend of a thread, which must be that of the trainer. */
 export const ThreadBackend = Schema.Struct({ name: Schema.Literals(backendNames), threads: Schema.Int })
-
-/** Lets the thread load its modules from the cache of this process, if it has one. */
-const cacheDir = getCompileCacheDir()
-const cache = cacheDir === undefined ? {} : { NODE_COMPILE_CACHE: cacheDir }
 
 /** Loads the modules of Effect's RPC when a thread is started, because most programs start none. */
 const modules = Effect.all({
@@ -42,28 +35,10 @@ interface Started {
 /** Starts a thread, until the scope closes. */
 const started = Effect.fnUntraced(function* (backend: typeof ThreadBackend.Type) {
   const { NodeWorker, Client, group } = yield* modules
-  const lost = yield* Deferred.make<never, EngineLost>()
-  const end = (reason: string): void => {
-    Deferred.doneUnsafe(lost, Effect.fail(new EngineLost({ message: `the engine's thread was lost: ${reason}` })))
-  }
-  const lines = yield* Queue.unbounded<string>()
-  const spawn = (): Worker => {
-    const thread = new Worker(program, {
-      workerData: backend,
-      stdout: true,
-      stderr: true,
-      env: { ...process.env, ...cache },
-    })
-    thread.once("error", (error) => end(messageOf(error)))
-    thread.once("exit", (code) => end(`it has ended with exit code ${code}`))
-    for (const input of [thread.stdout, thread.stderr])
-      createInterface({ input }).on("line", (line) => void Queue.offerUnsafe(lines, line))
-    return thread
-  }
-  yield* Queue.take(lines).pipe(
-    Effect.flatMap((line) => Effect.logWarning(`engine: ${line}`)),
-    Effect.forever,
-    Effect.forkScoped,
+  const { spawn, untilEnded } = yield* makeSpawner({ name: "engine", program, data: backend })
+  const untilLost = Effect.mapError(
+    untilEnded,
+    (reason) => new EngineLost({ message: `the engine's thread was lost: ${reason}` }),
   )
   const protocol = Client.layerProtocolWorker({ size: 1, concurrency: Number.MAX_SAFE_INTEGER }).pipe(
     Layer.provide(NodeWorker.layer(spawn)),
@@ -73,7 +48,7 @@ const started = Effect.fnUntraced(function* (backend: typeof ThreadBackend.Type)
     Client.make(group.messages, { disableTracing: true }),
     yield* Layer.build(protocol),
   )
-  return { client, untilLost: Deferred.await(lost) } satisfies Started
+  return { client, untilLost } satisfies Started
 })
 
 /** Starts threads whose engines compute on a backend. `threads` is the number of threads for one op of ONNX Runtime. */

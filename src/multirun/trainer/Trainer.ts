@@ -19,7 +19,7 @@ import { attempt } from "../../config/attempt.ts"
 import { meanMetrics, type MetricSums, type TokenObjective } from "../../losses/Losses.ts"
 import * as Decoder from "../../model/decoder/Decoder.ts"
 import { stream } from "../../rng/Rng.ts"
-import { DataLoader, type Turn, type TurnError } from "../batches/DataLoader.ts"
+import { DataLoader, type Turn, type TurnError, type UpcomingTurn } from "../batches/DataLoader.ts"
 import { makeMicroBatch } from "../batches/MicroBatch.ts"
 import { removeAfter, removeUnreachable } from "../batches/rolloutFiles.ts"
 import { openRunFolder, type RunFolder } from "../runs/guardedFolder.ts"
@@ -29,6 +29,7 @@ import * as MultiLoRAScheduler from "../optimisers/MultiLoRAScheduler.ts"
 import { objectiveAt } from "../config/OrchestratorConfig.ts"
 import { Runs } from "../runs/Runs.ts"
 import { inCheckpoint } from "../Layout.ts"
+import type { References } from "../reference/references.ts"
 import type { RunRecords } from "../records/RunRecords.ts"
 import { type DiscoveredRun, isAtEnd, type Progress, type RunSlot } from "../runs/RunSlot.ts"
 import { removeOlder } from "../runs/stepFolders.ts"
@@ -65,6 +66,11 @@ export interface TrainerOptions {
   readonly report: (update: Updated) => Effect.Effect<void, { readonly message: string }>
   /** Records the runs, on the master only. Each checkpoint saves how far the run was recorded. */
   readonly records?: Pick<RunRecords, "begin" | "moment" | "end">
+  /**
+   * Starts what computes the reference model of an objective's KL term in another thread, for programs of a device. By
+   * default the programs compute it themselves.
+   */
+  readonly startReferences?: (device: string) => Effect.Effect<References, never, Scope.Scope>
   /** Runs at the end of each turn, when the runs that were updated are still `readyToUpdate`; see `Broadcasts`. */
   readonly afterTurn?: Effect.Effect<unknown>
 }
@@ -107,6 +113,7 @@ export const makeTrainer = Effect.fnUntraced(function* ({
   publish,
   report,
   records,
+  startReferences,
   afterTurn = Effect.void,
 }: TrainerOptions): Effect.fn.Return<
   Trainer,
@@ -180,6 +187,8 @@ export const makeTrainer = Effect.fnUntraced(function* ({
   })
 
   const programs = new Map<string, GradientProgram>()
+  /** The references in other threads, by their devices. */
+  const references = new Map<string, References>()
   const keyOf = (objective: TokenObjective): string => JSON.stringify(objective)
   /** Compiles the programs of some objectives, which then share the weights of the model. */
   const compile = Effect.fnUntraced(function* (objectives: ReadonlyArray<TokenObjective>) {
@@ -191,6 +200,8 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     for (const [at, program] of compiled.entries()) {
       programs.set(keyOf(objectives[at]), program)
       if (isMaster) yield* Effect.logInfo(`the program ${program.name} runs on ${program.device}`)
+      if (!program.hasReference || startReferences === undefined || references.has(program.device)) continue
+      references.set(program.device, yield* Effect.provideService(startReferences(program.device), Scope.Scope, scope))
     }
     return compiled[0]
   })
@@ -215,6 +226,22 @@ export const makeTrainer = Effect.fnUntraced(function* ({
   const readyProgram = ({ config }: RunSlot, step: number) =>
     Effect.tap(programOf(objectiveAt(config, step)), model.writeTo)
 
+  const referencesOf = ({ hasReference, device }: GradientProgram) =>
+    hasReference ? references.get(device) : undefined
+
+  /** Lets other threads compute what a turn needs of the reference model, if one program computes all of the turn. */
+  const prepare = Effect.fnUntraced(function* ({ microBatch, shares }: UpcomingTurn) {
+    if (references.size === 0) return
+    const all = new Set(
+      shares.map(({ index, step }) => {
+        const run = runs.slot(index)
+        return run === undefined ? undefined : programs.get(keyOf(objectiveAt(run.config, step)))
+      }),
+    )
+    const [program] = all
+    if (program !== undefined && all.size === 1) yield* referencesOf(program)?.prepare(microBatch) ?? Effect.void
+  })
+
   const scratch = makeMicroBatch({ ...shape, maxRuns })
   const compute = Effect.fnUntraced(function* ({ microBatch, shares }: Turn) {
     const byRun = new Map<number, GradientProgram>()
@@ -230,7 +257,7 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     }
     const [anyProgram] = byRun.values()
     if (anyProgram === undefined) return []
-    const gradients = yield* gradientsOf((run) => byRun.get(run) ?? anyProgram, microBatch, scratch)
+    const gradients = yield* gradientsOf((run) => byRun.get(run) ?? anyProgram, microBatch, scratch, referencesOf)
     return gradients.filter(({ index }) => byRun.has(index))
   })
 
@@ -306,6 +333,9 @@ export const makeTrainer = Effect.fnUntraced(function* ({
 
   const turn = Effect.gen(function* () {
     const next = yield* loader.next
+    yield* prepare(next)
+    const upcoming = references.size === 0 ? undefined : loader.upcoming()
+    if (upcoming !== undefined) yield* prepare(upcoming)
     const gradients = yield* gather(next, yield* compute(next))
     // A checkpoint after an interruption must find weights and progress of the same step.
     yield* Effect.uninterruptible(apply(next, gradients))

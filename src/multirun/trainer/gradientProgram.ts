@@ -59,8 +59,13 @@ export interface GradientProgram {
    * adapter that it needs.
    */
   readonly writeAdapters: (table: Float32Array, scalings: Float32Array) => Effect.Effect<void, BackendError>
-  /** Computes the gradient of a micro-batch. The functions below return its results until the next call. */
-  readonly run: (microBatch: MicroBatch) => Effect.Effect<void, BackendError>
+  /** Whether the objective compares with the reference model, by a KL term. */
+  readonly hasReference: boolean
+  /**
+   * Computes the gradient of a micro-batch. The functions below return its results until the next call. If the
+   * log-probabilities of the reference model are not given, the program computes them, too.
+   */
+  readonly run: (microBatch: MicroBatch, referenceLogProbabilities?: Float32Array) => Effect.Effect<void, BackendError>
   /**
    * Returns the gradient of the adapter of a run that has tokens in the micro-batch; without adapters, that of all weights
    * in the order of `parametersOf`.
@@ -81,6 +86,12 @@ const columnArrays = {
 
 /** The input with the log-probabilities of the reference model, which another program computes. */
 const referenceColumn = "referenceLogProbability_t"
+
+/** Feeds a program the tokens of a micro-batch, and how they were sampled. */
+export const feedPacked = (feeds: Program["feeds"], microBatch: MicroBatch): void => {
+  for (const name of ["tokens", "positions", "segments"] as const) feeds[name].set(microBatch[name])
+  feeds["temperature_t"].set(microBatch.temperatures)
+}
 
 type Compiled<A> = Effect.Effect<A, Effect.Error<Compiling<never>>, Backend | Effect.Services<Compiling<never>>>
 
@@ -188,17 +199,18 @@ const programOf = (shape: GradientShape, { gradient, reference, holder, kept }: 
         gradient.feeds["scalings"].set(scalings)
         return gradient.write("adapters", table)
       }),
-    run: Effect.fnUntraced(function* (microBatch) {
-      for (const { feeds } of reference === undefined ? [gradient] : [gradient, reference]) {
-        for (const name of ["tokens", "positions", "segments"] as const) feeds[name].set(microBatch[name])
-        feeds["temperature_t"].set(microBatch.temperatures)
-      }
+    hasReference: reference !== undefined,
+    run: Effect.fnUntraced(function* (microBatch, referenceLogProbabilities) {
+      feedPacked(gradient.feeds, microBatch)
       gradient.feeds["weight_t"].set(microBatch.weights)
       for (const [column, array] of Object.entries(columnArrays)) gradient.feeds[column]?.set(microBatch[array])
       feedAdapters(microBatch)
       if (reference !== undefined) {
-        yield* reference.run
-        gradient.feeds[referenceColumn].set(reference.results["logProbability"])
+        if (referenceLogProbabilities === undefined) {
+          feedPacked(reference.feeds, microBatch)
+          yield* reference.run
+        }
+        gradient.feeds[referenceColumn].set(referenceLogProbabilities ?? reference.results["logProbability"])
       }
       yield* gradient.run
     }),
@@ -266,7 +278,12 @@ const gradientSpec = (shape: GradientShape, objective: TokenObjective): ProgramS
   }
 }
 
-const referenceSpec = ({ config, rows, width }: GradientShape): ProgramSpec => {
+/** Describes the program that computes the log-probabilities of a model without adapters. */
+export const referenceSpec = ({
+  config,
+  rows,
+  width,
+}: Pick<GradientShape, "config" | "rows" | "width">): ProgramSpec => {
   const weights = Decoder.statesOf(Decoder.parametersOf(config))
   const packed = Decoder.packedInputs(rows, width)
   const temperature = input("temperature_t", [rows, width])

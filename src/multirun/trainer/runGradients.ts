@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { BackendError } from "../../backend/Backend.ts"
 import type { MetricSums } from "../../losses/Losses.ts"
 import type { MicroBatch } from "../batches/MicroBatch.ts"
+import type { References } from "../reference/references.ts"
 import type { GradientProgram } from "./gradientProgram.ts"
 import { isolate } from "./isolate.ts"
 
@@ -25,6 +26,7 @@ const isFinite = (numbers: Float32Array): boolean => {
  * Computes the gradients of a micro-batch, a copy for each run in it. `programOf` returns the program for the objective
  * of a run. Runs with the same program are computed together; but if the numbers of one are not finite, each is computed
  * alone, so that such a run does not spoil the others. `scratch` is a micro-batch of the same shape, which is overwritten.
+ * `referencesOf` returns what computes the reference model of a program in another thread, if there is one.
  *
  * @example
  * ```ts
@@ -36,6 +38,7 @@ export const gradientsOf = Effect.fnUntraced(function* (
   programOf: (run: number) => GradientProgram,
   microBatch: MicroBatch,
   scratch: MicroBatch,
+  referencesOf: (program: GradientProgram) => References | undefined = () => undefined,
 ): Effect.fn.Return<ReadonlyArray<RunGradient>, BackendError> {
   // A rank without work has a micro-batch of padding only.
   if (microBatch.sequenceCount === 0) return []
@@ -45,20 +48,23 @@ export const gradientsOf = Effect.fnUntraced(function* (
     loss: program.lossOf(index),
     sums: program.sumsOf(index),
   })
+  const run = Effect.fnUntraced(function* (program: GradientProgram, batch: MicroBatch) {
+    yield* program.run(batch, yield* referencesOf(program)?.of(batch) ?? Effect.undefined)
+  })
   const runs = Array.from(microBatch.loraNumTokens.keys()).filter((run) => microBatch.loraNumTokens[run] > 0)
   const programs = new Set(runs.map(programOf))
   if (programs.size === 1) {
     const [program] = programs
-    yield* program.run(microBatch)
-    if (runs.length === 1 || runs.every((run) => isFinite(program.gradientOf(run))))
-      return runs.map((run) => resultOf(program, run))
+    yield* run(program, microBatch)
+    if (runs.length === 1 || runs.every((index) => isFinite(program.gradientOf(index))))
+      return runs.map((index) => resultOf(program, index))
   }
   const alone: Array<RunGradient> = []
-  for (const run of runs) {
-    const program = programOf(run)
-    isolate(microBatch, run, scratch)
-    yield* program.run(scratch)
-    alone.push(resultOf(program, run))
+  for (const index of runs) {
+    const program = programOf(index)
+    isolate(microBatch, index, scratch)
+    yield* run(program, scratch)
+    alone.push(resultOf(program, index))
   }
   return alone
 })

@@ -94,7 +94,7 @@ describe("the engine of a trainer", () => {
             ({ message }) => message,
           )
         const place = "inference.own_thread: expected null or false, found true"
-        assert.strictEqual(yield* refusedWith(true), `${place}; only Node starts threads: provide Node.engineThreads`)
+        assert.strictEqual(yield* refusedWith(true), `${place}; only Node starts threads: provide Node.trainerThreads`)
         assert.include(yield* refusedWith("yes"), "inference.own_thread: expected")
         assert.isFalse(isOpen)
       }).pipe(Effect.scoped),

@@ -45,7 +45,7 @@ const inThread = Effect.gen(function* () {
   const { model, trainer, inference, seed } = settings
   const threads = yield* EngineThreads
   return yield* threads.start({ model, trainer, inference, seed, baseDir: ".", name: "base" })
-}).pipe(Effect.provide(Node.engineThreads({ backend: "wasm" })))
+}).pipe(Effect.provide(Node.trainerThreads({ backend: "wasm" })))
 
 const requests = Array.from({ length: 12 }, (_, seed): GenerateRequest => ({
   model: seed % 2 === 0 ? "base" : "tuned",
@@ -116,6 +116,6 @@ describe("an engine in a thread", () => {
       )
       assert.strictEqual(error._tag, "MultiRunError")
       assert.include(error.message, "/nowhere/model")
-    }).pipe(Effect.provide(Node.engineThreads({ backend: "wasm" }))),
+    }).pipe(Effect.provide(Node.trainerThreads({ backend: "wasm" }))),
   )
 })

@@ -1,0 +1,35 @@
+/** The program of a reference's thread; `thread-node.ts` starts it, and `messages.ts` tells how they talk. */
+import { workerData } from "node:worker_threads"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeWorkerRunner from "@effect/platform-node/NodeWorkerRunner"
+import { Effect, Layer, Schema } from "effect"
+import { WorkerRunnerPlatform } from "effect/workers/WorkerRunner"
+import { backend } from "../../backend/named-node.ts"
+import { openBaseModel } from "../baseModel.ts"
+import { compileReference } from "./compileReference.ts"
+import type { Answer, Question } from "./messages.ts"
+import { Start } from "./thread-node.ts"
+
+const { task, name, threads } = Schema.decodeUnknownSync(Start)(workerData)
+const { model, trainer, seed, baseDir } = task
+
+const compiled = Effect.flatMap(openBaseModel(model, { baseDir, seed }), (base) => compileReference(trainer, base))
+
+Effect.gen(function* () {
+  const logProbabilitiesOf = yield* compiled
+  const runner = yield* (yield* WorkerRunnerPlatform).start<Answer, Question>()
+  yield* runner.run((port, { id, microBatch }) =>
+    Effect.match(logProbabilitiesOf(microBatch), {
+      onSuccess: (logProbabilities) => runner.sendUnsafe(port, { id, logProbabilities }, [logProbabilities.buffer]),
+      onFailure: ({ message }) => runner.sendUnsafe(port, { id, failure: message }),
+    }),
+  )
+}).pipe(
+  Effect.scoped,
+  Effect.provide(
+    Layer.mergeAll(backend(name, { threads }), NodeFileSystem.layer, NodePath.layer, NodeWorkerRunner.layer),
+  ),
+  NodeRuntime.runMain,
+)

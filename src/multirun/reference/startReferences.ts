@@ -1,0 +1,44 @@
+/** Decides whether a trainer computes the reference of KL terms in a thread of its own. */
+import { Effect, Option, type Scope } from "effect"
+import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
+import { MultiRunError } from "../MultiRunError.ts"
+import { makeReferences, type References } from "./references.ts"
+import { ReferenceThreads } from "./ReferenceThreads.ts"
+
+type Sizes = MultiRunConfig["trainer"]
+
+/** Tells whether a config asks for the thread; `null` leaves that to what can be had. */
+const wantsThread = ({ lora, maxRuns, ranks, referenceThread }: Sizes): boolean =>
+  referenceThread ?? (lora !== null && maxRuns > 1 && ranks === 1)
+
+/** Fails if the config asks for a thread of the reference, and nothing here can start one. */
+export const checkReference = Effect.fnUntraced(function* ({ trainer }: Pick<MultiRunConfig, "trainer">) {
+  if (trainer.referenceThread !== true || Option.isSome(yield* Effect.serviceOption(ReferenceThreads))) return
+  return yield* new MultiRunError({
+    message:
+      "trainer.reference_thread: expected null or false, found true; only Node starts threads: provide Node.trainerThreads",
+  })
+})
+
+/**
+ * Returns the function that starts the thread of the reference, for programs of a device; undefined if the trainer's own
+ * thread computes the reference.
+ *
+ * @example
+ * ```ts
+ * const startReferences = yield* referencesFor({ settings, baseDir: "." })
+ * const references = yield* startReferences?.("cpu") ?? Effect.undefined
+ * ```
+ */
+export const referencesFor = Effect.fnUntraced(function* ({
+  settings: { model, trainer, seed },
+  baseDir,
+}: {
+  readonly settings: Pick<MultiRunConfig, "model" | "trainer" | "seed">
+  /** The folder that the path of the model starts from. */
+  readonly baseDir: string
+}): Effect.fn.Return<((device: string) => Effect.Effect<References, never, Scope.Scope>) | undefined> {
+  const threads = yield* Effect.serviceOption(ReferenceThreads)
+  if (!wantsThread(trainer) || Option.isNone(threads)) return undefined
+  return (device) => Effect.map(threads.value.start({ model, trainer, seed, baseDir, device }), makeReferences)
+})

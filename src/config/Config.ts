@@ -88,7 +88,8 @@ export const toCamelCase = (value: unknown): unknown => mapKeys(value, camelCase
 export const toSnakeCase = (value: unknown): unknown => mapKeys(value, snakeCase)
 
 /**
- * Applies overrides to `input`, in order. Returns the new tree, and each override's source by its path in camelCase.
+ * Applies overrides to `input`, in order. Returns the new tree, and each override's source by its path in camelCase. A
+ * section that did not exist has the source of the override that made it.
  */
 export const applyOverrides = (
   input: Plain,
@@ -98,7 +99,11 @@ export const applyOverrides = (
   let value = input
   for (const override of overrides) {
     const path = convertPath(override.path.split("."), camelCase)
-    sources.set(path.join("."), override.source)
+    for (let length = 1; length <= path.length; length++) {
+      const section = path.slice(0, length)
+      const isMade = length === path.length || (valueAt(value, section) ?? null) === null
+      if (isMade) sources.set(section.join("."), override.source)
+    }
     value = setIn(value, path, path.includes(dataKey) ? override.value : mapKeys(override.value, camelCase, path))
   }
   return { value, sources }
@@ -172,8 +177,7 @@ const configError = (
   const problems = issuesOf(issue).issues.map(({ message, path = [] }) => {
     const keys = path.map((part) => String(typeof part === "object" ? part.key : part))
     const full = [...(options.prefix ?? []), ...keys]
-    const below = message === unknownKey ? firstSourceBelow(options.sources, full) : undefined
-    const source = nearestSource(options.sources, full) ?? below ?? options.source
+    const source = nearestSource(options.sources, full) ?? options.source
     const spell = spelledIn(source)
     const text = explain(schema, input, { keys, message, full, whole: options.whole, spell })
     return { source, key: convertPath(full, snakeCase).join("."), text }
@@ -225,12 +229,6 @@ const nearestSource = (
   }
   return undefined
 }
-
-/** Returns the source of the first key in a section: `--set` for `agnet`, if it came from `--set agnet.history_k=3`. */
-const firstSourceBelow = (
-  sources: ReadonlyMap<string, string> | undefined,
-  path: ReadonlyArray<string>,
-): string | undefined => [...(sources ?? [])].find(([key]) => key.startsWith(`${path.join(".")}.`))?.[1]
 
 /** The messages with which Effect's Schema reports an unknown and a missing key. `explain` replaces only these two. */
 const unknownKey = "Expected no excess property"
@@ -317,7 +315,9 @@ const sectionsOf = (
   key: string,
   { full: written, spell }: Pick<Problem, "full" | "spell">,
 ): string | undefined => {
-  const sections = pathsTo(SchemaAST.toEncoded(whole.ast), key, [])
+  // A section whose keys depend on its type may have the key for another type only.
+  const own = written.slice(0, -1).join(".")
+  const sections = pathsTo(SchemaAST.toEncoded(whole.ast), key, []).filter((section) => section.join(".") !== own)
   const shared = (section: ReadonlyArray<string>): number => {
     const apart = section.findIndex((part, index) => part !== written[index])
     return apart < 0 ? section.length : apart

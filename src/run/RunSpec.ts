@@ -8,8 +8,9 @@
  * kindOf({ dataset: { type: "qa" }, agent: {} }) // "evaluation": a file without `kind` is recognised by its keys
  * ```
  */
-import { Option, Schema } from "effect"
-import { isPlain, type Plain } from "../config/Config.ts"
+import { Effect, Option, Schema } from "effect"
+import { closest } from "../config/closest.ts"
+import { ConfigError, display, isPlain, type Origin, type Plain } from "../config/Config.ts"
 import { withDefault } from "../config/fields.ts"
 import type { LogLevel } from "./record/logLevel.ts"
 import type { RunStarted } from "./record/RunEvent.ts"
@@ -68,6 +69,15 @@ export const startedOf = (spec: RunSpec, resumedFromStep: number | null): RunSta
 export const kindField = <K extends RunKind>(kind: K) => withDefault(Schema.Literal(kind), kind)
 
 const decodeKind = Schema.decodeUnknownOption(RunKind)
+
+/** Fails if a config names a kind of run that does not exist, before it is taken for another kind. */
+export const refuseUnknownKind = ({ kind }: Plain, from: Origin): Effect.Effect<void, ConfigError> => {
+  if (kind === undefined || Option.isSome(decodeKind(kind))) return Effect.void
+  const near = typeof kind === "string" ? closest(kind, RunKind.literals) : undefined
+  const hint = near === undefined ? "" : `; did you mean "${near}"?`
+  const problem = `expected ${RunKind.literals.slice(0, -1).join(", ")} or ${RunKind.literals.at(-1)}, found ${display(kind)}${hint}`
+  return Effect.fail(ConfigError.at(from, "kind", problem))
+}
 
 /** The keys that occur only in configs of trainings of language-model agents. */
 const keysOfAgents = ["runtime", "train_dataset", "trainDataset", "validation_dataset", "validationDataset"]

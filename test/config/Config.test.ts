@@ -88,6 +88,35 @@ describe("decode", () => {
     }),
   )
 
+  it.effect("names the source of a section that did not exist, but not of one that did", () =>
+    Effect.gen(function* () {
+      const Whole = Schema.Struct({ runs: Schema.Record(Schema.String, Example) })
+      const lines = new Map([
+        ["runs", "a.yaml:1"],
+        ["runs.a", "a.yaml:2"],
+      ])
+      const messageFor = Effect.fnUntraced(function* (path: string, config: { readonly [key: string]: unknown }) {
+        const { value, sources } = applyOverrides({ runs: { a: config } }, [{ path, value: 1, source: "--set" }])
+        const from = { source: "a.yaml", sources: overLines(lines, sources) }
+        return (yield* Effect.flip(decode(Whole, value, from))).message
+      })
+      assert.strictEqual(
+        yield* messageFor("runs.b.learning_rate", { numEnvs: 1 }),
+        "--set: runs.b.num_envs: missing key",
+      )
+      assert.strictEqual(yield* messageFor("runs.a.learning_rate", {}), "a.yaml:2: runs.a.num_envs: missing key")
+    }),
+  )
+
+  it.effect("does not say of a key that it belongs where it is", () =>
+    Effect.gen(function* () {
+      const whole = Schema.Struct({ section: Schema.Union([Example, Schema.Struct({ other: Schema.String })]) })
+      const decoding = decode(Example, { numEnvs: 1, other: "x" }, { source: "a.yaml", prefix: ["section"], whole })
+      const { message } = yield* Effect.flip(decoding)
+      assert.match(message, /^a\.yaml: unknown key "section\.other"; known keys are learning_rate/)
+    }),
+  )
+
   it.effect("says all that is wrong, in one line, each key once", () =>
     Effect.gen(function* () {
       const error = yield* complaint({ numEnvs: "two", learningRate: NaN })

@@ -12,7 +12,7 @@ import { newestFirst } from "../../run/find/RunEntry.ts"
 import { isSameName } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
 import { silentSource } from "../../run/read/disk-node.ts"
-import { kindOf } from "../../run/RunSpec.ts"
+import { kindOf, refuseUnknownKind } from "../../run/RunSpec.ts"
 import { logsDir } from "../../runtime/logsDir.ts"
 import { evaluations, printRun, readRun, runToResumeAt } from "../findRun.ts"
 import { defaultResultsDir, flagWords, nameOf, quoted } from "../flags.ts"
@@ -28,7 +28,10 @@ export const evaluateFile = Effect.fnUntraced(function* (input: EvalFlags) {
   const { target: file, json, quiet } = input
   const { value: config, lines } = yield* readLocatedYaml(file)
   if (!isPlain(config)) return yield* notKeys(file, config)
-  if (kindOf(config) === "agents") {
+  yield* refuseUnknownKind(config, { source: file, sources: lines })
+  const kind = kindOf(config)
+  // A file without `kind` may be an evaluation that lacks its data set.
+  if (kind !== "evaluation" && (kind !== "training" || "kind" in config || "env" in config)) {
     const hint = `train it with effect run ${file}, then evaluate the run with effect eval RUN`
     return yield* usageError(`${file}: this is a training, not an evaluation (it has no dataset); ${hint}`)
   }

@@ -1,11 +1,18 @@
 /** Makes a training from the file that the user names, and adds hints to its errors. It does not run the training. */
 import { dirname, extname, join, resolve } from "node:path"
 import { Effect, type FileSystem, Option, Path, Predicate } from "effect"
-import { applyOverrides, isPlain, type Override, type Plain, toCamelCase } from "../../config/Config.ts"
+import {
+  applyOverrides,
+  type ConfigError,
+  isPlain,
+  type Override,
+  type Plain,
+  toCamelCase,
+} from "../../config/Config.ts"
 import { exists } from "../../config/files.ts"
 import * as Layout from "../../run/Layout.ts"
 import type { RunResult } from "../../run/RunResult.ts"
-import { kindOf } from "../../run/RunSpec.ts"
+import { kindOf, refuseUnknownKind } from "../../run/RunSpec.ts"
 import { toRunResult } from "../../run/RuntimeResult.ts"
 import { logsDir } from "../../runtime/logsDir.ts"
 import type * as MultiRun from "../../multirun/MultiRun.ts"
@@ -51,7 +58,7 @@ export const loadTraining = Effect.fnUntraced(function* (
     },
     version,
   }: LoadOptions = {},
-): Effect.fn.Return<Training, UsageError, FileSystem.FileSystem> {
+): Effect.fn.Return<Training, UsageError | ConfigError, FileSystem.FileSystem> {
   const path = resolve(file)
   if (!(yield* exists(path))) return yield* usageError(`${file}: there is no such file`)
   if (isYaml(path)) return yield* fromYaml(file, path, programHint)
@@ -74,6 +81,7 @@ export const loadTraining = Effect.fnUntraced(function* (
 const fromYaml = Effect.fnUntraced(function* (file: string, path: string, programHint: ProgramHint) {
   const { value: config, lines } = yield* readLocatedYaml(file)
   if (!isPlain(config)) return yield* notKeys(file, config)
+  yield* refuseUnknownKind(config, { source: file, sources: lines })
   const kind = kindOf(config)
   if (kind === "evaluation") {
     return yield* usageError(`${file}: this is an evaluation; run it with effect eval ${file}`)

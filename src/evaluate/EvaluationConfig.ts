@@ -5,6 +5,7 @@
  */
 import { Effect, Schema } from "effect"
 import { AgentConfig } from "../agent/Agents.ts"
+import { choiceHint } from "../config/closest.ts"
 import {
   camelCase,
   ConfigError,
@@ -147,6 +148,14 @@ export const read = Effect.fnUntraced(function* (
   if (agents === undefined) return { settings, dataset, agents: [yield* split(agent, ["agent"], from)], from }
   if (!isPlain(agents) || Object.keys(agents).length === 0) {
     return yield* refuse("agents", `expected a list of agents, or agents by their names, found ${display(agents)}`)
+  }
+  const inFile = isPlain(written) && isPlain(written.agents) ? written.agents : {}
+  const misspelt = Object.entries(agents).find(
+    ([key, agent]) => !Object.hasOwn(inFile, key) && isPlain(agent) && agent.lmConfig === undefined,
+  )?.[0]
+  if (misspelt !== undefined && Object.keys(inFile).length > 0) {
+    const names = Object.entries(inFile).map(([key, agent]) => (isPlain(agent) ? String(agent.name ?? key) : key))
+    return yield* refuse(`agents.${misspelt}`, `unknown agent; ${choiceHint(misspelt, names)}`)
   }
   const several = yield* Effect.forEach(Object.entries(agents), ([key, agent]) => split(agent, ["agents", key], from))
   return { settings, dataset, agents: several, from }

@@ -43,6 +43,14 @@ describe("the config of an evaluation", () => {
     }),
   )
 
+  it.effect("names the override that misspells the name of an agent", () =>
+    Effect.gen(function* () {
+      const overrides = [{ path: "agents.my_agnt.history_k", value: 1, source: "--set" }]
+      const { message } = yield* Effect.flip(read({ dataset, agents: { my_agent: reader } }, { ...from, overrides }))
+      assert.strictEqual(message, '--set: agents.my_agnt: unknown agent; did you mean "my_agent"?')
+    }),
+  )
+
   it.effect("is overridden below an agent by its name or its position", () =>
     Effect.gen(function* () {
       const overrides = (path: string) => [{ path, value: "scripted:echo", source: "--set" }]

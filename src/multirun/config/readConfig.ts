@@ -3,7 +3,16 @@
  * error names the file, the line and the key: `conf.yaml:31: runs.letters.optimiser.lr: expected …`.
  */
 import { Effect, Path, Record, Schema } from "effect"
-import { checkAll, ConfigError, decode, type DecodeOptions, isPlain, overridden } from "../../config/Config.ts"
+import { choiceHint } from "../../config/closest.ts"
+import {
+  checkAll,
+  ConfigError,
+  decode,
+  type DecodeOptions,
+  isPlain,
+  overridden,
+  type Plain,
+} from "../../config/Config.ts"
 import { withPlaces } from "../../config/places.ts"
 import type { RunOptions } from "../../train/RunOptions.ts"
 import { MultiRunConfig } from "./MultiRunConfig.ts"
@@ -35,6 +44,7 @@ export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines,
   const { value, from } = overridden(config, { lines, overrides, source, whole: MultiRunConfig })
   const reading = decode(MultiRunConfig, { name, ...value }, from)
   const written = isPlain(value["runs"]) ? value["runs"] : {}
+  yield* checkAll(misspeltRuns(config, written).map(([key, problem]) => ConfigError.at(from, key, problem)))
   yield* checkAll([reading, ...Object.entries(written).map(([run, own]) => decodeRun(run, own, from))])
   const settings = yield* reading
   const entries = Object.entries(settings.runs)
@@ -63,6 +73,17 @@ const decodeRun = (run: string, config: unknown, from: DecodeOptions) =>
   decode(OrchestratorConfig, config, runPlace(run, from))
 
 type Problem = readonly [key: string, problem: string]
+
+/** Returns the runs that an override seems to have added by a misspelt name: they are not in the file, and have no tasks. */
+const misspeltRuns = (config: unknown, runs: Plain): ReadonlyArray<Problem> => {
+  const inFile = isPlain(config) && isPlain(config["runs"]) ? config["runs"] : {}
+  const isNew = (run: string, own: unknown): boolean =>
+    !Object.hasOwn(inFile, run) && isPlain(own) && (own["trainDataset"] ?? null) === null
+  const added = Object.keys(runs).filter((run) => isNew(run, runs[run]))
+  const known = Object.keys(runs).filter((run) => !added.includes(run))
+  if (known.length === 0) return []
+  return added.map((run) => [`runs.${run}`, `unknown run "${run}"; ${choiceHint(run, known)}`])
+}
 
 /** Returns what is wrong with the settings of the model and the trainer together, each problem with its key. */
 const trainerProblems = ({

@@ -141,6 +141,30 @@ describe("the config of a multi-run trainer", () => {
       const { code, stderr } = await effect(["run", file, "--dry-run", "--set", "runs.my_letters.max_steps=none"])
       assert.notStrictEqual(code, 0)
       assert.include(stderr, "--set: runs.my_letters.max_steps: expected")
+      for (const [set, message] of [
+        ["runs.my_leters.max_steps=2", 'runs.my_leters: unknown run "my_leters"; did you mean "my_letters"?'],
+        ["runs.other.seed=2", 'runs.other: unknown run "other"; expected one of my_letters, Words2'],
+        ["runs.Words2.validation_set.seed=1", 'unknown key "runs.Words2.validation_set"; did you mean'],
+        ["runs.Words2.objective.beta=1", "runs.Words2.objective: expected an objective whose type is"],
+      ]) {
+        const { stderr } = await effect(["run", file, "--dry-run", "--set", set])
+        assert.include(stderr, `effect: --set: ${message}`)
+      }
+      const added = ["runs.other.train_dataset.type=reverse_text", "runs.other.max_steps=1"]
+      const more = await effect(["run", file, "--dry-run", ...added.flatMap((set) => ["--set", set])])
+      assert.strictEqual(more.code, 0, more.stderr)
+    }))
+
+  it("is recognised by its kind, also by a misspelt one", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "many.yaml", right.replace("multirun", "multi-run"))
+      const kinds = "expected training, agents, evaluation or multirun"
+      for (const command of ["run", "eval"]) {
+        const { stderr } = await effect([command, file])
+        assert.strictEqual(stderr, `effect: ${file}:1: kind: ${kinds}, found "multi-run"; did you mean "multirun"?\n`)
+      }
+      const { stderr } = await effect(["eval", write(folder, "many.yaml", right)])
+      assert.include(stderr, "this is a training, not an evaluation")
     }))
 
   it("cuts answers off at the end of a window, if a run does not say how long they are, also when it is saved", () =>

@@ -5,7 +5,7 @@
  */
 import { Clock, Duration, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
 import type { Backend } from "../backend/Backend.ts"
-import type { DecodeOptions, Plain } from "../config/Config.ts"
+import type { ConfigError, DecodeOptions, Plain } from "../config/Config.ts"
 import { Engine } from "../inference/Engine.ts"
 import type * as Lms from "../lm/Lms.ts"
 import * as Adapter from "../model/huggingFace/Adapter.ts"
@@ -32,7 +32,7 @@ import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
 import { MultiRunError } from "./MultiRunError.ts"
 import { registerOrchestrators } from "./orchestrator/orchestrators.ts"
-import { isOver, refuseOtherModel, writeRuns } from "./namedRuns.ts"
+import { isOver, refuseOtherModel, refuseShorter, writeRuns } from "./namedRuns.ts"
 import { registerEndings } from "./outside/endings.ts"
 import { publishOrEvict } from "./outside/publishing.ts"
 import { checkPlacement, idleCluster, openPlacement, type Placement } from "./placement/PlacedOrchestrators.ts"
@@ -82,7 +82,7 @@ export type MultiRunNeeds = RunStore | Recorder | Backend | Lms.Needs | Scope.Sc
 /** Trains all runs, and returns the result. */
 export const execute = Effect.fnUntraced(function* (
   prepared: Prepared,
-): Effect.fn.Return<RunResult, MultiRunError | Run.RunError, MultiRunNeeds> {
+): Effect.fn.Return<RunResult, ConfigError | MultiRunError | Run.RunError, MultiRunNeeds> {
   const { settings, onPlanned } = prepared
   yield* checkRanks(settings)
   yield* checkEngine(settings)
@@ -95,8 +95,13 @@ export const execute = Effect.fnUntraced(function* (
     startedAtMillis: yield* Clock.currentTimeMillis,
     open: Effect.fnUntraced(function* (
       files: RunFiles,
-    ): Effect.fn.Return<Run.Opened<State, RunResult>, MultiRunError | Run.RunError, FileSystem.FileSystem | Path.Path> {
+    ): Effect.fn.Return<
+      Run.Opened<State, RunResult>,
+      ConfigError | MultiRunError | Run.RunError,
+      FileSystem.FileSystem | Path.Path
+    > {
       yield* refuseOtherModel(prepared, files)
+      yield* refuseShorter(prepared, files)
       const warnings = yield* writeRuns(prepared, files)
       const progress = yield* progressIn(files)
       const firstStep = positionOf({ progress }).step

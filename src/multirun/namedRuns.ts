@@ -1,7 +1,7 @@
 /** Brings the folders of the runs that a trainer's config names up to date with it, for a new trainer or a resumed one. */
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { stringify } from "yaml"
-import { isPlain, type Plain, toCamelCase, toSnakeCase } from "../config/Config.ts"
+import { ConfigError, type DecodeOptions, isPlain, type Plain, toCamelCase, toSnakeCase } from "../config/Config.ts"
 import { readYamlText } from "../config/yaml.ts"
 import { changedSetting, firstDifference } from "../config/difference.ts"
 import * as RunLayout from "../run/Layout.ts"
@@ -10,7 +10,7 @@ import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
 import { MultiRunError } from "./MultiRunError.ts"
 import { parse as parseRun } from "./config/OrchestratorConfig.ts"
-import { withPendingResume } from "./runs/resume.ts"
+import { overrunProblem, startingProgress, withPendingResume } from "./runs/resume.ts"
 import { makeRunFolders } from "./runs/runFolder.ts"
 
 interface Given {
@@ -45,6 +45,32 @@ export const refuseOtherModel = Effect.fnUntraced(function* ({ effective }: Give
     return yield* new MultiRunError({ message: `${files.directory}/${RunLayout.config}: ${problem}` })
 })
 
+/** Returns the sections of the runs in a trainer's config, by name. */
+const runsOf = (config: Plain | undefined): Plain => (isPlain(config?.runs) ? config.runs : {})
+
+/**
+ * Refuses to resume a trainer whose config now ends a run before the step that the run has reached. A config that was
+ * changed in the run's folder is not replaced, so it is not checked here.
+ */
+export const refuseShorter = Effect.fnUntraced(function* (
+  { settings, effective, from }: Given & { readonly from: DecodeOptions },
+  files: RunFiles,
+) {
+  const before = yield* configBefore(files)
+  if (before === undefined) return
+  const folders = yield* makeRunFolders
+  for (const [name, { maxSteps, resumeStep = -1 }] of Object.entries(settings.runs)) {
+    if (typeof maxSteps !== "number" || typeof resumeStep !== "number") continue
+    if (firstDifference(runsOf(effective)[name], runsOf(before)[name]) === undefined) continue
+    const directory = folders.at(files.directory, Layout.folderOf(name))
+    const pending = yield* withPendingResume(folders, directory, { resumeStep })
+    // `Runs` tells why a run cannot begin.
+    const progress = yield* Effect.option(startingProgress(folders, directory, pending))
+    const problem = Option.getOrUndefined(Option.map(progress, (found) => overrunProblem(found, { maxSteps })))
+    if (problem !== undefined) return yield* ConfigError.at(from, `runs.${name}.max_steps`, problem)
+  }
+})
+
 /**
  * Writes the configs of the runs that the config names. A run without a seed gets the trainer's. In a resumed trainer, a
  * run's config is replaced if the trainer's config says something else about it than before; otherwise the folder is left
@@ -52,7 +78,6 @@ export const refuseOtherModel = Effect.fnUntraced(function* ({ effective }: Give
  */
 export const writeRuns = Effect.fnUntraced(function* ({ settings, effective }: Given, files: RunFiles) {
   const before = yield* configBefore(files)
-  const runsOf = (config: Plain | undefined): Plain => (isPlain(config?.runs) ? config.runs : {})
   const warnings: Array<string> = []
   for (const [name, config] of Object.entries(settings.runs)) {
     const folder = Layout.folderOf(name)

@@ -31,5 +31,30 @@ describe("a trainer whose orchestrators worked outside of it, by the names of it
       assert.strictEqual(resolve(runDir, resultOf(resumed).runDir), resolve(runDir))
       assert.isFalse(existsSync(join(runDir, "run_a/run_a")))
       assert.strictEqual(readFileSync(join(runDir, "run_a/control/finished"), "utf8").trim(), "3")
+
+      const problem = "max_steps: the run has done 3 steps already; expected at least as many, found 2; to go back, set"
+      const shorter = ["--set", "runs.a.max_steps=2"]
+      const refused = await effect(["run", file, "--resume", runDir, ...shorter, ...usual])
+      assert.strictEqual(refused.code, 2, refused.stderr)
+      assert.include(refused.stderr, `effect: --set: runs.a.${problem}`)
+      const orchestrator = join(runDir, "run_a/configs/orch.yaml")
+      const edited = readFileSync(orchestrator, "utf8")
+      assert.include(edited, "max_steps: 3", "the refused config was not written")
+      writeFileSync(orchestrator, edited.replace("max_steps: 3", "max_steps: 2"))
+      const again = await effect(["run", file, "--resume", runDir, ...more, ...usual])
+      assert.strictEqual(again.code, 1)
+      assert.include(again.stderr, problem)
+      assert.include(readFileSync(join(runDir, "run_a/configs/config_validation_error.txt"), "utf8"), problem)
+      const back = await effect([
+        "run",
+        file,
+        "--resume",
+        runDir,
+        ...shorter,
+        "--set",
+        "runs.a.resume_step=0",
+        ...usual,
+      ])
+      assert.strictEqual(back.code, 0, back.stderr)
     }))
 })

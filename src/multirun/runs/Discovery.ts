@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import * as hooks from "./hooks.ts"
 import * as Layout from "../Layout.ts"
 import { type OrchestratorConfig, parse } from "../config/OrchestratorConfig.ts"
-import { startingProgress, withPendingResume } from "./resume.ts"
+import { overrunProblem, startingProgress, withPendingResume } from "./resume.ts"
 import type { Origin, RunFolders } from "./runFolder.ts"
 import type { DiscoveredRun, Hooks, InvalidRun, Progress } from "./RunSlot.ts"
 import type { RunChange } from "./Runs.ts"
@@ -127,13 +127,16 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
     yield* report({ _tag: "Invalid", run })
   })
 
-  const resumeProblem = (run: DiscoveredRun) =>
-    Effect.match(startingProgress(folders, run.directory, run.config), {
-      onSuccess: () => undefined,
+  const resumeProblem = ({ directory, config }: DiscoveredRun) =>
+    Effect.match(startingProgress(folders, directory, config), {
+      onSuccess: (progress) => {
+        const problem = overrunProblem(progress, config)
+        return problem && `${folders.at(directory, Layout.configs)}: max_steps: ${problem}`
+      },
       onFailure: ({ message }) => message,
     })
 
-  /** Checks a config beyond its Schema: by the hooks, and whether the checkpoint to resume from is complete. */
+  /** Checks a config beyond its Schema: by the hooks, and whether the run can resume from its checkpoint. */
   const problemOf = Effect.fnUntraced(function* (run: DiscoveredRun) {
     const problem = yield* hooks.untilFailure(parts(), ({ validation }) => validation, run)
     return problem ?? (yield* resumeProblem(run))

@@ -32,16 +32,25 @@ export const progressIn = (text: string | undefined, step: number): Result.Resul
  * Returns the config with which a run begins. `resume_step` counts once: a run that has gone back to it, and has saved a
  * checkpoint since, goes on from its newest checkpoint (−1).
  */
-export const withPendingResume = Effect.fnUntraced(function* (
+export const withPendingResume = Effect.fnUntraced(function* <C extends Pick<OrchestratorConfig, "resumeStep">>(
   folders: RunFolders,
   directory: string,
-  config: OrchestratorConfig,
+  config: C,
 ) {
   if (config.resumeStep === -1) return config
   const applied = yield* folders.read(directory, Layout.resumed)
   const isApplied = applied._tag === "Text" && applied.text.trim() === String(config.resumeStep)
   return isApplied ? { ...config, resumeStep: -1 } : config
 })
+
+/** Returns what is wrong with `max_steps` if the checkpoint with which a run begins is of a later step; or undefined. */
+export const overrunProblem = (
+  { step }: Pick<Progress, "step">,
+  { maxSteps }: Pick<OrchestratorConfig, "maxSteps">,
+): string | undefined =>
+  maxSteps === null || step <= maxSteps
+    ? undefined
+    : `the run has done ${step} steps already; expected at least as many, found ${maxSteps}; to go back, set resume_step (0 begins again)`
 
 /** A checkpoint that can be used, and why newer ones cannot. */
 export interface Usable<A, Damage> {

@@ -13,6 +13,7 @@ import * as LmDirectory from "../model/huggingFace/LmDirectory.ts"
 import { modelFiles } from "../formats/modelFiles.ts"
 import { onDisk } from "../run/store/FileTree.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
+import { finishedResult } from "../run/finishedResult.ts"
 import { derivedName } from "../run/identifier.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import { type RunEvent, validationOfTrainer } from "../run/record/RunEvent.ts"
@@ -41,7 +42,7 @@ import { rankParts } from "./ranks/rankParts.ts"
 import { checkReference, referencesFor } from "./reference/startReferences.ts"
 import { resumeLost } from "./ranks/resumeLost.ts"
 import { checkRanks, startRanks } from "./ranks/startRanks.ts"
-import { makeRunRecords } from "./records/RunRecords.ts"
+import { makeRunRecords, trainerSecondsIn } from "./records/RunRecords.ts"
 import { startingProgress } from "./runs/resume.ts"
 import { makeTokenRate } from "./tokenRate.ts"
 import { makeRunFolders } from "./runs/runFolder.ts"
@@ -111,6 +112,7 @@ export const execute = Effect.fnUntraced(function* (
         resumedFromStep: files.resumed ? firstStep : null,
         isOver: () => isEnded,
         logsUntil: firstStep,
+        seconds: yield* secondsBefore(files, progress),
         warnings: [...warnings, ...(yield* idleCluster(settings))],
       }
     }),
@@ -135,6 +137,21 @@ const progressIn = Effect.fnUntraced(function* (files: RunFiles) {
     yield* Effect.match(progress, { onSuccess: (found) => void all.set(id, found), onFailure: () => undefined })
   }
   return all
+})
+
+/** Returns the seconds that earlier processes trained: until they ended, or until they saved the last checkpoint. */
+const secondsBefore = Effect.fnUntraced(function* (files: RunFiles, progress: State["progress"]) {
+  if (!files.resumed) return 0
+  const folders = yield* makeRunFolders
+  const saved = yield* Effect.forEach([...progress], ([id, { step }]) => {
+    const file = `${Layout.checkpoint(step)}/${Layout.inCheckpoint.recorded}`
+    return folders.read(folders.at(files.directory, id), file)
+  })
+  const finished = yield* finishedResult(files, RunResult)
+  return Math.max(
+    finished?.wallSeconds ?? 0,
+    ...saved.map((file) => (file._tag === "Text" ? trainerSecondsIn(file.text) : 0)),
+  )
 })
 
 /** Returns the number of updates, of samples and of tokens of all runs together. */

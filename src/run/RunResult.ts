@@ -14,6 +14,7 @@ export type ValidationSummary = typeof ValidationSummary.Type
 export const RunResult = Schema.Struct({
   runDir: Schema.String,
   steps: Schema.Int,
+  /** The number of training episodes; of a multi-run trainer, that of its samples, those of imitated answers included. */
   episodes: Schema.Int,
   /** The mean return of all training episodes; null before the first episode ends. */
   meanScore: Schema.NullOr(Schema.Finite),

@@ -1,12 +1,13 @@
 /** Runs one training in this process, for `effect run`: saves it in its folder, and prints progress and a summary. */
 import { join } from "node:path"
-import { Effect, FileSystem, Layer, Option } from "effect"
+import { Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { watchModules } from "../../cluster/loadedModules-node.ts"
 import { asSentProgram } from "../../cluster/sentFiles-node.ts"
 import { isPlain } from "../../config/plain.ts"
-import { shownScore } from "../../config/text.ts"
+import { roundedSpeed, shownScore } from "../../config/text.ts"
 import { backend, trainerThreads, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
 import { dateOf } from "../../run/identifier.ts"
+import { dataAt } from "../../run/find/Value.ts"
 import * as Layout from "../../run/Layout.ts"
 import { csv } from "../../run/record/csv.ts"
 import { telemetry } from "../../run/record/telemetry.ts"
@@ -23,7 +24,7 @@ import { printingAddresses } from "../bucket/addressed.ts"
 import { type Bucket, openBucket } from "../bucket/runInBucket.ts"
 import { resumedCluster } from "../worker/cluster.ts"
 import { placementLayer } from "../worker/placement.ts"
-import { digestIn, readFinished, runToEnd } from "./finished.ts"
+import { digestIn, readFinished, readMetrics, runToEnd } from "./finished.ts"
 import type { RunFlags } from "./flags.ts"
 import { overridesOf } from "./overrides.ts"
 import { refuseOtherFile, runToResume } from "./runToResume.ts"
@@ -109,7 +110,8 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
         if (resume !== undefined && result.digest === digestBefore) {
           yield* writeOut(`this run is finished, and nothing has changed; ${yield* howToTrainFurther(resume)}\n`)
         }
-        yield* writeOut(summary({ ...result, runDir: shown(result.runDir) }))
+        const imitated = yield* imitatedSteps(result.runDir)
+        yield* writeOut(summary({ ...result, runDir: shown(result.runDir) }, imitated))
       }),
       resumeCommand: (directory, remedy) => resumeCommand(typed, shown(directory), remedy),
     },
@@ -153,26 +155,50 @@ const resumeCommand = (input: RunFlags, directory: string, remedy?: string): str
 }
 
 /**
- * Formats the result as lines for people. The time and the speed cover the whole run. `stepsPerSecond` is not used,
- * because for a resumed run it covers only the last process.
+ * Returns the number of steps in which the runs of a multi-run trainer imitated right answers; undefined for other runs.
+ * Their samples were not played.
  */
-const summary = (result: RunResult): string => {
+const imitatedSteps = Effect.fnUntraced(function* (directory: string) {
+  const configIn = (folder: string) => Effect.orElseSucceed(readYaml(join(folder, Layout.config)), () => undefined)
+  if (kindOf(yield* configIn(directory)) !== "multirun") return undefined
+  const { runsIn } = yield* Effect.promise(() => import("../../multirun/trainerFolder.ts"))
+  const counts = yield* Effect.forEach(yield* runsIn(directory), (id) =>
+    Effect.gen(function* () {
+      const folder = join(directory, id)
+      const metrics = yield* Effect.option(readMetrics(folder, Schema.Struct({ steps: Schema.Int })))
+      const run = dataAt(yield* configIn(folder), ["runs", Layout.childNameOf(id), "supervised", "steps"])
+      return Option.isSome(metrics) && typeof run === "number" ? Math.min(run, metrics.value.steps) : 0
+    }),
+  )
+  return counts.reduce((sum, count) => sum + count, 0)
+})
+
+/**
+ * Formats the result as lines for people. The time and the speed cover the whole run. `stepsPerSecond` is not used,
+ * because for a resumed run it covers only the last process. `imitated` is the number of steps that imitated right
+ * answers, in a trainer of language models.
+ */
+const summary = (result: RunResult, imitated: number | undefined): string => {
   const speed = result.wallSeconds > 0 ? result.steps / result.wallSeconds : 0
-  const seconds = `${result.wallSeconds.toFixed(1)} s (${Math.round(speed)} steps/s)`
+  const seconds = `${result.wallSeconds.toFixed(1)} s (${roundedSpeed(speed)} steps/s)`
+  const work =
+    imitated === undefined
+      ? `${result.steps} steps, ${result.episodes} episodes`
+      : `${result.steps} steps (${imitated} of imitation), ${result.episodes} samples`
   return [
-    `${result.steps} steps, ${result.episodes} episodes in ${seconds}`,
-    scoreOf(result),
+    `${work} in ${seconds}`,
+    scoreOf(result, imitated !== undefined),
     `digest ${result.digest.slice(0, 16)}`,
     result.runDir,
     "",
   ].join("\n")
 }
 
-const scoreOf = ({ validation, meanReturn, episodes: ended }: RunResult): string => {
+const scoreOf = ({ validation, meanReturn }: RunResult, isTrainer: boolean): string => {
   if (validation === null) {
     if (meanReturn !== null) return `mean return ${meanReturn.toFixed(1)} over the last episodes`
     // A trainer of language models has no return of its training, only those of its runs.
-    return ended === 0 ? "no episode ended" : "no validation"
+    return isTrainer ? "no validation" : "no episode ended"
   }
   const { meanReturn: mean, stdReturn, episodes } = validation
   return `validation ${shownScore(mean)} ± ${stdReturn.toFixed(1)} over ${episodes} episodes`

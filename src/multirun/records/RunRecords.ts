@@ -13,7 +13,7 @@
  * yield* records.conclude(run)
  * ```
  */
-import { Cause, Clock, Effect, Exit, type FileSystem, type Path, Schema, Scope, Semaphore } from "effect"
+import { Cause, Clock, Effect, Exit, type FileSystem, Option, type Path, Schema, Scope, Semaphore } from "effect"
 import { stringify } from "yaml"
 import { type Plain, toSnakeCase } from "../../config/Config.ts"
 import { messageOf, prettyJson } from "../../config/text.ts"
@@ -43,11 +43,20 @@ const Recorded = Schema.Struct({
   validated: Schema.Int,
   /** The seconds for which the run had been trained. */
   seconds: Schema.Finite,
+  /** The seconds for which its trainer had worked. */
+  trainerSeconds: Schema.Finite,
 })
 const recordedJson = Schema.fromJsonString(Recorded)
 const decodeRecorded = Schema.decodeUnknownEffect(recordedJson)
 const encodeRecorded = Schema.encodeEffect(recordedJson)
 const encodeConfig = Schema.encodeSync(OrchestratorConfig)
+
+/** Returns the seconds for which a trainer had worked when it saved this file `recorded.json`; 0 if the text is damaged. */
+export const trainerSecondsIn = (text: string): number =>
+  Option.match(Schema.decodeOption(recordedJson)(text), {
+    onNone: () => 0,
+    onSome: ({ trainerSeconds }) => trainerSeconds,
+  })
 
 /** The recording of one run. */
 interface OpenRecord {
@@ -103,7 +112,7 @@ export const makeRunRecords = Effect.fnUntraced(function* ({
   never,
   CurrentRun | Recorder | FileSystem.FileSystem | Path.Path | Scope.Scope
 > {
-  const trainer = (yield* CurrentRun).files
+  const { files: trainer, seconds: trainerSeconds } = yield* CurrentRun
   const { start } = yield* Recorder
   const disk = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   /** The open records by the generation of their runs. */
@@ -193,7 +202,9 @@ export const makeRunRecords = Effect.fnUntraced(function* ({
         yield* record.recording.flush
         const { validated, files, secondsBefore } = record
         const seconds = secondsBefore + (yield* secondsHere(record))
-        return utf8.encode(yield* encodeRecorded({ appended: yield* files.appended, validated, seconds }))
+        const appended = yield* files.appended
+        const recorded = { appended, validated, seconds, trainerSeconds: yield* trainerSeconds }
+        return utf8.encode(yield* encodeRecorded(recorded))
       }),
     )
 

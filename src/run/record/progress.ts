@@ -1,6 +1,6 @@
 /** The sink (a receiver of a run's events) that shows the progress on the terminal. `Node.recorder` adds it. */
 import { Clock, Effect } from "effect"
-import { shownScore } from "../../config/text.ts"
+import { shownScore, roundedSpeed } from "../../config/text.ts"
 import { includes } from "./logLevel.ts"
 import { silent, type Sink } from "./Recorder.ts"
 import { levelOf, lineOfWarning } from "./runLog.ts"
@@ -94,7 +94,7 @@ export const progress =
         const fields: ReadonlyArray<readonly [Field, string | undefined]> = [
           ["name", `${about.algorithm} on ${about.env}`],
           ["steps", stepsText(step, about)],
-          ["speed", `${thousands(Math.round(speed))}/s`],
+          ["speed", `${thousands(roundedSpeed(speed))}/s`],
           ["return", recent.length > 0 ? `return ${meanOf(recent).toFixed(1)}` : undefined],
           ["validation", validation === undefined ? undefined : `validation ${shownScore(validation)}`],
           ["left", end],

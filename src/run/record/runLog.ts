@@ -14,11 +14,15 @@ import * as Layout from "../Layout.ts"
  * - `INFO`: also devices, validations, checkpoints, notes and the end
  * - `DEBUG`: also episodes and updates, of which there are many
  */
-export const runLog: Sink = (run, { unit, logLevel = "INFO" }) =>
+export const runLog: Sink = (run, { unit, agents = false, logLevel = "INFO" }) =>
   Effect.map(appender(run, Layout.log), (log) => ({
     emit: (events) => {
+      // The answers that a language model imitates are samples, too, but not episodes.
+      const parts = agents ? "samples" : "episodes"
       const lines = events.flatMap((event) =>
-        includes(logLevel, levelOf(event)) ? lineOf(event, unit === "episodes" ? "episode" : "step", logLevel) : [],
+        includes(logLevel, levelOf(event))
+          ? lineOf(event, unit === "episodes" ? "episode" : "step", logLevel, parts)
+          : [],
       )
       if (lines.length === 0) return Effect.void
       return Effect.flatMap(Clock.currentTimeMillis, (now) => {
@@ -59,7 +63,12 @@ export const lineOfWarning = ({ message, isError = false }: Warning): string =>
   `${isError ? "error" : "warning"}: ${message}`
 
 /** Formats an event as lines of the log, without their times. */
-const lineOf = (event: RunEvent, unit: "step" | "episode", logLevel: LogLevel): ReadonlyArray<string> => {
+const lineOf = (
+  event: RunEvent,
+  unit: "step" | "episode",
+  logLevel: LogLevel,
+  parts: "episodes" | "samples",
+): ReadonlyArray<string> => {
   switch (event._tag) {
     case "RunStarted": {
       const devices = Object.entries(event.devices).map(([program, device]) => `${program} on ${device}`)
@@ -82,7 +91,7 @@ const lineOf = (event: RunEvent, unit: "step" | "episode", logLevel: LogLevel): 
       return [lineOfWarning(event)]
     case "RunEnded":
       return [
-        `${event.reason} at ${unit} ${event.step}${unit === "step" ? ` after ${event.episodes} episodes` : ""}${event.message === null ? "" : `: ${event.message}`}`,
+        `${event.reason} at ${unit} ${event.step}${unit === "step" ? ` after ${event.episodes} ${parts}` : ""}${event.message === null ? "" : `: ${event.message}`}`,
       ]
     case "EpisodeEnded":
       return [

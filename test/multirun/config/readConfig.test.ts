@@ -181,10 +181,11 @@ describe("the config of a multi-run trainer", () => {
     withFolder(async (folder) => {
       const file = write(folder, "many.yaml", right)
       const results = join(folder, "results")
-      const set = ["--set", "runs.my_letters.max_steps=2", "--set", "runs.Words2.seed=5"]
+      const values = ["runs.my_letters.max_steps=2", "runs.my_letters.supervised.steps=1", "runs.Words2.seed=5"]
+      const set = values.flatMap((value) => ["--set", value])
       const { code, stderr, stdout } = await effect(["run", file, "--results-dir", results, ...set])
       assert.strictEqual(code, 0, stderr)
-      assert.include(stdout, "\nno validation\n")
+      assert.match(stdout, /^3 steps \(1 of imitation\), 12 samples in .*\nno validation\n/)
       const [run] = runsIn(results)
       assert.isTrue(existsSync(join(run, "run_my_letters/checkpoints/step_2")))
       assert.isTrue(existsSync(join(run, "run_Words2/checkpoints/step_1")))

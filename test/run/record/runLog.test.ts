@@ -43,6 +43,14 @@ it.effect("the log names no envs and no devices of a trainer of language models,
   }),
 )
 
+it.effect("the log counts the samples of a trainer of language models, because some are imitated answers", () =>
+  Effect.gen(function* () {
+    const { run, emit } = yield* recorded(runLog, { ...started, agents: true })
+    yield* emit([{ _tag: "RunEnded", step: 600, episodes: 14, reason: "finished", message: null }])
+    assert.match(yield* run.readText("run.log"), /^\S+ finished at step 600 after 14 samples\n$/)
+  }),
+)
+
 it.effect.each([
   ["ERROR", ["started", "error: a tool broke", "failed"]],
   ["WARN", ["started", "warning: no validation", "error: a tool broke", "stopped", "failed"]],

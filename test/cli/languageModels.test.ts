@@ -258,6 +258,17 @@ describe("effect eval of a language model's run", () => {
   it("plays other tasks", async () => {
     assert.lengthOf((await evaluated("--episodes", "3")).scores, 3)
     assert.lengthOf((await evaluated("--set", "dataset.num_tasks=7")).scores, 7)
+    const sorting = ["dataset.type=sort_text", "dataset.num_tasks=2", "dataset.max_letters=2"]
+    assert.lengthOf((await evaluated(...sorting.flatMap((setting) => ["--set", setting]))).scores, 2)
+    for (const [setting, message] of [
+      ["validation_dataset.num_tasks=3", "a setting of the training; the evaluation has dataset.num_tasks"],
+      ["sampling.temperature=1", "a setting of the training; the evaluation has agent.lm_config.temperature"],
+      ["dataset.num_task=3", 'effect: --set: unknown key "dataset.num_task"; did you mean "num_tasks"?'],
+    ]) {
+      const { code, stderr } = await effect(["eval", dirname(whole), "--set", setting, "--results-dir", folder])
+      assert.strictEqual(code, 2)
+      assert.include(stderr, message)
+    }
     const outcome = await effect(["eval", trainer, "--render"])
     assert.deepStrictEqual(
       [outcome.code, outcome.stderr],

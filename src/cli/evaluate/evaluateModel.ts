@@ -4,6 +4,8 @@
  */
 import { basename, dirname, join } from "node:path"
 import { Effect, Option } from "effect"
+import type { Override } from "../../config/Config.ts"
+import { type Plain, snakeCase } from "../../config/plain.ts"
 import { nameOf } from "../../multirun/Layout.ts"
 import { configOf, findModel } from "../../multirun/weights/SavedModel.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -22,7 +24,8 @@ export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, name
   const name = nameOf(basename(run))
   const { agent, validationDataset, sampling } = yield* configOf(run)
   const settings = yield* Effect.forEach(input.set, parseSetting)
-  if (validationDataset === null && !settings.some(({ path }) => path.split(".")[0] === "dataset")) {
+  for (const { path } of settings) yield* refuseTrainingKey(path)
+  if (validationDataset === null && !settings.some(({ path }) => namesDataset.includes(snakeCase(path)))) {
     return yield* usageError(
       `${named}: expected validation_dataset in the run's config, found none; name another data set: --set dataset.type=…`,
     )
@@ -35,7 +38,7 @@ export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, name
   const config = {
     kind: "evaluation",
     description: `the validation tasks of ${run}, played after ${place.step} steps`,
-    dataset: validationDataset ?? {},
+    dataset: withoutOtherSettings(validationDataset ?? {}, settings),
     agent: {
       ...agent,
       name,
@@ -61,6 +64,31 @@ export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, name
     resumeCommand: (directory) => resumeCommand(input, directory),
   })
 })
+
+/** The settings that say which data set it is. */
+const namesDataset = ["dataset", "dataset.type", "dataset.dataset_path", "dataset.items", "dataset.hf_dataset"]
+
+/** Returns the run's data set; without its settings if a flag names another type, because that type has others. */
+const withoutOtherSettings = (dataset: Plain, settings: ReadonlyArray<Override>): Plain => {
+  const type = settings.findLast(({ path }) => path === "dataset.type")?.value
+  return type === undefined || type === (dataset["type"] ?? "qa") ? dataset : {}
+}
+
+/** Maps sections of a run's config to those of its evaluation, which has another kind of config. */
+const sectionsOfEvaluation: Readonly<Record<string, string>> = {
+  train_dataset: "dataset",
+  validation_dataset: "dataset",
+  sampling: "agent.lm_config",
+}
+
+/** Fails if a setting belongs to the config of the training, and says which section the evaluation has instead. */
+const refuseTrainingKey = (path: string) => {
+  const [section, ...rest] = path.split(".").map(snakeCase)
+  const other = sectionsOfEvaluation[section]
+  if (other === undefined) return Effect.void
+  const key = [other, ...rest].join(".")
+  return Effect.fail(usageError(`--set ${path}: this is a setting of the training; the evaluation has ${key}`))
+}
 
 /** Returns the command that resumes the evaluation from its own config. */
 const resumeCommand = ({ resultsDir, backend, cluster }: EvalFlags, directory: string): string => {

@@ -336,8 +336,8 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     afterTurn: playing.afterTurn(broadcasts, runs),
   })
   yield* runs.register({
-    discovered: ({ id }) =>
-      emit([{ _tag: "Note", message: `${id}: found; it is trained as soon as an index is free` }]),
+    discovered: ({ id, config: { seed } }) =>
+      emit([{ _tag: "Note", message: `${id}: found, with seed ${seed}; it is trained as soon as an index is free` }]),
     deletion: ({ generation }) => Effect.sync(() => completed.forget(generation)),
   })
   yield* playing.register((run) =>

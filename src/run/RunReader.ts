@@ -252,11 +252,19 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return kindOf(kind === undefined ? yield* config : { kind })
   })
 
+  /** The seed in the run's path; of a run of a multi-run trainer, that in its config. */
+  const seed = once(function* () {
+    if (entry.seed !== undefined || trainerOf(entry.path) === undefined) return entry.seed
+    const own = yield* configAt(["runs", Layout.childNameOf(Layout.fileName(entry.path)), "seed"])
+    return typeof own === "number" ? own : undefined
+  })
+
   return {
     entry,
     isFinished,
     state,
     kind,
+    seed,
     steps,
     episodes,
     validation,

@@ -10,6 +10,7 @@ export interface RunEntry {
   /** The commit of the code; undefined if the path does not contain it, as in the flat layout. */
   readonly commit: string | undefined
   readonly name: string | undefined
+  /** The seed; undefined if the path does not contain it, as for the runs of a multi-run trainer. */
   readonly seed: number | undefined
   readonly population: Readonly<Record<string, string>>
 }
@@ -29,7 +30,7 @@ export const trainerOf = (path: string): string | undefined => {
 
 /**
  * Makes an entry from a run's path; undefined for other paths. `full` is the whole path, if `path` was shortened. A run of
- * a multi-run trainer (`…/0001/run_letters`) has the trainer's facts, and its own name as the environment.
+ * a multi-run trainer (`…/0001/run_letters`) has the trainer's facts, but its own seed, and its own name as the environment.
  */
 export const entryOf = (path: string, full = path): RunEntry | undefined => {
   const trainer = trainerOf(full)
@@ -37,7 +38,8 @@ export const entryOf = (path: string, full = path): RunEntry | undefined => {
     const entry = entryOf(trainer)
     if (entry === undefined) return undefined
     const environment = childNameOf(full.slice(trainer.length + 1).replace(/\/+$/, ""))
-    return { ...entry, path, population: { ...entry.population, environment, algorithm: trainerAlgorithm } }
+    const population = { ...entry.population, environment, algorithm: trainerAlgorithm }
+    return { ...entry, path, seed: undefined, population }
   }
   const identifier = fromPath(full)
   if (identifier !== undefined) return { path, ...identifier }

@@ -16,8 +16,9 @@ const readAt = (run: RunReader, place: Place): Effect.Effect<Value | undefined> 
   if (place.in === "config") return Effect.map(run.configAt(place.path), valueOfData)
   if (place.in === "metrics") return Effect.map(run.metrics, (metrics) => valueOfData(dataAt(metrics, place.path)))
   if (place.in === "facts" && place.key === "best_validation") return run.bestValidation
-  if (place.in === "facts" && (place.key === "state" || place.key === "steps" || place.key === "validation")) {
-    return run[place.key]
+  if (place.in === "facts") {
+    const { key } = place
+    if (key === "seed" || key === "state" || key === "steps" || key === "validation") return run[key]
   }
   return Effect.succeed(valueInEntry(run.entry, place))
 }

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
 import { runsIn } from "../../cli/crash.ts"
@@ -192,6 +192,18 @@ describe("the config of a multi-run trainer", () => {
       const saved = parse(readFileSync(join(run, "config.yaml"), "utf8"))
       assert.deepStrictEqual(Object.keys(saved.runs), ["my_letters", "Words2"])
       assert.deepStrictEqual([saved.runs.my_letters.max_steps, saved.runs.Words2.seed], [2, 5])
+      const listed = await effect(["runs", results, "--json"])
+      const seeds = listed.stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line))
+      assert.deepStrictEqual(
+        seeds.map(({ path, seed }) => [basename(path), seed]),
+        [
+          ["run_Words2", 5],
+          ["run_my_letters", 0],
+        ],
+      )
       const resumed = await effect(["run", file, "--results-dir", results, "--resume", run, ...set])
       assert.include(resumed.stdout, "train it further with a larger --set runs.my_letters.max_steps=N", resumed.stderr)
     }))

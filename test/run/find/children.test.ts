@@ -20,13 +20,13 @@ const found = (source: ReturnType<typeof disk>, folder = "/r") =>
   Effect.runSync(findRuns(folder, source)).map(({ path, population }) => [path, population["environment"]])
 
 describe("the runs of a trainer", () => {
-  it("have its facts, and their own names", () => {
+  it("have its facts, but their own names and seeds", () => {
     assert.deepStrictEqual(entryOf(`${trainer}/run_a.b`), {
       path: `${trainer}/run_a.b`,
       time: "2026-01-31_12-00-00",
       commit: "0123abc",
       name: "words",
-      seed: 7,
+      seed: undefined,
       population: { environment: "a.b", algorithm: "multirun" },
     })
     assert.strictEqual(trainerOf(`${trainer}/run_a/`), trainer)

@@ -48,6 +48,7 @@ export const make = (
   Effect.gen(function* () {
     const runtime = yield* loadRuntime(device)
     if (device === "cuda") yield* requireCuda
+    if (device === "webgpu" && process.platform === "linux") yield* requireVulkan
     if (device !== "cpu") yield* checkDevice(runtime, device)
     const compileGroup = <Name extends string>(
       specs: Readonly<Record<Name, ProgramSpec>>,
@@ -126,6 +127,21 @@ const requireCuda: Effect.Effect<void, BackendUnavailable> = Effect.suspend(() =
   return missing.length === 0
     ? Effect.void
     : Effect.fail(unavailable("cuda", `onnxruntime-node came without ${missing.join(" and ")}`))
+})
+
+/**
+ * Fails if Linux lacks the Vulkan loader. Without this check, the library that implements WebGPU would also print a warning
+ * with a stack trace on stderr.
+ */
+const requireVulkan: Effect.Effect<void, BackendUnavailable> = Effect.suspend(() => {
+  try {
+    process.dlopen({ exports: {} }, "libvulkan.so.1")
+  } catch (error) {
+    // A library that was found is refused, too, because it is no module of Node.
+    const problem = messageOf(error)
+    if (problem.includes("cannot open shared object file")) return Effect.fail(unavailable("webgpu", problem))
+  }
+  return Effect.void
 })
 
 /** Fails if the machine lacks the device. It opens a session with one node to find out, which takes milliseconds. */

@@ -364,8 +364,8 @@ describe("what goes wrong", () => {
 
 describe("devices", () => {
   for (const [device, layer, missing, remedy] of [
-    ["cuda", OnnxNode.layerCuda(), "libonnxruntime_providers_cuda.so", "ONNXRUNTIME_NODE_INSTALL=cuda12"],
-    ["webgpu", OnnxNode.layerWebGpu(), "WebGPU adapter", "Vulkan"],
+    ["cuda", OnnxNode.layerCuda(), /libonnxruntime_providers_cuda\.so/, "ONNXRUNTIME_NODE_INSTALL=cuda12"],
+    ["webgpu", OnnxNode.layerWebGpu(), /WebGPU adapter|^libvulkan\.so\.1: cannot open/, "Vulkan"],
   ] as const) {
     it.effect(`${device} computes, or names what is missing and how to get it`, () =>
       Effect.gen(function* () {
@@ -374,7 +374,7 @@ describe("devices", () => {
           const error = outcome.failure
           if (!(error instanceof BackendUnavailable)) return assert.fail(String(error))
           assert.strictEqual(error.backend, device)
-          assert.include(error.missing, missing)
+          assert.match(error.missing, missing)
           assert.include(error.remedy, remedy)
           assert.notInclude(error.message, "\n")
         } else {

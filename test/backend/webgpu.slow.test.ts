@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
+import { root, start } from "../cli/effect.ts"
 
 /** The folder in which Debian's Chromium brings the Vulkan loader, and a Vulkan device that computes on the CPU. */
 const folder = "/usr/lib/chromium"
@@ -22,4 +23,12 @@ describe.skipIf(missing.length > 0)("the backend webgpu, on a device in software
     assert.isAbove(cpu.trained.episodes, 2)
     assert.deepStrictEqual(webgpu, cpu)
   })
+})
+
+it("a machine without the Vulkan loader gets one line on stderr", async (context) => {
+  const { LD_LIBRARY_PATH: _, ...env } = process.env
+  const { code, stderr } = await start(["run", "examples/cartpole.ts", "--backend", "webgpu"], root, { env }).ended
+  if (!stderr.includes("libvulkan.so.1: cannot open")) return context.skip("this machine has the Vulkan loader")
+  assert.strictEqual(code, 1)
+  assert.match(stderr, /^effect: Backend "webgpu" is not available: libvulkan\.so\.1: .*\n$/)
 })

@@ -1,6 +1,7 @@
 /** Connects the ranks of a trainer through a Redis server on Node, by the package `redis`. */
 import * as NodeRedis from "@effect/platform-node/NodeRedis"
 import { Effect, Layer } from "effect"
+import { quietLogs } from "../../config/quietLogs.ts"
 import { messageOf } from "../../config/text.ts"
 import * as redisStore from "./redisStore.ts"
 import { type Store, storeError, type StoreError } from "./Store.ts"
@@ -17,8 +18,14 @@ export interface Options extends redisStore.RedisStoreOptions {
 export const layer = ({ url, ...options }: Options): Layer.Layer<Store, StoreError> =>
   Layer.provide(
     redisStore.layer(options),
-    Layer.catchTag(NodeRedis.layer({ url, disableOfflineQueue: true }), "RedisError", ({ cause }) =>
-      // The address may contain a password.
-      Layer.effectContext(Effect.fail(storeError("open", url.replace(/\/\/.*@/, "//"), `Redis: ${messageOf(cause)}`))),
+    // The client also logs each problem of its connection, with a stack trace.
+    Layer.catchTag(
+      NodeRedis.layer({ url, disableOfflineQueue: true }).pipe(Layer.provide(quietLogs)),
+      "RedisError",
+      ({ cause }) =>
+        // The address may contain a password.
+        Layer.effectContext(
+          Effect.fail(storeError("open", url.replace(/\/\/.*@/, "//"), `Redis: ${messageOf(cause)}`)),
+        ),
     ),
   )

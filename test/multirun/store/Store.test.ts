@@ -260,8 +260,9 @@ describe("a store in a folder", () => {
 })
 
 describe.skipIf(!hasRedis)("a store on a Redis server", () => {
-  it("says that no server answers, without the password", () =>
-    Effect.runPromise(
+  it("says that no server answers, without the password, and logs nothing besides", () => {
+    const logged: Array<unknown> = []
+    return Effect.runPromise(
       Effect.gen(function* () {
         const { url, stop } = yield* redisServer
         yield* stop
@@ -270,8 +271,10 @@ describe.skipIf(!hasRedis)("a store on a Redis server", () => {
         assert.strictEqual(error.operation, "open")
         assert.include(error.message, `cannot open "${url}" in the ranks' store: Redis: `)
         assert.notInclude(error.message, "hidden")
-      }).pipe(Effect.scoped, Effect.provide(Logger.layer([]))),
-    ))
+        assert.deepStrictEqual(logged, [], "the client's own warnings have stack traces")
+      }).pipe(Effect.scoped, Effect.provide(Logger.layer([Logger.make(({ message }) => void logged.push(message))]))),
+    )
+  })
 
   it("is a Layer of effect-rl/node", () =>
     Effect.runPromise(

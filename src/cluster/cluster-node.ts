@@ -25,6 +25,7 @@ import { ClusterError } from "./ClusterError.ts"
 import { answers, type ClusterOptions, connect, sqlProblem } from "./database-node.ts"
 import { parseUrl, shownUrl } from "./databaseUrl.ts"
 import { recordFailure } from "./failures.ts"
+import { limitedScope } from "./limitedScope.ts"
 import { type Doing, doing, goneSeconds, join, leave, list, type Member, renew } from "./members.ts"
 import { freePort, ownAddress, processName } from "./network-node.ts"
 import { type Overview, overview } from "./overview.ts"
@@ -57,6 +58,8 @@ const fewestInFlight = 64
  * worker belong to another one.
  */
 const mostTries = 2 * leaseSeconds
+/** The time in which a worker or client that ends lets go of the others. The database tells them the same. */
+const closingTime = "10 seconds"
 /** The seconds after which a client wakes the workflow of a job that has not answered, and again after as many. */
 const wakeSeconds = 10
 
@@ -162,8 +165,10 @@ export const worker = Effect.fnUntraced(function* (
     Layer.provide(Layer.succeed(DatabaseAnswers, answers(context))),
     Layer.provide(quiet),
   )
+  const scope = yield* limitedScope(closingTime, say(`${member.name} still has connections to other workers`))
+  const built = yield* sqlProblem(shown, Layer.buildWithScope(engine, scope))
   const working = work(handlers, { version: member.version, slots, watcher }).pipe(
-    Effect.provide(engine),
+    Effect.provideContext(built),
     Effect.provideService(DatabaseAnswers, answers(context)),
     Effect.provide(quiet),
   )
@@ -207,7 +212,8 @@ const makeDispatcher = Effect.fnUntraced(function* (
     Layer.provide(Layer.succeedContext(context)),
     Layer.provide(quiet),
   )
-  const built = Context.merge(yield* sqlProblem(shown, Layer.build(engine)), context)
+  const scope = yield* limitedScope(closingTime, Effect.void)
+  const built = Context.merge(yield* sqlProblem(shown, Layer.buildWithScope(engine, scope)), context)
   // The cluster may refuse this process later, if it was frozen meanwhile; then all its jobs fail.
   const refused = yield* Effect.forkScoped(Effect.provideContext(monitor, context))
   yield* Effect.forkScoped(

@@ -4,6 +4,7 @@ import { Config, Context, Effect, Layer, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { ClusterError } from "./ClusterError.ts"
 import { parseUrl, shownUrl } from "./databaseUrl.ts"
+import { limitedScope } from "./limitedScope.ts"
 import { reasonOf } from "./reason.ts"
 
 export interface ClusterOptions {
@@ -20,6 +21,8 @@ export interface ClusterOptions {
 const passwordVariable = "PGPASSWORD"
 /** The seconds for which a process that starts waits for a database that doesn't answer. */
 const patienceSeconds = 60
+/** The time in which the connections close. */
+const closingTime = "5 seconds"
 /** The largest message from the database, in bytes: the answer of a job holds whole episodes. */
 const largestMessage = 256 << 20
 
@@ -41,7 +44,9 @@ export const connect = Effect.fnUntraced(function* ({ url, say }: ClusterOptions
   const database = yield* databaseLayer(url, 8)
   const shown = shownUrl(url)
   let isSaid = false
-  const context = yield* Layer.build(database).pipe(
+  // A connection that something still holds is not waited for: the process is about to end.
+  const scope = yield* limitedScope(closingTime, Effect.void)
+  const context = yield* Layer.buildWithScope(database, scope).pipe(
     Effect.tap((context) => Context.get(context, SqlClient.SqlClient)`SELECT 1`),
     Effect.tapError((error) => {
       if (error.reason._tag !== "ConnectionError" || isSaid) return Effect.void

@@ -1,0 +1,28 @@
+/**
+ * Makes a scope for something that may fail to stop. Effect Cluster, for one, can wait for itself for ever when it stops
+ * while another machine asks it for something.
+ *
+ * @example
+ * ```ts
+ * const scope = yield* limitedScope("10 seconds", Console.error("the engine does not stop"))
+ * const engine = yield* Layer.buildWithScope(layer, scope)
+ * ```
+ */
+import { type Duration, Effect, Fiber, Option, Scope } from "effect"
+
+/**
+ * Makes a scope that closes with the scope around it, but holds that up no longer than `most`: then it goes on closing in
+ * the background, after `onLate`.
+ */
+export const limitedScope = (
+  most: Duration.Input,
+  onLate: Effect.Effect<void>,
+): Effect.Effect<Scope.Scope, never, Scope.Scope> =>
+  Effect.acquireRelease(Scope.make(), (scope, exit) =>
+    Effect.gen(function* () {
+      const closing = yield* Effect.forkDetach(Scope.close(scope, exit))
+      // A finalizer cannot be interrupted, but another fiber's wait can.
+      const waiting = yield* Effect.forkDetach(Effect.timeoutOption(Fiber.await(closing), most))
+      if (Option.isNone(yield* Fiber.join(waiting))) yield* onLate
+    }),
+  )

@@ -19,6 +19,34 @@ export type Contents = Uint8Array | Iterable<Uint8Array>
 export const partsOf = (contents: Contents): Iterable<Uint8Array> =>
   contents instanceof Uint8Array ? [contents] : contents
 
+const blockSize = 1 << 20
+
+/**
+ * Joins small parts to blocks of at most one MiB, because a write takes a while, however few bytes it has. Larger parts are
+ * left as they are. The caller has to be done with a block before it asks for the next one.
+ *
+ * @example
+ * ```ts
+ * [...blocksOf([Uint8Array.of(1, 2), Uint8Array.of(3)])] // one block: 1, 2, 3
+ * ```
+ */
+export function* blocksOf(parts: Iterable<Uint8Array>): Generator<Uint8Array, void> {
+  const block = new Uint8Array(blockSize)
+  let used = 0
+  for (const part of parts) {
+    if (used > 0 && used + part.length > blockSize) {
+      yield block.subarray(0, used)
+      used = 0
+    }
+    if (part.length > blockSize) yield part
+    else {
+      block.set(part, used)
+      used += part.length
+    }
+  }
+  if (used > 0) yield block.subarray(0, used)
+}
+
 /** A range of bytes in a file. */
 export interface Part {
   readonly offset: number
@@ -124,7 +152,8 @@ export const onDisk = Effect.fnUntraced(function* (
     Effect.scoped(
       Effect.gen(function* () {
         const handle = yield* fs.open(file, { flag: "w" })
-        for (const part of partsOf(contents)) yield* handle.writeAll(part)
+        for (const block of contents instanceof Uint8Array ? [contents] : blocksOf(contents))
+          yield* handle.writeAll(block)
         yield* handle.sync
       }),
     )

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Path, Stream } from "effect"
-import { type FileTree, onDisk } from "../../../src/run/store/FileTree.ts"
+import { blocksOf, type FileTree, onDisk } from "../../../src/run/store/FileTree.ts"
 import { inMemory, treeOf } from "../../../src/run/store/Folder.ts"
 import { foldersIn, ObjectStore } from "../../../src/run/store/objects/ObjectStore.ts"
 import { brokenDisk } from "./brokenDisk.ts"
@@ -15,6 +15,24 @@ const trees = {
     Effect.provide(ObjectStore.layerMemory),
   ),
 }
+
+describe("blocks of parts", () => {
+  it("hold all bytes in few blocks, also if the parts share a buffer", () => {
+    const lengths = [3, 0, 700_000, 400_000, 1 << 20, 5, (1 << 20) + 1, 2, ...Array.from({ length: 100 }, () => 1000)]
+    const shared = new Uint8Array(2 << 20)
+    const parts = function* () {
+      for (const [at, length] of lengths.entries()) yield shared.fill(at).subarray(0, length)
+    }
+    const expected = lengths.flatMap((length, at) => Array.from({ length }, () => at))
+    const blocks = Array.from(blocksOf(parts()), (block) => block.slice())
+    assert.deepStrictEqual(
+      blocks.map(({ length }) => length),
+      [700_003, 400_000, 1 << 20, 5, (1 << 20) + 1, 100_002],
+    )
+    assert.isTrue(Buffer.concat(blocks).equals(Uint8Array.from(expected)))
+    assert.deepStrictEqual([...blocksOf([])], [])
+  })
+})
 
 for (const [where, make] of Object.entries(trees)) {
   const test = (title: string, body: (tree: FileTree) => Effect.Effect<void, unknown>) =>

@@ -207,7 +207,17 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
   const { baseDir } = prepared
   const { store, untilOneEnds } = yield* startRanks({ settings, baseDir, outputDirectory })
   const trainerEngine = orchestrators === "outside" ? undefined : yield* startEngine({ settings, base, baseDir })
-  const { model, services } = rankParts({ settings, base, outputDirectory, rank: 0, store, ...trainerEngine })
+  // Orchestrators in this process say when they have handed samples over.
+  const pollInterval = orchestrators === "outside" ? "20 millis" : "1 second"
+  const { model, services } = rankParts({
+    settings,
+    base,
+    outputDirectory,
+    rank: 0,
+    store,
+    ...trainerEngine,
+    pollInterval,
+  })
   const ofMaster = Broadcasts.layer({
     keep: broadcast.keep,
     atOnce: trainerEngine === undefined,
@@ -268,7 +278,7 @@ const playingInside = Effect.fnUntraced(function* (
           ...parts,
           awaitWeights: (step) => published.await(run.generation, step),
           ...(gathering === undefined ? {} : { beforePlaying: gathering.enter }),
-          handedOver: wake,
+          handedOver: wake(run),
         }),
         conclude,
       ).pipe(Effect.provideService(Engine, trainerEngine.engine)),

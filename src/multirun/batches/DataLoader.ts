@@ -45,7 +45,7 @@ export interface DataLoaderOptions extends Omit<PackerOptions, "maxRuns"> {
    * @default "100 millis"
    */
   readonly timeout?: Duration.Input | null
-  /** The time between two looks for new samples. @default "50 millis" */
+  /** The time between two looks for new samples of all runs. Between them, `wake` names those of single runs. @default "50 millis" */
   readonly pollInterval?: Duration.Input
   /** The longest time between two looks for new and deleted runs. @default "1 second" */
   readonly syncInterval?: Duration.Input
@@ -77,10 +77,10 @@ export class DataLoader extends Context.Service<
      */
     readonly upcoming: () => UpcomingTurn | undefined
     /**
-     * Looks for new samples at once. An orchestrator in this process calls it when it has handed some over; those of
-     * other processes are found at the next look.
+     * Looks for new samples of a run at once. An orchestrator in this process calls it when it has handed some over; those
+     * of other processes are found at the next look.
      */
-    readonly wake: Effect.Effect<void>
+    readonly wake: (run: Pick<RunSlot, "generation">) => Effect.Effect<void>
     /**
      * Returns the state of the packer, for a checkpoint: it counts the samples of all turns so far as trained. The
      * master's state counts; that of other ranks is empty.
@@ -116,6 +116,10 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
   const packer = yield* attempt(() => makePacker({ ...options, maxRuns: runs.maxRuns }), PackerError)
   /** The folders of the runs whose samples are read, by generation. */
   const folders = new Map<number, RunFolder>()
+  /** The generations of the runs that may have samples which were not read. */
+  const unread = new Set<number>()
+  /** The time of the last look for samples of all runs. */
+  let lookedAt = -Infinity
   const signals = yield* Effect.acquireRelease(Queue.sliding<void>(1), Queue.shutdown)
   let round = 0
 
@@ -134,12 +138,14 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
   const open = (run: RunSlot) => {
     const { index, id, progress, config } = run
     const normalisationAt = (step: number) => objectiveAt(config, step).normalisation
+    unread.add(run.generation)
     if (!isAtEnd(run)) packer.open(index, { id, step: progress.step, normalisationAt })
   }
 
   /** Stops reading and packing the samples of a run. */
   const close = (run: RunSlot) => {
     folders.delete(run.generation)
+    unread.delete(run.generation)
     packer.close(run.index)
   }
 
@@ -148,7 +154,10 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
     Effect.gen(function* () {
       for (let ahead = packer.queued(run.index); ahead <= readAhead; ahead++) {
         const step = packer.wanted(run.index)
+        // Samples that are handed over during this look make it unread again.
+        unread.delete(run.generation)
         if (step === undefined || (yield* folder.guarded(rolloutsState(folder, step))) === "waiting") return
+        unread.add(run.generation)
         const batch = yield* folder.guarded(readRollouts(folder, step))
         yield* validate(batch.samples, options, { run: run.id, step })
         yield* attempt(() => packer.offer(run.index, batch), PackerError)
@@ -162,16 +171,15 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
       }),
     )
 
-  const readAll = Effect.suspend(() =>
-    Effect.forEach(
-      runs.slots(),
-      (run) => {
-        const folder = folders.get(run.generation)
-        return folder === undefined ? Effect.void : read(run, folder)
-      },
-      { discard: true },
-    ),
-  )
+  const readAll = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const isDue = now - lookedAt >= pollInterval
+    if (isDue) lookedAt = now
+    for (const run of runs.slots()) {
+      const folder = folders.get(run.generation)
+      if (folder !== undefined && (isDue || unread.has(run.generation))) yield* read(run, folder)
+    }
+  })
 
   const waiting = () =>
     runs.slots().flatMap(({ index, id, generation }) => {
@@ -209,7 +217,7 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
       const now = yield* Clock.currentTimeMillis
       if (isTime(now) || now - begin >= syncInterval) return
       if (now - lastTurn >= patience) return yield* impatient()
-      yield* whileWaiting(Effect.timeoutOption(Queue.take(signals), pollInterval))
+      yield* whileWaiting(Effect.timeoutOption(Queue.take(signals), Math.min(pollInterval, syncInterval)))
     }
   })
 
@@ -277,7 +285,11 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
   return {
     next,
     upcoming,
-    wake: Effect.asVoid(Queue.offer(signals, undefined)),
+    wake: ({ generation }: Pick<RunSlot, "generation">) =>
+      Effect.suspend(() => {
+        if (folders.has(generation)) unread.add(generation)
+        return Effect.asVoid(Queue.offer(signals, undefined))
+      }),
     state: Effect.sync(packer.state),
     restore: (state: PackerState) => attempt(() => packer.restore(state), PackerError),
     ready: () => runs.slots().filter(({ index }) => packer.queued(index) > 0).length,

@@ -28,6 +28,8 @@ export interface RankPartsOptions<E, R> {
   readonly store: Layer.Layer<Store, E, R>
   /** Runs each wait for samples; see `DataLoaderOptions`. */
   readonly waiting?: DataLoaderOptions["waiting"]
+  /** The time between two looks for samples of all runs, 20 milliseconds by default; see `DataLoaderOptions`. */
+  readonly pollInterval?: Duration.Input
 }
 
 export interface RankParts<E, R> {
@@ -41,7 +43,7 @@ export interface RankParts<E, R> {
 
 /** Makes the parts of one rank. All ranks need the same options but for `rank`. */
 export const rankParts = <E, R>(options: RankPartsOptions<E, R>): RankParts<E, R> => {
-  const { settings, base, outputDirectory, rank, store, waiting } = options
+  const { settings, base, outputDirectory, rank, store, waiting, pollInterval = 20 } = options
   const { trainer: sizes } = settings
   const { decoder: config, weights } = base
   const lora = sizes.lora === null ? null : { shape: sizes.lora, alpha: sizes.lora.alpha }
@@ -52,7 +54,7 @@ export const rankParts = <E, R>(options: RankPartsOptions<E, R>): RankParts<E, R
     ...sizes,
     vocabSize: config.vocabSize,
     timeout: 0,
-    pollInterval: 20,
+    pollInterval,
     syncInterval: 200,
     deadline: rankDeadline,
     ...(waiting === undefined ? {} : { waiting }),

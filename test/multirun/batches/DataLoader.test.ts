@@ -147,17 +147,35 @@ describe("a data loader", () => {
   check("looks for samples at once if it is woken, without any time that passes", (directory) =>
     Effect.gen(function* () {
       filesIn(directory).add("run_a")
-      const [{ loader }] = yield* start(directory, 1, { pollInterval: "1 hour", syncInterval: "1 day" })
+      const [{ loader, runs }] = yield* start(directory, 1, { pollInterval: "1 hour", syncInterval: "1 day" })
       const next = yield* Effect.forkChild(loader.next)
       // Once the loader lacks samples, it has looked for them in vain.
       while (loader.waiting().length === 0) yield* Effect.promise(() => new Promise((resume) => setImmediate(resume)))
       yield* handOver(directory, "run_a", 0)
-      yield* loader.wake
+      yield* loader.wake(runs.slots()[0])
       const { shares } = yield* Fiber.join(next)
       assert.deepEqual(
         shares.map(({ id, step }) => [id, step]),
         [["run_a", 0]],
       )
+    }),
+  )
+
+  check("looks only at runs that it is woken for, until it is time to look at all", (directory) =>
+    Effect.gen(function* () {
+      const files = filesIn(directory)
+      for (const id of ["run_a", "run_b"]) files.add(id)
+      const settings = { pollInterval: "1 minute", syncInterval: "1 second", timeout: 0 } as const
+      const [{ loader, runs }] = yield* start(directory, 1, settings)
+      const clock = quickClock()
+      const idsWithin = (millis: number) =>
+        Effect.map(clock.within(loader.next, millis), (turn) => turn?.shares.map(({ id }) => id))
+      assert.isUndefined(yield* idsWithin(5000))
+      for (const id of ["run_a", "run_b"]) yield* handOver(directory, id, 0)
+      yield* loader.wake(runs.slots()[1])
+      while (runs.progress(1)?.step === 0) assert.deepEqual(yield* idsWithin(5000), ["run_b"])
+      assert.isUndefined(yield* idsWithin(5000))
+      assert.deepEqual(yield* idsWithin(60_000), ["run_a"])
     }),
   )
 

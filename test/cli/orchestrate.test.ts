@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { hostname } from "node:os"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
+import { ownerName } from "../../src/run/store/owner-node.ts"
 import { effect, withFolder } from "./effect.ts"
 
 const config = (orchestrators: string): string => `kind: multirun
@@ -86,7 +86,7 @@ describe("effect orchestrate", () => {
         "run_d/control/token": "run_d 1 0\n",
         "run_d/broadcast/step_0/STABLE": "",
       }
-      const other = `process ${process.ppid} on ${hostname()}`
+      const other = ownerName(process.ppid)
       put(folder, { ...run, "run_d/control/player.lock": other })
       const refused = await effect(["orchestrate", folder, "--quiet"])
       assert.strictEqual(refused.code, 1)
@@ -94,7 +94,7 @@ describe("effect orchestrate", () => {
       assert.include(refused.stderr, `run_d: ${other} plays this run already: ${remedy}\n`)
       assert.strictEqual(readFileSync(lock, "utf8"), other)
       assert.isFalse(existsSync(join(folder, "run_d/control/evicted.txt")))
-      put(folder, { "run_d/control/player.lock": `process 2147483646 on ${hostname()}` })
+      put(folder, { "run_d/control/player.lock": ownerName(2147483646) })
       assert.include((await effect(["orchestrate", folder, "--quiet"])).stderr, "none.jsonl: there is no such file")
       assert.isFalse(existsSync(lock))
     }))

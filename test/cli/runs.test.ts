@@ -1,8 +1,8 @@
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { hostname } from "node:os"
 import { dirname, join, relative } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { toPath } from "../../src/run/identifier.ts"
+import { ownerName } from "../../src/run/store/owner-node.ts"
 import { effect, type Outcome, program, root } from "./effect.ts"
 
 /** The real command, over trainings of a second each and folders as others leave them. */
@@ -419,12 +419,12 @@ describe.concurrent("used wrongly", () => {
           return [path.slice(-5), state]
         })
     }
-    put(`${parent}/run.lock`, `process ${process.ppid} on ${hostname()}`)
+    put(`${parent}/run.lock`, ownerName(process.ppid))
     assert.deepStrictEqual(await states(), [
       ["run_a", "stopped"],
       ["run_b", "waiting"],
     ])
-    put(`${parent}/run.lock`, `process 2147483646 on ${hostname()}`)
+    put(`${parent}/run.lock`, ownerName(2147483646))
     assert.deepStrictEqual(await states(), [
       ["run_a", "stopped"],
       ["run_b", "stopped"],

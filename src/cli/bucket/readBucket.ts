@@ -42,7 +42,8 @@ export const openBucketSource = Effect.fnUntraced(function* (
     list: () => store.versions.list(only === "" ? "" : `${only}/`),
     get,
     onError: ({ message }: ObjectStoreError) => onError(usageError(`${root}: ${message}`)),
-    isAlive: owner.isAlive,
+    // A machine with the same hostname may hold the lock; one that is too old has no name.
+    isAlive: (name) => Effect.map(owner.hasEnded(name), (hasEnded) => !hasEnded),
     warn,
   })
   yield* failingAt(root)(source.refresh)

@@ -5,10 +5,17 @@ import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 
 /** The process that writes a run, and how to tell whether another process is alive. */
 export interface Owner {
-  /** The line in `run.lock`: `process 4711 on host`. */
+  /** The line in `run.lock`: `process 4711 on host (…)`, with what tells it from processes of other machines. */
   readonly name: string
   /** Tells whether the process with this name is alive. The lock of a dead process is taken over. */
   readonly isAlive: (name: string) => Effect.Effect<boolean>
+}
+
+/** The process that holds a lock which ends when it is not renewed. */
+export interface LeaseOwner {
+  readonly name: string
+  /** Tells whether the process with this name ran here and has certainly ended. Otherwise, its lock is left to end by itself. */
+  readonly hasEnded: (name: string) => Effect.Effect<boolean>
 }
 
 /**

@@ -1,20 +1,33 @@
-/** Names the current process in lock files, and tells whether another process still runs. */
+/**
+ * Names the current process in lock files, and tells whether another process still runs. Machines may have the same hostname,
+ * for example containers of one image, so a name also says which machine it was, since which boot, and when the process began.
+ */
+import { createHash } from "node:crypto"
+import { readFileSync, readlinkSync } from "node:fs"
 import { hostname } from "node:os"
 import { Effect } from "effect"
-import type { Owner } from "./lock.ts"
+import type { LeaseOwner, Owner } from "./lock.ts"
 
-const thisHost = hostname()
-
-/** The current process, as the owner of a lock. */
-export const owner: Owner = {
-  name: `process ${process.pid} on ${thisHost}`,
-  // A process on another machine is assumed to be alive.
-  isAlive: (name) =>
-    Effect.sync(() => {
-      const [, pid, host] = /^process (\d+) on (.*)$/.exec(name) ?? []
-      return host !== thisHost || isRunning(Number(pid))
-    }),
+/** A machine, or a container, as the processes on it see it. */
+export interface Machine {
+  readonly host: string
+  /** Stays the same when the machine is started again; empty if the system has no such id. */
+  readonly id: string
+  /** Is another one after each boot, and in each container; empty if the system does not tell. */
+  readonly boot: string
+  /** Returns when a process began, as the system counts the time: empty if it hides that, undefined if no such process runs. */
+  readonly begun: (pid: number) => string | undefined
 }
+
+const read = (from: () => string): string => {
+  try {
+    return from().trim()
+  } catch {
+    return ""
+  }
+}
+
+const short = (text: string): string => (text === "" ? "" : createHash("sha256").update(text).digest("hex").slice(0, 8))
 
 const isRunning = (pid: number): boolean => {
   try {
@@ -25,3 +38,56 @@ const isRunning = (pid: number): boolean => {
     return error instanceof Error && "code" in error && error.code === "EPERM"
   }
 }
+
+/** The machine of this process. Only Linux tells its ids; elsewhere, machines are told apart by their hostnames. */
+const thisMachine: Machine = {
+  host: hostname(),
+  id: short(read(() => readFileSync("/etc/machine-id", "utf8"))),
+  // Containers on one machine have the same boot id, but their processes are numbered in another namespace.
+  boot: short(
+    read(() => `${readFileSync("/proc/sys/kernel/random/boot_id", "utf8")} ${readlinkSync("/proc/self/ns/pid")}`),
+  ),
+  begun: (pid) => {
+    if (!isRunning(pid)) return undefined
+    const status = read(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
+    // The name of the program, in parentheses, may contain anything. The time of the start is the 20th field after it.
+    return status.slice(status.lastIndexOf(")") + 2).split(" ")[19] ?? ""
+  },
+}
+
+/** Returns the name of a process on this machine, as it stands in lock files. */
+export const ownerName = (pid: number, { host, id, boot, begun }: Machine = thisMachine): string =>
+  `process ${pid} on ${host} (${id}-${boot}-${begun(pid) ?? ""})`
+
+/** Makes the owner of a lock from a process and its machine. */
+export const ownerOn = (machine: Machine, pid: number): Owner & LeaseOwner => {
+  const placeOf = (name: string) => {
+    const [, other, host, id, boot, begun] = /^process (\d+) on (.*) \((\w*)-(\w*)-(\w*)\)$/.exec(name) ?? []
+    return {
+      isMachine: host === machine.host && id === machine.id,
+      isBoot: boot === machine.boot,
+      hasEnded: () => {
+        const at = machine.begun(Number(other))
+        // Of a process of another user, the system may hide when it began.
+        return at !== begun && at !== ""
+      },
+    }
+  }
+  return {
+    name: ownerName(pid, machine),
+    // A process on another machine is assumed to be alive. None is alive that began before this machine did.
+    isAlive: (name) =>
+      Effect.sync(() => {
+        const { isMachine, isBoot, hasEnded } = placeOf(name)
+        return !isMachine || (isBoot && !hasEnded())
+      }),
+    hasEnded: (name) =>
+      Effect.sync(() => {
+        const { isMachine, isBoot, hasEnded } = placeOf(name)
+        return isMachine && isBoot && hasEnded()
+      }),
+  }
+}
+
+/** The current process, as the owner of a lock. */
+export const owner: Owner & LeaseOwner = ownerOn(thisMachine, process.pid)

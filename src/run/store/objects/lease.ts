@@ -9,7 +9,7 @@
  */
 import { Clock, Effect, Schedule, type Scope, Semaphore } from "effect"
 import { utf8 } from "../../../config/utf8.ts"
-import type { Owner } from "../lock.ts"
+import type { LeaseOwner } from "../lock.ts"
 import { RunStoreError, runStoreError } from "../RunStoreError.ts"
 import { type ObjectStore, ObjectStoreError, type VersionedObject, type Versions } from "./ObjectStore.ts"
 
@@ -19,7 +19,7 @@ export interface LeaseOptions {
   readonly key: string
   /** The address of the lock, for messages. */
   readonly address: string
-  readonly owner: Owner
+  readonly owner: LeaseOwner
   /** How long a lock holds that is not renewed, in seconds; `leaseSeconds` if left out. */
   readonly seconds?: number
   /** Called before the process waits to see whether the holder of the lock still renews it. */
@@ -85,7 +85,7 @@ export const holdLease = Effect.fnUntraced(function* ({
         holder !== undefined &&
         holder.token !== token &&
         held.age < holder.millis &&
-        (yield* owner.isAlive(holder.name))
+        !(yield* owner.hasEnded(holder.name))
       if (!isHeld) {
         const written = yield* versions.put(key, content(), held?.version)
         if (written === undefined) continue

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import type { Owner } from "../../../../src/run/store/lock.ts"
+import type { LeaseOwner } from "../../../../src/run/store/lock.ts"
 import { guarded, holdLease } from "../../../../src/run/store/objects/lease.ts"
 import { ObjectStore, type Versions } from "../../../../src/run/store/objects/ObjectStore.ts"
 import { utf8 } from "../../../../src/config/utf8.ts"
@@ -9,10 +9,10 @@ import { utf8 } from "../../../../src/config/utf8.ts"
 const key = "team/run.lock"
 const address = "s3://runs/team/run.lock"
 
-/** The owner of a process on a machine of its own; processes on other machines are assumed to be alive. */
-const ownerNamed = (name: string, dead: ReadonlyArray<string> = []): Owner => ({
+/** The owner of a process on a machine of its own, which knows that some processes have ended. */
+const ownerNamed = (name: string, dead: ReadonlyArray<string> = []): LeaseOwner => ({
   name,
-  isAlive: (other) => Effect.succeed(!dead.includes(other)),
+  hasEnded: (other) => Effect.succeed(dead.includes(other)),
 })
 
 type Store = ObjectStore["Service"] & { readonly versions: Versions }

@@ -23,6 +23,7 @@ import * as Layout from "../Layout.ts"
 import { MultiRunError } from "../MultiRunError.ts"
 import { connect } from "../outside/InferenceServer.ts"
 import { orchestrateFolder, type PlayEvent } from "../outside/orchestrateFolder.ts"
+import { mostAttempts, persistently } from "../outside/persistence.ts"
 import { privateFolder } from "../ranks/rankStore.ts"
 import { Store } from "../store/Store.ts"
 import { trainerAt } from "../trainerFolder.ts"
@@ -34,7 +35,16 @@ export class OrchestratorFailed extends Schema.TaggedError<OrchestratorFailed>()
   message: Schema.String,
 }) {}
 
-/** The job that plays the tasks of a run. Its result is the reason to begin again; null if the run is over. */
+/** Tells why the job of a run has ended although the run is not over. */
+const Unfinished = Schema.Union([
+  /** Another worker took the job, or the trainer placed the run anew: the run can be placed again as often as that happens. */
+  Schema.TaggedStruct("Replaced", { reason: Schema.String }),
+  /** The run could not be played on: `step` is how far it got, -1 if it did not begin. */
+  Schema.TaggedStruct("Again", { step: Schema.Int, reason: Schema.String }),
+])
+type Unfinished = typeof Unfinished.Type
+
+/** The job that plays the tasks of a run. Its result is null if the run is over. */
 export const orchestratorJob = job({
   name: "orchestrator",
   payload: Schema.Struct({
@@ -48,7 +58,7 @@ export const orchestratorJob = job({
     deadlineSeconds: Schema.Finite,
     id: Schema.String,
   }),
-  result: Schema.NullOr(Schema.String),
+  result: Schema.NullOr(Unfinished),
   failure: OrchestratorFailed,
   key: ({ trainer, run, id }) => `${run} of ${trainer} ${id}`,
 })
@@ -66,12 +76,14 @@ const ownerOf = (worker: string, id: string) => ({
   isAlive: (name: string) => (name.startsWith(ownerPrefix) ? Effect.succeed(false) : ownOwner.isAlive(name)),
 })
 
+const replaced = (reason: string): Unfinished => ({ _tag: "Replaced", reason })
+
 /** Waits until a newer copy of the job has begun. */
 const untilSuperseded = Effect.fnUntraced(function* (store: Store["Service"], id: string) {
   const attempt = yield* store.add(`attempts/${id}`, 1)
   for (;;) {
     const newest = Number(utf8.decode(yield* store.get(`newest/${id}`)))
-    if (newest > attempt) return "another worker plays it"
+    if (newest > attempt) return replaced("another worker plays it")
     // Copies may write their numbers in another order than they got them.
     if (newest < attempt) yield* store.set(`newest/${id}`, utf8.encode(String(attempt)))
     yield* Effect.sleep("1 second")
@@ -89,10 +101,13 @@ const playPlaced = Effect.fnUntraced(function* (payload: Payload, worker: string
       `${worker} has no folder of a trainer ${resolve(directory)}; mount the same results folder on all machines`,
     )
   }
-  const noLease = `${worker} found no lease of the trainer`
+  const noLease = replaced(`${worker} found no lease of the trainer`)
   if (!(yield* exists(leases))) return noLease
-  let givenUp: string | null = null
+  let step = -1
+  let givenUp: string | undefined
+  const again = (reason: string): Unfinished => ({ _tag: "Again", step, reason })
   const report = (event: PlayEvent) => {
+    if (event._tag === "Begun") step = event.step
     if (event._tag === "GivenUp") givenUp = event.reason
     return "reason" in event ? Effect.logWarning(`${event.id}: ${event.reason}`) : Effect.void
   }
@@ -105,7 +120,7 @@ const playPlaced = Effect.fnUntraced(function* (payload: Payload, worker: string
     }).pipe(Effect.mapError(({ message }) => failed(message)))
     const options = { trainer, only: run, server, owner: ownerOf(worker, crypto.randomUUID()), report }
     const untilOver = Effect.mapError(orchestrateFolder(options), ({ message }) => failed(message))
-    const ended = Effect.map(untilOver, () => givenUp)
+    const ended = Effect.map(untilOver, () => (givenUp === undefined ? null : again(givenUp)))
     return yield* whileHeld(
       { store, key: `lease/${id}`, deadline: Duration.seconds(deadlineSeconds) },
       Effect.scoped(Effect.raceFirst(untilSuperseded(store, id), ended)),
@@ -113,7 +128,7 @@ const playPlaced = Effect.fnUntraced(function* (payload: Payload, worker: string
   })
   const outcome = yield* playing.pipe(
     Effect.provide(Store.layerFileSystem({ directory: leases })),
-    Effect.catchTag("StoreError", ({ message }) => Effect.succeed(message)),
+    Effect.catchTag("StoreError", ({ message }) => Effect.succeed(again(message))),
     Effect.scoped,
   )
   return outcome === undefined ? noLease : outcome
@@ -148,16 +163,33 @@ export const orchestratorJobs = ({
           const sent = { trainer: sentPath(outputDirectory), leases: sentPath(leases) }
           const payload = { ...sent, run, server, deadlineSeconds, id }
           const here = Effect.provideContext(playPlaced(payload, "this process"), context)
-          const reason = yield* dispatcher.run(orchestratorJob, payload, here)
+          const outcome = yield* dispatcher.run(orchestratorJob, payload, here)
           // The run is over, which the trainer sees in the run's folder.
-          if (reason === null) return yield* Effect.never
-          yield* Effect.logWarning(`${run}: its orchestrator begins again: ${reason}`)
+          return outcome === null ? yield* Effect.never : outcome
         }, Effect.scoped)
+        const begins = (run: string, reason: string) =>
+          Effect.logWarning(`${run}: its orchestrator begins again: ${reason}`)
+        /** Plays a run until it cannot be played on. A worker that was replaced by another one is no failure. */
+        const attempt = Effect.fnUntraced(function* (run: string) {
+          for (;;) {
+            const outcome = yield* playOnce(run)
+            // A copy that still plays sees within a second that its lease is over.
+            yield* Effect.sleep("3 seconds")
+            if (outcome._tag === "Again") return outcome
+            yield* begins(run, outcome.reason)
+          }
+        })
+        const playing = Effect.fnUntraced(function* (run: string) {
+          const outcome = yield* persistently(attempt(run), (reason) => begins(run, reason))
+          const reason = outcome._tag === "Failed" ? outcome.reason : "it ended"
+          return yield* new MultiRunError({
+            message: `${run}: its orchestrator failed ${mostAttempts} times in a row: ${reason}; remove the cause, then resume the trainer`,
+          })
+        })
         return {
           play: ({ id }) =>
-            // A copy that still plays sees within a second that its lease is over.
-            Effect.forever(Effect.andThen(playOnce(id), Effect.sleep("3 seconds"))).pipe(
-              Effect.catch((error) => Effect.andThen(Deferred.fail(failure, MultiRunError.from(error)), Effect.never)),
+            Effect.catch(playing(id), (error) =>
+              Effect.andThen(Deferred.fail(failure, MultiRunError.from(error)), Effect.never),
             ),
           failed: Deferred.await(failure),
         } satisfies Placement

@@ -8,7 +8,8 @@
  * yield* Effect.raceFirst(Effect.provide(training, store), untilOneEnds)
  * ```
  */
-import { Effect, type FileSystem, type Layer, Option, type Path, type Scope } from "effect"
+import { Duration, Effect, Exit, type FileSystem, type Layer, Option, type Path, Scope } from "effect"
+import * as Rng from "../../rng/Rng.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { MultiRunError } from "../MultiRunError.ts"
 import { Store, type StoreError } from "../store/Store.ts"
@@ -39,25 +40,53 @@ export const checkRanks = Effect.fnUntraced(function* ({ trainer: { ranks, store
   })
 })
 
-/** Starts all ranks but the master, until the scope closes. */
-export const startRanks = Effect.fnUntraced(function* ({
-  settings,
-  baseDir,
-  outputDirectory,
-}: StartOptions): Effect.fn.Return<
-  Ranks,
-  MultiRunError | RankLost | RankFailed,
-  FileSystem.FileSystem | Path.Path | Scope.Scope
-> {
-  const { model, trainer, seed } = settings
+/** The seconds after which a trainer gives back the places of its ranks if some of them have none. */
+const patienceSeconds = 60
+/** The longest pause until it tries again is this many times as long. */
+const longestPause = 8
+
+/**
+ * Starts all ranks but the master, until the scope closes. On a cluster, a rank waits until it has a place. Two trainers that
+ * each hold a part of the places would wait for each other for ever, so a trainer that does not get all of its places gives
+ * those back that it has, and tries again after a pause. The pauses are random, so that one trainer gets all places.
+ */
+export const startRanks = Effect.fnUntraced(function* (
+  options: StartOptions,
+): Effect.fn.Return<Ranks, MultiRunError | RankLost | RankFailed, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const { seed, trainer } = options.settings
   const processes = yield* Effect.serviceOption(RankProcesses)
   if (trainer.ranks === 1 || Option.isNone(processes)) return { store: Store.memory(), untilOneEnds: Effect.never }
+  const scope = yield* Effect.scope
+  const random = Rng.stream(seed, "places", options.outputDirectory)
+  for (let tries = 0; ; tries++) {
+    const ofTry = yield* Scope.fork(scope)
+    const started = yield* Scope.provide(startAll(options, processes.value), ofTry)
+    if (Option.isSome(started)) return started.value
+    yield* Scope.close(ofTry, Exit.void)
+    const seconds = Math.ceil(random.uniform() * patienceSeconds * Math.min(longestPause, 2 ** tries))
+    yield* Effect.logWarning(
+      `not all ${trainer.ranks - 1} ranks got a slot of a worker in ${patienceSeconds} s: another trainer may wait for the slots of this one, so it gives them back and tries again in ${seconds} s; more workers would help`,
+    )
+    yield* Effect.sleep(Duration.seconds(seconds))
+  }
+})
+
+/** Starts all ranks but the master. Returns none if only some of them have a place after a while. */
+const startAll = Effect.fnUntraced(function* (
+  { settings, baseDir, outputDirectory }: StartOptions,
+  processes: RankProcesses["Service"],
+) {
+  const { model, trainer, seed } = settings
   const store = yield* openPlace(trainer.store, { outputDirectory, deadlineSeconds: trainer.rankDeadline })
   const task = { model, trainer, seed, baseDir, outputDirectory, store }
-  const ends = yield* Effect.forEach(
+  let placed = 0
+  const starting = Effect.forEach(
     Array.from({ length: trainer.ranks - 1 }),
-    (_, place) => processes.value.start({ ...task, rank: place + 1 }),
+    (_, place) => Effect.tap(processes.start({ ...task, rank: place + 1 }), () => Effect.sync(() => placed++)),
     { concurrency: "unbounded" },
   )
-  return { store: storeAt(store), untilOneEnds: Effect.raceAllFirst(ends) }
+  // A trainer that has no place holds nothing for which another one waits.
+  const patience = Effect.sleep(Duration.seconds(patienceSeconds)).pipe(Effect.repeat({ until: () => placed > 0 }))
+  const ends = yield* Effect.raceFirst(Effect.asSome(starting), Effect.as(patience, Option.none()))
+  return Option.map(ends, (ends): Ranks => ({ store: storeAt(store), untilOneEnds: Effect.raceAllFirst(ends) }))
 })

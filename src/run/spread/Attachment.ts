@@ -53,7 +53,9 @@ export const readAttachment = Effect.fnUntraced(function* (
   const { path, sha256: expected } = attachment
   const refuse = (problem: string): DispatchError => new DispatchError({ job, message: `${path}: ${problem}` })
   const bytes = yield* Effect.mapError(readBytes(path, mostInFile), ({ message }) =>
-    refuse(`${message}; mount the same results folder on all machines, at the same path`),
+    refuse(
+      `${message}; more than ${mostInline >> 10} KiB of weights or memory are sent by the run's folder, so mount the same results folder (no bucket) on all machines, at the same path`,
+    ),
   )
   return (yield* sha256(bytes)) === expected
     ? bytes

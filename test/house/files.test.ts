@@ -32,6 +32,7 @@ describe("files", () => {
       linesWith(/\.readFileString\(|\b(readFile|readFileSync)\(.*"utf8"/, [
         "config/files-node.ts",
         "run/store/FileTree.ts",
+        "run/store/owner-node.ts",
         "dashboard/page-node.ts",
         "task/code/runner-node.ts",
       ]),

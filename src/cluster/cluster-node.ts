@@ -21,6 +21,7 @@ import {
   type Job,
   settle,
 } from "./Dispatcher.ts"
+import { dropPayloads, keptDays, prune, removeAnswers, type SentJob } from "./cleanup.ts"
 import { ClusterError } from "./ClusterError.ts"
 import { answers, type ClusterOptions, connect, sqlProblem } from "./database-node.ts"
 import { parseUrl, shownUrl } from "./databaseUrl.ts"
@@ -48,9 +49,6 @@ export interface WorkerOptions extends ClusterOptions {
   readonly address: { readonly host: string; readonly port: number } | undefined
 }
 
-/** A job as it is sent. */
-type SentJob = (typeof JobWorkflow)["payloadSchema"]["Type"]
-
 /** A client has at least so many jobs under way at once, and at least twice as many as the workers have slots. */
 const fewestInFlight = 64
 /**
@@ -60,6 +58,8 @@ const fewestInFlight = 64
 const mostTries = 2 * leaseSeconds
 /** The time in which a worker or client that ends lets go of the others. The database tells them the same. */
 const closingTime = "10 seconds"
+/** The time for which a client that ends tries to remove the answers that it has received. */
+const removalTime = "10 seconds"
 /** The seconds after which a client wakes the workflow of a job that has not answered, and again after as many. */
 const wakeSeconds = 10
 
@@ -167,6 +167,12 @@ export const worker = Effect.fnUntraced(function* (
   )
   const scope = yield* limitedScope(closingTime, say(`${member.name} still has connections to other workers`))
   const built = yield* sqlProblem(shown, Layer.buildWithScope(engine, scope))
+  const pruning = prune({ days: keptDays, version: member.version }).pipe(
+    Effect.ignoreCause,
+    Effect.andThen(Effect.sleep("1 day")),
+    Effect.forever,
+  )
+  yield* Effect.forkScoped(Effect.provideContext(pruning, context))
   const working = work(handlers, { version: member.version, slots, watcher }).pipe(
     Effect.provideContext(built),
     Effect.provideService(DatabaseAnswers, answers(context)),
@@ -183,6 +189,15 @@ export const look = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Overview, ClusterError, Scope.Scope> {
   const { context, shown } = yield* connect(options)
   return yield* sqlProblem(shown, Effect.provideContext(overview, context))
+})
+
+/** Removes what is left of jobs that are older than some days, as workers do by themselves after a longer time. */
+export const removeOld = Effect.fnUntraced(function* (
+  options: ClusterOptions & { readonly days: number },
+): Effect.fn.Return<number, ClusterError, Scope.Scope> {
+  const { context, shown } = yield* connect(options)
+  const version = yield* codeVersion
+  return yield* sqlProblem(shown, Effect.provideContext(prune({ days: options.days, version }), context))
 })
 
 const ownAddressFor = Effect.fnUntraced(function* (url: string) {
@@ -220,6 +235,19 @@ const makeDispatcher = Effect.fnUntraced(function* (
     Effect.provideContext(Effect.ignore(sayIfAlone(options, shown, () => waiting.size)), context),
   )
 
+  // A client that has failed or was interrupted may be resumed, and asks for the answers again.
+  const received: Array<SentJob> = []
+  yield* Effect.addFinalizer((exit) =>
+    Exit.isFailure(exit)
+      ? Effect.void
+      : Effect.provideContext(removeAnswers(received), context).pipe(
+          // A finalizer could not be interrupted in time.
+          Effect.interruptible,
+          Effect.timeout(removalTime),
+          Effect.ignoreCause,
+        ),
+  )
+
   const execute = Effect.fnUntraced(
     function* (sent: Omit<SentJob, "round">) {
       // A job that failed for an earlier client is tried again: its user may have repaired the cause before this resume.
@@ -229,8 +257,13 @@ const makeDispatcher = Effect.fnUntraced(function* (
       for (;;) {
         const one = { ...sent, round }
         const exit = yield* Effect.exit(Effect.raceFirst(JobWorkflow.execute(one), woken(one)))
-        if (Exit.isSuccess(exit) || Cause.hasFails(exit.cause) || Cause.hasInterruptsOnly(exit.cause))
+        if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* exit
+        if (Exit.isSuccess(exit) || Cause.hasFails(exit.cause)) {
+          // If Postgres is gone now, the payload stays until the job is removed.
+          yield* Effect.ignoreCause(Effect.timeout(dropPayloads(one), "5 seconds"))
+          if (Exit.isSuccess(exit) && exit.value._tag === "Done") received.push({ ...one, payload: null })
           return yield* exit
+        }
         // Postgres failed. If it failed in the middle of the workflow, the workflow has ended for good, and a new one begins.
         yield* failed(exit.cause)
         if (yield* hasFailed(one)) round++

@@ -58,7 +58,8 @@ export const doing = (jobs: ReadonlyMap<string, number>, finished: number): Doin
 /** A process that has not renewed its row for so long counts as gone. */
 export const goneSeconds = 15
 
-const members = "effect_rl_members"
+/** The table of members. */
+export const members = "effect_rl_members"
 
 /**
  * Adds this process to the cluster. Fails if a living process of the cluster has another version of the code. The lock is

@@ -42,15 +42,20 @@ export const JobWorkflow = Workflow.make("effect-rl/Job", {
   suspendedRetrySchedule: Schedule.min([Schedule.exponential(100, 1.3), Schedule.spaced(1000)]),
 })
 
-const answered = DurableDeferred.make("effect-rl/answer", { success: Answer, error: DispatchError })
+/** The name under which the engine keeps the answer of a job. */
+export const answerName = "effect-rl/answer"
+const answered = DurableDeferred.make(answerName, { success: Answer, error: DispatchError })
 
 const Queued = Schema.Struct({ ...Sent, token: DurableDeferred.Token })
 type Queued = typeof Queued.Type
 
+/** The name of the queue of one version of the code. */
+export const queueName = (version: string): string => `effect-rl/jobs ${version}`
+
 /** Opens the queue of one version of the code. Jobs that a client of another version left behind stay in another queue. */
 const queueOf = (version: string) =>
   PersistedQueue.make({
-    name: `effect-rl/jobs ${version}`,
+    name: queueName(version),
     schema: Queued,
     // The limit of `mostLost` is ours, because it must be answered.
     maxAttempts: 1000,

@@ -25,6 +25,8 @@ export const worker = subcommand(
       "effect worker --join postgres://rl:secret@db/rl": "Do jobs, one per core at a time",
       "effect worker --join postgres://rl:secret@db/rl --slots 64": "Do more at a time, if they only wait for models",
       "effect worker --join postgres://rl:secret@db/rl --list": "Show who works on what, without joining",
+      "effect worker --join postgres://rl:secret@db/rl --prune 7":
+        "Remove what is left in the database of runs that were not resumed for a week",
     },
   },
   {
@@ -41,10 +43,15 @@ export const worker = subcommand(
       "Where the other workers reach this one (default: the address by which this machine reaches the database, and a free port)",
     ),
     list: toggle("list", "Print the processes of the cluster, their jobs and its queue, and do not join it"),
+    prune: number(
+      "prune",
+      "Remove the jobs and answers of which nothing was heard for so many days, and do not join (workers do it after 30 days)",
+    ),
     quiet: toggle("quiet", "Print only problems with the cluster, not each job"),
   },
   Effect.fnUntraced(function* (input) {
     if (input.list) return yield* listMembers(input.join)
+    if (Option.isSome(input.prune)) return yield* pruneJobs(input.join, input.prune.value)
     const slots = Option.getOrElse(input.slots, () => Math.max(1, availableParallelism()))
     if (slots < 1) return yield* usageError(`--slots ${slots}: expected at least 1`)
     const address = Option.isNone(input.address) ? undefined : yield* parseAddress(input.address.value)
@@ -78,6 +85,14 @@ const listMembers = Effect.fnUntraced(function* (url: string) {
   )
   const lines = [...(processes.length === 0 ? ["nobody has joined"] : processes), ...queue]
   yield* writeOut(`${lines.join("\n")}\n`)
+}, Effect.scoped)
+
+/** Removes old jobs, and prints how many. */
+const pruneJobs = Effect.fnUntraced(function* (url: string, days: number) {
+  if (days < 0) return yield* usageError(`--prune ${days}: expected a number of days, at least 0`)
+  const { removeOld } = yield* clusterModule
+  const count = yield* removeOld({ url, say, days })
+  yield* writeOut(`removed ${count} jobs\n`)
 }, Effect.scoped)
 
 const parseAddress = (text: string) => {

@@ -1,0 +1,107 @@
+/**
+ * Removes from the database of a cluster what nobody needs any more:
+ *
+ * - What a job brings with it, such as the weights of a policy, when its client has the answer: `dropPayloads`.
+ * - The answers of a client, when its work has ended well: `removeAnswers`. Until then, `--resume` may ask for them again.
+ * - What clients left behind that were never resumed, when it is old: `prune`.
+ *
+ * A worker that was frozen may send its answer at any later time. If the first answer is still there, that one counts. If it
+ * was removed, the late answer stays in the database until `prune` removes it, and if the same job is asked for once more, it
+ * counts, because the answers of a job are equal.
+ */
+import { Effect } from "effect"
+import * as Snowflake from "effect/cluster/Snowflake"
+import * as SqlClient from "effect/sql/SqlClient"
+import { failures } from "./failures.ts"
+import { goneSeconds, hasTable, members } from "./members.ts"
+import { answerName, JobWorkflow, queueName, queueTable } from "./work.ts"
+
+/** A job as it is sent. */
+export type SentJob = (typeof JobWorkflow)["payloadSchema"]["Type"]
+
+/** The tables of Effect Cluster: a request to a workflow is a message, and each message has a reply when it was processed. */
+const messages = "cluster_messages"
+const replies = "cluster_replies"
+
+const entityType = `Workflow/${JobWorkflow._tag}`
+/** The ids of the messages of a job: the request to do it, and its answer. */
+const requestOf = (id: string): string => `${entityType}/${id}/run/`
+const answerOf = (id: string): string => `${entityType}/${id}/deferred/${answerName}`
+
+/** Returns the ids of all rounds of a job. */
+const idsOf = (sent: SentJob): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.forEach(Array.from({ length: sent.round + 1 }), (_, round) => JobWorkflow.executionId({ ...sent, round }))
+
+/** Removes the payload of a job that is answered, and of its earlier rounds. The job itself stays in the overview. */
+export const dropPayloads = Effect.fnUntraced(function* (sent: SentJob) {
+  const sql = yield* SqlClient.SqlClient
+  const { job, version, key } = sent
+  for (const [round, id] of (yield* idsOf(sent)).entries()) {
+    // The overview reads the kind of the job from the beginning of this text.
+    const without = JSON.stringify({ job, version, key, round, payload: null })
+    // A worker that has lost the job, or does an earlier round of it, has the payload in its memory. Nobody else begins it.
+    yield* sql`WITH queued AS (
+        UPDATE ${sql(queueTable)} SET element = ${without}, acquired_at = NULL, acquired_by = NULL, updated_at = NOW(),
+          state = CASE state WHEN 'pending' THEN 'completed' ELSE state END
+        WHERE id = ${id} AND queue_name = ${queueName(version)})
+      UPDATE ${sql(messages)} SET payload = ${without} WHERE message_id = ${requestOf(id)}`
+  }
+})
+
+/** A statement names at most so many jobs. */
+const mostNamed = 500
+
+/** Removes jobs with their answers. */
+export const removeAnswers = Effect.fnUntraced(function* (jobs: ReadonlyArray<SentJob>) {
+  const sql = yield* SqlClient.SqlClient
+  const ids = (yield* Effect.forEach(jobs, idsOf)).flat()
+  for (let from = 0; from < ids.length; from += mostNamed) {
+    const named = ids.slice(from, from + mostNamed).flatMap((id) => [requestOf(id), answerOf(id)])
+    yield* sql`WITH removed AS (DELETE FROM ${sql(messages)} WHERE ${sql.in("message_id", named)} RETURNING id)
+      DELETE FROM ${sql(replies)} WHERE request_id IN (SELECT id FROM removed)`
+  }
+})
+
+/** The days after which workers remove what is left of jobs. */
+export const keptDays = 30
+
+/**
+ * Removes the jobs of which nothing was heard for so many days, with their answers; and failures that are as old. A job that is
+ * not answered stays as long as a process of its version is there, which may do it or wait for it. Returns the number of jobs.
+ */
+export const prune = Effect.fnUntraced(function* ({
+  days,
+  version,
+}: {
+  readonly days: number
+  /** The version of the code of this process. */
+  readonly version: string
+}) {
+  const sql = yield* SqlClient.SqlClient
+  const tables = yield* Effect.all([messages, queueTable, failures, members].map(hasTable))
+  if (!tables.every((isThere) => isThere)) return 0
+  const age = days * 86_400
+  const old = sql`NOW() - make_interval(secs => ${age})`
+  // The id of a message begins with the time at which it was sent, in milliseconds.
+  const oldId = sql`((EXTRACT(EPOCH FROM ${old}) * 1000)::bigint - ${Snowflake.constEpochMillis}::bigint) << 22`
+  const living = sql`SELECT version FROM ${sql(members)} WHERE seen_at > NOW() - make_interval(secs => ${goneSeconds})`
+  // A payload begins with the kind and the version of its job; the rest may be large.
+  const versionIn = sql`substring(left(m.payload, 400) from '"version":"([^"]*)"')`
+  const suspended = '{"_tag":"Success","value":{"_tag":"Suspended"%'
+  const [{ count }] = yield* sql<{ readonly count: number }>`
+    WITH job AS (
+      SELECT m.entity_id, bool_or(m.tag = 'run' AND (r.id IS NULL OR r.payload LIKE ${suspended})
+        AND (${versionIn} = ${version} OR ${versionIn} IN (${living}))) AS waits
+      FROM ${sql(messages)} m LEFT JOIN ${sql(replies)} r ON r.request_id = m.id AND r.kind = 0
+      WHERE m.entity_type = ${entityType} GROUP BY m.entity_id HAVING max(m.id) < ${oldId}),
+    removed AS (
+      DELETE FROM ${sql(messages)} WHERE entity_type = ${entityType}
+        AND entity_id IN (SELECT entity_id FROM job WHERE waits IS NOT TRUE) RETURNING id),
+    answers AS (DELETE FROM ${sql(replies)} WHERE request_id IN (SELECT id FROM removed))
+    SELECT COUNT(*)::int AS count FROM job WHERE waits IS NOT TRUE`
+  const request = sql`${`${entityType}/`} || q.id || '/run/'`
+  yield* sql`DELETE FROM ${sql(queueTable)} q WHERE q.created_at < ${old} AND q.updated_at < ${old}
+    AND NOT EXISTS (SELECT FROM ${sql(messages)} m WHERE m.message_id = ${request})`
+  yield* sql`DELETE FROM ${sql(failures)} WHERE failed_at < ${old}`
+  return count
+})

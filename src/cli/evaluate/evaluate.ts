@@ -29,7 +29,7 @@ export const evaluate = subcommand(
       "effect eval latest --step 50176 --render": "Evaluate an earlier checkpoint and save an episode to look at",
       "effect eval results/…/run_letters --step 400": "Play the validation tasks with a trained language model",
       "effect eval tasks.yaml --set repeats=8": "Play the tasks of a file, each eight times",
-      "effect eval tasks.yaml --resume latest": "Resume the newest unfinished evaluation of this file",
+      "effect eval tasks.yaml --resume latest": "Resume the newest unfinished evaluation with the name of this file",
       "effect eval before/0000 after/0000": "Compare two evaluations",
     },
   },

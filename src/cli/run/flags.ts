@@ -38,7 +38,7 @@ export const flags = {
   resume: text(
     "resume",
     "run",
-    "Resume a run from its newest checkpoint: its folder, a part of its path, or latest for the newest run of this name, unfinished ones first. A sweep is resumed by the folder of its time, or latest",
+    "Resume a run from its newest checkpoint: its folder, a part of its path, or latest for the newest run with the name of this file (its setting name, --name, or else the file's own name, in whatever folder the file is), unfinished ones first. A sweep is resumed by the folder of its time, or latest",
   ),
   cluster: clusterFlag(
     "With --seeds or --population: train the runs; with one training: play its validations, and the episodes of an agent without a memory; for a multi-run trainer with trainer.ranks: compute the gradients",

@@ -26,7 +26,8 @@ export const run = subcommand(
         "Train with ten seeds and report their score with a confidence interval",
       "effect run examples/cartpole.ts --population algorithm=ppo,a2c num_envs=8,16 --seeds 1..5 --dry-run":
         "List the runs of a sweep without starting them",
-      "effect run examples/cartpole.ts --resume latest": "Resume the newest unfinished run, after Ctrl-C or a crash",
+      "effect run examples/cartpole.ts --resume latest":
+        "Resume the newest unfinished run of this name, after Ctrl-C or a crash",
       "effect run results/…/config.yaml --json | jq .validation": "Repeat a run from its saved config",
     },
   },

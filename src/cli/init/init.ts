@@ -61,12 +61,13 @@ export const init = subcommand(
     // The printed commands are for the working directory if the file is below it, or else for the file's folder.
     const isBelow = folder === working || folder.startsWith(`${working}${paths.sep}`)
     const place = isBelow ? working : folder
-    const checkout = paths.dirname(packaged)
-    const { written, install } = yield* startProject(place, { checkout, isProgram: kind === "program" })
+    const packageFolder = paths.dirname(packaged)
+    const { written, install } = yield* startProject(place, { packageFolder, isProgram: kind === "program" })
+    const isHere = isBelow || install.length === 0
     const commands = [
-      ...(isBelow || install === undefined ? [] : [`cd ${quoted([place])}`]),
-      ...(install === undefined ? [] : [install]),
-      `npx effect ${command} ${quoted([isBelow || install === undefined ? file : paths.basename(file)])}`,
+      ...(isHere ? [] : [`cd ${quoted([place])}`]),
+      ...install,
+      `npx effect ${command} ${quoted([isHere ? file : paths.basename(file)])}`,
     ]
     const project = written.length === 0 ? "" : `wrote ${written.join(" and ")}: there was no such file\n`
     const steps = commands.map((line) => `  ${line}\n`).join("")

@@ -2,6 +2,7 @@
 import { Effect, FileSystem, Path } from "effect"
 import manifest from "../../../package.json" with { type: "json" }
 import { prettyJson } from "../../config/text.ts"
+import { quoted } from "../flags.ts"
 
 const packageFile = prettyJson({ private: true, type: "module" })
 
@@ -22,12 +23,12 @@ const compilerFile = `{
 
 /**
  * Prepares a folder. If `isProgram`, writes package.json and tsconfig.json, each unless it exists there or above.
- * Returns the names of the written files, and the command `install` for this library; undefined if it is installed. In
- * `checkout`, the folder that contains the library's own sources, it needs no installation.
+ * Returns the names of the written files, and the commands that install this library; none if it is installed. `packageFolder`
+ * is the folder of this library, a checkout or an installed package: below a checkout it needs no installation.
  */
 export const startProject = Effect.fnUntraced(function* (
   folder: string,
-  options: { readonly checkout: string; readonly isProgram: boolean },
+  options: { readonly packageFolder: string; readonly isProgram: boolean },
 ) {
   const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
   const folders = [folder]
@@ -39,9 +40,16 @@ export const startProject = Effect.fnUntraced(function* (
       Effect.forEach(folders, (above) => fs.exists(paths.join(above, name))),
       (there) => there.includes(true),
     )
-  const isInstalled = folders.includes(options.checkout) || (yield* has("node_modules/effect-rl"))
-  const { version, dependencies } = manifest
-  const install = isInstalled ? undefined : `npm install effect-rl@${version} effect@${dependencies.effect}`
+  const isInstalled = folders.includes(options.packageFolder) || (yield* has("node_modules/effect-rl"))
+  const { name, version, dependencies } = manifest
+  // The registry does not have this library, so it is packed from where it is. Only a checkout has to be built for that.
+  const isCheckout = yield* fs.exists(paths.join(options.packageFolder, "tsconfig.build.json"))
+  const install = isInstalled
+    ? []
+    : [
+        `npm pack ${isCheckout ? "" : "--ignore-scripts "}${quoted([options.packageFolder])}`,
+        `npm install ./${name}-${version}.tgz effect@${dependencies.effect}`,
+      ]
   const written: Array<string> = []
   for (const [name, text] of [
     ["package.json", packageFile],

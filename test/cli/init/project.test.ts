@@ -3,9 +3,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import manifest from "../../../package.json" with { type: "json" }
+import { root } from "../effect.ts"
 import { inProcess } from "../inProcess.ts"
 
-const install = `npm install effect-rl@${manifest.version} effect@${manifest.dependencies.effect}`
+const install = `npm pack ${root.replace(/\/$/, "")}\n  npm install ./effect-rl-${manifest.version}.tgz effect@${manifest.dependencies.effect}`
 
 /** A folder outside of the checkout, with no package.json above it. */
 const inEmptyFolder = async (body: (folder: string) => Promise<void>): Promise<void> => {

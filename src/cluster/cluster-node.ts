@@ -32,6 +32,7 @@ import { freePort, ownAddress, processName } from "./network-node.ts"
 import { type Overview, overview } from "./overview.ts"
 import { DatabaseAnswers, patience } from "./persistence.ts"
 import { reasonOf } from "./reason.ts"
+import { quietLogs } from "../config/quietLogs.ts"
 import { codeVersion } from "./version-node.ts"
 import { JobWorkflow, leaseSeconds, queueLayer, renewSeconds, type Watcher, work, workflowLayer } from "./work.ts"
 
@@ -75,12 +76,6 @@ const times = {
   runnerHealthCheckInterval: "2 seconds",
 } as const
 
-/** Keeps the engine's own warnings, with their stack traces, off the terminal: `monitored` says what users need to know. */
-const quiet = Layer.effect(
-  References.MinimumLogLevel,
-  Effect.map(References.MinimumLogLevel, (level) => (level === "Info" ? ("None" as const) : level)),
-)
-
 /**
  * Adds this process to the table of members until the scope closes, and renews its row. Says when the database stops to
  * answer, and when it answers again. Returns an Effect that fails when the cluster refuses this process later.
@@ -122,8 +117,8 @@ const memberOf = Effect.fnUntraced(function* (of: Pick<Member, "role" | "slots" 
 export const worker = Effect.fnUntraced(function* (
   options: WorkerOptions,
 ): Effect.fn.Return<never, ClusterError, Scope.Scope> {
-  const { handlers, slots, say, quiet: isQuiet } = options
-  const sayJob = (line: string) => (isQuiet ? Effect.void : say(line))
+  const { handlers, slots, say, quiet } = options
+  const sayJob = (line: string) => (quiet ? Effect.void : say(line))
   const { context, shown } = yield* connect(options)
   const address = options.address ?? (yield* ownAddressFor(options.url))
   const at = `${address.host}:${address.port}`
@@ -163,7 +158,7 @@ export const worker = Effect.fnUntraced(function* (
     Layer.provideMerge(queueLayer),
     Layer.provide(Layer.succeedContext(context)),
     Layer.provide(Layer.succeed(DatabaseAnswers, answers(context))),
-    Layer.provide(quiet),
+    Layer.provide(quietLogs),
   )
   const scope = yield* limitedScope(closingTime, say(`${member.name} still has connections to other workers`))
   const built = yield* sqlProblem(shown, Layer.buildWithScope(engine, scope))
@@ -176,7 +171,7 @@ export const worker = Effect.fnUntraced(function* (
   const working = work(handlers, { version: member.version, slots, watcher }).pipe(
     Effect.provideContext(built),
     Effect.provideService(DatabaseAnswers, answers(context)),
-    Effect.provide(quiet),
+    Effect.provide(quietLogs),
   )
   return yield* Effect.raceFirst(sqlProblem(shown, working), Effect.provideContext(monitor, context)).pipe(
     Effect.onInterrupt(() => say(`${member.name} leaves ${shown}; it did ${finished} jobs`)),
@@ -225,7 +220,7 @@ const makeDispatcher = Effect.fnUntraced(function* (
     Layer.provideMerge(NodeClusterSocket.layer({ clientOnly: true, shardingConfig: times })),
     Layer.provideMerge(queueLayer),
     Layer.provide(Layer.succeedContext(context)),
-    Layer.provide(quiet),
+    Layer.provide(quietLogs),
   )
   const scope = yield* limitedScope(closingTime, Effect.void)
   const built = Context.merge(yield* sqlProblem(shown, Layer.buildWithScope(engine, scope)), context)

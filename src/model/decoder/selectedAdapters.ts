@@ -121,8 +121,8 @@ export const fillSlot = (
         numbers[nameOfA(layer, group)].set(a, (index * slots + slot) * a.length)
         const b = parameters[`${name}.lora_B.weight`].data
         const to = numbers[nameOfB(layer, projection)]
-        for (let at = 0; at < b.length; at++)
-          to[(Math.floor(at / rank) * slots + slot) * rank + (at % rank)] = limited(scaling * b[at])
+        for (let from = 0, line = slot * rank; from < b.length; from += rank, line += slots * rank)
+          for (let at = 0; at < rank; at++) to[line + at] = limited(scaling * b[from + at])
       })
     }
   }

@@ -23,7 +23,7 @@ const isFinite = (numbers: Float32Array): boolean => {
 }
 
 /**
- * Computes the gradients of a micro-batch, a copy for each run in it. `programOf` returns the program for the objective
+ * Computes the gradients of a micro-batch, one for each run in it, which are valid until the next call. `programOf` returns the program for the objective
  * of a run. Runs with the same program are computed together; but if the numbers of one are not finite, each is computed
  * alone, so that such a run does not spoil the others. `scratch` is a micro-batch of the same shape, which is overwritten.
  * `referencesOf` returns what computes the reference model of a program in another thread, if there is one.
@@ -44,7 +44,7 @@ export const gradientsOf = Effect.fnUntraced(function* (
   if (microBatch.sequenceCount === 0) return []
   const resultOf = (program: GradientProgram, index: number): RunGradient => ({
     index,
-    gradient: program.gradientOf(index).slice(),
+    gradient: program.gradientOf(index),
     loss: program.lossOf(index),
     sums: program.sumsOf(index),
   })
@@ -64,7 +64,9 @@ export const gradientsOf = Effect.fnUntraced(function* (
     const program = programOf(index)
     isolate(microBatch, index, scratch)
     yield* run(program, scratch)
-    alone.push(resultOf(program, index))
+    const result = resultOf(program, index)
+    // The program's next run overwrites its results.
+    alone.push({ ...result, gradient: result.gradient.slice() })
   }
   return alone
 })

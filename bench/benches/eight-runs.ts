@@ -1,8 +1,9 @@
 /**
- * Measures eight LoRA runs over one base model of ten million weights: in one trainer, whose engine has a thread of its own; in
- * one trainer whose engine takes turns with the training; in one trainer with a rank (a process that trains) for each core;
- * and in eight trainers at the same time with one run each. All learn by GRPO to write words backwards, and play with the
- * newest weights. The settings suit the eight trainers: a micro-batch has as many windows as a step has samples, and the
+ * Measures eight LoRA runs over one base model of ten million weights: in one trainer, whose engine and reference have threads of
+ * their own; in one trainer that does all in one thread; in one trainer with a rank (a process that trains) for each core; and
+ * in eight trainers at the same time with one run each. All learn by GRPO to write words backwards. Their weights may be as old
+ * as `max_async_level` allows by default; one trainer and eight trainers are also measured with the newest weights for each
+ * answer (level 0), where a run generates only while it is not trained. The settings suit the eight trainers: a micro-batch has as many windows as a step has samples, and the
  * engine a program for exactly these. Tokens are those of the trained samples, after the start-up.
  *
  * Generating gains most from company, so the length of the answers matters: one bench has answers of 24 tokens, the other of
@@ -29,20 +30,22 @@ const warmUp = 2
 const steps = Number(process.env["EFFECT_RL_BENCH_STEPS"] ?? 8)
 const device = process.env["EFFECT_RL_BENCH_BACKEND"] ?? "auto"
 
-const runOf = (name: string, answer: number) => ({
+const runOf = (name: string, answer: number, isNewest: boolean) => ({
   seed: names.indexOf(name) + 1,
   train_dataset: { type: "reverse_text", num_tasks: 1000, seed: names.indexOf(name) + 1, min_letters: 8 },
   objective: { type: "grpo" },
   max_steps: warmUp + steps,
   batch: { size: 8, group_size: 4 },
   sampling: { max_tokens: answer },
-  max_async_level: 0,
+  ...(isNewest ? { max_async_level: 0 } : {}),
 })
 
 interface Variant {
   readonly ranks?: number
-  /** Whether the engine has a thread of its own; by default, if there are several runs. */
-  readonly ownThread?: boolean
+  /** Whether the engine and the reference have threads of their own; by default, if there are several runs. */
+  readonly ownThreads?: boolean
+  /** Whether answers come from the newest weights. */
+  readonly isNewest?: boolean
 }
 
 /** The config of a trainer of some runs. The model is untrained, and nearly never ends an answer by itself. */
@@ -50,7 +53,7 @@ const trainerOf = (
   path: string,
   runs: ReadonlyArray<string>,
   answer: number,
-  { ranks = 1, ownThread = runs.length > 1 }: Variant,
+  { ranks = 1, ownThreads = runs.length > 1, isNewest = false }: Variant,
 ) => ({
   kind: "multirun",
   model: { type: "folder", path },
@@ -61,14 +64,15 @@ const trainerOf = (
     width: widthOf(answer),
     block: widthOf(answer),
     lora: { rank: 8, alpha: 16 },
+    reference_thread: ownThreads && ranks === 1,
   },
   inference: {
     generating: [8, 16, 32, 64].filter((rows) => rows <= 8 * runs.length),
     reading: [2, 16].filter((rows) => rows <= 2 * runs.length),
-    own_thread: ownThread,
+    own_thread: ownThreads,
   },
   broadcast: { keep: 1000 },
-  runs: Object.fromEntries(runs.map((name) => [name, runOf(name, answer)])),
+  runs: Object.fromEntries(runs.map((name) => [name, runOf(name, answer, isNewest)])),
 })
 
 /** The tokens of a window: a prompt and an answer. */
@@ -102,11 +106,11 @@ const bench = (name: string, answer: number) =>
           return measureTrainers(configs, { folder: join(folder, name), backend: device, warmUp })
         }
         const one = await measure("one", [names])
-        const eight = await measure(
-          "eight",
-          names.map((name) => [name]),
-        )
-        const turns = await measure("turns", [names], { ownThread: false })
+        const alone = names.map((name) => [name])
+        const eight = await measure("eight", alone)
+        const newest = await measure("one-newest", [names], { isNewest: true })
+        const eightNewest = await measure("eight-newest", alone, { isNewest: true })
+        const turns = await measure("turns", [names], { ownThreads: false })
         const ranks = await measure("ranks", [names], { ranks: availableParallelism() })
         const megabytes = (bytes: number): number => bytes / 1e6
         return {
@@ -122,7 +126,12 @@ const bench = (name: string, answer: number) =>
             "eight trainers, MB": megabytes(eight.residentBytes),
             "share of the memory": one.residentBytes / eight.residentBytes,
             "share of the memory by PSS": one.proportionalBytes / eight.proportionalBytes,
-            "with the engine in the trainer's thread": turns.trainedASecond / eight.trainedASecond,
+            "with the newest weights": newest.trainedASecond / eightNewest.trainedASecond,
+            "one trainer, tokens/s then": newest.trainedASecond,
+            "eight trainers, tokens/s then": eightNewest.trainedASecond,
+            "one trainer, tokens/s of a core then": newest.trainedACoreSecond,
+            "eight trainers, tokens/s of a core then": eightNewest.trainedACoreSecond,
+            "with all in the trainer's thread": turns.trainedASecond / eight.trainedASecond,
             "its tokens/s of a core": turns.trainedACoreSecond,
             "its share of the memory": turns.residentBytes / eight.residentBytes,
             "with a rank for each core": ranks.trainedASecond / eight.trainedASecond,

@@ -16,6 +16,7 @@ const order = [
   "returns",
   "graph",
   "backend",
+  "ranks",
   "env",
   "model",
   "losses",

@@ -10,16 +10,11 @@
  * yield* Effect.raceFirst(training, untilItEnds)
  * ```
  */
-import { Context, type Effect, Schema, type Scope } from "effect"
+import { Context, type Effect, type Scope } from "effect"
+import { type RankFailed, RankLost } from "../../ranks/RankError.ts"
 import { EngineLost } from "../engine/EngineThreads.ts"
 import { StoreError } from "../store/StoreError.ts"
 import type { RankTask } from "./RankTask.ts"
-
-/** A rank has ended, or does not answer, for no reason that it could tell. Another attempt may succeed. */
-export class RankLost extends Schema.TaggedError<RankLost>()("RankLost", { message: Schema.String }) {}
-
-/** A rank has told why it cannot train. Another attempt would fail, too. */
-export class RankFailed extends Schema.TaggedError<RankFailed>()("RankFailed", { message: Schema.String }) {}
 
 /** Tells whether an error says that a rank, or the thread of the engine, was lost. */
 export const isLoss = (error: unknown): boolean =>

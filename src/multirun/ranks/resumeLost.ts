@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import { isLoss, RankLost } from "./RankProcesses.ts"
+import { RankLost } from "../../ranks/RankError.ts"
+import { isLoss } from "./RankProcesses.ts"
 
 /** The number of times that a training is started again without a step in between. */
 const mostRestarts = 5

@@ -11,10 +11,11 @@
 import { Duration, Effect, Exit, type FileSystem, type Layer, Option, type Path, Scope } from "effect"
 import * as Rng from "../../rng/Rng.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
+import type { RankFailed, RankLost } from "../../ranks/RankError.ts"
 import { MultiRunError } from "../MultiRunError.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { checkStore, openPlace, storeAt } from "./rankStore.ts"
-import { type RankFailed, type RankLost, RankProcesses } from "./RankProcesses.ts"
+import { RankProcesses } from "./RankProcesses.ts"
 
 export interface StartOptions {
   readonly settings: Pick<MultiRunConfig, "model" | "trainer" | "seed">

@@ -8,10 +8,11 @@
  * ```
  */
 import { Duration, Effect } from "effect"
+import { RankFailed, RankLost } from "../../ranks/RankError.ts"
 import { openBaseModel } from "../baseModel.ts"
 import { makeTrainer } from "../trainer/Trainer.ts"
 import { rankParts } from "./rankParts.ts"
-import { isLoss, RankFailed, RankLost } from "./RankProcesses.ts"
+import { isLoss } from "./RankProcesses.ts"
 import { storeAt } from "./rankStore.ts"
 import type { RankTask } from "./RankTask.ts"
 

@@ -86,6 +86,9 @@ const lazyDecoders = Effect.gen(function* () {
 /** Provides the processes of a multi-run trainer that sets `trainer.ranks`. */
 export { layer as rankProcesses } from "./multirun/ranks/processes-node.ts"
 
+/** Provides the processes that compute gradients for a training that sets `ranks`. */
+export { layer as trainingRanks } from "./ranks/ranks-node.ts"
+
 /**
  * Provides the threads of a multi-run trainer: its engine's, for `inference.own_thread`, and its reference's, for
  * `trainer.reference_thread`. `threads` is the number of threads for one op of ONNX Runtime.

@@ -17,7 +17,8 @@ const { add, mean, mul, sub } = Graph
 
 // --- Config: `A2cOptions` are the settings in code; `A2cConfig` checks them and fills in the defaults ---
 
-export interface A2cOptions extends Learner.ActorCriticOptions {
+/** The settings that A2C shares with the algorithms that extend it. */
+export interface A2cBaseOptions extends Learner.ActorCriticOptions {
   /** The learning rate of RMSProp. @default 0.0007 */
   readonly learningRate?: number
   /** The number of env steps that each env takes between two updates. @default 5 */
@@ -30,6 +31,14 @@ export interface A2cOptions extends Learner.ActorCriticOptions {
   readonly rmspropEpsilon?: number
 }
 
+export interface A2cOptions extends A2cBaseOptions {
+  /**
+   * The number of slices that each rollout is divided into, so that as many processes can compute its gradient: see
+   * `ranks`. The results depend on this number, in their last bits, but not on the number of processes. @default 1
+   */
+  readonly slices?: number
+}
+
 export const a2cFields = {
   ...Learner.actorCriticFields,
   learningRate: Fields.withDefault(Fields.positive, 7e-4),
@@ -38,7 +47,9 @@ export const a2cFields = {
   rmspropDecay: Fields.withDefault(Fields.fraction, 0.99),
   rmspropEpsilon: Fields.withDefault(Fields.positive, 1e-5),
 }
-export const A2cConfig = Schema.Struct(a2cFields)
+const BaseConfig = Schema.Struct(a2cFields)
+type BaseConfig = typeof BaseConfig.Type
+export const A2cConfig = Schema.Struct({ ...a2cFields, slices: Fields.withDefault(Fields.positiveInt, 1) })
 export type A2cConfig = typeof A2cConfig.Type
 
 // --- Learner, which `make` below sets up for a task: networks, rollout, returns, update ---
@@ -52,16 +63,19 @@ const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.
   return yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
     learningRate: Learner.learningRateOf(config),
     phases: [
-      a2cPhase(config, ({ batch, weights, recall }) =>
-        a2cLoss(config, batch, network.evaluate(weights, batch.observations, recall)),
-      ),
+      {
+        ...a2cPhase(config, ({ batch, weights, recall }) =>
+          a2cLoss(config, batch, network.evaluate(weights, batch.observations, recall)),
+        ),
+        slices: { count: config.slices, standardised: [] },
+      },
     ],
   })
 })
 
 /** Computes L = −E[A log π] + c_v E[(V − target)²] − c_e H: advantage A, entropy H, weights c_v and c_e of `config`. */
 export const a2cLoss = (
-  config: A2cConfig,
+  config: BaseConfig,
   { actions, advantages, targets }: Learner.Batch<Learner.BaseColumns>,
   { distribution, value }: Pick<Model.Evaluation, "distribution" | "value">,
 ): Learner.Loss => {
@@ -79,7 +93,7 @@ export const a2cLoss = (
 
 /** Describes the only phase of the update: one gradient step on the whole rollout, with RMSProp. */
 export const a2cPhase = <C>(
-  config: A2cConfig,
+  config: BaseConfig,
   loss: (minibatch: Learner.Minibatch<C>) => Learner.Loss,
 ): Learner.Phase<C> => ({
   name: "update",

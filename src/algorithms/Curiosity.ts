@@ -6,7 +6,7 @@ import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import * as Losses from "../losses/Losses.ts"
 import * as Model from "../model/Model.ts"
-import { a2cFields, type A2cOptions, a2cLoss, a2cPhase } from "./A2c.ts"
+import { a2cFields, type A2cBaseOptions, a2cLoss, a2cPhase } from "./A2c.ts"
 
 const { add, concat, mean, mul, stopGradient } = Graph
 
@@ -19,7 +19,7 @@ const { add, concat, mean, mul, stopGradient } = Graph
 
 // --- Config: `CuriosityOptions` are the settings in code; `CuriosityConfig` checks them and fills in the defaults ---
 
-export interface CuriosityOptions extends A2cOptions {
+export interface CuriosityOptions extends A2cBaseOptions {
   /** The weight of the curiosity bonus, the forward model's error, that is added to the reward. @default 0.1 */
   readonly curiosityCoefficient?: number
   /** The share of the forward model's loss in the loss of both models; the rest is the inverse model's. @default 0.2 */

@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { ConfigError } from "../config/Config.ts"
 import * as Fields from "../config/fields.ts"
 import * as Graph from "../graph/ops.ts"
 import * as Optimisers from "../graph/optimisers.ts"
@@ -70,6 +71,11 @@ export interface PpoOptions extends ClippedValueOptions {
    * backend, so that no step passes through JavaScript. Only envs with a graph form can do that. @default "envs"
    */
   readonly rollouts?: "envs" | "graph"
+  /**
+   * The number of slices that each minibatch is divided into, so that as many processes can compute its gradient: see
+   * `ranks`. The results depend on this number, in their last bits, but not on the number of processes. @default 1
+   */
+  readonly slices?: number
 }
 
 export const ppoFields = {
@@ -91,6 +97,7 @@ type ClippedConfig = typeof ClippedConfig.Type
 export const PpoConfig = Schema.Struct({
   ...ppoFields,
   rollouts: Fields.withDefault(Schema.Literals(["envs", "graph"]), "envs"),
+  slices: Fields.withDefault(Fields.positiveInt, 1),
 })
 export type PpoConfig = typeof PpoConfig.Type
 
@@ -99,20 +106,35 @@ export type PpoConfig = typeof PpoConfig.Type
 /** Makes the learner of PPO, or of VIN, which passes its own `name` and `planning`. */
 export const ppoLearner = Effect.fnUntraced(function* (
   name: string,
-  settings: ClippedConfig & Partial<Pick<PpoConfig, "rollouts">> & { readonly planning?: Model.Planning },
+  settings: ClippedConfig & Partial<Pick<PpoConfig, "rollouts" | "slices">> & { readonly planning?: Model.Planning },
   task: Algorithm.Task,
 ) {
   const config = Learner.resolved(settings)
-  const { nsteps: steps, noiseRepeat, sequence } = config
+  const { nsteps: steps, noiseRepeat, sequence, slices = 1 } = config
+  if (slices > 1 && config.rollouts === "graph") {
+    const problem = `expected 1 with rollouts "graph", whose rows stay in the graph, found ${slices}`
+    return yield* ConfigError.at({ source: name, prefix: ["algorithm"] }, "slices", problem)
+  }
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const returns = Learner.generalisedAdvantages(config)
   const rollout = Learner.experience({ name, task, actor: network, steps, noiseRepeat, returns })
   const learningRate = Learner.learningRateOf(config)
-  const phase = ppoPhase<Learner.ColumnsOf<Model.ActorCriticKept>>(config, ({ batch, weights, recall }) =>
-    ppoLoss(config, batch, network.evaluate(weights, batch.observations, recall)),
-  )
+  // Advantages are normalised, and the KL limit applies, over a whole minibatch: `slicesOf` says so if there are slices.
+  const loss = slices > 1 ? { ...config, normalizeAdvantages: false, targetKl: null } : config
+  const phase = {
+    ...ppoPhase<Learner.ColumnsOf<Model.ActorCriticKept>>(config, ({ batch, weights, recall }) =>
+      ppoLoss(loss, batch, network.evaluate(weights, batch.observations, recall)),
+    ),
+    slices: slicesOf(config, slices),
+  }
   if (config.rollouts === "graph") return yield* Learner.graphLearner(rollout, { ...config, learningRate, phase })
   return yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), { learningRate, phases: [phase] })
+})
+
+const slicesOf = ({ normalizeAdvantages, targetKl }: ClippedConfig, count: number): Learner.Slices => ({
+  count,
+  standardised: normalizeAdvantages ? ["advantages"] : [],
+  limit: targetKl === null ? undefined : { metric: "losses/approx_kl", atMost: 1.5 * targetKl },
 })
 
 /** The columns of a minibatch, as tensors, that the loss reads. */

@@ -4,7 +4,7 @@ import * as Algorithm from "../learner/Algorithm.ts"
 import * as Learner from "../learner/Learner.ts"
 import { auxiliaryFields, type AuxiliaryOptions, auxiliaryTasks, checkTasks } from "../learner/unreal/auxiliaryTasks.ts"
 import * as Model from "../model/Model.ts"
-import { a2cFields, type A2cOptions, a2cLoss, a2cPhase } from "./A2c.ts"
+import { a2cFields, type A2cBaseOptions, a2cLoss, a2cPhase } from "./A2c.ts"
 
 /**
  * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C whose network also learns to control pixels, to predict
@@ -13,7 +13,7 @@ import { a2cFields, type A2cOptions, a2cLoss, a2cPhase } from "./A2c.ts"
 
 // --- Config: `UnrealOptions` are the settings in code; `UnrealConfig` checks them and fills in the defaults ---
 
-export interface UnrealOptions extends A2cOptions, AuxiliaryOptions {
+export interface UnrealOptions extends A2cBaseOptions, AuxiliaryOptions {
   /** The sizes of the hidden layers. @default [128] */
   readonly hidden?: ReadonlyArray<number>
   /** The number of env steps that each env takes between two updates. @default 20 */

@@ -113,6 +113,8 @@ export interface Learner {
   readonly episodes?: EpisodeLog
   /** Data that the learner learns from besides rollouts: demonstrations. A run can be resumed only with equal data. */
   readonly data?: NamedArrays
+  /** The number of slices of each minibatch, whose gradients as many ranks can compute; 1 if left out. */
+  readonly slices?: number
   /** Learns from the recorded experience. */
   readonly update: (position: Position) => Effect.Effect<void, LearnerError>
   /** Returns the averages over the updates since the last call. */

@@ -17,6 +17,8 @@ interface BatchOptions<C extends Columns> {
    * hold. Otherwise it runs the graph once, on all of them.
    */
   readonly minibatches?: { readonly rows: number; readonly count: number } | undefined
+  /** Returns the tensor that the graph reads as a column, such as the column with another scale; by default the column. */
+  readonly columnOf?: (name: string, column: Tensor, scalar: (name: string) => Tensor) => Tensor
   /** Builds the graph of one minibatch. */
   readonly build: (reader: BatchReader<C>) => BatchProgram
 }
@@ -41,12 +43,14 @@ interface BatchProgram {
 /** Describes a program over a batch: an update of the weights, or an evaluation of all rows of a rollout. */
 export const batchSpec = <C extends Columns>(options: BatchOptions<C>): ProgramSpec => {
   const { name, columns, sequences, steps = 1, memorySize = 0, minibatches } = options
-  const { batch, inputs } = batchInputs(columns, sequences, steps)
-  const memory = batchInputs(memoryColumns(memorySize), sequences, steps)
   const scalars: Record<string, Tensor> = {}
+  const scalar = (key: string): Tensor => (scalars[key] ??= input(key, []))
+  const { columnOf = (_, column) => column } = options
+  const { batch, inputs } = batchInputs(columns, sequences, steps, (key, column) => columnOf(key, column, scalar))
+  const memory = batchInputs(memoryColumns(memorySize), sequences, steps, (_, column) => column)
   const { states, outputs, continueWhile } = options.build({
     batch,
-    scalar: (key) => (scalars[key] ??= input(key, [])),
+    scalar,
     recall: memorySize === 0 ? undefined : { state: memory.batch.memory, fresh: memory.batch.fresh },
   })
   // The inputs of which each minibatch reads only its own rows.
@@ -80,8 +84,14 @@ function batchInputs<C extends Columns>(
   columns: C,
   sequences: number,
   steps: number,
+  columnOf: (name: string, column: Tensor) => Tensor,
 ): { readonly batch: Batch<C>; readonly inputs: Readonly<Record<string, Tensor>> }
-function batchInputs(columns: Columns, sequences: number, steps: number): object {
+function batchInputs(
+  columns: Columns,
+  sequences: number,
+  steps: number,
+  columnOf: (name: string, column: Tensor) => Tensor,
+): object {
   const inputs: Record<string, Tensor> = {}
   const tensorOf = (name: string, { shape, dtype, per }: Column): Tensor => {
     if (per === "update") return (inputs[name] = input(name, shape, dtype))
@@ -93,7 +103,10 @@ function batchInputs(columns: Columns, sequences: number, steps: number): object
   const read: Record<string, Tensor> = {}
   const batch: Record<string, Tensor> = {}
   for (const [name, column] of Object.entries(columns)) {
-    Object.defineProperty(batch, name, { enumerable: true, get: () => (read[name] ??= tensorOf(name, column)) })
+    Object.defineProperty(batch, name, {
+      enumerable: true,
+      get: () => (read[name] ??= columnOf(name, tensorOf(name, column))),
+    })
   }
   return { batch, inputs }
 }

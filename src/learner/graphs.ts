@@ -3,7 +3,7 @@ import type { Effect } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { gradients } from "../graph/gradients.ts"
-import { add, state } from "../graph/ops.ts"
+import { add, constant, mul, state, sub } from "../graph/ops.ts"
 import { clipGlobalNorm, type Optimiser, type Updated } from "../graph/optimisers.ts"
 import type { Layout } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
@@ -55,20 +55,32 @@ export const netOf = (layout: Layout, name: string): Net => {
  * const { next } = descend(net, loss, Optimisers.sgd({ size: net.layout.size, learningRate: 0.1 }), 0.5)
  * ```
  */
-export const descend = (
-  { layout, theta, weights }: Net,
-  loss: Tensor,
-  optimiser: Optimiser,
-  maxGradNorm: number,
-): Updated => {
+export const descend = (net: Net, loss: Tensor, optimiser: Optimiser, maxGradNorm: number): Updated =>
+  follow(net, gradientOf(net, loss), optimiser, maxGradNorm)
+
+/** Builds the gradient of a loss with respect to a network's parameters, as one flat vector. */
+export const gradientOf = ({ layout, weights }: Net, loss: Tensor): Tensor => {
   const { names } = layout
   const slopes = gradients(
     loss,
     names.map((key) => weights[key]),
   )
-  const gradient = layout.flatten(Object.fromEntries(names.map((key, index) => [key, slopes[index]])))
-  return optimiser.update(theta, maxGradNorm > 0 ? clipGlobalNorm(gradient, maxGradNorm) : gradient)
+  return layout.flatten(Object.fromEntries(names.map((key, index) => [key, slopes[index]])))
 }
+
+/** Builds the step along a gradient: the part of `descend` that comes after the gradient. */
+export const follow = (
+  { theta }: Pick<Net, "theta">,
+  gradient: Tensor,
+  optimiser: Optimiser,
+  maxGradNorm: number,
+): Updated => optimiser.update(theta, maxGradNorm > 0 ? clipGlobalNorm(gradient, maxGradNorm) : gradient)
+
+/** Scales the changes of parameters that have their own learning rate, by that rate's share of the common rate. */
+export const slowed = ({ layout, theta }: Net, shares: Readonly<Record<string, number>>, next: Tensor): Tensor =>
+  Object.keys(shares).length === 0
+    ? next
+    : add(theta, mul(constant(layout.spread((name) => shares[name] ?? 1)), sub(next, theta)))
 
 /** The result of a loss function: the number to minimise, and the metrics to report. */
 export interface Loss {

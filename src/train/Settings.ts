@@ -114,6 +114,7 @@ export const Settings = Schema.Struct({
   env: EnvSetting,
   numEnvs: withDefault(intBetween(1, 65_536), 8),
   workers: withDefault(threads, 0),
+  ranks: withDefault(intBetween(1, 256), 1),
   /** The number of env steps of the training, over all envs. */
   totalSteps: positiveInt,
   seed: withDefault(Schema.Int, 1),
@@ -149,6 +150,11 @@ export interface TrainInput {
   readonly numEnvs?: number
   /** The number of threads that step heavy envs; 0 is the run's own thread. Results don't depend on it. @default 0 */
   readonly workers?: number
+  /**
+   * The number of processes that compute gradients, with the run's own one; at most the algorithm's `slices`. Results don't
+   * depend on it. @default 1
+   */
+  readonly ranks?: number
   /** The seed of all randomness. @default 1 */
   readonly seed?: number
   /** The name of the run, which is a part of its folder's name. @default "run" */

@@ -1,13 +1,15 @@
 /**
  * Makes trainings by reinforcement learning as Effects, and executes them. Programs and the `effect` command call it.
  */
-import { Clock, Effect, type Scope } from "effect"
+import { Clock, Effect, Option, type Scope } from "effect"
 import { Backend } from "../backend/Backend.ts"
 import { type DispatchError, Dispatcher } from "../cluster/Dispatcher.ts"
 import { attempt } from "../config/attempt.ts"
 import { isPlain, toCamelCase } from "../config/Config.ts"
 import { EnvError } from "../env/EnvError.ts"
 import { constantsOf } from "../env/Normalise.ts"
+import { Ranks } from "../ranks/Ranks.ts"
+import { TrainingRanks } from "../ranks/TrainingRanks.ts"
 import type { SetupError } from "../learner/Algorithm.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import { digestOf } from "../run/digest.ts"
@@ -98,7 +100,7 @@ const execute = Effect.fnUntraced(function* (
     startedAtMillis,
     places: Layout.places({ checkpoints: settings.checkpoint.dir, logs: settings.logDir }),
     open: (files: RunFiles, saved: OneRun.Saved<TrainingState> | undefined) => open(training, files, saved),
-    loop: (state: TrainingState) => trainLoop(training, state),
+    loop: (state: TrainingState) => withRanks(settings.ranks, trainLoop(training, state)),
     saving: {
       schema: TrainingState,
       settings: yield* sharedSettings(training),
@@ -120,6 +122,15 @@ const execute = Effect.fnUntraced(function* (
   )
 })
 
+/** Runs the loop of a training, with other processes that compute a part of its gradients. */
+const withRanks = Effect.fnUntraced(function* <A, E, R>(count: number, loop: Effect.Effect<A, E, R>) {
+  if (count === 1) return yield* loop
+  const starter = yield* Effect.serviceOption(TrainingRanks)
+  if (Option.isSome(starter)) return yield* Effect.provideService(loop, Ranks, yield* starter.value.start(count))
+  yield* Effect.logWarning("ranks: this process computes all slices; on Node, others help with Node.trainingRanks")
+  return yield* loop
+}, Effect.scoped)
+
 /** Describes the run for its files and its first record. */
 const specOf = ({ plan, learner }: Training, identity: RunIdentity): RunSpec => {
   const { settings, env, algorithm, effective } = plan
@@ -139,7 +150,7 @@ const specOf = ({ plan, learner }: Training, identity: RunIdentity): RunSpec => 
 }
 
 const nothingToSend =
-  "the cluster has nothing to do: other machines play only the validations of a training, and this one has none (validation.every_steps)"
+  "the cluster has nothing to do: other machines play only the validations of a training, and compute its gradients, and this one has neither validation.every_steps nor ranks"
 
 const notSent =
   "the validations are played in this process, because other machines can only load a training that is made in code from its program: start it with effect run PROGRAM.ts --cluster"
@@ -177,7 +188,9 @@ const open = Effect.fnUntraced(function* (
       ...(inFlight === undefined
         ? []
         : validator === undefined
-          ? [nothingToSend]
+          ? settings.ranks > 1
+            ? []
+            : [nothingToSend]
           : sent === undefined
             ? [notSent]
             : []),

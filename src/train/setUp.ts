@@ -116,9 +116,20 @@ const withinMemory =
       return Effect.fail(ConfigError.at({ source: from.source }, "", message))
     })
 
-/** Returns an error if validation or normalisation is on and the learner does not support it; otherwise undefined. */
-const misfit = ({ settings, from }: Plan, { episodes, policy, plays }: Learner): ConfigError | undefined => {
+/** Returns an error if validation, normalisation or ranks are on and the learner does not support it; else undefined. */
+const misfit = (
+  { settings, algorithm, from }: Plan,
+  { episodes, policy, plays, slices = 1 }: Learner,
+): ConfigError | undefined => {
   const name = String(settings.algorithm.name)
+  const { ranks } = settings
+  if (ranks > slices) {
+    const problem =
+      "slices" in algorithm.config
+        ? `expected at most algorithm.slices, which is ${slices}, found ${ranks}; set algorithm.slices to ${ranks} or a multiple`
+        : `expected 1 with algorithm "${name}", whose minibatches have no slices, found ${ranks}`
+    return ConfigError.at(from, "ranks", problem)
+  }
   if (settings.validation.everySteps > 0 && policy === undefined) {
     const problem = `algorithm "${name}" can't be validated: it lacks the hook "policy"; 0 turns validation off`
     return ConfigError.at(from, "validation.every_steps", problem)

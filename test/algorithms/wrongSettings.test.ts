@@ -20,6 +20,25 @@ const messageOf = (input: Parameters<typeof keep>[0]) =>
 const shown = Demonstrations.record(CartPole.env, { episodes: 2, policy: () => 1 })
 
 describe("settings that can't be followed", () => {
+  it.effect("slices and ranks that do not fit", () =>
+    Effect.gen(function* () {
+      const sliced = (slices: number, more: Parameters<typeof Ppo.make>[0] = {}) => ({
+        env: CartPole.env,
+        algorithm: Ppo.make({ nsteps: 32, slices, ...more }),
+      })
+      assert.match(
+        yield* messageOf(sliced(5)),
+        /algorithm\.slices: expected a divisor of a minibatch's 16 rows, found 5/,
+      )
+      const inGraph = yield* messageOf(sliced(2, { rollouts: "graph" }))
+      assert.match(inGraph, /algorithm\.slices: expected 1 with rollouts "graph".*, found 2/)
+      const few = yield* messageOf({ ...sliced(2), ranks: 4 })
+      assert.match(few, /ranks: expected at most algorithm\.slices, which is 2, found 4; set algorithm\.slices to 4/)
+      const none = yield* messageOf({ env: CartPole.env, algorithm: "dqn", ranks: 2 })
+      assert.match(none, /ranks: expected 1 with algorithm "dqn", whose minibatches have no slices, found 2/)
+    }),
+  )
+
   it.effect("a planner where there is no map", () =>
     Effect.gen(function* () {
       const expected = /a planner is one trunk below both heads, over maps .*, found \[4\]/

@@ -6,7 +6,15 @@ import { join } from "node:path"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
 import { exists } from "../../config/files.ts"
 import { utf8 } from "../../config/utf8.ts"
-import { backend, trainerThreads, envPool, platform, rankProcesses, terminalProgress } from "../../node.ts"
+import {
+  backend,
+  envPool,
+  platform,
+  rankProcesses,
+  terminalProgress,
+  trainerThreads,
+  trainingRanks,
+} from "../../node.ts"
 import * as Layout from "../../run/Layout.ts"
 import { Recorder, type Sink } from "../../run/record/Recorder.ts"
 import type { RunEvent } from "../../run/record/RunEvent.ts"
@@ -204,6 +212,7 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
         envPool,
         platform,
         rankProcesses({ backend: input.backend, ...options }),
+        trainingRanks(options),
         trainerThreads({ backend: input.backend, ...options }),
         recorder,
         store.layer,

@@ -31,6 +31,10 @@ export const flags = {
   jobs: number("jobs", "How many trainings of --seeds or --population run at a time (default: one per core)"),
   dryRun: toggle("dry-run", "Check all settings and print the runs that would start, without starting them"),
   totalSteps: number("total-steps", "The number of environment steps to train for"),
+  ranks: number(
+    "ranks",
+    "How many processes compute gradients, with this one: for an algorithm with slices, and for a multi-run trainer (default: 1)",
+  ),
   backend: backendFlag("The backend that computes; auto picks the fastest for each graph and names it in run.log"),
   threads: threadsFlag,
   resultsDir: resultsDirFlag("The folder in which runs are saved, or s3://BUCKET/PREFIX (default: results)"),
@@ -41,7 +45,7 @@ export const flags = {
     "Resume a run from its newest checkpoint: its folder, a part of its path, or latest for the newest run with the name of this file (its setting name, --name, or else the file's own name, in whatever folder the file is), unfinished ones first. A sweep is resumed by the folder of its time, or latest",
   ),
   cluster: clusterFlag(
-    "With --seeds or --population: train the runs; with one training: play its validations, and the episodes of an agent without a memory; for a multi-run trainer with trainer.ranks: compute the gradients",
+    "With --seeds or --population: train the runs; with one training: play its validations, and the episodes of an agent without a memory; with --ranks: compute gradients",
   ),
   server: text(
     "server",

@@ -8,7 +8,7 @@ import { sweepInBucket } from "../bucket/sweepInBucket.ts"
 import { sweep } from "../sweep/sweep.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import { notForTrainers } from "../bucket/runInBucket.ts"
-import { flags } from "./flags.ts"
+import { flags, type RunFlags } from "./flags.ts"
 import { trainOnce } from "./trainOnce.ts"
 
 export const run = subcommand(
@@ -32,7 +32,8 @@ export const run = subcommand(
     },
   },
   flags,
-  Effect.fnUntraced(function* (input) {
+  Effect.fnUntraced(function* (typed) {
+    const input = yield* withRanks(typed)
     const isSweep = input.population.length > 0 || Option.isSome(input.seeds)
     if (input.population.length === 0 && input.more.length > 0) {
       return yield* usageError(`unexpected argument "${input.more[0]}"; settings to sweep follow --population`)
@@ -57,6 +58,13 @@ export const run = subcommand(
     return yield* isBucket(input.resultsDir) ? sweepInBucket(input) : sweep(input)
   }),
 )
+
+/** Adds the setting that `--ranks` stands for. */
+const withRanks = Effect.fnUntraced(function* (input: RunFlags) {
+  if (Option.isNone(input.ranks)) return input
+  const isTrainer = isYaml(input.file) && (yield* kindIn(input.file)) === "multirun"
+  return { ...input, set: [...input.set, `${isTrainer ? "trainer.ranks" : "ranks"}=${input.ranks.value}`] }
+})
 
 const kindIn = (file: string) => Effect.map(readYaml(file), kindOf)
 

@@ -1,12 +1,17 @@
-/** Gives the ranks of a multi-run trainer, and its orchestrators, to the processes of this machine or to a cluster. */
+/** Gives the ranks of a training, and the orchestrators of a multi-run trainer, to this machine or to a cluster. */
 import { Effect, Layer, Option } from "effect"
 import type { ClusterError } from "../../cluster/ClusterError.ts"
+import { parseUrl } from "../../cluster/databaseUrl.ts"
+import { ownAddress } from "../../cluster/network-node.ts"
 import type { BackendName } from "../../backend/named-node.ts"
 import type { PlacedOrchestrators } from "../../multirun/placement/PlacedOrchestrators.ts"
 import { processesOn, layer as rankProcesses, redisStores } from "../../multirun/ranks/processes-node.ts"
 import type { RankProcesses } from "../../multirun/ranks/RankProcesses.ts"
 import type { RedisStores } from "../../multirun/ranks/rankStore.ts"
-import { platform } from "../../node.ts"
+import { platform, trainingRanks } from "../../node.ts"
+import { slicesHandler, startJob } from "../../ranks/jobs-node.ts"
+import { ranksBy } from "../../ranks/ranks-node.ts"
+import type { TrainingRanks } from "../../ranks/TrainingRanks.ts"
 import { dispatcherLayer } from "./cluster.ts"
 
 // These modules are loaded only when they are needed, because they know the config of trainers.
@@ -22,31 +27,34 @@ interface Placed {
   readonly server: Option.Option<string>
 }
 
-/** Provides the parts of a trainer that work beside it: on the workers of the cluster that the user named, or here. */
+/** Provides the parts of a training that work in other processes: on the workers of the cluster that the user named, or here. */
 export const placementLayer = ({
   backend,
   threads = 1,
   cluster,
   server,
-}: Placed): Layer.Layer<RankProcesses | RedisStores, ClusterError> => {
-  if (Option.isNone(cluster)) return rankProcesses({ backend, threads })
+}: Placed): Layer.Layer<RankProcesses | RedisStores | TrainingRanks, ClusterError> => {
+  if (Option.isNone(cluster)) return Layer.merge(rankProcesses({ backend, threads }), trainingRanks({ threads }))
+  const host = Effect.flatMap(parseUrl(cluster.value), ownAddress)
   const ranks = Layer.unwrap(Effect.map(rankJobsModule, ({ rankJobs }) => rankJobs({ backend, processesOn })))
   const orchestrators = (url: string): Layer.Layer<PlacedOrchestrators> =>
     Layer.unwrap(Effect.map(orchestratorJobsModule, ({ orchestratorJobs }) => orchestratorJobs({ server: url }))).pipe(
       Layer.provide(platform),
     )
-  return Layer.merge(
+  return Layer.mergeAll(
     Layer.provide(ranks, platform),
+    ranksBy({ start: startJob, host, threads }),
     Option.match(server, { onNone: () => Layer.empty, onSome: orchestrators }),
   ).pipe(Layer.provideMerge(redisStores), Layer.provideMerge(dispatcherLayer(cluster)))
 }
 
-/** Makes the code of a worker that trains as ranks of trainers, and plays their runs. */
+/** Makes the code of a worker that works as ranks of trainings, and plays the runs of trainers. */
 export const placementHandlers = (worker: string) =>
   Effect.gen(function* () {
     const { rankHandler } = yield* rankJobsModule
     const { orchestratorHandler } = yield* orchestratorJobsModule
     return [
+      slicesHandler,
       yield* Effect.provide(rankHandler({ worker, processesOn }), redisStores),
       yield* orchestratorHandler(worker),
     ]

@@ -61,7 +61,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   const features: Array<FeatureHooks> = []
   const rollout = makeRollout(experience, act, feeds, features)
   for (const start of experience.features) {
-    features.push(yield* start({ ...experience, parameters, fixed, rollout, act, updates: learning.programs }))
+    features.push(yield* start({ ...experience, parameters, fixed, rollout, act, updates: learning.readers }))
   }
 
   // Every program has its own copy of the weights. After an update, the update's last program has the newest.
@@ -98,6 +98,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   })
 
   const [target] = features.flatMap((feature) => feature.target ?? [])
+  const slices = Math.max(...phases.map((phase) => phase.slices?.count ?? 1))
   return {
     devices: Object.fromEntries(programs.map((program) => [program.name, program.device])),
     rollout: (envs, { iteration, step }) =>
@@ -109,6 +110,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
         return rows
       }),
     update,
+    ...(slices > 1 ? { slices } : {}),
     metrics: () => averages.take(),
     ...(target === undefined
       ? {}
@@ -148,7 +150,12 @@ export const checkDivisors = <C extends Columns>(
     return wrong("sequence", `expected a divisor of the rollout's ${steps} steps, found ${sequence}`)
   }
   const sequences = (steps * task.numEnvs) / sequence
-  for (const { minibatches } of phases) {
+  for (const { minibatches, slices } of phases) {
+    const rows = sequences / minibatches
+    if (slices !== undefined && rows % 1 === 0 && rows % slices.count !== 0) {
+      const what = sequence === 1 ? "rows" : `sequences of ${sequence} steps`
+      return wrong("slices", `expected a divisor of a minibatch's ${rows} ${what}, found ${slices.count}`)
+    }
     if (sequences % minibatches === 0) continue
     const what =
       sequence === 1

@@ -1,7 +1,7 @@
 /** Compiles and runs the update of an on-policy learner: gradient steps on shuffled minibatches of a rollout. */
 import { Effect } from "effect"
-import { Backend, type Program } from "../../backend/Backend.ts"
-import { add, constant, mul, sub, where } from "../../graph/ops.ts"
+import { Backend, type BackendError, type Program, type TensorData } from "../../backend/Backend.ts"
+import { where } from "../../graph/ops.ts"
 import type { Optimiser } from "../../graph/optimisers.ts"
 import type { Layout } from "../../graph/Parameters.ts"
 import { indicesFeed, type ProgramSpec } from "../../graph/Program.ts"
@@ -13,9 +13,10 @@ import type { NamedArrays } from "../Algorithm.ts"
 import type { Averages } from "../Averages.ts"
 import type { Batch, Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
-import { build, descend, type Loss, type Net, netOf } from "../graphs.ts"
+import { build, descend, type Loss, type Net, netOf, slowed } from "../graphs.ts"
 import { type SavedState, statesOf } from "../learnerState.ts"
 import type { Experience } from "./Experience.ts"
+import { compileSliced, type Slices } from "./slices.ts"
 
 /** The tensors of a minibatch that a loss reads. */
 export interface Minibatch<C> {
@@ -40,57 +41,75 @@ export interface Phase<C> {
   /** The limit of the global norm of gradients; larger ones are scaled down to it. 0 sets no limit. */
   readonly maxGradNorm: number
   readonly loss: (minibatch: Minibatch<C>) => Loss
+  /** Divides the minibatches into slices, whose gradients several processes can compute; by default they are whole. */
+  readonly slices?: Slices | undefined
   readonly optimiser: (options: { readonly size: number; readonly learningRate: Tensor }) => Optimiser
 }
 
-/** Compiles a program for each phase; returns functions to fill, run and save them. `last` has the updated weights. */
+/** A phase whose programs are compiled. */
+export interface CompiledPhase<C> {
+  readonly phase: Phase<C>
+  /** All programs of the phase. */
+  readonly programs: ReadonlyArray<Program>
+  /** The program that reads the rows. */
+  readonly reader: Program
+  /** The program that has the weights after the phase. */
+  readonly last: Program
+  /** The names of the reader's inputs that hold the rows. */
+  readonly gathered: ReadonlyArray<string>
+  /** The rows of all minibatches, one after another; to be filled before each run. */
+  readonly indices: TensorData
+  readonly learningRate: TensorData
+  /** Computes all minibatches, and adds the means of the metrics to the averages. */
+  readonly run: (averages: Averages) => Effect.Effect<void, BackendError>
+  readonly optimiser: ReturnType<typeof statesOf>
+}
+
+/** Compiles the programs of each phase; returns functions to fill, run and save them. `last` has the updated weights. */
 export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   experience: Experience<C>,
   parameters: Layout,
   fixed: Layout,
   phases: ReadonlyArray<Phase<C>>,
 ) {
-  const { compile } = yield* Backend
   const { task, steps } = experience
   const sequence = Math.max(1, experience.sequence)
-  const compiled = yield* Effect.forEach(
-    phases,
-    Effect.fnUntraced(function* (phase) {
-      const spec = yield* build(() => updateSpec(experience, parameters, fixed, phase))
-      const program = yield* compile(spec)
-      const prefix = phases.length === 1 ? "" : `${phase.name}.`
-      const optimiser = statesOf(program, spec, ["theta", "fixed"], prefix)
-      return { phase, program, optimiser, gathered: spec.minibatches?.gathered ?? [] }
-    }),
-  )
-  const programs = compiled.map(({ program }) => program)
+  const compiled = yield* Effect.forEach(phases, (phase) => {
+    const prefix = phases.length === 1 ? "" : `${phase.name}.`
+    const { slices } = phase
+    return slices === undefined || slices.count === 1
+      ? compileWhole(experience, parameters, fixed, phase, prefix)
+      : compileSliced(experience, parameters, fixed, phase, slices, prefix)
+  })
+  const programs = compiled.flatMap((phase) => phase.programs)
   const order = new Int32Array((steps * task.numEnvs) / sequence)
 
   type RolloutArrays = Readonly<Record<string, Float32Array | Int32Array>>
   /** Copies the rollout's rows into the programs' inputs, and draws a new order of rows or sequences for each epoch. */
-  const prepare = (iteration: number, learningRate: number, columns: RolloutArrays): void => {
+  const prepare = (iteration: number, rate: number, columns: RolloutArrays): void => {
     const shuffle = stream(task.seed, "minibatches", iteration)
-    for (const { program, phase, gathered } of compiled) {
+    for (const { reader, phase, gathered, indices, learningRate } of compiled) {
       for (const key of gathered) {
-        const [column, feed] = [columns[key], program.feeds[key]]
+        const [column, feed] = [columns[key], reader.feeds[key]]
         if (sequence > 1) envMajor(column, feed, task.numEnvs, key === "memory" ? steps / sequence : steps)
         else if (feed !== column) feed.set(column)
       }
-      const indices = program.feeds[indicesFeed]
       for (let epoch = 0; epoch < phase.epochs; epoch++) {
         shuffle.permutation(order)
         indices.set(order, epoch * order.length)
       }
-      program.feeds.learningRate[0] = learningRate
+      learningRate[0] = rate
     }
   }
 
   /** Runs the phases one after another, each starting with the weights of the previous one. */
   const run = Effect.fnUntraced(function* (averages: Averages) {
-    for (const [index, program] of programs.entries()) {
-      if (index > 0) yield* program.write("theta", yield* programs[index - 1].read("theta"))
-      yield* program.run
-      averages.addResults(program)
+    for (const [index, phase] of compiled.entries()) {
+      if (index > 0) {
+        const theta = yield* compiled[index - 1].last.read("theta")
+        for (const program of phase.programs) yield* program.write("theta", theta)
+      }
+      yield* phase.run(averages)
     }
   })
 
@@ -103,7 +122,38 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
     restore: (files: SavedState) =>
       Effect.forEach(compiled, ({ optimiser }) => optimiser.restore(files, "optimizer"), { discard: true }),
   }
-  return { programs, last: programs[programs.length - 1], prepare, run, optimiser }
+  return {
+    programs,
+    readers: compiled.map(({ reader }) => reader),
+    last: compiled[compiled.length - 1].last,
+    prepare,
+    run,
+    optimiser,
+  }
+})
+
+/** Compiles the program of a phase whose minibatches are whole. */
+const compileWhole = Effect.fnUntraced(function* <C extends Columns>(
+  experience: Experience<C>,
+  parameters: Layout,
+  fixed: Layout,
+  phase: Phase<C>,
+  prefix: string,
+) {
+  const { compile } = yield* Backend
+  const spec = yield* build(() => updateSpec(experience, parameters, fixed, phase))
+  const program = yield* compile(spec)
+  return {
+    phase,
+    programs: [program],
+    reader: program,
+    last: program,
+    gathered: spec.minibatches?.gathered ?? [],
+    indices: program.feeds[indicesFeed],
+    learningRate: program.feeds.learningRate,
+    run: (averages: Averages) => Effect.map(program.run, () => averages.addResults(program)),
+    optimiser: statesOf(program, spec, ["theta", "fixed"], prefix),
+  } satisfies CompiledPhase<C>
 })
 
 /** Describes a phase's program. Its graph runs once for each minibatch: forward, loss, backward, clipping, step. */
@@ -150,12 +200,6 @@ export const gradientStep = <C>(
   })
   return { states: Object.fromEntries(states), outputs: metrics, continueWhile }
 }
-
-/** Scales the changes of parameters that have their own learning rate, by that rate's share of the common rate. */
-const slowed = ({ layout, theta }: Net, shares: Readonly<Record<string, number>>, next: Tensor): Tensor =>
-  Object.keys(shares).length === 0
-    ? next
-    : add(theta, mul(constant(layout.spread((name) => shares[name] ?? 1)), sub(next, theta)))
 
 /** Converts rows from [steps, envs, size] to [envs, steps, size], so that the steps of a sequence follow each other. */
 const envMajor = (

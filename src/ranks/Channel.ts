@@ -1,0 +1,74 @@
+/**
+ * A connection between the master, which trains, and a rank. `tcp-node.ts` implements it over the network, and
+ * `channelPair` in memory.
+ */
+import { Cause, Deferred, Effect, Queue } from "effect"
+import { joined } from "../config/bytes.ts"
+import { RankLost } from "./RankError.ts"
+
+/** The kinds of messages. */
+export const kinds = {
+  /** From the rank: it has the token and this number. */
+  hello: 0,
+  /** From the master: the program to compute. */
+  program: 1,
+  /** From the rank: the program is compiled. */
+  ready: 2,
+  /** From the master: the rows of an update. */
+  rows: 3,
+  /** From the master: the state, the other inputs, and the slices to compute. */
+  compute: 4,
+  /** From the rank: the results of these slices. */
+  results: 5,
+  /** From the rank: why it cannot work. */
+  failure: 6,
+} as const
+
+export interface Message {
+  readonly kind: number
+  readonly bytes: Uint8Array
+}
+
+export interface Channel {
+  /** Sends a message that consists of these bytes. Returns when they may be changed. */
+  readonly send: (kind: number, parts?: ReadonlyArray<Uint8Array>) => Effect.Effect<void, RankLost>
+  /** Waits for the next message. */
+  readonly receive: Effect.Effect<Message, RankLost>
+  /** Waits until the connection is closed. */
+  readonly closed: Effect.Effect<never, RankLost>
+}
+
+/** The messages that arrive at one end of a connection. */
+export interface Inbox extends Pick<Channel, "receive" | "closed"> {
+  readonly put: (message: Message) => void
+  /** Ends the connection: messages that have arrived can still be received. */
+  readonly close: (error: RankLost) => void
+}
+
+export const makeInbox = Effect.gen(function* () {
+  const queue = yield* Queue.unbounded<Message, RankLost>()
+  const closed = yield* Deferred.make<never, RankLost>()
+  return {
+    put: (message) => void Queue.offerUnsafe(queue, message),
+    close: (error) => {
+      Queue.failCauseUnsafe(queue, Cause.fail(error))
+      Deferred.doneUnsafe(closed, Effect.fail(error))
+    },
+    receive: Queue.take(queue),
+    closed: Deferred.await(closed),
+  } satisfies Inbox
+})
+
+/** Makes both ends of a connection in memory, and a function that cuts it. */
+export const channelPair = Effect.gen(function* () {
+  const [a, b] = [yield* makeInbox, yield* makeInbox]
+  const end = ({ receive, closed }: Inbox, other: Inbox): Channel => ({
+    receive,
+    closed,
+    send: (kind, parts = []) => Effect.sync(() => other.put({ kind, bytes: joined(parts) })),
+  })
+  const cut = (reason: string): void => {
+    for (const inbox of [a, b]) inbox.close(new RankLost({ message: reason }))
+  }
+  return { master: end(a, b), rank: end(b, a), cut }
+})

@@ -7,7 +7,7 @@ import * as G from "../src/graph/ops.ts"
 import * as Decoder from "../src/model/decoder/Decoder.ts"
 import * as Rng from "../src/rng/Rng.ts"
 import { compileWith, identical } from "./support/agreement.ts"
-import { backends, draw, statesFor, tokensOf, write } from "./support/decoders.ts"
+import { backends, draw, feedSequences, statesFor, tokensOf, write } from "./support/decoders.ts"
 
 const small: Decoder.DecoderConfig = {
   architecture: "llama",
@@ -78,13 +78,13 @@ describe("adapters in one graph", () => {
 
   const run = (program: Program, all: ReadonlyArray<Sequence>, rows: ReadonlyArray<Float32Array>) => {
     const sorted = [...all].sort((a, b) => a.adapter - b.adapter)
+    const tokens = sorted.map(({ stream }) => tokensOf(small, stream)(length))
+    const rowsOfTokens = Array.from({ length: windows }, (_, row) => tokens.slice(2 * row, 2 * row + 2))
+    feedSequences(program, width, rowsOfTokens)
     sorted.forEach(({ stream }, at) => {
-      program.feeds.tokens.set(tokensOf(small, stream)(length), at * length)
       const weights = Array.from({ length }, (_, token) => Rng.stream(stream, "weight", token).uniform())
       program.feeds.weight.set(weights, at * length)
     })
-    program.feeds.positions.forEach((_, at, feed) => (feed[at] = at % length))
-    program.feeds.segments.forEach((_, at, feed) => (feed[at] = Math.floor(at / length) % 2))
     const loraNumTokens = rows.map((_, adapter) => length * sorted.filter((one) => one.adapter === adapter).length)
     program.feeds.blockAdapters.set(Decoder.blockAdaptersOf({ loraNumTokens, tokens: windows * width, block }))
     program.feeds.scalings.set([2, 0.5, 1])
@@ -208,7 +208,7 @@ describe("adapters in one graph", () => {
             batch.map(({ stream }) => ({ adapter, stream })),
             rows,
           )
-          for (const feed of ["tokens", "positions", "segments", "weight"] as const)
+          for (const feed of ["tokens", "positions", "contexts", "ends", "weight"] as const)
             programOfOne.feeds[feed].set(program.feeds[feed])
           programOfOne.feeds.adapter.set(rows[adapter])
           programOfOne.feeds.scaling[0] = program.feeds.scalings[adapter]

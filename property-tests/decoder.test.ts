@@ -10,7 +10,7 @@ import * as Decoder from "../src/model/decoder/Decoder.ts"
 import * as Rng from "../src/rng/Rng.ts"
 import { type Arrays, type PlainArray, plainFrequency, plainLogits } from "../test/model/decoder/plain.ts"
 import { compileWith } from "./support/agreement.ts"
-import { assertClose, backends, configs, draw, statesFor, tokensOf, write } from "./support/decoders.ts"
+import { assertClose, backends, configs, draw, feedSequences, statesFor, tokensOf, write } from "./support/decoders.ts"
 
 /** Computes the log-probability of a token and the entropy of its distribution; both are 0 without logits. */
 const plainPrediction = (logits: ReadonlyArray<number> | undefined, token: number, temperature: number) => {
@@ -65,18 +65,8 @@ describe("a decoder's graph", () => {
             outputs: { logits, ...predictions },
           })
           write(program, arrays)
-          program.feeds.segments.fill(-1)
           program.feeds.temperature.set(temperatures)
-          tokens.forEach((window, row) => {
-            let at = row * width
-            window.forEach((sequence, segment) => {
-              sequence.forEach((token, position) => {
-                program.feeds.tokens[at] = token
-                program.feeds.positions[at] = position
-                program.feeds.segments[at++] = segment
-              })
-            })
-          })
+          feedSequences(program, width, tokens)
           program.runSync?.()
           const { results } = program
           wanted.forEach((window, row) => {
@@ -287,8 +277,11 @@ describe("a decoder's graph", () => {
         program.feeds.scalings.set(adapters.scalings)
         program.feeds.blockAdapters.set([0, 1])
         const tokens = Array.from({ length: rows }, (_, row) => tokensOf(config, seed, row)(width))
-        program.feeds.tokens.set(tokens.flat())
-        program.feeds.positions.forEach((_, at, feed) => (feed[at] = at % width))
+        feedSequences(
+          program,
+          width,
+          tokens.map((sequence) => [sequence]),
+        )
         program.runSync?.()
 
         const plainSum = (base: Arrays, matrices: ReadonlyArray<Arrays>): number =>

@@ -2,6 +2,7 @@ import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import type { MicroBatch } from "../src/multirun/batches/MicroBatch.ts"
 import { type Level, makePacker, type Pack, type Packer, type PackerState } from "../src/multirun/batches/Packer.ts"
+import { promptLengthOf } from "../src/multirun/batches/sharedPrompts.ts"
 import { problemOf, type TrainingSample } from "../src/multirun/batches/TrainingSample.ts"
 import { placeInWindows } from "../src/multirun/batches/windows.ts"
 import { stream } from "../src/rng/Rng.ts"
@@ -34,10 +35,21 @@ const shapes = fc
   .map(({ blocks, ...shape }) => ({ ...shape, width: blocks * shape.block }))
 type Shape = typeof shapes extends fc.Arbitrary<infer A> ? A : never
 
-/** The samples of a run's step: between 1 and 12, of all lengths. */
+/** The samples of a run's step: between 1 and 12, of all lengths. Some begin with tokens of others. */
 const stepOf = (run: string, step: number, width: number): ReadonlyArray<TrainingSample> => {
   const random = stream(11, run, step)
-  return Array.from({ length: 1 + random.integer(12) }, (_, at) => sampleOf(run, step, at, 1 + random.integer(width)))
+  const samples: Array<TrainingSample> = []
+  for (let at = 0, count = 1 + random.integer(12); at < count; at++) {
+    const sample = sampleOf(run, step, at, 1 + random.integer(width))
+    const other = samples[random.integer(2 * at + 1)]
+    if (other !== undefined) {
+      const shared = random.integer(1 + Math.min(sample.tokens.length, other.tokens.length))
+      sample.tokens.set(other.tokens.subarray(0, shared))
+      sample.mask.fill(0, 0, random.integer(1 + shared))
+    }
+    samples.push(sample)
+  }
+  return samples
 }
 
 const packerOf = (shape: Shape): Packer => makePacker(shape)
@@ -65,7 +77,7 @@ const checkArrays = (pack: Pack, shape: Shape): void => {
   )
   assert.strictEqual(expected.size, pack.shares.flatMap(({ samples }) => samples).length, "a sample is there twice")
   for (const microBatch of pack.microBatches) {
-    const { tokens, segments, sequences, weights, mask, loraNumTokens } = microBatch
+    const { tokens, positions, contexts, ends, sequences, weights, mask, loraNumTokens } = microBatch
     assert.strictEqual(tokens.length, rows * width)
     assert.strictEqual(
       loraNumTokens.reduce((sum, count) => sum + count, 0),
@@ -82,53 +94,82 @@ const checkArrays = (pack: Pack, shape: Shape): void => {
     )
     const adapters = [...loraNumTokens].flatMap((count, adapter) => Array.from({ length: count }, () => adapter))
     let before = -1
+    /** The first tokens that samples may share and that stand in a window of a run, and how many tokens stand there. */
+    const windows = new Map<string, { readonly prompts: Set<string>; own: number; tokens: number }>()
     for (let at = 0; at < rows * width;) {
-      if (segments[at] === -1) {
-        assert.deepEqual([sequences[at], weights[at], mask[at], tokens[at]], [-1, 0, 0, 0])
+      if (sequences[at] === -1) {
+        assert.deepEqual([contexts[at], ends[at], weights[at], mask[at], tokens[at]], [-1, 0, 0, 0, 0])
         if (at > 0) assert.strictEqual(adapters[at], adapters[at - 1], "padding is of the adapter before it")
         at++
         continue
       }
       assert.strictEqual(sequences[at], ++before, "sequences are numbered in their order")
-      assert.strictEqual(segments[at], at % width === 0 ? 0 : 1 + Math.max(...segments.slice(at - (at % width), at)))
-      const name = sampleAt(microBatch, at, expected)
+      const first = at
+      while (at < rows * width && sequences[at] === before) at++
+      /** The indices of the sample's tokens, also of those that stand before it. */
+      const path: Array<number> = []
+      for (let token = at - 1; token >= 0; token = contexts[token]) path.unshift(token)
+      const shared = path.indexOf(first)
+      assert.isAtLeast(shared, 0)
+      const name = sampleOn(microBatch, path, shared, expected)
       const { sample, index, batch } = expected.get(name) ?? assert.fail(name)
       expected.delete(name)
-      const { length } = sample.tokens
-      assert.isAtMost((at % width) + length, width, "a sample crosses a window")
+      assert.strictEqual(path.length - shared, at - first, "the tokens of a sample's own stand next to each other")
+      const row = Math.floor(first / width)
+      assert.isTrue(
+        path.every((token) => Math.floor(token / width) === row),
+        "a sample crosses a window",
+      )
       const trained = batch.reduce((sum, one) => sum + one.mask.reduce((ones, bit) => ones + bit, 0), 0)
-      for (let token = 0; token < length; token++, at++) {
-        assert.strictEqual(microBatch.positions[at], token)
-        assert.strictEqual(adapters[at], index, "a token is routed to another run's adapter")
-        assert.strictEqual(segments[at], segments[at - token])
-        assert.strictEqual(sequences[at], before)
-        assert.strictEqual(microBatch.logprobs[at], sample.logprobs[token])
-        assert.strictEqual(microBatch.advantages[at], sample.advantages[token])
-        assert.strictEqual(microBatch.temperatures[at], sample.temperature)
-        assert.strictEqual(mask[at], sample.mask[token])
-        assert.strictEqual(weights[at], Math.fround(sample.mask[token] === 0 ? 0 : 1 / trained))
-      }
+      path.forEach((token, position) => {
+        assert.strictEqual(positions[token], position)
+        assert.strictEqual(adapters[token], index, "a token is routed to another run's adapter")
+        // A token attends to the tokens of its sample up to itself, and to no others.
+        const seen = Array.from({ length: token + 1 - row * width }, (_, place) => row * width + place)
+        const attended = seen.filter((other) => token - row * width < ends[other])
+        assert.deepEqual(attended, path.slice(0, position + 1))
+        if (position < shared) {
+          assert.deepEqual([mask[token], weights[token], sample.mask[position]], [0, 0, 0], "a loss counts twice")
+          return
+        }
+        assert.strictEqual(microBatch.logprobs[token], sample.logprobs[position])
+        assert.strictEqual(microBatch.advantages[token], sample.advantages[position])
+        assert.strictEqual(microBatch.temperatures[token], sample.temperature)
+        assert.strictEqual(mask[token], sample.mask[position])
+        assert.strictEqual(weights[token], Math.fround(sample.mask[position] === 0 ? 0 : 1 / trained))
+      })
+      const key = `${row}/${index}`
+      const window = windows.get(key) ?? { prompts: new Set(), own: 0, tokens: 0 }
+      windows.set(key, window)
+      const prompt = promptLengthOf(sample)
+      for (let length = 1; length <= prompt; length++) window.prompts.add(sample.tokens.slice(0, length).join())
+      window.own += sample.tokens.length - prompt
+      window.tokens += at - first
     }
+    for (const { prompts, own, tokens } of windows.values())
+      assert.strictEqual(tokens, prompts.size + own, "a window holds the tokens of a prompt twice")
     assert.strictEqual(microBatch.sequenceCount, before + 1)
   }
   assert.deepEqual([...expected.keys()], [], "samples that are in no micro-batch")
 }
 
-/** Finds the sample that begins at this token. */
-const sampleAt = (
+/** Finds the sample whose tokens have these indices. The first `shared` tokens have the other numbers of another sample. */
+const sampleOn = (
   { tokens, logprobs }: MicroBatch,
-  at: number,
+  path: ReadonlyArray<number>,
+  shared: number,
   samples: ReadonlyMap<string, { readonly sample: TrainingSample }>,
 ): string => {
   for (const [name, { sample }] of samples) {
     if (
-      sample.tokens.every((token, offset) => token === tokens[at + offset]) &&
-      sample.logprobs.every((logprob, offset) => logprob === logprobs[at + offset])
+      sample.tokens.length === path.length &&
+      path.every((token, at) => tokens[token] === sample.tokens[at]) &&
+      path.every((token, at) => at < shared || logprobs[token] === sample.logprobs[at])
     ) {
       return name
     }
   }
-  return assert.fail(`no sample of the pack begins at token ${at}`)
+  return assert.fail(`no sample of the pack stands at the tokens ${path.join()}`)
 }
 
 /** One thing that happens to a packer. */
@@ -282,29 +323,47 @@ describe("packing", () => {
   })
 
   it("needs no more windows than samples, no fewer than the tokens, and by first-fit decreasing few more", () => {
-    const items = fc.array(fc.record({ run: fc.nat({ max: 3 }), length: fc.integer({ min: 1, max: 16 }) }))
+    // With few different tokens, many prompts begin with the same ones.
+    const item = fc
+      .record({
+        run: fc.nat({ max: 3 }),
+        tokens: fc.array(fc.nat({ max: 1 }), { minLength: 1, maxLength: 16 }),
+        share: fc.double({ min: 0, max: 1, noNaN: true }),
+      })
+      .map(({ run, tokens, share }) => ({
+        run,
+        tokens: Int32Array.from(tokens),
+        prompt: Math.min(tokens.length - 1, Math.round(share * tokens.length)),
+      }))
     fc.assert(
-      fc.property(items, fc.constantFrom(1, 2, 4, 8, 16), (items, block) => {
+      fc.property(fc.array(item), fc.constantFrom(1, 2, 4, 8, 16), (items, block) => {
         const { windows, placements } = placeInWindows(items, { width: 16, block })
         assert.strictEqual(placements.length, items.length)
         assert.strictEqual(new Set(placements.map(({ item }) => item)).size, items.length)
         assert.isAtMost(windows, items.length)
-        const tokens = items.reduce((sum, { length }) => sum + length, 0)
-        assert.isAtLeast(windows * 16, tokens)
+        const total = (tokensOf: (placement: (typeof placements)[number]) => number): number =>
+          placements.reduce((sum, placement) => sum + tokensOf(placement), 0)
+        const placed = total(({ item, shared }) => items[item].tokens.length - shared)
+        assert.isAtLeast(windows * 16, placed)
         // Two windows of one run cannot both be half empty, so each run wastes at most a window and a shared one.
         const runs = new Set(items.map(({ run }) => run)).size
-        assert.isAtMost(windows, 2 * (tokens / 16) + 2 * runs)
+        assert.isAtMost(windows, 2 * (placed / 16) + 2 * runs)
         // Read window after window, the runs are sorted, and samples do not overlap.
-        for (let at = 1; at < placements.length; at++) {
-          const [before, now] = [placements[at - 1], placements[at]]
-          const [earlier, later] = [items[before.item], items[now.item]]
-          assert.isAtMost(earlier.run, later.run)
-          if (now.window !== before.window) {
-            assert.deepEqual([now.window, now.start], [before.window + 1, 0])
+        for (let at = 0; at < placements.length; at++) {
+          const now = placements[at]
+          const before = placements[at - 1]
+          const { run, tokens, prompt } = items[now.item]
+          assert.isAtMost(now.start + tokens.length - now.shared, 16)
+          if (before === undefined || now.window !== before.window) {
+            assert.deepEqual([now.window, now.start, now.shared], [before === undefined ? 0 : before.window + 1, 0, 0])
             continue
           }
-          const end = before.start + earlier.length
-          assert.strictEqual(now.start, earlier.run === later.run ? end : Math.ceil(end / block) * block)
+          const earlier = items[before.item]
+          assert.isAtMost(earlier.run, run)
+          const end = before.start + earlier.tokens.length - before.shared
+          assert.strictEqual(now.start, earlier.run === run ? end : Math.ceil(end / block) * block)
+          assert.isAtMost(now.shared, earlier.run === run ? Math.min(earlier.prompt, prompt) : 0)
+          assert.deepEqual(tokens.slice(0, now.shared), earlier.tokens.slice(0, now.shared))
         }
       }),
       { numRuns: 300 },
@@ -325,7 +384,7 @@ describe("packing", () => {
         const units =
           shape.mixing === "one-run"
             ? steps.reduce((sum, step) => sum + unitsOf(step, shape) * rows * width, 0)
-            : steps.flat().reduce((sum, { tokens }) => sum + tokens.length, 0)
+            : steps.reduce((sum, step) => sum + tokensWithSharedPrompts(step), 0)
         const isFull = units >= rows * width * ranks || open.every((full) => full)
         const expected: Level = units === 0 ? "empty" : isFull ? "full" : "partial"
         assert.strictEqual(packer.level(), expected)
@@ -335,10 +394,22 @@ describe("packing", () => {
   })
 })
 
+/** Counts the tokens of samples if all that they can share stand once. */
+const tokensWithSharedPrompts = (samples: ReadonlyArray<TrainingSample>): number => {
+  const prompts = new Set<string>()
+  let own = 0
+  for (const sample of samples) {
+    const prompt = promptLengthOf(sample)
+    own += sample.tokens.length - prompt
+    for (let length = 1; length <= prompt; length++) prompts.add(sample.tokens.slice(0, length).join())
+  }
+  return own + prompts.size
+}
+
 /** Counts the units of a step: micro-batches of its own, or samples. */
 const unitsOf = (samples: ReadonlyArray<TrainingSample>, { mixing, rows, width, block }: Shape): number => {
   if (mixing === "many-runs") return samples.length
-  const items = samples.map(({ tokens }) => ({ run: 0, length: tokens.length }))
+  const items = samples.map((sample) => ({ run: 0, tokens: sample.tokens, prompt: promptLengthOf(sample) }))
   return Math.ceil(placeInWindows(items, { width, block }).windows / rows)
 }
 

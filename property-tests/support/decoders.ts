@@ -60,6 +60,33 @@ export const write = (program: Program, arrays: NamedArrays): void => {
   for (const [name, { data }] of Object.entries(arrays)) Effect.runSync(program.write(name, data))
 }
 
+/**
+ * Fills the feeds of a packed program with sequences, window after window. The rest of a window is padding, whose tokens stay
+ * as they are.
+ */
+export const feedSequences = (
+  { feeds: { tokens, positions, contexts, ends } }: Program,
+  width: number,
+  windows: ReadonlyArray<ReadonlyArray<ReadonlyArray<number>>>,
+): void => {
+  positions.fill(0)
+  contexts.fill(-1)
+  ends.fill(0)
+  windows.forEach((sequences, row) => {
+    let at = row * width
+    for (const sequence of sequences) {
+      const first = at
+      sequence.forEach((token, position) => {
+        tokens[at] = token
+        positions[at] = position
+        contexts[at] = position === 0 ? -1 : at - 1
+        ends[at] = first - row * width + sequence.length
+        at++
+      })
+    }
+  })
+}
+
 export const statesFor = (config: Decoder.DecoderConfig) => {
   const weights = Decoder.statesOf(Decoder.parametersOf(config))
   return { weights, state: Record.map(weights, (tensor) => ({ tensor })) }

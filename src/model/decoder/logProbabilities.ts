@@ -1,19 +1,16 @@
 /** Computes the log-probabilities of the tokens of packed sequences, on which all token losses are built. */
 import {
   add,
-  and,
   constant,
   exp,
+  flatten,
   gather,
   greaterEqual,
-  equal,
   logSoftmax,
   mul,
   neg,
-  pad,
   reciprocal,
   reshape,
-  slice,
   sum,
   where,
 } from "../../graph/ops.ts"
@@ -23,22 +20,22 @@ import type { DecoderConfig } from "./DecoderConfig.ts"
 import { logitsOf } from "./layers.ts"
 import type { PackedInputs } from "./packed.ts"
 
-interface Options extends Pick<PackedInputs, "tokens" | "segments"> {
+interface Options extends Pick<PackedInputs, "tokens" | "contexts"> {
   /** The temperature at which each token was sampled, f32 [rows, width]; by default 1. */
   readonly temperature?: Tensor
 }
 
 /** The model's predictions of each token, both [rows, width]. They are 0 where a token has no context. */
 export interface TokenPredictions {
-  /** log π(token t | the tokens before it in its segment). */
+  /** log π(token t | the tokens before it in its sequence). */
   readonly logProbability_t: Tensor
   /** The entropy of the distribution that token t was drawn from, in nats. */
   readonly entropy_t: Tensor
 }
 
 /**
- * Predicts each token from those before it in its segment. Place t of the results is about token t itself, so masks,
- * advantages and sampled log-probabilities that are aligned with the tokens need no shift. The first token of a segment
+ * Predicts each token from those before it in its sequence. Place t of the results is about token t itself, so masks,
+ * advantages and sampled log-probabilities that are aligned with the tokens need no shift. The first token of a sequence
  * and padding have 0, and no gradient flows from them.
  *
  * @example
@@ -53,26 +50,20 @@ export const predictions = (
   config: DecoderConfig,
   weights: Weights,
   hidden: Tensor,
-  { tokens, segments, temperature }: Options,
+  { tokens, contexts, temperature }: Options,
 ): TokenPredictions => {
   const [rows, width] = tokens.shape
   const count = rows * width
-  // The state of token t − 1 predicts token t. The last token of each window predicts nothing that is used.
-  const earlier = (x: Tensor): Tensor => slice(x, [0, 0], [rows, width - 1])
-  const later = (x: Tensor): Tensor => slice(x, [0, 1], [rows, width - 1])
-  const targets = pad(later(tokens), [0, 0], [0, 1])
+  const places = flatten(contexts)
+  const hasContext = greaterEqual(places, 0)
+  // The state of a token predicts the next one of each sequence that has the token.
+  const before = gather(reshape(hidden, [count, config.hiddenSize]), where(hasContext, places, 0))
   // Dividing the states by the temperature, not the logits, takes less: there are fewer numbers.
-  const cooled =
-    temperature === undefined
-      ? hidden
-      : mul(hidden, reshape(reciprocal(pad(later(temperature), [0, 0], [0, 1], 1)), [rows, width, 1]))
-  const all = reshape(logSoftmax(logitsOf(config, weights, cooled)), [count, config.vocabSize])
+  const cooled = temperature === undefined ? before : mul(before, reshape(reciprocal(temperature), [count, 1]))
+  const all = logSoftmax(logitsOf(config, weights, cooled))
   const firsts = constant(Int32Array.from({ length: count }, (_, token) => token * config.vocabSize))
-  const chosen = gather(reshape(all, [-1]), add(firsts, reshape(targets, [-1])))
+  const chosen = gather(flatten(all), add(firsts, flatten(tokens)))
   const entropy = neg(sum(mul(exp(all), all), -1))
-
-  const hasContext = and(equal(later(segments), earlier(segments)), greaterEqual(later(segments), 0))
-  const aligned = (perToken: Tensor): Tensor =>
-    pad(where(hasContext, earlier(reshape(perToken, [rows, width])), 0), [0, 1], [0, 0])
-  return { logProbability_t: aligned(chosen), entropy_t: aligned(entropy) }
+  const inWindows = (perToken: Tensor): Tensor => reshape(where(hasContext, perToken, 0), [rows, width])
+  return { logProbability_t: inWindows(chosen), entropy_t: inWindows(entropy) }
 }

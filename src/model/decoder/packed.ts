@@ -1,11 +1,11 @@
-/** The forward graph over packed sequences, for training: windows of tokens, each with one or more segments. */
+/** The forward graph over packed sequences, for training: windows of tokens, each with one or more sequences. */
 import {
   add,
   and,
   concat,
   constant,
-  equal,
   input,
+  less,
   lessEqual,
   matmul,
   reshape,
@@ -22,22 +22,38 @@ import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"
 import { rotate, rotationOf, scaledRotation } from "./rope.ts"
 
 /**
- * The inputs of a packed program, all i32 [rows, width]: `rows` windows of `width` tokens. A window holds segments
- * (sequences) one after another. Attention stays inside of a segment, and goes from a token to itself and those before.
+ * The inputs of a packed program, all i32 [rows, width]: `rows` windows of `width` tokens. A window holds sequences one
+ * after another, and attention stays inside of a sequence. Sequences that begin with the same tokens can share these: then
+ * the shared tokens stand once, before the remaining tokens of all these sequences.
+ *
+ * The sequences `a b c`, `a b d e` and `f` stand in a window of seven tokens like this, the first two with a shared `a b`:
+ *
+ * | input       | numbers                |
+ * | ----------- | ---------------------- |
+ * | `tokens`    | a, b, c, d, e, f, 0    |
+ * | `positions` | 0, 1, 2, 2, 3, 0, 0    |
+ * | `contexts`  | −1, 0, 1, 1, 3, −1, −1 |
+ * | `ends`      | 5, 5, 3, 5, 5, 6, 0    |
  */
 export interface PackedInputs {
   readonly tokens: Tensor
   /** The position of each token in its sequence, from 0. */
   readonly positions: Tensor
-  /** The number of each token's segment, from 0 in each window; −1 for padding. */
-  readonly segments: Tensor
+  /** Where the token before it in its sequence stands, as row · width + place; −1 for a first token and for padding. */
+  readonly contexts: Tensor
+  /**
+   * The place in the window behind the last token of all sequences that have this token. The tokens from this one up to
+   * there attend to it. It is 0 for padding, to which no token attends.
+   */
+  readonly ends: Tensor
 }
 
-/** Makes the inputs of a packed program: `tokens`, `positions` and `segments`. */
+/** Makes the inputs of a packed program: `tokens`, `positions`, `contexts` and `ends`. */
 export const packedInputs = (rows: number, width: number): PackedInputs => ({
   tokens: input("tokens", [rows, width], "i32"),
   positions: input("positions", [rows, width], "i32"),
-  segments: input("segments", [rows, width], "i32"),
+  contexts: input("contexts", [rows, width], "i32"),
+  ends: input("ends", [rows, width], "i32"),
 })
 
 /** A score that is so low that its token gets an attention of exactly zero, but that no infinity or NaN can follow from. */
@@ -55,10 +71,10 @@ export const excluded = -1e9
  * ```
  */
 export const hiddenStates = (config: DecoderConfig, weights: Weights, inputs: PackedInputs, adapt?: Adapt): Tensor => {
-  const { tokens, positions, segments } = inputs
+  const { tokens, positions, ends } = inputs
   if (tokens.shape.length !== 2) fail("hiddenStates", "expected tokens [rows, width]", tokens)
-  if (![positions, segments].every(({ shape }) => sameShape(shape, tokens.shape)))
-    fail("hiddenStates", "expected tokens, positions and segments of one shape", tokens, positions, segments)
+  if (![positions, ends].every(({ shape }) => sameShape(shape, tokens.shape)))
+    fail("hiddenStates", "expected tokens, positions and ends of one shape", tokens, positions, ends)
   const attend = packedAttention(config, inputs)
   const hidden = transformer({ config, weights, tokens: reshape(tokens, [-1]), attend, adapt })
   return reshape(hidden, [...tokens.shape, config.hiddenSize])
@@ -74,7 +90,7 @@ export const packedLogits = (config: DecoderConfig, weights: Weights, inputs: Pa
  */
 const queriesAtOnce = 256
 
-const packedAttention = (config: DecoderConfig, { positions, segments }: PackedInputs): Attend => {
+const packedAttention = (config: DecoderConfig, { positions, ends }: PackedInputs): Attend => {
   const { heads, keyValueHeads, headDim } = config
   const [rows, width] = positions.shape
   const group = heads / keyValueHeads
@@ -82,9 +98,9 @@ const packedAttention = (config: DecoderConfig, { positions, segments }: PackedI
   const queryRotation = scaledRotation(rotation, 1 / Math.sqrt(headDim))
   const places = Int32Array.from({ length: width }, (_, place) => place)
   const notLater = lessEqual(constant(places, [1, width]), constant(places, [width, 1]))
-  const together = equal(reshape(segments, [rows, 1, width]), reshape(segments, [rows, width, 1]))
-  // Queries and keys of one segment differ in nothing else, so one mask serves all heads and layers.
-  const mask = reshape(where(and(together, notLater), 0, excluded), [rows, 1, 1, width, width])
+  const notEnded = less(constant(places, [width, 1]), reshape(ends, [rows, 1, width]))
+  // One mask serves all heads and layers.
+  const mask = reshape(where(and(notEnded, notLater), 0, excluded), [rows, 1, 1, width, width])
 
   return (_, queries, keys, values) => {
     const byHead = (x: Tensor, count: number): Tensor => reshape(x, [rows, width, count, headDim])

@@ -1,6 +1,7 @@
 /**
  * Defines the arrays that a training program takes for one rank: `rows` windows of `width` tokens each, one after
- * another, in which samples are placed. `makeMicroBatch` makes the arrays once, and `fill` overwrites them.
+ * another, in which samples are placed. `makeMicroBatch` makes the arrays once, and `fill` overwrites them. First tokens
+ * that samples share stand in a window once; see `Decoder.PackedInputs`.
  *
  * Padding has mask 0 and weight 0, so it adds nothing to a loss. It belongs to the adapter of the token before it.
  *
@@ -31,9 +32,11 @@ export interface MicroBatch {
   readonly tokens: Int32Array
   /** The position of the token in its sample, from 0. */
   readonly positions: Int32Array
-  /** The number of the sample in its window, from 0; −1 for padding. Attention stays inside of a sample. */
-  readonly segments: Int32Array
-  /** The number of the sample in this micro-batch, from 0; −1 for padding. */
+  /** The index in this micro-batch of the token before it in its sample; −1 for a first token and for padding. */
+  readonly contexts: Int32Array
+  /** The place in the window behind the last token of all samples that have this token; 0 for padding. */
+  readonly ends: Int32Array
+  /** The number of the sample in this micro-batch, from 0; −1 for padding. A shared token has the first one's number. */
   readonly sequences: Int32Array
   /** 1 for the tokens to learn from, else 0. */
   readonly mask: Uint8Array
@@ -53,7 +56,8 @@ export interface MicroBatch {
 export const arrayNames = [
   "tokens",
   "positions",
-  "segments",
+  "contexts",
+  "ends",
   "sequences",
   "mask",
   "logprobs",
@@ -71,7 +75,9 @@ export interface PlacedSample {
   /** The factor in the loss of each token that the mask selects. */
   readonly weight: number
   readonly row: number
-  /** The first token in the row. */
+  /** The number of the sample's first tokens that stand in the row already, as those of the sample before it. */
+  readonly shared: number
+  /** The place in the row of the sample's first token that is not shared. */
   readonly start: number
 }
 
@@ -83,7 +89,8 @@ export const makeMicroBatch = ({ rows, width, maxRuns }: MicroBatchShape): Micro
     width,
     tokens: new Int32Array(size),
     positions: new Int32Array(size),
-    segments: new Int32Array(size),
+    contexts: new Int32Array(size),
+    ends: new Int32Array(size),
     sequences: new Int32Array(size),
     mask: new Uint8Array(size),
     logprobs: new Float32Array(size),
@@ -113,11 +120,12 @@ export const fill = (
   placed: ReadonlyArray<PlacedSample>,
   { adapterBefore, padId }: Padding,
 ): number => {
-  const { width, tokens, positions, segments, sequences, mask, logprobs, advantages } = microBatch
+  const { width, tokens, positions, contexts, ends, sequences, mask, logprobs, advantages } = microBatch
   const { temperatures, weights, loraNumTokens } = microBatch
   tokens.fill(padId)
   positions.fill(0)
-  segments.fill(-1)
+  contexts.fill(-1)
+  ends.fill(0)
   sequences.fill(-1)
   mask.fill(0)
   logprobs.fill(0)
@@ -128,12 +136,10 @@ export const fill = (
   let adapter = placed.length === 0 ? adapterBefore : placed[0].run
   // The first token of the current adapter.
   let begin = 0
-  let row = -1
-  let segment = 0
+  /** The index of each token of the current sample, also of the shared ones. */
+  const indices = new Int32Array(width)
   for (let sequence = 0; sequence < placed.length; sequence++) {
-    const { sample, run, weight, row: sampleRow, start } = placed[sequence]
-    segment = sampleRow === row ? segment + 1 : 0
-    row = sampleRow
+    const { sample, run, weight, row, shared, start } = placed[sequence]
     const first = row * width + start
     if (run !== adapter) {
       loraNumTokens[adapter] += first - begin
@@ -141,18 +147,21 @@ export const fill = (
       begin = first
     }
     const { length } = sample.tokens
-    const end = first + length
-    tokens.set(sample.tokens, first)
-    mask.set(sample.mask, first)
-    logprobs.set(sample.logprobs, first)
-    advantages.set(sample.advantages, first)
-    temperatures.fill(sample.temperature, first, end)
-    segments.fill(segment, first, end)
-    sequences.fill(sequence, first, end)
-    for (let at = 0; at < length; at++) {
-      positions[first + at] = at
-      weights[first + at] = sample.mask[at] * weight
+    const end = start + length - shared
+    for (let position = shared; position < length; position++) {
+      const at = first + position - shared
+      indices[position] = at
+      tokens[at] = sample.tokens[position]
+      positions[at] = position
+      contexts[at] = position === 0 ? -1 : indices[position - 1]
+      sequences[at] = sequence
+      mask[at] = sample.mask[position]
+      logprobs[at] = sample.logprobs[position]
+      advantages[at] = sample.advantages[position]
+      temperatures[at] = sample.temperature
+      weights[at] = sample.mask[position] * weight
     }
+    for (let position = 0; position < length; position++) ends[indices[position]] = end
   }
   loraNumTokens[adapter] += tokens.length - begin
   microBatch.sequenceCount = placed.length

@@ -12,6 +12,10 @@
  * - `many-runs`: a unit is a sample, and a micro-batch holds samples of several runs. It wastes less when the runs are
  *   small. Its sums are the same but for rounding; for the same bits, pack only when all runs have samples (`level`).
  *
+ * Samples of a run that begin with the same tokens share these in a window, as far as they do not learn from them: see
+ * `sharedPrompts`. A unit of `many-runs` is a sample, not a group, so that runs take turns by samples and a group of any
+ * size fits. The samples of a group follow each other in their step, so most of them are in one pack, where they share.
+ *
  * It is a plain object without Effects, so that it can be tested against a model; `DataLoader` feeds it.
  *
  * @example
@@ -26,8 +30,9 @@ import { Schema } from "effect"
 import { naturalInt, positiveInt } from "../../config/fields.ts"
 import { countedTokens, type Normalisation, totalsOf, weightOfTokens } from "../../losses/tokenWeights.ts"
 import { fill, makeMicroBatch, type MicroBatch, type MicroBatchShape, type PlacedSample } from "./MicroBatch.ts"
+import { promptLengthOf, sharedPrompts } from "./sharedPrompts.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
-import { type Placement, placeInWindows, roundUp } from "./windows.ts"
+import { type Item, type Placement, placeInWindows, roundUp } from "./windows.ts"
 
 /** The ways of mixing runs in a micro-batch. */
 export const Mixing = Schema.Literals(["one-run", "many-runs"])
@@ -74,7 +79,7 @@ export interface Share {
   readonly step: number
   /** The ids of the samples, in the order in which they were taken. */
   readonly samples: ReadonlyArray<string>
-  /** The number of tokens, without padding. */
+  /** The number of tokens of these samples. A token that several of them share counts for each. */
   readonly tokens: number
   /** Whether these are the last samples of the step. */
   readonly done: boolean
@@ -143,9 +148,10 @@ export interface Packer {
   readonly restore: (state: PackerState) => void
 }
 
-/** A sample with its factor in the loss, and its place if its micro-batch is already determined. */
+/** Samples with their factors in the loss, and their places if their micro-batch is already determined. */
 interface Unit {
   readonly samples: ReadonlyArray<Omit<PlacedSample, "run">>
+  /** The number of tokens of the samples. A token that several of them share counts for each. */
   readonly tokens: number
 }
 
@@ -169,6 +175,13 @@ interface Queue extends Pick<OpenedRun, "id" | "normalisationAt"> {
 interface Taken extends Unit {
   readonly run: number
 }
+
+/** Returns what the placement of a run's sample depends on. */
+const itemOf = (run: number, sample: TrainingSample): Item => ({
+  run,
+  tokens: sample.tokens,
+  prompt: promptLengthOf(sample),
+})
 
 /** Groups items into lists, one for each window. */
 const byWindow = ({ windows, placements }: ReturnType<typeof placeInWindows>) => {
@@ -208,7 +221,7 @@ export const makePacker = (options: PackerOptions): Packer => {
     const totals = totalsOf(samples.map(({ mask }) => mask))
     return samples.map((sample) => {
       const weight = weightOfTokens({ tokens: countedTokens(sample.mask), totals, normalisation })
-      return { sample, weight, row: 0, start: 0 }
+      return { sample, weight, row: 0, shared: 0, start: 0 }
     })
   }
 
@@ -216,12 +229,16 @@ export const makePacker = (options: PackerOptions): Packer => {
   const unitsOf = (samples: ReadonlyArray<TrainingSample>, normalisation: Normalisation): ReadonlyArray<Unit> => {
     const all = weighed(samples, normalisation)
     if (mixing === "many-runs") return all.map((one) => ({ samples: [one], tokens: one.sample.tokens.length }))
-    const items = samples.map(({ tokens }) => ({ run: 0, length: tokens.length }))
-    const windows = byWindow(placeInWindows(items, options))
+    const windows = byWindow(
+      placeInWindows(
+        samples.map((sample) => itemOf(0, sample)),
+        options,
+      ),
+    )
     return Array.from({ length: Math.ceil(windows.length / rows) }, (_, unit) => {
       const placed = windows
         .slice(unit * rows, (unit + 1) * rows)
-        .flatMap((window, row) => window.map(({ item, start }) => ({ ...all[item], row, start })))
+        .flatMap((window, row) => window.map(({ item, shared, start }) => ({ ...all[item], row, shared, start })))
       return { samples: placed, tokens: placed.reduce((sum, { sample }) => sum + sample.tokens.length, 0) }
     })
   }
@@ -231,12 +248,24 @@ export const makePacker = (options: PackerOptions): Packer => {
     queue === undefined || queue.steps.length === 0 ? [] : queue.steps[0].units.slice(queue.consumed)
 
   /**
+   * Returns a function that counts the tokens which each further unit of a run adds to a pack. Samples are counted as if all
+   * of the run stood in one window; in several, they share less, so `fitting` may find that fewer fit.
+   */
+  const counting = (): ((unit: Unit) => number) => {
+    // A micro-batch of one run fills a rank, however few tokens it has.
+    if (mixing === "one-run") return () => rows * width
+    const together = sharedPrompts<Item>()
+    return ({ samples: [{ sample }] }) => together.add(itemOf(0, sample))
+  }
+
+  /**
    * Chooses units round robin from `position`, without taking them, until the micro-batches cannot hold the next. Also
    * returns the run that comes next.
    */
   const choose = () => {
     const rests = queues.map(available)
     const taken = rests.map(() => 0)
+    const added = rests.map(counting)
     const chosen: Array<Taken> = []
     let tokens = 0
     let at = position
@@ -247,8 +276,7 @@ export const makePacker = (options: PackerOptions): Packer => {
         continue
       }
       const unit = rest[taken[at]]
-      // A micro-batch of one run fills a rank, however few tokens it has.
-      tokens += mixing === "one-run" ? rows * width : unit.tokens
+      tokens += added[at](unit)
       if (tokens > budget) break
       idle = 0
       taken[at]++
@@ -259,7 +287,7 @@ export const makePacker = (options: PackerOptions): Packer => {
 
   const placed = (chosen: ReadonlyArray<Taken>) =>
     placeInWindows(
-      chosen.map(({ run, tokens }) => ({ run, length: tokens })),
+      chosen.map(({ run, samples: [{ sample }] }) => itemOf(run, sample)),
       options,
     )
 
@@ -303,11 +331,12 @@ export const makePacker = (options: PackerOptions): Packer => {
   const inRanks = (chosen: ReadonlyArray<Taken>): ReadonlyArray<ReadonlyArray<PlacedSample>> => {
     const windows = byWindow(placed(chosen))
     return Array.from({ length: ranks }, (_, rank) =>
-      windows
-        .slice(rank * rows, (rank + 1) * rows)
-        .flatMap((window, row) =>
-          window.map(({ item, start }) => ({ ...chosen[item].samples[0], run: chosen[item].run, row, start })),
-        ),
+      windows.slice(rank * rows, (rank + 1) * rows).flatMap((window, row) =>
+        window.map(({ item, shared, start }) => {
+          const { run, samples } = chosen[item]
+          return { ...samples[0], run, row, shared, start }
+        }),
+      ),
     )
   }
 
@@ -364,7 +393,7 @@ export const makePacker = (options: PackerOptions): Packer => {
     },
     level: () => {
       const rests = queues.flatMap((queue) => (queue === undefined ? [] : [available(queue)]))
-      const tokens = rests.flat().reduce((sum, unit) => sum + (mixing === "one-run" ? rows * width : unit.tokens), 0)
+      const tokens = rests.flatMap((rest) => rest.map(counting())).reduce((sum, added) => sum + added, 0)
       if (tokens === 0) return "empty"
       return tokens >= budget || rests.every((rest) => rest.length > 0) ? "full" : "partial"
     },

@@ -92,7 +92,10 @@ const TrainerSettings = Schema.Struct({
   maxRuns: withDefault(positiveInt, 1),
   /** The number of windows of a micro-batch. */
   rows: withDefault(positiveInt, 8),
-  /** The number of tokens of a window, which is the most that a sample may have. */
+  /**
+   * The number of tokens of a window, which is the most that a sample may have. Samples share the first tokens of their
+   * prompts in a window, so one that has room for a group of samples has less to compute.
+   */
   width: withDefault(positiveInt, 256),
   /** The number of tokens of a block, all of one run; it divides `width`. */
   block: withDefault(positiveInt, 32),

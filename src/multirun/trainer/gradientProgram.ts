@@ -89,7 +89,7 @@ const referenceColumn = "referenceLogProbability_t"
 
 /** Feeds a program the tokens of a micro-batch, and how they were sampled. */
 export const feedPacked = (feeds: Program["feeds"], microBatch: MicroBatch): void => {
-  for (const name of ["tokens", "positions", "segments"] as const) feeds[name].set(microBatch[name])
+  for (const name of ["tokens", "positions", "contexts", "ends"] as const) feeds[name].set(microBatch[name])
   feeds["temperature_t"].set(microBatch.temperatures)
 }
 

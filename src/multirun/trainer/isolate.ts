@@ -15,14 +15,18 @@ export const isolate = (microBatch: MicroBatch, run: number, to: MicroBatch): vo
   let begin = 0
   for (let before = 0; before < run; before++) begin += loraNumTokens[before]
   const end = begin + loraNumTokens[run]
-  const copy = (name: "tokens" | "positions" | "sequences" | "segments" | "weights", padding: number): void => {
+  const copy = (
+    name: "tokens" | "positions" | "contexts" | "ends" | "sequences" | "weights",
+    padding: number,
+  ): void => {
     to[name].fill(padding)
     to[name].set(microBatch[name].subarray(begin, end), begin)
   }
   copy("tokens", 0)
   copy("positions", 0)
+  copy("contexts", -1)
+  copy("ends", 0)
   copy("sequences", -1)
-  copy("segments", -1)
   copy("weights", 0)
   // Where the weight is 0, these columns do not count.
   to.mask.set(microBatch.mask)

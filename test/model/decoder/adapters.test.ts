@@ -5,6 +5,7 @@ import * as G from "../../../src/graph/ops.ts"
 import * as Decoder from "../../../src/model/decoder/Decoder.ts"
 import * as Rng from "../../../src/rng/Rng.ts"
 import { compileWith } from "../../../property-tests/support/agreement.ts"
+import { feedSequences } from "../../../property-tests/support/decoders.ts"
 import { backends, config, expected, relativeError, tensorsIn, write } from "./fixture.ts"
 
 const { forward, sft, lora } = expected
@@ -46,8 +47,11 @@ describe("LoRA", () => {
       write(program, { ...tensorsIn("model.safetensors"), adapters: adapters.table })
       program.feeds.scalings.set(adapters.scalings)
       program.feeds.blockAdapters.set(Decoder.blockAdaptersOf({ loraNumTokens: [0, 51, 0], tokens: 51, block: 17 }))
-      program.feeds.tokens.set(forward.input_ids.flat())
-      program.feeds.positions.set(forward.input_ids.flatMap((row) => [...row.keys()]))
+      feedSequences(
+        program,
+        17,
+        forward.input_ids.map((row) => [row]),
+      )
       program.feeds.mask.set(sft.mask.flatMap((row) => [0, ...row]))
       program.runSync?.()
       const { results } = program

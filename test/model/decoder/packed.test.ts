@@ -15,6 +15,7 @@ import {
   statesOf,
 } from "../../../src/model/decoder/Decoder.ts"
 import { compileWith } from "../../../property-tests/support/agreement.ts"
+import { feedSequences } from "../../../property-tests/support/decoders.ts"
 import * as Rng from "../../../src/rng/Rng.ts"
 import { plainLogits } from "./plain.ts"
 import { backends, config, expected, relativeError, tensorsIn, write } from "./fixture.ts"
@@ -24,17 +25,12 @@ const weights = tensorsIn("model.safetensors")
 const parameters = statesOf(parametersOf(config))
 const states = Record.map(parameters, (tensor) => ({ tensor }))
 
-const feed = (
-  program: Program,
-  rows: ReadonlyArray<ReadonlyArray<number>>,
-  segments = rows.map(() => [rows[0].length]),
-) => {
-  program.feeds.tokens.set(rows.flat())
-  program.feeds.positions.set(segments.flatMap((row) => row.flatMap((length) => [...Array(length).keys()])))
-  program.feeds.segments.set(
-    segments.flatMap((row) => row.flatMap((length, segment) => Array<number>(length).fill(segment))),
+const feed = (program: Program, rows: ReadonlyArray<ReadonlyArray<number>>) =>
+  feedSequences(
+    program,
+    17,
+    rows.map((row) => [row]),
   )
-}
 
 describe("the fixture of Hugging Face", () => {
   const inputs = packedInputs(3, 17)
@@ -88,8 +84,10 @@ describe("the fixture of Hugging Face", () => {
       const program = compileWith(layer, { name: "packed", inputs: { ...inputs }, state: states, outputs: { logits } })
       write(program, weights)
       for (const garbage of [0, 99]) {
-        feed(program, [[...packed.input_ids[0], garbage, garbage, garbage]], [[...packed.lengths, 3]])
-        program.feeds.segments.fill(-1, 17)
+        const [row] = packed.input_ids
+        const [first] = packed.lengths
+        feedSequences(program, 20, [[row.slice(0, first), row.slice(first)]])
+        program.feeds.tokens.fill(garbage, 17)
         program.runSync?.()
         const found = program.results.logits.subarray(0, 17 * config.vocabSize)
         assert.isBelow(relativeError(found, packed.logits.flat()), 1e-4)
@@ -153,7 +151,7 @@ describe("a window that is wider than the queries that are computed together", (
         program,
         Record.map(arrays, ({ data }) => data),
       )
-      feed(program, [tokens], [[270, 330]])
+      feedSequences(program, 600, [[tokens.slice(0, 270), tokens.slice(270)]])
       program.runSync?.()
       const wanted = [tokens.slice(0, 270), tokens.slice(270)].flatMap((row) => plainLogits(tiny, arrays, row).flat())
       assert.isBelow(relativeError(program.results.logits, wanted), 1e-4)

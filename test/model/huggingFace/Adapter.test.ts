@@ -7,6 +7,7 @@ import * as Adapter from "../../../src/model/huggingFace/Adapter.ts"
 import { openWeights } from "../../../src/model/huggingFace/modelWeights.ts"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
 import { compileWith } from "../../../property-tests/support/agreement.ts"
+import { feedSequences } from "../../../property-tests/support/decoders.ts"
 import { disk, temporaryDirectory } from "../../run/store/disk.ts"
 import { filesOf, fixtures, inMemory, json, jsonOf } from "../../tokens/fixtures.ts"
 import { config as decoder, expected, relativeError, write } from "../decoder/fixture.ts"
@@ -51,8 +52,11 @@ const lastLogits = (weights: Readonly<Record<string, { readonly data: Float32Arr
     program,
     Record.map(weights, ({ data }) => data),
   )
-  program.feeds.tokens.set(expected.forward.input_ids.flat())
-  program.feeds.positions.set(expected.forward.input_ids.flatMap((row) => [...row.keys()]))
+  feedSequences(
+    program,
+    17,
+    expected.forward.input_ids.map((row) => [row]),
+  )
   program.runSync?.()
   const { logits } = program.results
   return expected.lora.logits_last.map((_, row) => {

@@ -24,8 +24,9 @@ const microBatchOf = (first: number) => {
   for (let at = 0; at < trainer.rows * trainer.width; at++) {
     microBatch.tokens[at] = (first + at * 31) % 384
     microBatch.positions[at] = at % trainer.width
+    microBatch.contexts[at] = at % trainer.width === 0 ? -1 : at - 1
   }
-  microBatch.segments.fill(0)
+  microBatch.ends.fill(trainer.width)
   return microBatch
 }
 

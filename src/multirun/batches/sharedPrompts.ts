@@ -1,0 +1,89 @@
+/**
+ * Arranges the samples of one window so that the first tokens which several samples have in common stand once, such as the
+ * prompt of a group's samples. Samples share tokens of their prompts only: those that they learn from are their own.
+ *
+ * The samples are sorted by their prompts, so each shares its first tokens with the sample before it, and with that sample
+ * all tokens that it shares with any earlier one.
+ *
+ * @example
+ * ```ts
+ * const window = sharedPrompts<Prompted>()
+ * window.add({ tokens: Int32Array.of(1, 2, 3), prompt: 2 })
+ * window.add({ tokens: Int32Array.of(1, 2, 4, 5), prompt: 2 })
+ * window.tokens() // 5: the prompt 1, 2 once, and the answers 3 and 4, 5
+ * ```
+ */
+import type { TrainingSample } from "./TrainingSample.ts"
+
+/** A sequence of tokens. */
+export interface Prompted {
+  readonly tokens: Int32Array
+  /** The number of first tokens that it may share. It is less than that of all tokens, so it has a token of its own. */
+  readonly prompt: number
+}
+
+/** Returns how many first tokens a sample may share: those before the first one to learn from, but not all. */
+export const promptLengthOf = ({ tokens, mask }: Pick<TrainingSample, "tokens" | "mask">): number => {
+  const first = mask.indexOf(1)
+  return Math.min(first === -1 ? tokens.length : first, tokens.length - 1)
+}
+
+/** Returns how many first tokens two prompts have in common. */
+const commonLength = (a: Prompted, b: Prompted): number => {
+  const most = Math.min(a.prompt, b.prompt)
+  let at = 0
+  while (at < most && a.tokens[at] === b.tokens[at]) at++
+  return at
+}
+
+/** Compares two prompts token by token. A prompt stands before those that continue it. */
+const compare = (a: Prompted, b: Prompted): number => {
+  const at = commonLength(a, b)
+  return at < a.prompt && at < b.prompt ? a.tokens[at] - b.tokens[at] : a.prompt - b.prompt
+}
+
+export interface SharedPrompts<A extends Prompted> {
+  /** Returns the number of tokens of the window. */
+  readonly tokens: () => number
+  /** Returns how many tokens a sample would add to the window. */
+  readonly cost: (sample: A) => number
+  /** Adds a sample, and returns how many tokens that adds to the window. */
+  readonly add: (sample: A) => number
+  /** Returns the samples in the order in which they stand in the window, each with the number of its shared tokens. */
+  readonly samples: () => ReadonlyArray<{ readonly sample: A; readonly shared: number }>
+}
+
+/** Makes an empty window. Samples with the same prompt stand in the order in which they are added. */
+export const sharedPrompts = <A extends Prompted>(): SharedPrompts<A> => {
+  const sorted: Array<A> = []
+  let tokens = 0
+  /** Returns the place of a sample among the others: behind those with the same prompt. */
+  const placeOf = (sample: A): number => {
+    let [low, high] = [0, sorted.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (compare(sorted[middle], sample) <= 0) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+  /** What a sample adds: of all samples, its neighbours have the most first tokens in common with it. */
+  const costAt = (place: number, sample: A): number => {
+    const before = place === 0 ? 0 : commonLength(sorted[place - 1], sample)
+    const after = place === sorted.length ? 0 : commonLength(sorted[place], sample)
+    return sample.tokens.length - Math.max(before, after)
+  }
+  return {
+    tokens: () => tokens,
+    cost: (sample) => costAt(placeOf(sample), sample),
+    add: (sample) => {
+      const place = placeOf(sample)
+      const cost = costAt(place, sample)
+      tokens += cost
+      sorted.splice(place, 0, sample)
+      return cost
+    },
+    samples: () =>
+      sorted.map((sample, at) => ({ sample, shared: at === 0 ? 0 : commonLength(sorted[at - 1], sample) })),
+  }
+}

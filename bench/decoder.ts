@@ -95,6 +95,7 @@ export const compiled = <Name extends string>(specs: Readonly<Record<Name, Progr
 const fillers: Readonly<Record<string, (at: number) => number>> = {
   tokens: (at) => (at * 37) % config.vocabSize,
   positions: (at) => at % 256,
-  segments: () => 0,
+  contexts: (at) => (at % 256 === 0 ? -1 : at - 1),
+  ends: () => 256,
   lengths: () => 127,
 }

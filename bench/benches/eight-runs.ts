@@ -3,8 +3,9 @@
  * their own; in one trainer that does all in one thread; in one trainer with a rank (a process that trains) for each core; and
  * in eight trainers at the same time with one run each. All learn by GRPO to write words backwards. Their weights may be as old
  * as `max_async_level` allows by default; one trainer and eight trainers are also measured with the newest weights for each
- * answer (level 0), where a run generates only while it is not trained. The settings suit the eight trainers: a micro-batch has as many windows as a step has samples, and the
- * engine a program for exactly these. Tokens are those of the trained samples, after the start-up.
+ * answer (level 0), where a run generates only while it is not trained. The settings suit the eight trainers: the samples of a
+ * step fill one micro-batch, and the engine has a program for exactly these. Tokens are those of the trained samples, after the
+ * start-up.
  *
  * Generating gains most from company, so the length of the answers matters: one bench has answers of 24 tokens, the other of
  * 96, after prompts of about 20.
@@ -60,9 +61,7 @@ const trainerOf = (
   trainer: {
     max_runs: runs.length,
     ranks,
-    rows: 8,
-    width: widthOf(answer),
-    block: widthOf(answer),
+    ...windowsOf(answer),
     lora: { rank: 8, alpha: 16 },
     reference_thread: ownThreads && ranks === 1,
   },
@@ -75,15 +74,24 @@ const trainerOf = (
   runs: Object.fromEntries(runs.map((name) => [name, runOf(name, answer, isNewest)])),
 })
 
-/** The tokens of a window: a prompt and an answer. */
-const widthOf = (answer: number): number => answer + 24
+/** The most tokens of a prompt. */
+const prompt = 24
+
+/**
+ * The windows of a micro-batch. With short answers, each of the step's two groups has a window, in which its samples share
+ * their prompt. With long ones that saves too few tokens to make up for attention in wide windows.
+ */
+const windowsOf = (answer: number) => {
+  const [rows, width] = answer > 2 * prompt ? [8, prompt + answer] : [2, prompt + 4 * answer]
+  return { rows, width, block: width }
+}
 
 const decode = Schema.decodeUnknownSync(MultiRun.MultiRunConfig)
 
 const saveModel = (path: string, answer: number) =>
   Effect.gen(function* () {
     const tokenizer = { alphabet: "abcdefghijklmnopqrstuvwxyz: ", template }
-    const maxPositions = Math.max(144, widthOf(answer))
+    const maxPositions = Math.max(144, prompt + answer)
     const sizes = { hiddenSize: 320, intermediateSize: 864, layers: 8, heads: 5, maxPositions }
     const { model } = decode({ kind: "multirun", model: { type: "scratch", ...sizes, tokenizer }, runs: {} })
     const base = yield* openBaseModel(model, { baseDir: ".", seed: 1 })

@@ -51,13 +51,19 @@ export const dropPayloads = Effect.fnUntraced(function* (sent: SentJob) {
 /** A statement names at most so many jobs. */
 const mostNamed = 500
 
-/** Removes jobs with their answers. */
+/**
+ * Removes jobs with their answers. They stay in the overview, but under ids that no request has: the queue ignores a job with an
+ * id that it already has, so another client that asks for the same job would wait for ever.
+ */
 export const removeAnswers = Effect.fnUntraced(function* (jobs: ReadonlyArray<SentJob>) {
   const sql = yield* SqlClient.SqlClient
   const ids = (yield* Effect.forEach(jobs, idsOf)).flat()
   for (let from = 0; from < ids.length; from += mostNamed) {
-    const named = ids.slice(from, from + mostNamed).flatMap((id) => [requestOf(id), answerOf(id)])
-    yield* sql`WITH removed AS (DELETE FROM ${sql(messages)} WHERE ${sql.in("message_id", named)} RETURNING id)
+    const named = ids.slice(from, from + mostNamed)
+    const sent = named.flatMap((id) => [requestOf(id), answerOf(id)])
+    yield* sql`WITH renamed AS (
+        UPDATE ${sql(queueTable)} SET id = id || ' ' || sequence WHERE ${sql.in("id", named)}),
+      removed AS (DELETE FROM ${sql(messages)} WHERE ${sql.in("message_id", sent)} RETURNING id)
       DELETE FROM ${sql(replies)} WHERE request_id IN (SELECT id FROM removed)`
   }
 })
@@ -94,13 +100,16 @@ export const prune = Effect.fnUntraced(function* ({
         AND (${versionIn} = ${version} OR ${versionIn} IN (${living}))) AS waits
       FROM ${sql(messages)} m LEFT JOIN ${sql(replies)} r ON r.request_id = m.id AND r.kind = 0
       WHERE m.entity_type = ${entityType} GROUP BY m.entity_id HAVING max(m.id) < ${oldId}),
+    ended AS (SELECT entity_id FROM job WHERE waits IS NOT TRUE),
     removed AS (
-      DELETE FROM ${sql(messages)} WHERE entity_type = ${entityType}
-        AND entity_id IN (SELECT entity_id FROM job WHERE waits IS NOT TRUE) RETURNING id),
-    answers AS (DELETE FROM ${sql(replies)} WHERE request_id IN (SELECT id FROM removed))
-    SELECT COUNT(*)::int AS count FROM job WHERE waits IS NOT TRUE`
+      DELETE FROM ${sql(messages)} WHERE entity_type = ${entityType} AND entity_id IN (SELECT entity_id FROM ended)
+      RETURNING id),
+    answers AS (DELETE FROM ${sql(replies)} WHERE request_id IN (SELECT id FROM removed)),
+    queued AS (DELETE FROM ${sql(queueTable)} WHERE id IN (SELECT entity_id FROM ended))
+    SELECT COUNT(*)::int AS count FROM ended`
+  // Jobs whose answers were removed when their client ended.
   const request = sql`${`${entityType}/`} || q.id || '/run/'`
-  yield* sql`DELETE FROM ${sql(queueTable)} q WHERE q.created_at < ${old} AND q.updated_at < ${old}
+  yield* sql`DELETE FROM ${sql(queueTable)} q WHERE q.updated_at < ${old}
     AND NOT EXISTS (SELECT FROM ${sql(messages)} m WHERE m.message_id = ${request})`
   yield* sql`DELETE FROM ${sql(failures)} WHERE failed_at < ${old}`
   return count

@@ -81,6 +81,36 @@ describe.skipIf(!hasPostgres)("the database of a cluster", () => {
       assert.deepStrictEqual(kinds, [{ kind: "weigh", waiting: 0, underWay: 0, done: 2, failed: 2 }])
     }).pipe(Effect.scoped, Effect.runPromise))
 
+  /** Lets a client and a worker of their own do job 7, twice. */
+  const doTwice = (
+    ended: Effect.Effect<void, string>,
+    between: (sql: SqlClient.SqlClient) => Effect.Effect<void, unknown>,
+  ) =>
+    Effect.gen(function* () {
+      for (let times = 0; times < 2; times++) {
+        yield* Effect.gen(function* () {
+          const { begun, client, count, sql } = yield* setUp()
+          yield* Effect.ignore(Effect.provide(Effect.andThen(ask(7), ended), client))
+          assert.deepStrictEqual(begun, [7])
+          yield* between(sql)
+          assert.deepStrictEqual(yield* count("answer-7"), [0, 0, 0, 0])
+        }).pipe(Effect.scoped)
+      }
+    })
+
+  it("does a job again whose answer was removed, for a later client and another worker", () =>
+    Effect.runPromise(doTwice(Effect.void, () => Effect.void)))
+
+  it("does a job again that was old, although its answer was read lately", () => {
+    const days = String((31n * 86_400_000n) << 22n)
+    const grow = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+      yield* sql`UPDATE cluster_messages SET id = id - ${days}::bigint, request_id = request_id - ${days}::bigint`
+      yield* sql`UPDATE cluster_replies SET request_id = request_id - ${days}::bigint`
+      yield* Effect.scoped(Cluster.removeOld({ url: postgres.url, say: () => Effect.void, days: 30 }))
+    })
+    return Effect.runPromise(doTwice(Effect.fail("as if it was interrupted"), grow))
+  })
+
   it("takes a late answer of a worker that was frozen, although all of the job was removed", () =>
     Effect.gen(function* () {
       const thaw = yield* Deferred.make<void>()

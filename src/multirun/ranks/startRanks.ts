@@ -8,7 +8,7 @@
  * yield* Effect.raceFirst(Effect.provide(training, store), untilOneEnds)
  * ```
  */
-import { Duration, Effect, Exit, type FileSystem, type Layer, Option, type Path, Scope } from "effect"
+import { Duration, Effect, Exit, type FileSystem, Latch, type Layer, Option, type Path, Scope } from "effect"
 import * as Rng from "../../rng/Rng.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import type { RankFailed, RankLost } from "../../ranks/RankError.ts"
@@ -41,7 +41,7 @@ export const checkRanks = Effect.fnUntraced(function* ({ trainer: { ranks, store
   })
 })
 
-/** The seconds after which a trainer gives back the places of its ranks if some of them have none. */
+/** The seconds after its first place in which a trainer must get the places of all ranks. Otherwise, it gives them back. */
 const patienceSeconds = 60
 /** The longest pause until it tries again is this many times as long. */
 const longestPause = 8
@@ -72,7 +72,7 @@ export const startRanks = Effect.fnUntraced(function* (
   }
 })
 
-/** Starts all ranks but the master. Returns none if only some of them have a place after a while. */
+/** Starts all ranks but the master. Returns none if only some of them have had a place for a while. */
 const startAll = Effect.fnUntraced(function* (
   { settings, baseDir, outputDirectory }: StartOptions,
   processes: RankProcesses["Service"],
@@ -80,14 +80,14 @@ const startAll = Effect.fnUntraced(function* (
   const { model, trainer, seed } = settings
   const store = yield* openPlace(trainer.store, { outputDirectory, deadlineSeconds: trainer.rankDeadline })
   const task = { model, trainer, seed, baseDir, outputDirectory, store }
-  let placed = 0
+  const hasPlace = Latch.makeUnsafe()
   const starting = Effect.forEach(
     Array.from({ length: trainer.ranks - 1 }),
-    (_, place) => Effect.tap(processes.start({ ...task, rank: place + 1 }), () => Effect.sync(() => placed++)),
+    (_, place) => Effect.tap(processes.start({ ...task, rank: place + 1 }), () => hasPlace.open),
     { concurrency: "unbounded" },
   )
   // A trainer that has no place holds nothing for which another one waits.
-  const patience = Effect.sleep(Duration.seconds(patienceSeconds)).pipe(Effect.repeat({ until: () => placed > 0 }))
+  const patience = Effect.andThen(hasPlace.await, Effect.sleep(Duration.seconds(patienceSeconds)))
   const ends = yield* Effect.raceFirst(Effect.asSome(starting), Effect.as(patience, Option.none()))
   return Option.map(ends, (ends): Ranks => ({ store: storeAt(store), untilOneEnds: Effect.raceAllFirst(ends) }))
 })

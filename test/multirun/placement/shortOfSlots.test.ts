@@ -13,6 +13,7 @@ import {
 import { MultiRunConfig } from "../../../src/multirun/config/MultiRunConfig.ts"
 import { rankHandler, rankJobs } from "../../../src/multirun/placement/rankJobs-node.ts"
 import { redisStores } from "../../../src/multirun/ranks/processes-node.ts"
+import { RankProcesses } from "../../../src/multirun/ranks/RankProcesses.ts"
 import { startRanks } from "../../../src/multirun/ranks/startRanks.ts"
 import { resultsFolder } from "../smallTraining.ts"
 
@@ -106,6 +107,30 @@ describe("two trainers that each hold a part of the slots of a cluster", () => {
       )
       assert.isAtLeast(gaveBack.length, 1)
       assert.isAtLeast(seconds, 60)
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("a trainer whose ranks get their slots one after another", () => {
+  it.effect("keeps those that it has for a minute after the first one", () =>
+    Effect.gen(function* () {
+      const started: Array<number> = []
+      const processes = RankProcesses.of({
+        start: ({ rank }) =>
+          Effect.suspend(() => {
+            started.push(rank)
+            return Effect.as(Effect.sleep(rank === 2 ? "50 seconds" : "100 seconds"), Effect.never)
+          }),
+      })
+      const trainer = yield* startRanks({ settings, baseDir: ".", outputDirectory: yield* resultsFolder }).pipe(
+        Effect.provideService(RankProcesses, processes),
+        Effect.provide(platform),
+        Effect.forkScoped,
+      )
+      while (started.length < 3) yield* Effect.promise(() => stat("."))
+      yield* TestClock.adjust("100 seconds")
+      yield* Fiber.join(trainer)
+      assert.deepStrictEqual(started, [1, 2, 3])
     }).pipe(Effect.scoped),
   )
 })

@@ -200,8 +200,9 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     for (const [at, program] of compiled.entries()) {
       programs.set(keyOf(objectives[at]), program)
       if (isMaster) yield* Effect.logInfo(`the program ${program.name} runs on ${program.device}`)
-      if (!program.hasReference || startReferences === undefined || references.has(program.device)) continue
-      references.set(program.device, yield* Effect.provideService(startReferences(program.device), Scope.Scope, scope))
+      const device = program.referenceDevice
+      if (device === undefined || startReferences === undefined || references.has(device)) continue
+      references.set(device, yield* Effect.provideService(startReferences(device), Scope.Scope, scope))
     }
     return compiled[0]
   })
@@ -226,8 +227,8 @@ export const makeTrainer = Effect.fnUntraced(function* ({
   const readyProgram = ({ config }: RunSlot, step: number) =>
     Effect.tap(programOf(objectiveAt(config, step)), model.writeTo)
 
-  const referencesOf = ({ hasReference, device }: GradientProgram) =>
-    hasReference ? references.get(device) : undefined
+  const referencesOf = ({ referenceDevice }: GradientProgram) =>
+    referenceDevice === undefined ? undefined : references.get(referenceDevice)
 
   /** Lets other threads compute what a turn needs of the reference model, if one program computes all of the turn. */
   const prepare = Effect.fnUntraced(function* ({ microBatch, shares }: UpcomingTurn) {

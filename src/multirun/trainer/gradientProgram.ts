@@ -59,8 +59,8 @@ export interface GradientProgram {
    * adapter that it needs.
    */
   readonly writeAdapters: (table: Float32Array, scalings: Float32Array) => Effect.Effect<void, BackendError>
-  /** Whether the objective compares with the reference model, by a KL term. */
-  readonly hasReference: boolean
+  /** The device that runs the program of the reference model; undefined if the objective has no KL term. */
+  readonly referenceDevice: string | undefined
   /**
    * Computes the gradient of a micro-batch. The functions below return its results until the next call. If the
    * log-probabilities of the reference model are not given, the program computes them, too.
@@ -199,7 +199,7 @@ const programOf = (shape: GradientShape, { gradient, reference, holder, kept }: 
         gradient.feeds["scalings"].set(scalings)
         return gradient.write("adapters", table)
       }),
-    hasReference: reference !== undefined,
+    referenceDevice: reference?.device,
     run: Effect.fnUntraced(function* (microBatch, referenceLogProbabilities) {
       feedPacked(gradient.feeds, microBatch)
       gradient.feeds["weight_t"].set(microBatch.weights)

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { Backend } from "../../../src/backend/Backend.ts"
 import * as Wasm from "../../../src/backend/wasm.ts"
 import * as Losses from "../../../src/losses/Losses.ts"
 import * as Decoder from "../../../src/model/decoder/Decoder.ts"
@@ -196,6 +197,27 @@ describe("the gradient of a micro-batch", () => {
       )
       // The weights that are trained are still those of the reference.
       assert.approximately(program.sumsOf(0).referenceKl ?? NaN, 0, 1e-6)
+    }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+  )
+
+  it.effect("names the device of the reference, which may be another one than that of the gradient", () =>
+    Effect.gen(function* () {
+      const wasm = yield* Backend
+      const mixed = Backend.of({
+        ...wasm,
+        compile: (spec) =>
+          Effect.map(wasm.compile(spec), (program) =>
+            spec.name === "reference" ? { ...program, device: "another" } : program,
+          ),
+      })
+      const shapes = { config, ...sizes, mixing: "one-run", adapters: null } as const
+      const deviceOf = (coefficient: number) =>
+        Effect.map(
+          compileGradient(shapes, objectiveOf({ type: "grpo", kl: { coefficient } })),
+          ({ device, referenceDevice }) => [device, referenceDevice],
+        ).pipe(Effect.provideService(Backend, mixed))
+      assert.deepStrictEqual(yield* deviceOf(0.1), ["wasm", "another"])
+      assert.deepStrictEqual(yield* deviceOf(0), ["wasm", undefined])
     }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
   )
 })

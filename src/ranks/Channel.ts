@@ -1,10 +1,8 @@
 /**
- * A connection between the master, which trains, and a rank. `tcp-node.ts` implements it over the network, and
- * `channelPair` in memory.
+ * A connection between the master, which trains, and a rank. `tcp-node.ts` implements it over the network.
  */
 import { Cause, Deferred, Effect, Queue } from "effect"
-import { joined } from "../config/bytes.ts"
-import { RankLost } from "./RankError.ts"
+import type { RankLost } from "./RankError.ts"
 
 /** The kinds of messages. */
 export const kinds = {
@@ -57,18 +55,4 @@ export const makeInbox = Effect.gen(function* () {
     receive: Queue.take(queue),
     closed: Deferred.await(closed),
   } satisfies Inbox
-})
-
-/** Makes both ends of a connection in memory, and a function that cuts it. */
-export const channelPair = Effect.gen(function* () {
-  const [a, b] = [yield* makeInbox, yield* makeInbox]
-  const end = ({ receive, closed }: Inbox, other: Inbox): Channel => ({
-    receive,
-    closed,
-    send: (kind, parts = []) => Effect.sync(() => other.put({ kind, bytes: joined(parts) })),
-  })
-  const cut = (reason: string): void => {
-    for (const inbox of [a, b]) inbox.close(new RankLost({ message: reason }))
-  }
-  return { master: end(a, b), rank: end(b, a), cut }
 })

@@ -15,7 +15,7 @@ import { utf8 } from "../config/utf8.ts"
 import type { BackendError, Program } from "../backend/Backend.ts"
 import { type Channel, kinds } from "./Channel.ts"
 import { RankFailed, RankLost } from "./RankError.ts"
-import { computeHere, type RanksService, type Sharing, type SlicedSpec } from "./Ranks.ts"
+import { alone, computeHere, type RanksService, type Sharing, type SlicedSpec } from "./Ranks.ts"
 import { encodeSpec } from "./specMessage.ts"
 import { bytesOf, fill, otherFeeds, rowFeeds } from "./wire.ts"
 
@@ -43,6 +43,11 @@ export const makeHub = Effect.fnUntraced(function* ({
   const members = new Map<number, Member>()
   const deadlineMillis = Duration.toMillis(Duration.fromInputUnsafe(deadline))
 
+  /** Removes a member, unless another one has taken its place. */
+  const leave = (member: Member): void => {
+    if (members.get(member.rank) === member) members.delete(member.rank)
+  }
+
   const serve: Hub["serve"] = Effect.fnUntraced(function* (rank, channel) {
     yield* channel.send(kinds.program, yield* Deferred.await(program))
     const { kind, bytes } = yield* channel.receive
@@ -53,13 +58,15 @@ export const makeHub = Effect.fnUntraced(function* ({
     yield* Effect.logInfo(`rank ${rank} computes slices`)
     return yield* Effect.ensuring(
       Effect.raceFirst(channel.closed, Deferred.await(lost)),
-      Effect.sync(() => members.get(rank) === member && members.delete(rank)),
+      Effect.sync(() => leave(member)),
     )
   })
 
   const open = Effect.fnUntraced(function* (spec: SlicedSpec, here: Program): Effect.fn.Return<Sharing> {
     const device = utf8.encode(here.device)
-    yield* Deferred.succeed(program, [Uint8Array.of(device.length), device, encodeSpec(spec)])
+    const isFirst = yield* Deferred.succeed(program, [Uint8Array.of(device.length), device, encodeSpec(spec)])
+    // The ranks have compiled the first program.
+    if (!isFirst) return yield* alone.open(spec, here)
     const [rows, others, states] = [rowFeeds(spec, here), otherFeeds(spec, here), Object.keys(spec.state)]
     /** The ranks that have the rows of this update. */
     let active: ReadonlyArray<Member> = []
@@ -74,6 +81,8 @@ export const makeHub = Effect.fnUntraced(function* ({
         Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.fail(late) }),
         Effect.catch((error) => {
           active = active.filter((other) => other !== member)
+          // The next update must not ask it: the late answer would be taken for the next one.
+          leave(member)
           return Effect.as(Deferred.fail(lost, error), undefined)
         }),
       )
@@ -96,10 +105,10 @@ export const makeHub = Effect.fnUntraced(function* ({
       const owners = ranks.length + 1
       /** Lists the slices of the master, at 0, or of another rank. */
       const share = (place: number) => slices.flatMap((_, slice) => (slice % owners === place ? [slice] : []))
-      const alone = Effect.fnUntraced(function* (own: ReadonlyArray<number>) {
+      const computeAll = Effect.fnUntraced(function* (own: ReadonlyArray<number>) {
         for (const slice of own) yield* computeHere(here, slices[slice], into[slice])
       })
-      if (ranks.length === 0) return yield* alone(share(0))
+      if (ranks.length === 0) return yield* computeAll(share(0))
 
       const theirs = ranks.map((member, at) => ({ member, own: share(at + 1) }))
       const shared = [...(yield* Effect.forEach(states, here.read)), ...others].map(bytesOf)
@@ -109,11 +118,16 @@ export const makeHub = Effect.fnUntraced(function* ({
       }
       yield* Effect.forEach(theirs, send, { concurrency: "unbounded", discard: true })
       const begun = yield* Clock.currentTimeMillis
-      yield* alone(share(0))
+      yield* computeAll(share(0))
       const millis = Math.max(deadlineMillis, patience * ((yield* Clock.currentTimeMillis) - begun))
-      for (const { member, own } of theirs) {
-        const results = active.includes(member) ? yield* asked(member, answerOf(member), millis) : undefined
-        if (results === undefined) yield* alone(own)
+      const answers = yield* Effect.forEach(
+        theirs,
+        ({ member }) => (active.includes(member) ? asked(member, answerOf(member), millis) : Effect.undefined),
+        { concurrency: "unbounded" },
+      )
+      for (const [at, { own }] of theirs.entries()) {
+        const results = answers[at]
+        if (results === undefined) yield* computeAll(own)
         else
           fill(
             results,

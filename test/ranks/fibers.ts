@@ -1,13 +1,29 @@
 import { Context, Deferred, Effect, Layer, type Scope } from "effect"
 import { Backend } from "../../src/backend/Backend.ts"
 import { backend, backendNames } from "../../src/backend/named-node.ts"
-import { type Channel, channelPair, kinds, type Message } from "../../src/ranks/Channel.ts"
+import { type Channel, type Inbox, kinds, makeInbox, type Message } from "../../src/ranks/Channel.ts"
+import { joined } from "../../src/config/bytes.ts"
 import { makeHub } from "../../src/ranks/hub.ts"
 import type { RanksService } from "../../src/ranks/Ranks.ts"
+import { RankLost } from "../../src/ranks/RankError.ts"
 import { type BackendOf, serveSlices } from "../../src/ranks/serveSlices.ts"
 
 export const backendOf: BackendOf = (device) =>
   Effect.map(Layer.build(backend(backendNames.find((name) => name === device) ?? "wasm")), Context.get(Backend))
+
+/** Makes both ends of a connection in memory, and a function that cuts it. */
+const channelPair = Effect.gen(function* () {
+  const [a, b] = [yield* makeInbox, yield* makeInbox]
+  const end = ({ receive, closed }: Inbox, other: Inbox): Channel => ({
+    receive,
+    closed,
+    send: (kind, parts = []) => Effect.sync(() => other.put({ kind, bytes: joined(parts) })),
+  })
+  const cut = (reason: string): void => {
+    for (const inbox of [a, b]) inbox.close(new RankLost({ message: reason }))
+  }
+  return { master: end(a, b), rank: end(b, a), cut }
+})
 
 /** A rank of a test: the test may cut its connection, or hold back its answers. */
 export interface TestRank {

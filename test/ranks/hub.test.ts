@@ -83,6 +83,26 @@ describe("a training whose minibatches have slices", () => {
     }),
   )
 
+  it.effect("leaves the slices of a second program to the master", () =>
+    Effect.gen(function* () {
+      const two = Effect.gen(function* () {
+        const answers = { count: 0 }
+        const hub = yield* hubWithFibers(1, () => Effect.sync(() => answers.count++))
+        const digests: Array<string> = []
+        for (const seed of [1, 2]) {
+          const input = { ...ppo, seed, totalSteps: 256 }
+          const { result } = yield* keep(input, backend("wasm")).pipe(Effect.provideService(Ranks, hub))
+          digests.push(result.digest, (yield* trained(1, input)).digest, String(answers.count))
+        }
+        return digests
+      })
+      const [first, firstAlone, answers, second, secondAlone, later] = yield* Effect.scoped(two)
+      assert.strictEqual(first, firstAlone)
+      assert.strictEqual(second, secondAlone)
+      assert.strictEqual(later, answers)
+    }),
+  )
+
   it.effect("resumes on another number of ranks, bit for bit", () =>
     Effect.gen(function* () {
       let opened = 0

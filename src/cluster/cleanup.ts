@@ -93,14 +93,17 @@ export const prune = Effect.fnUntraced(function* ({
   const living = sql`SELECT version FROM ${sql(members)} WHERE seen_at > NOW() - make_interval(secs => ${goneSeconds})`
   // A payload begins with the kind and the version of its job; the rest may be large.
   const versionIn = sql`substring(left(m.payload, 400) from '"version":"([^"]*)"')`
-  const suspended = '{"_tag":"Success","value":{"_tag":"Suspended"%'
+  // A reply begins with its kind; the answer in it may be large.
+  const isSuspended = sql`left(r.payload, 100) LIKE ${'{"_tag":"Success","value":{"_tag":"Suspended"%'}`
   const [{ count }] = yield* sql<{ readonly count: number }>`
-    WITH job AS (
-      SELECT m.entity_id, bool_or(m.tag = 'run' AND (r.id IS NULL OR r.payload LIKE ${suspended})
-        AND (${versionIn} = ${version} OR ${versionIn} IN (${living}))) AS waits
-      FROM ${sql(messages)} m LEFT JOIN ${sql(replies)} r ON r.request_id = m.id AND r.kind = 0
-      WHERE m.entity_type = ${entityType} GROUP BY m.entity_id HAVING max(m.id) < ${oldId}),
-    ended AS (SELECT entity_id FROM job WHERE waits IS NOT TRUE),
+    WITH silent AS (
+      SELECT entity_id FROM ${sql(messages)} WHERE entity_type = ${entityType}
+      GROUP BY entity_id HAVING max(id) < ${oldId}),
+    waiting AS (
+      SELECT m.entity_id FROM ${sql(messages)} m LEFT JOIN ${sql(replies)} r ON r.request_id = m.id AND r.kind = 0
+      WHERE m.entity_type = ${entityType} AND m.tag = 'run' AND m.entity_id IN (SELECT entity_id FROM silent)
+        AND (r.id IS NULL OR ${isSuspended}) AND (${versionIn} = ${version} OR ${versionIn} IN (${living}))),
+    ended AS (SELECT entity_id FROM silent EXCEPT SELECT entity_id FROM waiting),
     removed AS (
       DELETE FROM ${sql(messages)} WHERE entity_type = ${entityType} AND entity_id IN (SELECT entity_id FROM ended)
       RETURNING id),

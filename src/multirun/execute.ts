@@ -6,14 +6,12 @@
 import { Clock, Duration, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
 import type { Backend } from "../backend/Backend.ts"
 import type { ConfigError, DecodeOptions, Plain } from "../config/Config.ts"
-import { Engine } from "../inference/Engine.ts"
 import type * as Lms from "../lm/Lms.ts"
 import * as Adapter from "../model/huggingFace/Adapter.ts"
 import * as LmDirectory from "../model/huggingFace/LmDirectory.ts"
 import { modelFiles } from "../formats/modelFiles.ts"
 import { onDisk } from "../run/store/FileTree.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
-import { finishedResult } from "../run/finishedResult.ts"
 import { derivedName } from "../run/identifier.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import { type RunEvent, validationOfTrainer } from "../run/record/RunEvent.ts"
@@ -24,28 +22,23 @@ import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStore } from "../run/store/RunStore.ts"
 import { meanOf } from "../statistics/resampling.ts"
 import type { RunOptions } from "../train/RunOptions.ts"
-import { DataLoader } from "./batches/DataLoader.ts"
 import { type BaseModel, modelToSave } from "./baseModel.ts"
 import { readEnding, resultOf } from "./ending.ts"
-import { checkEngine, startEngine, type TrainerEngine } from "./engine/startEngine.ts"
-import { makeWeightLoads } from "./engine/weightLoads.ts"
+import { checkEngine, startEngine } from "./engine/startEngine.ts"
 import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
 import { MultiRunError } from "./MultiRunError.ts"
-import { registerOrchestrators } from "./orchestrator/orchestrators.ts"
+import { type Playing, playingInside, playingOutside } from "./orchestrator/playing.ts"
 import { isOver, refuseOtherModel, refuseShorter, writeRuns } from "./namedRuns.ts"
-import { registerEndings } from "./outside/endings.ts"
-import { publishOrEvict } from "./outside/publishing.ts"
-import { checkPlacement, idleCluster, openPlacement, type Placement } from "./placement/PlacedOrchestrators.ts"
+import { checkPlacement, idleCluster, openPlacement } from "./placement/PlacedOrchestrators.ts"
+import { positionOf, progressIn, secondsBefore } from "./progress.ts"
 import { makePublished } from "./published.ts"
 import { rankParts } from "./ranks/rankParts.ts"
 import { checkReference, referencesFor } from "./reference/startReferences.ts"
 import { resumeLost } from "./ranks/resumeLost.ts"
 import { checkRanks, startRanks } from "./ranks/startRanks.ts"
-import { makeRunRecords, trainerSecondsIn } from "./records/RunRecords.ts"
-import { startingProgress } from "./runs/resume.ts"
+import { makeRunRecords } from "./records/RunRecords.ts"
 import { makeTokenRate } from "./tokenRate.ts"
-import { makeRunFolders } from "./runs/runFolder.ts"
 import { Runs } from "./runs/Runs.ts"
 import type { Progress, RunSlot } from "./runs/RunSlot.ts"
 import type { TrainedModel } from "./trainer/TrainedModel.ts"
@@ -126,46 +119,6 @@ export const execute = Effect.fnUntraced(function* (
   })
 })
 
-/** Returns how far the runs of a resumed trainer are. */
-const progressIn = Effect.fnUntraced(function* (files: RunFiles) {
-  const all = new Map<string, Progress>()
-  if (!files.resumed) return all
-  const folders = yield* makeRunFolders
-  for (const id of yield* Effect.mapError(folders.list(files.directory), MultiRunError.from)) {
-    const progress = startingProgress(folders, folders.at(files.directory, id), { resumeStep: -1 })
-    // `Runs` tells why a run cannot be resumed.
-    yield* Effect.match(progress, { onSuccess: (found) => void all.set(id, found), onFailure: () => undefined })
-  }
-  return all
-})
-
-/** Returns the seconds that earlier processes trained: until they ended, or until they saved the last checkpoint. */
-const secondsBefore = Effect.fnUntraced(function* (files: RunFiles, progress: State["progress"]) {
-  if (!files.resumed) return 0
-  const folders = yield* makeRunFolders
-  const saved = yield* Effect.forEach([...progress], ([id, { step }]) => {
-    const file = `${Layout.checkpoint(step)}/${Layout.inCheckpoint.recorded}`
-    return folders.read(folders.at(files.directory, id), file)
-  })
-  const finished = yield* finishedResult(files, RunResult)
-  return Math.max(
-    finished?.wallSeconds ?? 0,
-    ...saved.map((file) => (file._tag === "Text" ? trainerSecondsIn(file.text) : 0)),
-  )
-})
-
-/** Returns the number of updates, of samples and of tokens of all runs together. */
-const positionOf = ({
-  progress,
-}: Pick<State, "progress">): { readonly step: number; readonly episodes: number; readonly tokens: number } => {
-  const all = [...progress.values()]
-  return {
-    step: all.reduce((sum, { step }) => sum + step, 0),
-    episodes: all.reduce((sum, { totalSamples }) => sum + totalSamples, 0),
-    tokens: all.reduce((sum, { totalTokens }) => sum + totalTokens, 0),
-  }
-}
-
 const specOf = ({ settings, base, effective, population }: Prepared): RunSpec => {
   const names = Object.keys(settings.runs)
   const lengths = Object.values(settings.runs).map(({ maxSteps }) => Number(maxSteps ?? 0))
@@ -231,69 +184,6 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
   const untilOver = Effect.flatMap(playing, (parts) => work(prepared, state, model, parts))
   yield* Effect.raceAllFirst([Effect.provide(untilOver, ofMaster), untilLost, failed])
 }, Effect.scoped)
-
-type Conclude = (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
-
-/** The connection of the trainer with its orchestrators. */
-interface Playing {
-  /** Makes the weights of a run known, when it begins and after each update. */
-  readonly publish: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
-  /** Publishes the weights of the runs that were updated in a turn, as broadcasts. */
-  readonly afterTurn: (broadcasts: Broadcasts["Service"], runs: Runs["Service"]) => Effect.Effect<unknown>
-  /** Registers the hooks that follow the orchestrators of the runs, and call `conclude` for a run that is over. */
-  readonly register: (conclude: Conclude) => Effect.Effect<void, never, Runs | DataLoader | Lms.Needs | Scope.Scope>
-  /** The number of tokens that this process has generated. */
-  readonly generatedTokens: Effect.Effect<number>
-}
-
-/** Connects the trainer with orchestrators in this process, which ask its engine. */
-const playingInside = Effect.fnUntraced(function* (
-  prepared: Prepared,
-  model: TrainedModel,
-  trainerEngine: TrainerEngine,
-): Effect.fn.Return<Playing, never, Runs | DataLoader | Scope.Scope> {
-  const { gathering } = trainerEngine
-  const { wake, ready } = yield* DataLoader
-  gathering?.follow(ready)
-  const published = makePublished()
-  const publish = yield* makeWeightLoads({
-    trainerEngine,
-    model,
-    runs: yield* Runs,
-    loaded: ({ generation }, step) => published.reach(generation, step),
-  })
-  return {
-    publish,
-    afterTurn: ({ publishMeanwhile }) =>
-      Effect.ensuring(
-        publishMeanwhile,
-        Effect.sync(() => gathering?.look()),
-      ),
-    register: (conclude) =>
-      registerOrchestrators(
-        prepared,
-        published.forget,
-        (run, parts) => ({
-          run,
-          ...parts,
-          awaitWeights: (step) => published.await(run.generation, step),
-          ...(gathering === undefined ? {} : { beforePlaying: gathering.enter }),
-          handedOver: wake(run),
-        }),
-        conclude,
-      ).pipe(Effect.provideService(Engine, trainerEngine.engine)),
-    generatedTokens: trainerEngine.generatedTokens,
-  }
-})
-
-/** Connects the trainer with orchestrators in other processes, by the files in the folders of the runs alone. */
-const playingOutside = ({ baseDir }: Prepared, play: Placement["play"]): Effect.Effect<Playing> =>
-  Effect.succeed({
-    publish: () => Effect.void,
-    afterTurn: publishOrEvict,
-    register: (conclude) => registerEndings(baseDir, conclude, play),
-    generatedTokens: Effect.succeed(0),
-  })
 
 const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, model: TrainedModel, playing: Playing) {
   const { settings } = prepared

@@ -12,7 +12,7 @@ import { orchestrate, type Orchestration } from "./Orchestrator.ts"
 import { makeRunFibers } from "./runFibers.ts"
 
 /** The parts of a trainer that orchestrators need. */
-interface Prepared {
+export interface Prepared {
   readonly base: BaseModel
   /** The folder that relative paths start from. */
   readonly baseDir: string

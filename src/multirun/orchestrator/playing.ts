@@ -1,0 +1,91 @@
+/**
+ * Connects a trainer with the orchestrators of its runs, which play the tasks: in this process, where they ask the trainer's
+ * engine, or in other processes, where they get the weights from the runs' folders.
+ *
+ * @example
+ * ```ts
+ * const playing = yield* playingInside(prepared, model, trainerEngine)
+ * yield* playing.register((run) => records.conclude(run))
+ * ```
+ */
+import { Effect, type Scope } from "effect"
+import { Engine } from "../../inference/Engine.ts"
+import type * as Lms from "../../lm/Lms.ts"
+import { DataLoader } from "../batches/DataLoader.ts"
+import type { TrainerEngine } from "../engine/startEngine.ts"
+import { makeWeightLoads } from "../engine/weightLoads.ts"
+import { registerEndings } from "../outside/endings.ts"
+import { publishOrEvict } from "../outside/publishing.ts"
+import type { Placement } from "../placement/PlacedOrchestrators.ts"
+import { makePublished } from "../published.ts"
+import { Runs } from "../runs/Runs.ts"
+import type { RunSlot } from "../runs/RunSlot.ts"
+import type { TrainedModel } from "../trainer/TrainedModel.ts"
+import type { Broadcasts } from "../weights/Broadcasts.ts"
+import { type Prepared, registerOrchestrators } from "./orchestrators.ts"
+
+type Conclude = (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
+
+/** The connection of the trainer with its orchestrators. */
+export interface Playing {
+  /** Makes the weights of a run known, when it begins and after each update. */
+  readonly publish: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
+  /** Publishes the weights of the runs that were updated in a turn, as broadcasts. */
+  readonly afterTurn: (broadcasts: Broadcasts["Service"], runs: Runs["Service"]) => Effect.Effect<unknown>
+  /** Registers the hooks that follow the orchestrators of the runs, and call `conclude` for a run that is over. */
+  readonly register: (conclude: Conclude) => Effect.Effect<void, never, Runs | DataLoader | Lms.Needs | Scope.Scope>
+  /** The number of tokens that this process has generated. */
+  readonly generatedTokens: Effect.Effect<number>
+}
+
+/** Connects the trainer with orchestrators in this process, which ask its engine. */
+export const playingInside = Effect.fnUntraced(function* (
+  prepared: Prepared,
+  model: TrainedModel,
+  trainerEngine: TrainerEngine,
+): Effect.fn.Return<Playing, never, Runs | DataLoader | Scope.Scope> {
+  const { gathering } = trainerEngine
+  const { wake, ready } = yield* DataLoader
+  gathering?.follow(ready)
+  const published = makePublished()
+  const publish = yield* makeWeightLoads({
+    trainerEngine,
+    model,
+    runs: yield* Runs,
+    loaded: ({ generation }, step) => published.reach(generation, step),
+  })
+  return {
+    publish,
+    afterTurn: ({ publishMeanwhile }) =>
+      Effect.ensuring(
+        publishMeanwhile,
+        Effect.sync(() => gathering?.look()),
+      ),
+    register: (conclude) =>
+      registerOrchestrators(
+        prepared,
+        published.forget,
+        (run, parts) => ({
+          run,
+          ...parts,
+          awaitWeights: (step) => published.await(run.generation, step),
+          ...(gathering === undefined ? {} : { beforePlaying: gathering.enter }),
+          handedOver: wake(run),
+        }),
+        conclude,
+      ).pipe(Effect.provideService(Engine, trainerEngine.engine)),
+    generatedTokens: trainerEngine.generatedTokens,
+  }
+})
+
+/** Connects the trainer with orchestrators in other processes, by the files in the folders of the runs alone. */
+export const playingOutside = (
+  { baseDir }: Pick<Prepared, "baseDir">,
+  play: Placement["play"],
+): Effect.Effect<Playing> =>
+  Effect.succeed({
+    publish: () => Effect.void,
+    afterTurn: publishOrEvict,
+    register: (conclude) => registerEndings(baseDir, conclude, play),
+    generatedTokens: Effect.succeed(0),
+  })

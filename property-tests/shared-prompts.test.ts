@@ -68,7 +68,7 @@ const packed = (runs: ReadonlyArray<ReadonlyArray<TrainingSample>>, rows: number
   const packer = makePacker({ rows, width, block: 4, maxRuns: 2, ranks: 1, mixing })
   for (const [run, samples] of runs.entries()) {
     packer.open(run, { id: `run_${run}`, step: 0, normalisationAt: () => ({ type: "token_mean" }) })
-    packer.offer(run, { step: 0, samples, digest: "" })
+    packer.offer(run, { step: 0, samples })
   }
   const pack = packer.pack()
   assert.isDefined(pack)

@@ -25,7 +25,7 @@ import { Runs } from "../runs/Runs.ts"
 import type { RunsError } from "../runs/RunsError.ts"
 import { isAtEnd, type RunSlot } from "../runs/RunSlot.ts"
 import { Store, type StoreError } from "../store/Store.ts"
-import { makePacker, type Pack, PackerError, type PackerOptions, type PackerState, type Upcoming } from "./Packer.ts"
+import { makePacker, type Pack, PackerError, type PackerOptions, type Upcoming } from "./Packer.ts"
 import { readRollouts, rolloutsState } from "./rolloutFiles.ts"
 import { validate } from "./TrainingSample.ts"
 import { decodeTurn, encodeTurn, type Turn } from "./Turn.ts"
@@ -81,13 +81,6 @@ export class DataLoader extends Context.Service<
      * of other processes are found at the next look.
      */
     readonly wake: (run: Pick<RunSlot, "generation">) => Effect.Effect<void>
-    /**
-     * Returns the state of the packer, for a checkpoint: it counts the samples of all turns so far as trained. The
-     * master's state counts; that of other ranks is empty.
-     */
-    readonly state: Effect.Effect<PackerState>
-    /** Restores a state before the first turn. Fails if the settings differ. */
-    readonly restore: (state: PackerState) => Effect.Effect<void, PackerError>
     /** The number of runs that have samples to train on. It is 0 on other ranks. */
     readonly ready: () => number
     /** The runs that have no samples to train on, and the steps whose samples they lack. Empty on other ranks. */
@@ -290,8 +283,6 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
         if (folders.has(generation)) unread.add(generation)
         return Effect.asVoid(Queue.offer(signals, undefined))
       }),
-    state: Effect.sync(packer.state),
-    restore: (state: PackerState) => attempt(() => packer.restore(state), PackerError),
     ready: () => runs.slots().filter(({ index }) => packer.queued(index) > 0).length,
     waiting,
   }

@@ -22,12 +22,11 @@
  * ```ts
  * const packer = makePacker({ rows: 2, width: 512, block: 32, maxRuns: 4, ranks: 1, mixing: "one-run" })
  * packer.open(0, { id: "run_a", step: 0, normalisationAt: () => ({ type: "token_mean" }) })
- * packer.offer(0, { step: 0, samples, digest: "" })
+ * packer.offer(0, { step: 0, samples })
  * const pack = packer.pack()
  * ```
  */
 import { Schema } from "effect"
-import { naturalInt, positiveInt } from "../../config/fields.ts"
 import { countedTokens, type Normalisation, totalsOf, weightOfTokens } from "../../losses/tokenWeights.ts"
 import { fill, makeMicroBatch, type MicroBatch, type MicroBatchShape, type PlacedSample } from "./MicroBatch.ts"
 import { promptLengthOf, sharedPrompts } from "./sharedPrompts.ts"
@@ -50,24 +49,7 @@ export interface PackerOptions extends MicroBatchShape {
 export interface StepBatch {
   readonly step: number
   readonly samples: ReadonlyArray<TrainingSample>
-  /** A digest of the samples, by which a restored packer recognises a step that it has packed in part. */
-  readonly digest: string
 }
-
-/** The state of a packer, for checkpoints. The samples themselves are read again from their files. */
-export const PackerState = Schema.Struct({
-  /** The settings on which the units of a step depend. */
-  settings: Schema.Struct({ mixing: Mixing, rows: positiveInt, width: positiveInt }),
-  /** The number of packs so far. */
-  packs: naturalInt,
-  /** The index of the run that is served next. */
-  position: naturalInt,
-  /** The step that each run is at, and how many of its units are packed. */
-  runs: Schema.Array(
-    Schema.Struct({ id: Schema.String, step: naturalInt, consumed: naturalInt, digest: Schema.String }),
-  ),
-})
-export type PackerState = typeof PackerState.Type
 
 /** A packer cannot do what was asked. The message is one line. */
 export class PackerError extends Schema.TaggedError<PackerError>()("PackerError", { message: Schema.String }) {}
@@ -129,7 +111,7 @@ export interface Packer {
   readonly queued: (index: number) => number
   /**
    * Adds the samples of the step that `wanted` names. They must be valid (see `validate`). Throws a `PackerError` if
-   * the step is another one, or differs from the one that a restored packer has packed in part.
+   * the step is another one.
    */
   readonly offer: (index: number, batch: StepBatch) => void
   readonly level: () => Level
@@ -140,12 +122,6 @@ export interface Packer {
    * return something else. The arrays are valid until the next call.
    */
   readonly upcoming: () => Upcoming | undefined
-  readonly state: () => PackerState
-  /**
-   * Restores a state before any run is opened. A run that is opened at the step of the state continues there; one that
-   * is opened at another step begins that step from its first sample. Throws a `PackerError` if the settings differ.
-   */
-  readonly restore: (state: PackerState) => void
 }
 
 /** Samples with their factors in the loss, and their places if their micro-batch is already determined. */
@@ -157,7 +133,6 @@ interface Unit {
 
 interface Step {
   readonly number: number
-  readonly digest: string
   /** The units in the order in which they are packed. */
   readonly units: ReadonlyArray<Unit>
 }
@@ -166,8 +141,6 @@ interface Queue extends Pick<OpenedRun, "id" | "normalisationAt"> {
   /** The step that is packed next, and how many of its units are packed. */
   step: number
   consumed: number
-  /** The digest of the current step if it was packed in part before a restart. */
-  expected: string | undefined
   readonly steps: Array<Step>
 }
 
@@ -193,7 +166,6 @@ const byWindow = ({ windows, placements }: ReturnType<typeof placeInWindows>) =>
 /** Makes a packer without runs. Throws a `PackerError` if `block` does not divide `width`. */
 export const makePacker = (options: PackerOptions): Packer => {
   const { rows, width, block, maxRuns, ranks, mixing, padId = 0 } = options
-  const settings = { mixing, rows, width }
   for (const [name, value] of Object.entries({ rows, width, block, ranks, maxRuns })) {
     if (Number.isSafeInteger(value) && value > 0) continue
     throw new PackerError({ message: `${name}: expected a positive integer, found ${value}` })
@@ -209,7 +181,6 @@ export const makePacker = (options: PackerOptions): Packer => {
   const budget = rows * width * ranks
   const mostWindows = rows * ranks
   const queues: Array<Queue | undefined> = Array.from({ length: maxRuns }, () => undefined)
-  let restored: PackerState["runs"] = []
   let position = 0
   let packs = 0
 
@@ -362,10 +333,7 @@ export const makePacker = (options: PackerOptions): Packer => {
 
   return {
     open: (index, { id, step, normalisationAt }) => {
-      const before = restored.find((run) => run.id === id && run.step === step)
-      restored = restored.filter((run) => run.id !== id)
-      const { consumed, digest } = before ?? { consumed: 0, digest: "" }
-      queues[index] = { id, normalisationAt, step, consumed, expected: consumed > 0 ? digest : undefined, steps: [] }
+      queues[index] = { id, normalisationAt, step, consumed: 0, steps: [] }
     },
     close: (index) => {
       queues[index] = undefined
@@ -375,27 +343,21 @@ export const makePacker = (options: PackerOptions): Packer => {
       return queue === undefined ? undefined : queue.step + queue.steps.length
     },
     queued: (index) => queues[index]?.steps.length ?? 0,
-    offer: (index, { step, samples, digest }) => {
+    offer: (index, { step, samples }) => {
       const queue = queues[index]
       if (queue === undefined) throw new PackerError({ message: `run ${index}: expected an open queue, found none` })
       const refuse = (message: string) => new PackerError({ message: `${queue.id}: step ${step}: ${message}` })
       const next = queue.step + queue.steps.length
       if (step !== next) throw refuse(`expected the samples of step ${next}`)
       if (samples.length === 0) throw refuse("expected at least one sample, found none")
-      const units = unitsOf(samples, queue.normalisationAt(step))
-      if (step === queue.step && queue.expected !== undefined) {
-        if (queue.expected !== digest || queue.consumed >= units.length) {
-          throw refuse(`expected the samples of which ${queue.consumed} units were already packed, found others`)
-        }
-        queue.expected = undefined
-      }
-      queue.steps.push({ number: step, digest, units })
+      queue.steps.push({ number: step, units: unitsOf(samples, queue.normalisationAt(step)) })
     },
     level: () => {
       const rests = queues.flatMap((queue) => (queue === undefined ? [] : [available(queue)]))
+      if (rests.every((rest) => rest.length === 0)) return "empty"
+      if (rests.every((rest) => rest.length > 0)) return "full"
       const tokens = rests.flatMap((rest) => rest.map(counting())).reduce((sum, added) => sum + added, 0)
-      if (tokens === 0) return "empty"
-      return tokens >= budget || rests.every((rest) => rest.length > 0) ? "full" : "partial"
+      return tokens >= budget ? "full" : "partial"
     },
     pack: () => {
       const { chosen, next } = chooseFitting()
@@ -417,29 +379,6 @@ export const makePacker = (options: PackerOptions): Packer => {
         queue !== undefined && chosen.some(({ run }) => run === index) ? [{ index, step: queue.steps[0].number }] : [],
       )
       return { microBatches: upcoming, shares }
-    },
-    state: () => ({
-      settings,
-      packs,
-      position,
-      runs: [
-        ...queues.flatMap((queue) => {
-          if (queue === undefined) return []
-          const { id, step, consumed, expected, steps } = queue
-          return [{ id, step, consumed, digest: consumed > 0 ? (expected ?? steps[0].digest) : "" }]
-        }),
-        ...restored,
-      ],
-    }),
-    restore: (state) => {
-      for (const key of ["mixing", "rows", "width"] as const) {
-        if (state.settings[key] === settings[key]) continue
-        const message = `${key}: expected ${state.settings[key]}, as in the checkpoint, found ${settings[key]}`
-        throw new PackerError({ message })
-      }
-      packs = state.packs
-      position = state.position % maxRuns
-      restored = state.runs
     },
   }
 }

@@ -184,7 +184,7 @@ export const readRollouts = Effect.fnUntraced(function* (
   )
   const samples = samplesOf(tensors, description)
   if (typeof samples === "string") return yield* damaged(samplesFile, samples)
-  return { step, samples, digest: description.sha256 }
+  return { step, samples }
 })
 
 /** Returns the samples in flat arrays, as views of them; or what is wrong with the arrays. */

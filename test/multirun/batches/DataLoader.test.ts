@@ -3,7 +3,6 @@ import { Context, Effect, Fiber, Exit, Layer, Logger, type Scope } from "effect"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { DataLoader, type DataLoaderOptions, type Turn } from "../../../src/multirun/batches/DataLoader.ts"
 import type { MicroBatch } from "../../../src/multirun/batches/MicroBatch.ts"
-import type { PackerState } from "../../../src/multirun/batches/Packer.ts"
 import { writeRollouts } from "../../../src/multirun/batches/rolloutFiles.ts"
 import type { TrainingSample } from "../../../src/multirun/batches/TrainingSample.ts"
 import { openRunFolder } from "../../../src/multirun/runs/guardedFolder.ts"
@@ -279,84 +278,38 @@ describe("a data loader", () => {
   }
 
   for (const mixing of ["one-run", "many-runs"] as const) {
-    check(`continues after any turn from the saved state, without a sample twice or lost (${mixing})`, (directory) =>
+    check(`begins the step of a run's checkpoint again after a restart (${mixing})`, (directory) =>
       Effect.gen(function* () {
         const files = filesIn(directory)
-        const ids = ["run_a", "run_b", "run_c"]
-        for (const id of ids) files.add(id, "max_steps = 2")
-        for (const id of ids) for (const step of [0, 1]) yield* handOver(directory, id, step)
-        const count = ids.length * 14
-        /** What is trained after each turn, with the state and the progress at that moment. */
-        const history: Array<{
-          readonly names: ReadonlyArray<string>
-          readonly state: PackerState
-          readonly steps: ReadonlyArray<number>
-        }> = []
-        const train = (from: number) =>
+        const steps = { run_a: [0, 1], run_b: [0, 1], run_c: [0, 1] }
+        for (const [id, all] of Object.entries(steps)) {
+          files.add(id, "max_steps = 2")
+          for (const step of all) yield* handOver(directory, id, step)
+        }
+        const train = (expected: Readonly<Record<string, ReadonlyArray<number>>>) =>
           Effect.scoped(
             Effect.gen(function* () {
               const loaders = yield* start(directory, 1, { mixing, timeout: null })
-              const [{ loader, runs }] = loaders
-              if (from > 0) yield* loader.restore(JSON.parse(JSON.stringify(history[from - 1].state)))
-              const names = from === 0 ? [] : [...history[from - 1].names]
-              const turns: Array<ReadonlyArray<string>> = []
-              while (names.length < count) {
-                const [turn] = yield* turnOf(loaders)
-                const named = turn.shares.flatMap(({ samples }) => samples)
-                names.push(...named)
-                turns.push(named)
-                const steps = runs.slots().map(({ progress }) => progress.step)
-                if (from === 0) history.push({ names: [...names], state: yield* loader.state, steps })
-              }
-              assert.strictEqual(new Set(names).size, count)
-              // A run that has reached its last step gets no index when the trainer starts again.
-              const open = ids.filter((_, index) => from === 0 || history[from - 1].steps[index] < 2)
-              assert.deepEqual(
-                runs.slots().map(({ id, progress }) => [id, progress.step]),
-                open.map((id) => [id, 2]),
+              const all = Object.entries(expected).flatMap(([id, steps]) =>
+                steps.flatMap((step) => samplesOf(id, step)),
               )
-              return turns
+              const trained: Array<string> = []
+              while (trained.length < all.length) {
+                const [{ shares }] = yield* turnOf(loaders)
+                trained.push(...shares.flatMap(({ samples }) => samples))
+              }
+              assert.deepEqual(trained.toSorted(), all.map(({ id }) => id).toSorted())
             }),
           )
-        const whole = yield* train(0)
-        assert.isAtLeast(whole.length, 4)
-        for (const at of [1, Math.floor(whole.length / 2), whole.length - 1]) {
-          // The runs are at the steps of the state, as their checkpoints would say.
-          for (const [index, id] of ids.entries()) {
-            files.remove(`${id}/checkpoints`)
-            const step = history[at - 1].steps[index]
-            files.write(`${id}/checkpoints/step_${step}/STABLE`, "")
-            if (step === 2) files.write(`${id}/control/finished`, "2\n")
-          }
-          assert.deepEqual(yield* train(at), whole.slice(at))
-        }
+        yield* train(steps)
+        // The trainer was killed when these were the newest checkpoints.
+        files.write("run_a/checkpoints/step_1/STABLE", "")
+        files.write("run_b/checkpoints/step_2/STABLE", "")
+        files.write("run_b/control/finished", "2\n")
+        yield* train({ run_a: [1], run_c: [0, 1] })
       }),
     )
   }
-
-  check("evicts a run whose half-trained step was replaced by other samples", (directory) =>
-    Effect.gen(function* () {
-      const files = filesIn(directory)
-      files.add("run_a")
-      yield* handOver(directory, "run_a", 0)
-      const first = yield* start(directory, 1)
-      yield* turnOf(first)
-      const state = yield* first[0].loader.state
-      assert.isAbove(state.runs[0].consumed, 0)
-      files.remove("run_a/rollouts")
-      yield* handOver(directory, "run_a", 0, samplesOf("run_other", 0))
-      const second = yield* start(directory, 1)
-      yield* second[0].loader.restore(state)
-      assert.isUndefined(yield* turnWithin(second, 5000))
-      assert.match(
-        files.text("run_a/control/evicted.txt") ?? "",
-        /^run_a: step 0: expected the samples of which 1 units were already packed, found others/,
-      )
-      const other = yield* start(directory, 1, { rows: 3 })
-      const { message } = yield* Effect.flip(other[0].loader.restore(state))
-      assert.strictEqual(message, "rows: expected 2, as in the checkpoint, found 3")
-    }),
-  )
 
   check("trains a run that was deleted and made again from its beginning", (directory) =>
     Effect.gen(function* () {

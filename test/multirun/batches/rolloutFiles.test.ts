@@ -55,9 +55,7 @@ describe("the files of a step's samples", () => {
     withFolder((folder) =>
       Effect.gen(function* () {
         yield* writeRollouts(folder, { step: 3, samples })
-        const { digest, ...batch } = yield* readRollouts(folder, 3)
-        assert.deepEqual(batch, { step: 3, samples })
-        assert.match(digest, /^[0-9a-f]{64}$/)
+        assert.deepEqual(yield* readRollouts(folder, 3), { step: 3, samples })
         assert.deepEqual(yield* filesBelow(`${folder.directory}/rollouts`), [
           "step_3",
           "step_3/STABLE",

@@ -60,7 +60,7 @@ const trained = (
     const packer = makePacker({ ...sizes, ranks: 1, mixing })
     for (const run of runs) {
       packer.open(run, { id: `run_${run}`, step: 0, normalisationAt: () => ({ type: "token_mean" }) })
-      packer.offer(run, { step: 0, samples: Array.from({ length: 5 }, (_, at) => sampleOf(run, at)), digest: "" })
+      packer.offer(run, { step: 0, samples: Array.from({ length: 5 }, (_, at) => sampleOf(run, at)) })
     }
     const sums = Array.from({ length: sizes.maxRuns }, () => new Float32Array(adapters.size))
     const reports = Array.from({ length: sizes.maxRuns }, (): Report => ({ loss: 0, sums: { tokens: 0 } }))
@@ -159,7 +159,7 @@ describe("the gradient of a micro-batch", () => {
       yield* together[0].writeAdapters(adapters.table, adapters.scalings)
       const packer = makePacker({ ...sizes, ranks: 1, mixing: "one-run" })
       packer.open(1, { id: "run_1", step: 0, normalisationAt: () => ({ type: "token_mean" }) })
-      packer.offer(1, { step: 0, samples: Array.from({ length: 3 }, (_, at) => sampleOf(1, at)), digest: "" })
+      packer.offer(1, { step: 0, samples: Array.from({ length: 3 }, (_, at) => sampleOf(1, at)) })
       const pack = packer.pack()
       assert.isDefined(pack)
       for (const [at, objective] of all.entries()) {
@@ -184,7 +184,7 @@ describe("the gradient of a micro-batch", () => {
       yield* program.writeReference(weights)
       const packer = makePacker({ ...sizes, ranks: 1, mixing: "one-run" })
       packer.open(0, { id: "run_0", step: 0, normalisationAt: () => ({ type: "token_mean" }) })
-      packer.offer(0, { step: 0, samples: [sampleOf(3, 0)], digest: "" })
+      packer.offer(0, { step: 0, samples: [sampleOf(3, 0)] })
       const pack = packer.pack()
       assert.isDefined(pack)
       yield* program.run(pack.microBatches[0])

@@ -68,6 +68,13 @@ export const removeAnswers = Effect.fnUntraced(function* (jobs: ReadonlyArray<Se
   }
 })
 
+/** Tells whether the database has no request to do the job with this id. */
+export const isRemoved = Effect.fnUntraced(function* (id: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql`SELECT 1 FROM ${sql(messages)} WHERE message_id = ${requestOf(id)}`
+  return rows.length === 0
+})
+
 /** The days after which workers remove what is left of jobs. */
 export const keptDays = 30
 

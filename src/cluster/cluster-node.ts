@@ -12,6 +12,8 @@ import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import { Cause, Context, Duration, Effect, Exit, Fiber, Layer, Option, References, type Scope } from "effect"
 import * as ClusterWorkflowEngine from "effect/cluster/ClusterWorkflowEngine"
 import * as RunnerAddress from "effect/cluster/RunnerAddress"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type * as WorkflowEngine from "effect/workflow/WorkflowEngine"
 import {
   Dispatcher,
   DispatchError,
@@ -21,7 +23,7 @@ import {
   type Job,
   settle,
 } from "./Dispatcher.ts"
-import { dropPayloads, keptDays, prune, removeAnswers, type SentJob } from "./cleanup.ts"
+import { dropPayloads, isRemoved, keptDays, prune, removeAnswers, type SentJob } from "./cleanup.ts"
 import { ClusterError } from "./ClusterError.ts"
 import { answers, type ClusterOptions, connect, sqlProblem } from "./database-node.ts"
 import { parseUrl, shownUrl } from "./databaseUrl.ts"
@@ -251,7 +253,7 @@ const makeDispatcher = Effect.fnUntraced(function* (
       while (yield* hasFailed({ ...sent, round })) round++
       for (;;) {
         const one = { ...sent, round }
-        const exit = yield* Effect.exit(Effect.raceFirst(JobWorkflow.execute(one), woken(one)))
+        const exit = yield* Effect.exit(answerOf(one))
         if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* exit
         if (Exit.isSuccess(exit) || Cause.hasFails(exit.cause)) {
           // If Postgres is gone now, the payload stays until the job is removed.
@@ -288,14 +290,32 @@ const makeDispatcher = Effect.fnUntraced(function* (
 })
 
 /**
+ * Waits for the answer of a job. If another client with the same job gets the answer first, ends well and removes it, the job
+ * is asked for once more.
+ */
+const answerOf = Effect.fnUntraced(function* (sent: SentJob) {
+  for (;;) {
+    const answer = yield* Effect.raceFirst(JobWorkflow.execute(sent), woken(sent))
+    if (answer !== undefined) return answer
+  }
+})
+
+/**
  * Wakes the workflow of a job again and again. A workflow that waits for its answer is woken by the worker that holds it,
  * but if that worker is killed between receiving the answer and waking the workflow, nobody else does it. A workflow that
- * is woken too early only looks for its answer once more.
+ * is woken too early only looks for its answer once more. Ends when the job was removed.
  */
-const woken = Effect.fnUntraced(function* (sent: SentJob) {
+const woken = Effect.fnUntraced(function* (
+  sent: SentJob,
+): Effect.fn.Return<undefined, never, WorkflowEngine.WorkflowEngine | SqlClient.SqlClient> {
   const id = yield* JobWorkflow.executionId(sent)
+  const removed = Effect.timeout(isRemoved(id), "5 seconds").pipe(Effect.catchCause(() => Effect.succeed(false)))
   const wake = Effect.ignoreCause(Effect.timeout(JobWorkflow.resume(id), "5 seconds"))
-  return yield* Effect.forever(Effect.andThen(Effect.sleep(Duration.seconds(wakeSeconds)), wake))
+  for (;;) {
+    yield* Effect.sleep(Duration.seconds(wakeSeconds))
+    if (yield* removed) return undefined
+    yield* wake
+  }
 })
 
 /** Tells whether the workflow of a job has ended without a result. While Postgres is gone, this is not known: false. */

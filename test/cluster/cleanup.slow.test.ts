@@ -111,6 +111,19 @@ describe.skipIf(!hasPostgres)("the database of a cluster", () => {
     return Effect.runPromise(doTwice(Effect.fail("as if it was interrupted"), grow))
   })
 
+  it("asks once more for a job that another client has removed before this one saw the answer", () =>
+    Effect.gen(function* () {
+      const options = { url: postgres.url, say: () => Effect.void }
+      const database = yield* Layer.build(PgClient.layer({ url: Redacted.make(postgres.url) }))
+      const sql = Context.get(database, SqlClient.SqlClient)
+      const requests = sql`SELECT 1 FROM cluster_messages WHERE payload LIKE '%number 9%'`
+      const answer = yield* Effect.forkChild(Effect.provide(ask(9), Cluster.layer(options)))
+      while ((yield* requests).length === 0) yield* Effect.sleep(50)
+      yield* sql`DELETE FROM cluster_messages WHERE payload LIKE '%number 9%'`
+      yield* setUp()
+      assert.strictEqual(yield* Fiber.join(answer), "answer-9")
+    }).pipe(Effect.scoped, Effect.runPromise))
+
   it("takes a late answer of a worker that was frozen, although all of the job was removed", () =>
     Effect.gen(function* () {
       const thaw = yield* Deferred.make<void>()

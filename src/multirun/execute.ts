@@ -29,7 +29,7 @@ import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
 import { MultiRunError } from "./MultiRunError.ts"
 import { type Playing, playingInside, playingOutside } from "./orchestrator/playing.ts"
-import { isOver, refuseOtherModel, refuseShorter, writeRuns } from "./namedRuns.ts"
+import { isOver, refuseOtherModel, refuseUnreachable, writeRuns } from "./namedRuns.ts"
 import { checkPlacement, idleCluster, openPlacement } from "./placement/PlacedOrchestrators.ts"
 import { positionOf, progressIn, secondsBefore } from "./progress.ts"
 import { makePublished } from "./published.ts"
@@ -95,7 +95,7 @@ export const execute = Effect.fnUntraced(function* (
       FileSystem.FileSystem | Path.Path
     > {
       yield* refuseOtherModel(prepared, files)
-      yield* refuseShorter(prepared, files)
+      yield* refuseUnreachable(prepared, files)
       const warnings = yield* writeRuns(prepared, files)
       const progress = yield* progressIn(files)
       const firstStep = positionOf({ progress }).step

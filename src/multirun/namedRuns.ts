@@ -10,7 +10,7 @@ import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
 import { MultiRunError } from "./MultiRunError.ts"
 import { parse as parseRun } from "./config/OrchestratorConfig.ts"
-import { overrunProblem, startingProgress, withPendingResume } from "./runs/resume.ts"
+import { missingProblem, overrunProblem, startingProgress, withPendingResume } from "./runs/resume.ts"
 import { makeRunFolders } from "./runs/runFolder.ts"
 
 interface Given {
@@ -49,10 +49,11 @@ export const refuseOtherModel = Effect.fnUntraced(function* ({ effective }: Give
 const runsOf = (config: Plain | undefined): Plain => (isPlain(config?.runs) ? config.runs : {})
 
 /**
- * Refuses to resume a trainer whose config now ends a run before the step that the run has reached. A config that was
- * changed in the run's folder is not replaced, so it is not checked here.
+ * Refuses to resume a trainer whose config now ends a run before the step that the run has reached, or takes it back to a step
+ * without a checkpoint. So nothing of a finished trainer is replaced by what cannot be trained. A config that was changed in
+ * the run's folder is not replaced, so it is not checked here.
  */
-export const refuseShorter = Effect.fnUntraced(function* (
+export const refuseUnreachable = Effect.fnUntraced(function* (
   { settings, effective, from }: Given & { readonly from: DecodeOptions },
   files: RunFiles,
 ) {
@@ -60,11 +61,15 @@ export const refuseShorter = Effect.fnUntraced(function* (
   if (before === undefined) return
   const folders = yield* makeRunFolders
   for (const [name, { maxSteps, resumeStep = -1 }] of Object.entries(settings.runs)) {
-    if (typeof maxSteps !== "number" || typeof resumeStep !== "number") continue
+    if (typeof resumeStep !== "number") continue
     if (firstDifference(runsOf(effective)[name], runsOf(before)[name]) === undefined) continue
     const directory = folders.at(files.directory, Layout.folderOf(name))
     const pending = yield* withPendingResume(folders, directory, { resumeStep })
-    // `Runs` tells why a run cannot begin.
+    const steps = yield* Effect.option(folders.completeCheckpoints(directory))
+    const missing = Option.isSome(steps) ? missingProblem(steps.value, pending.resumeStep) : undefined
+    if (missing !== undefined) return yield* ConfigError.at(from, `runs.${name}.resume_step`, missing)
+    if (typeof maxSteps !== "number") continue
+    // `Runs` tells why else a run cannot begin.
     const progress = yield* Effect.option(startingProgress(folders, directory, pending))
     const problem = Option.getOrUndefined(Option.map(progress, (found) => overrunProblem(found, { maxSteps })))
     if (problem !== undefined) return yield* ConfigError.at(from, `runs.${name}.max_steps`, problem)

@@ -41,6 +41,22 @@ describe("a trainer whose orchestrators worked outside of it, by the names of it
       const refused = await effect(["run", file, "--resume", runDir, ...shorter, ...usual])
       assert.strictEqual(refused.code, 2, refused.stderr)
       assert.include(refused.stderr, `effect: --set: runs.a.${problem}`)
+      const nowhere = await effect([
+        "run",
+        file,
+        "--resume",
+        runDir,
+        ...more,
+        "--set",
+        "runs.a.resume_step=7",
+        ...usual,
+      ])
+      assert.strictEqual(nowhere.code, 2, nowhere.stderr)
+      assert.match(
+        nowhere.stderr,
+        /effect: --set: runs\.a\.resume_step: expected the step of a complete checkpoint .*found 7/,
+      )
+      assert.isTrue(existsSync(join(runDir, "metrics.json")), "a finished trainer stays as it was")
       const orchestrator = join(runDir, "run_a/configs/orch.yaml")
       const edited = readFileSync(orchestrator, "utf8")
       assert.include(edited, "max_steps: 3", "the refused config was not written")

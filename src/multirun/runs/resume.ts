@@ -52,6 +52,13 @@ export const overrunProblem = (
     ? undefined
     : `the run has done ${step} steps already; expected at least as many, found ${maxSteps}; to go back, set resume_step (0 begins again)`
 
+/** Returns what is wrong with `resume_step` if a run has no checkpoint of this step; or undefined. */
+export const missingProblem = (steps: ReadonlyArray<number>, resumeStep: number): string | undefined => {
+  if (resumeStep <= 0 || steps.includes(resumeStep)) return undefined
+  const choice = steps.length === 0 ? "there is none" : `there are ${steps.join(", ")}`
+  return `expected the step of a complete checkpoint (${choice}), 0 or -1, found ${resumeStep}`
+}
+
 /** A checkpoint that can be used, and why newer ones cannot. */
 export interface Usable<A, Damage> {
   readonly value: A
@@ -92,11 +99,8 @@ export const startingProgress = Effect.fnUntraced(function* (
     folders.completeCheckpoints(directory),
     (error) => new ResumeError({ message: `${place}: cannot read the checkpoints: ${systemMessage(error)}` }),
   )
-  if (resumeStep > 0 && !steps.includes(resumeStep)) {
-    const choice = steps.length === 0 ? "there is none" : `there are ${steps.join(", ")}`
-    const problem = `expected the step of a complete checkpoint (${choice}), 0 or -1, found ${resumeStep}`
-    return yield* new ResumeError({ message: `${place}: resume_step: ${problem}` })
-  }
+  const missing = missingProblem(steps, resumeStep)
+  if (missing !== undefined) return yield* new ResumeError({ message: `${place}: resume_step: ${missing}` })
   const look = Effect.fnUntraced(function* (step: number) {
     const file = `${Layout.checkpoint(step)}/${Layout.inCheckpoint.progress}`
     const content = yield* folders.read(directory, file)

@@ -80,6 +80,7 @@ export const layer = (runtime: Runtime, options?: Options): Layer.Layer<Backend,
 interface Host {
   readonly runtime: Runtime
   readonly provider: "wasm" | "webgpu"
+  readonly threads: number
   /** ONNX Runtime for the web runs one session at a time. */
   readonly turn: Semaphore.Semaphore
 }
@@ -90,7 +91,7 @@ const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Backend["Service"], BackendUnavailable> {
   // ONNX Runtime reads this when it opens the first session of the process.
   runtime.env.wasm.numThreads = threads
-  const host: Host = { runtime, provider, turn: Semaphore.makeUnsafe(1) }
+  const host: Host = { runtime, provider, threads, turn: Semaphore.makeUnsafe(1) }
   const x = input("x", [1])
   yield* openSession(host, { name: "probe", inputs: { x }, state: {}, outputs: { y: neg(x) } }, {}).pipe(
     Effect.flatMap((session) => Effect.promise(() => session.release())),
@@ -141,12 +142,17 @@ const statesOnGpu = (spec: ProgramSpec) =>
 
 /** Opens a session for a program. The states in `frozen` become constants of the model. */
 const openSession = (
-  { runtime, provider }: Host,
+  { runtime, provider, threads }: Host,
   spec: ProgramSpec,
   frozen: Readonly<Record<string, Float32Array>>,
 ): Effect.Effect<Session, GraphError> =>
   Effect.flatMap(
-    attempt(() => emit(simplify(spec), { frozen, webgpu: provider === "webgpu" }).bytes, GraphError),
+    attempt(
+      () =>
+        emit(simplify(spec), { frozen, webgpu: provider === "webgpu", parallel: provider === "wasm" && threads > 1 })
+          .bytes,
+      GraphError,
+    ),
     (bytes) =>
       Effect.tryPromise({
         try: () =>
@@ -230,12 +236,12 @@ interface Opened {
 }
 
 const sessionProgram = (
-  { runtime, provider, turn }: Host,
+  host: Host,
   spec: ProgramSpec,
   states: Map<string, State>,
   feeds: Readonly<Record<string, TensorData>>,
 ): Opened => {
-  const host = { runtime, provider, turn }
+  const { runtime, provider, turn } = host
   for (const [name, { tensor }] of Object.entries(spec.state)) {
     if (!states.has(name)) states.set(name, new State(tensor.shape))
   }

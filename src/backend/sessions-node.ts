@@ -142,6 +142,7 @@ const openingOf = (host: Host, spec: ProgramSpec, states: States): Opening => {
       frozen: Object.fromEntries(frozen.map((name) => [name, states.read(name)])),
       // Other devices lack some of these ops.
       runtimeOps: host.device === "cpu",
+      parallel: host.device === "cpu" && host.threads > 1,
       webgpu: host.device === "webgpu",
     })
     try {

@@ -8,7 +8,7 @@ import type { Tensor } from "../Tensor.ts"
 import { feedShapes, rootsOf } from "../validate.ts"
 import { Graph, modelBytes, type Value } from "./model.ts"
 import { emitNodes, exportAs } from "./nodes.ts"
-import { counter, nameOf, type Scope } from "./scope.ts"
+import { counter, nameOf, type Scope, type Target } from "./scope.ts"
 import { type Stages, stagesOf } from "./stages.ts"
 import { forWebGpu } from "./webgpu.ts"
 
@@ -35,14 +35,17 @@ export interface EmitOptions {
   readonly webgpu?: boolean
   /** Whether the model may have ops that only ONNX Runtime has, besides those of the standard. Default: false. */
   readonly runtimeOps?: boolean
+  /** Whether several threads of the processor compute an op. Default: false. */
+  readonly parallel?: boolean
 }
 
 /** Translates a program. */
 export const emit = (
   spec: ProgramSpec,
-  { frozen = {}, webgpu = false, runtimeOps = false }: EmitOptions = {},
+  { frozen = {}, webgpu = false, runtimeOps = false, parallel = false }: EmitOptions = {},
 ): Emitted => {
   const graph = new Graph(spec.name)
+  const target = { runtimeOps, parallel }
   for (const [name, { shape, dtype }] of Object.entries(feedShapes(spec)))
     graph.inputs.push({ name: feedInput(name), shape, dtype })
   for (const [state, { tensor, stacked }] of Object.entries(spec.state)) {
@@ -53,15 +56,15 @@ export const emit = (
   }
   const nodeCount =
     spec.minibatches === undefined
-      ? emitOnce(graph, spec, runtimeOps)
-      : emitMinibatches(graph, spec, spec.minibatches, runtimeOps)
+      ? emitOnce(graph, spec, target)
+      : emitMinibatches(graph, spec, spec.minibatches, target)
   const names = (values: ReadonlyArray<Value>) => values.map(({ name }) => name)
   const model = webgpu ? forWebGpu(graph, spec.minibatches?.count ?? 1) : graph
   return { bytes: modelBytes(model), inputs: names(graph.inputs), outputs: names(graph.outputs), nodeCount }
 }
 
-const emitOnce = (graph: Graph, spec: ProgramSpec, runtimeOps: boolean): number => {
-  const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter(), runtimeOps }
+const emitOnce = (graph: Graph, spec: ProgramSpec, target: Target): number => {
+  const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter(), ...target }
   for (const [name, tensor] of Object.entries(spec.inputs)) scope.names.set(tensor, feedInput(name))
   for (const [name, { tensor }] of Object.entries(spec.state)) scope.names.set(tensor, stateInput(name))
   emitNodes(scope, rootsOf(spec))
@@ -70,9 +73,9 @@ const emitOnce = (graph: Graph, spec: ProgramSpec, runtimeOps: boolean): number 
   return graph.nodes.length
 }
 
-const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatches, runtimeOps: boolean): number => {
+const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatches, target: Target): number => {
   const stages = stagesOf(spec, minibatches)
-  const outer: Scope = { graph, constants: graph, names: new Map(), fresh: counter(), runtimeOps }
+  const outer: Scope = { graph, constants: graph, names: new Map(), fresh: counter(), ...target }
   for (const [name, tensor] of stages.feeds) outer.names.set(tensor, feedInput(name))
   for (const [name, { tensor }] of Object.entries(spec.state)) outer.names.set(tensor, stateInput(name))
 

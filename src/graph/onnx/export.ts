@@ -7,7 +7,10 @@ import { sizeOf, type Tensor, topologicalOrder } from "../Tensor.ts"
 import { validate } from "../validate.ts"
 import { Graph, modelBytes } from "./model.ts"
 import { emitNodes, exportAs } from "./nodes.ts"
-import { counter, type Scope } from "./scope.ts"
+import { counter, type Scope, type Target } from "./scope.ts"
+
+/** Any ONNX runtime, with any number of threads. */
+const standard: Target = { runtimeOps: false, parallel: true }
 
 export interface ExportOptions {
   /** The values of all states of the program, by name. The model contains them as constants. */
@@ -36,7 +39,7 @@ export const toOnnx = (spec: ProgramSpec, { weightsAsInitializers: weights }: Ex
 
   const graph = new Graph(spec.name)
   const names = [...Object.keys(inputs), ...Object.keys(outputs)]
-  const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter(new Set(names)), runtimeOps: false }
+  const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter(new Set(names)), ...standard }
   for (const [name, tensor] of Object.entries(inputs)) {
     graph.inputs.push({ name, shape: tensor.shape, dtype: tensor.dtype })
     scope.names.set(tensor, name)

@@ -178,6 +178,8 @@ const emitTensor = (scope: Scope, tensor: Tensor, uses: Uses): string => {
     case "scatterAdd": {
       const zeros = initializer(scope, { dtype: "f32", shape, data: new Float32Array(sizeOf(shape)) })
       const wide = node(scope, "Cast", [input(0)], { to: elementType.i64 })
+      if (scope.parallel)
+        return scatterInOrder(scope, { zeros, wide, updates: input(1) }, [sizeOf(sources[0]), ...shape.slice(1)])
       const rows = node(scope, "Reshape", [wide, int64(scope, [...sources[0], 1])])
       return node(scope, "ScatterND", [zeros, rows, input(1)], { reduction: "add" })
     }
@@ -264,4 +266,25 @@ const convolutionWeightGradient = (scope: Scope, op: Conv2dAttributes, { inputs,
     ? taps
     : node(scope, "Slice", [taps, int64(scope, [0, 0]), int64(scope, [height, width]), int64(scope, [2, 3])])
   return node(scope, "Transpose", [cut], { perm: [1, 0, 2, 3] })
+}
+
+/**
+ * Adds rows up in one thread. The threads of ONNX Runtime's `ScatterND` lose numbers if they add to one row at the same time;
+ * `ScatterElements` has no threads, but it takes an index for each number, and much longer.
+ */
+const scatterInOrder = (
+  scope: Scope,
+  { zeros, wide, updates }: { readonly zeros: string; readonly wide: string; readonly updates: string },
+  shape: ReadonlyArray<number>,
+): string => {
+  const column = node(scope, "Reshape", [
+    wide,
+    int64(
+      scope,
+      shape.map((length, axis) => (axis === 0 ? length : 1)),
+    ),
+  ])
+  const places = node(scope, "Expand", [column, int64(scope, shape)])
+  const rows = node(scope, "Reshape", [updates, int64(scope, shape)])
+  return node(scope, "ScatterElements", [zeros, places, rows], { axis: 0, reduction: "add" })
 }

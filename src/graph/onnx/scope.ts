@@ -14,7 +14,12 @@ export interface Scope {
   readonly fresh: (prefix: string) => string
   /** Whether nodes may be ops that only ONNX Runtime has, not only those of the standard. */
   readonly runtimeOps: boolean
+  /** Whether several threads of the processor compute an op. */
+  readonly parallel: boolean
 }
+
+/** The options of a scope that say where its nodes will run. */
+export type Target = Pick<Scope, "runtimeOps" | "parallel">
 
 /** Makes the function `fresh` of a scope. Each name is the prefix and a number, and none is in `taken`. */
 export const counter = (taken: ReadonlySet<string> = new Set()): Scope["fresh"] => {

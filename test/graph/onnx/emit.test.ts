@@ -15,6 +15,7 @@ const scopeOf = (graph: Graph, runtimeOps = false): Scope => ({
   names: new Map(leaves.map((leaf, i) => [leaf, `x${i}`])),
   fresh: counter(),
   runtimeOps,
+  parallel: false,
 })
 
 /** The ops that tensors become. */

@@ -259,7 +259,12 @@ const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whol
     const validKeys = knownKeys(SchemaAST.toEncoded(schema.ast), keys.slice(0, -1))
     const key = keys[keys.length - 1]
     const suggestion = closest(key, validKeys)
-    if (suggestion !== undefined) return `unknown key "${name}"; did you mean "${spell(suggestion)}"?`
+    if (suggestion !== undefined) {
+      // In code, a key in snake_case is unknown: it is shown as it is written, or it would look like the right one.
+      const written =
+        spell(key) === spell(suggestion) ? [...convertPath(full.slice(0, -1), spell), key].join(".") : name
+      return `unknown key "${written}"; did you mean "${spell(suggestion)}"?`
+    }
     const belongs = whole === undefined ? undefined : sectionsOf(whole, key, { full, spell })
     return `unknown key "${name}"; ${belongs ?? `known keys are ${validKeys.map(spell).join(", ")}`}`
   }

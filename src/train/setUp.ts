@@ -126,7 +126,7 @@ const misfit = (
   if (ranks > slices) {
     const problem =
       "slices" in algorithm.config
-        ? `expected at most algorithm.slices, which is ${slices}, found ${ranks}; set algorithm.slices to ${ranks} or a multiple`
+        ? `expected at most algorithm.slices, which is ${slices}, found ${ranks}; set algorithm.slices to ${ranks} or more, a divisor of the rows of a minibatch`
         : `expected 1 with algorithm "${name}", whose minibatches have no slices, found ${ranks}`
     return ConfigError.at(from, "ranks", problem)
   }

@@ -217,6 +217,11 @@ describe("a training of agents", () => {
       other.stderr,
       "--backend wasm only works with reinforcement learning and with models in this process",
     )
+    const ranks = await effect(["run", join(folder, "echo.yaml"), ...place, "--ranks", "2"])
+    assert.deepStrictEqual(
+      [ranks.code, ranks.stderr],
+      [2, "effect: --ranks only works with reinforcement learning and with multi-run trainers\n"],
+    )
   })
 })
 

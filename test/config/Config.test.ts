@@ -56,6 +56,8 @@ describe("decode", () => {
       const inCode = yield* complaint({ numEnvs: 1, learningRates: 3, nested: { keepLast: 0 } })
       assert.include(inCode.message, 'train.ts: unknown key "learningRates"; did you mean "learningRate"?')
       assert.match(inCode.message, /train\.ts: nested\.keepLast: expected .*, found 0/)
+      const ofYaml = yield* complaint({ numEnvs: 1, nested: { keep_last: 3 } })
+      assert.strictEqual(ofYaml.message, 'train.ts: unknown key "nested.keep_last"; did you mean "keepLast"?')
     }),
   )
 

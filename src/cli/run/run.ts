@@ -62,8 +62,10 @@ export const run = subcommand(
 /** Adds the setting that `--ranks` stands for. */
 const withRanks = Effect.fnUntraced(function* (input: RunFlags) {
   if (Option.isNone(input.ranks)) return input
-  const isTrainer = isYaml(input.file) && (yield* kindIn(input.file)) === "multirun"
-  return { ...input, set: [...input.set, `${isTrainer ? "trainer.ranks" : "ranks"}=${input.ranks.value}`] }
+  const kind = isYaml(input.file) ? yield* kindIn(input.file) : "training"
+  if (kind !== "training" && kind !== "multirun")
+    return yield* usageError("--ranks only works with reinforcement learning and with multi-run trainers")
+  return { ...input, set: [...input.set, `${kind === "multirun" ? "trainer.ranks" : "ranks"}=${input.ranks.value}`] }
 })
 
 const kindIn = (file: string) => Effect.map(readYaml(file), kindOf)

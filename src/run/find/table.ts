@@ -59,9 +59,12 @@ const isText = (value: Cell | undefined): boolean => typeof value === "string" |
 /** The characters that fill zero to seven eighths of a character's width, by the number of eighths. */
 const parts = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
-/** Renders a horizontal bar, precise to an eighth of a character. Even the lowest value has a visible bar. */
+/**
+ * Renders a horizontal bar, precise to an eighth of a character. Even the lowest value has a visible bar. If all values are
+ * the same, the bars are full, or as short as can be if that value is not above zero.
+ */
 export const bar = (value: number, lowest: number, highest: number, width: number): string => {
-  const share = highest > lowest ? (value - lowest) / (highest - lowest) : 1
+  const share = highest > lowest ? (value - lowest) / (highest - lowest) : value > 0 ? 1 : 0
   const eighths = Math.max(1, Math.round(share * width * 8))
   return "█".repeat(Math.floor(eighths / 8)) + parts[eighths % 8]
 }

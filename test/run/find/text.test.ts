@@ -38,8 +38,8 @@ describe("text for terminals", () => {
 
   it("has bars that are never nothing and never too long, the longer the more", () => {
     assert.deepEqual(
-      [bar(0, 0, 10, 4), bar(5, 0, 10, 4), bar(10, 0, 10, 4), bar(3, 3, 3, 2)],
-      ["▏", "██", "████", "██"],
+      [bar(0, 0, 10, 4), bar(5, 0, 10, 4), bar(10, 0, 10, 4), bar(3, 3, 3, 2), bar(0, 0, 0, 2)],
+      ["▏", "██", "████", "██", "▏"],
     )
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1 }), fc.double({ min: 0, max: 1 }), (one, other) => {

@@ -258,11 +258,12 @@ const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whol
   if (message === unknownKey) {
     const validKeys = knownKeys(SchemaAST.toEncoded(schema.ast), keys.slice(0, -1))
     const key = keys[keys.length - 1]
+    // Only other types of what can be written here have it.
+    if (validKeys.includes(key)) return `unknown key "${name}" for this type`
     const suggestion = closest(key, validKeys)
     if (suggestion !== undefined) {
       // In code, a key in snake_case is unknown: it is shown as it is written, or it would look like the right one.
-      const written =
-        spell(key) === spell(suggestion) ? [...convertPath(full.slice(0, -1), spell), key].join(".") : name
+      const written = spell(key) === suggestion ? [...convertPath(full.slice(0, -1), spell), key].join(".") : name
       return `unknown key "${written}"; did you mean "${spell(suggestion)}"?`
     }
     const belongs = whole === undefined ? undefined : sectionsOf(whole, key, { full, spell })

@@ -287,7 +287,7 @@ describe("configs of objectives", () => {
   })
 
   const problems: ReadonlyArray<readonly [object, RegExp]> = [
-    [{ type: "sft", clip_low: 0.1 }, /^orch\.toml: unknown key "clip_low"/],
+    [{ type: "sft", clip_low: 0.1 }, /^orch\.toml: unknown key "clip_low" for this type$/],
     [{ type: "dapo", clip_hgh: 0.1 }, /^orch\.toml: unknown key "clip_hgh"; did you mean "clip_high"\?/],
     [{ type: "dr_grpo" }, /^orch\.toml: normalisation: missing key/],
     [{ type: "grpo", clip_low: 2 }, /^orch\.toml: clip_low: expected a value between 0 and 1, found 2/],

@@ -110,6 +110,7 @@ const beside = new Set([
   "duration_ms",
   "latency_ms",
   "wall_seconds",
+  "trainer_seconds",
   "seconds",
   "steps_per_second",
   "run_dir",

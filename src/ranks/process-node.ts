@@ -84,7 +84,7 @@ export const startChild = Effect.fnUntraced(function* (
     Effect.forkScoped,
   )
   child.stdin?.write(`${task}\n`)
-  // What the process wrote before its end is logged first.
+  // The last lines of the process are logged before its end is reported.
   return Effect.tapError(Deferred.await(ended), () => Fiber.await(logging))
 })
 

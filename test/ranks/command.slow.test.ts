@@ -5,20 +5,11 @@ import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { stringify } from "yaml"
 import { runsIn } from "../cli/crash.ts"
 import { effect, type Outcome, resultOf, start, until, withFolder, write } from "../cli/effect.ts"
+import { isRunning } from "../cli/isRunning.ts"
 import { hasPostgres, type Postgres, startPostgres } from "../cluster/postgres.ts"
 import { interrupted, killAll, startWorker, watched } from "../cluster/workers.ts"
 
 if (!hasPostgres) console.warn("command.slow.test.ts: postgresql is not installed here, so clusters are NOT tested")
-
-/** Tells whether a process runs. One that has ended, and that nobody has waited for yet, does not. */
-const isRunning = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))
-  } catch {
-    return false
-  }
-}
 
 /** The steps of one iteration. */
 const iteration = 32 * 64

@@ -67,7 +67,10 @@ export const sharedPrompts = <A extends Prompted>(): SharedPrompts<A> => {
     }
     return low
   }
-  /** What a sample adds: of all samples, its neighbours have the most first tokens in common with it. */
+  /**
+   * Returns the number of tokens that a sample adds. The samples are sorted, so that no other sample has more first tokens in
+   * common with it than its neighbours have.
+   */
   const costAt = (place: number, sample: A): number => {
     const before = place === 0 ? 0 : commonLength(sorted[place - 1], sample)
     const after = place === sorted.length ? 0 : commonLength(sorted[place], sample)

@@ -68,7 +68,7 @@ export const ownerOn = (machine: Machine, pid: number): Owner & LeaseOwner => {
       isBoot: boot === machine.boot,
       hasEnded: () => {
         const at = machine.begun(Number(other))
-        // Of a process of another user, the system may hide when it began.
+        // The system may hide when a process of another user began.
         return at !== begun && at !== ""
       },
     }

@@ -40,7 +40,7 @@ describe("a run of a sweep whose worker was lost", () => {
       const path = trained.slice(lost.length + 1)
       const alone = await swept(join(folder, "alone"), runChild)
 
-      // What a worker leaves that is killed after 1024 steps, while the logs are already ahead.
+      // A worker that is killed after 1024 steps leaves such a folder: its logs are already ahead of its checkpoint.
       const resultsDir = join(folder, "results")
       const left = join(resultsDir, ".attempts", `${time}_killed`, path)
       cpSync(trained, left, { recursive: true, verbatimSymlinks: true })

@@ -11,7 +11,7 @@ import { filesIn } from "../ranks.ts"
 import { configOf, resultsFolder, runConfig, trained } from "../smallTraining.ts"
 import { makeQueue } from "./queue.ts"
 
-/** Nobody listens there, so that orchestrators wait for it. */
+/** An address at which nobody listens: orchestrators wait until a server answers there. */
 const server = "http://127.0.0.1:1"
 
 const config = `kind: multirun

@@ -1,24 +1,15 @@
 import { spawn } from "node:child_process"
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { until } from "../../cli/effect.ts"
+import { isRunning } from "../../cli/isRunning.ts"
 import { hasRedis, redisServer } from "../store/redisServer.ts"
 import { digestAlone, digestOf, withTrainer } from "../trainerCommand.ts"
 
 const rankProgram = fileURLToPath(new URL("../../../src/multirun/ranks/rank-node.ts", import.meta.url))
-
-/** Tells whether a process runs. One that has ended, and that nobody has waited for yet, does not. */
-const isRunning = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))
-  } catch {
-    return false
-  }
-}
 
 const ranksFlag = (ranks: number) => ["--set", `trainer.ranks=${ranks}`]
 

@@ -9,7 +9,7 @@ import { Effect } from "effect"
 import { signed, sortedQuery } from "../../../../src/run/store/objects/signature.ts"
 import { s3Server } from "./s3Server.ts"
 
-/** What the proxy does with a request, instead of passing it on and answering what the server answers. */
+/** Says how the proxy treats a request that it does not simply pass on to the server. */
 export type Fault =
   /** Answers with an error. */
   | { readonly status: number; readonly code: string }
@@ -77,7 +77,7 @@ export const s3Proxy = ({ isConditional = true, buckets = ["runs"] } = {}) =>
             port: target.port,
             method: message.method,
             path: message.url,
-            // Those two are signed, so they stay, and the server ignores them.
+            // These two headers are a part of the signature, so they are passed on; the server ignores them.
             headers: message.method === "PUT" ? message.headers : headers,
           },
           (answer) => {

@@ -13,6 +13,7 @@ import {
   type Learner,
   LearningError,
   type SetupError,
+  steered,
   type Task,
 } from "../learner/Algorithm.ts"
 import { Averages } from "../learner/Averages.ts"
@@ -125,8 +126,9 @@ const learnFrom = (demonstrations: Demonstrations) =>
           fill(iteration)
           return config.batchSize
         }),
-      update: Effect.fnUntraced(function* ({ iteration, step }) {
-        update.feeds.learningRate[0] = learningRate(step / task.totalSteps)
+      update: Effect.fnUntraced(function* (position) {
+        const { iteration, step } = position
+        update.feeds.learningRate[0] = steered(position, learningRate(step / task.totalSteps))
         yield* update.run
         averages.addResults(update)
         yield* averages.checkFinite(`update ${iteration + 1}`)

@@ -89,7 +89,7 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Ta
   const experience = Learner.replayExperience({ name: "dqn", task, config, actor, exploration, networks: {} })
   const targeted = Learner.withTargets(experience, ["actor"], { copyEvery: config.updateTargetFreq })
   return yield* Learner.replayLearner(Learner.withPriorities(targeted, config.prioritised), {
-    scalars: { learningRate: config.learningRate },
+    learningRates: { learningRate: config.learningRate },
     noiseSize: 0,
     update: (learning) => update(config, network, learning),
   })
@@ -103,14 +103,14 @@ const update = (
   network: Model.QNetwork,
   learning: Learner.Learning<never, "actor", "learningRate">,
 ): Learner.Update => {
-  const { batch, networks, targets, scalars } = learning
+  const { batch, networks, targets, learningRates } = learning
   const { loss, errors, metrics } = dqnLoss(config, network, {
     batch,
     online: networks.actor.weights,
     targetNetwork: targets.actor.weights,
   })
   const step = Learner.adamStep(networks.actor, loss, {
-    learningRate: scalars.learningRate,
+    learningRate: learningRates.learningRate,
     epsilon: config.adamEpsilon,
     maxGradNorm: config.maxGradNorm,
   })

@@ -8,7 +8,7 @@ import { add, argMax, input, matmul, reshape, slice, state } from "../graph/ops.
 import { layout } from "../graph/Parameters.ts"
 import { sizeOf as elements, type Tensor } from "../graph/Tensor.ts"
 import { policies } from "../learner/acting.ts"
-import { define, type Learner, type Make, type SetupError, type Task } from "../learner/Algorithm.ts"
+import { define, type Learner, type Make, type SetupError, steered, type Task } from "../learner/Algorithm.ts"
 import { Averages } from "../learner/Averages.ts"
 import { build } from "../learner/graphs.ts"
 import { drive } from "../learner/drive.ts"
@@ -158,7 +158,7 @@ const setup = Effect.fnUntraced(function* (
   }
 
   /** Takes a step of Adam (β₁ = 0.9, β₂ = 0.999) by the estimated gradient 1 / (nσ) Σ rank · ε, with weight decay. */
-  const learn = (): void => {
+  const learn = (learningRate: number): void => {
     const ranks = centredRanks(returns)
     updates[0]++
     const correction = Math.sqrt(1 - 0.999 ** updates[0]) / (1 - 0.9 ** updates[0])
@@ -170,7 +170,7 @@ const setup = Effect.fnUntraced(function* (
       const slope = config.weightDecay * theta[at] - ascent / (numEnvs * config.deviation)
       first[at] = 0.9 * first[at] + 0.1 * slope
       second[at] = 0.999 * second[at] + 0.001 * slope * slope
-      theta[at] -= (config.learningRate * correction * first[at]) / (Math.sqrt(second[at]) + 1e-8)
+      theta[at] -= (learningRate * correction * first[at]) / (Math.sqrt(second[at]) + 1e-8)
     }
   }
 
@@ -222,9 +222,9 @@ const setup = Effect.fnUntraced(function* (
         return steps * numEnvs
       })
     }),
-    update: () =>
+    update: (position) =>
       Effect.sync(() => {
-        learn()
+        learn(steered(position, config.learningRate))
         averages.add("losses/fitness", meanOf(returns))
       }),
     metrics: () => averages.take(),

@@ -117,7 +117,7 @@ const setup = Effect.fnUntraced(function* (config: SacConfig, task: Algorithm.Ta
     networks: { critic: nets.critics.parameters },
   })
   return yield* Learner.replayLearner(Learner.withTargets(experience, ["critic"]), {
-    scalars: {
+    learningRates: {
       learningRate: config.learningRate,
       criticLearningRate: config.criticLearningRate ?? config.learningRate,
     },
@@ -135,12 +135,12 @@ const update = (
   { actionSize, policy, critics, scale }: Networks,
   learning: Learner.Learning<"critic", "critic", "learningRate" | "criticLearningRate">,
 ): Learner.Update => {
-  const { batch, networks, targets, scalars } = learning
+  const { batch, networks, targets, learningRates } = learning
   const { observations, actions, rewards, nextObservations, discounts, noise } = batch
   const [rows] = noise.shape
   // `noise` has the numbers for two actions in each row: 0 is the action of the target, 1 that of the actor's loss.
   const noiseOf = (action: 0 | 1): Graph.Tensor => slice(noise, [0, action * 2 * actionSize], [rows, 2 * actionSize])
-  const { learningRate, criticLearningRate } = scalars
+  const { learningRate, criticLearningRate } = learningRates
   const { maxGradNorm } = config
   // States start at zero, so α starts at 1.
   const logAlpha = state("logAlpha", [1])

@@ -103,7 +103,7 @@ const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algorithm.Ta
     networks: { critic: nets.critics.parameters },
   })
   return yield* Learner.replayLearner(Learner.withTargets(experience, ["actor", "critic"]), {
-    scalars: { learningRate: config.learningRate },
+    learningRates: { learningRate: config.learningRate },
     noiseSize: actor.noiseSize,
     update: (learning) => update(config, nets, learning),
   })
@@ -115,11 +115,11 @@ const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algorithm.Ta
 const update = (
   config: Td3Config,
   { policy, critics, scale }: Networks,
-  { batch, networks, targets, scalars }: Learner.Learning<"critic", "actor" | "critic", "learningRate">,
+  { batch, networks, targets, learningRates }: Learner.Learning<"critic", "actor" | "critic", "learningRate">,
 ): Learner.Update => {
   const { observations, actions, rewards, nextObservations, discounts, noise } = batch
   const { maxGradNorm, targetNoise, targetNoiseClip, tau } = config
-  const optimiser = { learningRate: scalars.learningRate, maxGradNorm }
+  const optimiser = { learningRate: learningRates.learningRate, maxGradNorm }
 
   // Target: y = r + γ min Q′(s′, a′), with the target networks Q′ and μ′, and a′ = μ′(s′) plus clipped noise.
   const nextAction = Losses.smoothedAction({

@@ -89,7 +89,19 @@ export interface Position {
   readonly iteration: number
   /** The number of env steps taken so far, over all envs. */
   readonly step: number
+  /** Returns the learning rate to use in place of the scheduled one, which callbacks may change. Absent: the same one. */
+  readonly steer?: (scheduled: number) => number
 }
+
+/**
+ * Returns the learning rate of an update: the scheduled one, or what the training's callbacks have put in its place.
+ *
+ * @example
+ * ```ts
+ * steered({ iteration: 3, step: 600, steer: (rate) => rate / 2 }, 1e-3) // 0.0005
+ * ```
+ */
+export const steered = ({ steer }: Position, scheduled: number): number => steer?.(scheduled) ?? scheduled
 
 /**
  * An algorithm set up for a task: its compiled programs and their state, behind functions. The trainer calls `rollout`

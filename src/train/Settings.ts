@@ -4,6 +4,7 @@ import type { Algorithm } from "../learner/Algorithm.ts"
 import { RetentionStrategy } from "../run/Checkpoint.ts"
 import { intBetween, naturalInt, positiveInt, runName, threads, withDefault } from "../config/fields.ts"
 import type { Env } from "../env/Env.ts"
+import type { Callback } from "./Callback.ts"
 import { LogLevel } from "../run/record/logLevel.ts"
 import { kindField } from "../run/RunSpec.ts"
 import type { TrainerOptions } from "./TrainerConfig.ts"
@@ -131,6 +132,8 @@ export const Settings = Schema.Struct({
   logLevel: withDefault(LogLevel, "INFO"),
   recordEvery: withDefault(positiveInt, 256),
   stopAtReturn: withDefault(Schema.NullOr(Schema.Finite), null),
+  /** The names of the callbacks, which only code can make. A resumed run may leave some out. */
+  callbacks: withDefault(Schema.Array(Schema.String), []),
 })
 export type Settings = typeof Settings.Type
 
@@ -185,4 +188,9 @@ export interface TrainInput {
   readonly recordEvery?: number
   /** The mean return of a validation at which the training ends early; null never ends it early. @default null */
   readonly stopAtReturn?: number | null
+  /**
+   * The Effects that run after rollouts, updates, validations and checkpoints, as `Callback.make` gives them. A config has
+   * only their names. @default []
+   */
+  readonly callbacks?: ReadonlyArray<Callback>
 }

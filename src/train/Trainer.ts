@@ -2,9 +2,13 @@
 import { Effect } from "effect"
 import type { DispatchError } from "../cluster/Dispatcher.ts"
 import type { LearnerError } from "../learner/Algorithm.ts"
+import { Averages } from "../learner/Averages.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
+import * as Layout from "../run/Layout.ts"
 import type { RunError } from "../run/Run.ts"
+import type { CallbackError } from "./Callback.ts"
+import { type Callbacks, startCallbacks } from "./callbacks.ts"
 import { saveCheckpoint } from "./checkpointing.ts"
 import type { Decided } from "./plan.ts"
 import { RunOptions } from "./RunOptions.ts"
@@ -12,7 +16,7 @@ import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
 import { validateAnywhere } from "./validation/spread.ts"
 
-export type LoopError = LearnerError | DispatchError | RunError
+export type LoopError = LearnerError | DispatchError | RunError | CallbackError
 
 /**
  * Tells whether a multiple of `every` is above `last` and at most `step`; never if `every` is 0. `step % every === 0`
@@ -23,7 +27,7 @@ export const crossed = (last: number, step: number, every: number): boolean =>
 
 /**
  * Trains until the end: repeats iterations (collect a rollout, update the learner, record), and between them validates,
- * renders and saves when due. An iteration cannot be interrupted, so wherever the loop stops, the state is that after a
+ * renders and saves when due. Callbacks run in the same uninterruptible step as the work that they follow. An iteration cannot be interrupted, so wherever the loop stops, the state is that after a
  * whole iteration, and a run that resumes from its checkpoint continues bit for bit.
  */
 export const trainLoop = Effect.fnUntraced(function* (
@@ -32,11 +36,12 @@ export const trainLoop = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, LoopError, CurrentRun> {
   const { settings } = training.plan
   const { isStepWanted = Effect.succeed(false) } = yield* RunOptions
-  const checkpoint = Effect.uninterruptible(saveCheckpoint(training, state))
+  const callbacks = startCallbacks(training.plan, state)
+  const checkpoint = Effect.uninterruptible(save(training, state, callbacks))
   if (settings.checkpoint.onStart && state.step === 0) yield* checkpoint
 
   while (true) {
-    if (owesValidation(settings, state)) yield* validate(training, state)
+    if (owesValidation(settings, state)) yield* validate(training, state, callbacks)
     if (owesRendering(settings, state)) yield* render(training, state)
     if (yield* isStepWanted) yield* showNow(training, state)
 
@@ -44,21 +49,30 @@ export const trainLoop = Effect.fnUntraced(function* (
     if (stopping || owesCheckpoint(settings, state)) yield* checkpoint
     if (stopping) return
 
-    yield* Effect.uninterruptible(iterate(training, state))
+    yield* Effect.uninterruptible(iterate(training, state, callbacks))
     yield* Effect.yieldNow
   }
 })
 
-/** Tells whether the training has done all its steps, or has just reached the return at which it ends early. */
+/**
+ * Tells whether the training has done all its steps, or a callback has ended it, or it has just reached the return at
+ * which it ends early.
+ */
 const isStopping = (settings: Decided, state: TrainingState): boolean => {
-  const { stopAtReturn, totalSteps } = settings
-  return state.step >= totalSteps || (stopAtReturn !== null && (state.scoreHere ?? -Infinity) >= stopAtReturn)
+  const { stopAtReturn } = settings
+  return isLast(settings, state) || (stopAtReturn !== null && (state.scoreHere ?? -Infinity) >= stopAtReturn)
 }
+
+/**
+ * Tells whether no iteration follows. A resumed training without the callback that had ended it continues.
+ */
+const isLast = ({ totalSteps, callbacks }: Decided, { step, stopped }: TrainingState): boolean =>
+  step >= totalSteps || (stopped !== null && callbacks.includes(stopped.by))
 
 /** Tells whether a validation is due: after every `everySteps` steps, and at the end of a training that validates. */
 const owesValidation = (settings: Decided, state: TrainingState): boolean => {
   const { everySteps } = settings.validation
-  const owesLast = state.step >= settings.totalSteps && everySteps > 0 && state.lastValidationStep < state.step
+  const owesLast = isLast(settings, state) && everySteps > 0 && state.lastValidationStep < state.step
   return owesLast || crossed(state.lastValidationStep, state.step, everySteps)
 }
 
@@ -73,34 +87,45 @@ export const isOver = (settings: Decided, state: TrainingState): boolean =>
  * Runs iterations until a validation, a checkpoint, the end of the training or a record of the progress is due. Then
  * gives the recorder this record and the episodes that ended.
  */
-const iterate = Effect.fnUntraced(function* (training: Training, state: TrainingState) {
+const iterate = Effect.fnUntraced(function* (training: Training, state: TrainingState, callbacks: Callbacks) {
   const { learner, envs, plan } = training
   const { settings } = plan
   const { rollout, update, target } = learner
   const firstStep = state.step
   const events: Array<RunEvent> = []
+  const { steer, watchesUpdates, afterRollout, afterUpdate } = callbacks
+  /** The metrics of the updates so far, if callbacks see those of each update. */
+  const averages = new Averages()
   do {
-    const position = { iteration: state.iteration, step: state.step }
+    const position = { iteration: state.iteration, step: state.step, steer }
     const steps = yield* rollout(envs, position)
     endedEpisodes(training, state, events)
+    yield* afterRollout(steps)
     yield* update(position)
     state.step += steps
     state.iteration++
     if (target !== undefined && crossed(position.step, state.step, target.everySteps)) yield* target.update
+    if (!watchesUpdates) continue
+    const metrics = learner.metrics()
+    averages.addAll(metrics)
+    callbacks.see(metrics)
+    yield* afterUpdate
   } while (state.step - firstStep < settings.recordEvery && !isDue(settings, state))
   const { recording, secondsHere } = yield* CurrentRun
   const seconds = yield* secondsHere
-  events.push({
+  const metrics = watchesUpdates ? averages.take() : learner.metrics()
+  callbacks.see(metrics)
+  events.push(...callbacks.takeEvents(), {
     _tag: "UpdateApplied",
     step: state.step,
     update: state.iteration,
-    metrics: { ...learner.metrics(), ...charts(state, seconds) },
+    metrics: { ...metrics, ...charts(state, seconds) },
   })
   yield* recording.emit(events)
 })
 
 const isDue = (settings: Decided, state: TrainingState): boolean =>
-  state.step >= settings.totalSteps ||
+  isLast(settings, state) ||
   crossed(state.lastValidationStep, state.step, settings.validation.everySteps) ||
   owesCheckpoint(settings, state)
 
@@ -111,6 +136,13 @@ const owesCheckpoint = (settings: Decided, state: TrainingState): boolean =>
     state.lastCheckpointStep < state.step) ||
   crossed(state.lastCheckpointStep, state.step, settings.checkpoint.everySteps) ||
   crossed(state.lastCheckpointEpisode, state.episodes, settings.checkpoint.everyEpisodes)
+
+/** Saves a checkpoint, then runs the callbacks that follow it. */
+const save = Effect.fnUntraced(function* (training: Training, state: TrainingState, callbacks: Callbacks) {
+  yield* saveCheckpoint(training, state)
+  const { dir } = training.plan.settings.checkpoint
+  yield* callbacks.afterCheckpoint(`${dir}/${Layout.checkpointName("step", state.step)}`)
+})
 
 /** Writes the folder `steps/{STEP}/` of this step. If that fails, a warning says so and the training continues. */
 const render = Effect.fn("effect-rl.render")(function* ({ writeStepFolder }: Training, state: TrainingState) {
@@ -186,7 +218,11 @@ const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, 
  * Validates the policy, adds the outcome to the state, and gives it to the recorder. A failure of the policy or of an env is
  * counted and recorded as a warning; the training continues without a score.
  */
-const validate = Effect.fn("effect-rl.validate")(function* (training: Training, state: TrainingState) {
+const validate = Effect.fn("effect-rl.validate")(function* (
+  training: Training,
+  state: TrainingState,
+  callbacks: Callbacks,
+) {
   const { recording } = yield* CurrentRun
   const outcome = yield* validateAnywhere(training, state.step).pipe(
     Effect.catchTag(["LearningError", "BackendError", "EnvError"], (error) => {
@@ -199,9 +235,11 @@ const validate = Effect.fn("effect-rl.validate")(function* (training: Training, 
   )
   if (outcome === undefined) return
   yield* Effect.uninterruptible(
-    Effect.suspend(() => {
+    Effect.gen(function* () {
       state.addValidation(outcome)
-      return recording.emit([{ _tag: "ValidationEnded", step: state.step, seenEpisodes: state.episodes, ...outcome }])
+      yield* recording.emit([{ _tag: "ValidationEnded", step: state.step, seenEpisodes: state.episodes, ...outcome }])
+      yield* callbacks.afterValidation(outcome)
+      yield* recording.emit(callbacks.takeEvents())
     }),
   )
 })

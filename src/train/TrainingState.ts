@@ -4,6 +4,9 @@ import { Evaluation, evaluationOf, type ValidationOutcome } from "../run/evaluat
 import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
 import { meanOrNull } from "../statistics/resampling.ts"
 
+/** Numbers by name. They may be infinite, which JSON has no numbers for. */
+const numbers = Schema.toCodecJson(Schema.Record(Schema.String, Schema.mutableKey(Schema.Number)))
+
 /** The state of a training, except for its learner and its envs, which checkpoints save in files of their own. */
 export class TrainingState extends Schema.Class<TrainingState>("TrainingState")({
   step: count(),
@@ -20,6 +23,24 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
   lastCheckpointEpisode: count(),
   lastRenderStep: count(),
   evaluations: list(Evaluation),
+  /** The callback that has ended the training, and why; null if none has. */
+  stopped: Schema.mutableKey(
+    Schema.NullOr(Schema.Struct({ by: Schema.String, reason: Schema.String })).pipe(
+      Schema.withConstructorDefault(Effect.succeed(null)),
+    ),
+  ),
+  /** The learning rate that a callback has set in place of the scheduled one; null if none has. */
+  learningRate: Schema.mutableKey(
+    Schema.NullOr(Schema.Finite).pipe(Schema.withConstructorDefault(Effect.succeed(null))),
+  ),
+  /** The product of all factors by which callbacks have scaled the learning rate. */
+  learningRateFactor: Schema.mutableKey(Schema.Finite.pipe(Schema.withConstructorDefault(Effect.succeed(1)))),
+  /** The numbers that callbacks keep, by the callback's name. */
+  callbacks: Schema.mutableKey(
+    Schema.Record(Schema.String, numbers).pipe(Schema.withConstructorDefault(Effect.succeed({}))),
+  ),
+  /** The last metrics that callbacks have seen; none in a training without callbacks. */
+  metrics: Schema.mutableKey(numbers.pipe(Schema.withConstructorDefault(Effect.succeed({})))),
   /** The device of each compiled program, by name. A resume on another device changes the last bits of results. */
   devices: Schema.mutableKey(
     Schema.Record(Schema.String, Schema.String).pipe(Schema.withConstructorDefault(Effect.succeed({}))),

@@ -22,6 +22,7 @@ import type { Env } from "../env/Env.ts"
 import { builtIn, envConfigOf } from "../env/Envs.ts"
 import { fromConfig, expandedConfig } from "../env/fromConfig.ts"
 import type { EnvConfig } from "../env/recipe.ts"
+import { type Callback, callbacksProblemOf } from "./Callback.ts"
 import { RunOptions } from "./RunOptions.ts"
 import { Settings, type TrainInput } from "./Settings.ts"
 import { expand } from "./TrainerConfig.ts"
@@ -38,6 +39,8 @@ export interface Plan {
   /** The envs for validation; the training's env if the config names no others. */
   readonly validationEnvs: ReadonlyArray<Env>
   readonly algorithm: ConfiguredAlgorithm
+  /** The callbacks that the config names. */
+  readonly callbacks: ReadonlyArray<Callback>
   /** The effective config, as `config.yaml` holds it. */
   readonly effective: Plain
   /** Remarks that are recorded when the run starts. */
@@ -63,6 +66,7 @@ interface Values {
   /** The validation envs, each at its index in `validation.envs`; undefined for one that was passed by name. */
   readonly validationEnvs?: ReadonlyArray<Env | undefined>
   readonly algorithm?: Algorithm | undefined
+  readonly callbacks?: ReadonlyArray<Callback> | undefined
 }
 
 /**
@@ -80,7 +84,12 @@ export const plan = Effect.fnUntraced(function* (
     .find((problem) => problem !== undefined)
   const algorithmProblem = values.algorithm === undefined ? undefined : algorithmProblemOf(values.algorithm)
   const { source } = options
-  yield* checkAll([refuse(source, "env", envProblem), refuse(source, "algorithm", algorithmProblem)])
+  const callbacksProblem = values.callbacks === undefined ? undefined : callbacksProblemOf(values.callbacks)
+  yield* checkAll([
+    refuse(source, "env", envProblem),
+    refuse(source, "algorithm", algorithmProblem),
+    refuse(source, "callbacks", callbacksProblem),
+  ])
   const written = yield* overridden({ name: options.name, ...config }, options.overrides, values)
   const origin = { source: options.source, sources: overLines(lines, written.sources) }
   const algorithmName = isPlain(written.value.algorithm) ? written.value.algorithm.name : written.value.algorithm
@@ -130,6 +139,7 @@ export const plan = Effect.fnUntraced(function* (
   const conflict = conflictIn(settings)
   if (conflict !== undefined) return yield* ConfigError.at(from, conflict.key, conflict.problem)
 
+  const callbacks = yield* callbacksOf(settings, values.callbacks ?? [], from)
   const { name, ...algorithmConfig } = settings.algorithm
   const named = algorithmValue ?? (yield* algorithmByName(String(name), sourceOf(from, "algorithm.name")))
   const algorithm = yield* named.configure(algorithmConfig, from)
@@ -140,7 +150,15 @@ export const plan = Effect.fnUntraced(function* (
     env,
     validationEnvs: others.length === 0 ? [env] : others,
     algorithm,
-    notes: switchNotes(config, settings, written.sources),
+    callbacks,
+    notes: [
+      ...switchNotes(config, settings, written.sources),
+      ...(values.callbacks ?? []).flatMap(({ name }) =>
+        settings.callbacks.includes(name)
+          ? []
+          : [`the callback ${name} is off: ${sourceOf(from, "callbacks")} does not name it`],
+      ),
+    ],
     warnings: lacksRenderer
       ? [`${renderedEnv.id} cannot be drawn (it has no renderSvg), so only trajectories of its episodes are saved`]
       : [],
@@ -148,6 +166,18 @@ export const plan = Effect.fnUntraced(function* (
     from,
   }
 })
+
+/** Returns the callbacks that a config names, in its order. Fails for one that the code has not made. */
+const callbacksOf = (
+  settings: Settings,
+  made: ReadonlyArray<Callback>,
+  from: Plan["from"],
+): Effect.Effect<ReadonlyArray<Callback>, ConfigError> =>
+  Effect.forEach(settings.callbacks, (name) => {
+    const callback = made.find((one) => one.name === name)
+    const problem = `the callback "${name}" is made in code, by the program of the run; leave it out with --set callbacks=[]`
+    return callback === undefined ? Effect.fail(ConfigError.at(from, "callbacks", problem)) : Effect.succeed(callback)
+  })
 
 /** Returns the Schema of a whole config with this algorithm. Error messages use it to say where a misplaced key belongs. */
 const wholeOf = (algorithm: Algorithm | undefined): Schema.Top =>
@@ -278,7 +308,7 @@ const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
 export const configOf = (input: TrainInput): { readonly config: Plain; readonly values: Values } => {
   // A JavaScript program without types may leave out any key.
   const untypedInput: Partial<TrainInput> | null | undefined = input
-  const { env, algorithm, validation, ...rest } = untypedInput ?? {}
+  const { env, algorithm, validation, callbacks, ...rest } = untypedInput ?? {}
   const { envs: others = [], ...validating } = validation ?? {}
   const written = (one: Env | string): EnvConfig =>
     typeof one === "string" ? one : envProblemOf(one) !== undefined ? display(one) : inConfig(one)
@@ -288,6 +318,9 @@ export const configOf = (input: TrainInput): { readonly config: Plain; readonly 
       ...rest,
       ...(env === undefined ? {} : { env: written(env) }),
       ...(algorithm === undefined ? {} : { algorithm: writtenAlgorithm(algorithm) }),
+      ...(callbacks === undefined || callbacksProblemOf(callbacks) !== undefined
+        ? {}
+        : { callbacks: callbacks.map(({ name }) => name) }),
       ...(validation === undefined
         ? {}
         : { validation: { ...validating, ...(others.length === 0 ? {} : { envs: others.map(written) }) } }),
@@ -296,6 +329,7 @@ export const configOf = (input: TrainInput): { readonly config: Plain; readonly 
       env: valueOf(env),
       validationEnvs: others.map(valueOf),
       algorithm: typeof algorithm === "string" ? undefined : algorithm,
+      callbacks,
     },
   }
 }

@@ -41,7 +41,7 @@ describe("the interfaces of settings have the types of their Schemas", () => {
   })
 
   it("for trainings, runs of language-model agents and models", () => {
-    type InCode = "kind" | "env" | "algorithm" | "totalSteps" | "validation"
+    type InCode = "kind" | "env" | "algorithm" | "totalSteps" | "validation" | "callbacks"
     expectTypeOf<Omit<Settings.TrainInput, InCode | "trainer">>().toEqualTypeOf<
       Omit<typeof Settings.Settings.Encoded, InCode>
     >()

@@ -127,7 +127,8 @@ interface ProgramHint {
 /** Adds the hint to the error of a config that names an env or an algorithm which isn't built in. */
 const withProgramHint = (training: Training, { text, ofRun }: ProgramHint): Training =>
   withHint(training, (message) => {
-    if (!/unknown (env|algorithm) "|learns from demonstrations, which/.test(message)) return message
+    if (!/unknown (env|algorithm) "|learns from demonstrations, which|is made in code, by the program/.test(message))
+      return message
     return `${ofRun ? message.replace(/; (?:expected one of|known:|did you mean) [^;]*/, "") : message}; ${text}`
   })
 

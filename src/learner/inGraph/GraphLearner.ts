@@ -9,7 +9,7 @@ import { indicesFeed } from "../../graph/Program.ts"
 import type { Schedule } from "../../graph/schedules.ts"
 import { stream } from "../../rng/Rng.ts"
 import { policies } from "../acting.ts"
-import { type Learner, type LearnerError, LearningError, type SetupError } from "../Algorithm.ts"
+import { type Learner, type LearnerError, LearningError, type SetupError, steered } from "../Algorithm.ts"
 import { Averages } from "../Averages.ts"
 import type { Columns } from "../Batch.ts"
 import { build } from "../graphs.ts"
@@ -152,8 +152,9 @@ export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns &
       yield* attempt(() => log(iteration), LearningError)
       return rows
     }),
-    update: Effect.fnUntraced(function* ({ iteration }): Effect.fn.Return<void, LearnerError> {
-      const rate = learningRate(iteration / iterations)
+    update: Effect.fnUntraced(function* (position): Effect.fn.Return<void, LearnerError> {
+      const { iteration } = position
+      const rate = steered(position, learningRate(iteration / iterations))
       shuffle(iteration)
       update.feeds.learningRate[0] = rate
       averages.add("charts/learning_rate", rate)

@@ -13,7 +13,7 @@ import type { Tensor } from "../../graph/Tensor.ts"
 import { isImage } from "../../model/trunk.ts"
 import { stream } from "../../rng/Rng.ts"
 import { actSpec, policies } from "../acting.ts"
-import type { Learner, NamedTensors, Position, SetupError } from "../Algorithm.ts"
+import { type Learner, type NamedTensors, type Position, type SetupError, steered } from "../Algorithm.ts"
 import { Averages } from "../Averages.ts"
 import { type Batch, feedsOf } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
@@ -28,11 +28,11 @@ import type { NamedNet, NextStates } from "./steps.ts"
 import { tooLarge } from "./storage.ts"
 
 /** The inputs of an update's graph: a batch of transitions, and the networks before the update. */
-export interface Learning<Name extends string, Target extends Name | "actor", Scalar extends string> {
+export interface Learning<Name extends string, Target extends Name | "actor", Rate extends string> {
   readonly batch: Batch<ReplayColumns>
   readonly networks: PerNetwork<Name, NamedNet>
   readonly targets: Pick<PerNetwork<Name, NamedNet>, Target>
-  readonly scalars: Readonly<Record<Scalar, Tensor>>
+  readonly learningRates: Readonly<Record<Rate, Tensor>>
 }
 
 /** A value for the actor and for each other network. */
@@ -47,12 +47,13 @@ export interface Update {
   readonly errors?: Tensor
 }
 
-/** Describes how a replay learner learns from a batch. `scalars` are numbers for the update, such as learning rates. */
-interface UpdateOptions<Name extends string, Target extends Name | "actor", Scalar extends string> {
-  readonly scalars: Readonly<Record<Scalar, number>>
+/** Describes how a replay learner learns from a batch. */
+interface UpdateOptions<Name extends string, Target extends Name | "actor", Rate extends string> {
+  /** The learning rates, by the names that the update reads them by. */
+  readonly learningRates: Readonly<Record<Rate, number>>
   /** The number of uniform random numbers that an update needs for each transition. */
   readonly noiseSize: number
-  readonly update: (at: Learning<Name, Target, Scalar>) => Update
+  readonly update: (at: Learning<Name, Target, Rate>) => Update
 }
 
 /**
@@ -89,7 +90,6 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   for (const key of names) yield* update.write(key, layouts[key].initialise(stream(seed, "weights", key)))
   yield* copyTargets
   yield* copyToActing
-  for (const [key, value] of Object.entries<number>(options.scalars)) update.feeds[key][0] = value
 
   // The rollout: acts in the envs, at random before `learningStarts`, and stores every step in the replay buffer.
   const replay = makeReplay(replayOptions)
@@ -136,8 +136,11 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   if (gradientSteps > 1) for (let row = 0; row < places.length; row++) update.feeds[indicesFeed][row] = row
   const updateRandom = stream(seed, "update")
   const averages = new Averages()
-  const learn = Effect.fnUntraced(function* ({ iteration, step }: Position) {
+  const rates = Object.entries<number>(options.learningRates)
+  const learn = Effect.fnUntraced(function* (position: Position) {
+    const { iteration, step } = position
     if (step + steps * numEnvs <= learningStarts || replay.size() < batchSize) return
+    for (const [key, rate] of rates) update.feeds[key][0] = steered(position, rate)
     const random = updateRandom.child(iteration)
     if (prioritised === undefined) replay.draw(random, places)
     else prioritised.draw(random, Math.min(1, step / totalSteps), places)
@@ -209,7 +212,7 @@ const errorsOutput = "errors"
 /** Describes the update's program. Its graph, from a batch to the next weights, runs once for each gradient step. */
 const updateSpec = <N extends string, T extends N | "actor", S extends string>(
   { name, task, config: { batchSize, gradientSteps }, targets, priorities }: ReplayExperience<N, T>,
-  { scalars, noiseSize, update }: UpdateOptions<N, T, S>,
+  { learningRates, noiseSize, update }: UpdateOptions<N, T, S>,
   layouts: PerNetwork<N, Layout>,
 ): ProgramSpec => {
   const namedNet = (layout: Layout, key: string): NamedNet => ({ name: key, ...netOf(layout, key) })
@@ -224,7 +227,7 @@ const updateSpec = <N extends string, T extends N | "actor", S extends string>(
         batch,
         networks: Record.map(layouts, namedNet),
         targets: Struct.pick(copies, targets),
-        scalars: Record.map(scalars, (_, key) => scalar(key)),
+        learningRates: Record.map(learningRates, (_, key) => scalar(key)),
       })
       return {
         states: {

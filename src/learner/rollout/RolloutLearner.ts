@@ -6,7 +6,14 @@ import { layout } from "../../graph/Parameters.ts"
 import type { Schedule } from "../../graph/schedules.ts"
 import { stream } from "../../rng/Rng.ts"
 import { actSpec, policies } from "../acting.ts"
-import type { Learner, LearnerError, LearnerState, Position, SetupError } from "../Algorithm.ts"
+import {
+  type Learner,
+  type LearnerError,
+  type LearnerState,
+  type Position,
+  type SetupError,
+  steered,
+} from "../Algorithm.ts"
 import { Averages } from "../Averages.ts"
 import type { Arrays, Columns } from "../Batch.ts"
 import { build } from "../graphs.ts"
@@ -86,8 +93,9 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
     learning.prepare(iteration, rate, Object.assign({}, rollout.columns, ...features.map(({ columns }) => columns)))
   }
 
-  const update = Effect.fnUntraced(function* ({ iteration }: Position): Effect.fn.Return<void, LearnerError> {
-    const rate = learningRate(iteration / iterations)
+  const update = Effect.fnUntraced(function* (position: Position): Effect.fn.Return<void, LearnerError> {
+    const { iteration } = position
+    const rate = steered(position, learningRate(iteration / iterations))
     yield* drive(() => prepare(iteration, rate))
     averages.add("charts/learning_rate", rate)
     yield* learning.run(averages)

@@ -1,0 +1,55 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import * as Wasm from "../../src/backend/wasm.ts"
+import { Recorder } from "../../src/run/record/Recorder.ts"
+import { RunStore } from "../../src/run/store/RunStore.ts"
+import { RunOptions } from "../../src/train/RunOptions.ts"
+import type { Run } from "../../src/train/Train.ts"
+
+/** Runs the training of an example for fewer steps, twice: with an interruption that a resume goes over, and without. */
+const shortened = (training: Run, settings: Readonly<Record<string, unknown>>) =>
+  Effect.gen(function* () {
+    const overrides = Object.entries(settings).map(([path, value]) => ({ path, value, source: "test" }))
+    const within = (layer: Layer.Layer<RunStore>) =>
+      training.pipe(
+        Effect.provideService(RunOptions, { overrides, source: "example", name: "run" }),
+        Effect.provide(Layer.mergeAll(Wasm.layer, layer, Recorder.layerSilent)),
+      )
+    const store = RunStore.memory()
+    const whole = yield* within(store.layer)
+    const steps = [...store.files.keys()].flatMap((path) => {
+      const step = /checkpoints\/step_(\d+)\//.exec(path)?.[1]
+      return step === undefined ? [] : [Number(step)]
+    })
+    const first = Math.min(...steps)
+    const left = new Map([...store.files].filter(([path]) => !isAfter(path, first)))
+    const resumed = yield* within(RunStore.memory({ files: left, resume: whole.runDir }).layer)
+    return { whole, resumed }
+  })
+
+const isAfter = (path: string, step: number): boolean => Number(/checkpoints\/step_(\d+)\//.exec(path)?.[1]) > step
+
+describe("examples of parts of one's own", () => {
+  it.effect("own-algorithm.ts trains, validates, and resumes to the same bits", () =>
+    Effect.gen(function* () {
+      const { default: training } = yield* Effect.promise(() => import("../../examples/own-algorithm.ts"))
+      const settings = { totalSteps: 3200, "validation.everySteps": 1600, "checkpoint.strategy": keepAll }
+      const { whole, resumed } = yield* shortened(training, settings)
+      assert.strictEqual(whole.steps, 3200)
+      assert.strictEqual(whole.validation?.step, 3200)
+      assert.strictEqual(resumed.digest, whole.digest)
+    }),
+  )
+
+  it.effect("own-callback.ts steers, and resumes to the same bits", () =>
+    Effect.gen(function* () {
+      const { default: training } = yield* Effect.promise(() => import("../../examples/own-callback.ts"))
+      const settings = { totalSteps: 8192, "validation.everySteps": 1024, "checkpoint.strategy": keepAll }
+      const { whole, resumed } = yield* shortened(training, settings)
+      assert.strictEqual(whole.validation?.step, whole.steps)
+      assert.strictEqual(resumed.digest, whole.digest)
+    }),
+  )
+})
+
+const keepAll = { _tag: "LastN", keep: 0 }

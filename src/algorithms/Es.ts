@@ -11,7 +11,7 @@ import { policies } from "../learner/acting.ts"
 import { define, type Learner, type Make, type SetupError, steered, type Task } from "../learner/Algorithm.ts"
 import { Averages } from "../learner/Averages.ts"
 import { build } from "../learner/graphs.ts"
-import { drive } from "../learner/drive.ts"
+import { drive, waitFor } from "../learner/drive.ts"
 import { numbersOf, savedState, vectorsOf } from "../learner/learnerState.ts"
 import { outputsFor, toEnvAction } from "../model/actions.ts"
 import type { Actor } from "../model/Actor.ts"
@@ -199,7 +199,10 @@ const setup = Effect.fnUntraced(function* (
       vary(iteration)
       yield* act.write("population", population)
       return yield* drive(function* () {
-        if (iteration > 0) envs.restart(allEnvs)
+        if (iteration > 0) {
+          const wait = envs.restart(allEnvs)
+          if (wait !== undefined) yield waitFor(wait)
+        }
         const running = new Uint8Array(numEnvs).fill(1)
         returns.fill(0)
         let runningCount = numEnvs
@@ -207,7 +210,8 @@ const setup = Effect.fnUntraced(function* (
         while (runningCount > 0) {
           act.feeds.observations.set(envs.observations)
           yield act
-          envs.step(actions)
+          const wait = envs.step(actions)
+          if (wait !== undefined) yield waitFor(wait)
           steps++
           const cutShort = config.maxEpisodeSteps > 0 && steps >= config.maxEpisodeSteps
           for (let env = 0; env < numEnvs; env++) {

@@ -12,8 +12,10 @@
  * envs.observations // 8 × 4 numbers
  * ```
  */
+import { Effect, type Scope } from "effect"
+import { attempt } from "../config/attempt.ts"
 import type { Stream } from "../rng/Rng.ts"
-import type { BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
+import type { AsyncBatchEnv, BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
 import { EnvError, invalid } from "./EnvError.ts"
 import { messageOf, oneLine } from "../config/text.ts"
@@ -34,6 +36,21 @@ export interface Options extends Partial<Omit<BatchOptions, "maxSteps">> {}
  */
 export const make = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
   env.batch?.(numEnvs, complete(env, numEnvs, options)) ?? oneByOne(env, numEnvs, options)
+
+/**
+ * Opens a batch of any env: `make` makes the batch, except for an env that steps elsewhere (`env.open`), whose batch has
+ * Effects as its functions. Closing the scope ends its processes or connections.
+ */
+export const open = (
+  env: Env,
+  numEnvs: number,
+  options: Options = {},
+): Effect.Effect<BatchEnv | AsyncBatchEnv, EnvError, Scope.Scope> =>
+  Effect.flatMap(
+    attempt(() => complete(env, numEnvs, options), EnvError),
+    (all): Effect.Effect<BatchEnv | AsyncBatchEnv, EnvError, Scope.Scope> =>
+      env.open?.(numEnvs, all) ?? attempt(() => make(env, numEnvs, options), EnvError),
+  )
 
 /** Makes a batch that calls the env's own functions for each copy, even if the env has a `batch`. */
 export const oneByOne = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
@@ -160,7 +177,9 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
 }
 
 /** Returns a function that reads the action of one env. For a box it is a new array, since an env may keep it. */
-const actionReader = (space: Space): ((actions: Float32Array | Int32Array, index: number) => ActionOf<Space>) => {
+export const actionReader = (
+  space: Space,
+): ((actions: Float32Array | Int32Array, index: number) => ActionOf<Space>) => {
   if (space._tag === "Discrete") return (actions, index) => actions[index]
   const size = sizeOf(space)
   return (actions, index) => {

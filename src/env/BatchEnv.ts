@@ -1,4 +1,6 @@
 /** Declares the types of a batch of envs: options, results and functions. `Batch.make` and `EnvPool` make batches. */
+import type { Effect } from "effect"
+import type { EnvError } from "./EnvError.ts"
 import type { Box, Space } from "./Space.ts"
 
 /**
@@ -41,8 +43,14 @@ export interface BatchArrays {
   readonly truncated: Uint8Array
 }
 
-/** N copies of an env, stepped together. Each `step` overwrites the result arrays, which have one row per env. */
-export interface BatchEnv extends BatchArrays {
+/** What a function of `AnyBatchEnv` returns: an Effect that its caller has to wait for; nothing if the work is done. */
+export type Wait = Effect.Effect<void, EnvError> | void
+
+/**
+ * N copies of an env, stepped together: a `BatchEnv` or an `AsyncBatchEnv`. Each `step` overwrites the result arrays, which
+ * have one row per env. Rollouts and validations accept both kinds.
+ */
+export interface AnyBatchEnv extends BatchArrays {
   readonly id: string
   readonly numEnvs: number
   readonly autoReset: AutoReset
@@ -51,20 +59,49 @@ export interface BatchEnv extends BatchArrays {
   readonly observationSize: number
   /** The number of elements in an action; it is 1 if actions are discrete. */
   readonly actionSize: number
+  /** Says of which kind the batch is. */
+  readonly isAsync?: boolean
   /** Starts episode 0 of all envs. Env i draws episode k from stream (seed, ...path, firstIndex + i, "episode", k). */
-  readonly reset: (seed: number, ...path: ReadonlyArray<string | number>) => void
+  readonly reset: (seed: number, ...path: ReadonlyArray<string | number>) => Wait
   /** Starts the next episode of each env whose entry in `mask` is not 0, even if its episode has not ended. */
-  readonly restart: (mask: Uint8Array) => void
+  readonly restart: (mask: Uint8Array) => Wait
   /**
    * Steps all envs. `actions` has `actionSize` numbers for each env, one env after the other; a discrete action is its
-   * index. Throws an `EnvError` if an action is wrong or an env fails.
+   * index. Throws or fails with an `EnvError` if an action is wrong or an env fails.
    */
+  readonly step: (actions: Float32Array | Int32Array) => Wait
+  /** Returns a copy of the batch's state, from which `restore` continues with equal results, bit for bit. */
+  readonly snapshot: () => Snapshot
+  readonly restore: (snapshot: Snapshot) => Wait
+}
+
+/** A batch in this process. Its functions have done their work when they return. */
+export interface BatchEnv extends AnyBatchEnv {
+  readonly isAsync?: false
+  readonly reset: (seed: number, ...path: ReadonlyArray<string | number>) => void
+  readonly restart: (mask: Uint8Array) => void
   readonly step: (actions: Float32Array | Int32Array) => void
   /** Renders the env at `index` as lines of text. Missing if the env has no `renderText`. */
   readonly renderText?: (index: number) => string
   /** Renders the env at `index` as an SVG document. Missing if the env has no `renderSvg`. */
   readonly renderSvg?: (index: number) => string
-  /** Returns a copy of the batch's state, from which `restore` continues with equal results, bit for bit. */
-  readonly snapshot: () => Snapshot
   readonly restore: (snapshot: Snapshot) => void
+}
+
+/**
+ * A batch whose envs step elsewhere: in other processes, or across a network. Its functions are Effects, and the result
+ * arrays are valid when they have succeeded. Its auto-reset is always `same-step`.
+ */
+export interface AsyncBatchEnv extends AnyBatchEnv {
+  readonly isAsync: true
+  readonly reset: (seed: number, ...path: ReadonlyArray<string | number>) => Effect.Effect<void, EnvError>
+  readonly restart: (mask: Uint8Array) => Effect.Effect<void, EnvError>
+  readonly step: (actions: Float32Array | Int32Array) => Effect.Effect<void, EnvError>
+  /** Renders the env at `index` as an SVG document. Missing if the env cannot be rendered. */
+  readonly renderSvg?: (index: number) => Effect.Effect<string, EnvError>
+  /**
+   * Restores the envs by playing their current episodes again, from the seed and the saved actions. An episode that
+   * takes another course then, because the env is not deterministic, ends as truncated in the next step.
+   */
+  readonly restore: (snapshot: Snapshot) => Effect.Effect<void, EnvError>
 }

@@ -20,10 +20,10 @@
  * })
  * ```
  */
-import { Predicate } from "effect"
+import { type Effect, Predicate, type Scope } from "effect"
 import { closest } from "../config/closest.ts"
 import type { Stream } from "../rng/Rng.ts"
-import type { BatchEnv, BatchOptions } from "./BatchEnv.ts"
+import type { AsyncBatchEnv, BatchEnv, BatchOptions } from "./BatchEnv.ts"
 import { EnvError } from "./EnvError.ts"
 import type { Box, Discrete, Space } from "./Space.ts"
 import { isModule } from "./ui/module.ts"
@@ -72,6 +72,11 @@ export interface Env<State = unknown, A extends Space = Space> {
   readonly ui?: string
   /** Makes a batch that is faster than `step` with equal results; `undefined` if it doesn't support the options. */
   batch?(numEnvs: number, options: BatchOptions): BatchEnv | undefined
+  /**
+   * Opens a batch of an env that steps elsewhere, as `AsyncEnv.make` and `ForeignEnv` make. Such an env has no state in this
+   * program, so its functions `reset`, `observe` and `step` throw.
+   */
+  open?(numEnvs: number, options: BatchOptions): Effect.Effect<AsyncBatchEnv, EnvError, Scope.Scope>
 }
 
 /** The argument of `make`: the fields of `Env`, with functions whose parameters TypeScript checks strictly. */

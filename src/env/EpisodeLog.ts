@@ -13,8 +13,8 @@
  * ```
  */
 import { Struct } from "effect"
-import type { BatchEnv, Snapshot } from "./BatchEnv.ts"
-import { markResets, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
+import type { AnyBatchEnv, Snapshot, Wait } from "./BatchEnv.ts"
+import { afterwards, markResets, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 
 /**
  * The episodes that finished since the last `clear`, in the order of their ends. Each array has one number per episode;
@@ -46,7 +46,7 @@ export interface Recorded {
 }
 
 /** Returns the batch with a log in `episodes`. `clear`, `reset` and `restore` empty it; snapshots don't contain it. */
-export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
+export const record = <B extends AnyBatchEnv>(batch: B): B & Recorded => {
   const { numEnvs } = batch
   /** The return and the length so far of each env's current episode, and the number of this episode. */
   const running = new Float64Array(numEnvs)
@@ -61,9 +61,7 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
     lengths[index] = 0
   }
 
-  const step = (actions: Float32Array | Int32Array): void => {
-    markResets(batch, resetting)
-    batch.step(actions)
+  const addStep = (): void => {
     steps[0]++
     for (let index = 0; index < numEnvs; index++) {
       if (resetting[index] !== 0) continue
@@ -83,16 +81,21 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
     }
   }
 
+  const step = (actions: Float32Array | Int32Array): Wait => {
+    markResets(batch, resetting)
+    return afterwards(batch.step(actions), addStep)
+  }
+
   const own = { running, lengths, numbers, steps }
   return {
     ...batch,
     episodes: log,
-    reset: (seed, ...path) => {
-      batch.reset(seed, ...path)
-      for (const column of Object.values(own)) column.fill(0)
-      log.clear()
-    },
-    restart: (mask) => {
+    reset: (seed: number, ...path: ReadonlyArray<string | number>) =>
+      afterwards(batch.reset(seed, ...path), () => {
+        for (const column of Object.values(own)) column.fill(0)
+        log.clear()
+      }),
+    restart: (mask: Uint8Array) => {
       // Count the episode that `restart` abandons, so that its number is not used again. An episode that has ended was
       // counted by `step`, but with `same-step` the env is already in the next one, which is abandoned here.
       for (let index = 0; index < numEnvs; index++) {
@@ -101,14 +104,11 @@ export const record = <B extends BatchEnv>(batch: B): B & Recorded => {
           numbers[index]++
         clearEpisode(index)
       }
-      batch.restart(mask)
+      return batch.restart(mask)
     },
     step,
     snapshot: () => nestedSnapshot(batch, own),
-    restore: (saved: Snapshot) => {
-      nestedRestore(batch, own, saved)
-      log.clear()
-    },
+    restore: (saved: Snapshot) => afterwards(nestedRestore(batch, own, saved), log.clear),
   }
 }
 

@@ -16,10 +16,10 @@
  */
 import { clip as clipped, constant, mul, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import type { BatchEnv } from "./BatchEnv.ts"
+import type { AnyBatchEnv, Snapshot } from "./BatchEnv.ts"
 import { invalid } from "./EnvError.ts"
 import { rewarding } from "./internal/mapped.ts"
-import { nestedRestore, nestedSnapshot } from "./internal/nested.ts"
+import { afterwards, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 import { make, type RunningMoments } from "./RunningMoments.ts"
 
 export interface Options {
@@ -42,7 +42,7 @@ export interface NormalisedObservations {
  * reset or a step is counted once. The final observations of episodes are normalised but not counted, since no step
  * follows them.
  */
-export const observations = <B extends BatchEnv>(batch: B, options: Options = {}): B & NormalisedObservations => {
+export const observations = <B extends AnyBatchEnv>(batch: B, options: Options = {}): B & NormalisedObservations => {
   const { frozen = false, clip = 10, epsilon = 1e-8 } = options
   const size = batch.observationSize
   const moments = options.moments ?? make(size)
@@ -69,6 +69,13 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
     }
   }
 
+  const normaliseStep = (): void => {
+    normalise()
+    for (let row = 0; row < batch.numEnvs; row++) {
+      if ((batch.terminated[row] | batch.truncated[row]) !== 0) scale(batch.finalObservations, finals, row)
+    }
+  }
+
   // Frozen statistics belong to another batch, the one that updates them, and are saved in the snapshot of that batch.
   const own = { normalised, finals, ...(frozen ? {} : columnsOf("observationMoments", moments)) }
   return {
@@ -76,23 +83,11 @@ export const observations = <B extends BatchEnv>(batch: B, options: Options = {}
     observationMoments: moments,
     observations: normalised,
     finalObservations: finals,
-    reset: (seed, ...path) => {
-      batch.reset(seed, ...path)
-      normalise()
-    },
-    restart: (mask) => {
-      batch.restart(mask)
-      normalise(mask)
-    },
-    step: (actions) => {
-      batch.step(actions)
-      normalise()
-      for (let row = 0; row < batch.numEnvs; row++) {
-        if ((batch.terminated[row] | batch.truncated[row]) !== 0) scale(batch.finalObservations, finals, row)
-      }
-    },
+    reset: (seed: number, ...path: ReadonlyArray<string | number>) => afterwards(batch.reset(seed, ...path), normalise),
+    restart: (mask: Uint8Array) => afterwards(batch.restart(mask), () => normalise(mask)),
+    step: (actions: Float32Array | Int32Array) => afterwards(batch.step(actions), normaliseStep),
     snapshot: () => nestedSnapshot(batch, own),
-    restore: (saved) => nestedRestore(batch, own, saved),
+    restore: (saved: Snapshot) => nestedRestore(batch, own, saved),
   }
 }
 
@@ -134,7 +129,7 @@ export interface NormalisedRewards {
  * Divides rewards by the running standard deviation of the discounted sum of rewards, which starts at 0 in each
  * episode. The mean is kept: subtracting it would change which behaviour is best.
  */
-export const rewards = <B extends BatchEnv>(batch: B, options: RewardOptions = {}): B & NormalisedRewards => {
+export const rewards = <B extends AnyBatchEnv>(batch: B, options: RewardOptions = {}): B & NormalisedRewards => {
   const { frozen = false, clip = 10, epsilon = 1e-8, gamma = 0.99 } = options
   const moments = options.moments ?? make(1)
   const normalised = new Float32Array(batch.numEnvs)

@@ -12,7 +12,8 @@
  * ```
  */
 import type { Stream } from "../rng/Rng.ts"
-import type { BatchEnv } from "./BatchEnv.ts"
+import { Effect } from "effect"
+import type { AnyBatchEnv } from "./BatchEnv.ts"
 import type { ActionOf, Env, Transition } from "./Env.ts"
 import { graphOf, withGraph } from "./EnvGraph.ts"
 import { checkWhole, invalid } from "./EnvError.ts"
@@ -70,13 +71,19 @@ const rescaledUi = (
   return { ui: adapted(ui, { action }) }
 }
 
-/** Returns the function `batch` of a wrapped env: it makes the inner env's fast batch, if it has one, and wraps it. */
-const batchOf =
-  (env: Env, wrap: (inner: BatchEnv) => BatchEnv): NonNullable<Env["batch"]> =>
-  (numEnvs, options) => {
+/**
+ * Returns the functions of a wrapped env that make batches: `batch` makes the inner env's fast batch, if it has one, and
+ * wraps it; `open` does this for an env that steps elsewhere.
+ */
+const batchesOf = (env: Env, wrap: <B extends AnyBatchEnv>(inner: B) => B): Pick<Env, "batch" | "open"> => ({
+  batch: (numEnvs, options) => {
     const inner = env.batch?.(numEnvs, options)
     return inner && wrap(inner)
-  }
+  },
+  ...(env.open && {
+    open: (numEnvs, options) => Effect.map(env.open?.(numEnvs, options) ?? Effect.die(env.id), (inner) => wrap(inner)),
+  }),
+})
 
 /** Wraps an env so that `map` changes its actions. A batch stores float32, so round to it before and after `map`. */
 const withAction = <State>(
@@ -92,7 +99,7 @@ const withAction = <State>(
       Array.from(action, (value, element) => Math.fround(map(Math.fround(value), element))),
       random,
     ),
-  batch: batchOf(env, (inner) => mapActions(inner, space, map)),
+  ...batchesOf(env, (inner) => mapActions(inner, space, map)),
 })
 
 /** Clips rewards to `low` … `high`. */
@@ -120,7 +127,7 @@ const withReward = <State, A extends Space>(env: Env<State, A>, map: (reward: nu
     const transition = env.step(state, action, random)
     return { ...transition, reward: map(Math.fround(transition.reward)) }
   },
-  batch: batchOf(env, (inner) => mapRewards(inner, map)),
+  ...batchesOf(env, (inner) => mapRewards(inner, map)),
 })
 
 /**
@@ -143,7 +150,7 @@ export const keepObservations = <State, A extends Space>(
     id: `${env.id}[${elements.join(",")}]`,
     observationSpace: space,
     observe: (state) => pick(env.observe(state)),
-    batch: batchOf(env, (inner) => selectObservations(inner, space, elements)),
+    ...batchesOf(env, (inner) => selectObservations(inner, space, elements)),
   }
   return withConfig(env, reduced, "KeepObservations", { elements })
 }
@@ -153,11 +160,18 @@ interface Around<State> {
   readonly inner: State
 }
 
+/** Throws if the env steps elsewhere: a wrapper that calls its functions cannot wrap it. */
+const refuseElsewhere = (env: Env): void => {
+  if (env.open === undefined) return
+  throw invalid(env.id, "it steps elsewhere, so wrap it there, e.g. by `wrappers` of a Gymnasium env")
+}
+
 /** Makes a wrapped env whose state is an `Around`. Rendering shows the inner state; there is no fast `batch`. */
 const around = <State, Outer extends Around<State>, A extends Space>(
   env: Env<State, A>,
   changed: Pick<Env<Outer, A>, "reset" | "observe" | "step"> & Partial<Pick<Env<Outer, A>, "observationSpace">>,
 ): Env<Outer, A> => {
+  refuseElsewhere(env)
   const { batch: _, renderText, renderSvg, ui, ...rest } = env
   return {
     ...rest,
@@ -233,6 +247,7 @@ export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: Act
     const { state: next, terminated, truncated }: Transition<State> = env.step(state, noop, random)
     return terminated || truncated === true ? env.reset(random) : next
   }
+  refuseElsewhere(env)
   const { batch: _, ...rest } = env
   const started: Env<State, A> = {
     ...rest,

@@ -6,7 +6,7 @@
 import { Effect, Schema, type Scope } from "effect"
 import type { Backend, BackendError, BackendUnavailable, Program } from "../backend/Backend.ts"
 import { type ConfigError, decode, type Plain } from "../config/Config.ts"
-import type { BatchEnv } from "../env/BatchEnv.ts"
+import type { AnyBatchEnv } from "../env/BatchEnv.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import type { EnvGraph } from "../env/EnvGraph.ts"
 import type { EpisodeLog } from "../env/EpisodeLog.ts"
@@ -111,7 +111,7 @@ export interface Learner {
   /** The device that runs each compiled program, by the program's name, for the log. */
   readonly devices: Readonly<Record<string, string>>
   /** Acts in the envs, records the experience, and returns the number of env steps over all envs. */
-  readonly rollout: (envs: BatchEnv, position: Position) => Effect.Effect<number, LearnerError>
+  readonly rollout: (envs: AnyBatchEnv, position: Position) => Effect.Effect<number, LearnerError>
   /**
    * Says what a rollout plays, if it does not play a fixed number of steps. `one episode each`: it plays until every
    * env has ended an episode, and only the first episode of each env is recorded. `nothing`: it plays no env, and the

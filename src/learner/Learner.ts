@@ -41,6 +41,7 @@
  */
 export { Averages } from "./Averages.ts"
 export * from "./Batch.ts"
+export { type Awaited, drive, type Steps, waitFor } from "./drive.ts"
 export * from "./graphs.ts"
 export { epsilonGreedy, epsilonSchedule, explorationFields, type ExplorationOptions } from "./exploration.ts"
 export { needsBoundedBox, needsChoices, needsImagesAndChoices } from "./requirements.ts"

@@ -1,15 +1,36 @@
-/** Runs loops that alternate between JavaScript and compiled programs. Rollouts and validations are such loops. */
+/**
+ * Runs loops that alternate between JavaScript, compiled programs and envs that step elsewhere. Rollouts and validations are
+ * such loops.
+ */
 import { Effect } from "effect"
 import { BackendError, type Program } from "../backend/Backend.ts"
 import { EnvError } from "../env/EnvError.ts"
 import { attempt } from "../config/attempt.ts"
 
+/** Something that a loop waits for: a program, or by `waitFor` a batch whose envs step elsewhere. */
+export type Awaited = Pick<Program, "runSync"> & { readonly run: Effect.Effect<void, BackendError | EnvError> }
+
 /** A loop that yields each program that has to run next, and continues when the program has run. */
-export type Steps<A> = Generator<Program, A, void>
+export type Steps<A> = Generator<Awaited, A, void>
+
+/**
+ * Makes the value by which a loop waits for a batch. Most batches have done their work when their function returns.
+ *
+ * @example
+ * ```ts
+ * import { type BatchEnv, Learner } from "effect-rl"
+ *
+ * const loop = function* (envs: BatchEnv.AnyBatchEnv, actions: Int32Array): Learner.Steps<void> {
+ *   const wait = envs.step(actions)
+ *   if (wait !== undefined) yield Learner.waitFor(wait)
+ * }
+ * ```
+ */
+export const waitFor = (wait: Effect.Effect<void, EnvError>): Awaited => ({ run: wait })
 
 /**
  * Runs a loop and each program that it yields, and returns the loop's result. A program with `runSync` runs at once;
- * for any other program the Effect waits.
+ * for any other program, and for envs that step elsewhere, the Effect waits.
  *
  * @example
  * ```ts

@@ -168,11 +168,9 @@ const open = Effect.fnUntraced(function* (
   const devicesBefore = state.devices
   state.devices = learner.devices
   if (saved === undefined) {
-    yield* attempt(() => {
-      envs.reset(settings.seed, "env")
-      // Take a snapshot now: an env that cannot save its state should fail here, not after hours of training.
-      envs.snapshot()
-    }, EnvError)
+    yield* (yield* attempt(() => envs.reset(settings.seed, "env"), EnvError)) ?? Effect.void
+    // Take a snapshot now: an env that cannot save its state should fail here, not after hours of training.
+    yield* attempt(() => envs.snapshot(), EnvError)
   } else {
     yield* restore(training, files, saved)
     yield* checkTotalSteps(plan, files, state)

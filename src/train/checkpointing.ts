@@ -130,7 +130,7 @@ export const restore = Effect.fnUntraced(function* (
   yield* Effect.catchTag(learner.restore(floats(weights), learnerState), "LearningError", (error) =>
     Effect.fail(damaged(run, path, error.message)),
   )
-  yield* attempt(() => envs.restore(Record.map(savedEnvs, ({ data }) => data)), EnvError)
+  yield* (yield* attempt(() => envs.restore(Record.map(savedEnvs, ({ data }) => data)), EnvError)) ?? Effect.void
 })
 
 /** Fails if a resumed training has done more steps than its total, which was lowered since the last start. */

@@ -1,9 +1,9 @@
 /** Makes the envs of a training and of its validations (`setUp.ts`), and exports a policy with their normalisation. */
 import { Effect, type Scope } from "effect"
 import * as Batch from "../env/Batch.ts"
-import type { BatchEnv } from "../env/BatchEnv.ts"
+import type { AnyBatchEnv } from "../env/BatchEnv.ts"
 import type { Env } from "../env/Env.ts"
-import { EnvError } from "../env/EnvError.ts"
+import { EnvError, invalid } from "../env/EnvError.ts"
 import { EnvPool } from "../env/EnvPool.ts"
 import * as EpisodeLog from "../env/EpisodeLog.ts"
 import * as Normalise from "../env/Normalise.ts"
@@ -12,7 +12,7 @@ import type { Settings } from "./Settings.ts"
 import { type EpisodeBatch, partsOf } from "./validation/Validator.ts"
 
 /** The training's envs: they record episodes with the env's own rewards, and may normalise what the agent gets. */
-export type TrainingEnvs = BatchEnv & EpisodeLog.Recorded & Partial<Normalise.NormalisedObservations>
+export type TrainingEnvs = AnyBatchEnv & EpisodeLog.Recorded & Partial<Normalise.NormalisedObservations>
 
 /** Makes the training's envs. `gamma` is the discount factor of the return by which rewards are normalised. */
 export const trainingEnvs = Effect.fnUntraced(function* (
@@ -55,13 +55,14 @@ const batchOf = (
   numEnvs: number,
   workers: number,
   firstIndex = 0,
-): Effect.Effect<BatchEnv, EnvError, Scope.Scope> =>
+): Effect.Effect<AnyBatchEnv, EnvError, Scope.Scope> =>
   workers === 0
-    ? Effect.try({
-        try: () => Batch.make(env, numEnvs, { firstIndex }),
-        catch: (error) => (error instanceof EnvError ? error : new EnvError({ env: env.id, message: String(error) })),
-      })
-    : Effect.flatMap(EnvPool, (pool) => pool.make(env, numEnvs, { workers, firstIndex }))
+    ? Batch.open(env, numEnvs, { firstIndex }).pipe(
+        Effect.catchDefect((error) => Effect.fail(new EnvError({ env: env.id, message: String(error) }))),
+      )
+    : env.open === undefined
+      ? Effect.flatMap(EnvPool, (pool) => pool.make(env, numEnvs, { workers, firstIndex }))
+      : Effect.fail(invalid(env.id, `workers: it steps elsewhere already; expected 0, found ${workers}`))
 
 /** Returns the policy as an ONNX file, which normalises observations itself; undefined if it cannot be exported. */
 export const exportedPolicy = (

@@ -42,7 +42,7 @@ export interface Kernel {
 export const stepsTaken = new Float64Array(1)
 
 /** Stands for no time limit: the largest number that `elapsed`, an Int32Array, can count to. */
-const noLimit = 0x7fffffff
+export const noLimit = 0x7fffffff
 
 /** Makes a batch of an env. `kernelOf` makes the kernel, which writes its results to the arrays that it receives. */
 export const batchOf = (
@@ -219,7 +219,7 @@ export const batchOf = (
 }
 
 /** Returns the caller's arrays; new ones if they don't fit, as within a wrapper that changes the observation's size. */
-const arraysFor = (numEnvs: number, size: number, arrays: BatchArrays | undefined): BatchArrays =>
+export const arraysFor = (numEnvs: number, size: number, arrays: BatchArrays | undefined): BatchArrays =>
   arrays !== undefined && arrays.observations.length === numEnvs * size && arrays.rewards.length === numEnvs
     ? arrays
     : {
@@ -302,7 +302,7 @@ const readOrigin = Schema.decodeUnknownOption(
 )
 
 /** Reads the seed and the path, which a snapshot holds as JSON in its array `origin`. */
-const originOf = (env: string, { origin }: Snapshot) => {
+export const originOf = (env: string, { origin }: Snapshot) => {
   const decoded = readOrigin(origin instanceof Uint8Array ? utf8.decode(origin) : undefined)
   if (decoded._tag === "Some") return decoded.value
   throw invalid(env, 'the snapshot doesn\'t fit: "origin" is missing or unreadable')

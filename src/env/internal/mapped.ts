@@ -1,28 +1,28 @@
 /** Makes batches that change the actions, rewards or observations of an inner batch, for `Wrapper` and `Normalise`. */
-import type { BatchEnv } from "../BatchEnv.ts"
-import { type Columns, markResets, nestedRestore, nestedSnapshot } from "./nested.ts"
+import type { AnyBatchEnv, BatchEnv, Snapshot, Wait } from "../BatchEnv.ts"
+import { afterwards, type Columns, markResets, nestedRestore, nestedSnapshot } from "./nested.ts"
 
 /** Returns a batch that passes its actions through `map`; `element` is a number's index within an action. */
-export const mapActions = (
-  batch: BatchEnv,
+export const mapActions = <B extends AnyBatchEnv>(
+  batch: B,
   space: BatchEnv["actionSpace"],
   map: (value: number, element: number) => number,
-): BatchEnv => {
+): B => {
   const mapped = new Float32Array(batch.numEnvs * batch.actionSize)
-  const step = (actions: Float32Array | Int32Array): void => {
+  const step = (actions: Float32Array | Int32Array): Wait => {
     // If the length is wrong, the inner batch throws the error.
     if (actions.length !== mapped.length) return batch.step(actions)
     for (let at = 0, element = 0; at < mapped.length; at++) {
       mapped[at] = map(actions[at], element)
       element = element + 1 === batch.actionSize ? 0 : element + 1
     }
-    batch.step(mapped)
+    return batch.step(mapped)
   }
   return { ...batch, actionSpace: space, step }
 }
 
 /** Returns a batch whose rewards are passed through `map`. The reward of a step that only resets an env stays 0. */
-export const mapRewards = (batch: BatchEnv, map: (reward: number) => number): BatchEnv => {
+export const mapRewards = <B extends AnyBatchEnv>(batch: B, map: (reward: number) => number): B => {
   const rewards = new Float32Array(batch.numEnvs)
   return {
     ...batch,
@@ -41,39 +41,39 @@ export const mapRewards = (batch: BatchEnv, map: (reward: number) => number): Ba
  * arrays `own`. The arrays `cleared` have one number per env, which a reset or restart of the env sets to 0.
  */
 export const rewarding = (
-  batch: BatchEnv,
+  batch: AnyBatchEnv,
   own: Columns,
   cleared: ReadonlyArray<Float32Array | Float64Array>,
   compute: (resetting: Uint8Array) => void,
-): Pick<BatchEnv, "reset" | "restart" | "step" | "snapshot" | "restore"> => {
+) => {
   const resetting = new Uint8Array(batch.numEnvs)
+  const computeStep = (): void => compute(resetting)
   return {
-    reset: (seed, ...path) => {
-      batch.reset(seed, ...path)
-      for (const column of cleared) column.fill(0)
-    },
-    restart: (mask) => {
-      batch.restart(mask)
-      for (const column of cleared) {
-        for (let index = 0; index < batch.numEnvs; index++) if (mask[index] !== 0) column[index] = 0
-      }
-    },
-    step: (actions) => {
+    reset: (seed: number, ...path: ReadonlyArray<string | number>): Wait =>
+      afterwards(batch.reset(seed, ...path), () => {
+        for (const column of cleared) column.fill(0)
+      }),
+    restart: (mask: Uint8Array): Wait =>
+      afterwards(batch.restart(mask), () => {
+        for (const column of cleared) {
+          for (let index = 0; index < batch.numEnvs; index++) if (mask[index] !== 0) column[index] = 0
+        }
+      }),
+    step: (actions: Float32Array | Int32Array): Wait => {
       markResets(batch, resetting)
-      batch.step(actions)
-      compute(resetting)
+      return afterwards(batch.step(actions), computeStep)
     },
     snapshot: () => nestedSnapshot(batch, own),
-    restore: (saved) => nestedRestore(batch, own, saved),
+    restore: (saved: Snapshot): Wait => nestedRestore(batch, own, saved),
   }
 }
 
 /** Returns a batch whose observations are only these elements, in this order, of the inner batch's observations. */
-export const selectObservations = (
-  batch: BatchEnv,
+export const selectObservations = <B extends AnyBatchEnv>(
+  batch: B,
   space: BatchEnv["observationSpace"],
   elements: ReadonlyArray<number>,
-): BatchEnv => {
+): B => {
   const { numEnvs, observationSize } = batch
   const observations = new Float32Array(numEnvs * elements.length)
   const finalObservations = new Float32Array(numEnvs * elements.length)
@@ -85,23 +85,19 @@ export const selectObservations = (
       }
     }
   }
-  /** Wraps a function of the inner batch such as `step`: calls it, then copies the chosen elements of observations. */
-  const thenPick =
-    <Arguments extends Array<unknown>>(act: (...input: Arguments) => void) =>
-    (...input: Arguments): void => {
-      act.apply(batch, input)
-      pick(batch.observations, observations)
-      pick(batch.finalObservations, finalObservations)
-    }
+  const pickAll = (): void => {
+    pick(batch.observations, observations)
+    pick(batch.finalObservations, finalObservations)
+  }
   return {
     ...batch,
     observationSpace: space,
     observationSize: elements.length,
     observations,
     finalObservations,
-    reset: thenPick(batch.reset),
-    restart: thenPick(batch.restart),
-    step: thenPick(batch.step),
-    restore: thenPick(batch.restore),
+    reset: (seed: number, ...path: ReadonlyArray<string | number>) => afterwards(batch.reset(seed, ...path), pickAll),
+    restart: (mask: Uint8Array) => afterwards(batch.restart(mask), pickAll),
+    step: (actions: Float32Array | Int32Array) => afterwards(batch.step(actions), pickAll),
+    restore: (saved: Snapshot) => afterwards(batch.restore(saved), pickAll),
   }
 }

@@ -1,5 +1,5 @@
 /** The replay buffer of off-policy learners: stores steps in memory, draws transitions and copies them to batches. */
-import type { BatchEnv } from "../../env/BatchEnv.ts"
+import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import type { Arrays } from "../Batch.ts"
@@ -76,7 +76,7 @@ export const makeReplay = (options: ReplayOptions) => {
   }
 
   /** Stores the envs' current observations. `add` calls it; before the first step, callers call it as `begin`. */
-  const store = (envs: BatchEnv): void => {
+  const store = (envs: AnyBatchEnv): void => {
     for (let env = 0; env < numEnvs; env++) writeObservation(env * stepsPerEnv + head, envs.observations, env)
   }
 
@@ -84,7 +84,7 @@ export const makeReplay = (options: ReplayOptions) => {
   const after = (place: number): number => ((place + 1) % stepsPerEnv === 0 ? place + 1 - stepsPerEnv : place + 1)
 
   /** Stores a step of all envs: the actions, and their results in `envs`. Call it after `envs.step(actions)`. */
-  const add = (actions: Float32Array | Int32Array, envs: BatchEnv): void => {
+  const add = (actions: Float32Array | Int32Array, envs: AnyBatchEnv): void => {
     for (let env = 0; env < numEnvs; env++) {
       const place = env * stepsPerEnv + head
       const at = place * rowWidth

@@ -5,7 +5,7 @@
 import { Effect, Record, type Scope, Struct } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import { ConfigError } from "../../config/Config.ts"
-import type { BatchEnv } from "../../env/BatchEnv.ts"
+import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { type Layout, layout } from "../../graph/Parameters.ts"
 import { indicesFeed, type ProgramSpec } from "../../graph/Program.ts"
@@ -18,7 +18,7 @@ import { Averages } from "../Averages.ts"
 import { type Batch, feedsOf } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
 import { build, netOf } from "../graphs.ts"
-import { drive, type Steps } from "../drive.ts"
+import { drive, type Steps, waitFor } from "../drive.ts"
 import { floatsOf, numbersOf, savedState, statesOf } from "../learnerState.ts"
 import { randomActions } from "../exploration.ts"
 import { prioritisedDraws } from "./Priorities.ts"
@@ -105,7 +105,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   /** The number of the last draw of noise; `noiseRepeat` consecutive steps use the same draw. */
   let drawn = -1
   /** Takes the steps of one rollout. It yields the acting program each time that it has to run; `drive` runs it. */
-  const collect = function* (envs: BatchEnv, { iteration, step }: Position): Steps<number> {
+  const collect = function* (envs: AnyBatchEnv, { iteration, step }: Position): Steps<number> {
     if (iteration === 0) replay.begin(envs)
     for (let t = 0; t < steps; t++) {
       const now = step + t * numEnvs
@@ -120,7 +120,8 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
         if (exploration !== undefined) act.feeds.exploration[0] = exploration(now / totalSteps)
         yield act
       }
-      envs.step(envActions)
+      const wait = envs.step(envActions)
+      if (wait !== undefined) yield waitFor(wait)
       replay.add(envActions, envs)
       prioritised?.added()
     }

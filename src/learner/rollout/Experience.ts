@@ -1,7 +1,7 @@
 /** Describes, as plain values, how on-policy algorithms collect experience. `rolloutLearner` makes the learner. */
 import type { Effect, Scope } from "effect"
 import type { Backend, BackendError, Program, TensorData } from "../../backend/Backend.ts"
-import type { BatchEnv } from "../../env/BatchEnv.ts"
+import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { sizeOf } from "../../env/Space.ts"
 import type { Layout } from "../../graph/Parameters.ts"
 import type { Schedule } from "../../graph/schedules.ts"
@@ -151,7 +151,7 @@ export interface FeatureHooks extends StepHooks {
   /** Is called with the first weights, when these have been drawn. */
   readonly initialise?: (weights: Float32Array) => Effect.Effect<void, BackendError>
   /** Is called before the first rollout of a run that was not resumed. */
-  readonly beforeFirstRollout?: (envs: BatchEnv) => void
+  readonly beforeFirstRollout?: (envs: AnyBatchEnv) => Steps<void>
   readonly afterRollout?: () => void
   /** Is called before rewards become advantages and targets. It may change rewards, and yields programs to run. */
   readonly beforeReturns?: (iteration: number) => Steps<void>

@@ -1,9 +1,9 @@
 /** Plays the rollouts of an on-policy learner: acts in the envs, and keeps all rows of the last rollout in memory. */
 import type { Program, TensorData } from "../../backend/Backend.ts"
-import type { BatchEnv } from "../../env/BatchEnv.ts"
+import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { stream } from "../../rng/Rng.ts"
 import { type Action, type Arrays, arraysOf, type Columns, type F32, f32 } from "../Batch.ts"
-import type { Steps } from "../drive.ts"
+import { type Steps, waitFor } from "../drive.ts"
 import { numbersOf } from "../learnerState.ts"
 import type { Experience } from "./Experience.ts"
 
@@ -43,7 +43,7 @@ export interface Rollout<out C> {
   /** Returns the number of rows that were truncated and not also terminated. */
   readonly truncations: () => number
   /** Plays the rollout, and fills all columns except `advantages`, `targets` and those of features. */
-  readonly collect: (envs: BatchEnv, iteration: number) => Steps<void>
+  readonly collect: (envs: AnyBatchEnv, iteration: number) => Steps<void>
 }
 
 /** The functions of a feature (an addition to a learner, such as a memory) that the rollout calls. */
@@ -52,7 +52,7 @@ export interface StepHooks {
   readonly start?: () => void
   /** Is called before the actor acts at step t. At t = T, after the last step, the actor only computes kept numbers. */
   readonly beforeAct?: (t: number) => void
-  readonly afterStep?: (envs: BatchEnv, t: number) => void
+  readonly afterStep?: (envs: AnyBatchEnv, t: number) => void
   /** Is called after a step that truncated this env's episode. The actor evaluates its final observation later. */
   readonly truncated?: (env: number) => void
   /** Is called before the actor evaluates a group of these observations: `count` of them, from number `first` on. */
@@ -116,17 +116,20 @@ export function makeRollout(
     copy(noise, 0, act.feeds.noise, 0, size)
   }
 
-  const observe = (envs: BatchEnv, t: number): void => {
+  const observe = (envs: AnyBatchEnv, t: number): void => {
     copy(envs.observations, 0, actObservations, 0, numEnvs * width)
     if (t < steps) copy(envs.observations, 0, observations, t * numEnvs * width, numEnvs * width)
     for (const hook of hooks) hook.beforeAct?.(t)
   }
 
-  const step = (envs: BatchEnv, t: number): void => {
+  const keepActions = (t: number): void => {
     const base = t * numEnvs
     copy(act.results.actions, 0, actions, base * actionWidth, numEnvs * actionWidth)
     for (const { result, column } of keptColumns) copy(result, 0, column, base, numEnvs)
-    envs.step(envActions)
+  }
+
+  const keepStep = (envs: AnyBatchEnv, t: number): void => {
+    const base = t * numEnvs
     for (let env = 0; env < numEnvs; env++) {
       rewards[base + env] = envs.rewards[env]
       terminated[base + env] = envs.terminated[env]
@@ -154,14 +157,17 @@ export function makeRollout(
     last: entries(({ last }) => last),
     atTruncation: entries(({ atTruncation }) => atTruncation),
     truncations: () => finalObservations.count,
-    collect: function* (envs: BatchEnv, iteration: number): Steps<void> {
+    collect: function* (envs: AnyBatchEnv, iteration: number): Steps<void> {
       finalObservations.clear()
       for (const hook of hooks) hook.start?.()
       for (let t = 0; t < steps; t++) {
         drawNoise(iteration, t)
         observe(envs, t)
         yield act
-        step(envs, t)
+        keepActions(t)
+        const wait = envs.step(envActions)
+        if (wait !== undefined) yield waitFor(wait)
+        keepStep(envs, t)
       }
       for (let first = 0; first < finalObservations.count; first += numEnvs) {
         const count = Math.min(numEnvs, finalObservations.count - first)

@@ -111,7 +111,10 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
     devices: Object.fromEntries(programs.map((program) => [program.name, program.device])),
     rollout: (envs, { iteration, step }) =>
       drive(function* () {
-        if (iteration === 0) for (const feature of features) feature.beforeFirstRollout?.(envs)
+        if (iteration === 0) {
+          for (const { beforeFirstRollout } of features)
+            if (beforeFirstRollout !== undefined) yield* beforeFirstRollout(envs)
+        }
         if (exploration !== undefined) act.feeds.exploration[0] = exploration(step / task.totalSteps)
         yield* rollout.collect(envs, iteration)
         for (const feature of features) feature.afterRollout?.()

@@ -1,7 +1,7 @@
 /** Adds a bonus to an on-policy algorithm (Curiosity, RND): a reward for surprising transitions, after each rollout. */
 import { Effect } from "effect"
 import { Backend } from "../../backend/Backend.ts"
-import type { BatchEnv } from "../../env/BatchEnv.ts"
+import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { make as makeMoments, type RunningMoments } from "../../env/RunningMoments.ts"
 import { sizeOf } from "../../env/Space.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
@@ -11,6 +11,7 @@ import { stream } from "../../rng/Rng.ts"
 import type { Task } from "../Algorithm.ts"
 import { type Arrays, type Batch, type Columns, type F32, f32 } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
+import { type Steps, waitFor } from "../drive.ts"
 import { build, netOf } from "../graphs.ts"
 import { floatsOf, vectorsOf } from "../learnerState.ts"
 import { randomActions } from "../exploration.ts"
@@ -191,8 +192,8 @@ const bonusFeature =
           const readers = fixed.size === 0 ? [] : [...updates, program]
           return Effect.forEach(readers, (reader) => reader.write("fixed", constants), { discard: true })
         },
-        beforeFirstRollout: (envs) => {
-          if (reward.kind === "separate") observeRandomSteps(envs, task, reward.warmUpSteps, observationMoments)
+        beforeFirstRollout: function* (envs) {
+          if (reward.kind === "separate") yield* observeRandomSteps(envs, task, reward.warmUpSteps, observationMoments)
         },
         afterStep: (envs, t) => {
           const size = envs.observationSize
@@ -232,12 +233,12 @@ const bonusFeature =
     })
 
 /** Takes random steps in all envs, adds the observations to `moments` (mean and variance), and undoes these steps. */
-const observeRandomSteps = (
-  envs: BatchEnv,
+const observeRandomSteps = function* (
+  envs: AnyBatchEnv,
   { seed, actionSpace, numEnvs }: Task,
   steps: number,
   moments: RunningMoments,
-): void => {
+): Steps<void> {
   if (steps === 0) return
   const before = envs.snapshot()
   const random = stream(seed, "warm-up")
@@ -245,10 +246,12 @@ const observeRandomSteps = (
     actionSpace._tag === "Discrete" ? new Int32Array(numEnvs) : new Float32Array(numEnvs * envs.actionSize)
   for (let step = 0; step < steps; step++) {
     randomActions(actionSpace, random, actions)
-    envs.step(actions)
+    const wait = envs.step(actions)
+    if (wait !== undefined) yield waitFor(wait)
     moments.update(envs.observations)
   }
-  envs.restore(before)
+  const wait = envs.restore(before)
+  if (wait !== undefined) yield waitFor(wait)
 }
 
 /** The bound to which normalised observations are clipped. */

@@ -1,8 +1,8 @@
 /** Validates a policy: plays whole episodes in batches of envs. It touches no files. `setUp.ts` makes a validator. */
 import { Effect } from "effect"
 import type { Learner, LearnerError, Policy } from "../../learner/Algorithm.ts"
-import { drive } from "../../learner/drive.ts"
-import type { BatchEnv } from "../../env/BatchEnv.ts"
+import { drive, waitFor } from "../../learner/drive.ts"
+import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { outcomeOf, type ValidationOutcome } from "../../run/evaluation.ts"
 import type { Chunk } from "../../cluster/chunks.ts"
 import { stream } from "../../rng/Rng.ts"
@@ -77,7 +77,7 @@ interface ValidatorOptions {
 
 /** A batch of envs that play one episode each. The episode of the first env has the number `first`. */
 export interface EpisodeBatch {
-  readonly envs: BatchEnv
+  readonly envs: AnyBatchEnv
   readonly first: number
 }
 
@@ -121,8 +121,7 @@ const playWith = (policy: Policy, batchSize: number, { maxSteps }: ValidatorOpti
     }
 
     // An env whose episode has ended is stepped until all episodes have ended, but its steps no longer count.
-    const advance = (): void => {
-      envs.step(actions)
+    const count = (): void => {
       step++
       for (let env = 0; env < numEnvs; env++) {
         if (episodes[env] !== undefined) continue
@@ -135,14 +134,16 @@ const playWith = (policy: Policy, batchSize: number, { maxSteps }: ValidatorOpti
       }
     }
 
-    yield* attempt(() => envs.reset(seed, "validation", index), EnvError)
+    yield* (yield* attempt(() => envs.reset(seed, "validation", index), EnvError)) ?? Effect.void
     while (running > 0) {
       // Play in short slices, so that an interruption does not have to wait for a long validation.
       yield* drive(function* () {
         for (let slice = 0; slice < 256 && running > 0; slice++) {
           readObservations()
           yield program
-          advance()
+          const wait = envs.step(actions)
+          if (wait !== undefined) yield waitFor(wait)
+          count()
         }
       })
       yield* Effect.yieldNow

@@ -1,7 +1,7 @@
 /** Plays an episode and renders its states as an SVG animation, for `stepFolder.ts`. It writes no files. */
 import { Effect } from "effect"
 import type { Learner } from "../../learner/Algorithm.ts"
-import { drive } from "../../learner/drive.ts"
+import { drive, waitFor } from "../../learner/drive.ts"
 import * as Batch from "../../env/Batch.ts"
 import type { Env } from "../../env/Env.ts"
 import type { Step } from "../../env/ui/Ui.ts"
@@ -26,21 +26,27 @@ export const makePlayer = Effect.fnUntraced(function* (
   return Effect.fnUntraced(function* (seed: number, index: number, episode: number) {
     yield* policy.refresh
     const watched = watch(env)
-    const plain = Batch.make(watched.env, 1, { firstIndex: episode })
+    const plain = yield* Batch.open(watched.env, 1, { firstIndex: episode })
     const seen = moments === undefined ? plain : Normalise.observations(plain, { moments, frozen: true })
     const random = stream(seed, "validation", index, episode, "actions")
     const steps: Array<Step & { readonly observation: ReadonlyArray<number> }> = []
     const frames: Array<string> = []
     yield* drive(function* () {
-      seen.reset(seed, "validation", index)
+      const wait = seen.reset(seed, "validation", index)
+      if (wait !== undefined) yield waitFor(wait)
       for (let over = false; !over;) {
         const state = watched.state()
-        if (env.renderSvg !== undefined) frames.push(env.renderSvg(state))
+        if (plain.isAsync === true) {
+          if (plain.renderSvg !== undefined) {
+            yield waitFor(Effect.map(plain.renderSvg(0), (picture) => void frames.push(picture)))
+          }
+        } else if (env.renderSvg !== undefined) frames.push(env.renderSvg(state))
         const observation = Array.from(plain.observations)
         policy.observations.set(seen.observations)
         if (policy.noise !== undefined) random.fillUniform(policy.noise)
         yield policy.program
-        seen.step(policy.actions)
+        const wait = seen.step(policy.actions)
+        if (wait !== undefined) yield waitFor(wait)
         const terminated = seen.terminated[0] === 1
         const truncated = seen.truncated[0] === 1 || (!terminated && steps.length + 1 >= maxSteps)
         const action = Array.from(policy.actions)
@@ -49,7 +55,7 @@ export const makePlayer = Effect.fnUntraced(function* (
       }
     })
     return { steps, frames }
-  })
+  }, Effect.scoped)
 })
 
 /**
@@ -57,6 +63,8 @@ export const makePlayer = Effect.fnUntraced(function* (
  * which does not expose its states.
  */
 const watch = (env: Env): { readonly env: Env; readonly state: () => unknown } => {
+  // The state of an env that steps elsewhere is not in this program.
+  if (env.open !== undefined) return { env, state: () => null }
   let last: unknown
   const { batch: _batch, ...pure } = env
   return {

@@ -1,0 +1,35 @@
+import { Effect } from "effect"
+import * as AsyncEnv from "../../src/env/AsyncEnv.ts"
+import type { Env } from "../../src/env/Env.ts"
+import type { Space } from "../../src/env/Space.ts"
+
+/** The same env, behind Effects that wait for the event loop. */
+export const away = <A extends Space>(
+  { id, observationSpace, actionSpace, ...env }: Env<unknown, A>,
+  later: Effect.Effect<void> = Effect.yieldNow,
+) =>
+  AsyncEnv.make<A>({
+    id: `${id} elsewhere`,
+    observationSpace,
+    actionSpace,
+    ...(env.maxSteps === undefined ? {} : { maxSteps: env.maxSteps }),
+    open: () =>
+      Effect.sync(() => {
+        let state: unknown
+        return {
+          reset: (random) =>
+            Effect.andThen(
+              later,
+              Effect.sync(() => env.observe((state = env.reset(random)))),
+            ),
+          step: (action, random) =>
+            Effect.andThen(
+              later,
+              Effect.sync(() => {
+                const { state: next, ...outcome } = env.step(state, action, random)
+                return { ...outcome, observation: env.observe((state = next)) }
+              }),
+            ),
+        }
+      }),
+  })

@@ -107,6 +107,15 @@ export const NormalizeSettings = Schema.Struct({
   rewards: withDefault(Schema.Boolean, false),
 })
 
+/** A limit at which a training gives up. */
+export const ReturnLimit = Schema.Struct({
+  /** The first validation at this env step or later is compared with the limit. */
+  step: positiveInt,
+  /** The least mean return of that validation with which the training goes on. */
+  return: Schema.Finite,
+})
+export type ReturnLimit = typeof ReturnLimit.Type
+
 /** The settings of a training. Env and algorithm stay as written here; `plan.ts` decodes them by their own Schemas. */
 export const Settings = Schema.Struct({
   /** The kind of run: a training by reinforcement learning. */
@@ -132,6 +141,7 @@ export const Settings = Schema.Struct({
   logLevel: withDefault(LogLevel, "INFO"),
   recordEvery: withDefault(positiveInt, 256),
   stopAtReturn: withDefault(Schema.NullOr(Schema.Finite), null),
+  stopBelow: withDefault(Schema.Array(ReturnLimit), []),
   /** The names of the callbacks, which only code can make. A resumed run may leave some out. */
   callbacks: withDefault(Schema.Array(Schema.String), []),
 })
@@ -188,6 +198,11 @@ export interface TrainInput {
   readonly recordEvery?: number
   /** The mean return of a validation at which the training ends early; null never ends it early. @default null */
   readonly stopAtReturn?: number | null
+  /**
+   * Limits at which the training gives up: it ends if the first validation at `step` or later has a mean return below
+   * `return`. `effect tune` sets them to stop trials that are worse than others. @default []
+   */
+  readonly stopBelow?: ReadonlyArray<ReturnLimit>
   /**
    * The Effects that run after rollouts, updates, validations and checkpoints, as `Callback.make` gives them. A config has
    * only their names. @default []

@@ -12,6 +12,7 @@ import { type Callbacks, startCallbacks } from "./callbacks.ts"
 import { saveCheckpoint } from "./checkpointing.ts"
 import type { Decided } from "./plan.ts"
 import { RunOptions } from "./RunOptions.ts"
+import type { ReturnLimit } from "./Settings.ts"
 import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
 import { validateAnywhere } from "./validation/spread.ts"
@@ -55,12 +56,21 @@ export const trainLoop = Effect.fnUntraced(function* (
 })
 
 /**
- * Tells whether the training has done all its steps, or a callback has ended it, or it has just reached the return at
- * which it ends early.
+ * Tells whether the training has done all its steps, or a callback has ended it, or the validation at this step ends it
+ * early: its return is the one to reach, or is below a limit.
  */
 const isStopping = (settings: Decided, state: TrainingState): boolean => {
   const { stopAtReturn } = settings
-  return isLast(settings, state) || (stopAtReturn !== null && (state.scoreHere ?? -Infinity) >= stopAtReturn)
+  if (isLast(settings, state) || missedLimit(settings, state) !== undefined) return true
+  return stopAtReturn !== null && (state.scoreHere ?? -Infinity) >= stopAtReturn
+}
+
+/** Returns the limit of `stopBelow` that the validation at exactly this step misses; undefined if there is none. */
+const missedLimit = ({ stopBelow }: Decided, state: TrainingState): ReturnLimit | undefined => {
+  const { scoreHere, step } = state
+  if (scoreHere === null) return undefined
+  const before = state.evaluations.at(-2)?.step ?? 0
+  return stopBelow.find((limit) => before < limit.step && limit.step <= step && scoreHere < limit.return)
 }
 
 /**
@@ -237,9 +247,18 @@ const validate = Effect.fn("effect-rl.validate")(function* (
   yield* Effect.uninterruptible(
     Effect.gen(function* () {
       state.addValidation(outcome)
-      yield* recording.emit([{ _tag: "ValidationEnded", step: state.step, seenEpisodes: state.episodes, ...outcome }])
+      const missed = missedLimit(training.plan.settings, state)
+      yield* recording.emit([
+        { _tag: "ValidationEnded", step: state.step, seenEpisodes: state.episodes, ...outcome },
+        ...(missed === undefined ? [] : [givesUp(state, missed)]),
+      ])
       yield* callbacks.afterValidation(outcome)
       yield* recording.emit(callbacks.takeEvents())
     }),
   )
+})
+
+const givesUp = ({ step, scoreHere }: TrainingState, limit: ReturnLimit): RunEvent => ({
+  _tag: "Note",
+  message: `the training ends at step ${step}: the validation's mean return ${scoreHere} is below ${limit.return}, the limit of stop_below at step ${limit.step}`,
 })

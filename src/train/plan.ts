@@ -277,7 +277,7 @@ const withTrees = (config: Plain): Plain => ({
 })
 
 /** Returns the first setting that contradicts another one, with the problem; undefined if there is none. */
-const conflictIn = ({ validation, render, stopAtReturn }: Settings) => {
+const conflictIn = ({ validation, render, stopAtReturn, stopBelow }: Settings) => {
   const { everySteps, episodes, envs } = validation
   if (everySteps > 0 && episodes < envs.length) {
     const problem = `expected at least one episode for each of the ${envs.length} validation envs, found ${episodes}`
@@ -291,6 +291,10 @@ const conflictIn = ({ validation, render, stopAtReturn }: Settings) => {
   if (stopAtReturn !== null && everySteps === 0) {
     const problem = `only validations measure whether ${stopAtReturn} is reached; set validation.every_steps`
     return { key: "stop_at_return", problem }
+  }
+  if (stopBelow.length > 0 && everySteps === 0) {
+    const problem = "only validations measure whether a return is below these limits; set validation.every_steps"
+    return { key: "stop_below", problem }
   }
   return undefined
 }

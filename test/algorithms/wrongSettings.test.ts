@@ -94,6 +94,14 @@ describe("settings that can't be followed", () => {
     }),
   )
 
+  it.effect("limits that no validation measures", () =>
+    Effect.gen(function* () {
+      const stopBelow = [{ step: 100, return: 0 }]
+      const message = yield* messageOf({ env: CartPole.env, algorithm: Ppo.make(), totalSteps: 200, stopBelow })
+      assert.match(message, /stop_below: only validations measure whether .*; set validation\.every_steps/)
+    }),
+  )
+
   it.effect("behaviour cloning that diverges", () =>
     Effect.gen(function* () {
       const algorithm = Bc.make(shown, { learningRate: 3e38 })

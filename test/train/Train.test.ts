@@ -110,6 +110,25 @@ describe("Train.run", () => {
     }),
   )
 
+  it.effect("gives up at the first validation below a limit of stop_below, and says why", () =>
+    Effect.gen(function* () {
+      const validation = { everySteps: 128, episodes: 2 }
+      const whole = yield* keep({ ...short, validation })
+      // The limit at 100 applies to the validation at 128, and no later one; the limit at 200 to the one at 256.
+      const stopBelow = [
+        { step: 100, return: 0 },
+        { step: 200, return: 1000 },
+      ]
+      const { result, events } = yield* keep({ ...short, validation, stopBelow })
+      assert.isAbove(whole.result.steps, 256)
+      assert.strictEqual(result.steps, 256)
+      const notes = events.flatMap((event) => (event._tag === "Note" ? [event.message] : []))
+      assert.match(notes.join(), /the training ends at step 256: .* is below 1000, the limit of stop_below at step 200/)
+      const unstopped = yield* keep({ ...short, validation, stopBelow: [{ step: 100, return: 0 }] })
+      assert.strictEqual(unstopped.result.digest, whole.result.digest)
+    }),
+  )
+
   it.effect("reports a validation that fails, and goes on", () =>
     Effect.gen(function* () {
       let steps = 0

@@ -64,7 +64,11 @@ export const openGame = Effect.fnUntraced(function* ({ config, checkpoint, files
   })
   const { policy } = yield* Training.validate(training, { checkpoint, exportsPolicy: true }).pipe(
     Effect.provideService(RunOptions, {
-      overrides: [...withoutValidation, { path: "stopAtReturn", value: null, source }],
+      overrides: [
+        ...withoutValidation,
+        { path: "stopAtReturn", value: null, source },
+        { path: "stopBelow", value: [], source },
+      ],
       source,
       name: run,
     }),

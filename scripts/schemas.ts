@@ -1,6 +1,6 @@
 // Writes schemas/: config.schema.json (trainings), experiment.schema.json (language-model agents),
-// evaluation.schema.json, multirun.schema.json (many runs in one trainer) and orchestrator.schema.json (one of these
-// runs), by which editors complete and check a config in YAML. `effect init` writes the schema's path
+// evaluation.schema.json, study.schema.json (for effect tune), multirun.schema.json (many runs in one trainer) and
+// orchestrator.schema.json (one of these runs), by which editors complete and check a config in YAML. `effect init` writes the schema's path
 // into a config's first line:
 //   # yaml-language-server: $schema=node_modules/effect-rl/schemas/config.schema.json
 // Also writes schemas/files/, which describe the files of a run.
@@ -22,6 +22,7 @@ import type { Meanings } from "./meanings.ts"
 import { multirunSchema, orchestratorSchema } from "./multirunSchema.ts"
 import { algorithmMeanings, blockMeanings, trainerMeanings, trainMeanings } from "./settings.ts"
 import { withSpellings } from "./spellings.ts"
+import { studySchema } from "./studySchema.ts"
 
 /**
  * Returns the closed JSON Schema of a config, which allows only the keys that it lists. Keys are in snake_case and have
@@ -85,6 +86,7 @@ export const schemas = (): ReadonlyMap<string, Plain> =>
     ["config.schema.json", withSpellings(configSchema())],
     ["experiment.schema.json", withSpellings(experimentSchema())],
     ["evaluation.schema.json", withSpellings(evaluationSchema())],
+    ["study.schema.json", withSpellings(studySchema())],
     ["multirun.schema.json", withSpellings(multirunSchema())],
     ["orchestrator.schema.json", withSpellings(orchestratorSchema())],
     ...[...fileSchemas()].map(([name, schema]): [string, Plain] => [`files/${name}.schema.json`, schema]),

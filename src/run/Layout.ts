@@ -214,6 +214,11 @@ export const resultsIndex = "index.txt"
 export const resultsIndexLock = ".index.lock"
 /** The file in a sweep's folder that marks the sweep as in progress. */
 export const sweepLock = "sweep.lock"
+/**
+ * The files in the folder of a study (the sweep of `effect tune`): its settings, its trials with one line for each, and the
+ * settings of the best trial, for `--config`.
+ */
+export const study = { settings: "study.yaml", trials: "trials.jsonl", best: "best.yaml" } as const
 /** The folder in a results folder in which other machines train the runs of a sweep, until they are finished. */
 export const attempts = ".attempts"
 /** The summary of runs that differ only in their seed. One of their folders has it, and the folder above has a link. */

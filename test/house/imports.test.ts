@@ -28,6 +28,7 @@ const order = [
   "learner",
   "algorithms",
   "run",
+  "tune",
   "export",
   "evaluate",
   "train",

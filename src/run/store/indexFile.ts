@@ -1,7 +1,7 @@
 /**
  * Writes `index.txt`, by which a page on a static web server finds all runs: every file below the folder of all runs,
  * one a line, sorted, as `./relative/path`, like `find . -type f | sort`. It leaves out the index itself, `.git*`,
- * `.DS_Store`, locks and temporary files. `RunStore.ts` calls it when a run ends.
+ * `.DS_Store`, the files of studies, locks and temporary files. `RunStore.ts` calls it when a run ends.
  *
  * RLtools' viewer reads this file, too. It takes any path four levels deep for a run's folder, and fails if a file has
  * such a path or a shorter one. So this library writes other files into runs' folders only, and makes links elsewhere.
@@ -115,10 +115,11 @@ const unlisted: ReadonlySet<string> = new Set([
   Layout.resultsIndexLock,
   Layout.lock,
   Layout.sweepLock,
+  ...Object.values(Layout.study),
   ".DS_Store",
 ])
 
-/** Tells whether the index leaves out a name: its own, those of git's files, locks and temporary files. */
+/** Tells whether the index leaves out a name: its own, those of git's files, of studies, locks and temporary files. */
 const isLeftOut = (name: string): boolean => unlisted.has(name) || /^(?:\.git.*|\..+\.(?:tmp|old))$/.test(name)
 
 /** Returns the type of a file; undefined for a link, because its target is listed under its own path. */

@@ -1,0 +1,78 @@
+/**
+ * Defines the record of a trial, which is a line of `trials.jsonl` in a study's folder, and ranks trials. A trial is one
+ * suggestion of settings, trained with one seed or several. Pure functions.
+ */
+import { Schema } from "effect"
+
+/** The direction in which a metric is better. */
+export const Direction = Schema.Literals(["maximize", "minimize"])
+export type Direction = typeof Direction.Type
+
+/** A point of a trial's learning curve: the mean return of the validations at a step, over the trial's seeds. */
+export const Point = Schema.Struct({ step: Schema.Int, value: Schema.Finite })
+export type Point = typeof Point.Type
+
+/** One run of a trial. */
+export const TrialRun = Schema.Struct({
+  seed: Schema.Int,
+  /** The run's folder, relative to the study's. */
+  path: Schema.String,
+  value: Schema.NullOr(Schema.Finite),
+  steps: Schema.Int,
+  digest: Schema.String,
+})
+export type TrialRun = typeof TrialRun.Type
+
+/** A trial that has ended. Its record has no times, so that equal studies have equal records. */
+export const Trial = Schema.Struct({
+  trial: Schema.Int,
+  /** `pruned` means that it was stopped early because others were better; `failed`, that a run of it has no result. */
+  state: Schema.Literals(["finished", "pruned", "failed"]),
+  /** The mean of the metric over the seeds; null for a trial that failed. */
+  value: Schema.NullOr(Schema.Finite),
+  /** Why the trial was pruned or failed. */
+  reason: Schema.NullOr(Schema.String),
+  params: Schema.Record(Schema.String, Schema.Unknown),
+  runs: Schema.Array(TrialRun),
+  curve: Schema.Array(Point),
+})
+export type Trial = typeof Trial.Type
+
+/** The facts about an ended trial that samplers and pruners use. */
+export type Ended = Pick<Trial, "trial" | "state" | "value" | "params" | "curve">
+
+const stateOrder: Readonly<Record<Ended["state"], number>> = { finished: 0, pruned: 1, failed: 2 }
+
+/** Returns the last step of a trial's learning curve. */
+const lastStep = ({ curve }: Ended): number => curve.at(-1)?.step ?? 0
+
+/**
+ * Returns the trials from the best to the worst: finished ones by their values, then pruned ones, of which those that
+ * were stopped later come first, and then those that failed. Trials that are equally good keep the order of their numbers.
+ */
+export const ranked = <T extends Ended>(trials: ReadonlyArray<T>, direction: Direction): ReadonlyArray<T> => {
+  const sign = direction === "maximize" ? 1 : -1
+  const valueOf = ({ value }: Ended): number => (value === null ? -Infinity : sign * value)
+  const difference = (one: number, other: number): number => (one === other ? 0 : one - other)
+  return [...trials].sort(
+    (one, other) =>
+      stateOrder[one.state] - stateOrder[other.state] ||
+      (one.state === "pruned" ? lastStep(other) - lastStep(one) : 0) ||
+      difference(valueOf(other), valueOf(one)) ||
+      one.trial - other.trial,
+  )
+}
+
+/** Returns the best finished trial; undefined if none has finished. */
+export const bestOf = <T extends Ended>(trials: ReadonlyArray<T>, direction: Direction): T | undefined =>
+  ranked(trials, direction).find(({ state }) => state === "finished")
+
+/** Averages learning curves at the steps that all of them have. */
+export const meanCurve = (curves: ReadonlyArray<ReadonlyArray<Point>>): ReadonlyArray<Point> => {
+  const [first = [], ...others] = curves
+  return first.flatMap(({ step, value }) => {
+    const values = others.map((curve) => curve.find((point) => point.step === step)?.value)
+    const all = [value, ...values].filter((one) => one !== undefined)
+    return all.length < curves.length ? [] : [{ step, value: all.reduce((sum, one) => sum + one, 0) / all.length }]
+  })
+}

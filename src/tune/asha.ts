@@ -1,0 +1,60 @@
+/**
+ * Decides which trials are stopped early, by asynchronous successive halving (ASHA; Li et al. 2020, arXiv:1810.05934): at
+ * each rung (a number of steps), a trial goes on only if it is among the best 1/η of the trials that have reached the rung.
+ *
+ * A trial is compared with the trials that are known when it starts. So its limits can be computed before it starts, and
+ * it stops at the same step on any machine, whatever else runs at that time. Pure functions.
+ */
+import type { Point, Ended } from "./Trial.ts"
+
+export interface AshaOptions {
+  /** The number of steps of the first rung. */
+  readonly minSteps: number
+  /** The factor η between two rungs, and the share 1/η of the trials that go on. */
+  readonly reduction: number
+  /** A trial is stopped at a rung only if at least so many known trials have reached it. */
+  readonly warmup: number
+}
+
+/** A limit of a run: it stops if its first validation at this step or later has a mean return below `return`. */
+export interface Limit {
+  readonly step: number
+  readonly return: number
+}
+
+/** Returns the steps of the rungs, all of them before the end of a training of `totalSteps`. */
+export const rungsOf = ({ minSteps, reduction }: AshaOptions, totalSteps: number): ReadonlyArray<number> => {
+  const rungs: Array<number> = []
+  for (let step = minSteps; step < totalSteps; step *= reduction) rungs.push(Math.round(step))
+  return rungs
+}
+
+/** Returns the value of a learning curve at a rung, which is that of the first validation there or later. */
+export const valueAtRung = (curve: ReadonlyArray<Point>, rung: number): number | undefined =>
+  curve.find(({ step }) => step >= rung)?.value
+
+/** Returns the limits of a trial that starts when these trials are known. A larger mean return counts as better. */
+export const limitsOf = (
+  ended: ReadonlyArray<Pick<Ended, "curve">>,
+  options: AshaOptions,
+  totalSteps: number,
+): ReadonlyArray<Limit> =>
+  rungsOf(options, totalSteps).flatMap((step) => {
+    const values = ended.flatMap(({ curve }) => valueAtRung(curve, step) ?? []).sort((one, other) => other - one)
+    // The new trial itself is one of those of which the best 1/η go on.
+    const promoted = Math.max(1, Math.floor((values.length + 1) / options.reduction))
+    return values.length < Math.max(options.warmup, promoted) ? [] : [{ step, return: values[promoted - 1] }]
+  })
+
+/** Returns the validation at which a run with these limits stops, and the limit that it misses; undefined if none. */
+export const stopOf = (
+  curve: ReadonlyArray<Point>,
+  limits: ReadonlyArray<Limit>,
+): { readonly point: Point; readonly limit: Limit } | undefined => {
+  for (const [index, point] of curve.entries()) {
+    const before = curve[index - 1]?.step ?? 0
+    const limit = limits.find(({ step, return: least }) => before < step && step <= point.step && point.value < least)
+    if (limit !== undefined) return { point, limit }
+  }
+  return undefined
+}

@@ -14,6 +14,7 @@ import type { UserCodeError } from "./userCode/userCode.ts"
 const subcommands = {
   init: () => import("./init/init.ts").then(({ init }) => init),
   run: () => import("./run/run.ts").then(({ run }) => run),
+  tune: () => import("./tune/tune.ts").then(({ tune }) => tune),
   eval: () => import("./evaluate/evaluate.ts").then(({ evaluate }) => evaluate),
   replay: () => import("./replay/replay.ts").then(({ replay }) => replay),
   export: () => import("./export/export.ts").then(({ exporting }) => exporting),
@@ -52,6 +53,10 @@ export const root = (words: ReadonlyArray<string> = []) =>
           { command: "effect run examples/cartpole.ts", description: "Train an agent to balance a pole" },
           { command: "effect runs --sort validation:desc", description: "List the runs, the best first" },
           { command: "effect run --help", description: "List the flags of a training" },
+          {
+            command: "effect tune examples/ppo-acrobot.ts --space space.yaml",
+            description: "Search for better settings",
+          },
           {
             command: "effect eval latest --episodes 1000",
             description: "Play 1,000 episodes with the newest run's policy",

@@ -15,11 +15,11 @@ import type { RunFlags } from "./flags.ts"
  * and algorithm in `choices` go before `--set`, because such a name drops all settings of the former env or algorithm.
  */
 export const overridesOf = Effect.fnUntraced(function* (
-  input: RunFlags,
+  input: Pick<RunFlags, "config" | "seed" | "totalSteps" | "name" | "set">,
   resume: string | undefined,
-  choices: ReadonlyArray<{ readonly path: string; readonly value: unknown }> = [],
+  choices: ReadonlyArray<Omit<Override, "source"> & { readonly source?: string }> = [],
 ) {
-  const swept = choices.map(({ path, value }) => ({ path, value, source: "--population" }))
+  const swept = choices.map(({ path, value, source = "--population" }) => ({ path, value, source }))
   const files = [...(resume === undefined ? [] : [join(resume, Layout.config)]), ...Option.toArray(input.config)]
   const fromFiles = yield* Effect.forEach(files, yamlOverrides)
   const flag = (path: string, source: string, value: Option.Option<unknown>): ReadonlyArray<Override> =>

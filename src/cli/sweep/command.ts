@@ -5,9 +5,15 @@ import { resumedCluster } from "../worker/cluster.ts"
 import { isNaming } from "../run/overrides.ts"
 import type { PlannedRun } from "./plan.ts"
 
+/** The flags of a sweep that say how each of its runs is trained. */
+export type TrainFlags = Pick<
+  RunFlags,
+  "file" | "config" | "set" | "totalSteps" | "backend" | "threads" | "name" | "csv" | "cluster"
+>
+
 /** Returns the arguments of `effect run` for one run of a sweep. `resume` is the folder of an unfinished run. */
 export const argumentsOf = (
-  input: RunFlags,
+  input: TrainFlags,
   run: PlannedRun,
   resultsDir: string | undefined,
   resume: string | undefined,
@@ -32,7 +38,7 @@ export const argumentsOf = (
 }
 
 /** Returns the values of a run's `--set` flags. Names of env and algorithm come first: they reset settings. */
-const settings = ({ choices }: PlannedRun, { set }: RunFlags): ReadonlyArray<string> => [
+const settings = ({ choices }: PlannedRun, { set }: TrainFlags): ReadonlyArray<string> => [
   ...choices.filter(isNaming).map(settingOf),
   ...set,
   ...choices.filter((choice) => !isNaming(choice)).map(settingOf),

@@ -128,7 +128,8 @@ const byProgress = ["finished", "unfinished", "empty"]
 const moreAdvanced = (one: StartedRun | undefined, other: StartedRun): StartedRun =>
   one === undefined || byProgress.indexOf(other.state) < byProgress.indexOf(one.state) ? other : one
 
-const stateOf = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<StartedRun["state"]> {
+/** Returns how far the run in a folder is, which exists. */
+export const stateOf = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<StartedRun["state"]> {
   const run = readRunIn(directory)
   if (yield* run.isFinished) return "finished"
   return (yield* run.configText) === undefined ? "empty" : "unfinished"
@@ -138,7 +139,7 @@ const stateOf = Effect.fnUntraced(function* (directory: string): Effect.fn.Retur
  * Matches the settings that don't change the results, because they only say how results are computed and when they are
  * saved.
  */
-const irrelevant = /^(workers|validation\.workers|checkpoint|description)(\.|$)/
+export const irrelevant = /^(workers|validation\.workers|checkpoint|description)(\.|$)/
 
 /**
  * Refuses to resume a sweep with other settings, since its runs would then differ in more than the swept settings.

@@ -101,7 +101,11 @@ const foldersOf = (identity: RunIdentity): ReadonlyArray<string> =>
 const inCamelCase = (path: string): string => path.split(".").map(camelCase).join(".")
 
 /** Returns the keys that flags other than `--population` set. */
-const settingFlags = ({ set, totalSteps, name }: RunFlags): ReadonlyArray<string> => [
+export const settingFlags = ({
+  set,
+  totalSteps,
+  name,
+}: Pick<RunFlags, "set" | "totalSteps" | "name">): ReadonlyArray<string> => [
   ...set.map((text) => inCamelCase(text.slice(0, text.indexOf("=")))),
   ...(Option.isSome(totalSteps) ? ["totalSteps"] : []),
   ...(Option.isSome(name) ? ["name"] : []),

@@ -4,9 +4,9 @@
  */
 import { availableParallelism } from "node:os"
 import { basename, dirname, join } from "node:path"
-import { Cause, Effect, Exit, FileSystem, Option, Schema } from "effect"
+import { Cause, Effect, Exit, type FileSystem, Option, Schema } from "effect"
 import { toSnakeCase } from "../../config/Config.ts"
-import { messageOf, prettyJson } from "../../config/text.ts"
+import { prettyJson } from "../../config/text.ts"
 import { gitCommit } from "../../node.ts"
 import { table } from "../../run/find/table.ts"
 import { toPath } from "../../run/identifier.ts"
@@ -20,14 +20,14 @@ import { Output, usageError, writeError, writeJson, writeOut } from "../output/o
 import type { RunFlags } from "../run/flags.ts"
 import { makeBoard } from "./board.ts"
 import { dispatcherLayer } from "../worker/cluster.ts"
-import { finishedEarlier, RunCommand, RunFailed, trainInChild } from "./child.ts"
-import { argumentsOf, resumeCommand, settingOf } from "./command.ts"
+import { finishedEarlier } from "./child.ts"
+import { resumeCommand, settingOf } from "./command.ts"
 import { earlierFolder, newFolder, type SweepFolder, withSameSettings } from "./folder.ts"
-import { removeAttempts, spreadCommand } from "./job.ts"
+import { removeAttempts } from "./job.ts"
 import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
-import type { Progress } from "./part.ts"
 import { SweepPlace } from "./place.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
+import { makeTrainRun } from "./trainRun.ts"
 
 export const sweep = Effect.fnUntraced(function* (input: RunFlags) {
   if (Option.isSome(input.seeds) && Option.isSome(input.seed)) {
@@ -86,7 +86,6 @@ const inFolder = Effect.fnUntraced(function* (
   const directory = join(resultsDir, time)
   const place = yield* SweepPlace
   const command = resumeCommand(input, directory, resultsDir === place.shown(resultsDir) ? undefined : resultsDir)
-  const fs = yield* FileSystem.FileSystem
   // Two sweeps in one folder would start the same runs twice.
   yield* holdLock(join(directory, Layout.sweepLock), owner)
   yield* place.lock(time)
@@ -100,37 +99,11 @@ const inFolder = Effect.fnUntraced(function* (
     rows: process.stderr.rows || 24,
   })
 
-  const spread = Option.isSome(input.cluster) ? yield* spreadCommand : undefined
-  const ownCommand = yield* RunCommand
-  const train = Effect.fnUntraced(function* (run: PlannedRun, index: number) {
-    const started = folder.runs[index]
+  const trainRun = yield* makeTrainRun({ input, resultsDir, time, commit, command })
+  const train = (run: PlannedRun, index: number) => {
     board.update(index, { _tag: "Running" })
-    // A run without a config can't be resumed, and its folder would prevent a new run at that path.
-    if (started?.state === "empty") {
-      const emptied = fs.remove(started.directory, { recursive: true, force: true })
-      yield* Effect.mapError(emptied, (error) => new RunFailed({ message: messageOf(error) }))
-    }
-    const resume = started?.state === "unfinished" ? started.directory : undefined
-    const part = { time, commit, population: run.population, command }
-    const onProgress = (progress: Progress) => board.update(index, { _tag: "Running", ...progress })
-    if (spread === undefined)
-      return yield* trainInChild({ args: argumentsOf(input, run, resultsDir, resume), part, onProgress }).pipe(
-        Effect.provideService(RunCommand, place.training(ownCommand)),
-      )
-    if (resume !== undefined) {
-      const message = `${resume}: a cluster can't train a saved run further; resume without --cluster`
-      return yield* new RunFailed({ message })
-    }
-    const path = toPath({ ...run.identity, time, commit })
-    const onCluster = spread({
-      files: [input.file, ...Option.toArray(input.config)],
-      resultsDir: place.shown(resultsDir),
-      path,
-    })
-    return yield* trainInChild({ args: argumentsOf(input, run, undefined, undefined), part, onProgress }).pipe(
-      Effect.provideService(RunCommand, place.training(onCluster)),
-    )
-  })
+    return trainRun(run, folder.runs[index], (progress) => board.update(index, { _tag: "Running", ...progress }))
+  }
 
   /** Trains one run, unless it was finished before the sweep was resumed. A failure is returned as a value. */
   const runOne = (run: PlannedRun, index: number): Effect.Effect<Ended, never, FileSystem.FileSystem> => {
@@ -153,7 +126,8 @@ const inFolder = Effect.fnUntraced(function* (
     })
   }
 
-  const most = spread === undefined ? Math.max(1, availableParallelism()) : runs.length
+  const isSpread = Option.isSome(input.cluster)
+  const most = isSpread ? runs.length : Math.max(1, availableParallelism())
   const concurrency = Option.getOrElse(input.jobs, () => most)
   const ended = yield* Effect.forEach(runs, runOne, { concurrency }).pipe(
     Effect.ensuring(board.close),
@@ -163,7 +137,7 @@ const inFolder = Effect.fnUntraced(function* (
         : Effect.void,
     ),
   )
-  if (spread !== undefined) yield* removeAttempts(resultsDir, time)
+  if (isSpread) yield* removeAttempts(resultsDir, time)
   yield* conclude(input, runs, ended)
 })
 

@@ -44,6 +44,7 @@ describe("the help of the command", () => {
         "",
         "init",
         "run",
+        "tune",
         "eval",
         "replay",
         "export",

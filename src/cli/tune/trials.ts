@@ -1,0 +1,175 @@
+/** Runs the trials of a study, several at a time, and saves a record of each that has ended. */
+import { join, relative } from "node:path"
+import { Deferred, Effect, type FileSystem, Option, type Path, Schema, Semaphore } from "effect"
+import { exists } from "../../config/files.ts"
+import { messageOf } from "../../config/text.ts"
+import { meanOf } from "../../statistics/resampling.ts"
+import { toPath } from "../../run/identifier.ts"
+import { dataAt } from "../../run/find/Value.ts"
+import { stopOf } from "../../tune/asha.ts"
+import type { Params } from "../../tune/Space.ts"
+import { knownAt, suggest } from "../../tune/study.ts"
+import { meanCurve, type Point, type Trial, type TrialRun } from "../../tune/Trial.ts"
+import { readRunIn } from "../findRun.ts"
+import type { Finished } from "../run/finished.ts"
+import { finishedEarlier, RunFailed } from "../sweep/child.ts"
+import { type StartedRun, stateOf } from "../sweep/folder.ts"
+import { scoreOf } from "../sweep/metrics.ts"
+import type { PlannedRun } from "../sweep/plan.ts"
+import { makeTrainRun } from "../sweep/trainRun.ts"
+import { pathOf, saveTrials, type StudyFolder } from "./folder.ts"
+import { limitsOfTrial, planTrial, type Tuned } from "./plan.ts"
+
+/** Reports that a study cannot go on. */
+export class StudyError extends Schema.TaggedError<StudyError>()("StudyError", { message: Schema.String }) {}
+
+/** A study gives up if the first trials, at least so many, have all failed. */
+const mostFailures = 5
+
+export interface Watched {
+  /** Called when a trial starts, and when it has ended. `isEarlier` means that it had ended before the study was resumed. */
+  readonly started: (trial: number) => void
+  readonly ended: (trial: Trial, isEarlier: boolean) => void
+}
+
+/** Runs the trials of a study that have not ended yet, at most `workers` at a time. Returns the records of all trials. */
+export const runTrials = Effect.fnUntraced(function* (
+  tuned: Tuned,
+  folder: StudyFolder,
+  how: { readonly workers: number; readonly command: string; readonly watched: Watched },
+) {
+  const { study, resultsDir, time, file } = folder
+  const { trials: count, parallel } = study.settings
+  const { input } = tuned
+  const directory = pathOf(folder)
+  const trainRun = yield* makeTrainRun({ input, resultsDir, time, commit: file.commit, command: how.command })
+  const records: Array<Trial | undefined> = Array.from({ length: count }, (_, at) => folder.trials[at])
+  const ends = yield* Effect.all(records.map(() => Deferred.make<Trial>()))
+  const suggestions: Array<Params | undefined> = folder.trials.map(({ params }) => params)
+  const turn = yield* Semaphore.make(1)
+
+  /** Suggests a trial, when all trials that it must know have ended. */
+  const paramsOf = (number: number, ended: ReadonlyArray<Trial>): Params => {
+    const known = knownAt(number, parallel)
+    const pending: Array<Params> = []
+    for (let before = known; before < number; before++) pending.push(paramsOf(before, ended))
+    return (suggestions[number] ??= suggest(study, number, { ended: ended.slice(0, known), pending }))
+  }
+
+  const save = turn.withPermits(1)(
+    Effect.suspend(() => {
+      const missing = records.findIndex((record) => record === undefined)
+      return saveTrials(
+        directory,
+        records.slice(0, missing < 0 ? count : missing).flatMap((record) => record ?? []),
+      )
+    }),
+  )
+
+  const train = Effect.fnUntraced(function* (run: PlannedRun) {
+    const path = join(resultsDir, toPath({ ...run.identity, time, commit: file.commit }))
+    const started = (yield* exists(path)) ? { directory: path, state: yield* stateOf(path) } : undefined
+    if (started?.state === "finished") return yield* finishedEarlier(path)
+    yield* refuseUnfinished(input.cluster, started)
+    return yield* trainRun(run, started, () => {})
+  })
+
+  const runTrial = Effect.fnUntraced(function* (number: number) {
+    const before = records[number]
+    const known = yield* Effect.forEach(ends.slice(0, knownAt(number, parallel)), Deferred.await)
+    if (before === undefined) how.watched.started(number)
+    const record = before ?? (yield* trialOf(number, known))
+    records[number] = record
+    if (before === undefined) yield* save
+    how.watched.ended(record, before !== undefined)
+    yield* Deferred.succeed(ends[number], record)
+    yield* refuseFailures(records)
+  })
+
+  const trialOf = Effect.fnUntraced(function* (number: number, known: ReadonlyArray<Trial>) {
+    const params = paramsOf(number, known)
+    const limits = limitsOfTrial(study, known, file.base)
+    const runs: Array<TrialRun> = []
+    const curves: Array<ReadonlyArray<Point>> = []
+    const recordOf = (state: Trial["state"], reason: string | null): Trial => {
+      const values = runs.flatMap(({ value }) => value ?? [])
+      const value = state === "failed" || values.length === 0 ? null : meanOf(values)
+      return { trial: number, state, value, reason, params, runs, curve: meanCurve(curves) }
+    }
+    const planned = yield* Effect.result(planTrial(tuned, study, { number, params, limits }))
+    if (planned._tag === "Failure") return recordOf("failed", messageOf(planned.failure))
+    for (const run of planned.success) {
+      const outcome = yield* Effect.result(train(run))
+      if (outcome._tag === "Failure") {
+        if (!(outcome.failure instanceof RunFailed)) return yield* outcome.failure
+        return recordOf("failed", outcome.failure.message)
+      }
+      const { result, curve } = outcome.success
+      runs.push({
+        seed: run.identity.seed,
+        path: relative(directory, result.runDir).replaceAll("\\", "/"),
+        value: yield* valueOf(study.settings.metric, outcome.success, study.settings.direction === "maximize"),
+        steps: result.steps,
+        digest: result.digest,
+      })
+      curves.push(curve)
+      const stop = stopOf(curve, limits)
+      if (stop !== undefined) {
+        const { point, limit } = stop
+        return recordOf(
+          "pruned",
+          `seed ${run.identity.seed}: ${point.value} at step ${point.step} is below ${limit.return}, the limit at step ${limit.step}`,
+        )
+      }
+    }
+    // A run that never had a score, such as one without an ended episode, can't be compared.
+    return runs.some(({ value }) => value === null)
+      ? recordOf("failed", "a run has no score")
+      : recordOf("finished", null)
+  })
+
+  yield* Effect.forEach(
+    records.map((_, number) => number),
+    runTrial,
+    { concurrency: Math.min(how.workers, parallel), discard: true },
+  )
+  return records.flatMap((record) => record ?? [])
+})
+
+/** Refuses to continue a run of this machine on a cluster: its worker would not find what is saved. */
+const refuseUnfinished = (cluster: Option.Option<string>, started: StartedRun | undefined) =>
+  Option.isSome(cluster) && started?.state === "unfinished"
+    ? Effect.fail(
+        new StudyError({
+          message: `${started.directory}: a cluster can't train a saved run further; resume without --cluster`,
+        }),
+      )
+    : Effect.void
+
+/** Gives up if the first trials have all failed, because then the training itself is broken. */
+const refuseFailures = (records: ReadonlyArray<Trial | undefined>) => {
+  const first = records.slice(0, Math.min(mostFailures, records.length))
+  return first.every((record) => record?.state === "failed")
+    ? Effect.fail(new StudyError({ message: `the first ${first.length} trials failed: ${first[0]?.reason ?? ""}` }))
+    : Effect.void
+}
+
+/** Returns the metric of a finished run; null if it has no score. Fails if its metrics.json has no such number. */
+const valueOf = Effect.fnUntraced(function* (
+  metric: string,
+  { result, curve }: Finished,
+  isMaximised: boolean,
+): Effect.fn.Return<number | null, StudyError, FileSystem.FileSystem | Path.Path> {
+  if (metric === "validation") return scoreOf(result)
+  const values = curve.map(({ value }) => value)
+  if (metric === "mean_validation") return values.length === 0 ? null : meanOf(values)
+  if (metric === "best_validation") {
+    return values.length === 0 ? null : values.reduce((a, b) => (isMaximised === a > b ? a : b))
+  }
+  const metrics = yield* readRunIn(result.runDir).metrics
+  const value = dataAt(metrics, metric.split("."))
+  if (typeof value === "number" || value === null) return value
+  const known = Object.entries(metrics ?? {}).flatMap(([key, one]) => (typeof one === "number" ? [key] : []))
+  const message = `metric: ${result.runDir}/metrics.json has no number ${metric}; it has ${known.join(", ")}`
+  return yield* new StudyError({ message })
+})

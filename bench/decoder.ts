@@ -53,7 +53,7 @@ export const training = (rows: number, width: number): ProgramSpec => {
 /** The step that generates one token for each of some sequences, which have up to 128 tokens in the cache. */
 export const step = (sequences: number): ProgramSpec => {
   const weights = Decoder.statesOf(parameters)
-  const { inputs, outputs } = Decoder.rowStep(config, weights, { rows: sequences, segments: 1, segmentLength: 128 })
+  const { inputs, outputs } = Decoder.rowStep(config, weights, { rows: sequences, segments: [128] })
   const state = Record.map(weights, (tensor) => ({ tensor, frozen: true }))
   return { name: `decoder step ${sequences}`, inputs, state, outputs: { ...outputs } }
 }

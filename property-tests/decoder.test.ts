@@ -179,8 +179,7 @@ describe("a decoder's graph", () => {
   it("has these logits in steps over rows too, for any segments, whatever numbers other rows have", () => {
     const shapes = fc.record({
       rows: fc.integer({ min: 1, max: 3 }),
-      segments: fc.integer({ min: 1, max: 3 }),
-      segmentLength: fc.integer({ min: 1, max: 4 }),
+      segments: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 3 }),
     })
     fc.assert(
       fc.property(configs, shapes, fc.nat(), (config, shape, seed) => {
@@ -197,17 +196,17 @@ describe("a decoder's graph", () => {
           assert.instanceOf(data, Float32Array)
           return data
         }
-        const cache = new RowCache({
+        const cache = new RowCache(
           config,
-          segmentLength: shape.segmentLength,
-          segments: Array.from({ length: shape.segments }, (_, segment) =>
-            Array.from({ length: config.layers }, (_, index) => ({
+          shape.segments.map((length, segment) => ({
+            length,
+            layers: Array.from({ length: config.layers }, (_, index) => ({
               keys: floats(Decoder.cacheInput("keys", index, segment)),
               values: floats(Decoder.cacheInput("values", index, segment)),
             })),
-          ),
-        })
-        const room = shape.segments * shape.segmentLength
+          })),
+        )
+        const room = shape.segments.reduce((sum, length) => sum + length, 0)
         const rows = Array.from({ length: shape.rows }, (_, row) => {
           const tokens = tokensOf(config, seed, row)(1 + random.integer(room + 1))
           return { tokens, wanted: plainLogits(config, arrays, tokens), length: 0 }

@@ -6,18 +6,19 @@ import type { DecoderConfig } from "../model/decoder/DecoderConfig.ts"
 
 /** The arrays of one layer in one segment, for all rows. */
 export interface CacheLayer {
-  /** [rows, keyValueHeads, headDim, segmentLength]. */
+  /** [rows, keyValueHeads, headDim, tokens of the segment]. */
   readonly keys: Float32Array
-  /** [rows, keyValueHeads, segmentLength, headDim]. */
+  /** [rows, keyValueHeads, tokens of the segment, headDim]. */
   readonly values: Float32Array
 }
 
-export interface RowCacheOptions {
-  readonly config: Pick<DecoderConfig, "layers" | "keyValueHeads" | "headDim">
-  readonly segmentLength: number
-  /** For each segment, its layers. */
-  readonly segments: ReadonlyArray<ReadonlyArray<CacheLayer>>
+export interface Segment {
+  /** The number of tokens. */
+  readonly length: number
+  readonly layers: ReadonlyArray<CacheLayer>
 }
+
+type Sizes = Pick<DecoderConfig, "layers" | "keyValueHeads" | "headDim">
 
 /** Pages with the keys and values of a prompt, which `cachedStep.ts` lays out. */
 export interface Pages {
@@ -26,19 +27,23 @@ export interface Pages {
 }
 
 export class RowCache {
-  private readonly options: RowCacheOptions
+  private readonly config: Sizes
+  /** The segments of each row, and the place of the first token of each. */
+  private readonly segments: ReadonlyArray<Segment & { readonly begin: number }>
   /** For each row, the number of places that were written since it was last filled with zeros. */
   private readonly used = new Map<number, number>()
 
-  constructor(options: RowCacheOptions) {
-    this.options = options
+  constructor(config: Sizes, segments: ReadonlyArray<Segment>) {
+    this.config = config
+    let begin = 0
+    this.segments = segments.map((segment) => ({ ...segment, begin: (begin += segment.length) - segment.length }))
   }
 
   /** Begins a sequence in a row, with the first `tokens` tokens of some pages. */
   fill(row: number, { cache, pageSize }: Pages, pages: ReadonlyArray<number>, tokens: number): void {
     // The numbers of the row's last sequence may not be finite.
     this.clear(row)
-    const { layers, keyValueHeads, headDim } = this.options.config
+    const { layers, keyValueHeads, headDim } = this.config
     const linesOfPage = layers * 2 * keyValueHeads * pageSize
     for (let at = 0; at < tokens; at++) {
       const line = pages[Math.floor(at / pageSize)] * linesOfPage + (at % pageSize)
@@ -51,19 +56,21 @@ export class RowCache {
    * follow those of the one before at a distance of `stride` times the size of a head.
    */
   write(row: number, at: number, entries: Float32Array, from: number, stride = 1): void {
-    const { config, segmentLength, segments } = this.options
-    const { keyValueHeads, headDim } = config
-    const place = at % segmentLength
+    const { keyValueHeads, headDim } = this.config
+    let index = this.segments.length - 1
+    while (this.segments[index].begin > at) index--
+    const { begin, layers, length } = this.segments[index]
+    const place = at - begin
     let entry = from
-    for (const { keys, values } of segments[Math.floor(at / segmentLength)]) {
+    for (const { keys, values } of layers) {
       for (let head = 0; head < keyValueHeads; head++, entry += stride * headDim) {
-        const line = (row * keyValueHeads + head) * headDim * segmentLength
-        for (let index = 0; index < headDim; index++)
-          keys[line + index * segmentLength + place] = entries[entry + index]
+        const line = (row * keyValueHeads + head) * headDim * length
+        for (let element = 0; element < headDim; element++)
+          keys[line + element * length + place] = entries[entry + element]
       }
       for (let head = 0; head < keyValueHeads; head++, entry += stride * headDim) {
-        const line = ((row * keyValueHeads + head) * segmentLength + place) * headDim
-        for (let index = 0; index < headDim; index++) values[line + index] = entries[entry + index]
+        const line = ((row * keyValueHeads + head) * length + place) * headDim
+        for (let element = 0; element < headDim; element++) values[line + element] = entries[entry + element]
       }
     }
     this.used.set(row, Math.max(this.used.get(row) ?? 0, at + 1))
@@ -84,12 +91,13 @@ export class RowCache {
 
   /** Visits the arrays of the segments that so many tokens use, with the number of elements that each has for a row. */
   private eachUsed(tokens: number, visit: (array: Float32Array, length: number) => void): void {
-    const { config, segmentLength, segments } = this.options
-    const length = config.keyValueHeads * config.headDim * segmentLength
-    for (const layers of segments.slice(0, Math.ceil(tokens / segmentLength)))
+    const { keyValueHeads, headDim } = this.config
+    for (const { begin, layers, length } of this.segments) {
+      if (begin >= tokens) return
       for (const { keys, values } of layers) {
-        visit(keys, length)
-        visit(values, length)
+        visit(keys, keyValueHeads * headDim * length)
+        visit(values, keyValueHeads * headDim * length)
       }
+    }
   }
 }

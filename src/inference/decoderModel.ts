@@ -45,10 +45,10 @@ export interface EngineSizes {
    */
   readonly cacheTokens?: number | undefined
   /**
-   * The number of tokens of a segment of the rows in which requests generate, 256 by default. A step computes whole
-   * segments, as many as its longest sequence needs.
+   * The number of tokens of the first segment of the rows in which requests generate, 64 by default; each further segment
+   * doubles the room. A step computes whole segments, as many as its longest sequence needs.
    */
-  readonly segmentLength?: number | undefined
+  readonly firstSegment?: number | undefined
   /** The adapters that can be loaded at the same time, all of the rank of `shape` or a lower one; none by default. */
   readonly adapters?: { readonly slots: number; readonly shape: AdapterShape } | undefined
 }
@@ -60,7 +60,7 @@ const defaults = {
   maxLength: 2048,
   pageSize: 16,
   cacheTokens: 16_384,
-  segmentLength: 256,
+  firstSegment: 64,
 }
 
 export const decoderModel = Effect.fnUntraced(function* (
@@ -76,8 +76,7 @@ export const decoderModel = Effect.fnUntraced(function* (
   const pagesPerRow = Math.ceil(maxLength / pageSize)
   const cacheTokens = sizes.cacheTokens ?? Math.min(defaults.cacheTokens, maxLength * generating[generating.length - 1])
   const pages = Math.max(pagesPerRow, Math.ceil(cacheTokens / pageSize))
-  const segmentLength = Math.min(sizes.segmentLength ?? defaults.segmentLength, maxLength)
-  const segmentCounts = doubling(Math.ceil(maxLength / segmentLength))
+  const segments = segmentsFor(maxLength, sizes.firstSegment ?? defaults.firstSegment)
   const { slots, shape } = sizes.adapters ?? { slots: 0, shape: { rank: 1, targets: [] } }
   const declarations = parametersOf(config)
   const weights = statesOf(declarations)
@@ -98,35 +97,35 @@ export const decoderModel = Effect.fnUntraced(function* (
       // Only the last token of a prompt needs logits, and a program that generates computes it.
       return { inputs, outputs: { entries: outputs.entries } }
     })
-  const generateSpec = (rows: number, segments: number): ProgramSpec =>
-    specOf(generateName(rows, segments), rows, (adapt) => {
-      const { inputs, outputs } = rowStep(config, weights, { rows, segments, segmentLength }, adapt)
+  const generateSpec = (rows: number, count: number): ProgramSpec =>
+    specOf(generateName(rows, count), rows, (adapt) => {
+      const { inputs, outputs } = rowStep(config, weights, { rows, segments: segments.slice(0, count) }, adapt)
       return { inputs, outputs: { ...outputs } }
     })
-  const generatingSizes = generating.flatMap((rows) => segmentCounts.map((segments) => ({ rows, segments })))
+  const generatingSizes = generating.flatMap((rows) => segments.map((_, last) => ({ rows, count: last + 1 })))
   const specs = yield* attempt(
     () =>
       Object.fromEntries([
-        ...generatingSizes.map(
-          ({ rows, segments }) => [generateName(rows, segments), generateSpec(rows, segments)] as const,
-        ),
+        ...generatingSizes.map(({ rows, count }) => [generateName(rows, count), generateSpec(rows, count)] as const),
         ...reading.map((rows) => [readName(rows), readSpec(rows)] as const),
       ]),
     GraphError,
   )
   // All programs share the cache of keys and values.
-  const rowInputs = segmentsOf(config, segmentCounts[segmentCounts.length - 1], (name) => name)
-  const sharedFeeds = ["cache", ...rowInputs.flat().flatMap(({ keys, values }) => [keys, values])]
+  const rowInputs = segments.flatMap((_, segment) => layersOf(config, segment, (name) => name))
+  const sharedFeeds = ["cache", ...rowInputs.flatMap(({ keys, values }) => [keys, values])]
   const group: Readonly<Record<string, Program>> = yield* backend.compileAll(specs, { sharedFeeds })
 
   const first = group[readName(reading[0])]
   const cache = floats(first.feeds["cache"])
-  const largest = group[generateName(generating[generating.length - 1], segmentCounts[segmentCounts.length - 1])]
-  const rowCache = new RowCache({
+  const largest = group[generateName(generating[generating.length - 1], segments.length)]
+  const rowCache = new RowCache(
     config,
-    segmentLength,
-    segments: segmentsOf(config, rowInputs.length, (name) => floats(largest.feeds[name])),
-  })
+    segments.map((length, segment) => ({
+      length,
+      layers: layersOf(config, segment, (name) => floats(largest.feeds[name])),
+    })),
+  )
 
   const feedsOf = ({ feeds }: Program, rows: number) => ({
     tokens: integers(feeds["tokens"]),
@@ -152,12 +151,12 @@ export const decoderModel = Effect.fnUntraced(function* (
       },
     }
   }
-  const generatingProgram = ({ rows, segments }: (typeof generatingSizes)[number]): GeneratingProgram => {
-    const program = group[generateName(rows, segments)]
+  const generatingProgram = ({ rows, count }: (typeof generatingSizes)[number]): GeneratingProgram => {
+    const program = group[generateName(rows, count)]
     const entries = floats(program.results["entries"])
     return {
       rows,
-      room: segments * segmentLength,
+      room: segments.slice(0, count).reduce((sum, length) => sum + length, 0),
       feeds: feedsOf(program, rows),
       logits: floats(program.results["logits"]),
       run: program.run,
@@ -234,20 +233,19 @@ type Parts = Pick<ProgramSpec, "inputs" | "outputs">
 const readName = (rows: number): string => `read-${rows}`
 const generateName = (rows: number, segments: number): string => `generate-${rows}-${segments}`
 
-/** Lists the inputs of the rows by segment and layer. */
-const segmentsOf = <A>({ layers }: DecoderConfig, segments: number, of: (input: string) => A) =>
-  Array.from({ length: segments }, (_, segment) =>
-    Array.from({ length: layers }, (_, layer) => ({
-      keys: of(cacheInput("keys", layer, segment)),
-      values: of(cacheInput("values", layer, segment)),
-    })),
-  )
+/** Lists the inputs of the rows in a segment by layer. */
+const layersOf = <A>({ layers }: DecoderConfig, segment: number, of: (input: string) => A) =>
+  Array.from({ length: layers }, (_, layer) => ({
+    keys: of(cacheInput("keys", layer, segment)),
+    values: of(cacheInput("values", layer, segment)),
+  }))
 
-/** Returns 1, 2, 4 … up to a number, and the number itself. */
-const doubling = (last: number): ReadonlyArray<number> => [
-  ...Array.from({ length: Math.ceil(Math.log2(last)) }, (_, power) => 2 ** power),
-  last,
-]
+/** Divides a row into segments: each is as long as all before it together, the last one perhaps shorter. */
+const segmentsFor = (maxLength: number, first: number): ReadonlyArray<number> => {
+  const lengths = [Math.min(first, maxLength)]
+  for (let room = lengths[0]; room < maxLength; room *= 2) lengths.push(Math.min(room, maxLength - room))
+  return lengths
+}
 
 const ascending = (numbers: ReadonlyArray<number>): ReadonlyArray<number> => [...new Set(numbers)].sort((a, b) => a - b)
 

@@ -2,20 +2,23 @@ import { assert, describe, it } from "@effect/vitest"
 import { RowCache } from "../../src/inference/RowCache.ts"
 
 const config = { layers: 2, keyValueHeads: 2, headDim: 2 }
-const segmentLength = 3
+const segmentLengths = [2, 4]
 const numbersOfToken = 2 * config.layers * config.keyValueHeads * config.headDim
 
-/** Makes a cache of three rows of two segments, and a function that reads a token back in the order of its entries. */
+/** Makes a cache of three rows of two segments of different length, and a function that reads a token back in the order of its entries. */
 const open = () => {
-  const array = () => new Float32Array(3 * config.keyValueHeads * config.headDim * segmentLength)
-  const segments = [0, 1].map(() => [0, 1].map(() => ({ keys: array(), values: array() })))
-  const cache = new RowCache({ config, segmentLength, segments })
+  const segments = segmentLengths.map((length) => {
+    const array = () => new Float32Array(3 * config.keyValueHeads * config.headDim * length)
+    return { length, layers: [0, 1].map(() => ({ keys: array(), values: array() })) }
+  })
+  const cache = new RowCache(config, segments)
   const read = (row: number, at: number): ReadonlyArray<number> => {
-    const place = at % segmentLength
-    return segments[Math.floor(at / segmentLength)].flatMap(({ keys, values }) => [
-      ...[0, 1, 2, 3].map((line) => keys[(row * 4 + line) * segmentLength + place]),
+    const [segment, place] = at < segmentLengths[0] ? [0, at] : [1, at - segmentLengths[0]]
+    const { layers, length } = segments[segment]
+    return layers.flatMap(({ keys, values }) => [
+      ...[0, 1, 2, 3].map((line) => keys[(row * 4 + line) * length + place]),
       ...[0, 1].flatMap((head) => {
-        const from = ((row * 2 + head) * segmentLength + place) * 2
+        const from = ((row * 2 + head) * length + place) * 2
         return [values[from], values[from + 1]]
       }),
     ])
@@ -56,7 +59,8 @@ describe("RowCache", () => {
       [10, 20, 30, 40],
     )
     assert.deepStrictEqual(read(1, 3), [...token(40)])
-    assert.isTrue(segments.flat().every(({ keys, values }) => [...keys, ...values].every(Number.isFinite)))
+    const layers = segments.flatMap((segment) => segment.layers)
+    assert.isTrue(layers.every(({ keys, values }) => [...keys, ...values].every(Number.isFinite)))
     assert.deepStrictEqual([read(1, 4), read(1, 5)], [none, none])
   })
 

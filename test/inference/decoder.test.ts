@@ -126,9 +126,9 @@ describe("Engine.layer", () => {
         }).pipe(Effect.provide(Engine.layer({ ...small, ...options })), Effect.provide(backends.wasm), Effect.orDie)
       return Effect.gen(function* () {
         // A small cache of prompts, for which requests wait, and rows of several segments.
-        const sizes = { generating: [1, 8, 16], reading: [1, 4], cacheTokens: 72, segmentLength: 16 }
+        const sizes = { generating: [1, 8, 16], reading: [1, 4], cacheTokens: 72, firstSegment: 16 }
         const together = yield* answersOf(sizes, "unbounded")
-        const alone = yield* answersOf({ generating: [1], reading: [1], segmentLength: 16 }, 1)
+        const alone = yield* answersOf({ generating: [1], reading: [1], firstSegment: 16 }, 1)
         assert.deepStrictEqual(together, alone)
       })
     },

@@ -17,10 +17,8 @@ import { rotate, rotationOf, scaledRotation } from "./rope.ts"
 export interface RowShape {
   /** The number of sequences in a step. */
   readonly rows: number
-  /** The number of segments that the step reads. */
-  readonly segments: number
-  /** The number of tokens of a segment. */
-  readonly segmentLength: number
+  /** The number of tokens of each segment that the step reads. */
+  readonly segments: ReadonlyArray<number>
 }
 
 /** The tensors of a step over rows. What it computes for a row does not depend on the other rows. */
@@ -30,8 +28,8 @@ export interface RowStep {
    *
    * `lengths` i32 [rows]: the number of tokens of each sequence in the cache, which is also the position of the new one.
    *
-   * `keys-LAYER-SEGMENT` f32 [rows, keyValueHeads, headDim, segmentLength] and `values-LAYER-SEGMENT` f32 [rows,
-   * keyValueHeads, segmentLength, headDim]: the cache. Its unused places need finite numbers, as the weight zero of a
+   * `keys-LAYER-SEGMENT` f32 [rows, keyValueHeads, headDim, tokens] and `values-LAYER-SEGMENT` f32 [rows, keyValueHeads,
+   * tokens, headDim], with the tokens of the segment: the cache. Its unused places need finite numbers, as the weight zero of a
    * number that is not finite would be NaN.
    */
   readonly inputs: Readonly<Record<string, Tensor>>
@@ -53,31 +51,32 @@ export const cacheInput = (part: "keys" | "values", layer: number, segment: numb
  * @example
  * ```ts
  * const weights = Decoder.statesOf(Decoder.parametersOf(decoderConfig))
- * const step = Decoder.rowStep(decoderConfig, weights, { rows: 32, segments: 1, segmentLength: 256 })
+ * const step = Decoder.rowStep(decoderConfig, weights, { rows: 32, segments: [64, 64] })
  * const state = Record.map(weights, (tensor) => ({ tensor }))
  * const spec = { name: "generate", inputs: step.inputs, state, outputs: { ...step.outputs } }
  * ```
  */
 export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape, adapt?: Adapt): RowStep => {
-  const { rows, segments, segmentLength } = shape
+  const { rows, segments } = shape
+  const room = segments.reduce((sum, length) => sum + length, 0)
   const { heads, keyValueHeads, headDim } = config
   const group = heads / keyValueHeads
   const tokens = input("tokens", [rows], "i32")
   const lengths = input("lengths", [rows], "i32")
   const inputs: Record<string, Tensor> = { tokens, lengths }
   const cached = (part: "keys" | "values", layer: number): ReadonlyArray<Tensor> =>
-    Array.from({ length: segments }, (_, segment) => {
-      const sizes = part === "keys" ? [headDim, segmentLength] : [segmentLength, headDim]
+    segments.map((length, segment) => {
+      const sizes = part === "keys" ? [headDim, length] : [length, headDim]
       const name = cacheInput(part, layer, segment)
       return (inputs[name] = input(name, [rows, keyValueHeads, ...sizes]))
     })
   const rotation = rotationOf(config, lengths)
   const queryRotation = scaledRotation(rotation, 1 / Math.sqrt(headDim))
-  const places = Int32Array.from({ length: segments * segmentLength }, (_, place) => place)
+  const places = Int32Array.from({ length: room }, (_, place) => place)
   const isCached = less(constant(places), reshape(lengths, [rows, 1]))
   // The new token's score stands before those of the cache, so that the place of each score does not depend on `segments`.
   const mask = concat([constant(new Float32Array(rows), [rows, 1]), where(isCached, 0, excluded)], 1)
-  const headMask = reshape(mask, [rows, 1, 1, 1 + segments * segmentLength])
+  const headMask = reshape(mask, [rows, 1, 1, 1 + room])
 
   const entries: Array<Tensor> = []
   const attend: Attend = (layer, queries, keys, values) => {
@@ -95,7 +94,7 @@ export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape
     const newScore = matmul(q, reshape(newKeys, [rows, keyValueHeads, headDim, 1]))
     const scores = cached("keys", layer).map((segment) => matmul(q, segment))
     const shares = softmax(add(concat([newScore, ...scores], 3), headMask))
-    const [newShare, ...cachedShares] = split(shares, [1, ...scores.map(() => segmentLength)], 3)
+    const [newShare, ...cachedShares] = split(shares, [1, ...segments], 3)
     const mixed = cached("values", layer)
       .map((segment, at) => matmul(cachedShares[at], segment))
       .reduce(add, matmul(newShare, reshape(values, [rows, keyValueHeads, 1, headDim])))

@@ -54,7 +54,7 @@ const nameOfB = (layer: number, projection: Projection): string => `${projection
  * const shape = { rank: 8, targets: Decoder.projections }
  * const weights = Decoder.statesOf(Decoder.parametersOf(decoderConfig))
  * const { adapt, inputs, states } = Decoder.selectedAdapters(decoderConfig, { shape, slots: 4, rows: 32 })
- * const step = Decoder.rowStep(decoderConfig, weights, { rows: 32, segments: 1, segmentLength: 256 }, adapt)
+ * const step = Decoder.rowStep(decoderConfig, weights, { rows: 32, segments: [64, 64] }, adapt)
  * ```
  */
 export const selectedAdapters = (config: DecoderConfig, { shape, slots, rows }: SelectedOptions): SelectedAdapters => {

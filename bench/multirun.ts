@@ -3,8 +3,9 @@
  * second, by the files that the runs leave, and how much memory the processes take, as Linux counts it.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { MultirunLayout as Layout, Safetensors } from "effect-rl"
 
@@ -57,55 +58,69 @@ const cpuSecondsOf = (pid: number): number => {
 const bytesIn = (file: string, key: string): number =>
   1024 * Number(new RegExp(`^${key}:\\s*(\\d+) kB`, "m").exec(textOf(file))?.[1] ?? 0)
 
-/** Returns the steps of a run, in their order. */
-const stepsOf = (run: string): ReadonlyArray<Step> => {
-  const numbers = readdirSync(join(run, Layout.broadcasts)).flatMap((name) => Layout.stepOf(name) ?? [])
-  // The broadcast of step N + 1 has the weights that the samples of step N have trained.
-  return numbers
-    .filter((number) => number > 0)
+/** Returns the steps of a run whose weights were published, in their order. */
+const stepsOf = (run: string): ReadonlyArray<Step> =>
+  publishedIn(run).map((number) => {
+    const samples = join(run, Layout.rolloutsOf(number - 1), Layout.inRollouts.samples)
+    const mask = Array.from(Safetensors.decode(readFileSync(samples))["mask"].data, Number)
+    return {
+      at: statSync(join(run, Layout.broadcast(number), Layout.stable)).mtimeMs / 1000,
+      trained: mask.length,
+      generated: mask.reduce((sum, one) => sum + one, 0),
+    }
+  })
+
+/** Returns the numbers of the published steps. The weights of step N + 1 were trained on the samples of step N. */
+const publishedIn = (run: string): ReadonlyArray<number> => {
+  const folder = join(run, Layout.broadcasts)
+  return (existsSync(folder) ? readdirSync(folder) : [])
+    .flatMap((name) => Layout.stepOf(name) ?? [])
+    .filter((number) => number > 0 && existsSync(join(run, Layout.broadcast(number), Layout.stable)))
     .sort((a, b) => a - b)
-    .map((number) => {
-      const samples = join(run, Layout.rolloutsOf(number - 1), Layout.inRollouts.samples)
-      const mask = Array.from(Safetensors.decode(readFileSync(samples))["mask"].data, Number)
-      return {
-        at: statSync(join(run, Layout.broadcast(number), Layout.stable)).mtimeMs / 1000,
-        trained: mask.length,
-        generated: mask.reduce((sum, one) => sum + one, 0),
-      }
-    })
 }
 
 /** Returns the folders of the runs of all trainers whose results are below a folder. */
 const runsBelow = (folder: string): ReadonlyArray<string> =>
-  readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .filter((path) => /(^|\/)run_[^/]+$/.test(path))
-    .map((path) => join(folder, path))
+  readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap(({ name }) => (name.startsWith("run_") ? [join(folder, name)] : runsBelow(join(folder, name))))
 
 const command = fileURLToPath(new URL("../bin/effect.js", import.meta.url))
 
-const ended = (child: ChildProcess, name: string): Promise<void> =>
+/** Waits for the end of a process, and fails if it ends before it was stopped. */
+const ended = (child: ChildProcess, name: string, isStopped: () => boolean): Promise<void> =>
   new Promise((resolve, reject) => {
     let errors = ""
     child.stderr?.on("data", (chunk) => (errors += chunk))
     child.on("error", reject)
-    child.on("exit", (code) => (code === 0 ? resolve() : reject(new Error(`${name} ended with ${code}: ${errors}`))))
+    child.on("exit", (code) =>
+      isStopped() ? resolve() : reject(new Error(`${name} ended with ${code} before it was measured: ${errors}`)),
+    )
   })
 
+/** The length of a measurement in steps of a run. */
+export interface Length {
+  /** The steps that each run makes before the measurement begins. */
+  readonly warmUp: number
+  /** The steps that the runs make during the measurement, on average. */
+  readonly steps: number
+}
+
+interface MeasureOptions extends Length {
+  /** The folder for the configs and the results. */
+  readonly folder: string
+  readonly backend: string
+  /** The number of runs that the trainers have together. */
+  readonly runs: number
+}
+
 /**
- * Trains each config in a process of its own, all at the same time. The tokens are counted from the time at which all runs
- * have made `warmUp` steps until the first one ends, so that all of them are at work meanwhile.
+ * Trains each config in a process of its own, all at the same time, and stops them after some steps. The configs need more
+ * steps than are measured, so that all runs are at work during the whole measurement.
  */
 export const measureTrainers = async (
   configs: ReadonlyArray<object>,
-  {
-    folder,
-    backend,
-    warmUp,
-  }: {
-    readonly folder: string
-    readonly backend: string
-    readonly warmUp: number
-  },
+  { folder, backend, runs, warmUp, steps }: MeasureOptions,
 ): Promise<Load> => {
   const children = configs.map((config, at) => {
     const file = join(folder, `trainer-${at}.yaml`)
@@ -117,8 +132,7 @@ export const measureTrainers = async (
   })
   const resident = new Map<number, number>()
   const cpu = new Map<number, number>()
-  /** The CPU time of all processes at some times, in seconds. */
-  const times: Array<{ readonly at: number; readonly cpuSeconds: number }> = []
+  const cpuSeconds = (): number => [...cpu.values()].reduce((sum, one) => sum + one, 0)
   let proportionalBytes = 0
   const watch = (): void => {
     const all = children.flatMap(({ pid }) => (pid === undefined ? [] : withChildren(pid)))
@@ -129,27 +143,44 @@ export const measureTrainers = async (
       proportional += bytesIn(`/proc/${pid}/smaps_rollup`, "Pss")
     }
     proportionalBytes = Math.max(proportionalBytes, proportional)
-    times.push({ at: Date.now() / 1000, cpuSeconds: [...cpu.values()].reduce((sum, one) => sum + one, 0) })
   }
-  const watching = setInterval(watch, 100)
+  /** Waits until a condition holds for the numbers of steps that the runs have made. */
+  const untilSteps = async (holds: (steps: ReadonlyArray<number>) => boolean): Promise<void> => {
+    while (!holds(runsBelow(folder).map((run) => publishedIn(run).length))) {
+      await setTimeout(100)
+      watch()
+    }
+  }
+  let isStopped = false
+  const ends = Promise.all(children.map((child, at) => ended(child, `trainer ${at}`, () => isStopped)))
+  const measure = async () => {
+    const total = (steps: ReadonlyArray<number>): number => steps.reduce((sum, one) => sum + one, 0)
+    let first = 0
+    await untilSteps((made) => {
+      first = total(made)
+      return made.length === runs && made.every((one) => one >= warmUp)
+    })
+    const [begin, cpuBefore] = [Date.now() / 1000, cpuSeconds()]
+    await untilSteps((made) => total(made) - first >= steps * runs)
+    const [end, cpuAfter] = [Date.now() / 1000, cpuSeconds()]
+    const counted = runsBelow(folder)
+      .flatMap(stepsOf)
+      .filter(({ at }) => at > begin && at <= end)
+    const sum = (key: "trained" | "generated"): number => counted.reduce((sum, step) => sum + step[key], 0)
+    return {
+      trainedASecond: sum("trained") / (end - begin),
+      generatedASecond: sum("generated") / (end - begin),
+      trainedACoreSecond: sum("trained") / (cpuAfter - cpuBefore),
+      residentBytes: [...resident.values()].reduce((sum, bytes) => sum + bytes, 0),
+      proportionalBytes,
+      seconds: end - begin,
+    }
+  }
   try {
-    await Promise.all(children.map((child, at) => ended(child, `trainer ${at}`)))
+    return await Promise.race([measure(), ends.then(() => Promise.reject(new Error("the trainers have ended")))])
   } finally {
-    clearInterval(watching)
+    isStopped = true
     for (const child of children) child.kill()
-  }
-  const runs = runsBelow(folder).map(stepsOf)
-  const begin = Math.max(...runs.map((steps) => steps[warmUp - 1].at))
-  const end = Math.min(...runs.map((steps) => steps[steps.length - 1].at))
-  const counted = runs.flat().filter(({ at }) => at > begin && at <= end)
-  const total = (key: "trained" | "generated"): number => counted.reduce((sum, step) => sum + step[key], 0)
-  const cpuAt = (time: number): number => times.findLast(({ at }) => at <= time)?.cpuSeconds ?? 0
-  return {
-    trainedACoreSecond: total("trained") / (cpuAt(end) - cpuAt(begin)),
-    trainedASecond: total("trained") / (end - begin),
-    generatedASecond: total("generated") / (end - begin),
-    residentBytes: [...resident.values()].reduce((sum, bytes) => sum + bytes, 0),
-    proportionalBytes,
-    seconds: end - begin,
+    await ends.catch(() => undefined)
   }
 }

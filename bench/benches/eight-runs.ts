@@ -4,14 +4,15 @@
  * in eight trainers at the same time with one run each. All learn by GRPO to write words backwards. Their weights may be as old
  * as `max_async_level` allows by default; one trainer and eight trainers are also measured with the newest weights for each
  * answer (level 0), where a run generates only while it is not trained. The settings suit the eight trainers: the samples of a
- * step fill one micro-batch, and the engine has a program for exactly these. Tokens are those of the trained samples, after the
- * start-up.
+ * step fill one micro-batch, and the engine has a program for exactly these. Tokens are those of the trained samples, while all
+ * runs are at work: after the start-up, and long before the first run ends. One trainer and eight trainers are measured in turn,
+ * three times each, and the bench reports the pair with the median ratio.
  *
  * Generating gains most from company, so the length of the answers matters: one bench has answers of 24 tokens, the other of
  * 96, after prompts of about 20.
  *
  * Memory is the sum of the most that each process has held at any time. Set `EFFECT_RL_BENCH_BACKEND` to measure another
- * backend than `auto`, and `EFFECT_RL_BENCH_STEPS` for longer trainings.
+ * backend than `auto`, and `EFFECT_RL_BENCH_STEPS` for longer measurements.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { availableParallelism, tmpdir } from "node:os"
@@ -22,20 +23,20 @@ import { platform } from "effect-rl/node"
 import { openBaseModel } from "../../src/multirun/baseModel.ts"
 import { onDisk } from "../../src/run/store/FileTree.ts"
 import { defineBench } from "../Bench.ts"
-import { measureTrainers } from "../multirun.ts"
+import { type Length, type Load, measureTrainers } from "../multirun.ts"
 
 const names = ["a", "b", "c", "d", "e", "f", "g", "h"]
 const template =
   "{% for message in messages %}<|im_start|>{{ message.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_start|>{% endif %}"
-const warmUp = 2
-const steps = Number(process.env["EFFECT_RL_BENCH_STEPS"] ?? 8)
+const length: Length = { warmUp: 3, steps: Number(process.env["EFFECT_RL_BENCH_STEPS"] ?? 6) }
+const pairs = 3
 const device = process.env["EFFECT_RL_BENCH_BACKEND"] ?? "auto"
 
 const runOf = (name: string, answer: number, isNewest: boolean) => ({
   seed: names.indexOf(name) + 1,
   train_dataset: { type: "reverse_text", num_tasks: 1000, seed: names.indexOf(name) + 1, min_letters: 8 },
   objective: { type: "grpo" },
-  max_steps: warmUp + steps,
+  max_steps: 100_000,
   batch: { size: 8, group_size: 4 },
   sampling: { max_tokens: answer },
   ...(isNewest ? { max_async_level: 0 } : {}),
@@ -98,6 +99,17 @@ const saveModel = (path: string, answer: number) =>
     yield* LmDirectory.save(yield* onDisk(path), "model", base)
   }).pipe(Effect.provide(platform), Effect.runPromise)
 
+interface Pair {
+  readonly one: Load
+  readonly eight: Load
+}
+
+/** Returns how many times as many tokens a second one trainer trained. */
+const timesOf = ({ one, eight }: Pair): number => one.trainedASecond / eight.trainedASecond
+
+const medianOf = (all: ReadonlyArray<Pair>): Pair =>
+  all.toSorted((a, b) => timesOf(a) - timesOf(b))[Math.floor(all.length / 2)]
+
 const bench = (name: string, answer: number) =>
   defineBench({
     name,
@@ -108,23 +120,31 @@ const bench = (name: string, answer: number) =>
       const folder = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))
       try {
         await saveModel(folder, answer)
-        const measure = (name: string, groups: ReadonlyArray<ReadonlyArray<string>>, variant: Variant = {}) => {
-          mkdirSync(join(folder, name))
+        let measurements = 0
+        const measure = (groups: ReadonlyArray<ReadonlyArray<string>>, variant: Variant = {}): Promise<Load> => {
+          const own = join(folder, `measurement-${measurements++}`)
+          mkdirSync(own)
           const configs = groups.map((runs) => trainerOf(join(folder, "model"), runs, answer, variant))
-          return measureTrainers(configs, { folder: join(folder, name), backend: device, warmUp })
+          return measureTrainers(configs, { ...length, folder: own, backend: device, runs: names.length })
         }
-        const one = await measure("one", [names])
         const alone = names.map((name) => [name])
-        const eight = await measure("eight", alone)
-        const newest = await measure("one-newest", [names], { isNewest: true })
-        const eightNewest = await measure("eight-newest", alone, { isNewest: true })
-        const turns = await measure("turns", [names], { ownThreads: false })
-        const ranks = await measure("ranks", [names], { ranks: availableParallelism() })
+        const all: Array<Pair> = []
+        for (let pair = 0; pair < pairs; pair++) all.push({ one: await measure([names]), eight: await measure(alone) })
+        const { one, eight } = medianOf(all)
+        const newest = await measure([names], { isNewest: true })
+        const eightNewest = await measure(alone, { isNewest: true })
+        const turns = await measure([names], { ownThreads: false })
+        const ranks = await measure([names], { ranks: availableParallelism() })
         const megabytes = (bytes: number): number => bytes / 1e6
         return {
-          value: one.trainedASecond / eight.trainedASecond,
+          value: timesOf({ one, eight }),
           details: {
             "one trainer, tokens/s": one.trainedASecond,
+            "least and most times": all
+              .map(timesOf)
+              .sort((a, b) => a - b)
+              .map((times) => times.toFixed(2))
+              .join(", "),
             "of them generated": one.generatedASecond,
             "eight trainers, tokens/s": eight.trainedASecond,
             "of them generated there": eight.generatedASecond,

@@ -1,7 +1,7 @@
 import { Effect, Schema, type Scope } from "effect"
 import { Backend } from "../backend/Backend.ts"
 import { nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
-import { sizeOf } from "../env/Space.ts"
+import { isWhole, sizeOf } from "../env/Space.ts"
 import { mean, mul, sub } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
 import { type Layout, layout } from "../graph/Parameters.ts"
@@ -153,7 +153,7 @@ const checkFit = ({ rows, observations, actions }: Demonstrations, { observation
     return Effect.fail(new LearningError({ message: "bc: there are no demonstrated steps to learn from" }))
   }
   const fits = observations.length === rows * width && actions.length === rows * actionSize
-  if (fits && (actionSpace._tag === "Discrete") === actions instanceof Int32Array) return Effect.void
+  if (fits && isWhole(actionSpace) === actions instanceof Int32Array) return Effect.void
   const message = `bc: ${rows} demonstrated steps of ${observations.length / rows} and ${actions.length / rows} numbers don't fit the env's ${width} and ${actionSize}`
   return Effect.fail(new LearningError({ message }))
 }

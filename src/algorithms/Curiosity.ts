@@ -75,7 +75,10 @@ const curiosityModels = (config: CuriosityConfig, { observationSpace, actionSpac
     loss: (rows: Rows): Learner.Loss => {
       const { features_t, features_tp1, error } = evaluate(rows)
       const inferred = inverse.apply(rows.weights, concat([features_t, features_tp1], 1))
-      const inverseError = Losses.inverseLoss(inferred, rows.batch.actions)
+      const isSimple = actionSpace._tag === "Discrete" || actionSpace._tag === "Box"
+      const inverseError = isSimple
+        ? Losses.inverseLoss(inferred, rows.batch.actions)
+        : Losses.behaviourCloning(Model.policyOver(actionSpace, inferred).logProbability(rows.batch.actions))
       const meanForwardError = mean(error)
       const both = add(mul(inverseError, 1 - config.forwardShare), mul(meanForwardError, config.forwardShare))
       return {

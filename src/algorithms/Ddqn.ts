@@ -71,7 +71,7 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
     act: ({ weights, target, observations, noise, exploration }) => {
       const q = network.apply(weights, observations)
       return {
-        actions: Learner.epsilonGreedy(q, noise, exploration),
+        actions: Learner.epsilonGreedy(q, noise, exploration, Model.maskOf(task.observationSpace, observations)),
         // An observation's value is the target network's value of the action that the online network prefers.
         kept: { values: Losses.valueOfAction(network.apply(target, observations), argMax(q)) },
       }

@@ -80,7 +80,12 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Ta
     memorySize: 0,
     keeps: [],
     act: ({ weights, observations, noise, exploration }) => ({
-      actions: Learner.epsilonGreedy(network.apply(weights, observations), noise, exploration),
+      actions: Learner.epsilonGreedy(
+        network.apply(weights, observations),
+        noise,
+        exploration,
+        Model.maskOf(task.observationSpace, observations),
+      ),
       kept: {},
     }),
     greedy: ({ weights, observations }) => ({ actions: argMax(network.apply(weights, observations)) }),

@@ -2,9 +2,9 @@ import { Effect, Schema, type Scope } from "effect"
 import { Backend } from "../backend/Backend.ts"
 import { ConfigError } from "../config/Config.ts"
 import { layers, naturalInt, nonNegative, positive, withDefault } from "../config/fields.ts"
-import { type Space, sizeOf } from "../env/Space.ts"
+import { sizeOf } from "../env/Space.ts"
 import { activations, mlp } from "../graph/layers.ts"
-import { add, argMax, input, matmul, reshape, slice, state } from "../graph/ops.ts"
+import { add, input, matmul, reshape, slice, state } from "../graph/ops.ts"
 import { layout } from "../graph/Parameters.ts"
 import { sizeOf as elements, type Tensor } from "../graph/Tensor.ts"
 import { policies } from "../learner/acting.ts"
@@ -13,8 +13,9 @@ import { Averages } from "../learner/Averages.ts"
 import { build } from "../learner/graphs.ts"
 import { drive, waitFor } from "../learner/drive.ts"
 import { numbersOf, savedState, vectorsOf } from "../learner/learnerState.ts"
-import { outputsFor, toEnvAction } from "../model/actions.ts"
+import { outputsFor, policyOver, toEnvAction } from "../model/actions.ts"
 import type { Actor } from "../model/Actor.ts"
+import { asVectors, maskOf, vectorSizeOf } from "../model/observations.ts"
 import { stream } from "../rng/Rng.ts"
 import { meanOf } from "../statistics/resampling.ts"
 
@@ -82,7 +83,8 @@ const forward = (
 }
 
 /** Computes the action from a network's outputs. No action is drawn at random: the varied weights explore instead. */
-const actionOf = (space: Space, outputs: Tensor): Tensor => (space._tag === "Discrete" ? argMax(outputs) : outputs)
+const actionOf = (task: Task, observations: Tensor, outputs: Tensor): Tensor =>
+  policyOver(task.actionSpace, outputs, { allowed: maskOf(task.observationSpace, observations) }).mode()
 
 // --- Rollout: one episode for each variation. Update: a step towards the variations with larger returns ---
 
@@ -111,7 +113,7 @@ const setup = Effect.fnUntraced(function* (
     return yield* ConfigError.at({ source: "es" }, "num_envs", problem)
   }
   const backend = yield* Backend
-  const inputs = sizeOf(observationSpace)
+  const inputs = vectorSizeOf(observationSpace)
   const outputs = outputsFor(actionSpace)
   const network = yield* build(() =>
     mlp("actor", { sizes: [inputs, ...config.hidden, outputs], activation: config.activation, outputGain: 0.01 }),
@@ -122,9 +124,10 @@ const setup = Effect.fnUntraced(function* (
   const act = yield* backend.compile(
     yield* build(() => {
       const population = state("population", [numEnvs, size])
-      const observations = input("observations", [numEnvs, inputs])
-      const outputs = forward(population, shapes, observations, config.activation)
-      const actions = toEnvAction(actionSpace, actionOf(actionSpace, outputs))
+      const observations = input("observations", [numEnvs, sizeOf(observationSpace)])
+      const seen = asVectors(observationSpace, observations)
+      const outputs = forward(population, shapes, seen, config.activation)
+      const actions = toEnvAction(actionSpace, actionOf(task, observations, outputs))
       return {
         name: "es.act",
         inputs: { observations },
@@ -174,17 +177,21 @@ const setup = Effect.fnUntraced(function* (
     }
   }
 
+  // Other programs can compute dense layers, but know neither masks, nor one-hot parts, nor several choices.
+  const isDense = observationSpace._tag === "Box" && (actionSpace._tag === "Box" || actionSpace._tag === "Discrete")
   const greedy: Actor["greedy"] = ({ weights, observations }) => ({
-    actions: actionOf(actionSpace, network.apply(weights, observations)),
+    actions: actionOf(task, observations, network.apply(weights, asVectors(observationSpace, observations))),
   })
   const actor: Actor = {
     parameters: network.parameters,
-    dense: {
-      layers: [...config.hidden, outputs].map((_, index) => ({
-        names: [`actor.${index}`],
-        activation: index < config.hidden.length ? config.activation : "identity",
-      })),
-    },
+    dense: isDense
+      ? {
+          layers: [...config.hidden, outputs].map((_, index) => ({
+            names: [`actor.${index}`],
+            activation: index < config.hidden.length ? config.activation : "identity",
+          })),
+        }
+      : undefined,
     noiseSize: 0,
     memorySize: 0,
     keeps: [],

@@ -83,7 +83,7 @@ const networks = (config: SacConfig, { observationSpace }: Algorithm.Task, actio
 type Networks = ReturnType<typeof networks>
 
 /** Describes the actor as dense layers, for export as C; undefined if it has others. The last outputs μ, then log σ. */
-const denseActor = (config: SacConfig, space: Space.Box): Model.DensePolicy | undefined => {
+const denseActor = (config: SacConfig, space: Space.RowSpace): Model.DensePolicy | undefined => {
   const dense = Model.denseLayers("actor", space, config)
   if (dense === undefined) return undefined
   const last = { names: ["actor.mean", "actor.logStd"], activation: "identity" } as const

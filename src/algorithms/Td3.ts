@@ -71,7 +71,7 @@ const networks = (config: Td3Config, { observationSpace }: Algorithm.Task, actio
 type Networks = ReturnType<typeof networks>
 
 /** Describes the actor as dense layers, for export as C; undefined if it has other layers. */
-const denseActor = (config: Td3Config, space: Space.Box): Model.DensePolicy | undefined => {
+const denseActor = (config: Td3Config, space: Space.RowSpace): Model.DensePolicy | undefined => {
   const dense = Model.denseLayers("actor", space, config, "tanh")
   return dense === undefined ? undefined : { ...dense, scaled: true }
 }

@@ -41,11 +41,12 @@ import { EnvError } from "./EnvError.ts"
 import { type AsyncColumns, type AsyncKernel, asyncBatchOf, command } from "./internal/asyncEpisodes.ts"
 import { elsewhere } from "./internal/elsewhere.ts"
 import { errorAt } from "./internal/episodes.ts"
-import { sizeOf, type Space } from "./Space.ts"
+import { writerOf } from "./internal/values.ts"
+import { type ActionSpace, type Box, sizeOf, type Space, type ValueOf } from "./Space.ts"
 
 /** The result of a step. */
-export interface Outcome {
-  readonly observation: ArrayLike<number>
+export interface Outcome<O extends Space = Space> {
+  readonly observation: ValueOf<O>
   readonly reward: number
   /** True if the env reached a terminal state. */
   readonly terminated: boolean
@@ -54,28 +55,30 @@ export interface Outcome {
 }
 
 /** One copy of an env, which plays one episode after another. */
-export interface Session<A extends Space = Space> {
+export interface Session<A extends ActionSpace = ActionSpace, O extends Space = Space> {
   /** Begins an episode, whose random numbers come from `random`, and returns the first observation. */
-  reset(random: Stream): Effect.Effect<ArrayLike<number>, unknown>
-  step(action: ActionOf<A>, random: Stream): Effect.Effect<Outcome, unknown>
+  reset(random: Stream): Effect.Effect<ValueOf<O>, unknown>
+  step(action: ActionOf<A>, random: Stream): Effect.Effect<Outcome<O>, unknown>
   /** Renders the env's state as an SVG document. */
   readonly renderSvg?: Effect.Effect<string, unknown>
 }
 
-export interface Definition<A extends Space> extends Pick<
-  Env<unknown, A>,
+export interface Definition<A extends ActionSpace, O extends Space = Box> extends Pick<
+  Env<unknown, A, O>,
   "id" | "observationSpace" | "actionSpace" | "maxSteps" | "rewardThreshold"
 > {
   /** Opens a copy of the env: the one at `index` in its batch. Closing the scope closes it. */
-  readonly open: (index: number) => Effect.Effect<Session<A>, unknown, Scope.Scope>
+  readonly open: (index: number) => Effect.Effect<Session<A, O>, unknown, Scope.Scope>
   /** The number of seconds after which a step of all copies fails if it has not ended. Default: 60. */
   readonly timeoutSeconds?: number
 }
 
 /** Makes an env whose copies step by Effects. */
-export const make = <A extends Space>(definition: Definition<A>): Env<unknown, A> => {
+export const make = <A extends ActionSpace, O extends Space = Box>(
+  definition: Definition<A, O>,
+): Env<unknown, A, O> => {
   const { open, timeoutSeconds = 60, ...facts } = definition
-  const env: Env<unknown, A> = {
+  const env: Env<unknown, A, O> = {
     ...facts,
     ...elsewhere(definition.id),
     open: (numEnvs, options) =>
@@ -121,12 +124,10 @@ const kernelOf = (
   const failed = (index: number, step: number, message: string, stack?: string): EnvError =>
     errorAt(env.id, index, episodes[index], step, message, stack)
 
-  const store = (index: number, step: number, seen: ArrayLike<number>): Effect.Effect<void, EnvError> => {
-    if (seen?.length !== size) {
-      return Effect.fail(failed(index, step, `expected an observation of ${size} numbers, found ${seen?.length}`))
-    }
-    for (let at = 0; at < size; at++) observations[index * size + at] = seen[at]
-    return Effect.void
+  const write = writerOf(env.observationSpace, "observation")
+  const store = (index: number, step: number, seen: unknown): Effect.Effect<void, EnvError> => {
+    const problem = write(seen, observations, index * size)
+    return problem === undefined ? Effect.void : Effect.fail(failed(index, step, problem))
   }
 
   const start = (index: number): Effect.Effect<void, EnvError> =>

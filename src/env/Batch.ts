@@ -16,12 +16,14 @@ import { Effect, type Scope } from "effect"
 import { attempt } from "../config/attempt.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { AsyncBatchEnv, BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
-import type { ActionOf, Env, Transition } from "./Env.ts"
+import { type ActionOf, type Env, rowSpaceOf, type Transition } from "./Env.ts"
 import { EnvError, invalid } from "./EnvError.ts"
 import { messageOf, oneLine } from "../config/text.ts"
 import { batchOf, errorAt, type Columns, type Kernel, streamsOf } from "./internal/episodes.ts"
+import { maskWriter } from "./internal/rows.ts"
 import { fromText, NotPlain, toText } from "./internal/plainData.ts"
-import { sizeOf, type Space } from "./Space.ts"
+import { writerOf } from "./internal/values.ts"
+import { type ActionSpace, display as displayedSpace, sizeOf } from "./Space.ts"
 import { utf8 } from "../config/utf8.ts"
 import { display } from "../config/Config.ts"
 
@@ -34,8 +36,14 @@ export interface Options extends Partial<Omit<BatchOptions, "maxSteps">> {}
  * All random numbers of episode k of env i come from the stream (seed, ...path, firstIndex + i, "episode", k); `reset`
  * receives the seed and the path. So an episode depends neither on the other envs nor on their number.
  */
-export const make = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
-  env.batch?.(numEnvs, complete(env, numEnvs, options)) ?? oneByOne(env, numEnvs, options)
+export const make = (env: Env, numEnvs: number, options: Options = {}): BatchEnv => {
+  const fast = env.batch?.(numEnvs, complete(env, numEnvs, options))
+  if (fast === undefined) return oneByOne(env, numEnvs, options)
+  const rowSpace = rowSpaceOf(env)
+  if (fast.observationSize === sizeOf(rowSpace)) return fast
+  const expected = `${sizeOf(rowSpace)} numbers, for ${displayedSpace(rowSpace)}`
+  throw invalid(env.id, `its own batch has rows of ${fast.observationSize} numbers; expected ${expected}`)
+}
 
 /**
  * Opens a batch of any env: `make` makes the batch, except for an env that steps elsewhere (`env.open`), whose batch has
@@ -67,17 +75,24 @@ const complete = (env: Env, numEnvs: number, options: Options): BatchOptions => 
 /** Returns a hint for error messages if the env returned a Promise: a batch steps synchronously and cannot await it. */
 const asyncHint = (value: unknown): string => (value instanceof Promise ? " (it must not be async)" : "")
 
+const isList = (value: unknown): value is ArrayLike<number> =>
+  typeof value === "object" && value !== null && "length" in value
+
 /** Makes the kernel (it holds and steps the states, see `internal/episodes.ts`) that calls the env's own functions. */
 const pureKernel = (env: Env, columns: Columns): Kernel => {
   const { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed } = columns
   const size = sizeOf(env.observationSpace)
+  const rowSize = sizeOf(rowSpaceOf(env))
+  const isBox = env.observationSpace._tag === "Box"
+  const write = writerOf(env.observationSpace, "observation")
+  const writeMask = maskWriter(env)
   const states: Array<unknown> = []
   const { streams, ...positions } = streamsOf(env.id, numEnvs)
 
   const fail = (index: number, step: number, message: string, userStack?: string): EnvError =>
     errorAt(env.id, index, episodes[index], step, message, userStack)
 
-  /** Makes the error for an exception that the env threw in `doing`: `reset`, `observe` or `step`. */
+  /** Makes the error for an exception that the env threw in `doing`: `reset`, `observe`, `step` or `actionMask`. */
   const threw = (index: number, step: number, doing: string, error: unknown): EnvError => {
     // An EnvError with an index comes from the checks below, and already names the env and the step.
     if (error instanceof EnvError && error.index !== undefined) return error
@@ -87,13 +102,17 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   }
 
   /** Checks an observation and writes it to the env's row. */
-  const storeObservation = (index: number, step: number, seen: ArrayLike<number>): void => {
-    if (typeof seen !== "object" || seen === null || seen.length !== size) {
-      const isList = typeof seen === "object" && seen !== null && "length" in seen
-      const description = isList ? `${String(seen.length)} numbers` : `${display(seen)}${asyncHint(seen)}`
+  const storeObservation = (index: number, step: number, seen: unknown): void => {
+    if (!isBox) {
+      const problem = write(seen, observations, index * rowSize)
+      if (problem !== undefined) throw fail(index, step, `${problem}${asyncHint(seen)}`)
+      return
+    }
+    if (!isList(seen) || seen.length !== size) {
+      const description = isList(seen) ? `${String(seen.length)} numbers` : `${display(seen)}${asyncHint(seen)}`
       throw fail(index, step, `observe returned ${description}, the observation space wants an array of ${size}`)
     }
-    const offset = index * size
+    const offset = index * rowSize
     let zero = 0
     for (let at = 0; at < size; at++) {
       observations[offset + at] = seen[at]
@@ -105,6 +124,12 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
     throw fail(index, step, `observation element ${wrong} is ${display(seen[wrong])}, not a finite number`)
   }
 
+  /** Writes the action mask of a state to the env's row, if the env has masks. */
+  const storeMask = (index: number, step: number, state: unknown, isOver: boolean): void => {
+    const problem = writeMask?.(state, isOver, observations, index * rowSize + size)
+    if (problem !== undefined) throw fail(index, step, problem)
+  }
+
   const start = (index: number, random: Stream): void => {
     streams[index] = random
     let doing = "reset"
@@ -114,6 +139,8 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
       states[index] = state
       doing = "observe"
       storeObservation(index, 0, env.observe(state))
+      doing = "actionMask"
+      storeMask(index, 0, state, false)
     } catch (error) {
       throw threw(index, 0, doing, error)
     }
@@ -148,6 +175,9 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
         storeTransition(index, env.step(states[index], actionAt(actions, index), streams[index]))
         doing = "observe"
         storeObservation(index, elapsed[index] + 1, env.observe(states[index]))
+        if (writeMask === undefined) continue
+        doing = "actionMask"
+        storeMask(index, elapsed[index] + 1, states[index], terminated[index] !== 0)
       }
     } catch (error) {
       throw threw(index, elapsed[index] + 1, doing, error)
@@ -176,10 +206,10 @@ const pureKernel = (env: Env, columns: Columns): Kernel => {
   return { start, advance, stateAt: (index) => states[index], save, load }
 }
 
-/** Returns a function that reads the action of one env. For a box it is a new array, since an env may keep it. */
+/** Returns a function that reads the action of one env. A list is a new array, since an env may keep it. */
 export const actionReader = (
-  space: Space,
-): ((actions: Float32Array | Int32Array, index: number) => ActionOf<Space>) => {
+  space: ActionSpace,
+): ((actions: Float32Array | Int32Array, index: number) => ActionOf<ActionSpace>) => {
   if (space._tag === "Discrete") return (actions, index) => actions[index]
   const size = sizeOf(space)
   return (actions, index) => {

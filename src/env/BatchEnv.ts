@@ -1,7 +1,7 @@
 /** Declares the types of a batch of envs: options, results and functions. `Batch.make` and `EnvPool` make batches. */
 import type { Effect } from "effect"
 import type { EnvError } from "./EnvError.ts"
-import type { Box, Space } from "./Space.ts"
+import type { ActionSpace, RowSpace } from "./Space.ts"
 
 /**
  * Says when an env whose episode ended is reset, in Gymnasium's terms.
@@ -54,8 +54,10 @@ export interface AnyBatchEnv extends BatchArrays {
   readonly id: string
   readonly numEnvs: number
   readonly autoReset: AutoReset
-  readonly observationSpace: Box
-  readonly actionSpace: Space
+  /** The space of a row of `observations`: with a mask after each observation, if the env has action masks. */
+  readonly observationSpace: RowSpace
+  readonly actionSpace: ActionSpace
+  /** The number of numbers in a row of `observations`. */
   readonly observationSize: number
   /** The number of elements in an action; it is 1 if actions are discrete. */
   readonly actionSize: number
@@ -66,8 +68,8 @@ export interface AnyBatchEnv extends BatchArrays {
   /** Starts the next episode of each env whose entry in `mask` is not 0, even if its episode has not ended. */
   readonly restart: (mask: Uint8Array) => Wait
   /**
-   * Steps all envs. `actions` has `actionSize` numbers for each env, one env after the other; a discrete action is its
-   * index. Throws or fails with an `EnvError` if an action is wrong or an env fails.
+   * Steps all envs. `actions` has `actionSize` numbers for each env, one env after the other; a choice is its index, a
+   * switch 0 or 1. Throws or fails with an `EnvError` if an action is wrong or an env fails.
    */
   readonly step: (actions: Float32Array | Int32Array) => Wait
   /** Returns a copy of the batch's state, from which `restore` continues with equal results, bit for bit. */

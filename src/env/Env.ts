@@ -25,16 +25,19 @@ import { closest } from "../config/closest.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { AsyncBatchEnv, BatchEnv, BatchOptions } from "./BatchEnv.ts"
 import { EnvError } from "./EnvError.ts"
-import type { Box, Discrete, Space } from "./Space.ts"
+import type { ActionSpace, Box, Discrete, MultiBinary, MultiDiscrete, RowSpace, Space, ValueOf } from "./Space.ts"
+import { masked } from "./Space.ts"
 import { isModule } from "./ui/module.ts"
 import { display } from "../config/Config.ts"
 
-/** The type of an action in the space `A`: its index if the space is discrete, a list of numbers if it is a box. */
-export type ActionOf<A extends Space> = A extends Discrete
+/** The type of an action in the space `A`: its index if the space is discrete, otherwise a list of numbers. */
+export type ActionOf<A extends ActionSpace> = A extends Discrete
   ? number
   : A extends Box
     ? ReadonlyArray<number> | Float32Array
-    : never
+    : A extends MultiDiscrete | MultiBinary
+      ? ReadonlyArray<number> | Int32Array
+      : never
 
 export interface Transition<State> {
   /** The new state. A step must not change the state that it was given. */
@@ -53,17 +56,23 @@ export interface Transition<State> {
  * `Env` without type parameters is the type of any env. Its functions are declared as methods, whose parameters
  * TypeScript checks less strictly, so that every env is assignable to it.
  */
-export interface Env<State = unknown, A extends Space = Space> {
+export interface Env<State = unknown, A extends ActionSpace = ActionSpace, O extends Space = Space> {
   readonly id: string
-  readonly observationSpace: Box
+  readonly observationSpace: O
   readonly actionSpace: A
   /** Truncates episodes at this many steps. */
   readonly maxSteps?: number
   /** The mean return at which the task counts as solved, if there is an agreed one. */
   readonly rewardThreshold?: number
   reset(random: Stream): State
-  observe(state: State): ArrayLike<number>
+  observe(state: State): ValueOf<O>
   step(state: State, action: ActionOf<A>, random: Stream): Transition<State>
+  /**
+   * Says which choices are allowed in a state: a number or boolean for each, 1 or `true` if it is allowed. Several
+   * choices (`MultiDiscrete`) follow each other in one list. Agents never choose one that is not allowed, and a batch
+   * refuses it. It is not called in terminal states. Leave it out if everything is always allowed.
+   */
+  actionMask?(state: State): ArrayLike<number | boolean>
   /** Renders a state as lines of text. */
   renderText?(state: State): string
   /** Renders a state as an SVG document. */
@@ -80,13 +89,14 @@ export interface Env<State = unknown, A extends Space = Space> {
 }
 
 /** The argument of `make`: the fields of `Env`, with functions whose parameters TypeScript checks strictly. */
-export interface Definition<State, A extends Space> extends Pick<
-  Env<State, A>,
+export interface Definition<State, A extends ActionSpace, O extends Space = Box> extends Pick<
+  Env<State, A, O>,
   "id" | "observationSpace" | "actionSpace" | "maxSteps" | "rewardThreshold" | "ui"
 > {
   readonly reset: (random: Stream) => State
-  readonly observe: (state: State) => ArrayLike<number>
+  readonly observe: (state: State) => ValueOf<O>
   readonly step: (state: State, action: ActionOf<A>, random: Stream) => Transition<State>
+  readonly actionMask?: (state: State) => ArrayLike<number | boolean>
   readonly renderText?: (state: State) => string
   readonly renderSvg?: (state: State) => string
   readonly batch?: (numEnvs: number, options: BatchOptions) => BatchEnv | undefined
@@ -95,10 +105,12 @@ export interface Definition<State, A extends Space> extends Pick<
 /**
  * Makes an env. A missing, wrong or unknown field throws an `EnvError` that names the field.
  *
- * The type of the state is what `reset` returns. An action is a `number` in a discrete space and several numbers in a
- * box.
+ * The type of the state is what `reset` returns. The types of observations and actions follow from the spaces: a number
+ * in a discrete space, several numbers in a box, an object in a `Dict`.
  */
-export const make = <State, A extends Space>(definition: Definition<State, A>): Env<State, A> => {
+export const make = <State, A extends ActionSpace, O extends Space = Box>(
+  definition: Definition<State, A, O>,
+): Env<State, A, O> => {
   const problem = firstProblem(definition)
   if (problem !== undefined) {
     throw new EnvError({ env: typeof definition.id === "string" ? definition.id : "", message: `Env.make: ${problem}` })
@@ -120,10 +132,24 @@ const firstProblem = (definition: unknown): string | undefined => {
     const hint = misspelt ? `; rename "${unknown}"?` : ""
     return `${name}: "${key}" must be ${expected}, found ${display(value)}${hint}`
   }
-  if (unknown === undefined) return undefined
+  if (unknown === undefined) return maskProblem(definition, name)
   const suggestion = closest(unknown, Object.keys(fields))
   return `${name}: unknown field "${unknown}"` + (suggestion === undefined ? "" : `; did you mean "${suggestion}"?`)
 }
+
+/** Says why actions cannot be masked; undefined if they can, or if no mask is defined. */
+const maskProblem = (definition: object, name: string): string | undefined => {
+  if (!("actionMask" in definition) || definition.actionMask === undefined || !("actionSpace" in definition)) {
+    return undefined
+  }
+  return isTaggedAs("Discrete", "MultiDiscrete")(definition.actionSpace)
+    ? undefined
+    : `${name}: "actionMask" needs choices as actions, Space.discrete or multiDiscrete (…)`
+}
+
+/** Returns the space of a batch's rows: observations, each with an action mask after it if the env has masks. */
+export const rowSpaceOf = (env: Pick<Env, "observationSpace" | "actionSpace" | "actionMask">): RowSpace =>
+  env.actionMask === undefined ? env.observationSpace : masked(env.observationSpace, env.actionSpace)
 
 /** The rule for one field of a definition. */
 interface Field {
@@ -134,17 +160,23 @@ interface Field {
 
 const field = (expected: string, isValid: Field["isValid"]): Field => ({ expected, required: true, isValid })
 const optional = (expected: string, isValid: Field["isValid"]): Field => ({ expected, required: false, isValid })
-const isBox = Predicate.isTagged("Box")
+const isTaggedAs =
+  (...tags: ReadonlyArray<string>) =>
+  (value: unknown): boolean =>
+    tags.some((tag) => Predicate.isTagged(value, tag))
+
+const actionTags = ["Box", "Discrete", "MultiDiscrete", "MultiBinary"]
 
 const fields: Readonly<Record<string, Field>> = {
   id: field("a name", (value) => typeof value === "string" && value.length > 0),
-  observationSpace: field("Space.box(…)", isBox),
-  actionSpace: field("Space.discrete(…) or Space.box(…)", Predicate.or(isBox, Predicate.isTagged("Discrete"))),
+  observationSpace: field("a space, such as Space.box(…)", isTaggedAs(...actionTags, "Dict", "Tuple")),
+  actionSpace: field("Space.discrete, box, multiDiscrete or multiBinary (…)", isTaggedAs(...actionTags)),
   maxSteps: optional("a whole number from 1", (value) => Number.isInteger(value) && Number(value) >= 1),
   rewardThreshold: optional("a number", (value) => typeof value === "number" && !Number.isNaN(value)),
   reset: field("a function (random) => state", Predicate.isFunction),
-  observe: field("a function (state) => numbers", Predicate.isFunction),
+  observe: field("a function (state) => observation", Predicate.isFunction),
   step: field("a function (state, action, random) => { state, reward, terminated }", Predicate.isFunction),
+  actionMask: optional("a function (state) => zeros and ones", Predicate.isFunction),
   renderText: optional("a function (state) => string", Predicate.isFunction),
   renderSvg: optional("a function (state) => string", Predicate.isFunction),
   ui: optional(

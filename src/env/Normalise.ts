@@ -14,13 +14,15 @@
  * })
  * ```
  */
-import { clip as clipped, constant, mul, sub } from "../graph/ops.ts"
+import { clip as clipped, constant, greater, mul, sub, where } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { AnyBatchEnv, Snapshot } from "./BatchEnv.ts"
 import { invalid } from "./EnvError.ts"
 import { rewarding } from "./internal/mapped.ts"
 import { afterwards, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
+import { wholeColumns } from "./internal/values.ts"
 import { make, type RunningMoments } from "./RunningMoments.ts"
+import type { RowSpace } from "./Space.ts"
 
 export interface Options {
   /** The statistics to use, and to update unless frozen. Default: new ones. */
@@ -40,7 +42,7 @@ export interface NormalisedObservations {
 /**
  * Subtracts the running mean from observations and divides by the running standard deviation. Every observation of a
  * reset or a step is counted once. The final observations of episodes are normalised but not counted, since no step
- * follows them.
+ * follows them. Choices, switches and action masks stay as they are.
  */
 export const observations = <B extends AnyBatchEnv>(batch: B, options: Options = {}): B & NormalisedObservations => {
   const { frozen = false, clip = 10, epsilon = 1e-8 } = options
@@ -52,12 +54,14 @@ export const observations = <B extends AnyBatchEnv>(batch: B, options: Options =
   const normalised = new Float32Array(batch.observations.length)
   const finals = new Float32Array(batch.observations.length)
   const factors = new Float64Array(size)
+  const kept = wholeColumns(batch.observationSpace)
 
   const scale = (from: Float32Array, into: Float32Array, row: number): void => {
     for (let column = 0; column < size; column++) {
       const value = (from[row * size + column] - moments.mean[column]) * factors[column]
       into[row * size + column] = Math.min(Math.max(value, -clip), clip)
     }
+    for (let index = 0; index < kept.length; index++) into[row * size + kept[index]] = from[row * size + kept[index]]
   }
 
   /** Updates the statistics and normalises the observations; with a mask, only those of envs whose entry is not 0. */
@@ -96,24 +100,37 @@ export interface Constants {
   readonly mean: Float64Array
   readonly factor: Float64Array
   readonly clip: number
+  /** The columns of a row that stay as they are: choices, switches and action masks. */
+  readonly kept: Int32Array
+}
+
+export interface ConstantsOptions extends Pick<Options, "clip" | "epsilon"> {
+  /** The space of the batch's rows, whose real numbers are normalised. Default: a box. */
+  readonly space?: RowSpace
 }
 
 /** Returns the numbers by which observations are normalised now, as a copy, for exports. */
 export const constantsOf = (
   { mean, variance }: RunningMoments,
-  { clip = 10, epsilon = 1e-8 }: Options = {},
+  { clip = 10, epsilon = 1e-8, space }: ConstantsOptions = {},
 ): Constants => ({
   mean: mean.slice(),
   factor: variance.map((value) => 1 / Math.sqrt(value + epsilon)),
   clip,
+  kept: space === undefined ? new Int32Array(0) : wholeColumns(space),
 })
 
 /** Returns a function that normalises observations in the graph of an exported policy, by the current statistics. */
-export const asGraph = (moments: RunningMoments, options?: Options): ((observations: Tensor) => Tensor) => {
-  const { mean, factor, clip } = constantsOf(moments, options)
+export const asGraph = (moments: RunningMoments, options?: ConstantsOptions): ((observations: Tensor) => Tensor) => {
+  const { mean, factor, clip, kept } = constantsOf(moments, options)
   const scale = Float32Array.from(factor)
   const centre = Float32Array.from(mean)
-  return (observations) => clipped(mul(sub(observations, constant(centre)), constant(scale)), -clip, clip)
+  const isReal = new Float32Array(mean.length).fill(1)
+  for (const column of kept) isReal[column] = 0
+  return (observations) => {
+    const normalised = clipped(mul(sub(observations, constant(centre)), constant(scale)), -clip, clip)
+    return kept.length === 0 ? normalised : where(greater(constant(isReal), 0), normalised, observations)
+  }
 }
 
 export interface RewardOptions extends Options {

@@ -14,13 +14,16 @@
 import type { Stream } from "../rng/Rng.ts"
 import { Effect } from "effect"
 import type { AnyBatchEnv } from "./BatchEnv.ts"
-import type { ActionOf, Env, Transition } from "./Env.ts"
+import { type ActionOf, type Env, rowSpaceOf, type Transition } from "./Env.ts"
 import { graphOf, withGraph } from "./EnvGraph.ts"
 import { checkWhole, invalid } from "./EnvError.ts"
+import { stackedSpace, stackedValue } from "./internal/frames.ts"
 import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts"
+import { allows, maskOf } from "./internal/rows.ts"
+import { writerOf } from "./internal/values.ts"
 import { envConfigOf } from "./Envs.ts"
 import { withRecipe } from "./recipe.ts"
-import { box, type Box, contains, display, type Space } from "./Space.ts"
+import { type ActionSpace, box, type Box, contains, display, type Space } from "./Space.ts"
 import { adapted } from "./ui/module.ts"
 
 /** Records how `wrapped` was made, if the inner env has a config: that config, and the wrapper's name and options. */
@@ -30,14 +33,17 @@ const withConfig = <E extends Env>(env: Env, wrapped: E, name: string, options: 
 }
 
 /** Truncates episodes after `steps` steps, or at the env's own limit if that is lower. */
-export const timeLimit = <State, A extends Space>(env: Env<State, A>, steps: number): Env<State, A> => {
+export const timeLimit = <State, A extends ActionSpace, O extends Space>(
+  env: Env<State, A, O>,
+  steps: number,
+): Env<State, A, O> => {
   checkWhole(env.id, steps, 1, `${env.id}: timeLimit: ${steps} steps`)
   const limited = withGraph({ ...env, maxSteps: Math.min(steps, env.maxSteps ?? steps) }, graphOf(env))
   return withConfig(env, limited, "TimeLimit", { steps })
 }
 
 /** Clips actions to the bounds of the env's action space, so that a Gaussian policy can act with any finite numbers. */
-export const clipAction = <State>(env: Env<State, Box>): Env<State, Box> => {
+export const clipAction = <State, O extends Space>(env: Env<State, Box, O>): Env<State, Box, O> => {
   const { low, high, shape } = env.actionSpace
   const space = box(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, shape)
   const clipped = withAction(env, space, (value, element) => Math.min(Math.max(value, low[element]), high[element]))
@@ -45,7 +51,11 @@ export const clipAction = <State>(env: Env<State, Box>): Env<State, Box> => {
 }
 
 /** Lets the agent act with numbers from `low` to `high`: scales them to the env's own bounds, which must be finite. */
-export const rescaleAction = <State>(env: Env<State, Box>, low = -1, high = 1): Env<State, Box> => {
+export const rescaleAction = <State, O extends Space>(
+  env: Env<State, Box, O>,
+  low = -1,
+  high = 1,
+): Env<State, Box, O> => {
   const inner = env.actionSpace
   if (![...inner.low, ...inner.high].every(Number.isFinite))
     throw invalid(env.id, "rescaleAction: the action space has no finite bounds")
@@ -86,11 +96,11 @@ const batchesOf = (env: Env, wrap: <B extends AnyBatchEnv>(inner: B) => B): Pick
 })
 
 /** Wraps an env so that `map` changes its actions. A batch stores float32, so round to it before and after `map`. */
-const withAction = <State>(
-  env: Env<State, Box>,
+const withAction = <State, O extends Space>(
+  env: Env<State, Box, O>,
   space: Box,
   map: (value: number, element: number) => number,
-): Env<State, Box> => ({
+): Env<State, Box, O> => ({
   ...env,
   actionSpace: space,
   step: (state, action, random) =>
@@ -103,14 +113,21 @@ const withAction = <State>(
 })
 
 /** Clips rewards to `low` … `high`. */
-export const clipReward = <State, A extends Space>(env: Env<State, A>, low = -1, high = 1): Env<State, A> => {
+export const clipReward = <State, A extends ActionSpace, O extends Space>(
+  env: Env<State, A, O>,
+  low = -1,
+  high = 1,
+): Env<State, A, O> => {
   if (!(low <= high)) throw invalid(env.id, `clipReward: low ${low} is above high ${high}`)
   const clipped = withReward(env, (reward) => Math.min(Math.max(reward, low), high))
   return withConfig(env, clipped, "ClipReward", { low, high })
 }
 
 /** Multiplies rewards by a factor. */
-export const scaleReward = <State, A extends Space>(env: Env<State, A>, factor: number): Env<State, A> => {
+export const scaleReward = <State, A extends ActionSpace, O extends Space>(
+  env: Env<State, A, O>,
+  factor: number,
+): Env<State, A, O> => {
   if (!Number.isFinite(factor)) throw invalid(env.id, `scaleReward: the factor is ${factor}`)
   return withConfig(
     env,
@@ -121,7 +138,10 @@ export const scaleReward = <State, A extends Space>(env: Env<State, A>, factor: 
 }
 
 /** Wraps an env so that `map` changes its rewards. A batch stores float32, so round to it before `map`. */
-const withReward = <State, A extends Space>(env: Env<State, A>, map: (reward: number) => number): Env<State, A> => ({
+const withReward = <State, A extends ActionSpace, O extends Space>(
+  env: Env<State, A, O>,
+  map: (reward: number) => number,
+): Env<State, A, O> => ({
   ...env,
   step: (state, action, random) => {
     const transition = env.step(state, action, random)
@@ -134,23 +154,27 @@ const withReward = <State, A extends Space>(env: Env<State, A>, map: (reward: nu
  * Shows the agent only some elements of the observation, by index: `keepObservations(CartPole.env, [0, 2])` hides the
  * velocities, so that only a policy with memory can balance the pole.
  */
-export const keepObservations = <State, A extends Space>(
-  env: Env<State, A>,
+export const keepObservations = <State, A extends ActionSpace>(
+  env: Env<State, A, Box>,
   elements: ReadonlyArray<number>,
-): Env<State, A> => {
+): Env<State, A, Box> => {
   const { low, high } = env.observationSpace
   const wrong = elements.find((element) => !(element in low))
   if (wrong !== undefined || elements.length === 0)
     throw invalid(env.id, `keepObservations: an observation has the elements 0 … ${low.length - 1}, not ${wrong}`)
   const pick = (all: ArrayLike<number>): ReadonlyArray<number> => elements.map((element) => all[element])
   const space = box(pick(low), pick(high))
-  const reduced: Env<State, A> = {
+  const reduced: Env<State, A, Box> = {
     ...env,
     // The id differs, so that a config with this id never refers to the env that shows all elements.
     id: `${env.id}[${elements.join(",")}]`,
     observationSpace: space,
     observe: (state) => pick(env.observe(state)),
-    ...batchesOf(env, (inner) => selectObservations(inner, space, elements)),
+    ...batchesOf(env, (inner) => {
+      // An action mask is at the end of each row, and stays there.
+      const masks = Array.from({ length: inner.observationSize - low.length }, (_, index) => low.length + index)
+      return selectObservations(inner, rowSpaceOf(reduced), [...elements, ...masks])
+    }),
   }
   return withConfig(env, reduced, "KeepObservations", { elements })
 }
@@ -167,14 +191,15 @@ const refuseElsewhere = (env: Env): void => {
 }
 
 /** Makes a wrapped env whose state is an `Around`. Rendering shows the inner state; there is no fast `batch`. */
-const around = <State, Outer extends Around<State>, A extends Space>(
+const around = <State, Outer extends Around<State>, A extends ActionSpace, O extends Space>(
   env: Env<State, A>,
-  changed: Pick<Env<Outer, A>, "reset" | "observe" | "step"> & Partial<Pick<Env<Outer, A>, "observationSpace">>,
-): Env<Outer, A> => {
+  changed: Pick<Env<Outer, A, O>, "observationSpace" | "reset" | "observe" | "step">,
+): Env<Outer, A, O> => {
   refuseElsewhere(env)
-  const { batch: _, renderText, renderSvg, ui, ...rest } = env
+  const { batch: _, actionMask, renderText, renderSvg, ui, ...rest } = env
   return {
     ...rest,
+    ...(actionMask && { actionMask: ({ inner }: Outer) => actionMask.call(env, inner) }),
     ...(renderText && { renderText: ({ inner }: Outer) => renderText.call(env, inner) }),
     ...(renderSvg && { renderSvg: ({ inner }: Outer) => renderSvg.call(env, inner) }),
     ...(ui !== undefined && { ui: adapted(ui, { state: "state.inner" }) }),
@@ -183,29 +208,33 @@ const around = <State, Outer extends Around<State>, A extends Space>(
 }
 
 export interface Stacked<State> extends Around<State> {
-  /** The last observations, oldest first. */
+  /** The numbers of the last observations, oldest first. */
   readonly frames: ReadonlyArray<ReadonlyArray<number>>
 }
 
 /**
  * Joins the last `size` observations to one, oldest first. At the start of an episode it repeats the first observation.
- * Images of `channels` channels become images of `size * channels` channels, so that networks still see an image.
+ * Images of `channels` channels become images of `size * channels` channels, so that networks still see an image. Of an
+ * observation with parts, it joins the real numbers of each part; of choices and switches it shows the last ones.
  */
-export const frameStack = <State, A extends Space>(env: Env<State, A>, size: number): Env<Stacked<State>, A> => {
+export function frameStack<State, A extends ActionSpace>(
+  env: Env<State, A, Box>,
+  size: number,
+): Env<Stacked<State>, A, Box>
+export function frameStack<State, A extends ActionSpace>(env: Env<State, A>, size: number): Env<Stacked<State>, A>
+export function frameStack<State, A extends ActionSpace>(env: Env<State, A>, size: number): Env<Stacked<State>, A> {
   checkWhole(env.id, size, 1, `${env.id}: frameStack: ${size} frames`)
-  const { low, high, shape } = env.observationSpace
-  const repeat = (bounds: ReadonlyArray<number>) => Array.from({ length: size }, () => bounds).flat()
-  const see = (state: State): ReadonlyArray<number> => Array.from(env.observe(state))
-  const isImage = shape.length === 3
-  const stackedShape = isImage ? [size * shape[0], ...shape.slice(1)] : [size, ...shape]
-  const stacked = around<State, Stacked<State>, A>(env, {
-    observationSpace: box(repeat(low), repeat(high), stackedShape),
+  const { observationSpace } = env
+  const see = (state: State): ReadonlyArray<number> => rowOf(env, state)
+  const space = stackedSpace(observationSpace, size)
+  const stacked = around<State, Stacked<State>, A, Space>(env, {
+    observationSpace: space,
     reset: (random) => {
       const inner = env.reset(random)
       const first = see(inner)
       return { inner, frames: Array.from({ length: size }, () => first) }
     },
-    observe: ({ frames }) => frames.flat(),
+    observe: ({ frames }) => stackedValue(observationSpace, frames),
     step: ({ inner, frames }, action, random) => {
       const transition = env.step(inner, action, random)
       return { ...transition, state: { inner: transition.state, frames: [...frames.slice(1), see(transition.state)] } }
@@ -214,23 +243,36 @@ export const frameStack = <State, A extends Space>(env: Env<State, A>, size: num
   return withConfig(env, stacked, "FrameStack", { size })
 }
 
-export interface Sticky<State, A extends Space> extends Around<State> {
+/** Returns the numbers of an observation in one list. A box keeps its numbers as they are, without rounding. */
+const rowOf = <State, A extends ActionSpace>(env: Env<State, A>, state: State): ReadonlyArray<number> => {
+  const row: Array<number> = []
+  const problem = writerOf(env.observationSpace, "observation")(env.observe(state), row, 0)
+  if (problem !== undefined) throw invalid(env.id, problem)
+  return row
+}
+
+export interface Sticky<State, A extends ActionSpace> extends Around<State> {
   /** The action taken in the last step; null before the first step of an episode. */
   readonly last: ActionOf<A> | null
 }
 
-/** Repeats, with this probability, the last action instead of taking the agent's new one (Machado et al. 2018). */
-export const stickyActions = <State, A extends Space>(
-  env: Env<State, A>,
+/**
+ * Repeats, with this probability, the last action instead of taking the agent's new one (Machado et al. 2018). An action
+ * that is not allowed now is not repeated.
+ */
+export const stickyActions = <State, A extends ActionSpace, O extends Space>(
+  env: Env<State, A, O>,
   probability = 0.25,
-): Env<Sticky<State, A>, A> => {
+): Env<Sticky<State, A>, A, O> => {
   if (!(probability >= 0 && probability < 1))
     throw invalid(env.id, `stickyActions: probability ${probability} is not in [0, 1)`)
-  const sticky = around<State, Sticky<State, A>, A>(env, {
+  const sticky = around<State, Sticky<State, A>, A, O>(env, {
+    observationSpace: env.observationSpace,
     reset: (random) => ({ inner: env.reset(random), last: null }),
     observe: ({ inner }) => env.observe(inner),
     step: ({ inner, last }, action, random) => {
-      const taken = last !== null && random.uniformDouble() < probability ? last : action
+      const repeats = last !== null && random.uniformDouble() < probability
+      const taken = repeats && allows(env, maskOf(env, inner), last) ? last : action
       const transition = env.step(inner, taken, random)
       return { ...transition, state: { inner: transition.state, last: taken } }
     },
@@ -239,17 +281,24 @@ export const stickyActions = <State, A extends Space>(
 }
 
 /** Begins each episode with 1 to `most` steps of `noop`. If one of these ends the episode, the rest follow a reset. */
-export const noopStarts = <State, A extends Space>(env: Env<State, A>, noop: ActionOf<A>, most = 30): Env<State, A> => {
+export const noopStarts = <State, A extends ActionSpace, O extends Space>(
+  env: Env<State, A, O>,
+  noop: ActionOf<A>,
+  most = 30,
+): Env<State, A, O> => {
   checkWhole(env.id, most, 1, `${env.id}: noopStarts: ${most} steps`)
   if (!contains(env.actionSpace, noop))
     throw invalid(env.id, `noopStarts: ${JSON.stringify(noop)} is no action of ${display(env.actionSpace)}`)
   const idle = (state: State, random: Stream): State => {
+    if (!allows(env, maskOf(env, state), noop)) {
+      throw invalid(env.id, `noopStarts: the action mask forbids ${JSON.stringify(noop)} at the start of an episode`)
+    }
     const { state: next, terminated, truncated }: Transition<State> = env.step(state, noop, random)
     return terminated || truncated === true ? env.reset(random) : next
   }
   refuseElsewhere(env)
   const { batch: _, ...rest } = env
-  const started: Env<State, A> = {
+  const started: Env<State, A, O> = {
     ...rest,
     reset: (random) => {
       let state = env.reset(random)

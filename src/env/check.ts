@@ -10,13 +10,15 @@
  * checkEnv(CartPole.env) // []
  * ```
  */
+import { display } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
-import { stream } from "../rng/Rng.ts"
+import { type Stream, stream } from "../rng/Rng.ts"
 import * as Batch from "./Batch.ts"
 import type { BatchEnv } from "./BatchEnv.ts"
-import type { Env } from "./Env.ts"
+import { type ActionOf, type Env, rowSpaceOf } from "./Env.ts"
 import { fromText, NotPlain, toText } from "./internal/plainData.ts"
-import { sample, sizeOf } from "./Space.ts"
+import { drawAllowed, maskWriter } from "./internal/rows.ts"
+import { type ActionSpace, choicesOf, isWhole, maskSizeOf, problemOf, sample, sampleInto, sizeOf } from "./Space.ts"
 
 export interface Fault {
   /**
@@ -26,6 +28,7 @@ export interface Fault {
    * - `plain`: a state isn't plain data, so it cannot be saved
    * - `restored`: a saved and restored state gave another step
    * - `observation`, `reward`, `ending`: a step returned a wrong value (`ending`: of `terminated` or `truncated`)
+   * - `mask`: an action mask is wrong, or forbids everything in a state that is not terminal
    * - `batch`: the env's own `batch` gave other results than its `step`
    * - `throws`: the env threw an error
    */
@@ -38,6 +41,7 @@ export interface Fault {
     | "observation"
     | "reward"
     | "ending"
+    | "mask"
     | "batch"
     | "throws"
   readonly message: string
@@ -97,10 +101,11 @@ const playOne = (
     report("repeatable", "the beginning", "another reset with the same stream gave another state")
   }
   checkObservation(env, state, "the beginning", report)
+  let mask = checkMask(env, state, "the beginning", report)
 
   for (let step = 1; step <= Math.min(steps, env.maxSteps ?? Infinity); step++) {
     const where = `step ${step} of episode ${episode}`
-    const action = sample(env.actionSpace, actions)
+    const action = drawAction(env, mask, actions)
     const random = () => chance().child("step", step)
     const before = saved(state, where)
     const next = env.step(state, action, random())
@@ -128,6 +133,8 @@ const playOne = (
     }
     if (next.terminated || next.truncated === true) return
     state = next.state
+    mask = checkMask(env, state, where, report)
+    if (after !== saved(state, where)) report("in place", where, "asking for the action mask changed the state")
   }
 }
 
@@ -137,9 +144,19 @@ const sameStep = (one: ReturnType<Env["step"]>, other: ReturnType<Env["step"]>):
   one.terminated === other.terminated &&
   (one.truncated ?? false) === (other.truncated ?? false)
 
+const isNumbers = (value: unknown): value is ArrayLike<number> =>
+  typeof value === "object" && value !== null && "length" in value
+
 const checkObservation = (env: Env, state: unknown, where: string, report: Report): void => {
   const { observationSpace: space } = env
-  const seen = Array.from(env.observe(state))
+  const observation: unknown = env.observe(state)
+  if (space._tag !== "Box") {
+    const problem = problemOf(space, observation, "observation")
+    if (problem !== undefined) report("observation", where, problem)
+    return
+  }
+  if (!isNumbers(observation)) return report("observation", where, `expected numbers, found ${display(observation)}`)
+  const seen = Array.from(observation)
   const size = sizeOf(space)
   if (seen.length !== size) return report("observation", where, `expected ${size} numbers, found ${seen.length}`)
   // Both sides are rounded to float32, because a batch stores observations as float32.
@@ -149,6 +166,27 @@ const checkObservation = (env: Env, state: unknown, where: string, report: Repor
   if (wrong < 0) return
   const range = `from ${space.low[wrong]} to ${space.high[wrong]}`
   report("observation", where, `number ${wrong}: expected one ${range}, found ${seen[wrong]}`)
+}
+
+/** Returns the action mask of a state, and reports it if it is wrong; undefined if it is wrong or there is none. */
+const checkMask = (env: Env, state: unknown, where: string, report: Report): Float32Array | undefined => {
+  const write = maskWriter(env)
+  if (write === undefined) return undefined
+  const mask = new Float32Array(maskSizeOf(rowSpaceOf(env)))
+  const problem = write(state, false, mask, 0)
+  if (problem === undefined) return mask
+  report("mask", where, problem)
+  return undefined
+}
+
+/** Draws a random action that the mask allows. */
+const drawAction = (env: Env, mask: Float32Array | undefined, random: Stream): ActionOf<ActionSpace> => {
+  const { actionSpace } = env
+  const choices = choicesOf(actionSpace)
+  if (mask === undefined || choices === undefined) return sample(actionSpace, random)
+  const action = new Int32Array(choices.length)
+  drawAllowed({ _tag: "Masked", space: { _tag: "Tuple", parts: [] }, choices }, mask, random, action)
+  return actionSpace._tag === "Discrete" ? action[0] : [...action]
 }
 
 /** JavaScript's functions for randomness and time, which an env must not use: each is the property `key` of `owner`. */
@@ -202,16 +240,19 @@ const checkBatch = (
   for (let step = 0; step <= steps; step++) {
     const difference = differing(fast, slow, step > 0)
     if (difference !== undefined) return report("batch", `step ${step}`, `its batch gave other ${difference}`)
-    const actions = actionsOf(env, random)
+    const actions = actionsOf(env, slow, random)
     for (const batch of [fast, slow]) batch.step(actions)
   }
 }
 
-const actionsOf = (env: Env, random: ReturnType<typeof stream>): Int32Array | Float32Array => {
+const actionsOf = (env: Env, { observations }: BatchEnv, random: Stream): Int32Array | Float32Array => {
   const { actionSpace } = env
-  return actionSpace._tag === "Discrete"
-    ? Int32Array.from({ length: numEnvs }, () => sample(actionSpace, random))
-    : Float32Array.from(Array.from({ length: numEnvs }, () => sample(actionSpace, random)).flat())
+  const size = sizeOf(actionSpace)
+  const actions = isWhole(actionSpace) ? new Int32Array(numEnvs * size) : new Float32Array(numEnvs * size)
+  const space = rowSpaceOf(env)
+  if (space._tag === "Masked") drawAllowed(space, observations, random, actions)
+  else for (let index = 0; index < numEnvs; index++) sampleInto(actionSpace, random, actions, index * size)
+  return actions
 }
 
 const differing = (fast: BatchEnv, slow: BatchEnv, stepped: boolean): string | undefined =>

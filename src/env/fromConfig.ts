@@ -19,7 +19,7 @@ import * as PixelMaze from "./grid/PixelMaze.ts"
 import * as Breakout from "./pixel/Breakout.ts"
 import * as Catch from "./pixel/Catch.ts"
 import { recipeOf } from "./recipe.ts"
-import type { Box } from "./Space.ts"
+import { type ActionSpace, type Box, display as displayedSpace } from "./Space.ts"
 import * as Wrapper from "./Wrapper.ts"
 
 /** Makes an env from its options. `from` names the config and the key in it, for error messages. */
@@ -53,7 +53,18 @@ const isContinuous = (env: Env): env is Env<unknown, Box> => env.actionSpace._ta
 /** Returns the env if its actions are continuous; otherwise throws an `EnvError`. */
 const continuous = (env: Env): Env<unknown, Box> => {
   if (isContinuous(env)) return env
-  const message = `expected an env with continuous actions; those of ${env.id} are discrete`
+  const found = env.actionSpace._tag === "Discrete" ? "discrete" : displayedSpace(env.actionSpace)
+  const message = `expected an env with continuous actions; those of ${env.id} are ${found}`
+  throw new EnvError({ env: env.id, message })
+}
+
+const observesBox = (env: Env): env is Env<unknown, ActionSpace, Box> => env.observationSpace._tag === "Box"
+
+/** Returns the env if its observations are lists of real numbers; otherwise throws an `EnvError`. */
+const withBox = (env: Env): Env<unknown, ActionSpace, Box> => {
+  if (observesBox(env)) return env
+  const found = displayedSpace(env.observationSpace)
+  const message = `expected an env whose observations are real numbers; those of ${env.id} are ${found}`
   throw new EnvError({ env: env.id, message })
 }
 
@@ -75,7 +86,7 @@ const makers: Readonly<Record<string, Maker>> = {
   ),
   ScaleReward: wrapper(Schema.Struct({ factor: Schema.Finite }), (env, { factor }) => Wrapper.scaleReward(env, factor)),
   KeepObservations: wrapper(Schema.Struct({ elements: Schema.Array(Schema.Int) }), (env, { elements }) =>
-    Wrapper.keepObservations(env, elements),
+    Wrapper.keepObservations(withBox(env), elements),
   ),
   FrameStack: wrapper(Schema.Struct({ size: intBetween(1, 1024) }), (env, { size }) => Wrapper.frameStack(env, size)),
   StickyActions: wrapper(Schema.Struct({ probability: fraction }), (env, { probability }) =>

@@ -5,7 +5,7 @@
 import type { NamedTensors } from "../learner/Algorithm.ts"
 import type { DensePolicy } from "../model/DensePolicy.ts"
 import type { RunningMoments } from "../env/RunningMoments.ts"
-import type { Space } from "../env/Space.ts"
+import type { ActionSpace } from "../env/Space.ts"
 import { actorToHeader } from "./cheader.ts"
 import { type Bounds, type DenseActor, exampleOf, layer, type Normalisation } from "./DenseActor.ts"
 import { Hdf5Error } from "../formats/hdf5/Hdf5.ts"
@@ -20,7 +20,7 @@ interface PolicyFilesOptions {
   readonly commit: string
   /** The statistics by which observations are normalised. */
   readonly moments: RunningMoments | undefined
-  readonly actionSpace: Space
+  readonly actionSpace: ActionSpace
   /** An observation for the example in the files. */
   readonly example: Float32Array
 }
@@ -42,8 +42,8 @@ export const denseActor = (
 const largestFloat32 = 3.4028234663852886e38
 
 /** Returns the bounds of continuous actions; undefined for discrete ones, where the largest output wins. */
-export const boundsOf = (space: Space, { scaled = false }: DensePolicy): Bounds | undefined =>
-  space._tag === "Discrete"
+export const boundsOf = (space: ActionSpace, { scaled = false }: DensePolicy): Bounds | undefined =>
+  space._tag !== "Box"
     ? undefined
     : {
         low: Float32Array.from(space.low, (bound) => Math.max(bound, -largestFloat32)),

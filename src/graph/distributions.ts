@@ -5,17 +5,22 @@ import {
   broadcastTo,
   cast,
   clip,
+  concat,
   cos,
   cumSum,
   div,
   exp,
+  greater,
   greaterEqual,
+  less,
   log,
   logSoftmax,
   minimum,
   mul,
   neg,
   oneHot,
+  reshape,
+  sigmoid,
   slice,
   softmax,
   softplus,
@@ -24,6 +29,7 @@ import {
   sub,
   sum,
   tanh,
+  where,
 } from "./ops.ts"
 import { broadcastShapes, fail, sameShape } from "./ops/core.ts"
 import type { Tensor } from "./Tensor.ts"
@@ -49,9 +55,31 @@ export interface Categorical extends Distribution {
   readonly logProbabilities: Tensor
 }
 
-/** Makes a distribution over n discrete actions from logits of shape [batch, n]. Actions are i32 of shape [batch]. */
-export const categorical = (logits: Tensor): Categorical => {
-  if (logits.shape.length !== 2) fail("categorical", "expected logits [batch, n]", logits)
+/** Replaces the logit or the value of a forbidden choice: the choice is never the best, and its probability is 0. */
+const lowest = -1e30
+
+/**
+ * Replaces the logits or values of forbidden choices by a very low number. `allowed` has the same shape, with 1 for each
+ * choice that is allowed and 0 for others, which get no gradient.
+ *
+ * @example
+ * ```ts
+ * softmax(withoutForbidden(Graph.constant([1, 5, 1], [1, 3]), Graph.constant([1, 0, 1], [1, 3]))) // [½, 0, ½]
+ * ```
+ */
+export const withoutForbidden = (values: Tensor, allowed: Tensor | undefined): Tensor => {
+  if (allowed === undefined) return values
+  if (!sameShape(values.shape, allowed.shape)) fail("withoutForbidden", "expected equal shapes", values, allowed)
+  return where(greater(allowed, 0), values, lowest)
+}
+
+/**
+ * Makes a distribution over n discrete actions from logits of shape [batch, n]. Actions are i32 of shape [batch]. With
+ * `allowed`, of the same shape as the logits, actions whose number there is 0 have the probability 0.
+ */
+export const categorical = (unmasked: Tensor, allowed?: Tensor): Categorical => {
+  if (unmasked.shape.length !== 2) fail("categorical", "expected logits [batch, n]", unmasked)
+  const logits = withoutForbidden(unmasked, allowed)
   const [, n] = logits.shape
   const logProbabilities = logSoftmax(logits)
   return {
@@ -61,7 +89,10 @@ export const categorical = (logits: Tensor): Categorical => {
     // below 1, so the action is limited to n − 1.
     sample: (noise) => {
       const passed = sum(cast(greaterEqual(noise, cumSum(softmax(logits), -1)), "f32"), -1)
-      return cast(minimum(passed, n - 1), "i32")
+      const action = cast(minimum(passed, n - 1), "i32")
+      if (allowed === undefined) return action
+      // By the same rounding, the action can be a forbidden one: about once in ten million draws.
+      return where(greater(sum(mul(oneHot(action, n), allowed), -1), 0), action, argMax(logits))
     },
     mode: () => argMax(logits),
     logProbability: (action) => {
@@ -76,6 +107,72 @@ export const categorical = (logits: Tensor): Categorical => {
 /** Computes KL(p ‖ q) of each row. */
 export const categoricalKl = (p: Categorical, q: Categorical): Tensor =>
   sum(mul(exp(p.logProbabilities), sub(p.logProbabilities, q.logProbabilities)), -1)
+
+/** Returns the columns `from` to `from + size` of a matrix; undefined if there is none. */
+const columnsOf = <T extends Tensor | undefined>(matrix: T, from: number, size: number): Tensor | T =>
+  matrix === undefined ? matrix : slice(matrix, [0, from], [matrix.shape[0], size])
+
+/** Returns one column of a matrix, of shape [rows]. */
+const columnOf = (matrix: Tensor, index: number): Tensor => reshape(columnsOf(matrix, index, 1), [matrix.shape[0]])
+
+/**
+ * Makes a distribution over several independent choices, with `sizes[i]` options each, from the logits of all options,
+ * of shape [batch, Σ sizes]. Actions are i32 of shape [batch, choices]. `allowed` has the shape of the logits.
+ *
+ * @example
+ * ```ts
+ * multiCategorical(Graph.input("logits", [8, 5]), [3, 2]).noiseSize // 2
+ * ```
+ */
+export const multiCategorical = (logits: Tensor, sizes: ReadonlyArray<number>, allowed?: Tensor): Distribution => {
+  const total = sizes.reduce((sum, size) => sum + size, 0)
+  if (logits.shape.length !== 2 || logits.shape[1] !== total)
+    fail("multiCategorical", `expected logits [batch, ${total}]`, logits)
+  const [rows] = logits.shape
+  let from = 0
+  const choices = sizes.map((size) => {
+    const choice = categorical(columnsOf(logits, from, size), columnsOf(allowed, from, size))
+    from += size
+    return choice
+  })
+  const together = (columns: ReadonlyArray<Tensor>): Tensor =>
+    concat(
+      columns.map((each) => reshape(each, [rows, 1])),
+      1,
+    )
+  const added = (terms: ReadonlyArray<Tensor>): Tensor => terms.reduce((one, other) => add(one, other))
+  return {
+    noiseSize: sizes.length,
+    sample: (noise) => together(choices.map((choice, index) => choice.sample(columnsOf(noise, index, 1)))),
+    mode: () => together(choices.map((choice) => choice.mode())),
+    logProbability: (action) => {
+      if (!sameShape(action.shape, [rows, sizes.length]))
+        fail("multiCategorical", `expected actions [batch, ${sizes.length}]`, action, logits)
+      return added(choices.map((choice, index) => choice.logProbability(columnOf(action, index))))
+    },
+    entropy: () => added(choices.map((choice) => choice.entropy())),
+  }
+}
+
+/**
+ * Makes a distribution over n independent switches from logits of shape [batch, n]: the probability of 1 is the sigmoid
+ * of the logit. Actions are i32 of shape [batch, n].
+ */
+export const bernoulli = (logits: Tensor): Distribution => {
+  if (logits.shape.length !== 2) fail("bernoulli", "expected logits [batch, n]", logits)
+  const probability = sigmoid(logits)
+  return {
+    noiseSize: logits.shape[1],
+    sample: (noise) => cast(less(noise, probability), "i32"),
+    mode: () => cast(greater(logits, 0), "i32"),
+    // log σ(x) = −softplus(−x) and log(1 − σ(x)) = −softplus(x), so log p(a) = a x − softplus(x).
+    logProbability: (action) => {
+      if (!sameShape(action.shape, logits.shape)) fail("bernoulli", "expected actions [batch, n]", action, logits)
+      return sum(sub(mul(cast(action, "f32"), logits), softplus(logits)), -1)
+    },
+    entropy: () => sum(sub(softplus(logits), mul(probability, logits)), -1),
+  }
+}
 
 export interface Gaussian extends Distribution {
   readonly mean: Tensor

@@ -10,7 +10,7 @@ import type { AnyBatchEnv } from "../env/BatchEnv.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import type { EnvGraph } from "../env/EnvGraph.ts"
 import type { EpisodeLog } from "../env/EpisodeLog.ts"
-import type { Box, Space } from "../env/Space.ts"
+import type { ActionSpace, RowSpace } from "../env/Space.ts"
 import type { GraphError } from "../graph/GraphError.ts"
 import type { NamedArray } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
@@ -19,8 +19,9 @@ import type { DensePolicy } from "../model/DensePolicy.ts"
 
 /** The problem that an algorithm is set up for: the facts about envs and run that its programs are compiled for. */
 export interface Task {
-  readonly observationSpace: Box
-  readonly actionSpace: Space
+  /** The space of the rows that a batch of envs gives: observations, with action masks after them if there are any. */
+  readonly observationSpace: RowSpace
+  readonly actionSpace: ActionSpace
   readonly numEnvs: number
   /** The number of env steps of the whole run, over all envs. */
   readonly totalSteps: number

@@ -2,7 +2,7 @@
  * Declares the columns of a batch, and makes their arrays. A batch is a table with one row for each step and one column
  * for each quantity, such as the rewards. *Feeds* are the arrays from which a compiled program reads its inputs.
  */
-import { sizeOf as sizeOfSpace, type Space } from "../env/Space.ts"
+import { type ActionSpace, isWhole, sizeOf as sizeOfSpace } from "../env/Space.ts"
 import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
 
 /**
@@ -34,7 +34,7 @@ export interface I32 extends Column {
   readonly dtype: "i32"
 }
 
-/** A column of actions: whole numbers where the action space is discrete, else vectors of real numbers. */
+/** A column of actions: whole numbers for choices and switches, else vectors of real numbers. */
 export type Action = Column
 
 /** The columns of a batch by their names. */
@@ -69,8 +69,10 @@ export const i32 = (...shape: Shape): I32 => ({ shape, dtype: "i32" })
 export const perUpdate = <C extends Column>(column: C): C => ({ ...column, per: "update" })
 
 /** Declares the column of the actions of this space, as in `Action`. */
-export const actionColumn = (space: Space): Action =>
-  space._tag === "Discrete" ? { shape: [], dtype: "i32" } : { shape: [sizeOfSpace(space)], dtype: "f32" }
+export const actionColumn = (space: ActionSpace): Action =>
+  space._tag === "Discrete"
+    ? { shape: [], dtype: "i32" }
+    : { shape: [sizeOfSpace(space)], dtype: isWhole(space) ? "i32" : "f32" }
 
 /**
  * Makes an array for each column, for `rows` rows. If `shared` has an array of the same name, type and length, that

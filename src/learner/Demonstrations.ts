@@ -14,9 +14,9 @@
 import { Effect, Schema } from "effect"
 import { oneLine } from "../config/text.ts"
 import * as Batch from "../env/Batch.ts"
-import type { Env } from "../env/Env.ts"
+import { type Env, rowSpaceOf } from "../env/Env.ts"
 import { EnvError } from "../env/EnvError.ts"
-import { sizeOf } from "../env/Space.ts"
+import { isWhole, optionsOf, sizeOf } from "../env/Space.ts"
 import { LearningError } from "./Algorithm.ts"
 import { display } from "../config/Config.ts"
 
@@ -33,7 +33,10 @@ export interface Demonstrations {
 
 export interface RecordOptions {
   readonly episodes: number
-  /** Chooses the action for an observation: one number if actions are discrete, else a number per element. */
+  /**
+   * Chooses the action for a flat observation (see `Space.unflatten`), which ends with the action mask if the env has
+   * masks: one number if actions are discrete, else a number per element.
+   */
   readonly policy: (observation: ReadonlyArray<number>) => number | ReadonlyArray<number>
   /** The seed of the env's randomness; 0 by default. */
   readonly seed?: number
@@ -47,7 +50,8 @@ export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000
   const takenActions: Array<number> = []
   const returns: Array<number> = []
   const batch = Batch.make(env, 1, { autoReset: "disabled" })
-  const actions = env.actionSpace._tag === "Discrete" ? new Int32Array(1) : new Float32Array(sizeOf(env.actionSpace))
+  const actionSize = sizeOf(env.actionSpace)
+  const actions = isWhole(env.actionSpace) ? new Int32Array(actionSize) : new Float32Array(actionSize)
   batch.reset(seed, "demonstrations")
   for (let episode = 0; episode < episodes; episode++) {
     if (episode > 0) batch.restart(Uint8Array.of(1))
@@ -82,10 +86,13 @@ export const record = (env: Env, { episodes, policy, seed = 0, maxSteps = 10_000
 const problemOf = ({ id, actionSpace }: Env, numbers: ReadonlyArray<number>): string | undefined => {
   const size = sizeOf(actionSpace)
   if (numbers.length !== size) return `an action of ${id} has ${size} numbers, found ${display(numbers)}`
-  if (actionSpace._tag === "Discrete") {
-    const [choice] = numbers
-    const isChoice = Number.isInteger(choice) && choice >= 0 && choice < actionSpace.n
-    return isChoice ? undefined : `an action of ${id} is a whole number from 0 to ${actionSpace.n - 1}, found ${choice}`
+  const options = optionsOf(actionSpace)
+  if (options !== undefined) {
+    const isOption = (choice: number, at: number) => Number.isInteger(choice) && choice >= 0 && choice < options[at]
+    const wrong = numbers.findIndex((choice, at) => !isOption(choice, at))
+    if (wrong < 0) return undefined
+    const what = options.length === 1 ? `an action of ${id}` : `element ${wrong} of an action of ${id}`
+    return `${what} is a whole number from 0 to ${options[wrong] - 1}, found ${numbers[wrong]}`
   }
   return numbers.every(Number.isFinite)
     ? undefined
@@ -115,7 +122,7 @@ export const fromJson = Effect.fnUntraced(function* (
   const trajectories = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Trajectories))(text).pipe(
     Effect.mapError((error) => new LearningError({ message: `demonstrations: ${oneLine(error.message)}` })),
   )
-  const width = sizeOf(env.observationSpace)
+  const width = sizeOf(rowSpaceOf(env))
   const steps = trajectories.flatMap(({ trajectory }) => trajectory)
   for (const [row, { observation, action }] of steps.entries()) {
     const problem =
@@ -128,7 +135,7 @@ export const fromJson = Effect.fnUntraced(function* (
   return {
     rows: steps.length,
     observations: Float32Array.from(steps.flatMap(({ observation }) => observation)),
-    actions: env.actionSpace._tag === "Discrete" ? Int32Array.from(actions) : Float32Array.from(actions),
+    actions: isWhole(env.actionSpace) ? Int32Array.from(actions) : Float32Array.from(actions),
     returns: trajectories.map(({ trajectory }) => trajectory.reduce((sum, { reward = 0 }) => sum + reward, 0)),
   }
 })

@@ -1,10 +1,27 @@
 /** Exploration: ε-greedy actions (random with the probability ε, else the best), and random ones without a policy. */
 import { fraction, withDefault } from "../config/fields.ts"
-import type { Space } from "../env/Space.ts"
-import { argMax, cast, less, minimum, mul, reshape, slice, where } from "../graph/ops.ts"
+import { drawAllowed } from "../env/internal/rows.ts"
+import { optionsOf } from "../env/Space.ts"
+import {
+  argMax,
+  cast,
+  cumSum,
+  expandDims,
+  floor,
+  less,
+  lessEqual,
+  minimum,
+  mul,
+  reshape,
+  slice,
+  sub,
+  sum,
+  where,
+} from "../graph/ops.ts"
 import { linear, type Schedule, within } from "../graph/schedules.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { Stream } from "../rng/Rng.ts"
+import type { Task } from "./Algorithm.ts"
 
 /** The settings of ε-greedy exploration. */
 export interface ExplorationOptions {
@@ -37,7 +54,8 @@ export const epsilonSchedule = (settings: Required<ExplorationOptions>): Schedul
 
 /**
  * Chooses an action for each row: the one with the greatest value, or with probability ε a random one. It takes action values
- * of shape [rows, n] and uniform noise of shape [rows, 2], and returns actions of shape [rows].
+ * of shape [rows, n] and uniform noise of shape [rows, 2], and returns actions of shape [rows]. With `allowed`, an action
+ * mask of the shape of the values, random actions are among those that are allowed; the values of others must be lower.
  *
  * @example
  * ```ts
@@ -45,18 +63,40 @@ export const epsilonSchedule = (settings: Required<ExplorationOptions>): Schedul
  * epsilonGreedy(values, Graph.constant([0.9, 0.1], [1, 2]), Graph.constant(0.2)) // [2], as 0.9 is not below ε
  * ```
  */
-export const epsilonGreedy = (values: Tensor, noise: Tensor, epsilon: Tensor): Tensor => {
+export const epsilonGreedy = (values: Tensor, noise: Tensor, epsilon: Tensor, allowed?: Tensor): Tensor => {
   const [rows, n] = values.shape
   const column = (index: number): Tensor => reshape(slice(noise, [0, index], [rows, 1]), [rows])
   // The actions are 0 to n − 1, but rounding the product could give n.
-  const randomAction = minimum(cast(mul(column(1), n), "i32"), n - 1)
+  const randomAction =
+    allowed === undefined ? minimum(cast(mul(column(1), n), "i32"), n - 1) : randomAllowed(column(1), allowed)
   return where(less(column(0), epsilon), randomAction, argMax(values))
 }
 
-/** Fills `out` with random actions: uniform in the space, but standard normal in elements that lack a finite bound. */
-export const randomActions = (space: Space, random: Stream, out: Float32Array | Int32Array): void => {
-  if (space._tag === "Discrete") {
-    for (let at = 0; at < out.length; at++) out[at] = random.integer(space.n)
+/** Draws one of the allowed actions in each row from uniform numbers of shape [rows]. */
+const randomAllowed = (uniform: Tensor, allowed: Tensor): Tensor => {
+  // With c allowed actions, the k-th one is drawn, where k = ⌊c · uniform⌋: as many actions have a running count ≤ k.
+  const count = sum(allowed, -1)
+  const drawn = minimum(floor(mul(uniform, count)), sub(count, 1))
+  return cast(sum(cast(lessEqual(cumSum(allowed, -1), expandDims(drawn, 1)), "f32"), -1), "i32")
+}
+
+/**
+ * Fills `out` with a random action for each row of observations: uniform in the space, but standard normal in elements
+ * that lack a finite bound, and among the allowed actions where the rows have masks.
+ */
+export const randomActions = (
+  { actionSpace: space, observationSpace }: Pick<Task, "actionSpace" | "observationSpace">,
+  observations: Float32Array,
+  random: Stream,
+  out: Float32Array | Int32Array,
+): void => {
+  if (observationSpace._tag === "Masked") return drawAllowed(observationSpace, observations, random, out)
+  if (space._tag !== "Box") {
+    const options = optionsOf(space) ?? []
+    for (let at = 0, element = 0; at < out.length; at++) {
+      out[at] = random.integer(options[element])
+      element = element + 1 === options.length ? 0 : element + 1
+    }
     return
   }
   const { low, high } = space

@@ -1,7 +1,8 @@
 /** Checks that an algorithm can learn in a task's spaces. Algorithms call these functions before the first step. */
 import { Effect } from "effect"
 import { ConfigError } from "../config/Config.ts"
-import type { Box } from "../env/Space.ts"
+import { type Box, display } from "../env/Space.ts"
+import { imageShapeOf } from "../model/observations.ts"
 import type { Task } from "./Algorithm.ts"
 
 /** Fails with a message that begins with the algorithm's name: "dqn needs discrete actions". */
@@ -9,7 +10,7 @@ const unsuited = (algorithm: string, problem: string): Effect.Effect<never, Conf
   Effect.fail(ConfigError.at({ source: algorithm }, "algorithm", `${algorithm} ${problem}`))
 
 /**
- * Returns the number of actions of a discrete action space; fails if the space is continuous.
+ * Returns the number of actions of a discrete action space; fails if there are several choices, or real numbers.
  *
  * @example
  * ```ts
@@ -19,7 +20,9 @@ const unsuited = (algorithm: string, problem: string): Effect.Effect<never, Conf
 export const needsChoices = (algorithm: string, { actionSpace }: Task): Effect.Effect<number, ConfigError> =>
   actionSpace._tag === "Discrete"
     ? Effect.succeed(actionSpace.n)
-    : unsuited(algorithm, "needs discrete actions; for real numbers there are sac, td3 and ppo")
+    : actionSpace._tag === "Box"
+      ? unsuited(algorithm, "needs discrete actions; for real numbers there are sac, td3 and ppo")
+      : unsuited(algorithm, `needs discrete actions, found ${display(actionSpace)}; ppo and a2c take several choices`)
 
 /**
  * Fails unless observations are images and actions are discrete: the auxiliary tasks of UNREAL need both.
@@ -29,13 +32,12 @@ export const needsChoices = (algorithm: string, { actionSpace }: Task): Effect.E
  * needsImagesAndChoices("unreal", task) // Effect<void, ConfigError>
  * ```
  */
-export const needsImagesAndChoices = (algorithm: string, task: Task): Effect.Effect<void, ConfigError> =>
-  task.observationSpace.shape.length === 3
-    ? Effect.asVoid(needsChoices(algorithm, task))
-    : unsuited(
-        algorithm,
-        `needs images [channels, height, width], found observations of [${task.observationSpace.shape.join(", ")}]`,
-      )
+export const needsImagesAndChoices = (algorithm: string, task: Task): Effect.Effect<void, ConfigError> => {
+  const { observationSpace: space } = task
+  if (imageShapeOf(space) !== undefined) return Effect.asVoid(needsChoices(algorithm, task))
+  const found = space._tag === "Box" ? `[${space.shape.join(", ")}]` : display(space)
+  return unsuited(algorithm, `needs images [channels, height, width], found observations of ${found}`)
+}
 
 /**
  * Returns the action space if it is continuous and has finite bounds; otherwise fails.
@@ -46,7 +48,7 @@ export const needsImagesAndChoices = (algorithm: string, task: Task): Effect.Eff
  * ```
  */
 export const needsBoundedBox = (algorithm: string, { actionSpace }: Task): Effect.Effect<Box, ConfigError> =>
-  actionSpace._tag === "Discrete"
+  actionSpace._tag !== "Box"
     ? unsuited(algorithm, "needs actions that are real numbers; for choices there are dqn, ddqn and ppo")
     : [...actionSpace.low, ...actionSpace.high].every(Number.isFinite)
       ? Effect.succeed(actionSpace)

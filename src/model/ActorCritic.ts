@@ -1,22 +1,15 @@
-import type { Box, Space } from "../env/Space.ts"
-import { categorical, diagonalGaussian, type Distribution } from "../graph/distributions.ts"
+import { type ActionSpace, display, type RowSpace } from "../env/Space.ts"
+import type { Distribution } from "../graph/distributions.ts"
 import { orthogonal, zeros } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
 import { fail } from "../graph/ops/core.ts"
 import { concat, reshape, split } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { outputsFor } from "./actions.ts"
+import { noiseSizeFor, outputsFor, policyOver } from "./actions.ts"
 import type { Actor } from "./Actor.ts"
 import { memory, type Recall } from "./memory.ts"
-import {
-  type Declarations,
-  denseLayers,
-  isImage,
-  type NetworkConfig,
-  type Trunk,
-  trunk,
-  type Weights,
-} from "./trunk.ts"
+import { hasImages, maskOf } from "./observations.ts"
+import { type Declarations, denseLayers, type NetworkConfig, type Trunk, trunk, type Weights } from "./trunk.ts"
 import { type Planning, planner } from "./valueIteration.ts"
 
 /**
@@ -24,8 +17,8 @@ import { type Planning, planner } from "./valueIteration.ts"
  * features from observations; a head is a linear layer from features to the policy's outputs or to a value.
  *
  * For vectors, actor and critic are two networks, which share nothing, not even a memory (an LSTM): at first a critic's
- * errors are much larger than an actor's, and would shape the features of both. For images, they are two heads on one
- * trunk and one memory. Weights start orthogonal: with gain 0.01 in the actor's head, so that the first policy is
+ * errors are much larger than an actor's, and would shape the features of both. For images, also as a part of an
+ * observation, they are two heads on one trunk and one memory. Action masks go to the actor's head alone. Weights start orthogonal: with gain 0.01 in the actor's head, so that the first policy is
  * nearly uniform, with gain 1 in the critic's head, in an LSTM and in a planner (a value-iteration network in place of
  * the trunk), and with √2 in all other layers. Biases start at 0.
  *
@@ -64,8 +57,8 @@ interface Features {
 }
 
 export interface ActorCriticOptions<Critics extends string = never> extends NetworkConfig {
-  readonly observationSpace: Box
-  readonly actionSpace: Space
+  readonly observationSpace: RowSpace
+  readonly actionSpace: ActionSpace
   /** The number of units of an LSTM between the trunk and the heads; 0 adds no LSTM. */
   readonly lstm: number
   /** Whether actor and critic are separate networks for image observations too. */
@@ -83,9 +76,9 @@ export function actorCritic<Critics extends string = never>(
 export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<string> {
   const { observationSpace, actionSpace, separate = false } = options
   const outputs = outputsFor(actionSpace)
-  const shares = isImage(observationSpace) && !separate
+  const shares = hasImages(observationSpace) && !separate
   if (options.planning && !shares) {
-    const actual = separate ? "two trunks" : `[${observationSpace.shape.join(", ")}]`
+    const actual = separate ? "two trunks" : display(observationSpace)
     fail("planning", `a planner is one trunk below both heads, over maps [planes, height, width], found ${actual}`)
   }
   const body = shares ? sharedBody(options) : separateBodies(options)
@@ -93,22 +86,25 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
   const criticHead = linear(body.criticHead, body.featureSize, 1, orthogonal(1))
   const logDeviation: Declarations =
     actionSpace._tag === "Box" ? { "actor.logStd": { shape: [outputs], init: zeros } } : {}
+  // Exported dense layers take the best of one choice, or real numbers.
+  const isDense = actionSpace._tag === "Discrete" || actionSpace._tag === "Box"
   const critics = (options.critics ?? []).map((name) => ({
     name,
     head: linear(name, body.featureSize, 1, orthogonal(1)),
   }))
 
-  /** Makes the distribution of actions: categorical, or a Gaussian, whose deviation is a weight for each element. */
-  const policyOf = (weights: Weights, features: Features): Distribution => {
-    const outputs = actorHead.apply(weights, features.actor)
-    return actionSpace._tag === "Discrete" ? categorical(outputs) : diagonalGaussian(outputs, weights["actor.logStd"])
-  }
+  /** Makes the distribution of actions. The deviation of real numbers is a weight for each element. */
+  const policyOf = (weights: Weights, observations: Tensor, features: Features): Distribution =>
+    policyOver(actionSpace, actorHead.apply(weights, features.actor), {
+      allowed: maskOf(observationSpace, observations),
+      logDeviation: weights["actor.logStd"],
+    })
   const flat = (column: Tensor): Tensor => reshape(column, [column.shape[0]])
   const evaluate = (weights: Weights, observations: Tensor, recall?: Recall): Evaluation<string> => {
     const features = body.features(weights, observations, recall)
     return {
       ...features,
-      distribution: policyOf(weights, features),
+      distribution: policyOf(weights, observations, features),
       value: flat(criticHead.apply(weights, features.critic)),
       critics: Object.fromEntries(critics.map(({ name, head }) => [name, flat(head.apply(weights, features.critic))])),
     }
@@ -119,8 +115,8 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
       { ...body.actor, ...actorHead.parameters, ...body.critic, ...criticHead.parameters, ...logDeviation },
       ...critics.map(({ head }) => head.parameters),
     ),
-    dense: options.lstm > 0 ? undefined : denseLayers("actor", observationSpace, options),
-    noiseSize: actionSpace._tag === "Discrete" ? 1 : 2 * outputs,
+    dense: options.lstm > 0 || !isDense ? undefined : denseLayers("actor", observationSpace, options),
+    noiseSize: noiseSizeFor(actionSpace),
     memorySize: body.memorySize,
     featureSize: body.featureSize,
     trunk: body.trunk,
@@ -134,7 +130,7 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
     },
     greedy: ({ weights, observations, recall }) => {
       const features = body.features(weights, observations, recall)
-      return { actions: policyOf(weights, features).mode(), memory: features.memory }
+      return { actions: policyOf(weights, observations, features).mode(), memory: features.memory }
     },
   }
 }

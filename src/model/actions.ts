@@ -1,10 +1,17 @@
 /** Builds graphs that convert actions between networks and envs. It only computes; networks and learners call it. */
-import { type Box, sizeOf, type Space } from "../env/Space.ts"
-import { add, constant, maximum, minimum, mul, oneHot, sub } from "../graph/ops.ts"
+import { type ActionSpace, type Box, sizeOf } from "../env/Space.ts"
+import {
+  bernoulli,
+  categorical,
+  diagonalGaussian,
+  type Distribution,
+  multiCategorical,
+} from "../graph/distributions.ts"
+import { add, cast, concat, constant, maximum, minimum, mul, oneHot, reshape, slice, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 
 /**
- * Returns the number of outputs that a policy needs: one for each discrete action, or one for each element of an action.
+ * Returns the number of outputs that a policy needs: one for each option of a choice, one for a switch or a real number.
  *
  * @example
  * ```ts
@@ -12,29 +19,73 @@ import type { Tensor } from "../graph/Tensor.ts"
  * outputsFor(Space.box(-1, 1, [2])) // 2
  * ```
  */
-export const outputsFor = (space: Space): number => (space._tag === "Discrete" ? space.n : sizeOf(space))
+export const outputsFor = (space: ActionSpace): number =>
+  space._tag === "Discrete"
+    ? space.n
+    : space._tag === "MultiDiscrete"
+      ? space.sizes.reduce((sum, size) => sum + size, 0)
+      : sizeOf(space)
 
 /**
- * Encodes actions as inputs of a network, with `outputsFor` numbers each; discrete actions are one-hot.
+ * Encodes actions as inputs of a network, with `outputsFor` numbers each; choices are one-hot.
  *
  * @example
  * ```ts
  * asNumbers(Space.discrete(2), Graph.constant(Int32Array.of(1, 0))) // [[0, 1], [1, 0]]
  * ```
  */
-export const asNumbers = (space: Space, actions: Tensor): Tensor =>
-  space._tag === "Discrete" ? oneHot(actions, space.n) : actions
+export const asNumbers = (space: ActionSpace, actions: Tensor): Tensor => {
+  if (space._tag === "Discrete") return oneHot(actions, space.n)
+  if (space._tag === "Box") return actions
+  if (space._tag === "MultiBinary") return cast(actions, "f32")
+  const [rows] = actions.shape
+  const choice = (index: number): Tensor => reshape(slice(actions, [0, index], [rows, 1]), [rows])
+  return concat(
+    space.sizes.map((size, index) => oneHot(choice(index), size)),
+    1,
+  )
+}
 
 /**
- * Clips continuous actions to the bounds of the space, because the env refuses others. Discrete actions stay unchanged.
+ * Makes the distribution of actions from the outputs of a network: independent choices and switches, or normal
+ * distributions with the logarithms of standard deviations `logDeviation`. `allowed` is the action mask.
+ *
+ * @example
+ * ```ts
+ * const outputs = Graph.input("outputs", [8, 5])
+ * policyOver(Space.multiDiscrete([3, 2]), outputs).mode() // actions of shape [8, 2]
+ * ```
+ */
+export const policyOver = (
+  space: ActionSpace,
+  outputs: Tensor,
+  { allowed, logDeviation }: { readonly allowed?: Tensor | undefined; readonly logDeviation?: Tensor | undefined } = {},
+): Distribution => {
+  switch (space._tag) {
+    case "Discrete":
+      return categorical(outputs, allowed)
+    case "MultiDiscrete":
+      return multiCategorical(outputs, space.sizes, allowed)
+    case "MultiBinary":
+      return bernoulli(outputs)
+    case "Box":
+      return diagonalGaussian(outputs, logDeviation ?? constant(new Float32Array(sizeOf(space))))
+  }
+}
+
+/** Returns how many uniform random numbers `policyOver` needs for an action. */
+export const noiseSizeFor = (space: ActionSpace): number => (space._tag === "Box" ? 2 * sizeOf(space) : sizeOf(space))
+
+/**
+ * Clips continuous actions to the bounds of the space, because the env refuses others. Whole numbers stay unchanged.
  *
  * @example
  * ```ts
  * toEnvAction(Space.box(-1, 1, [1]), Graph.constant([-3, 0.5], [2, 1])) // [[−1], [0.5]]
  * ```
  */
-export const toEnvAction = (space: Space, action: Tensor): Tensor =>
-  space._tag === "Discrete"
+export const toEnvAction = (space: ActionSpace, action: Tensor): Tensor =>
+  space._tag !== "Box"
     ? action
     : minimum(maximum(action, constant(space.low.map(atLeast))), constant(space.high.map((high) => -atLeast(-high))))
 

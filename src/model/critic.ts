@@ -1,9 +1,11 @@
 /** Networks that compute the values of actions: critics for continuous actions, and Q-networks for discrete ones. */
-import { type Box, box, sizeOf } from "../env/Space.ts"
+import { type Box, box, type RowSpace, sizeOf, tuple, unmasked } from "../env/Space.ts"
+import { withoutForbidden } from "../graph/distributions.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
 import { add, concat, mean, reshape, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
+import { maskOf, withoutMask } from "./observations.ts"
 import { type Declarations, type NetworkConfig, trunk, type Weights } from "./trunk.ts"
 
 /** A network that computes the value of one continuous action: from observations and actions to values of shape [rows]. */
@@ -13,15 +15,22 @@ export interface Critic {
 }
 
 /** Makes a critic: observation and action are joined and pass through a trunk and one linear layer. */
-export const critic = (name: string, observationSpace: Box, actionSpace: Box, config: NetworkConfig): Critic => {
-  const joined = box(-Infinity, Infinity, [sizeOf(observationSpace) + sizeOf(actionSpace)])
+export const critic = (name: string, observationSpace: RowSpace, actionSpace: Box, config: NetworkConfig): Critic => {
+  const seen = unmasked(observationSpace)
+  const joined =
+    seen._tag === "Box"
+      ? box(-Infinity, Infinity, [sizeOf(seen) + sizeOf(actionSpace)])
+      : tuple(seen, box(-Infinity, Infinity, [sizeOf(actionSpace)]))
   const body = trunk(name, joined, config)
   const head = linear(`${name}.${body.depth}`, body.outputs, 1, orthogonal(1))
   return {
     parameters: { ...body.parameters, ...head.parameters },
     apply: (weights, observations, actions) => {
       const [rows] = observations.shape
-      return reshape(head.apply(weights, body.apply(weights, concat([observations, actions], 1))), [rows])
+      return reshape(
+        head.apply(weights, body.apply(weights, concat([withoutMask(observationSpace, observations), actions], 1))),
+        [rows],
+      )
     },
   }
 }
@@ -33,7 +42,7 @@ export interface TwinCritics {
 }
 
 /** Makes two critics, whose parameters begin with `critic1` and `critic2`. */
-export const twinCritics = (observationSpace: Box, actionSpace: Box, config: NetworkConfig): TwinCritics => {
+export const twinCritics = (observationSpace: RowSpace, actionSpace: Box, config: NetworkConfig): TwinCritics => {
   const first = critic("critic1", observationSpace, actionSpace, config)
   const second = critic("critic2", observationSpace, actionSpace, config)
   return {
@@ -45,14 +54,17 @@ export const twinCritics = (observationSpace: Box, actionSpace: Box, config: Net
   }
 }
 
-/** A network that computes the values of all discrete actions: from observations [rows, size] to values [rows, actions]. */
+/**
+ * A network that computes the values of all discrete actions: from observations [rows, size] to values [rows, actions].
+ * An action that the mask in the row forbids has a very low value, so that it is never the best.
+ */
 export interface QNetwork {
   readonly parameters: Declarations
   readonly apply: (weights: Weights, observations: Tensor) => Tensor
 }
 
 interface QNetworkOptions extends NetworkConfig {
-  readonly observationSpace: Box
+  readonly observationSpace: RowSpace
   /** The number of actions. */
   readonly actions: number
   /** Whether values are the sum of a state value and of advantages with mean 0 (Wang et al. 2015, arXiv:1511.06581). */
@@ -77,11 +89,13 @@ export const qNetwork = (options: QNetworkOptions): QNetwork => {
   return {
     parameters: { ...body.parameters, ...advantage.parameters, ...value?.parameters },
     apply: (weights, observations) => {
+      const allowed = maskOf(observationSpace, observations)
       const features = body.apply(weights, observations)
       const advantages = advantage.apply(weights, features)
-      if (value === undefined) return advantages
+      if (value === undefined) return withoutForbidden(advantages, allowed)
       const [rows] = features.shape
-      return add(value.apply(weights, features), sub(advantages, reshape(mean(advantages, 1), [rows, 1])))
+      const values = add(value.apply(weights, features), sub(advantages, reshape(mean(advantages, 1), [rows, 1])))
+      return withoutForbidden(values, allowed)
     },
   }
 }

@@ -1,14 +1,14 @@
 /** Defines the settings of networks, and makes trunks: the layers from observations to the features that heads read. */
 import { Schema } from "effect"
 import { intBetween, layers, naturalInt, units, withDefault } from "../config/fields.ts"
-import type { Box } from "../env/Space.ts"
-import { sizeOf } from "../env/Space.ts"
+import { type Box, partsOf, type RowSpace } from "../env/Space.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { type Activation, activations, conv, linear } from "../graph/layers.ts"
 import { relu, reshape } from "../graph/ops.ts"
 import type { Declaration } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "./DensePolicy.ts"
+import { hasImages, isImage, joined, vectorOf, vectorSizeOf, withoutMask } from "./observations.ts"
 
 const Convolution = Schema.Struct({ filters: units, kernel: units, stride: units })
 type Convolution = typeof Convolution.Type
@@ -63,20 +63,17 @@ export interface Trunk {
   readonly apply: (weights: Weights, observations: Tensor) => Tensor
 }
 
-/** Says whether observations are images, of shape [channels, height, width]. */
-export const isImage = (space: Box): boolean => space.shape.length === 3
-
 /**
  * Describes a trunk for vectors and its head as dense layers, which can be exported as C++; `last` is the activation
- * after the head. Returns undefined for images, whose trunk has convolutions.
+ * after the head. Returns undefined for all other observations (images, choices, parts) and for rows with masks.
  */
 export const denseLayers = (
   name: string,
-  space: Box,
+  space: RowSpace,
   { hidden, activation }: NetworkConfig,
   last: Activation | "identity" = "identity",
 ): DensePolicy | undefined =>
-  isImage(space)
+  space._tag !== "Box" || isImage(space)
     ? undefined
     : {
         layers: Array.from({ length: hidden.length + 1 }, (_, index) => ({
@@ -104,7 +101,9 @@ const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
         ]
 
 /**
- * Makes a trunk: convolutions if observations are images, then hidden layers, each followed by its activation.
+ * Makes a trunk: convolutions for images, then hidden layers, each followed by its activation. Of an observation with
+ * parts, each image has its own convolutions, whose outputs are joined with the vectors of all other parts; choices
+ * become one-hot vectors. It does not read action masks.
  *
  * @example
  * ```ts
@@ -112,25 +111,43 @@ const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
  * Object.keys(body.parameters) // actor.0.weight, actor.0.bias
  * ```
  */
-export const trunk = (name: string, space: Box, config: NetworkConfig): Trunk => {
-  const image = isImage(space) ? convolutionTrunk(name, space, config) : undefined
+export const trunk = (name: string, space: RowSpace, config: NetworkConfig): Trunk => {
+  const reader = readerOf(name, space, config)
   const layers: Array<ReturnType<typeof linear>> = []
-  let inputs = image?.outputs ?? sizeOf(space)
+  let inputs = reader.outputs
   for (const outputs of config.hidden) {
     layers.push(linear(`${name}.${layers.length}`, inputs, outputs, orthogonal(Math.SQRT2)))
     inputs = outputs
   }
   // Networks over images use rectifiers, whatever the activation for vectors is.
-  const activation = image === undefined ? activations[config.activation] : relu
+  const activation = hasImages(space) ? relu : activations[config.activation]
   return {
-    parameters: Object.assign({}, image?.parameters, ...layers.map((layer) => layer.parameters)),
+    parameters: Object.assign({}, reader.parameters, ...layers.map((layer) => layer.parameters)),
     outputs: inputs,
     depth: layers.length,
     apply: (weights, observations) =>
-      layers.reduce(
-        (value, layer) => activation(layer.apply(weights, value)),
-        image?.apply(weights, observations) ?? observations,
-      ),
+      layers.reduce((value, layer) => activation(layer.apply(weights, value)), reader.apply(weights, observations)),
+  }
+}
+
+/** Makes the part of a trunk before its dense layers: from rows to vectors. */
+const readerOf = (name: string, space: RowSpace, config: NetworkConfig): Omit<Trunk, "depth"> => {
+  const readers = partsOf(space).map((part) => {
+    const { path, space: own } = part
+    const read = (observations: Tensor): Tensor => vectorOf(part, observations)
+    if (own._tag !== "Box" || !isImage(own)) {
+      return { parameters: {}, outputs: vectorSizeOf(own), apply: (_: Weights, rows: Tensor) => read(rows) }
+    }
+    const image = convolutionTrunk(path === "" ? name : `${name}.${path}`, own, config)
+    return { ...image, apply: (weights: Weights, rows: Tensor) => image.apply(weights, read(rows)) }
+  })
+  return {
+    parameters: Object.assign({}, ...readers.map((reader) => reader.parameters)),
+    outputs: readers.reduce((sum, reader) => sum + reader.outputs, 0),
+    apply: (weights, rows) => {
+      const observations = withoutMask(space, rows)
+      return joined(readers.map((reader) => reader.apply(weights, observations)))
+    },
   }
 }
 

@@ -1,13 +1,14 @@
 /** Makes the planner of a value-iteration network (VIN): a trunk that plans paths on a map, for `ActorCritic.ts`. */
 import { Schema } from "effect"
 import { intBetween, naturalInt, units, withDefault } from "../config/fields.ts"
-import type { Box } from "../env/Space.ts"
+import { display, type RowSpace } from "../env/Space.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { conv } from "../graph/layers.ts"
 import { concat, conv2d, max, mul, reshape, slice, sum } from "../graph/ops.ts"
 import { fail } from "../graph/ops/core.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { isImage, type Trunk } from "./trunk.ts"
+import { imageShapeOf, withoutMask } from "./observations.ts"
+import type { Trunk } from "./trunk.ts"
 
 /** The settings of a value-iteration network. */
 export interface PlannerOptions {
@@ -51,15 +52,14 @@ export const planningFields = {
  * planner("planner", GridWorld.env.observationSpace, planning).outputs // 10
  * ```
  */
-export const planner = (name: string, space: Box, planning: Planning): Trunk => {
+export const planner = (name: string, space: RowSpace, planning: Planning): Trunk => {
   const { iterations, filters, actions, agentPlane } = planning
-  if (!isImage(space) || agentPlane >= space.shape[0]) {
-    return fail(
-      "planner",
-      `it needs a map [planes, height, width] that has a plane ${agentPlane}, found [${space.shape.join(", ")}]`,
-    )
+  const shape = imageShapeOf(space)
+  if (shape === undefined || agentPlane >= shape[0]) {
+    const expected = `it needs a map [planes, height, width] that has a plane ${agentPlane}`
+    return fail("planner", `${expected}, found ${display(space)}`)
   }
-  const [planes, height, width] = space.shape
+  const [planes, height, width] = shape
   const encoder = conv(`${name}.look`, planes, filters, { kernel: 3, padding: "same" })
   const reward = conv(`${name}.reward`, filters, 1, { kernel: 1 })
   const sweepWeight = `${name}.sweep.weight`
@@ -74,7 +74,7 @@ export const planner = (name: string, space: Box, planning: Planning): Trunk => 
     depth: 0,
     apply: (weights, observations) => {
       const [rows] = observations.shape
-      const map = reshape(observations, [rows, planes, height, width])
+      const map = reshape(withoutMask(space, observations), [rows, planes, height, width])
       const rewards = reward.apply(weights, encoder.apply(weights, map))
       const kernel = weights[sweepWeight]
       const onlyRewards = slice(kernel, [0, 0, 0, 0], [actions, 1, 3, 3])

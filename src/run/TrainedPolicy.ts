@@ -1,6 +1,6 @@
 /** Describes the policy in a checkpoint with its weights, for programs outside of the run. `validate` returns it. */
 import type { Constants } from "../env/Normalise.ts"
-import type { Box, Space } from "../env/Space.ts"
+import type { ActionSpace, RowSpace } from "../env/Space.ts"
 import type { PolicyGraph } from "../learner/Algorithm.ts"
 
 export interface TrainedPolicy extends PolicyGraph {
@@ -8,8 +8,9 @@ export interface TrainedPolicy extends PolicyGraph {
   readonly env: string
   /** The step of the run at which the policy had these weights. */
   readonly step: number
-  readonly observationSpace: Box
-  readonly actionSpace: Space
+  /** The space of the rows that the policy reads: observations, with action masks after them if the env has any. */
+  readonly observationSpace: RowSpace
+  readonly actionSpace: ActionSpace
   /** The numbers by which the training normalised observations before the policy read them. */
   readonly normalisation: Constants | undefined
 }

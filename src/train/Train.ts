@@ -6,6 +6,7 @@ import { Backend } from "../backend/Backend.ts"
 import { type DispatchError, Dispatcher } from "../cluster/Dispatcher.ts"
 import { attempt } from "../config/attempt.ts"
 import { isPlain, toCamelCase } from "../config/Config.ts"
+import { rowSpaceOf } from "../env/Env.ts"
 import { EnvError } from "../env/EnvError.ts"
 import { constantsOf } from "../env/Normalise.ts"
 import { Ranks } from "../ranks/Ranks.ts"
@@ -225,15 +226,17 @@ const validated = Effect.fnUntraced(function* (
 const trainedPolicy = Effect.fnUntraced(function* ({ plan, envs, learner }: Training, step: number) {
   if (learner.policyGraph === undefined) return undefined
   const graph = yield* Effect.catchTag(learner.policyGraph, "GraphError", (error) => Effect.die(error))
-  const { observationSpace, actionSpace } = plan.env
   const policy: TrainedPolicy = {
     ...graph,
     algorithm: plan.algorithm.name,
     env: plan.env.id,
     step,
-    observationSpace,
-    actionSpace,
-    normalisation: envs.observationMoments === undefined ? undefined : constantsOf(envs.observationMoments),
+    observationSpace: rowSpaceOf(plan.env),
+    actionSpace: plan.env.actionSpace,
+    normalisation:
+      envs.observationMoments === undefined
+        ? undefined
+        : constantsOf(envs.observationMoments, { space: envs.observationSpace }),
   }
   return policy
 })

@@ -6,7 +6,9 @@ import { messageOf } from "../config/text.ts"
 import { attempt } from "../config/attempt.ts"
 import { parseYaml } from "../config/yaml.ts"
 import type { Snapshot } from "../env/BatchEnv.ts"
+import { rowSpaceOf } from "../env/Env.ts"
 import { EnvError } from "../env/EnvError.ts"
+import { shapeOf } from "../env/Space.ts"
 import * as safetensors from "../formats/safetensors.ts"
 import type { LearnerError, NamedTensors } from "../learner/Algorithm.ts"
 import { CheckpointError, type NewCheckpoint } from "../run/Checkpoint.ts"
@@ -31,7 +33,7 @@ export const sharedSettings = ({ plan, learner }: Training): Effect.Effect<Plain
   const shared = {
     env: settings.env,
     maxSteps: env.maxSteps ?? null,
-    observations: env.observationSpace.shape,
+    observations: shapeOf(rowSpaceOf(env)),
     actions: env.actionSpace,
     numEnvs: settings.numEnvs,
     seed: settings.seed,

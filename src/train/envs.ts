@@ -67,12 +67,12 @@ const batchOf = (
 /** Returns the policy as an ONNX file, which normalises observations itself; undefined if it cannot be exported. */
 export const exportedPolicy = (
   { exportPolicy }: Learner,
-  { observationMoments }: TrainingEnvs,
+  { observationMoments, observationSpace: space }: TrainingEnvs,
 ): Effect.Effect<Uint8Array | undefined, LearnerError> =>
   exportPolicy === undefined
     ? Effect.succeed(undefined)
     : Effect.catchTag(
-        exportPolicy(observationMoments === undefined ? undefined : Normalise.asGraph(observationMoments)),
+        exportPolicy(observationMoments === undefined ? undefined : Normalise.asGraph(observationMoments, { space })),
         "GraphError",
         (error) => Effect.die(error),
       )

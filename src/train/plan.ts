@@ -18,10 +18,11 @@ import {
   display,
 } from "../config/Config.ts"
 import { tidyFolder } from "../config/files.ts"
-import type { Env } from "../env/Env.ts"
+import { type Env, rowSpaceOf } from "../env/Env.ts"
 import { builtIn, envConfigOf } from "../env/Envs.ts"
 import { fromConfig, expandedConfig } from "../env/fromConfig.ts"
 import type { EnvConfig } from "../env/recipe.ts"
+import { shapeOf } from "../env/Space.ts"
 import { type Callback, callbacksProblemOf } from "./Callback.ts"
 import { RunOptions } from "./RunOptions.ts"
 import { Settings, type TrainInput } from "./Settings.ts"
@@ -55,7 +56,7 @@ export interface Plan {
  * Tells whether a policy for one env can act in the other: observations have equal shapes, and action spaces are equal.
  */
 const hasSameSpaces = (one: Env, other: Env): boolean =>
-  one.observationSpace.shape.join() === other.observationSpace.shape.join() &&
+  JSON.stringify(shapeOf(rowSpaceOf(one))) === JSON.stringify(shapeOf(rowSpaceOf(other))) &&
   JSON.stringify(one.actionSpace) === JSON.stringify(other.actionSpace)
 
 /**

@@ -7,6 +7,7 @@ import type { Learner, LearnerError, SetupError } from "../learner/Algorithm.ts"
 import type { Backend } from "../backend/Backend.ts"
 import { ConfigError, display, snakeCase } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
+import { rowSpaceOf } from "../env/Env.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import { graphOf } from "../env/EnvGraph.ts"
 import { sizeOf } from "../env/Space.ts"
@@ -49,8 +50,8 @@ export const setUp = Effect.fnUntraced(function* (
   // The normalisation of rewards needs a discount factor, even if the algorithm has none (es).
   const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
   yield* checkRollout(plan)
-  const { observationSpace, actionSpace, maxSteps } = env
-  const task = { ...settings, observationSpace, actionSpace, maxSteps, graph: graphOf(env) }
+  const { actionSpace, maxSteps } = env
+  const task = { ...settings, observationSpace: rowSpaceOf(env), actionSpace, maxSteps, graph: graphOf(env) }
   const learner = yield* algorithm.setup(task).pipe(
     Effect.catchTag("ConfigError", (error) => Effect.fail(ConfigError.at(plan.from, error.key, error.problem))),
     withinMemory(plan),
@@ -96,7 +97,7 @@ const mostNumbers = 2 ** 29
  */
 const checkRollout = ({ settings, env, algorithm, from }: Plan): Effect.Effect<void, ConfigError> => {
   const { nsteps } = algorithm.config
-  const size = sizeOf(env.observationSpace)
+  const size = sizeOf(rowSpaceOf(env))
   if (typeof nsteps !== "number" || settings.numEnvs * nsteps * size <= mostNumbers) return Effect.void
   const problem = `${nsteps} steps of ${settings.numEnvs} envs, each with ${size} numbers to observe, are more than ${mostNumbers} numbers; make nsteps or num_envs smaller`
   return Effect.fail(ConfigError.at(from, "algorithm.nsteps", problem))

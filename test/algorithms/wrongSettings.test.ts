@@ -41,7 +41,7 @@ describe("settings that can't be followed", () => {
 
   it.effect("a planner where there is no map", () =>
     Effect.gen(function* () {
-      const expected = /a planner is one trunk below both heads, over maps .*, found \[4\]/
+      const expected = /a planner is one trunk below both heads, over maps .*, found Box\(\[4\]\)/
       assert.match(yield* messageOf({ env: CartPole.env, algorithm: Vin.make() }), expected)
       assert.match(yield* messageOf({ env: CartPole.env, algorithm: Bc.make(shown, { planning: {} }) }), expected)
     }),

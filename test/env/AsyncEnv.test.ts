@@ -101,7 +101,7 @@ describe("an env that steps by Effects", () => {
 
   it.effect("works within wrappers of actions, rewards and observations, and refuses the others", () =>
     Effect.gen(function* () {
-      const wrap = (env: Env<unknown, Space.Box>) =>
+      const wrap = (env: Env<unknown, Space.Box, Space.Box>) =>
         Wrapper.keepObservations(Wrapper.scaleReward(Wrapper.rescaleAction(env), 0.1), [0, 2])
       const batch = yield* opened(wrap(away(Pendulum.env)), 2)
       const reference = Batch.make(wrap(Pendulum.env), 2)
@@ -162,7 +162,7 @@ describe("an env that steps by Effects", () => {
       const cases = [
         [() => Effect.fail(new Error("no network")), "step failed: no network"],
         [() => Effect.die(new TypeError("broken")), "step failed: broken"],
-        [() => Effect.succeed({ ...outcome, observation: [0, 1] }), "expected an observation of 1 numbers, found 2"],
+        [() => Effect.succeed({ ...outcome, observation: [0, 1] }), "observation: expected 1 numbers, found 2"],
         [() => Effect.succeed({ ...outcome, reward: NaN }), "reward is NaN, not a finite number"],
       ] as const
       for (const [step, message] of cases) {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import * as Env from "../../src/env/Env.ts"
 import type { Definition } from "../../src/env/Env.ts"
-import { box, discrete, type Box, type Discrete } from "../../src/env/Space.ts"
+import { box, dict, discrete, multiDiscrete, type Box, type Discrete } from "../../src/env/Space.ts"
 import { envError } from "./errors.ts"
 
 const corridor = Env.make({
@@ -34,6 +34,28 @@ describe("make", () => {
     assert.strictEqual(continuous.actionSpace._tag, "Box")
   })
 
+  it("infers the types of observations with parts, and of several choices", () => {
+    // This test passes if it compiles.
+    const robot = Env.make({
+      id: "robot",
+      observationSpace: dict({ camera: box(0, 1, [1, 2, 2]), gear: discrete(3) }),
+      actionSpace: multiDiscrete([2, 3]),
+      reset: () => ({ gear: 0 }),
+      observe: ({ gear }) => ({ camera: [0, 0, 0, 1], gear }),
+      step: ({ gear }, [up, by]) => ({ state: { gear: up === 1 ? by : gear }, reward: 0, terminated: false }),
+    })
+    const { gear, camera } = robot.observe({ gear: 2 })
+    const sum: number = gear + camera[3]
+    const any: Env.Env = robot
+    assert.strictEqual(sum, 3)
+    assert.strictEqual(any.observationSpace._tag, "Dict")
+    Env.make({
+      ...robot,
+      // @ts-expect-error a part is missing
+      observe: ({ gear }: { gear: number }) => ({ gear }),
+    })
+  })
+
   it("keeps all fields", () => {
     assert.strictEqual(corridor.maxSteps, 50)
     assert.deepEqual(corridor.observe({ at: 5 }), [0.5])
@@ -52,10 +74,13 @@ describe("a wrong definition", () => {
       { step: undefined },
       'corridor: "step" must be a function (state, action, random) => { state, reward, terminated }, found nothing',
     ],
-    [{ observe: 3 }, 'corridor: "observe" must be a function (state) => numbers, found 3'],
+    [{ observe: 3 }, 'corridor: "observe" must be a function (state) => observation, found 3'],
     [{ id: "" }, '"id" must be a name, found ""'],
-    [{ actionSpace: 2 }, '"actionSpace" must be Space.discrete(…) or Space.box(…), found 2'],
-    [{ observationSpace: discrete(2) }, '"observationSpace" must be Space.box(…), found {"_tag":"Discrete","n":2}'],
+    [{ actionSpace: 2 }, '"actionSpace" must be Space.discrete, box, multiDiscrete or multiBinary (…), found 2'],
+    [{ actionSpace: dict({ a: discrete(2) }) }, '"actionSpace" must be Space.discrete, box'],
+    [{ observationSpace: 4 }, '"observationSpace" must be a space, such as Space.box(…), found 4'],
+    [{ actionMask: [1, 0] }, '"actionMask" must be a function (state) => zeros and ones, found [1,0]'],
+    [{ actionSpace: box(0, 1), actionMask: () => [1] }, '"actionMask" needs choices as actions'],
     [{ maxSteps: 0 }, '"maxSteps" must be a whole number from 1, found 0'],
     [{ maxSteps: 1.5 }, '"maxSteps"'],
     [{ rewardThreshold: "high" }, '"rewardThreshold" must be a number, found "high"'],

@@ -1,3 +1,4 @@
+import { Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import * as Space from "../../src/env/Space.ts"
 import { stream } from "../../src/rng/Rng.ts"
@@ -94,5 +95,84 @@ describe("sample", () => {
     assert.deepEqual([...seen].sort(), [0, 1, 2, 3])
     // Uniform, exponential from 0, exponential down from 3, normal.
     for (const [at, mean] of [-0.5, 1, 2, 0].entries()) assert.approximately(sums[at], mean, 0.1)
+  })
+})
+
+const camera = Space.box(0, 1, [1, 2, 2])
+const robot = Space.dict({
+  camera,
+  arm: Space.tuple(Space.discrete(3), Space.multiBinary(2)),
+  tools: Space.multiDiscrete([4, 2]),
+})
+const value = { camera: [0, 0.5, 1, 0.25], arm: [2, [true, 0]], tools: Int32Array.of(3, 1) } as const
+
+describe("spaces with parts", () => {
+  it("are flat rows, part after part", () => {
+    assert.strictEqual(Space.sizeOf(robot), 9)
+    const row = Space.flatten(robot, value)
+    assert.deepEqual([...row], [0, 0.5, 1, 0.25, 2, 1, 0, 3, 1])
+    const back = Space.unflatten(robot, row)
+    assert.deepEqual(back, { camera: [0, 0.5, 1, 0.25], arm: [2, [1, 0]], tools: [3, 1] })
+    assert.deepEqual(
+      Space.partsOf(robot).map(({ path, offset, size }) => [path, offset, size]),
+      [
+        ["camera", 0, 4],
+        ["arm.0", 4, 1],
+        ["arm.1", 5, 2],
+        ["tools", 7, 2],
+      ],
+    )
+    assert.strictEqual(
+      Space.display(robot),
+      "Dict(camera: Box([1, 2, 2]), arm: Tuple(Discrete(3), MultiBinary(2)), tools: MultiDiscrete([4, 2]))",
+    )
+  })
+
+  it.each([
+    [{ ...value, arm: [3, [0, 1]] }, "value.arm[0] is 3; expected a whole number from 0 to 2"],
+    [{ ...value, arm: [0, [0, 2]] }, "value.arm[1][1] is 2, not 0 or 1"],
+    [{ ...value, arm: [0] }, "value.arm: expected a list of 2 parts, found 1"],
+    [{ ...value, tools: [1, 2] }, "value.tools[1] is 2; expected a whole number from 0 to 1"],
+    [{ ...value, camera: [1, 2] }, "value.camera: expected 4 numbers, found 2"],
+    [{ ...value, camera: [0, 0, 0, 2] }, "value.camera[3] is 2; expected a number from 0 to 1"],
+    [{ camera: value.camera, arm: value.arm }, "value.tools is missing"],
+    [{ ...value, legs: 2 }, "value.legs is no part; expected camera, arm, tools"],
+    [[1, 2], "value: expected an object with camera, arm, tools, found [1,2]"],
+  ])("refuse %o", (wrong, problem) => {
+    assert.strictEqual(Space.problemOf(robot, wrong), problem)
+    assert.isFalse(Space.contains(robot, wrong))
+  })
+
+  it("are sampled part by part", () => {
+    const random = stream(1, "robot")
+    for (let draw = 0; draw < 200; draw++) assert.isTrue(Space.contains(robot, Space.sample(robot, random)))
+  })
+
+  it("refuse wrong definitions", () => {
+    assert.include(envError(() => Space.multiDiscrete([2, 0])).message, "found [2, 0]")
+    assert.include(envError(() => Space.multiBinary(0)).message, "found 0")
+    assert.include(envError(() => Space.dict({})).message, "at least one part")
+    assert.include(envError(() => Space.dict({ b: camera, 1: camera })).message, 'a part is called "1"')
+    assert.include(envError(() => Space.tuple()).message, "at least one part")
+    assert.include(envError(() => Space.masked(camera, Space.multiBinary(2))).message, "only choices can be masked")
+  })
+
+  it("have a form in JSON", () => {
+    const space = Space.tuple(robot, Space.box(Number.NEGATIVE_INFINITY, [0, Number.POSITIVE_INFINITY]))
+    const text = JSON.stringify(Schema.encodeSync(Space.Json)(space))
+    assert.include(text, '"-Infinity"')
+    assert.deepEqual(Schema.decodeUnknownSync(Space.Json)(JSON.parse(text)), space)
+    const short = { _tag: "Box", shape: [3], low: [0], high: [1] }
+    assert.throws(() => Schema.decodeUnknownSync(Space.Json)(short), /bound/)
+  })
+})
+
+describe("rows with action masks", () => {
+  it("have the mask after the observation", () => {
+    const rows = Space.masked(camera, Space.multiDiscrete([3, 2]))
+    assert.strictEqual(Space.sizeOf(rows), 9)
+    assert.strictEqual(Space.maskSizeOf(rows), 5)
+    assert.strictEqual(Space.unmasked(rows), camera)
+    assert.strictEqual(Space.display(rows), "Box([1, 2, 2]) with a mask of 3 + 2 choices")
   })
 })

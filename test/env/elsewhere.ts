@@ -1,14 +1,14 @@
 import { Effect } from "effect"
 import * as AsyncEnv from "../../src/env/AsyncEnv.ts"
 import type { Env } from "../../src/env/Env.ts"
-import type { Space } from "../../src/env/Space.ts"
+import type { ActionSpace, Space } from "../../src/env/Space.ts"
 
 /** The same env, behind Effects that wait for the event loop. */
-export const away = <A extends Space>(
-  { id, observationSpace, actionSpace, ...env }: Env<unknown, A>,
+export const away = <A extends ActionSpace, O extends Space>(
+  { id, observationSpace, actionSpace, ...env }: Env<unknown, A, O>,
   later: Effect.Effect<void> = Effect.yieldNow,
 ) =>
-  AsyncEnv.make<A>({
+  AsyncEnv.make<A, O>({
     id: `${id} elsewhere`,
     observationSpace,
     actionSpace,

@@ -1,13 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import {
+  bernoulli,
   categorical,
   categoricalKl,
   diagonalGaussian,
   gaussianKl,
+  multiCategorical,
   normalFromUniform,
   squashedGaussian,
 } from "../../src/graph/distributions.ts"
 import { evaluate } from "../../src/graph/evaluate.ts"
+import { gradients } from "../../src/graph/gradients.ts"
 import { GraphError } from "../../src/graph/GraphError.ts"
 import * as G from "../../src/graph/ops.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
@@ -168,5 +171,90 @@ describe("squashed Gaussian", () => {
     const deviations = -0.5 * (39.7 / 0.5) ** 2 - 0.5 * 39 ** 2 - Math.log(0.5 * 2 * Math.PI)
     assert.closeTo(far, deviations - 2 * (2 * Math.LN2 - 80), 1e-2)
     assert.isTrue(Number.isFinite(edge))
+  })
+})
+
+describe("an action mask", () => {
+  const allowed = G.constant([1, 0, 1, 0], [1, 4])
+  const logits = G.state("logits", [1, 4])
+  const at = (tensor: Tensor, values: ReadonlyArray<number>) => [...evaluate([tensor], new Map([[logits, values]]))[0]]
+  const policy = categorical(logits, allowed)
+  const values = [0.3, 9, -1, 5]
+
+  it("gives forbidden actions the probability 0, and allowed ones a sum of 1", () => {
+    const probabilities = at(G.exp(policy.logProbabilities), values)
+    assert.deepStrictEqual([probabilities[1], probabilities[3]], [0, 0])
+    assert.closeTo(probabilities[0] + probabilities[2], 1, 1e-6)
+    assert.deepStrictEqual(at(policy.mode(), values), [0])
+    const [p, q] = [probabilities[0], probabilities[2]]
+    close(at(policy.entropy(), values), [-p * Math.log(p) - q * Math.log(q)])
+  })
+
+  it("gives forbidden logits no gradient", () => {
+    const loss = G.sum(G.add(policy.entropy(), policy.logProbability(G.constant(Int32Array.of(2)))))
+    const [gradient] = gradients(loss, [logits])
+    const slopes = at(gradient, values)
+    assert.deepStrictEqual([Math.abs(slopes[1]), Math.abs(slopes[3])], [0, 0])
+    assert.isAbove(Math.abs(slopes[0]), 0.01)
+  })
+
+  it("is never drawn, whatever the noise", () => {
+    for (let draw = 0; draw < 1000; draw++) {
+      const noise = G.constant([draw === 999 ? 1 - 2 ** -53 : draw / 999], [1, 1])
+      const [action] = at(policy.sample(noise), [draw % 7, 3, (draw % 11) - 5, draw % 3])
+      assert.include([0, 2], action)
+    }
+  })
+
+  it("that allows everything changes nothing", () => {
+    const all = categorical(logits, G.constant(1, [1, 4]))
+    const plain = categorical(logits)
+    const noise = G.constant([0.7], [1, 1])
+    for (const pick of ["logProbability", "entropy", "sample"] as const) {
+      const [one, other] = [all, plain].map((each) =>
+        pick === "entropy" ? each.entropy() : each[pick](pick === "sample" ? noise : G.constant(Int32Array.of(1))),
+      )
+      assert.deepStrictEqual(at(one, values), at(other, values))
+    }
+  })
+})
+
+describe("several choices", () => {
+  it("are independent", () => {
+    const [p, q] = [
+      [0.2, 0.5, 0.3],
+      [0.9, 0.1],
+    ]
+    const policy = multiCategorical(G.concat([logitsOf(p, p), logitsOf(q, q)], 1), [3, 2])
+    const actions = G.constant(Int32Array.of(1, 0, 2, 1), [2, 2])
+    close(valueOf(policy.logProbability(actions)), [Math.log(0.5 * 0.9), Math.log(0.3 * 0.1)])
+    const entropy = (row: ReadonlyArray<number>) => -row.reduce((sum, one) => sum + one * Math.log(one), 0)
+    close(valueOf(policy.entropy()), [entropy(p) + entropy(q), entropy(p) + entropy(q)])
+    assert.deepStrictEqual(valueOf(policy.mode()), [1, 0, 1, 0])
+    const sample = policy.sample(G.constant([0.1, 0.95, 0.75, 0.3], [2, 2]))
+    assert.strictEqual(sample.dtype, "i32")
+    assert.deepStrictEqual(valueOf(sample), [0, 1, 2, 0])
+  })
+
+  it("have masks of their own", () => {
+    const allowed = G.constant([1, 0, 0, 0, 1], [1, 5])
+    const policy = multiCategorical(G.constant(0, [1, 5]), [3, 2], allowed)
+    for (const u of [0, 0.4, 0.99]) {
+      assert.deepStrictEqual(valueOf(policy.sample(G.constant(u, [1, 2]))), [0, 1])
+    }
+    close(valueOf(policy.logProbability(G.constant(Int32Array.of(0, 1), [1, 2]))), [0])
+  })
+})
+
+describe("switches", () => {
+  it("are on with the probability of their sigmoid", () => {
+    const policy = bernoulli(G.constant([0, Math.log(3), -2], [1, 3]))
+    const off = 1 / (1 + Math.exp(2))
+    const actions = G.constant(Int32Array.of(1, 1, 0), [1, 3])
+    close(valueOf(policy.logProbability(actions)), [Math.log(0.5 * 0.75 * (1 - off))])
+    const entropy = (p: number) => -p * Math.log(p) - (1 - p) * Math.log(1 - p)
+    close(valueOf(policy.entropy()), [entropy(0.5) + entropy(0.75) + entropy(off)])
+    assert.deepStrictEqual(valueOf(policy.mode()), [0, 1, 0])
+    assert.deepStrictEqual(valueOf(policy.sample(G.constant([0.49, 0.76, 0.1], [1, 3]))), [1, 0, 1])
   })
 })

@@ -1,6 +1,7 @@
 /** Exports the policy of a run, for `effect export RUN --to onnx` and the like, and for `--to worker`. */
 import { basename, join } from "node:path"
 import { Effect, FileSystem, Layer, type Option } from "effect"
+import { attempt } from "../../config/attempt.ts"
 import type { Plain } from "../../config/Config.ts"
 import { mostBytes, readBytes } from "../../config/files.ts"
 import { backend, envPool, platform } from "../../node.ts"
@@ -8,6 +9,7 @@ import * as Layout from "../../run/Layout.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
 import { validate, type ValidationOptions } from "../../run/ValidationRequest.ts"
+import { ExportError } from "../../export/ExportError.ts"
 import { scripts } from "../../export/worker/scripts-node.ts"
 import { workerFiles } from "../../export/worker/workerFiles.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
@@ -75,7 +77,12 @@ export const workerFolder = Effect.fnUntraced(function* (wanted: Wanted, name: s
   const none = { "validation.everySteps": 0, "validation.envs": [], "render.everySteps": 0 }
   const { policy } = yield* restored(wanted, none, { exportsPolicy: true })
   if (policy === undefined) return yield* usageError(`--to worker: ${wanted.run} has no policy that can be exported`)
-  return workerFiles(policy, { name, scripts: yield* scripts })
+  const texts = yield* scripts
+  return yield* Effect.catchTag(
+    attempt(() => workerFiles(policy, { name, scripts: texts }), ExportError),
+    "ExportError",
+    ({ message }) => usageError(`--to worker: ${message}; use --to onnx`),
+  )
 })
 
 /** The names of the files from which a training is restored, besides the files with the learner's arrays. */

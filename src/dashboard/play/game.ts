@@ -8,6 +8,7 @@ import { keyPlaces, readYamlText } from "../../config/yaml.ts"
 import type { Env } from "../../env/Env.ts"
 import { type EnvError, invalid } from "../../env/EnvError.ts"
 import { fromConfig } from "../../env/fromConfig.ts"
+import { allows, maskOf, rowOf } from "../../env/internal/rows.ts"
 import { contains, display } from "../../env/Space.ts"
 import { plainState } from "../../env/ui/Ui.ts"
 import { stream } from "../../rng/Rng.ts"
@@ -99,11 +100,14 @@ export const makeGame = Effect.fnUntraced(function* (env: Env, policy: TrainedPo
   const step = Effect.fnUntraced(function* (chosen: ReadonlyArray<number> | null) {
     const before = state
     // The policy acts also while a person does, so that its memory goes on.
-    const own = yield* act(env.observe(before))
+    const own = yield* act(rowOf(env, before))
     const action = chosen ?? own
     const inSpace = env.actionSpace._tag === "Discrete" && action.length === 1 ? action[0] : action
     if (chosen !== null && !contains(env.actionSpace, inSpace)) {
       return yield* invalid(env.id, `expected an action in ${display(env.actionSpace)}, found [${action.join(", ")}]`)
+    }
+    if (!allows(env, maskOf(env, before), inSpace)) {
+      return yield* invalid(env.id, `the action mask forbids [${action.join(", ")}]`)
     }
     const moved = env.step(before, env.actionSpace._tag === "Discrete" ? action[0] : action, random)
     state = moved.state
@@ -127,10 +131,11 @@ const compile = Effect.fnUntraced(function* (policy: TrainedPolicy) {
     const { observations, memory } = program.feeds
     observations.set(observation)
     if (normalisation !== undefined) {
-      const { mean, factor, clip } = normalisation
+      const { mean, factor, clip, kept } = normalisation
       for (let index = 0; index < observations.length; index++) {
         observations[index] = Math.min(Math.max((observations[index] - mean[index]) * factor[index], -clip), clip)
       }
+      for (const column of kept) observations[column] = observation[column]
     }
     yield* program.run
     memory?.set(program.results.nextMemory)

@@ -3,7 +3,7 @@
  * worker sends answers.
  */
 import { Schema } from "effect"
-import type { Space } from "../../env/Space.ts"
+import type { ActionSpace } from "../../env/Space.ts"
 import type { Step } from "./game.ts"
 
 /** Starts a training, unless one is in progress. */
@@ -88,7 +88,7 @@ export type Answer =
       readonly env: string
       /** The step of the training at which the policy had its weights. */
       readonly step: number
-      readonly actionSpace: Space
+      readonly actionSpace: ActionSpace
       readonly ui: string | undefined
     }
   | { readonly _tag: "Acted"; readonly step: Step }

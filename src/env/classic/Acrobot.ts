@@ -11,7 +11,7 @@ import { cos, sin } from "../../rng/Elementary.ts"
 import type { Env } from "../Env.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
 import { clip, type Motion, motionEnv, type Moved } from "../internal/motion.ts"
-import { box, discrete, type Discrete } from "../Space.ts"
+import { type Box, box, discrete, type Discrete } from "../Space.ts"
 import { acrobot } from "../ui/acrobot.ts"
 import { scene } from "../ui/scene.ts"
 
@@ -153,4 +153,4 @@ const motion = motionEnv({
 export const dynamics: (state: ArrayLike<number>, action: number) => Moved = motion.dynamics
 
 /** The env, which has no options: `Batch.make(Acrobot.env, 16)`. */
-export const env: Env<ReadonlyArray<number>, Discrete> = motion.env
+export const env: Env<ReadonlyArray<number>, Discrete, Box> = motion.env

@@ -11,7 +11,7 @@ import type { Env } from "../Env.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
 import { canvas, caption, disc, palette, short, slab, stroke, svg } from "../internal/draw.ts"
 import { type Motion, motionEnv, type Moved } from "../internal/motion.ts"
-import { box, discrete, type Discrete } from "../Space.ts"
+import { type Box, box, discrete, type Discrete } from "../Space.ts"
 import { cartPole } from "../ui/cartPole.ts"
 import { scene } from "../ui/scene.ts"
 
@@ -117,4 +117,4 @@ const motion = motionEnv({
 export const dynamics: (state: ArrayLike<number>, action: number) => Moved = motion.dynamics
 
 /** The env, which has no options: `Batch.make(CartPole.env, 1024)`. */
-export const env: Env<ReadonlyArray<number>, Discrete> = motion.env
+export const env: Env<ReadonlyArray<number>, Discrete, Box> = motion.env

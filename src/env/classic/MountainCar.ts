@@ -8,7 +8,7 @@
 import type { Env } from "../Env.ts"
 import { drive, hillEnv } from "../internal/hill.ts"
 import type { Moved } from "../internal/motion.ts"
-import { discrete, type Discrete } from "../Space.ts"
+import { type Box, discrete, type Discrete } from "../Space.ts"
 
 const goal = 0.5
 const force = 0.001
@@ -34,4 +34,4 @@ const motion = hillEnv({
 export const dynamics: (state: ArrayLike<number>, action: number) => Moved = motion.dynamics
 
 /** The env, which has no options: `Batch.make(MountainCar.env, 16)`. */
-export const env: Env<ReadonlyArray<number>, Discrete> = motion.env
+export const env: Env<ReadonlyArray<number>, Discrete, Box> = motion.env

@@ -37,4 +37,4 @@ const motion = hillEnv({
 export const dynamics: (state: ArrayLike<number>, action: ArrayLike<number>) => Moved = motion.dynamics
 
 /** The env, which has no options: `Batch.make(MountainCarContinuous.env, 16)`. */
-export const env: Env<ReadonlyArray<number>, Box> = motion.env
+export const env: Env<ReadonlyArray<number>, Box, Box> = motion.env

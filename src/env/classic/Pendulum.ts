@@ -120,4 +120,4 @@ const motion = motionEnv({
 export const dynamics: (state: ArrayLike<number>, action: ArrayLike<number>) => Moved = motion.dynamics
 
 /** The env, which has no options: `Batch.make(Pendulum.env, 64)`. */
-export const env: Env<ReadonlyArray<number>, Box> = motion.env
+export const env: Env<ReadonlyArray<number>, Box, Box> = motion.env

@@ -56,7 +56,7 @@ export const gains = (): readonly [number, number] => {
 }
 
 /** The env, which has no options: `Batch.make(DoubleIntegrator.env, 16)`. */
-export const env: Env<ReadonlyArray<number>, Box> = make({
+export const env: Env<ReadonlyArray<number>, Box, Box> = make({
   id: "DoubleIntegrator-v0",
   observationSpace: box([-farthest, -fastest], [farthest, fastest]),
   actionSpace: box(-strongest, strongest),

@@ -119,7 +119,7 @@ const common = {
 }
 
 /** The env with discrete actions: `Batch.make(Lander.env, 16)`. */
-export const env: Env<State, Discrete> = make({
+export const env: Env<State, Discrete, Box> = make({
   ...common,
   id: "Lander-v0",
   actionSpace: discrete(4),
@@ -128,7 +128,7 @@ export const env: Env<State, Discrete> = make({
 })
 
 /** The env with continuous actions: `Batch.make(Lander.continuous, 16)`. */
-export const continuous: Env<State, Box> = make({
+export const continuous: Env<State, Box, Box> = make({
   ...common,
   id: "LanderContinuous-v0",
   actionSpace: box([-1, -1], [1, 1]),

@@ -13,7 +13,7 @@ import { type Stream, stream } from "../../rng/Rng.ts"
 import type { AsyncBatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
-import { sizeOf } from "../Space.ts"
+import { optionsOf, sizeOf } from "../Space.ts"
 import { arraysFor, type Columns, copyFrom, errorAt, noLimit, originOf, stepsTaken, wrongLength } from "./episodes.ts"
 
 /** The commands of an exchange, one for each env. Foreign envs get these numbers in their messages. */
@@ -93,7 +93,8 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
   }
   const observationSize = sizeOf(env.observationSpace)
   const actionSize = sizeOf(env.actionSpace)
-  const isDiscrete = env.actionSpace._tag !== "Box"
+  const choices = optionsOf(env.actionSpace)
+  const isDiscrete = choices !== undefined
   const limit = options.maxSteps ?? noLimit
   const results = arraysFor(numEnvs, observationSize, options.arrays)
   const { observations, finalObservations, rewards, terminated, truncated } = results
@@ -145,9 +146,11 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
     for (let at = 0; at < actions.length; at++) {
       const index = Math.floor(at / actionSize)
       const action = actions[at]
-      if (env.actionSpace._tag === "Discrete") {
-        if (action >>> 0 === action && action < env.actionSpace.n) continue
-        const expected = `expected an action from 0 to ${env.actionSpace.n - 1}, found ${action}`
+      if (choices !== undefined) {
+        const most = choices[at % actionSize] - 1
+        if (action >>> 0 === action && action <= most) continue
+        const where = actionSize === 1 ? "an action" : `a number as element ${at % actionSize} of the action`
+        const expected = `expected ${where} from 0 to ${most}, found ${action}`
         return errorAt(env.id, index, episodes[index], elapsed[index] + 1, expected)
       }
       if (action - action === 0) continue

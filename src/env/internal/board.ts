@@ -8,7 +8,7 @@ import type { Stream } from "../../rng/Rng.ts"
 import { type Definition, type Env, make } from "../Env.ts"
 import { type EnvGraph, withGraph } from "../EnvGraph.ts"
 import { withRecipe } from "../recipe.ts"
-import { box, discrete, type Discrete } from "../Space.ts"
+import { type Box, box, discrete, type Discrete } from "../Space.ts"
 import { palette, svg } from "./draw.ts"
 import { batchOf, copyFrom, type Columns, type Kernel, streamsOf } from "./episodes.ts"
 
@@ -47,7 +47,7 @@ interface Plane {
   readonly colour: string
 }
 
-export type BoardEnv = Env<Int32Array, Discrete>
+export type BoardEnv = Env<Int32Array, Discrete, Box>
 
 /** Makes the env of a game. Its `batch` keeps all states in one array. */
 export const boardEnv = (game: BoardGame): BoardEnv => {

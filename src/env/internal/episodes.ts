@@ -7,9 +7,10 @@
 import { Schema } from "effect"
 import { type Stream, stream } from "../../rng/Rng.ts"
 import type { BatchArrays, BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
-import type { Env } from "../Env.ts"
+import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
-import { sizeOf } from "../Space.ts"
+import { optionsOf, sizeOf } from "../Space.ts"
+import { forbiddenIn } from "./rows.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /** The arrays that a kernel writes, and the progress of each env. */
@@ -51,9 +52,13 @@ export const batchOf = (
   options: BatchOptions,
   kernelOf: (columns: Columns) => Kernel,
 ): BatchEnv => {
-  const observationSize = sizeOf(env.observationSpace)
-  const actionSize = sizeOf(env.actionSpace)
-  const choices = env.actionSpace._tag === "Discrete" ? env.actionSpace.n : undefined
+  const { actionSpace } = env
+  const observationSpace = rowSpaceOf(env)
+  const observationSize = sizeOf(observationSpace)
+  const actionSize = sizeOf(actionSpace)
+  /** The number of choices that each element of an action has; undefined if actions are real numbers. */
+  const choices = optionsOf(actionSpace)
+  const forbidden = forbiddenIn(observationSpace)
   const limit = options.maxSteps ?? noLimit
   const { autoReset, firstIndex } = options
 
@@ -89,18 +94,32 @@ export const batchOf = (
   const fail = (index: number, message: string): EnvError =>
     errorAt(env.id, index, episodes[index], elapsed[index] + 1, message)
 
+  const checkMasks = (actions: Float32Array | Int32Array, forbidden: NonNullable<ReturnType<typeof forbiddenIn>>) => {
+    for (let index = 0; index < numEnvs; index++) {
+      if (waiting[index] !== 0) continue
+      const element = forbidden(observations, index * observationSize, actions, index * actionSize)
+      if (element < 0) continue
+      const where = actionSize === 1 ? "" : ` as element ${element} of the action`
+      throw fail(index, `the action mask forbids ${actions[index * actionSize + element]}${where}`)
+    }
+  }
+
   const checkActions = (actions: Float32Array | Int32Array): void => {
     if (actions.length !== numEnvs * actionSize) {
       throw wrongLength(env.id, numEnvs, actionSize, actions)
     }
     if (choices !== undefined) {
-      for (let index = 0; index < numEnvs; index++) {
-        const action = actions[index]
-        // `>>> 0` changes every number except the whole numbers from 0 (below 2³²).
-        if ((action >>> 0 !== action || action >= choices) && waiting[index] === 0) {
-          throw fail(index, `expected an action from 0 to ${choices - 1}, found ${action}`)
+      for (let index = 0, at = 0; index < numEnvs; index++) {
+        for (let element = 0; element < actionSize; element++, at++) {
+          const action = actions[at]
+          // `>>> 0` changes every number except the whole numbers from 0 (below 2³²).
+          if ((action >>> 0 !== action || action >= choices[element]) && waiting[index] === 0) {
+            const where = actionSize === 1 ? "an action" : `a number as element ${element} of the action`
+            throw fail(index, `expected ${where} from 0 to ${choices[element] - 1}, found ${action}`)
+          }
         }
       }
+      if (forbidden !== undefined) checkMasks(actions, forbidden)
       return
     }
     for (let at = 0; at < actions.length; at++) {
@@ -199,8 +218,8 @@ export const batchOf = (
     id: env.id,
     numEnvs,
     autoReset,
-    observationSpace: env.observationSpace,
-    actionSpace: env.actionSpace,
+    observationSpace,
+    actionSpace,
     observationSize,
     actionSize,
     observations,

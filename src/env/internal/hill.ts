@@ -1,6 +1,6 @@
 /** Defines what both mountain car envs share: the physics and the rendering of a car in a valley. */
 import { cos, sin } from "../../rng/Elementary.ts"
-import { box, type Space } from "../Space.ts"
+import { type ActionSpace, box } from "../Space.ts"
 import { mountainCar } from "../ui/mountainCar.ts"
 import { scene } from "../ui/scene.ts"
 import { canvas, caption, disc, palette, path, short, stroke, svg } from "./draw.ts"
@@ -22,7 +22,7 @@ export const drive = (states: Float64Array, at: number, push: number, goal: numb
   return position >= goal && velocity >= 0
 }
 
-interface Hill<A extends Space> extends Pick<
+interface Hill<A extends ActionSpace> extends Pick<
   Motion<A>,
   "id" | "actionSpace" | "maxSteps" | "rewardThreshold" | "advance"
 > {
@@ -30,7 +30,7 @@ interface Hill<A extends Space> extends Pick<
 }
 
 /** Makes a mountain car env, with `dynamics` (see `motionEnv`), from the rules in which the two envs differ. */
-export const hillEnv = <A extends Space>({ goal, ...rules }: Hill<A>) =>
+export const hillEnv = <A extends ActionSpace>({ goal, ...rules }: Hill<A>) =>
   motionEnv({
     ...rules,
     observationSpace: box([lowest, -fastest], [highest, fastest]),

@@ -2,7 +2,7 @@
 import type { Stream } from "../../rng/Rng.ts"
 import { type Definition, type Env, make } from "../Env.ts"
 import { type EnvGraph, withGraph } from "../EnvGraph.ts"
-import { sizeOf, type Space } from "../Space.ts"
+import { type ActionSpace, type Box, sizeOf } from "../Space.ts"
 import { batchOf, type Columns, copyFrom, type Kernel } from "./episodes.ts"
 
 type State = ReadonlyArray<number>
@@ -25,7 +25,7 @@ interface Results extends Pick<Columns, "observations" | "terminated"> {
  * The rules of an env whose state is a few real numbers. Their functions change states in place, in an array that may
  * hold many states; `at` is the offset of a state in this array.
  */
-export interface Motion<A extends Space = Space> extends Omit<
+export interface Motion<A extends ActionSpace = ActionSpace> extends Omit<
   Definition<State, A>,
   "reset" | "observe" | "step" | "batch"
 > {
@@ -52,7 +52,7 @@ export interface Motion<A extends Space = Space> extends Omit<
 export const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
 
 /** Makes an env from its rules. Also returns `dynamics`, a function that computes one step from any given state. */
-export const motionEnv = <A extends Space>(motion: Motion<A>) => {
+export const motionEnv = <A extends ActionSpace>(motion: Motion<A>) => {
   const { columns, derived = [], reset, advance, graph, ...definition } = motion
   const names = [...columns, ...derived].map((name) => `state.${name}`)
   const width = names.length
@@ -105,7 +105,7 @@ export const motionEnv = <A extends Space>(motion: Motion<A>) => {
     }
   }
 
-  const env: Env<State, A> = make({
+  const env: Env<State, A, Box> = make({
     ...definition,
     reset: (random): State => {
       reset(oneState, 0, random)

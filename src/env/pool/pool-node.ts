@@ -6,7 +6,7 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads"
 import { Effect, Layer, type Scope } from "effect"
 import type { BatchEnv, Snapshot } from "../BatchEnv.ts"
-import type { Env } from "../Env.ts"
+import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
 import { EnvPool, placeOf, type PoolOptions } from "../EnvPool.ts"
 import { wrongLength } from "../internal/episodes.ts"
@@ -177,9 +177,9 @@ const make = Effect.fnUntraced(function* (
     id: env.id,
     numEnvs,
     autoReset,
-    observationSpace: env.observationSpace,
+    observationSpace: rowSpaceOf(env),
     actionSpace: env.actionSpace,
-    observationSize: sizeOf(env.observationSpace),
+    observationSize: sizeOf(rowSpaceOf(env)),
     actionSize,
     ...arrays,
     reset: (seed, ...path) => ask(() => ({ kind: "reset", seed, path })),

@@ -1,7 +1,7 @@
 /** Defines the memory that a pool (`pool-node.ts`) shares with its workers (`worker-node.ts`), and their messages. */
-import { sizeOf } from "../Space.ts"
+import { isWhole, sizeOf } from "../Space.ts"
 import type { AutoReset, BatchArrays, Snapshot } from "../BatchEnv.ts"
-import type { Env } from "../Env.ts"
+import { type Env, rowSpaceOf } from "../Env.ts"
 import type { EnvError } from "../EnvError.ts"
 import type { Place } from "../EnvPool.ts"
 
@@ -9,15 +9,18 @@ export interface Arrays extends BatchArrays {
   readonly actions: Float32Array | Int32Array
 }
 
+/** The fields of an env on which the sizes of the arrays depend. */
+type Spaces = Pick<Env, "observationSpace" | "actionSpace" | "actionMask">
+
 /** Returns the arrays of `count` envs, starting with env `first`, as views of the memory for all `total` envs. */
 export const viewsOf = (
   memory: SharedArrayBuffer,
-  env: Pick<Env, "observationSpace" | "actionSpace">,
+  env: Spaces,
   total: number,
   first: number,
   count: number,
 ): Arrays => {
-  const width = sizeOf(env.observationSpace)
+  const width = sizeOf(rowSpaceOf(env))
   const actionSize = sizeOf(env.actionSpace)
   let offset = 0
   // Returns the offset in bytes and the length of the next array. Arrays of 4-byte numbers come first, since their
@@ -33,16 +36,15 @@ export const viewsOf = (
     observations: new Float32Array(memory, ...observations),
     finalObservations: new Float32Array(memory, ...final),
     rewards: new Float32Array(memory, ...rewards),
-    actions:
-      env.actionSpace._tag === "Discrete" ? new Int32Array(memory, ...actions) : new Float32Array(memory, ...actions),
+    actions: isWhole(env.actionSpace) ? new Int32Array(memory, ...actions) : new Float32Array(memory, ...actions),
     terminated: new Uint8Array(memory, ...terminated),
     truncated: new Uint8Array(memory, ...truncated),
   }
 }
 
 /** Returns how many bytes the arrays need: per env 2 observations, an action and a reward (4-byte numbers), 2 flags. */
-export const bytesFor = (env: Pick<Env, "observationSpace" | "actionSpace">, total: number): number =>
-  total * (8 * sizeOf(env.observationSpace) + 4 * sizeOf(env.actionSpace) + 6)
+export const bytesFor = (env: Spaces, total: number): number =>
+  total * (8 * sizeOf(rowSpaceOf(env)) + 4 * sizeOf(env.actionSpace) + 6)
 
 /**
  * The indices of the integers, called words, by which the pool and a worker signal each other: the numbers of commands

@@ -12,13 +12,14 @@ import { Record } from "effect"
 import { jsonSchema } from "../../config/jsonSchema.ts"
 import { prettyJson } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
-import { type Space, sizeOf } from "../../env/Space.ts"
+import { type ActionSpace, display, sizeOf } from "../../env/Space.ts"
 import type { ProgramSpec } from "../../graph/Program.ts"
 import { simplify } from "../../graph/simplify.ts"
 import { topologicalOrder } from "../../graph/Tensor.ts"
 import { rootsOf, validate } from "../../graph/validate.ts"
 import { compileAll, type Place as ModulePlace } from "../../graph/wasm/compile.ts"
 import type { TrainedPolicy } from "../../run/TrainedPolicy.ts"
+import { refuse } from "../ExportError.ts"
 import type { Card, Place } from "./card.d.ts"
 import { observationSchema } from "./observationSchema.ts"
 
@@ -82,22 +83,30 @@ const readByPolicy = (
 const placeOf = (place: ModulePlace | undefined): Place | null =>
   place === undefined ? null : { address: place.address, length: place.length }
 
-const cardOf = ({ algorithm, env, step, observationSpace, actionSpace, spec }: TrainedPolicy, name: string): Card => ({
-  name,
-  algorithm,
-  environment: env,
-  step,
-  observation: { shape: observationSpace.shape, schema: jsonSchema(observationSchema(observationSpace.shape)) },
-  action: actionOf(actionSpace),
-  memory: spec.inputs.memory?.shape[1] ?? 0,
-})
+const cardOf = ({ algorithm, env, step, observationSpace, actionSpace, spec }: TrainedPolicy, name: string): Card => {
+  if (observationSpace._tag !== "Box") {
+    return refuse(`a worker needs observations in a box and without action masks, found ${display(observationSpace)}`)
+  }
+  const { shape } = observationSpace
+  return {
+    name,
+    algorithm,
+    environment: env,
+    step,
+    observation: { shape, schema: jsonSchema(observationSchema(shape)) },
+    action: actionOf(actionSpace),
+    memory: spec.inputs.memory?.shape[1] ?? 0,
+  }
+}
 
 const finite = (bound: number): number | null => (Number.isFinite(bound) ? bound : null)
 
-const actionOf = (space: Space): Card["action"] =>
+const actionOf = (space: ActionSpace): Card["action"] =>
   space._tag === "Discrete"
     ? { kind: "discrete", choices: space.n }
-    : { kind: "continuous", shape: space.shape, low: space.low.map(finite), high: space.high.map(finite) }
+    : space._tag !== "Box"
+      ? refuse(`a worker needs one choice or real numbers as actions, found ${display(space)}`)
+      : { kind: "continuous", shape: space.shape, low: space.low.map(finite), high: space.high.map(finite) }
 
 /** The scripts that are the same for every policy. `scripts-node.ts` reads them. */
 export interface Scripts {

@@ -4,6 +4,7 @@ import { Backend } from "../../backend/Backend.ts"
 import { attempt } from "../../config/attempt.ts"
 import { ConfigError } from "../../config/Config.ts"
 import { makeLog } from "../../env/EpisodeLog.ts"
+import { display } from "../../env/Space.ts"
 import { type Layout, layout } from "../../graph/Parameters.ts"
 import { indicesFeed } from "../../graph/Program.ts"
 import type { Schedule } from "../../graph/schedules.ts"
@@ -193,6 +194,11 @@ const formOf = <C extends Columns>({ name, task, actor, exploration, features }:
   if (graph === undefined) {
     const envs = "CartPole, Pendulum, GridWorld, KeyDoor and ApplePicker have one, with any time limit"
     return refuse("rollouts", `"graph" needs an env with a graph form; ${envs}. Use "envs" for other envs`)
+  }
+  const { observationSpace, actionSpace } = task
+  if (observationSpace._tag !== "Box" || (actionSpace._tag !== "Discrete" && actionSpace._tag !== "Box")) {
+    const needs = `"graph" needs observations in a box, and one choice or real numbers as actions`
+    return refuse("rollouts", `${needs}, found ${display(observationSpace)} and ${display(actionSpace)}`)
   }
   if (actor.memorySize > 0) return refuse("lstm", `expected 0 with algorithm.rollouts "graph"`)
   if (features.length > 0) return refuse("rollouts", `expected "envs": ${name} adds parts to the rollout`)

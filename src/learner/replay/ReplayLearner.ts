@@ -10,7 +10,7 @@ import { sizeOf } from "../../env/Space.ts"
 import { type Layout, layout } from "../../graph/Parameters.ts"
 import { indicesFeed, type ProgramSpec } from "../../graph/Program.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
-import { isImage } from "../../model/trunk.ts"
+import { isImage } from "../../model/observations.ts"
 import { stream } from "../../rng/Rng.ts"
 import { actSpec, policies } from "../acting.ts"
 import { type Learner, type NamedTensors, type Position, type SetupError, steered } from "../Algorithm.ts"
@@ -65,7 +65,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   options: UpdateOptions<N, T, S>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   const { name, task, config, actor, exploration, networks, targets, copyTargetsEvery, priorities } = experience
-  const { numEnvs, seed, actionSpace, totalSteps } = task
+  const { numEnvs, seed, totalSteps } = task
   const { batchSize, gradientSteps, learningStarts, noiseRepeat = 1 } = config
   const replayOptions = yield* checkedReplayOptions(experience)
 
@@ -111,7 +111,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
       const now = step + t * numEnvs
       const draw = Math.floor((iteration * steps + t) / noiseRepeat)
       if (now < learningStarts) {
-        randomActions(actionSpace, actRandom.child("random", draw), envActions)
+        randomActions(task, envs.observations, actRandom.child("random", draw), envActions)
       } else {
         act.feeds.observations.set(envs.observations)
         if (draw !== drawn) actRandom.child(draw).fillUniform(actNoise)

@@ -3,7 +3,8 @@ import { Effect } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { make as makeMoments, type RunningMoments } from "../../env/RunningMoments.ts"
-import { sizeOf } from "../../env/Space.ts"
+import { wholeColumns } from "../../env/internal/values.ts"
+import { isWhole, sizeOf } from "../../env/Space.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import type { Declarations, Weights } from "../../model/trunk.ts"
 import { gae } from "../../returns/gae.ts"
@@ -149,6 +150,7 @@ const bonusFeature =
       const columns: Arrays<BonusColumns & BaseColumns> = rollout.columns
       const arrays: Readonly<Record<string, Float32Array | Int32Array>> = rollout.columns
       const observationMoments = makeMoments(sizeOf(task.observationSpace))
+      const wholes = wholeColumns(task.observationSpace)
       /** The discounted sum of each env's bonuses so far. */
       const returns = new Float64Array(numEnvs)
       /** The mean and variance of those sums over all rollouts. */
@@ -207,6 +209,7 @@ const bonusFeature =
           if (reward.kind === "separate") {
             observationMoments.update(columns.nextObservations)
             normalise(columns.nextObservations, observationMoments, columns.normalisedObservations)
+            keepColumns(columns.nextObservations, wholes, columns.normalisedObservations, observationMoments.size)
             const { predicted } = columns
             stream(task.seed, "bonus", iteration).fillUniform(predicted)
             for (let row = 0; row < rows; row++) predicted[row] = predicted[row] < reward.predictedShare ? 1 : 0
@@ -235,17 +238,17 @@ const bonusFeature =
 /** Takes random steps in all envs, adds the observations to `moments` (mean and variance), and undoes these steps. */
 const observeRandomSteps = function* (
   envs: AnyBatchEnv,
-  { seed, actionSpace, numEnvs }: Task,
+  task: Task,
   steps: number,
   moments: RunningMoments,
 ): Steps<void> {
   if (steps === 0) return
   const before = envs.snapshot()
-  const random = stream(seed, "warm-up")
-  const actions =
-    actionSpace._tag === "Discrete" ? new Int32Array(numEnvs) : new Float32Array(numEnvs * envs.actionSize)
+  const random = stream(task.seed, "warm-up")
+  const size = task.numEnvs * envs.actionSize
+  const actions = isWhole(task.actionSpace) ? new Int32Array(size) : new Float32Array(size)
   for (let step = 0; step < steps; step++) {
-    randomActions(actionSpace, random, actions)
+    randomActions(task, envs.observations, random, actions)
     const wait = envs.step(actions)
     if (wait !== undefined) yield waitFor(wait)
     moments.update(envs.observations)
@@ -264,5 +267,12 @@ const normalise = (observations: Float32Array, { mean, variance, size }: Running
     for (let at = column; at < observations.length; at += size) {
       out[at] = Math.min(Math.max((observations[at] - mean[column]) * scale, -bound), bound)
     }
+  }
+}
+
+/** Copies the columns of choices, switches and masks as they are. */
+const keepColumns = (from: Float32Array, columns: Int32Array, into: Float32Array, size: number): void => {
+  for (const column of columns) {
+    for (let at = column; at < from.length; at += size) into[at] = from[at]
   }
 }

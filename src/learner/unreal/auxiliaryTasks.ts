@@ -11,6 +11,7 @@ import type { Tensor } from "../../graph/Tensor.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Task } from "../Algorithm.ts"
 import type { ActorCritic } from "../../model/ActorCritic.ts"
+import { imageShapeOf, withoutMask } from "../../model/observations.ts"
 import type { Weights } from "../../model/trunk.ts"
 import { type Batch, feedsOf } from "../Batch.ts"
 import type { Loss } from "../graphs.ts"
@@ -81,7 +82,7 @@ export const checkTasks = Effect.fnUntraced(function* (
   if (problem !== undefined) {
     return yield* wrong("algorithm.replay_size", `${config.replaySize} steps of ${task.numEnvs} envs ${problem}`)
   }
-  const [, height, width] = task.observationSpace.shape
+  const [, height, width] = imageShapeOf(task.observationSpace) ?? []
   if (config.cell > Math.min(height, width)) {
     return yield* wrong("algorithm.cell", `expected at most the image's ${height} × ${width}, found ${config.cell}`)
   }
@@ -99,7 +100,8 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
   const { observationSpace, actionSpace, numEnvs } = task
   const { replaySteps: steps, cell } = config
   if (actionSpace._tag !== "Discrete") return fail("unreal", "the tasks need discrete actions")
-  const [channels, height, width] = observationSpace.shape
+  const [channels, height, width] = imageShapeOf(observationSpace) ?? fail("unreal", "the tasks need images")
+  const pixels = channels * height * width
   // The numbers of cells in a column and in a row of the image; pixels at its edge that fill no whole cell are ignored.
   const [high, wide] = [Math.floor(height / cell), Math.floor(width / cell)]
   const cells = high * wide
@@ -114,11 +116,13 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
 
   /** Computes each cell's mean absolute change from one observation to the next, of shape [sequences, steps, cells]. */
   const changes = (observations: Tensor): Tensor => {
-    const frames = reshape(observations, [sequences, (steps + 1) * size])
-    const [before, after] = [0, size].map((from) => slice(frames, [0, from], [sequences, steps * size]))
+    // An action mask may follow the image.
+    const images = withoutMask(observationSpace, observations)
+    const frames = reshape(images, [sequences, (steps + 1) * pixels])
+    const [before, after] = [0, pixels].map((from) => slice(frames, [0, from], [sequences, steps * pixels]))
     const changed = abs(sub(after, before))
-    const images = reshape(changed, [sequences * steps * channels, height, width])
-    const covered = slice(images, [0, 0, 0], [sequences * steps * channels, high * cell, wide * cell])
+    const planes = reshape(changed, [sequences * steps * channels, height, width])
+    const covered = slice(planes, [0, 0, 0], [sequences * steps * channels, high * cell, wide * cell])
     const grid = reshape(covered, [sequences * steps, channels, high, cell, wide, cell])
     return reshape(mean(grid, [1, 3, 5]), [sequences, steps, cells])
   }

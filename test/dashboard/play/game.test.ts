@@ -4,6 +4,7 @@ import { InferenceSession, Tensor } from "onnxruntime-node"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
 import { fromConfig } from "../../../src/env/fromConfig.ts"
+import { rowOf } from "../../../src/env/internal/rows.ts"
 import * as Layout from "../../../src/run/Layout.ts"
 import { RunStore } from "../../../src/run/store/RunStore.ts"
 import * as Train from "../../../src/train/Train.ts"
@@ -48,7 +49,7 @@ describe("the game of the page Play", () => {
         for (let step = 0; step < 40; step++) {
           send({ _tag: "Act", action: null })
           const { state, action, terminated, truncated } = (await next("Acted")).step
-          const observation = Float32Array.from(env.observe(state))
+          const observation = rowOf(env, state)
           const feeds = { observations: new Tensor("float32", observation, [1, observation.length]) }
           const outputs = await session.run(name === "with a memory" ? { ...feeds, memory } : feeds)
           const wanted = Array.from(outputs.actions.data, Number)

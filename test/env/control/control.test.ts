@@ -2,13 +2,13 @@ import { assert, describe, it } from "vitest"
 import type { Env } from "../../../src/env/Env.ts"
 import * as DoubleIntegrator from "../../../src/env/control/DoubleIntegrator.ts"
 import * as Lander from "../../../src/env/control/Lander.ts"
-import type { Space } from "../../../src/env/Space.ts"
+import type { ActionSpace } from "../../../src/env/Space.ts"
 import { stream } from "../../../src/rng/Rng.ts"
 
 type State = ReadonlyArray<number>
 
 /** The mean return of a rule over some episodes, and how the last step of each paid. */
-const play = <A extends Space>(
+const play = <A extends ActionSpace>(
   env: Env<State, A>,
   rule: (state: State, random: ReturnType<typeof stream>) => Parameters<Env<State, A>["step"]>[1],
   episodes = 40,

@@ -1,0 +1,159 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as A2c from "../../src/algorithms/A2c.ts"
+import * as Bc from "../../src/algorithms/Bc.ts"
+import * as Curiosity from "../../src/algorithms/Curiosity.ts"
+import * as Daac from "../../src/algorithms/Daac.ts"
+import * as Ddqn from "../../src/algorithms/Ddqn.ts"
+import * as Dqn from "../../src/algorithms/Dqn.ts"
+import * as Es from "../../src/algorithms/Es.ts"
+import * as Ppo from "../../src/algorithms/Ppo.ts"
+import * as Rnd from "../../src/algorithms/Rnd.ts"
+import * as Sac from "../../src/algorithms/Sac.ts"
+import * as Td3 from "../../src/algorithms/Td3.ts"
+import * as Unreal from "../../src/algorithms/Unreal.ts"
+import * as Vin from "../../src/algorithms/Vin.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as Env from "../../src/env/Env.ts"
+import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
+import { box, dict, discrete, multiBinary, multiDiscrete, tuple } from "../../src/env/Space.ts"
+import type { Algorithm } from "../../src/learner/Algorithm.ts"
+import * as Demonstrations from "../../src/learner/Demonstrations.ts"
+import { courier } from "../env/courier.ts"
+import { keep, weightsOf } from "../train/inMemory.ts"
+import { resumable } from "../train/resumable.ts"
+
+/** A batch refuses forbidden actions, so these trainings fail if one is ever taken. */
+const hidden = [16]
+const masks = courier(4)
+const several = { ...masks, actionMask: () => [1, 0, 1, 1, 1, 0] }
+
+/** A lock whose two wheels must be turned to the numbers that are shown, the first of which cannot be 1. */
+const lock = Env.make({
+  id: "lock",
+  observationSpace: multiDiscrete([4, 2]),
+  actionSpace: multiDiscrete([4, 2]),
+  maxSteps: 10,
+  reset: (random) => [random.integer(4), random.integer(2)],
+  observe: (wanted) => wanted,
+  actionMask: () => [1, 0, 1, 1, 1, 1],
+  step: (wanted, action, random) => ({
+    state: [random.integer(4), random.integer(2)],
+    reward: wanted.filter((number, wheel) => number === action[wheel]).length,
+    terminated: false,
+  }),
+})
+
+/** Lamps that must be switched like the ones that are shown. */
+const lamps = Env.make({
+  id: "lamps",
+  observationSpace: tuple(multiBinary(3), box(0, 1)),
+  actionSpace: multiBinary(3),
+  maxSteps: 10,
+  reset: (random) => [random.integer(2), random.integer(2), random.integer(2)],
+  observe: (shown) => [shown, [0.5]] as const,
+  step: (shown, action, random) => ({
+    state: shown.map(() => random.integer(2)),
+    reward: shown.filter((lamp, at) => lamp === action[at]).length,
+    terminated: false,
+  }),
+})
+
+/** A thermostat with a mode of its own. */
+const thermostat = Env.make({
+  id: "thermostat",
+  observationSpace: dict({ mode: discrete(2), degrees: box(-50, 50) }),
+  actionSpace: box(-1, 1),
+  maxSteps: 20,
+  reset: (random) => ({ mode: random.integer(2), degrees: random.between(-5, 5) }),
+  observe: ({ mode, degrees }) => ({ mode, degrees: [degrees] }),
+  step: ({ mode, degrees }, [heat]) => ({
+    state: { mode, degrees: degrees + heat },
+    reward: -Math.abs(degrees - 5 * mode),
+    terminated: false,
+  }),
+})
+
+const { batch: _, ...door } = KeyDoor.make({ size: 6, maxSteps: 40 })
+/** An image with a mask that forbids the last direction. */
+const image = { ...door, id: "door", actionMask: () => [1, 1, 1, 0] }
+
+const shown = Demonstrations.record(lock, { episodes: 2, policy: ([wheel, other]) => [wheel === 1 ? 0 : wheel, other] })
+
+const cases: Readonly<Record<string, readonly [Env.Env, Algorithm, number]>> = {
+  PPO: [masks, Ppo.make({ hidden, nsteps: 16 }), 1024],
+  "PPO with a memory": [masks, Ppo.make({ hidden, lstm: 8, nsteps: 16, sequence: 8 }), 512],
+  "PPO with several choices": [lock, Ppo.make({ hidden, nsteps: 16 }), 1024],
+  "PPO with switches": [lamps, Ppo.make({ hidden, nsteps: 16 }), 1024],
+  "PPO with real actions": [thermostat, Ppo.make({ hidden, nsteps: 16 }), 512],
+  A2C: [masks, A2c.make({ hidden }), 400],
+  "A2C with several choices": [lock, A2c.make({ hidden }), 400],
+  DAAC: [lock, Daac.make({ hidden, nsteps: 16 }), 512],
+  "double DQN": [masks, Ddqn.make({ hidden, dueling: true, updateTargetFreq: 100 }), 800],
+  DQN: [masks, Dqn.make({ hidden, learningStarts: 200, updateTargetFreq: 100, bufferSize: 400 }), 1600],
+  "DQN with everything, on images": [
+    image,
+    Dqn.make({ hidden, learningStarts: 50, bufferSize: 200, batchSize: 8, dueling: true, prioritised: {}, nsteps: 3 }),
+    400,
+  ],
+  SAC: [thermostat, Sac.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
+  TD3: [thermostat, Td3.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
+  RND: [masks, Rnd.make({ hidden, nsteps: 16, initObsSteps: 20 }), 512],
+  curiosity: [lock, Curiosity.make({ hidden }), 400],
+  UNREAL: [image, Unreal.make({ hidden, nsteps: 8, replaySize: 40, replaySteps: 8, cell: 2 }), 512],
+  VIN: [image, Vin.make({ nsteps: 16, planning: { iterations: 3, filters: 4 } }), 512],
+  "behaviour cloning": [lock, Bc.make(shown, { hidden }), 640],
+  "evolution strategies": [masks, Es.make({ hidden }), 400],
+  "evolution strategies with several choices": [lock, Es.make({ hidden }), 400],
+}
+
+describe("observations with parts, several choices and action masks: a resumed run ends with the digest of a whole one", () => {
+  for (const [name, [env, algorithm, totalSteps]] of Object.entries(cases)) {
+    it.effect(name, () =>
+      Effect.gen(function* () {
+        const validation = { everySteps: totalSteps / 2, episodes: 3, maxSteps: 50 }
+        const input = { env, algorithm, numEnvs: 4, totalSteps, validation }
+        const { whole, resumed } = yield* resumable(input, totalSteps / 2)
+        assert.strictEqual(resumed.digest, whole.digest)
+      }),
+    )
+  }
+})
+
+describe("a mask that allows everything", () => {
+  const { batch: _fast, ...pure } = CartPole.env
+  const cartPole = { ...pure, id: "pole" }
+  for (const [name, algorithm] of Object.entries({
+    PPO: Ppo.make({ hidden, nsteps: 16 }),
+    A2C: A2c.make({ hidden }),
+    DQN: Dqn.make({ hidden, learningStarts: 100, bufferSize: 400 }),
+    "double DQN": Ddqn.make({ hidden }),
+    ES: Es.make({ hidden }),
+  })) {
+    it.effect(`leaves the weights of ${name} as they are`, () =>
+      Effect.gen(function* () {
+        const input = { algorithm, numEnvs: 4, totalSteps: 512 }
+        const plain = yield* keep({ ...input, env: cartPole })
+        const allowing = yield* keep({ ...input, env: { ...cartPole, actionMask: () => [1, 1] } })
+        assert.deepStrictEqual([...weightsOf(allowing)], [...weightsOf(plain)])
+      }),
+    )
+  }
+})
+
+describe("algorithms that cannot learn in a space say so", () => {
+  const messageOf = (env: Env.Env, algorithm: Algorithm) =>
+    Effect.map(Effect.flip(keep({ env, algorithm, totalSteps: 64, numEnvs: 2 })), ({ message }) => message)
+
+  it.effect("before the first step", () =>
+    Effect.gen(function* () {
+      const needs = "needs discrete actions, found MultiDiscrete([4, 2]); ppo and a2c take several choices"
+      assert.include(yield* messageOf(lock, Dqn.make()), `dqn ${needs}`)
+      assert.include(yield* messageOf(lock, Ddqn.make()), `ddqn ${needs}`)
+      assert.include(yield* messageOf(lamps, Sac.make()), "sac needs actions that are real numbers")
+      assert.include(yield* messageOf(masks, Unreal.make()), "unreal needs images [channels, height, width], found")
+      assert.include(yield* messageOf(several, Ppo.make()), "actionMask returned 6 elements; expected 4")
+      assert.include(yield* messageOf(lock, Ppo.make({ rollouts: "graph" })), "needs an env with a graph form")
+    }),
+  )
+})

@@ -17,7 +17,7 @@ const setup = Effect.fnUntraced(function* (config: typeof Config.Type, task: Alg
         epochs: 1,
         minibatches: 1,
         maxGradNorm: config.maxGradNorm,
-        optimiser: Optimisers.adam,
+        optimiser: Learner.chosenOptimiser(config, Optimisers.adam),
         loss: ({ batch, weights }) => {
           const { distribution, value } = network.evaluate(weights, batch.observations)
           const logProbability_t = distribution.logProbability(batch.actions)

@@ -12,9 +12,10 @@ import { BcConfig } from "../src/algorithms/Bc.ts"
 import { byName, names } from "../src/algorithms/registry.ts"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { builtIn } from "../src/env/Envs.ts"
+import { NetworksSetting } from "../src/model/network/layers.ts"
 import { Settings } from "../src/train/Settings.ts"
 import { TrainerConfig } from "../src/train/TrainerConfig.ts"
-import { closed } from "./closed.ts"
+import { closed, closedAll } from "./closed.ts"
 import { evaluationSchema } from "./evaluationSchema.ts"
 import { experimentSchema } from "./experimentSchema.ts"
 import { fileSchemas } from "./fileSchemas.ts"
@@ -29,8 +30,24 @@ import { studySchema } from "./studySchema.ts"
  * their meanings as descriptions; only the keys in `required` are required.
  */
 const objectOf = (schema: Schema.Codec<Plain, Plain>, meanings: Meanings, required: ReadonlyArray<string>): Plain => {
-  const document: unknown = Schema.toJsonSchemaDocument(schema).schema
+  const document: unknown = withNamesOfCode(Schema.toJsonSchemaDocument(schema).schema)
   return closed(document, { meanings, required })
+}
+
+/** The name of code, which a config has in place of the code. */
+const nameOfCode = { type: "object", properties: { code: { type: "string" } }, required: ["code"] }
+
+/** Puts the name of code where the settings of an algorithm can be code, which has an empty JSON Schema. */
+const withNamesOfCode = (tree: unknown): unknown => {
+  if (Array.isArray(tree)) return tree.map(withNamesOfCode)
+  if (!isPlain(tree)) return tree
+  return Object.fromEntries(
+    Object.entries(tree).map(([key, item]) => {
+      const members = key === "anyOf" && Array.isArray(item) ? item : undefined
+      const named = members?.map((one) => (isPlain(one) && Object.keys(one).length === 0 ? nameOfCode : one))
+      return [key, withNamesOfCode(named ?? item)]
+    }),
+  )
 }
 
 const algorithmOf = (name: string): Plain => {
@@ -47,6 +64,15 @@ const blocks = {
   render: "RenderOptions",
   normalize: "NormalizeOptions",
 } as const
+
+/** Returns the definitions to which the setting `network` of algorithms refers, because layers can have layers. */
+const layerDefinitions = (): Plain => {
+  const { definitions } = Schema.toJsonSchemaDocument(Schema.Struct({ network: NetworksSetting }))
+  const withoutCode: unknown = JSON.parse(
+    JSON.stringify(definitions, (key, item: unknown) => (key === "layer" ? undefined : item)),
+  )
+  return closedAll(withoutCode, {})
+}
 
 /** Returns the JSON Schema of a training's config. */
 export const configSchema = (): Plain => {
@@ -77,6 +103,7 @@ export const configSchema = (): Plain => {
       algorithm: { anyOf: [{ enum: names }, ...[...names, "bc"].sort().map(algorithmOf)] },
       trainer: objectOf(TrainerConfig, trainerMeanings(), []),
     },
+    $defs: layerDefinitions(),
   }
 }
 

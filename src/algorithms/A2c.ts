@@ -19,7 +19,7 @@ const { add, mean, mul, sub } = Graph
 
 /** The settings that A2C shares with the algorithms that extend it. */
 export interface A2cBaseOptions extends Learner.ActorCriticOptions {
-  /** The learning rate of RMSProp. @default 0.0007 */
+  /** The learning rate. @default 0.0007 */
   readonly learningRate?: number
   /** The number of env steps that each env takes between two updates. @default 5 */
   readonly nsteps?: number
@@ -31,7 +31,12 @@ export interface A2cBaseOptions extends Learner.ActorCriticOptions {
   readonly rmspropEpsilon?: number
 }
 
-export interface A2cOptions extends A2cBaseOptions {
+export interface A2cOptions extends A2cBaseOptions, Learner.NetworksOption {
+  /**
+   * A loss of your own in place of A2C's: a function of a rollout and of the network's outputs, which have A2C's loss. Only
+   * code can make one; null is A2C's. @default null
+   */
+  readonly loss?: Learner.OwnLoss | null
   /**
    * The number of slices that each rollout is divided into, so that as many processes can compute its gradient: see
    * `ranks`. The results depend on this number, in their last bits, but not on the number of processes. @default 1
@@ -49,7 +54,12 @@ export const a2cFields = {
 }
 const BaseConfig = Schema.Struct(a2cFields)
 type BaseConfig = typeof BaseConfig.Type
-export const A2cConfig = Schema.Struct({ ...a2cFields, slices: Fields.withDefault(Fields.positiveInt, 1) })
+export const A2cConfig = Schema.Struct({
+  ...a2cFields,
+  ...Learner.networkField,
+  loss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnLoss>()), null),
+  slices: Fields.withDefault(Fields.positiveInt, 1),
+})
 export type A2cConfig = typeof A2cConfig.Type
 
 // --- Learner, which `make` below sets up for a task: networks, rollout, returns, update ---
@@ -59,18 +69,22 @@ const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.
   const { nsteps: steps, noiseRepeat, sequence } = config
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const returns = Learner.generalisedAdvantages(config)
-  const rollout = Learner.experience({ name: "a2c", task, actor: network, steps, noiseRepeat, returns })
-  return yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
+  const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))
+  const rollout = own.experience(Learner.experience({ name: "a2c", task, actor: network, steps, noiseRepeat, returns }))
+  const learner = yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
     learningRate: Learner.learningRateOf(config),
     phases: [
       {
-        ...a2cPhase(config, ({ batch, weights, recall }) =>
-          a2cLoss(config, batch, network.evaluate(weights, batch.observations, recall)),
-        ),
+        ...a2cPhase<Learner.ColumnsOf<Model.ActorCriticKept>>(config, (minibatch) => {
+          const { batch, weights, recall } = minibatch
+          const outputs = network.evaluate(weights, batch.observations, recall)
+          return own.loss(minibatch, a2cLoss(config, batch, outputs), outputs)
+        }),
         slices: { count: config.slices, standardised: [] },
       },
     ],
   })
+  return own.learner(learner)
 })
 
 /** Computes L = −E[A log π] + c_v E[(V − target)²] − c_e H: advantage A, entropy H, weights c_v and c_e of `config`. */
@@ -91,7 +105,7 @@ export const a2cLoss = (
   }
 }
 
-/** Describes the only phase of the update: one gradient step on the whole rollout, with RMSProp. */
+/** Describes the only phase of the update: one gradient step on the whole rollout, with RMSProp or the config's optimiser. */
 export const a2cPhase = <C>(
   config: BaseConfig,
   loss: (minibatch: Learner.Minibatch<C>) => Learner.Loss,
@@ -101,8 +115,9 @@ export const a2cPhase = <C>(
   minibatches: 1,
   maxGradNorm: config.maxGradNorm,
   loss,
-  optimiser: ({ size, learningRate }) =>
+  optimiser: Learner.chosenOptimiser(config, ({ size, learningRate }) =>
     Optimisers.rmsprop({ size, learningRate, decay: config.rmspropDecay, epsilon: config.rmspropEpsilon }),
+  ),
 })
 
 /**

@@ -4,6 +4,7 @@ import { nonNegative, positive, positiveInt, withDefault } from "../config/field
 import { isWhole, sizeOf } from "../env/Space.ts"
 import { mean, mul, sub } from "../graph/ops.ts"
 import { adam } from "../graph/optimisers.ts"
+import type { Course, Schedule } from "../graph/schedules.ts"
 import { type Layout, layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { policies } from "../learner/acting.ts"
@@ -22,7 +23,7 @@ import { batchSpec } from "../learner/batchProgram.ts"
 import { build, descend, netOf } from "../learner/graphs.ts"
 import type { Demonstrations } from "../learner/Demonstrations.ts"
 import { namedVector, savedState, statesOf } from "../learner/learnerState.ts"
-import { learningRateOf } from "../learner/rollout/fields.ts"
+import { CourseSetting, learningRateOf } from "../learner/parts.ts"
 import { accuracy, behaviourCloning } from "../losses/policyGradient.ts"
 import { type ActorCritic, actorCritic } from "../model/ActorCritic.ts"
 import { networkFields, type NetworkOptions } from "../model/trunk.ts"
@@ -39,8 +40,8 @@ import { stream } from "../rng/Rng.ts"
 export interface BcOptions extends NetworkOptions, PlanningOptions {
   /** The learning rate of Adam. @default 0.001 */
   readonly learningRate?: number
-  /** The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it. @default "constant" */
-  readonly schedule?: "constant" | "linear"
+  /** The course of the learning rate over the run, as in PPO. @default "constant" */
+  readonly schedule?: Course | Schedule
   /** The number of demonstrated steps that an update learns from. @default 64 */
   readonly batchSize?: number
   /**
@@ -56,7 +57,7 @@ export const BcConfig = Schema.Struct({
   ...networkFields,
   ...planningFields,
   learningRate: withDefault(positive, 1e-3),
-  schedule: withDefault(Schema.Literals(["constant", "linear"]), "constant"),
+  schedule: withDefault(CourseSetting, "constant"),
   batchSize: withDefault(positiveInt, 64),
   entropyCoefficient: withDefault(nonNegative, 0),
   maxGradNorm: withDefault(nonNegative, 0),

@@ -101,7 +101,9 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
         minibatches: config.minibatches,
         maxGradNorm: config.maxGradNorm,
         loss,
-        optimiser: ({ size, learningRate }) => Optimisers.adam({ size, learningRate, epsilon: config.adamEpsilon }),
+        optimiser: Learner.chosenOptimiser(config, ({ size, learningRate }) =>
+          Optimisers.adam({ size, learningRate, epsilon: config.adamEpsilon }),
+        ),
       },
     ],
   })

@@ -37,7 +37,7 @@ const { add, lessEqual, mean, mul, sub } = Graph
 
 /** The settings that PPO shares with algorithms that differ in the network or in the critic's loss. */
 export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOptions, Model.MemoryOptions {
-  /** The learning rate of Adam. @default 0.00025 */
+  /** The learning rate. @default 0.00025 */
   readonly learningRate?: number
   /** The number of env steps that each env takes between two updates. @default 128 */
   readonly nsteps?: number
@@ -65,7 +65,12 @@ export interface ClippedValueOptions extends ClippingOptions, Learner.ActorCriti
   readonly clipValue?: boolean
 }
 
-export interface PpoOptions extends ClippedValueOptions {
+export interface PpoOptions extends ClippedValueOptions, Learner.NetworksOption {
+  /**
+   * A loss of your own in place of PPO's: a function of a minibatch and of the network's outputs, which have PPO's loss. Only
+   * code can make one; null is PPO's. @default null
+   */
+  readonly loss?: Learner.OwnLoss | null
   /**
    * Where rollouts are played: `envs` steps the envs in JavaScript; `graph` plays whole rollouts in one program of the
    * backend, so that no step passes through JavaScript. Only envs with a graph form can do that. @default "envs"
@@ -96,6 +101,8 @@ const ClippedConfig = Schema.Struct(ppoFields)
 type ClippedConfig = typeof ClippedConfig.Type
 export const PpoConfig = Schema.Struct({
   ...ppoFields,
+  ...Learner.networkField,
+  loss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnLoss>()), null),
   rollouts: Fields.withDefault(Schema.Literals(["envs", "graph"]), "envs"),
   slices: Fields.withDefault(Fields.positiveInt, 1),
 })
@@ -106,7 +113,8 @@ export type PpoConfig = typeof PpoConfig.Type
 /** Makes the learner of PPO, or of VIN, which passes its own `name` and `planning`. */
 export const ppoLearner = Effect.fnUntraced(function* (
   name: string,
-  settings: ClippedConfig & Partial<Pick<PpoConfig, "rollouts" | "slices">> & { readonly planning?: Model.Planning },
+  settings: ClippedConfig &
+    Partial<Pick<PpoConfig, "rollouts" | "slices" | "network" | "loss">> & { readonly planning?: Model.Planning },
   task: Algorithm.Task,
 ) {
   const config = Learner.resolved(settings)
@@ -117,18 +125,25 @@ export const ppoLearner = Effect.fnUntraced(function* (
   }
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const returns = Learner.generalisedAdvantages(config)
-  const rollout = Learner.experience({ name, task, actor: network, steps, noiseRepeat, returns })
+  const own = yield* Learner.build(() => Learner.applied(config.loss ?? null, network, task))
+  const rollout = own.experience(Learner.experience({ name, task, actor: network, steps, noiseRepeat, returns }))
   const learningRate = Learner.learningRateOf(config)
   // Advantages are normalised, and the KL limit applies, over a whole minibatch: `slicesOf` says so if there are slices.
   const loss = slices > 1 ? { ...config, normalizeAdvantages: false, targetKl: null } : config
   const phase = {
-    ...ppoPhase<Learner.ColumnsOf<Model.ActorCriticKept>>(config, ({ batch, weights, recall }) =>
-      ppoLoss(loss, batch, network.evaluate(weights, batch.observations, recall)),
-    ),
+    ...ppoPhase<Learner.ColumnsOf<Model.ActorCriticKept>>(config, (minibatch) => {
+      const { batch, weights, recall } = minibatch
+      const outputs = network.evaluate(weights, batch.observations, recall)
+      return own.loss(minibatch, ppoLoss(loss, batch, outputs), outputs)
+    }),
     slices: slicesOf(config, slices),
   }
   if (config.rollouts === "graph") return yield* Learner.graphLearner(rollout, { ...config, learningRate, phase })
-  return yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), { learningRate, phases: [phase] })
+  const learner = yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
+    learningRate,
+    phases: [phase],
+  })
+  return own.learner(learner)
 })
 
 const slicesOf = ({ normalizeAdvantages, targetKl }: ClippedConfig, count: number): Learner.Slices => ({
@@ -190,9 +205,9 @@ export const ppoPolicyLoss = (
   }
 }
 
-/** Describes the only phase of the update: several epochs of shuffled minibatches, with Adam. */
+/** Describes the only phase of the update: several epochs of shuffled minibatches, with Adam or the config's optimiser. */
 export const ppoPhase = <C>(
-  config: Pick<PpoConfig, "epochs" | "minibatches" | "maxGradNorm" | "adamEpsilon">,
+  config: Pick<PpoConfig, "epochs" | "minibatches" | "maxGradNorm" | "adamEpsilon" | "optimiser">,
   loss: (minibatch: Learner.Minibatch<C>) => Learner.Loss,
 ): Learner.Phase<C> => ({
   name: "update",
@@ -200,7 +215,9 @@ export const ppoPhase = <C>(
   minibatches: config.minibatches,
   maxGradNorm: config.maxGradNorm,
   loss,
-  optimiser: ({ size, learningRate }) => Optimisers.adam({ size, learningRate, epsilon: config.adamEpsilon }),
+  optimiser: Learner.chosenOptimiser(config, ({ size, learningRate }) =>
+    Optimisers.adam({ size, learningRate, epsilon: config.adamEpsilon }),
+  ),
 })
 
 /**

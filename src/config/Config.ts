@@ -267,6 +267,8 @@ const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whol
       return `unknown key "${written}"; did you mean "${spell(suggestion)}"?`
     }
     const belongs = whole === undefined ? undefined : sectionsOf(whole, key, { full, spell })
+    // In a list, the keys of an item are not known here.
+    if (belongs === undefined && validKeys.length === 0) return `unknown key "${name}"`
     return `unknown key "${name}"; ${belongs ?? `known keys are ${validKeys.map(spell).join(", ")}`}`
   }
   const place = name === "" ? "config" : name

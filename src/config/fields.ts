@@ -21,6 +21,16 @@ export const atOnce = intBetween(1, 10_000)
 /** The Schema of a run's name, which is a part of the run's path. */
 export const runName = Schema.NonEmptyString.check(Schema.isMaxLength(200))
 
+/** Makes the Schema of a setting that is a function. It stands in a config as `{ code: NAME }`. */
+export const code = <F extends (...inputs: never) => unknown>() =>
+  Schema.declare((value: unknown): value is F => typeof value === "function", {
+    title: codeTitle,
+    expected: "a function",
+  })
+
+/** The title in a JSON Schema of what only code can make. */
+export const codeTitle = "code"
+
 /** Makes a key optional; a config without it decodes to the default `value`. */
 export const withDefault = <S extends Schema.Codec<unknown, unknown>>(schema: S, value: S["Encoded"]) =>
   schema.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)))

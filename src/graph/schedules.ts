@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { naturalInt, nonNegative, positiveInt, withDefault } from "../config/fields.ts"
+import { fraction, naturalInt, nonNegative, positiveInt, withDefault } from "../config/fields.ts"
 import { fail } from "./ops/core.ts"
 
 /**
@@ -53,6 +53,42 @@ export const within =
   (share: number, schedule: Schedule): Schedule =>
   (progress) =>
     schedule(share === 0 ? 1 : progress / share)
+
+/**
+ * The Schema of the course of a learning rate over a run: a name, or a name with options. `warmUp` is the share of the run over
+ * which the rate rises from 0, and `end` the share of the learning rate with which a linear or cosine course ends.
+ */
+export const Course = Schema.Union([
+  Schema.Literals(["constant", "linear", "cosine"]),
+  Schema.Struct({
+    type: Schema.Literals(["constant", "linear", "cosine"]),
+    warmUp: Schema.optionalKey(fraction),
+    end: Schema.optionalKey(fraction),
+  }),
+])
+export type Course = typeof Course.Type
+
+/**
+ * Returns a course as a function of the run's progress, whose values are factors of the learning rate.
+ *
+ * @example
+ * ```ts
+ * const rate = course({ type: "linear", warmUp: 0.1, end: 0.5 })
+ * rate(0.05) // 0.5
+ * rate(0.1) // 1
+ * rate(1) // 0.5
+ * ```
+ */
+export const course = (setting: Course): Schedule => {
+  const { type, warmUp = 0, end = 0 } = typeof setting === "string" ? { type: setting } : setting
+  if (type === "cosine") return cosine(1, { warmUp, end })
+  const after = type === "linear" ? linear(1, end) : constant(1)
+  if (warmUp === 0) return after
+  return (progress) => {
+    const at = clamp(progress)
+    return at < warmUp ? at / warmUp : after((at - warmUp) / (1 - warmUp))
+  }
+}
 
 /** The Schema of a learning rate that changes with the number of updates: see `byStep`. */
 export const ScheduleConfig = Schema.Struct({

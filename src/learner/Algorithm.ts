@@ -16,6 +16,7 @@ import type { NamedArray } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "../model/DensePolicy.ts"
+import { withCode, withoutCode } from "./code.ts"
 
 /** The problem that an algorithm is set up for: the facts about envs and run that its programs are compiled for. */
 export interface Task {
@@ -178,6 +179,8 @@ export interface ConfiguredAlgorithm {
   readonly name: string
   /** The config with every default filled in. */
   readonly config: Plain
+  /** The same config as files hold it, with names in place of code. */
+  readonly written: Plain
   /** Compiles the learner for a task. Fails if the algorithm cannot learn in the task's spaces. */
   readonly setup: (task: Task) => Effect.Effect<Learner, SetupError, Backend | Scope.Scope>
 }
@@ -202,13 +205,15 @@ export const define = <S extends Schema.Codec<Plain, Plain>>(definition: {
     name: definition.name,
     input,
     schema: definition.config,
-    configure: (value, options) =>
-      decode(definition.config, value, { ...options, prefix: ["algorithm"] }).pipe(
-        Effect.map((config) => ({
-          name: definition.name,
-          config,
-          setup: (task: Task) => definition.setup(config, task),
-        })),
-      ),
+    configure: Effect.fnUntraced(function* (value, options) {
+      const from = { ...options, prefix: ["algorithm"] }
+      const config = yield* decode(definition.config, yield* withCode(value, input, from), from)
+      return {
+        name: definition.name,
+        config,
+        written: withoutCode(config),
+        setup: (task: Task) => definition.setup(config, task),
+      }
+    }),
   }),
 })

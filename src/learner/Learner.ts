@@ -44,6 +44,7 @@ export * from "./Batch.ts"
 export { type Awaited, drive, type Steps, waitFor } from "./drive.ts"
 export * from "./graphs.ts"
 export { epsilonGreedy, epsilonSchedule, explorationFields, type ExplorationOptions } from "./exploration.ts"
+export * from "./parts.ts"
 export { needsBoundedBox, needsChoices, needsImagesAndChoices } from "./requirements.ts"
 export * from "./replay/fields.ts"
 export type { ReplayColumns, ReplayExperience } from "./replay/ReplayExperience.ts"
@@ -55,6 +56,15 @@ export * from "./rollout/Experience.ts"
 export * from "./rollout/fields.ts"
 export type { BaseColumns, Rollout } from "./rollout/Rollout.ts"
 export { rolloutLearner, type RolloutUpdate } from "./rollout/RolloutLearner.ts"
+export {
+  applied,
+  lossWith,
+  type LossOutputs,
+  type LossBatch,
+  type LossResult,
+  type OwnLoss,
+  type PolicyAndValue,
+} from "./rollout/ownLoss.ts"
 export type { Slices } from "./rollout/slices.ts"
 export type { Minibatch, Phase } from "./rollout/update.ts"
 export * from "./rollout/features.ts"

@@ -8,6 +8,7 @@ import type { Tensor } from "../graph/Tensor.ts"
 import { noiseSizeFor, outputsFor, policyOver } from "./actions.ts"
 import type { Actor } from "./Actor.ts"
 import { memory, type Recall } from "./memory.ts"
+import { isSeparate, networkOf } from "./network/layers.ts"
 import { hasImages, maskOf } from "./observations.ts"
 import { type Declarations, denseLayers, type NetworkConfig, type Trunk, trunk, type Weights } from "./trunk.ts"
 import { type Planning, planner } from "./valueIteration.ts"
@@ -16,9 +17,12 @@ import { type Planning, planner } from "./valueIteration.ts"
  * An actor and a critic, which PPO, A2C and the algorithms that extend them learn. A trunk is the layers that compute
  * features from observations; a head is a linear layer from features to the policy's outputs or to a value.
  *
- * For vectors, actor and critic are two networks, which share nothing, not even a memory (an LSTM): at first a critic's
+ * A `network` of the user's is the trunk that both share, or `{ actor, critic }` are two trunks. Without one:
+ * for vectors, actor and critic are two networks, which share nothing, not even a memory (an LSTM): at first a critic's
  * errors are much larger than an actor's, and would shape the features of both. For images, also as a part of an
- * observation, they are two heads on one trunk and one memory. Action masks go to the actor's head alone. Weights start orthogonal: with gain 0.01 in the actor's head, so that the first policy is
+ * observation, they are two heads on one trunk and one memory. Action masks go to the actor's head alone.
+ *
+ * Weights start orthogonal: with gain 0.01 in the actor's head, so that the first policy is
  * nearly uniform, with gain 1 in the critic's head, in an LSTM and in a planner (a value-iteration network in place of
  * the trunk), and with √2 in all other layers. Biases start at 0.
  *
@@ -76,7 +80,8 @@ export function actorCritic<Critics extends string = never>(
 export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<string> {
   const { observationSpace, actionSpace, separate = false } = options
   const outputs = outputsFor(actionSpace)
-  const shares = hasImages(observationSpace) && !separate
+  const { network = null } = options
+  const shares = !separate && (network === null ? hasImages(observationSpace) : !isSeparate(network))
   if (options.planning && !shares) {
     const actual = separate ? "two trunks" : display(observationSpace)
     fail("planning", `a planner is one trunk below both heads, over maps [planes, height, width], found ${actual}`)
@@ -115,7 +120,8 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
       { ...body.actor, ...actorHead.parameters, ...body.critic, ...criticHead.parameters, ...logDeviation },
       ...critics.map(({ head }) => head.parameters),
     ),
-    dense: options.lstm > 0 || !isDense ? undefined : denseLayers("actor", observationSpace, options),
+    dense:
+      options.lstm > 0 || !isDense || network !== null ? undefined : denseLayers("actor", observationSpace, options),
     noiseSize: noiseSizeFor(actionSpace),
     memorySize: body.memorySize,
     featureSize: body.featureSize,
@@ -137,9 +143,9 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
 
 /** Makes the part before the heads of an actor and a critic that share nothing: each has its own trunk and memory. */
 const separateBodies = (options: ActorCriticOptions<string>) => {
-  const { observationSpace, lstm } = options
+  const { observationSpace, lstm, network = null } = options
   const towers = (["actor", "critic"] as const).map((name) => {
-    const tower = trunk(name, observationSpace, options)
+    const tower = trunk(name, observationSpace, options, network === null ? null : networkOf(network, name))
     return { trunk: tower, lstm: lstm > 0 ? memory(`${name}.memory`, tower.outputs, lstm) : undefined }
   })
   const [actor, critic] = towers
@@ -168,9 +174,11 @@ const separateBodies = (options: ActorCriticOptions<string>) => {
 
 /** Makes the part before the heads that an actor and a critic share: one trunk or planner, and one memory. */
 const sharedBody = (options: ActorCriticOptions<string>) => {
-  const { observationSpace, planning = null } = options
+  const { observationSpace, planning = null, network = null } = options
   const shared =
-    planning === null ? trunk("trunk", observationSpace, options) : planner("planner", observationSpace, planning)
+    planning === null
+      ? trunk("trunk", observationSpace, options, network === null ? null : networkOf(network))
+      : planner("planner", observationSpace, planning)
   const lstm = options.lstm > 0 ? memory("memory", shared.outputs, options.lstm) : undefined
   return {
     actorHead: "actor",

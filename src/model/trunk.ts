@@ -8,6 +8,8 @@ import { relu, reshape } from "../graph/ops.ts"
 import type { Declaration } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "./DensePolicy.ts"
+import { networkTrunk } from "./network/build.ts"
+import type { Network, Networks } from "./network/layers.ts"
 import { hasImages, isImage, joined, vectorOf, vectorSizeOf, withoutMask } from "./observations.ts"
 
 const Convolution = Schema.Struct({ filters: units, kernel: units, stride: units })
@@ -47,6 +49,8 @@ export const memoryFields = {
 
 export interface NetworkConfig extends Required<Omit<NetworkOptions, "activation">> {
   readonly activation: Activation
+  /** The layers that replace those of the other settings; null or undefined leaves them. */
+  readonly network?: Networks | null
 }
 
 /** The tensors of weights by the names of their parameters. */
@@ -103,7 +107,7 @@ const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
 /**
  * Makes a trunk: convolutions for images, then hidden layers, each followed by its activation. Of an observation with
  * parts, each image has its own convolutions, whose outputs are joined with the vectors of all other parts; choices
- * become one-hot vectors. It does not read action masks.
+ * become one-hot vectors. It does not read action masks. If `network` is not null, it has these layers instead.
  *
  * @example
  * ```ts
@@ -111,7 +115,8 @@ const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
  * Object.keys(body.parameters) // actor.0.weight, actor.0.bias
  * ```
  */
-export const trunk = (name: string, space: RowSpace, config: NetworkConfig): Trunk => {
+export const trunk = (name: string, space: RowSpace, config: NetworkConfig, network: Network | null = null): Trunk => {
+  if (network !== null) return networkTrunk(name, space, network)
   const reader = readerOf(name, space, config)
   const layers: Array<ReturnType<typeof linear>> = []
   let inputs = reader.outputs

@@ -163,7 +163,7 @@ export const plan = Effect.fnUntraced(function* (
     warnings: lacksRenderer
       ? [`${renderedEnv.id} cannot be drawn (it has no renderSvg), so only trajectories of its episodes are saved`]
       : [],
-    effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.config } },
+    effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.written } },
     from,
   }
 })

@@ -41,6 +41,27 @@ describe("examples of parts of one's own", () => {
     }),
   )
 
+  it.effect("own-network.ts trains, and resumes to the same bits", () =>
+    Effect.gen(function* () {
+      const { default: training } = yield* Effect.promise(() => import("../../examples/own-network.ts"))
+      const settings = { totalSteps: 2048, "validation.everySteps": 1024, "checkpoint.strategy": keepAll }
+      const { whole, resumed } = yield* shortened(training, settings)
+      assert.strictEqual(whole.steps, 2048)
+      assert.strictEqual(resumed.digest, whole.digest)
+    }),
+  )
+
+  it.effect("own-loss.ts learns from what it is shown, and resumes to the same bits", () =>
+    Effect.gen(function* () {
+      const { default: training } = yield* Effect.promise(() => import("../../examples/own-loss.ts"))
+      const settings = { totalSteps: 4096, "validation.everySteps": 2048, "checkpoint.strategy": keepAll }
+      const { whole, resumed } = yield* shortened(training, settings)
+      assert.strictEqual(resumed.digest, whole.digest)
+      const without = yield* shortened(training, { ...settings, "algorithm.loss": null })
+      assert.notStrictEqual(without.whole.digest, whole.digest)
+    }),
+  )
+
   it.effect("own-callback.ts steers, and resumes to the same bits", () =>
     Effect.gen(function* () {
       const { default: training } = yield* Effect.promise(() => import("../../examples/own-callback.ts"))

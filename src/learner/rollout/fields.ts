@@ -1,11 +1,12 @@
 /** Declares the settings that on-policy algorithms share: option interfaces for users, fields for config Schemas. */
 import { Schema } from "effect"
 import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
-import { constant, linear, type Schedule } from "../../graph/schedules.ts"
+import type { Course, Schedule } from "../../graph/schedules.ts"
+import { CourseSetting, optimiserField, type OptimiserOption } from "../parts.ts"
 import { memoryFields, type MemoryOptions, networkFields, type NetworkOptions } from "../../model/trunk.ts"
 
 /** The settings of every algorithm that learns from rollouts, except those of its network. */
-export interface RolloutOptions {
+export interface RolloutOptions extends OptimiserOption {
   /**
    * The discount factor of future rewards. In self-play it is negative, because the next observation's value is the
    * opponent's: see `TicTacToe.selfPlay`. @default 0.99
@@ -13,8 +14,12 @@ export interface RolloutOptions {
   readonly gamma?: number
   /** The limit of the global norm of gradients; larger ones are scaled down to it. 0 sets no limit. @default 0.5 */
   readonly maxGradNorm?: number
-  /** The course of the learning rate: `linear` lowers it to 0 over the run, `constant` keeps it. @default "linear" */
-  readonly schedule?: "constant" | "linear"
+  /**
+   * The course of the learning rate: `linear` lowers it to 0 over the run, `cosine` along half a cosine, `constant` keeps it;
+   * with options `{ type: "linear", warmUp: 0.1, end: 0.2 }`, as shares of the run and of the rate. In code also a function from
+   * the run's progress, 0 to 1, to the factor of the learning rate. @default "linear"
+   */
+  readonly schedule?: Course | Schedule
   /** The kind of value targets: `LAMBDA` and `GAE` both are λ-returns, and `NSTEP` sets their λ to 1. @default "GAE" */
   readonly returns?: "GAE" | "LAMBDA" | "NSTEP"
   /** The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step. @default "nstep" */
@@ -27,7 +32,8 @@ export interface LearningOptions extends RolloutOptions, NetworkOptions {}
 export const learningFields = {
   gamma: withDefault(Schema.Finite.check(Schema.isBetween({ minimum: -1, maximum: 1 })), 0.99),
   maxGradNorm: withDefault(nonNegative, 0.5),
-  schedule: withDefault(Schema.Literals(["constant", "linear"]), "linear"),
+  ...optimiserField,
+  schedule: withDefault(CourseSetting, "linear"),
   returns: withDefault(Schema.Literals(["GAE", "LAMBDA", "NSTEP"]), "GAE"),
   trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
   ...networkFields,
@@ -76,16 +82,3 @@ export const resolved = <C extends ReturnSettings>(config: C): C => ({
   lambda: config.returns === "NSTEP" ? 1 : config.lambda,
   nsteps: config.trainMode === "onestep" ? 1 : config.nsteps,
 })
-
-/**
- * Returns the learning rate as a function of the run's progress, by the config's `schedule`.
- *
- * @example
- * ```ts
- * learningRateOf({ learningRate: 1e-3, schedule: "linear" })(0.5) // 0.0005
- * ```
- */
-export const learningRateOf = (config: {
-  readonly learningRate: number
-  readonly schedule: "constant" | "linear"
-}): Schedule => (config.schedule === "linear" ? linear(config.learningRate) : constant(config.learningRate))

@@ -75,7 +75,7 @@ const applySpec = <C extends Columns>(
 ): ProgramSpec => {
   const net = netOf(parameters, "theta")
   const inputs = { gradient: input("gradient", [parameters.size]), learningRate: input("learningRate", []) }
-  const optimiser = phase.optimiser({ size: parameters.size, learningRate: inputs.learningRate })
+  const optimiser = phase.optimiser({ layout: parameters, size: parameters.size, learningRate: inputs.learningRate })
   const { next, moments } = follow(net, inputs.gradient, optimiser, phase.maxGradNorm)
   const theta = { tensor: net.theta, next: slowed(net, learningRateShares, next) }
   return { name: `${name}.${phase.name}.apply`, inputs, state: { theta, ...moments }, outputs: {} }

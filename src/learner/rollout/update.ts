@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Backend, type BackendError, type Program, type TensorData } from "../../backend/Backend.ts"
 import { where } from "../../graph/ops.ts"
-import type { Optimiser } from "../../graph/optimisers.ts"
+import type { OptimiserOf } from "../../graph/optimiserSettings.ts"
 import type { Layout } from "../../graph/Parameters.ts"
 import { indicesFeed, type ProgramSpec } from "../../graph/Program.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
@@ -43,7 +43,7 @@ export interface Phase<C> {
   readonly loss: (minibatch: Minibatch<C>) => Loss
   /** Divides the minibatches into slices, whose gradients several processes can compute; by default they are whole. */
   readonly slices?: Slices | undefined
-  readonly optimiser: (options: { readonly size: number; readonly learningRate: Tensor }) => Optimiser
+  readonly optimiser: OptimiserOf
 }
 
 /** A phase whose programs are compiled. */
@@ -192,7 +192,7 @@ export const gradientStep = <C>(
   learningRateShares: Readonly<Record<string, number>>,
 ) => {
   const { loss, metrics, continueWhile } = phase.loss(minibatch)
-  const optimiser = phase.optimiser({ size: net.layout.size, learningRate })
+  const optimiser = phase.optimiser({ layout: net.layout, size: net.layout.size, learningRate })
   const { next, moments } = descend(net, loss, optimiser, phase.maxGradNorm)
   const theta = { tensor: net.theta, next: slowed(net, learningRateShares, next) }
   const states = Object.entries({ theta, ...moments }).map(([key, { tensor, next }]) => {

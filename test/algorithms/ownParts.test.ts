@@ -1,0 +1,143 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as A2c from "../../src/algorithms/A2c.ts"
+import * as Ppo from "../../src/algorithms/Ppo.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as Graph from "../../src/graph/ops.ts"
+import * as Schedules from "../../src/graph/schedules.ts"
+import type { Algorithm } from "../../src/learner/Algorithm.ts"
+import * as Demonstrations from "../../src/learner/Demonstrations.ts"
+import * as Learner from "../../src/learner/Learner.ts"
+import * as Losses from "../../src/losses/Losses.ts"
+import * as Network from "../../src/model/network/Network.ts"
+import { fromConfig } from "../../src/train/Train.ts"
+import { RunOptions } from "../../src/train/RunOptions.ts"
+import { keep, textOf } from "../train/inMemory.ts"
+import { resumable } from "../train/resumable.ts"
+import { Layer } from "effect"
+import * as Wasm from "../../src/backend/wasm.ts"
+import { parseYaml } from "../../src/config/yaml.ts"
+import { Recorder } from "../../src/run/record/Recorder.ts"
+import { RunStore } from "../../src/run/store/RunStore.ts"
+
+const { dense, tanh } = Network
+const small = { nsteps: 16, epochs: 2, minibatches: 2 }
+const short = { env: CartPole.env, numEnvs: 2, totalSteps: 128 }
+const shown = Demonstrations.record(CartPole.env, { episodes: 2, policy: ([, , angle]) => (angle > 0 ? 1 : 0) })
+
+const train = (algorithm: Algorithm) => keep({ ...short, algorithm })
+const digestOf = (algorithm: Algorithm) => Effect.map(train(algorithm), ({ result }) => result.digest)
+
+const cloning = Learner.lossWith(shown, { batchSize: 8 }, function cloning(_, out, shown) {
+  const { distribution } = out.evaluate(shown.observations)
+  const term = Losses.behaviourCloning(distribution.logProbability(shown.actions))
+  return { loss: Graph.add(out.loss, term), metrics: { "losses/cloning": term } }
+})
+
+describe("parts of an algorithm that a user replaces", () => {
+  it.effect("have the same bits as the built-in ones if they are the same", () =>
+    Effect.gen(function* () {
+      const layers = [dense(16), tanh, dense(8), tanh]
+      const same = [
+        Ppo.make({ ...small, hidden: [16, 8] }),
+        Ppo.make({ ...small, network: { actor: layers, critic: Network.sequential(layers) } }),
+        Ppo.make({ ...small, hidden: [16, 8], optimiser: { name: "adam", epsilon: 1e-5 } }),
+        Ppo.make({ ...small, hidden: [16, 8], schedule: Schedules.linear(1) }),
+        Ppo.make({ ...small, hidden: [16, 8], loss: (_, out) => out.loss }),
+      ]
+      const digests = yield* Effect.forEach(same, digestOf)
+      assert.deepStrictEqual(new Set(digests).size, 1)
+    }),
+  )
+
+  it.effect("change what is learned", () =>
+    Effect.gen(function* () {
+      const different = [
+        A2c.make({ hidden: [8] }),
+        A2c.make({ network: [dense(8), tanh] }),
+        A2c.make({ hidden: [8], optimiser: "sgd" }),
+        A2c.make({ hidden: [8], optimiser: "muon" }),
+        A2c.make({ hidden: [8], optimiser: { name: "adamw", weightDecay: 0.1 } }),
+        A2c.make({ hidden: [8], schedule: { type: "cosine", warmUp: 0.5 } }),
+        A2c.make({ hidden: [8], schedule: (progress) => 1 - progress ** 2 }),
+        A2c.make({ hidden: [8], loss: ({ targets }, out) => Losses.valueLoss({ v_t: out.value, target_t: targets }) }),
+        A2c.make({ hidden: [8], loss: cloning }),
+      ]
+      const digests = yield* Effect.forEach(different, digestOf)
+      assert.strictEqual(new Set(digests).size, different.length)
+    }),
+  )
+
+  it.effect("resume to the same bits: own layers, losses with data, functions", () =>
+    Effect.gen(function* () {
+      const doubled = Network.custom("doubled", { apply: (_, x) => Graph.mul(x, 2) })
+      const options = { network: [doubled, dense(8), tanh], loss: cloning, optimiser: "adamw" } as const
+      for (const algorithm of [
+        Ppo.make({ ...small, ...options, schedule: Schedules.cosine(1) }),
+        Ppo.make({ ...small, ...options, slices: 2 }),
+        A2c.make({ ...options, lstm: 4, nsteps: 8 }),
+      ]) {
+        const { whole, resumed, stoppedAt } = yield* resumable({ ...short, algorithm }, 64)
+        assert.isBelow(stoppedAt, whole.steps)
+        assert.strictEqual(resumed.digest, whole.digest)
+      }
+    }),
+  )
+
+  it.effect("stand in the config: as data, which makes the same training, or as the name of code", () =>
+    Effect.gen(function* () {
+      const network = [dense(8), Network.residual([Network.norm, tanh])]
+      const optimiser = { name: "sgd", momentum: 0.9 } as const
+      const algorithm = Ppo.make({ ...small, network, optimiser, schedule: { type: "linear", end: 0.5 } })
+      const made = yield* train(algorithm)
+      const parsed = parseYaml(textOf(made, "config.yaml"))
+      const again = yield* fromConfig("value" in parsed ? parsed.value : {}).pipe(
+        Effect.provide(Layer.mergeAll(Wasm.layer, RunStore.layerMemory, Recorder.layerSilent)),
+      )
+      assert.strictEqual(again.digest, made.result.digest)
+
+      const halved = Network.custom("halved", { apply: (_, x) => Graph.mul(x, 0.5) })
+      const coded = Ppo.make({ ...small, network: [halved], loss: cloning, schedule: Schedules.linear(1) })
+      const files = yield* train(coded)
+      const config = textOf(files, "config.yaml")
+      assert.include(config, "network:\n    - type: custom\n      name: halved\n")
+      assert.include(config, "loss:\n    code: cloning\n")
+      const parsedCode = parseYaml(config)
+      const absent = yield* fromConfig("value" in parsedCode ? parsedCode.value : {}).pipe(
+        Effect.provide(Layer.mergeAll(Wasm.layer, RunStore.layerMemory, Recorder.layerSilent)),
+        Effect.flip,
+      )
+      assert.match(absent.message, /algorithm\.\w+: (the layer )?"\w+" is made in code, by the program of the run/)
+    }),
+  )
+
+  it.effect("are refused before anything is written if they do not fit", () =>
+    Effect.gen(function* () {
+      const problemOf = (algorithm: Algorithm) => Effect.map(Effect.flip(train(algorithm)), ({ message }) => message)
+      const vector = yield* problemOf(Ppo.make({ ...small, loss: (_, out) => out.value }))
+      assert.strictEqual(
+        vector,
+        "algorithm.loss: expected a scalar, such as Graph.mean(…) of the rows' losses, found f32 of shape [16]",
+      )
+      const throwing = yield* problemOf(
+        A2c.make({
+          loss: () => {
+            throw new TypeError("x is undefined")
+          },
+        }),
+      )
+      assert.strictEqual(throwing, "algorithm.loss: x is undefined")
+      const one = Network.custom("one", { apply: (_, x) => x })
+      const other = Network.custom("one", { apply: (_, x) => Graph.neg(x) })
+      assert.include(yield* problemOf(Ppo.make({ network: [one, other] })), 'two layers are called "one"')
+      const named = yield* Effect.flip(
+        Effect.provideService(train(Ppo.make(small)), RunOptions, {
+          overrides: [{ path: "algorithm.network", value: [{ type: "dens" }], source: "--set" }],
+          source: "train.ts",
+          name: "run",
+        }),
+      )
+      assert.include(named.message, "--set: algorithm.network.0: expected a layer, whose type is one of dense, ")
+    }),
+  )
+})

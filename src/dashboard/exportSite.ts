@@ -13,6 +13,7 @@ import { allGroups } from "./grouping.ts"
 import { pageFiles, workerFile } from "./page-node.ts"
 import { DashboardError, openResults, type Results } from "./results-node.ts"
 import type { RunSummary } from "./RunSummary.ts"
+import { dataAddress, readStudyIn, studiesOf } from "./studies.ts"
 import { everything } from "./transcripts/pageAsked.ts"
 
 export interface ExportOptions {
@@ -69,6 +70,10 @@ export const exportResults = Effect.fnUntraced(
     const sum = (key: "copied" | "leftOut" | "removed" | "kept"): number =>
       exported.reduce((total, run) => total + run[key], 0)
     yield* exportBands(results, runs, write)
+    for (const path of studiesOf(runs)) {
+      const study = yield* readStudyIn(results.files, path)
+      if (study !== undefined) yield* write(dataAddress(path), JSON.stringify(study))
+    }
     yield* write("data/settings.json", JSON.stringify(yield* results.settings(runs)))
     // This file marks the folder as a complete site, so it is written last.
     yield* write(marker, JSON.stringify({ live: false, title: paths.basename(results.files.root), runs, trainers }))

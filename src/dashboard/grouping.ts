@@ -33,3 +33,10 @@ export const allGroups = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<Readon
   }
   return [...groups.values()]
 }
+
+/**
+ * Returns the folder of the study of `effect tune` that a run is a trial of, by its path; undefined for other runs. The
+ * folder is empty if it is the results folder itself.
+ */
+export const studyOf = ({ path, population }: Pick<RunSummary, "path" | "population">): string | undefined =>
+  /^\d{4,}$/.test(population["trial"] ?? "") ? path.split("/").slice(0, -3).join("/") : undefined

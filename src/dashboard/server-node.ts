@@ -13,6 +13,7 @@ import { axes, measures } from "./curves/Curve.ts"
 import { detailOf } from "./detail.ts"
 import { contentType, filePolicy, type Guard, hostAllowed, sameToken } from "./guard.ts"
 import { pageFiles, workerFile, workerName } from "./page-node.ts"
+import { readStudyIn } from "./studies.ts"
 import { pageAsked } from "./transcripts/pageAsked.ts"
 import type { Confined } from "../run/read/confined-node.ts"
 import { DashboardError, openResults, type Results, resultsOf } from "./results-node.ts"
@@ -105,6 +106,11 @@ export const serve = Effect.fnUntraced(function* (
     }
     if (path === "data/cluster.json" && options.cluster !== undefined) return document(yield* options.cluster)
     if (path === "data/settings.json") return document(yield* results.settings(results.index.runs()))
+    const study = /^data\/study(?:\/(.+))?\/study\.json$/.exec(path)
+    if (study !== null) {
+      const detail = yield* readStudyIn(results.files, study[1] ?? "")
+      return detail === undefined ? refusal(404, "there is no such study") : document(detail)
+    }
     const [, run, what, key] =
       /^data\/run\/(.+)\/(run|curves|metrics|episodes|episodes\/([a-z\d-]+))\.json$/.exec(path) ?? []
     if (run === undefined) return refusal(404, "there is nothing here")

@@ -1,7 +1,7 @@
 /**
  * Writes the state of the page into its address and reads it from there, so that a shared link or a reload shows the
  * same: `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean`,
- * `#/run/{PATH}?x=steps&episode=train-12&turn=3`, `#/trainer/{PATH}?draw=0,run_letters` and
+ * `#/run/{PATH}?x=steps&episode=train-12&turn=3`, `#/trainer/{PATH}?draw=0,run_letters`, `#/study/{PATH}` and
  * `#/compare?run={PATH}&run={PATH}`. The address leaves out defaults.
  */
 import { axes } from "../curves/Curve.ts"
@@ -94,6 +94,9 @@ export const trainerAddress = (path, view, drawn) => {
   return `#/trainer/${segments(path)}${parameters.length === 0 ? "" : `?${new URLSearchParams(parameters)}`}`
 }
 
+/** Returns the address of the page of a study, whose folder may be the results folder itself. */
+export const studyAddress = (path) => `#/study/${segments(path)}`
+
 /** The address of the page that trains in the browser. */
 export const playAddress = "#/play"
 
@@ -101,8 +104,8 @@ export const playAddress = "#/play"
 export const clusterAddress = "#/cluster"
 
 /**
- * Reads from an address what to show: a run, two runs, a trainer, the page "Play", the cluster, or the overview (`sight`). Invalid values
- * become defaults.
+ * Reads from an address what to show: a run, two runs, a trainer, a study, the page "Play", the cluster, or the overview
+ * (`sight`). Invalid values become defaults.
  */
 export const readAddress = (hash) => {
   const [, place, query] = /^#?([^?]*)\??(.*)$/s.exec(hash) ?? []
@@ -116,6 +119,8 @@ export const readAddress = (hash) => {
   if (trainer !== undefined) {
     return { trainer: decoded(trainer), view: query === "" ? undefined : view, drawn: drawnIn(parameters) }
   }
+  const study = /^\/study\/(.*)$/.exec(place)?.[1]
+  if (study !== undefined) return { study: decoded(study), view: query === "" ? undefined : view }
   const run = /^\/run\/(.+)$/.exec(place)?.[1]
   if (run === undefined) return { view, sight: sightIn(parameters) }
   return { run: decoded(run), view: query === "" ? undefined : view, transcripts: transcriptsIn(parameters) }

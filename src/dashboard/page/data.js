@@ -19,6 +19,7 @@ const get = async (address) => {
 export const fetchRuns = () => get("data/runs.json")
 export const fetchRun = (path) => get(`data/run/${segments(path)}/run.json`)
 export const fetchCurves = (path) => get(`data/run/${segments(path)}/curves.json`)
+export const fetchStudy = (path) => get(`data/study${path === "" ? "" : `/${segments(path)}`}/study.json`)
 export const fetchCluster = () => get("data/cluster.json")
 export const fetchSettings = () => get("data/settings.json")
 export const fetchMetrics = (path) => get(`data/run/${segments(path)}/metrics.json`)

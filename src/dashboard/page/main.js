@@ -11,6 +11,7 @@ import {
   readAddress,
   remember,
   runAddress,
+  studyAddress,
   trainerAddress,
 } from "./address.js"
 import { fetchRuns, follow } from "./data.js"
@@ -47,7 +48,7 @@ const nameOf = (path) => (state.runs.get(path) ?? state.trainers.get(path))?.nam
  * Returns the place that an address names: a key that identifies it, its title, its address with the current state, and a
  * function that makes its page. Modules that the overview doesn't need are loaded when another page is first shown.
  */
-const placeOf = ({ run, compare, trainer, play, cluster }) => {
+const placeOf = ({ run, compare, trainer, study, play, cluster }) => {
   if (cluster === true) {
     return {
       key: "cluster",
@@ -80,6 +81,14 @@ const placeOf = ({ run, compare, trainer, play, cluster }) => {
       make: async () => (await import("./trainer/trainerPage.js")).makeTrainerPage(state, seen, trainer),
     }
   }
+  if (study !== undefined) {
+    return {
+      key: `study ${study}`,
+      title: "Study",
+      address: () => studyAddress(study),
+      make: async () => (await import("./study/studyPage.js")).makeStudyPage(state, study),
+    }
+  }
   if (run !== undefined) {
     return {
       key: `run ${run}`,
@@ -93,13 +102,13 @@ const placeOf = ({ run, compare, trainer, play, cluster }) => {
 
 /** Shows the page of the current address. */
 const route = async () => {
-  const { run, compare, trainer, play, cluster, view, sight, transcripts, drawn } = readAddress(location.hash)
+  const { run, compare, trainer, study, play, cluster, view, sight, transcripts, drawn } = readAddress(location.hash)
   moved()
   Object.assign(state.view, view)
   Object.assign(state, sight)
   if (transcripts !== undefined) state.transcripts = transcripts
   state.drawn = drawn
-  const next = placeOf({ run, compare, trainer, play, cluster })
+  const next = placeOf({ run, compare, trainer, study, play, cluster })
   if (run !== undefined) history.replaceState(null, "", next.address())
   // If only the view of the page changes, the page itself is kept.
   if (page !== undefined && next.key === shown.key) return page.restore()

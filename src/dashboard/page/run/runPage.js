@@ -1,6 +1,7 @@
 /** Makes the page of a run from sections `{ element, show(detail) }`; `detail` is the run's data from `detail.ts`. */
 import { measures } from "../../curves/Curve.ts"
-import { overviewAddress, trainerAddress } from "../address.js"
+import { studyOf } from "../../grouping.ts"
+import { overviewAddress, studyAddress, trainerAddress } from "../address.js"
 import { fetchCurves, fetchRun } from "../data.js"
 import { makeMetrics } from "../parts/metrics.js"
 import { makeChart } from "../parts/chart.js"
@@ -100,6 +101,7 @@ export const makeRunPage = (state, seen, path) => {
       el("p.quiet.variables", variables(run)),
       el("p.path.quiet", path),
       trainerLink(run),
+      studyLink(run),
       progressOf(run),
       factList(run.kind === "rollouts" ? [] : factsOf(detail)),
     )
@@ -157,6 +159,12 @@ const trainerLink = ({ path, trainer, runs }) => {
   if (trainer === null && runs === undefined) return ""
   const text = trainer === null ? "all its runs" : "all runs of its trainer"
   return el("p.line", el("a.trainerLink", { href: trainerAddress(trainer ?? path) }, text))
+}
+
+/** Makes the link to the study of effect tune that a run is a trial of. */
+const studyLink = (run) => {
+  const study = studyOf(run)
+  return study === undefined ? "" : el("p.line", el("a.studyLink", { href: studyAddress(study) }, "all trials of its study")) // prettier-ignore
 }
 
 const progressOf = (run) =>

@@ -1,5 +1,5 @@
 /** Makes the overview, the first page: the controls, learning curves, all metrics, the filter and the table of runs. */
-import { compareAddress, trainerAddress } from "../address.js"
+import { compareAddress, studyAddress, trainerAddress } from "../address.js"
 import { makeMetrics } from "../parts/metrics.js"
 import { makeCurves } from "./curves.js"
 import { viewControls } from "../parts/viewControls.js"
@@ -7,7 +7,7 @@ import { choice, el, seriesColor } from "../parts/dom.js"
 import { counted, number, time as formatTime } from "../parts/format.js"
 import { isSetting, makeColumnChooser } from "./columns.js"
 import { filtered } from "./filter.js"
-import { variablesOf } from "../../grouping.ts"
+import { studyOf, variablesOf } from "../../grouping.ts"
 import { groupRuns, plainGroupings, shortLabels, sortRuns } from "./groups.js"
 import { changeSettings, hasSettings, readSettings, settingsAreStale } from "./settings.js"
 import { makeTable } from "./table.js"
@@ -18,7 +18,7 @@ const mostDrawn = 8
 /** The metrics of a group are computed from at most this many of its runs, because each run's file must be read. */
 const mostMembers = 10
 
-/** Links to at most this many multi-run trainers stand above the table. */
+/** Links to at most this many multi-run trainers, and to as many studies, stand above the table. */
 const mostTrainers = 5
 
 /** Makes the page. It calls `seen` after the user has changed what is shown. */
@@ -58,6 +58,7 @@ export const makeOverview = (state, seen) => {
   )
   let selection = []
   const trainers = el("p.quiet.trainers", { hidden: true })
+  const studies = el("p.quiet.trainers.studies", { hidden: true })
   const problem = el("p.problem", { id: "filter-problem", role: "alert", hidden: true })
   const count = el("p.quiet.count", { role: "status" })
   const compare = el("a.button.compareLink", { hidden: true }, "compare the two")
@@ -145,6 +146,7 @@ export const makeOverview = (state, seen) => {
         : ""
     full.hidden = full.textContent === ""
     showTrainers()
+    showStudies()
     welcome.hidden = runs.length > 0
     for (const part of [controls, curves.element, allMetrics, search, table.element]) part.hidden = runs.length === 0
     const nothing = passing.isWaiting ? "reading the settings …" : (passing.problems[0] ?? "No run passes the filter.")
@@ -188,6 +190,18 @@ export const makeOverview = (state, seen) => {
     trainers.hidden = newest.length === 0
   }
 
+  /** Shows links to the newest studies, whose runs are in the table. */
+  const showStudies = () => {
+    const trials = [...state.runs.values()].filter((run) => studyOf(run) !== undefined)
+    const newest = [...Map.groupBy(trials, studyOf)].sort(([, [a]], [, [b]]) => (a.time < b.time ? 1 : -1)).slice(0, mostTrainers) // prettier-ignore
+    const links = newest.map(([path, runs]) => [
+      " ",
+      el("a", { href: studyAddress(path), title: formatTime(runs[0].time) }, `${runs[0].name} (${counted(new Set(runs.map(({ population }) => population.trial)).size, "trial")})`), // prettier-ignore
+    ])
+    studies.replaceChildren("Studies:", ...links.flat())
+    studies.hidden = newest.length === 0
+  }
+
   const changed = (control) => {
     update()
     refused = false
@@ -228,6 +242,7 @@ export const makeOverview = (state, seen) => {
     problem,
     full,
     trainers,
+    studies,
     welcome,
     table.element,
   )

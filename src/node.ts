@@ -24,6 +24,7 @@ import type { EngineThreads } from "./multirun/engine/EngineThreads.ts"
 import * as engineThreads from "./multirun/engine/thread-node.ts"
 import type { ReferenceThreads } from "./multirun/reference/ReferenceThreads.ts"
 import * as referenceThreads from "./multirun/reference/thread-node.ts"
+import { layer as foreignEnvs } from "./env/foreign/gymnasium-node.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
 import { owner } from "./run/store/owner-node.ts"
 import { type Code, type FileSystemOptions, RunStore } from "./run/store/RunStore.ts"
@@ -102,6 +103,13 @@ export const trainerThreads = (options: {
 /** Provides threads that step envs, for a training that sets `workers`. */
 export { layer as envPool } from "./env/pool/pool-node.ts"
 
+/** Envs of Gymnasium, and of programs in any language. */
+export * as Gymnasium from "./env/foreign/gymnasium-node.ts"
+export * as ForeignEnv from "./env/foreign/command-node.ts"
+
+/** Provides the processes that step the envs of other programs, for configs that name such envs. */
+export { foreignEnvs }
+
 /** Provides the service that runs untrusted programs without files or network, for data sets of `type: code`. */
 export { codeRunner }
 
@@ -109,9 +117,9 @@ const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 /**
  * Provides what language-model agents need: files for data sets and caches, HTTP to model servers, models in this process,
- * and processes for untrusted programs.
+ * and processes for untrusted programs; also processes for the envs of other programs.
  */
-export const platform = Layer.mergeAll(files, httpClient, Layer.provide(decoders, files), codeRunner())
+export const platform = Layer.mergeAll(files, httpClient, Layer.provide(decoders, files), codeRunner(), foreignEnvs)
 
 /** Stores runs in folders below `resultsDir`. By default, folder names contain the current time and commit. */
 export const runStore = (

@@ -18,6 +18,7 @@ import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
 import * as Breakout from "./pixel/Breakout.ts"
 import * as Catch from "./pixel/Catch.ts"
+import { ForeignEnvs, type ForeignEnvsService, ForeignOptions, GymnasiumOptions } from "./foreign/options.ts"
 import { recipeOf } from "./recipe.ts"
 import { type ActionSpace, type Box, display as displayedSpace } from "./Space.ts"
 import * as Wrapper from "./Wrapper.ts"
@@ -41,6 +42,15 @@ const wrapper =
       Effect.flatMap(decode(schema, own, from), (decoded) => trying(() => make(env, decoded), from)),
     )
   }
+
+/** Returns a maker of envs that other programs step. */
+const foreign =
+  <S extends Schema.Codec<unknown, unknown>>(
+    schema: S,
+    make: (service: ForeignEnvsService, options: S["Type"]) => Env,
+  ): Maker =>
+  (options, from) =>
+    Effect.flatMap(ForeignEnvs, (service) => maker(schema, (decoded) => make(service, decoded))(options, from))
 
 const trying = (make: () => Env, from: DecodeOptions): Effect.Effect<Env, ConfigError> =>
   Effect.try({
@@ -76,6 +86,8 @@ const makers: Readonly<Record<string, Maker>> = {
   Breakout: maker(Breakout.Options, Breakout.make),
   Catch: maker(Catch.Options, Catch.make),
   TicTacToe: maker(TicTacToe.Options, TicTacToe.make),
+  Gymnasium: foreign(GymnasiumOptions, ({ gymnasium }, options) => gymnasium(options)),
+  ForeignEnv: foreign(ForeignOptions, ({ command }, options) => command(options)),
   TimeLimit: wrapper(Schema.Struct({ steps: positiveInt }), (env, { steps }) => Wrapper.timeLimit(env, steps)),
   ClipAction: wrapper(Schema.Struct({}), (env) => Wrapper.clipAction(continuous(env))),
   RescaleAction: wrapper(Schema.Struct({ low: Schema.Finite, high: Schema.Finite }), (env, { low, high }) =>

@@ -77,6 +77,7 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("pendulum", -300, "above −300 within 300,000 steps"),
   reaches("ppo-in-the-graph", 475, "1,024 envs whose rollouts are played in the graph: at least 475"),
   reaches("pendulum-in-the-graph", -300, "64 envs whose rollouts are played in the graph: above −300"),
+  reaches("lunar-lander", 200, "Gymnasium's own LunarLander-v3: above 200 (needs gymnasium[box2d])", "1..3"),
   reaches("own-env", 5, "learns: mean return at least 5", "1..3"),
   reaches("a2c-cartpole", 475, "at least 475"),
   reaches("ddqn-cartpole", 475, "at least 475"),

@@ -1,0 +1,96 @@
+"""Steps Gymnasium envs for effect-rl: reads requests from stdin, writes replies to stdout (see docs/foreign-envs.md)."""
+import ctypes, json, os, signal, struct, sys, traceback, zlib
+
+requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+os.dup2(2, 1)  # What envs print must not come between the replies.
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for effect-rl, which then ends this process.
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # Ends this process with its parent, even in an endless loop of an env.
+
+def read(size):
+    data = requests.read(size)
+    if len(data) < size: os._exit(0)  # effect-rl has ended.
+    return data
+
+def send(status, *parts):
+    replies.write(b"".join([struct.pack("<II", sum(map(len, parts)), status), *parts]))
+    replies.flush()
+
+def parts_of(space, of):
+    return [of[key] for key in (space.spaces if type(space).__name__ == "Dict" else range(len(space.spaces)))]
+
+def describe(space):
+    kind = type(space).__name__
+    low, high = ([float(x) if np.isfinite(x) else None for x in np.ravel(getattr(space, key, []))] for key in ("low", "high"))
+    if kind == "Box": return {"type": kind, "shape": list(space.shape), "low": low, "high": high}
+    if kind in ("Discrete", "MultiBinary"): return {"type": kind, "n": int(np.prod(space.n))}
+    if kind == "MultiDiscrete": return {"type": kind, "nvec": np.ravel(space.nvec).tolist()}
+    if kind not in ("Tuple", "Dict"): return {"type": kind}
+    keys = {"keys": list(map(str, space.spaces))} if kind == "Dict" else {}
+    return {"type": kind, "spaces": [describe(part) for part in parts_of(space, space.spaces)], **keys}
+
+def flatten(space, value):
+    if type(space).__name__ in ("Tuple", "Dict"):
+        return np.concatenate([flatten(*pair) for pair in zip(parts_of(space, space.spaces), parts_of(space, value))])
+    return np.ravel(value) - np.ravel(space.start) if hasattr(space, "start") else np.ravel(value)
+
+def to_action(space, row):
+    if type(space).__name__ == "Discrete": return int(row[0]) + int(space.start)
+    return (row + np.ravel(getattr(space, "start", 0))).astype(space.dtype).reshape(space.shape)
+
+def make(name, options, wrappers):
+    try: env = gymnasium.make(name, **{"render_mode": "rgb_array", **options})
+    except TypeError: env = gymnasium.make(name, **options)  # Its pictures have no mode.
+    for wrapper in wrappers:
+        given = {key: value for key, value in wrapper.items() if key != "name"}
+        env = getattr(gymnasium.wrappers, wrapper["name"])(env, **given)
+    return env
+
+def exchange(body):
+    global index
+    count, space = len(envs), envs[0].observation_space
+    seeds, commands = np.frombuffer(body, "<u4", count), body[-count:]
+    actions = np.frombuffer(body[4 * count : -count], "<f4" if is_box(envs[0].action_space) else "<i4").reshape(count, -1)
+    rewards, flags, finals = np.zeros(count, "<f4"), np.zeros((2, count), "u1"), []
+    for index, env in enumerate(envs):
+        ends = commands[index] == 3
+        if commands[index] in (1, 2):
+            seen, rewards[index], flags[0, index], flags[1, index], _ = env.step(to_action(env.action_space, actions[index]))
+            observations[index] = flatten(space, seen)
+            ends = commands[index] == 2 or flags[:, index].any()
+            if ends: finals.append(observations[index].tobytes())
+        if ends: observations[index] = flatten(space, env.reset(seed=int(seeds[index]))[0])
+    send(0, rewards.tobytes(), observations.tobytes(), *finals, flags.tobytes())
+
+def picture(env):
+    pixels = np.ascontiguousarray(env.render(), "u1")
+    height, width, _ = pixels.shape
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    lines = zlib.compress(b"".join(b"\0" + line.tobytes() for line in pixels), 6)
+    return struct.pack("<II", width, height), b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
+
+is_box = lambda space: type(space).__name__ == "Box"
+while True:
+    length, kind = struct.unpack("<II", read(8))
+    body, index = read(length), 0
+    try:
+        if kind == 0:
+            import gymnasium, numpy as np
+            given = json.loads(body)
+            wrappers = given["options"].pop("wrappers", [])
+            envs = [make(given["env"], given["options"], wrappers) for _ in range(max(1, given["count"]))]
+            space, spec = envs[0].observation_space, envs[0].spec
+            dtype = "uint8" if is_box(space) and space.dtype == np.uint8 else "float32"
+            described = {"protocol": 1, "observationSpace": describe(space), "actionSpace": describe(envs[0].action_space)}
+            described.update(observationType=dtype, maxSteps=spec and spec.max_episode_steps)
+            described.update(rewardThreshold=spec and spec.reward_threshold, renders=envs[0].render_mode == "rgb_array")
+            observations = np.zeros((len(envs), len(flatten(space, space.sample()))), dtype)
+            send(0, json.dumps(described).encode())
+        elif kind == 1: exchange(body)
+        else: send(0, *picture(envs[struct.unpack("<I", body)[0]]))
+    except Exception as error:
+        message = "".join(traceback.format_exception_only(type(error), error)).strip()
+        if isinstance(error, ModuleNotFoundError):
+            message = f"Python has no module {error.name}; install it, for example by {sys.executable} -m pip install {error.name}"
+        send(1, json.dumps({"message": message, "index": index, "traceback": traceback.format_exc()}).encode())

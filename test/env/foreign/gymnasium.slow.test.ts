@@ -1,0 +1,122 @@
+import { spawnSync } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Ppo from "../../../src/algorithms/Ppo.ts"
+import * as Batch from "../../../src/env/Batch.ts"
+import { env as gymnasiumEnv, type Options } from "../../../src/env/foreign/gymnasium-node.ts"
+import { sampleInto, shapeOf, sizeOf } from "../../../src/env/Space.ts"
+import { stream } from "../../../src/rng/Rng.ts"
+import { resumable } from "../../train/resumable.ts"
+
+/** The Python with Gymnasium: EFFECT_RL_PYTHON, or python3. */
+const python = process.env.EFFECT_RL_PYTHON ?? "python3"
+const reference = fileURLToPath(new URL("trace.py", import.meta.url))
+
+const has = (...modules: ReadonlyArray<string>): boolean => {
+  const isThere = spawnSync(python, ["-c", `import ${modules.join(", ")}`]).status === 0
+  if (!isThere) console.log(`skipped: ${python} has no ${modules.join(", ")}; EFFECT_RL_PYTHON can name another Python`)
+  return isThere
+}
+
+const made = (id: string, options: Options = {}) => gymnasiumEnv(id, { python, ...options })
+
+/** Returns the id of the newest version of an env: Gymnasium removes old ones. */
+const newest = (name: string): string => {
+  const code = `import gymnasium; print(max(id for id in gymnasium.registry if id.startswith("${name}-v")))`
+  return spawnSync(python, ["-c", code], { encoding: "utf8" }).stdout.trim()
+}
+
+const cases = [
+  { id: "CartPole", needs: ["gymnasium"] },
+  { id: "Taxi", needs: ["gymnasium"] },
+  { id: "Blackjack", needs: ["gymnasium"] },
+  { id: "LunarLander", needs: ["gymnasium", "Box2D"] },
+  { id: "LunarLander", needs: ["gymnasium", "Box2D"], options: { continuous: true } },
+  { id: "HalfCheetah", needs: ["gymnasium.envs.mujoco"] },
+]
+
+describe("envs of Gymnasium", () => {
+  for (const { id: name, needs, options = {} } of cases) {
+    it.effect.skipIf(!has(...needs))(`${name} ${JSON.stringify(options)}: equals Python's own for 1,000 steps`, () =>
+      Effect.gen(function* () {
+        const id = newest(name)
+        const env = made(id, { options })
+        const batch = yield* Batch.open(env, 1)
+        if (batch.isAsync !== true) return assert.fail("steps at once")
+        yield* batch.reset(4)
+        const size = sizeOf(env.actionSpace)
+        const shown: Array<unknown> = [Array.from(batch.observations)]
+        const actions: Array<unknown> = []
+        for (let step = 0; step < 1000; step++) {
+          const action = env.actionSpace._tag === "Box" ? new Float32Array(size) : new Int32Array(size)
+          sampleInto(env.actionSpace, stream(8, step), action)
+          yield* batch.step(action)
+          actions.push(env.actionSpace._tag === "Box" ? Array.from(action) : action[0])
+          const ended = (batch.terminated[0] | batch.truncated[0]) !== 0
+          const seen = Array.from(ended ? batch.finalObservations : batch.observations)
+          shown.push([seen, batch.rewards[0], batch.terminated[0] === 1, batch.truncated[0] === 1])
+          if (ended) shown.push(Array.from(batch.observations))
+        }
+        const seeds = Array.from({ length: 1001 }, (_, episode) => stream(4, 0, "episode", episode).uint32())
+        const { stdout, stderr } = spawnSync(python, [reference], {
+          input: JSON.stringify({ id, options, seeds, actions }),
+          encoding: "utf8",
+          maxBuffer: 2 ** 28,
+        })
+        assert.notStrictEqual(stdout, "", stderr)
+        assert.deepStrictEqual(shown, JSON.parse(stdout))
+      }),
+    )
+  }
+
+  it.effect.skipIf(!has("gymnasium"))("learn, and resume with the same bits, whatever the number of processes", () =>
+    Effect.gen(function* () {
+      const settings = {
+        env: made("CartPole-v1"),
+        numEnvs: 4,
+        algorithm: Ppo.make({ nsteps: 64, epochs: 1 }),
+        totalSteps: 1024,
+        validation: { everySteps: 512, episodes: 3 },
+      }
+      const { whole, resumed } = yield* resumable(settings, 300)
+      assert.strictEqual(resumed.digest, whole.digest)
+      const three = yield* resumable({ ...settings, env: made("CartPole-v1", { processes: 3 }) }, 300)
+      assert.strictEqual(three.whole.digest, whole.digest)
+    }),
+  )
+
+  it.skipIf(!has("gymnasium"))("say what is wrong: no such env, a wrong version, a wrong option", () => {
+    assert.throws(
+      () => made("LunarLadder-v3"),
+      /LunarLadder-v3: .*NameNotFound: Environment `LunarLadder` doesn't exist/,
+    )
+    assert.throws(() => made("CartPole-v7"), /CartPole-v7: .*VersionNotFound/)
+    assert.throws(() => made("CartPole-v1", { options: { no_such: 1 } }), /CartPole-v1: TypeError: .*no_such/)
+    assert.throws(
+      () => made("CartPole-v1", { wrappers: [{ name: "NoSuch" }] }),
+      /CartPole-v1: AttributeError: .*NoSuch/,
+    )
+  })
+
+  it.effect.skipIf(!has("gymnasium"))("use Gymnasium's wrappers", () =>
+    Effect.gen(function* () {
+      const env = made("CartPole-v1", { wrappers: [{ name: "FrameStackObservation", stackSize: 3 }] })
+      assert.deepStrictEqual(shapeOf(env.observationSpace), [3, 4])
+      const batch = yield* Batch.open(env, 2)
+      if (batch.isAsync !== true) return assert.fail("steps at once")
+      yield* batch.reset(1)
+      assert.lengthOf(batch.observations, 24)
+    }),
+  )
+
+  it.effect.skipIf(!has("gymnasium", "pygame"))("are drawn as pictures", () =>
+    Effect.gen(function* () {
+      const batch = yield* Batch.open(made("CartPole-v1"), 2)
+      if (batch.isAsync !== true || batch.renderSvg === undefined) return assert.fail("cannot be drawn")
+      yield* batch.reset(1)
+      const picture = yield* batch.renderSvg(1)
+      assert.match(picture, /^<svg .*viewBox="0 0 600 400"><image .*href="data:image\/png;base64,iVBOR/)
+    }),
+  )
+})

@@ -25,12 +25,13 @@ const { add, lessEqual, mean, mul, sub } = Graph
  *   memory starts at zero and is reset at episodes' ends (`learner/rollout/features.ts`).
  * - `model/ActorCritic.ts`: orthogonal weights (`model/trunk.ts` has the hidden layers) and zero biases; separate networks
  *   for vectors and a shared one for images; Gaussian actions with a state-independent log deviation.
- *   `graph/distributions.ts` treats their elements as independent, and `model/actions.ts` clips them to the env's bounds.
+ *   `graph/distributions.ts` treats their elements as independent, as it does several choices at once, and has action masks;
+ *   `model/actions.ts` clips real numbers to the env's bounds.
  * - `env/Wrapper.ts`: frame stacking, reward clipping and no-op starts for pixels. `env/Normalise.ts`: normalised and clipped
  *   observations and rewards (`normalize` of `Train.run`) for continuous control.
  *
- * The other details belong to Atari's emulator or to action spaces that this library does not have: frame skipping, episodes
- * that end with a life, firing to reset, grey scaled-down frames, and several discrete actions at once.
+ * The other details belong to Atari's emulator: frame skipping, episodes that end with a life, firing to reset, and grey
+ * scaled-down frames.
  */
 
 // --- Config: `PpoOptions` are the settings in code; `PpoConfig` checks them and fills in the defaults ---

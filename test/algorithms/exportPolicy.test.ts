@@ -11,9 +11,11 @@ import * as Ppo from "../../src/algorithms/Ppo.ts"
 import * as Sac from "../../src/algorithms/Sac.ts"
 import * as Td3 from "../../src/algorithms/Td3.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
+import * as Batch from "../../src/env/Batch.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
-import type { Env } from "../../src/env/Env.ts"
+import { type Env, rowSpaceOf } from "../../src/env/Env.ts"
+import { drawAllowed } from "../../src/env/internal/rows.ts"
 import * as Catch from "../../src/env/pixel/Catch.ts"
 import { make as moments } from "../../src/env/RunningMoments.ts"
 import * as Normalise from "../../src/env/Normalise.ts"
@@ -22,6 +24,7 @@ import { evaluate } from "../../src/export/DenseActor.ts"
 import { boundsOf, denseActor } from "../../src/export/policyFiles.ts"
 import { stream } from "../../src/rng/Rng.ts"
 import { withFolder } from "../cli/effect.ts"
+import { courier } from "../env/courier.ts"
 
 /** A program that knows ONNX Runtime and nothing else: observations in, actions out, the memory carried along. */
 const bare = `
@@ -94,6 +97,47 @@ describe("the ONNX model of a policy, in a program that imports nothing of ours,
       }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
     )
   }
+
+  it.effect("on observations with parts and action masks, of which it normalises the real numbers", () =>
+    Effect.gen(function* () {
+      const env = courier(4)
+      const space = rowSpaceOf(env)
+      const algorithm = Ppo.make({ hidden })
+      const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
+      const task = { observationSpace: space, actionSpace: env.actionSpace, numEnvs: 1, totalSteps: 100, seed: 5 }
+      const learner = yield* configured.setup(task)
+      const batch = Normalise.observations(Batch.make(env, 1))
+      const raw = Batch.make(env, 1)
+      const random = stream(8)
+      const actions = new Int32Array(1)
+      const policy = yield* learner.policy?.(1) ?? Effect.die("no policy")
+      yield* policy.refresh
+      for (const each of [batch, raw]) each.reset(1)
+      for (let step = 0; step < 30 && space._tag === "Masked"; step++) {
+        drawAllowed(space, raw.observations, random, actions)
+        for (const each of [batch, raw]) each.step(actions)
+      }
+      const frozen = Normalise.observations(Batch.make(env, 1), { moments: batch.observationMoments, frozen: true })
+      for (const each of [frozen, raw]) each.reset(2)
+      const inputs: Array<ReadonlyArray<number>> = []
+      const expected: Array<number> = []
+      for (let step = 0; step < 30 && space._tag === "Masked"; step++) {
+        inputs.push(Array.from(raw.observations))
+        policy.observations.set(frozen.observations)
+        policy.program.runSync?.()
+        expected.push(policy.actions[0])
+        drawAllowed(space, raw.observations, random, actions)
+        for (const each of [frozen, raw]) each.step(actions)
+      }
+      const preprocess = Normalise.asGraph(batch.observationMoments, { space })
+      const model = yield* learner.exportPolicy?.(preprocess) ?? Effect.die("no export")
+      const outputs = yield* Effect.promise(() => runBare(model, inputs))
+      assert.deepStrictEqual(outputs.flat(), expected)
+      assert.isAbove(new Set(expected).size, 1)
+      for (const [index, row] of inputs.entries()) assert.strictEqual(row[row.length - 4 + expected[index]], 1)
+      assert.isUndefined(learner.dense)
+    }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+  )
 
   it.effect("that normalises observations by statistics, from the observations of the env", () =>
     Effect.gen(function* () {

@@ -79,6 +79,7 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("pendulum-in-the-graph", -300, "64 envs whose rollouts are played in the graph: above −300"),
   reaches("lunar-lander", 200, "Gymnasium's own LunarLander-v3: above 200 (needs gymnasium[box2d])", "1..3"),
   reaches("own-env", 5, "learns: mean return at least 5", "1..3"),
+  reaches("spaces", 0.85, "a map, a list and an action mask: at least 0.85 of about 0.94", "1..3"),
   reaches("a2c-cartpole", 475, "at least 475"),
   reaches("ddqn-cartpole", 475, "at least 475"),
   reaches("dqn-acrobot", -100, "at least −100"),

@@ -3,6 +3,7 @@ import * as Env from "../../../src/env/Env.ts"
 import { located } from "../../../src/env/EnvPool.ts"
 import { box, discrete } from "../../../src/env/Space.ts"
 import * as Wrapper from "../../../src/env/Wrapper.ts"
+import { courier } from "../courier.ts"
 
 /** Envs that worker threads import from here. */
 
@@ -31,6 +32,9 @@ export const blindPole = located(
   },
   import.meta.url,
 )
+
+/** Observations with parts, and action masks. */
+export const masked = located({ ...courier(4), id: "masked" }, import.meta.url)
 
 /** Goes wrong in the way that its fourth step says. */
 const breaking = (id: string, goWrong: () => void) =>

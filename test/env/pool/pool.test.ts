@@ -3,7 +3,11 @@ import { Effect } from "effect"
 import * as Batch from "../../../src/env/Batch.ts"
 import * as CartPole from "../../../src/env/classic/CartPole.ts"
 import { EnvPool } from "../../../src/env/EnvPool.ts"
+import { rowSpaceOf } from "../../../src/env/Env.ts"
+import { drawAllowed } from "../../../src/env/internal/rows.ts"
 import * as pool from "../../../src/env/pool/pool-node.ts"
+import { stream } from "../../../src/rng/Rng.ts"
+import { masked } from "./envs.ts"
 
 describe("a pool of worker threads", () => {
   it.effect("equals the batch in process to the bit", () =>
@@ -17,6 +21,27 @@ describe("a pool of worker threads", () => {
         assert.deepStrictEqual(threads.observations, here.observations)
         assert.deepStrictEqual(threads.terminated, here.terminated)
       }
+    }).pipe(Effect.provide(pool.layer), Effect.scoped),
+  )
+
+  it.effect("has the action masks of the batch in process, and refuses forbidden actions", () =>
+    Effect.gen(function* () {
+      const { make } = yield* EnvPool
+      const threads = yield* make(masked, 3, { workers: 2 })
+      const here = Batch.make(masked, 3)
+      const actions = new Int32Array(3)
+      const random = stream(1, "pool")
+      for (const batch of [threads, here]) batch.reset(4)
+      const space = rowSpaceOf(masked)
+      assert.deepStrictEqual(threads.observationSpace, space)
+      for (let step = 0; step < 40 && space._tag === "Masked"; step++) {
+        drawAllowed(space, here.observations, random, actions)
+        for (const batch of [threads, here]) batch.step(actions)
+        assert.deepStrictEqual(threads.observations, here.observations)
+      }
+      const mask = here.observations.subarray(threads.observationSize - 4, threads.observationSize)
+      actions[0] = mask.indexOf(0)
+      if (actions[0] >= 0) assert.throws(() => threads.step(actions), `the action mask forbids ${actions[0]}`)
     }).pipe(Effect.provide(pool.layer), Effect.scoped),
   )
 })

@@ -62,3 +62,42 @@ export class Message {
     return joined(this.parts)
   }
 }
+
+/** A field of a message: its number, and its bytes (of a text, a message or a fixed number) or its whole number. */
+export interface Field {
+  readonly field: number
+  readonly value: Uint8Array | number
+}
+
+/**
+ * Yields the fields of a message in their order. Throws a RangeError if the bytes are no message.
+ *
+ * @example
+ * ```ts
+ * [...fieldsOf(new Message().int(2, 300).finish())] // [{ field: 2, value: 300 }]
+ * ```
+ */
+export function* fieldsOf(bytes: Uint8Array): Generator<Field, void> {
+  let at = 0
+  const varint = (): number => {
+    let value = 0
+    for (let scale = 1; ; scale *= 128) {
+      if (at >= bytes.length || scale > 2 ** 63) throw new RangeError("protobuf: the bytes are no message")
+      const byte = bytes[at++]
+      value += (byte & 127) * scale
+      if (byte < 128) return value
+    }
+  }
+  while (at < bytes.length) {
+    const key = varint()
+    const type = key % 8
+    if (type === 0) {
+      yield { field: Math.floor(key / 8), value: varint() }
+      continue
+    }
+    const length = type === 1 ? 8 : type === 5 ? 4 : type === 2 ? varint() : NaN
+    if (!(at + length <= bytes.length)) throw new RangeError("protobuf: the bytes are no message")
+    yield { field: Math.floor(key / 8), value: bytes.subarray(at, at + length) }
+    at += length
+  }
+}

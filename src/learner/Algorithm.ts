@@ -142,10 +142,13 @@ export interface Learner {
   ) => Effect.Effect<Policy, GraphError | BackendUnavailable | BackendError, Scope.Scope>
   /**
    * Returns the policy for one observation as an ONNX model, with the input `observations` and the output `actions`. A policy
-   * with a memory also has the input `memory` (zeros at the start of an episode) and the output `nextMemory`.
+   * with a memory also has the input `memory` (zeros at the start of an episode) and the output `nextMemory`. With `about`, a
+   * text that describes the policy, the model's metadata has this text and the programs from which `Policy.load` acts: the
+   * model's own, and if the algorithm draws actions, `sampled`, whose input `noise` is uniform random numbers.
    */
   readonly exportPolicy?: (
     preprocess?: (observations: Tensor) => Tensor,
+    about?: string,
   ) => Effect.Effect<Uint8Array, GraphError | BackendError>
   /** Returns the policy for one observation as a graph with the current weights. */
   readonly policyGraph?: Effect.Effect<PolicyGraph, GraphError | BackendError>

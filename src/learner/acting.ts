@@ -112,12 +112,12 @@ export const policies = (
   acting: Acting,
   currentWeights: Effect.Effect<Float32Array, BackendError>,
 ): Pick<Learner, "policy" | "exportPolicy" | "policyGraph" | "dense"> => {
-  const graphOf = (preprocess?: PolicyOptions["preprocess"]) =>
+  const graphOf = (options: PolicyOptions = {}) =>
     Effect.flatMap(currentWeights, (theta) =>
-      build((): PolicyGraph => {
-        const options = { externalMemory: true, ...(preprocess === undefined ? {} : { preprocess }) }
-        return { spec: policySpec(acting, 1, options), states: { theta } }
-      }),
+      build((): PolicyGraph => ({
+        spec: policySpec(acting, 1, { externalMemory: true, ...options }),
+        states: { theta },
+      })),
     )
   return {
     policy: Effect.fnUntraced(function* (numEnvs, options) {
@@ -136,10 +136,17 @@ export const policies = (
         }),
       } satisfies Policy
     }),
-    exportPolicy: (preprocess) =>
-      Effect.flatMap(graphOf(preprocess), ({ spec, states }) =>
-        build(() => toOnnx(spec, { weightsAsInitializers: states })),
-      ),
+    exportPolicy: (preprocess, about) =>
+      Effect.gen(function* () {
+        const options = preprocess === undefined ? {} : { preprocess }
+        const { spec, states } = yield* graphOf(options)
+        if (about === undefined) return yield* build(() => toOnnx(spec, { weightsAsInitializers: states }))
+        const draws = acting.actor.noiseSize > 0
+        const programs: Readonly<Record<string, ProgramSpec>> = draws
+          ? { sampled: (yield* graphOf({ ...options, sampled: true })).spec }
+          : {}
+        return yield* build(() => toOnnx(spec, { weightsAsInitializers: states, embedded: { about, programs } }))
+      }),
     policyGraph: graphOf(),
     ...(acting.actor.dense === undefined ? {} : { dense: acting.actor.dense }),
   }

@@ -215,8 +215,16 @@ const readParts: ReadFile<OpenedFile> = Effect.fnUntraced(function* (run, path) 
   return { content: { bytes, stream }, bytes, sha256: hash.hex() }
 })
 
-/** Reads all files of a checkpoint by `readFile`. Fails at the first file that does not match the manifest. */
-const readIntact = Effect.fnUntraced(function* <File>(run: FileTree, name: string, readFile: ReadFile<File>) {
+/**
+ * Reads the files of a checkpoint that `isWanted` selects, by `readFile`. Fails at the first file that does not match the
+ * manifest.
+ */
+const readIntact = Effect.fnUntraced(function* <File>(
+  run: FileTree,
+  name: string,
+  readFile: ReadFile<File>,
+  isWanted: (file: string) => boolean,
+) {
   const manifest = yield* readManifest(run, name)
   const existing = yield* run.list(`${folder}/${name}`)
   const damaged = (file: string, problem: string) => damagedAt(run, `${folder}/${name}/${file}`, problem)
@@ -224,6 +232,7 @@ const readIntact = Effect.fnUntraced(function* <File>(run: FileTree, name: strin
   if (extra !== undefined) return yield* damaged(extra, "the file is not in the checkpoint's manifest; remove it")
   const files: Record<string, File> = {}
   for (const [file, expected] of Object.entries(manifest.files)) {
+    if (!isWanted(file)) continue
     // This check also prevents a manifest from naming a file outside of the checkpoint's folder.
     if (!existing.includes(file)) return yield* damaged(file, "the file is missing")
     const { content, bytes, sha256 } = yield* readFile(run, `${folder}/${name}/${file}`)
@@ -241,24 +250,47 @@ const readIntact = Effect.fnUntraced(function* <File>(run: FileTree, name: strin
 export const load = (run: FileTree, wanted: string): Effect.Effect<Loaded, CheckpointError | RunStoreError> =>
   find(run, wanted, readWhole)
 
+/**
+ * Loads some files of a checkpoint, as `load` loads all of them: a replay buffer may be large. `best` is the checkpoint
+ * with the best validation score, or without scores the newest one.
+ */
+export const loadFiles = Effect.fnUntraced(function* (
+  run: FileTree,
+  wanted: string,
+  isWanted: (file: string) => boolean,
+): Effect.fn.Return<Loaded, CheckpointError | RunStoreError> {
+  if (wanted !== "best") return yield* find(run, wanted, readWhole, isWanted)
+  let best: { readonly name: string; readonly score: number } | undefined
+  for (const name of yield* names(run)) {
+    const score = (yield* manifestOf(run, name))?.score
+    if (typeof score === "number" && (best === undefined || score > best.score)) best = { name, score }
+  }
+  return yield* find(run, best?.name ?? "latest", readWhole, isWanted)
+})
+
 /** Opens a checkpoint as `load` does, but checks and reads its files in parts, without a copy in memory. */
 export const open = (run: FileTree, wanted: string): Effect.Effect<Opened, CheckpointError | RunStoreError> =>
   find(run, wanted, readParts)
 
 /** Finds the checkpoint with the name `wanted`, or for `latest` the newest intact one, and reads it by `readFile`. */
-const find = Effect.fnUntraced(function* <File>(run: FileTree, wanted: string, readFile: ReadFile<File>) {
+const find = Effect.fnUntraced(function* <File>(
+  run: FileTree,
+  wanted: string,
+  readFile: ReadFile<File>,
+  isWanted: (file: string) => boolean = () => true,
+) {
   yield* run.repair(folder)
   if (wanted !== "latest") {
     const checkpointNames = yield* namesIn(run)
     if (checkpointNames.includes(wanted))
-      return { name: wanted, files: yield* readIntact(run, wanted, readFile), skipped: [] }
+      return { name: wanted, files: yield* readIntact(run, wanted, readFile, isWanted), skipped: [] }
     const existing = checkpointNames.length === 0 ? "there are none" : `there are ${checkpointNames.join(", ")}`
     return yield* damagedAt(run, `${folder}/${wanted}`, `expected a checkpoint, found none by this name; ${existing}`)
   }
   const errors: Array<CheckpointError> = []
   const skipped: Array<Intact<File>["skipped"][number]> = []
   for (const name of yield* names(run)) {
-    const files = yield* Effect.catchTag(readIntact(run, name, readFile), "CheckpointError", (error) =>
+    const files = yield* Effect.catchTag(readIntact(run, name, readFile, isWanted), "CheckpointError", (error) =>
       Effect.succeed(error),
     )
     if (!(files instanceof CheckpointError)) return { name, files, skipped }

@@ -48,14 +48,15 @@ export const sharedSettings = ({ plan, learner }: Training): Effect.Effect<Plain
 
 /** Saves weights, the learner's state and the envs, even in mid-episode. Must be called between two iterations. */
 export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
-  { plan, learner, envs }: Training,
+  training: Training,
   state: TrainingState,
 ): Effect.fn.Return<void, RunError | LearnerError, CurrentRun> {
+  const { plan, learner, envs } = training
   state.lastCheckpointStep = state.step
   state.lastCheckpointEpisode = state.episodes
   const name = Layout.checkpointName("step", state.step)
   const run = yield* CurrentRun
-  const policy = yield* exportedPolicy(learner, envs)
+  const policy = yield* exportedPolicy(training, state.step)
   yield* run.save({
     name,
     path: `${plan.settings.checkpoint.dir}/${name}`,

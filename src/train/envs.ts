@@ -8,11 +8,15 @@ import { EnvPool } from "../env/EnvPool.ts"
 import * as EpisodeLog from "../env/EpisodeLog.ts"
 import * as Normalise from "../env/Normalise.ts"
 import type { Learner, LearnerError } from "../learner/Algorithm.ts"
+import { aboutText } from "../policy/about.ts"
+import type { Plan } from "./plan.ts"
 import type { Settings } from "./Settings.ts"
 import { type EpisodeBatch, partsOf } from "./validation/Validator.ts"
 
 /** The training's envs: they record episodes with the env's own rewards, and may normalise what the agent gets. */
-export type TrainingEnvs = AnyBatchEnv & EpisodeLog.Recorded & Partial<Normalise.NormalisedObservations>
+export type TrainingEnvs = AnyBatchEnv &
+  EpisodeLog.Recorded &
+  Partial<Normalise.NormalisedObservations & Normalise.NormalisedRewards>
 
 /** Makes the training's envs. `gamma` is the discount factor of the return by which rewards are normalised. */
 export const trainingEnvs = Effect.fnUntraced(function* (
@@ -64,15 +68,19 @@ const batchOf = (
       ? Effect.flatMap(EnvPool, (pool) => pool.make(env, numEnvs, { workers, firstIndex }))
       : Effect.fail(invalid(env.id, `workers: it steps elsewhere already; expected 0, found ${workers}`))
 
-/** Returns the policy as an ONNX file, which normalises observations itself; undefined if it cannot be exported. */
+/**
+ * Returns the policy as an ONNX file, which normalises observations itself and describes env and spaces for `Policy.load`;
+ * undefined if it cannot be exported.
+ */
 export const exportedPolicy = (
-  { exportPolicy }: Learner,
-  { observationMoments, observationSpace: space }: TrainingEnvs,
-): Effect.Effect<Uint8Array | undefined, LearnerError> =>
-  exportPolicy === undefined
-    ? Effect.succeed(undefined)
-    : Effect.catchTag(
-        exportPolicy(observationMoments === undefined ? undefined : Normalise.asGraph(observationMoments, { space })),
-        "GraphError",
-        (error) => Effect.die(error),
-      )
+  { plan, learner, envs }: { readonly plan: Plan; readonly learner: Learner; readonly envs: TrainingEnvs },
+  step: number,
+): Effect.Effect<Uint8Array | undefined, LearnerError> => {
+  if (learner.exportPolicy === undefined) return Effect.succeed(undefined)
+  const { observationMoments, observationSpace: space } = envs
+  const { observationSpace, actionSpace, actionMask, id } = plan.env
+  const spaces = { observationSpace, actionSpace, hasActionMask: actionMask !== undefined }
+  const about = aboutText({ env: id, algorithm: plan.algorithm.name, step, ...spaces })
+  const preprocess = observationMoments === undefined ? undefined : Normalise.asGraph(observationMoments, { space })
+  return Effect.catchTag(learner.exportPolicy(preprocess, about), "GraphError", (error) => Effect.die(error))
+}

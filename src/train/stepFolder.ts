@@ -46,7 +46,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
       (index) => playEpisode(seed, state.step, index),
     )
     const weights = yield* learner.weights
-    const model = yield* exportedPolicy(learner, envs)
+    const model = yield* exportedPolicy({ plan, learner, envs }, state.step)
     const example = Float32Array.from(episodes[0].steps[0].observation)
     yield* writeUi(run, env)
     yield* run.writeDirectory(folder, {

@@ -29,6 +29,7 @@ const order = [
   "algorithms",
   "run",
   "tune",
+  "policy",
   "export",
   "evaluate",
   "train",

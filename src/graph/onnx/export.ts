@@ -5,6 +5,7 @@ import type { ProgramSpec } from "../Program.ts"
 import { simplify } from "../simplify.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "../Tensor.ts"
 import { validate } from "../validate.ts"
+import { type Embedded, embed, embeddedKey } from "./embedded.ts"
 import { Graph, modelBytes } from "./model.ts"
 import { emitNodes, exportAs } from "./nodes.ts"
 import { counter, type Scope, type Target } from "./scope.ts"
@@ -15,6 +16,11 @@ const standard: Target = { runtimeOps: false, parallel: true }
 export interface ExportOptions {
   /** The values of all states of the program, by name. The model contains them as constants. */
   readonly weightsAsInitializers: Readonly<Record<string, Float32Array>>
+  /**
+   * A text, and more programs of the same weights, for the model's metadata. `readEmbedded` reads them, with the program
+   * itself as `main`.
+   */
+  readonly embedded?: Embedded
 }
 
 /**
@@ -28,14 +34,15 @@ export interface ExportOptions {
  * const bytes = toOnnx(policy, { weightsAsInitializers: { w: Float32Array.of(1, 2) } })
  * ```
  */
-export const toOnnx = (spec: ProgramSpec, { weightsAsInitializers: weights }: ExportOptions): Uint8Array => {
+export const toOnnx = (spec: ProgramSpec, { weightsAsInitializers: weights, embedded }: ExportOptions): Uint8Array => {
   validate(spec)
   if (spec.minibatches !== undefined)
     fail("export", `${spec.name} has minibatches; expected a program that acts, not one that learns`)
   const shared = Object.keys(spec.outputs).find((name) => name in spec.inputs)
   if (shared !== undefined)
     fail("export", `"${shared}" is both an input and an output of ${spec.name}; use different names`)
-  const { inputs, outputs } = simplify(withWeights(spec, weights))
+  const main = simplify(withWeights(spec, weights))
+  const { inputs, outputs } = main
 
   const graph = new Graph(spec.name)
   const names = [...Object.keys(inputs), ...Object.keys(outputs)]
@@ -46,7 +53,10 @@ export const toOnnx = (spec: ProgramSpec, { weightsAsInitializers: weights }: Ex
   }
   emitNodes(scope, Object.values(outputs))
   for (const [name, tensor] of Object.entries(outputs)) exportAs(scope, tensor, name)
-  return modelBytes(graph)
+  if (embedded === undefined) return modelBytes(graph)
+  const { about, programs } = embedded
+  const others = Record.map(programs, (program) => simplify(withWeights(program, weights)))
+  return modelBytes(graph, { [embeddedKey]: embed({ about, programs: { main, ...others } }, graph.initializers) })
 }
 
 /** Replaces states by constants, so that simplification can compute with them. */

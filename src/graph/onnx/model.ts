@@ -98,13 +98,15 @@ const graphProto = (graph: Graph): Message => {
   return message
 }
 
-export const modelBytes = (graph: Graph): Uint8Array => {
+/** Encodes a model. `metadata` are texts by name, which runtimes ignore. */
+export const modelBytes = (graph: Graph, metadata: Readonly<Record<string, string>> = {}): Uint8Array => {
   const message = new Message()
     .int(1, 9)
     .text(2, "effect-rl")
     .message(7, graphProto(graph))
     .message(8, new Message().text(1, "").int(2, 18))
   if (usesRuntimeOps(graph)) message.message(8, new Message().text(1, runtimeDomain).int(2, 1))
+  for (const [key, value] of Object.entries(metadata)) message.message(14, new Message().text(1, key).text(2, value))
   return message.finish()
 }
 

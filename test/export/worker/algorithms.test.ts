@@ -4,60 +4,13 @@ import { pathToFileURL } from "node:url"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import {
-  A2c,
-  Bc,
-  CartPole,
-  Catch,
-  Curiosity,
-  Daac,
-  Ddqn,
-  Demonstrations,
-  Dqn,
-  type Env,
-  Es,
-  GridWorld,
-  KeyDoor,
-  Pendulum,
-  Ppo,
-  Randal,
-  Rng,
-  Rnd,
-  Sac,
-  Td3,
-  Unreal,
-  Vin,
-  Wasm,
-} from "../../../src/index.ts"
+import { Rng, Wasm } from "../../../src/index.ts"
 import { names } from "../../../src/algorithms/registry.ts"
 import { sizeOf } from "../../../src/env/Space.ts"
 import { scripts } from "../../../src/export/worker/scripts-node.ts"
 import { workerFiles } from "../../../src/export/worker/workerFiles.ts"
-import type { Algorithm } from "../../../src/learner/Algorithm.ts"
 import { withFolder } from "../../cli/effect.ts"
-
-const hidden = [8]
-const maze = KeyDoor.make({ size: 6 })
-const shown = Demonstrations.record(CartPole.env, { episodes: 1, policy: ([, , angle]) => (angle > 0 ? 1 : 0) })
-
-const cases: ReadonlyArray<readonly [Env.Env, Algorithm]> = [
-  [CartPole.env, Ppo.make({ hidden })],
-  [maze, Ppo.make({ hidden, lstm: 8, minibatches: 2 })],
-  [Pendulum.env, A2c.make({ hidden })],
-  [CartPole.env, A2c.make({ hidden, lstm: 8 })],
-  [Catch.env, Dqn.make({ hidden, dueling: true })],
-  [CartPole.env, Ddqn.make({ hidden })],
-  [Pendulum.env, Sac.make({ hidden })],
-  [Pendulum.env, Td3.make({ hidden })],
-  [CartPole.env, Es.make({ hidden })],
-  [CartPole.env, Rnd.make({ hidden })],
-  [Pendulum.env, Curiosity.make({ hidden })],
-  [CartPole.env, Daac.make({ hidden })],
-  [maze, Unreal.make({ hidden, lstm: 8, cell: 2 })],
-  [maze, Randal.make({ hidden, cell: 2 })],
-  [GridWorld.make({ size: 6 }), Vin.make({ planning: { iterations: 3, filters: 4 } })],
-  [CartPole.env, Bc.make(shown, { hidden })],
-]
+import { policyCases as cases } from "../policyCases.ts"
 
 /** Declares the part of `WebAssembly` that these tests use; the types of Node lack it. */
 declare const WebAssembly: { readonly Module: new (bytes: Uint8Array) => object }

@@ -1,0 +1,225 @@
+/**
+ * Loads trained policies and acts with them, without their envs and without a training. Programs call `load`.
+ *
+ * @example
+ * ```ts
+ * import * as Node from "effect-rl/node"
+ *
+ * const act = Effect.gen(function* () {
+ *   const policy = yield* Policy.load(runDir)
+ *   return yield* policy.act([0.01, 0, 0.02, 0])
+ * }).pipe(Effect.scoped, Effect.provide(Layer.merge(Node.backend("wasm"), Node.platform)))
+ * const { action } = await Effect.runPromise(act) // 1
+ * ```
+ */
+import { Effect, type FileSystem, type Path, Schema, type Scope, Semaphore } from "effect"
+import { Backend, type BackendError, type BackendUnavailable, type Program } from "../backend/Backend.ts"
+import { mostBytes, readBytes, statOf } from "../config/files.ts"
+import { messageOf } from "../config/text.ts"
+import { writerOf } from "../env/internal/values.ts"
+import { type ActionSpace, box, multiBinary, type Space, sizeOf, type Value } from "../env/Space.ts"
+import type { GraphError } from "../graph/GraphError.ts"
+import { readEmbedded } from "../graph/onnx/embedded.ts"
+import * as Rng from "../rng/Rng.ts"
+import * as Checkpoint from "../run/Checkpoint.ts"
+import * as Layout from "../run/Layout.ts"
+import { type FolderAt, savedAt } from "../run/savedAt.ts"
+import { onDisk } from "../run/store/FileTree.ts"
+import { aboutOf, type PolicyAbout } from "./about.ts"
+
+/** The error of a file that holds no policy which can act here. */
+export class PolicyError extends Schema.TaggedError<PolicyError>()("PolicyError", {
+  path: Schema.String,
+  message: Schema.String,
+}) {}
+
+/** The error of an observation or a state that the policy cannot read. The message is one line for people. */
+export class ObservationError extends Schema.TaggedError<ObservationError>()("ObservationError", {
+  message: Schema.String,
+}) {}
+
+export interface LoadOptions {
+  /** Draws actions as in training, if the algorithm draws actions. By default the policy takes the best action. */
+  readonly sampled?: boolean
+  /** The seed of the draws: the same seed gives the same actions for the same calls. @default 1 */
+  readonly seed?: number
+  /** The checkpoint of a run: `latest`, `best` (by its validation score), or its name. @default "latest" */
+  readonly checkpoint?: string
+}
+
+/** What a recurrent policy remembers between two steps of an episode; undefined for other policies. */
+export type State = ArrayLike<number> | undefined
+
+type Mask = ArrayLike<number | boolean> | undefined
+
+/** An action, and the state for the next step of the episode. */
+export interface Acted {
+  /** The number of the choice; the numbers of several choices, or of a continuous action within its bounds. */
+  readonly action: number | ReadonlyArray<number>
+  readonly state: ReadonlyArray<number> | undefined
+}
+
+/** A policy that acts. Its programs live as long as the scope in which it was loaded. */
+export interface Policy {
+  /** The id of the env in which it was trained. */
+  readonly env: string
+  /** The name of the algorithm that trained it. */
+  readonly algorithm: string
+  /** The step of the training at which it had these weights. */
+  readonly step: number
+  readonly observationSpace: Space
+  readonly actionSpace: ActionSpace
+  /** Whether the env says by a mask which choices are allowed. */
+  readonly hasActionMask: boolean
+  /** The length of the state of a recurrent policy; 0 for other policies. */
+  readonly stateSize: number
+  /**
+   * Returns the action for an observation as the env gives it: the numbers of a box in one flat list, an object for a
+   * space with named parts. The policy itself normalises it as the training did. A recurrent policy also takes the state
+   * that the previous call of the episode returned; an episode begins without. `mask` has a 1 for each choice that is
+   * allowed, for an env with action masks; without it all are.
+   */
+  readonly act: (
+    observation: Value,
+    state?: ArrayLike<number>,
+    mask?: ArrayLike<number | boolean>,
+  ) => Effect.Effect<Acted, ObservationError | BackendError>
+  /** Returns the actions for several observations, each with its own state and mask. */
+  readonly actAll: (
+    observations: ReadonlyArray<Value>,
+    states?: ReadonlyArray<ArrayLike<number> | undefined>,
+    masks?: ReadonlyArray<ArrayLike<number | boolean> | undefined>,
+  ) => Effect.Effect<ReadonlyArray<Acted>, ObservationError | BackendError>
+}
+
+export type LoadError = PolicyError | GraphError | BackendUnavailable | BackendError
+
+/**
+ * Loads a policy from the folder of a run (its newest checkpoint, or the one that `checkpoint` names), the folder of a
+ * checkpoint, or an exported ONNX file. It needs neither the env nor the code of the training.
+ */
+export const load = Effect.fnUntraced(function* (
+  path: string,
+  options: LoadOptions = {},
+): Effect.fn.Return<Policy, LoadError, Backend | FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const asPolicyError = Effect.mapError(
+    ({ message }: { readonly message: string }) => new PolicyError({ path, message }),
+  )
+  const stat = yield* statOf(path)
+  if (stat === undefined) {
+    return yield* new PolicyError({
+      path,
+      message: `${path}: expected a run, a checkpoint or an ONNX file, found nothing`,
+    })
+  }
+  const exported = `${path}/${Layout.inStep.onnx}`
+  const file = stat.type !== "Directory" ? path : (yield* statOf(exported)) === undefined ? undefined : exported
+  if (file !== undefined) {
+    return yield* fromOnnx(yield* asPolicyError(readBytes(file, mostBytes.binary)), { ...options, path: file })
+  }
+  const folderAt: FolderAt = (folder) => Effect.provideContext(onDisk(folder), context)
+  const { tree, wanted, pathOf } = yield* asPolicyError(savedAt(path, folderAt))
+  const isPolicy = (name: string): boolean => name === Layout.inCheckpoint.policy
+  const checkpoint = wanted === Layout.latest ? (options.checkpoint ?? wanted) : wanted
+  const { name, files } = yield* asPolicyError(Checkpoint.loadFiles(tree, checkpoint, isPolicy))
+  const place = pathOf(name)
+  const bytes = files[Layout.inCheckpoint.policy]
+  if (bytes === undefined) {
+    const message = `${place}: the checkpoint has no ${Layout.inCheckpoint.policy}; its algorithm exports no policy`
+    return yield* new PolicyError({ path: place, message })
+  }
+  return yield* fromOnnx(bytes, { ...options, path: `${place}/${Layout.inCheckpoint.policy}` })
+})
+
+/**
+ * Makes a policy from the bytes of an ONNX file that this library exported, for programs without a file system. Error
+ * messages name the file by `path`.
+ *
+ * @example
+ * ```ts
+ * const inBrowser = Effect.gen(function* () {
+ *   const response = yield* Effect.promise(() => fetch("policy.onnx"))
+ *   return yield* Policy.fromOnnx(new Uint8Array(yield* Effect.promise(() => response.arrayBuffer())))
+ * })
+ * ```
+ */
+export const fromOnnx = Effect.fnUntraced(function* (
+  bytes: Uint8Array,
+  {
+    path = Layout.inCheckpoint.policy,
+    sampled = false,
+    seed = 1,
+  }: Omit<LoadOptions, "checkpoint"> & { readonly path?: string } = {},
+): Effect.fn.Return<Policy, LoadError, Backend | Scope.Scope> {
+  const { about, programs } = yield* Effect.try({
+    try: () => {
+      const embedded = readEmbedded(bytes)
+      if (embedded === undefined) throw new Error("expected an ONNX file that effect-rl exported, found no description")
+      return { about: aboutOf(embedded.about), programs: embedded.programs }
+    },
+    catch: (error) => new PolicyError({ path, message: `${path}: ${messageOf(error)}` }),
+  })
+  const spec = (sampled ? programs.sampled : undefined) ?? programs.main
+  const program = yield* (yield* Backend).compile(spec)
+  return { ...about, ...acting(program, about, seed) }
+})
+
+/** Makes the functions of a policy from its compiled program, which acts on one observation at a time. */
+const acting = (
+  program: Program,
+  { observationSpace, actionSpace, hasActionMask }: PolicyAbout,
+  seed: number,
+): Pick<Policy, "act" | "actAll" | "stateSize"> => {
+  const { observations, noise, memory } = program.feeds
+  const { actions, nextMemory } = program.results
+  const stateSize = memory?.length ?? 0
+  const random = Rng.stream(seed, "policy")
+  const uniform = noise === undefined ? undefined : new Float32Array(noise.length)
+  let calls = 0
+
+  const row = new Float32Array(observations.length)
+  const size = sizeOf(observationSpace)
+  const writeObservation = writerOf(observationSpace, "observation")
+  const writeMask = hasActionMask ? writerOf(multiBinary(row.length - size), "mask") : undefined
+  const writeState = stateSize === 0 ? undefined : writerOf(box(-Infinity, Infinity, [stateSize]), "state")
+  const remembered = new Float32Array(stateSize)
+
+  /** Fills the inputs of the program. Returns a problem of the values; undefined if they have none. */
+  const fill = (observation: Value, state: State, mask: Mask): string | undefined => {
+    if (mask !== undefined && writeMask === undefined) return "mask: the env has no action masks, so it takes none"
+    if (state !== undefined && writeState === undefined) return "state: the policy has no memory, so it takes none"
+    row.fill(1, size)
+    remembered.fill(0)
+    const problem =
+      writeObservation(observation, row, 0) ??
+      (mask === undefined ? undefined : writeMask?.(mask, row, size)) ??
+      (state === undefined ? undefined : writeState?.(state, remembered, 0))
+    if (problem !== undefined) return problem
+    observations.set(row)
+    memory?.set(remembered)
+    if (uniform !== undefined) {
+      random.child(calls++).fillUniform(uniform)
+      noise.set(uniform)
+    }
+    return undefined
+  }
+  const taken = (): Acted => ({
+    action: actionSpace._tag === "Discrete" ? actions[0] : Array.from(actions),
+    state: nextMemory === undefined ? undefined : Array.from(nextMemory),
+  })
+  const once = (observation: Value, state: State, mask: Mask, where = "") =>
+    Effect.suspend(() => {
+      const problem = fill(observation, state, mask)
+      if (problem !== undefined) return Effect.fail(new ObservationError({ message: `${where}${problem}` }))
+      return Effect.map(program.run, taken)
+    })
+  // The arrays of the program are those of one call, so the next call waits.
+  const oneAtATime = Semaphore.makeUnsafe(1).withPermits(1)
+  return {
+    stateSize,
+    act: (observation, state, mask) => oneAtATime(once(observation, state, mask)),
+    actAll: (all, states = [], masks = []) =>
+      oneAtATime(Effect.forEach(all, (one, at) => once(one, states[at], masks[at], `at ${at}: `))),
+  }
+}

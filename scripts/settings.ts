@@ -82,6 +82,10 @@ ${block("render", "RenderOptions", Schema.decodeSync(RenderSettings)({}))}
 
 ${block("normalize", "NormalizeOptions", Schema.decodeSync(NormalizeSettings)({}))}
 
+### \`start\`
+
+${table({ weights: "all" }, blockMeanings("StartOptions"), ["from"])}
+
 ### \`trainer\`: the same in one flat block
 
 This block has other names for some of the settings above. A setting that is also given above takes precedence.

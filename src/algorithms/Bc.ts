@@ -22,7 +22,7 @@ import { actionColumn, type Arrays, f32, feedsOf } from "../learner/Batch.ts"
 import { batchSpec } from "../learner/batchProgram.ts"
 import { build, descend, netOf } from "../learner/graphs.ts"
 import type { Demonstrations } from "../learner/Demonstrations.ts"
-import { namedVector, savedState, statesOf } from "../learner/learnerState.ts"
+import { namedVector, savedState, statesOf, weightsIn } from "../learner/learnerState.ts"
 import { CourseSetting, learningRateOf } from "../learner/parts.ts"
 import { accuracy, behaviourCloning } from "../losses/policyGradient.ts"
 import { type ActorCritic, actorCritic } from "../model/ActorCritic.ts"
@@ -138,6 +138,7 @@ const learnFrom = (demonstrations: Demonstrations) =>
       ...policies(backend, { name: "bc", task, actor: network, layout: parameters }, update.read("theta")),
       weights: Effect.map(update.read("theta"), parameters.toNamed),
       state: Effect.map(optimiser.read, (optimizer) => ({ optimizer })),
+      start: (weights) => Effect.flatMap(weightsIn(parameters, weights), (theta) => update.write("theta", theta)),
       restore: Effect.fnUntraced(function* (weights, saved) {
         const checkpoint = savedState(saved)
         yield* update.write("theta", yield* checkpoint.weights(parameters, weights))

@@ -12,7 +12,7 @@ import { define, type Learner, type Make, type SetupError, steered, type Task } 
 import { Averages } from "../learner/Averages.ts"
 import { build } from "../learner/graphs.ts"
 import { drive, waitFor } from "../learner/drive.ts"
-import { numbersOf, savedState, vectorsOf } from "../learner/learnerState.ts"
+import { numbersOf, savedState, vectorsOf, weightsIn } from "../learner/learnerState.ts"
 import { outputsFor, policyOver, toEnvAction } from "../model/actions.ts"
 import type { Actor } from "../model/Actor.ts"
 import { asVectors, maskOf, vectorSizeOf } from "../model/observations.ts"
@@ -246,6 +246,7 @@ const setup = Effect.fnUntraced(function* (
     ),
     weights: Effect.sync(() => parameters.toNamed(theta)),
     state: Effect.sync(() => ({ optimizer: optimizer.state() })),
+    start: (weights) => Effect.map(weightsIn(parameters, weights), (vector) => theta.set(vector)),
     restore: Effect.fnUntraced(function* (weights, saved) {
       const checkpoint = savedState(saved)
       theta.set(yield* checkpoint.weights(parameters, weights))

@@ -157,6 +157,11 @@ export interface Learner {
   readonly weights: Effect.Effect<NamedTensors, BackendError>
   /** All that a resumed run needs to continue bit for bit, except the weights. */
   readonly state: Effect.Effect<LearnerState, BackendError>
+  /**
+   * Begins with these weights instead of random ones: target networks copy them, and optimisers begin anew. A training that
+   * sets `start.from` needs this function.
+   */
+  readonly start?: (weights: NamedTensors) => Effect.Effect<void, LearningError | BackendError>
   /** Restores the learner from the weights and the state of a checkpoint. */
   readonly restore: (weights: NamedTensors, state: LearnerState) => Effect.Effect<void, LearningError | BackendError>
 }

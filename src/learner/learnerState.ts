@@ -61,6 +61,13 @@ export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: Readonl
   }
 }
 
+/** Joins weights to a flat vector. A missing or wrong parameter is a LearningError. */
+export const weightsIn = (layout: Layout, named: NamedTensors): Effect.Effect<Float32Array, LearningError> =>
+  Effect.mapError(
+    build(() => layout.fromNamed(named)),
+    ({ message }) => new LearningError({ message }),
+  )
+
 /** The exception for a missing or unfit array of a checkpoint. `savedState` turns it into a LearningError. */
 export class Misfit extends Error {}
 
@@ -90,11 +97,7 @@ export const savedState = (saved: LearnerState) => {
         const actual = `${array.data.constructor.name} of shape [${array.shape.join(", ")}]`
         throw new Misfit(`"${name}": expected a Float32Array of shape [${shape.join(", ")}], found a ${actual}`)
       }),
-    weights: (layout: Layout, named: NamedTensors): Effect.Effect<Float32Array, LearningError> =>
-      Effect.mapError(
-        build(() => layout.fromNamed(named)),
-        ({ message }) => misfit(message),
-      ),
+    weights: weightsIn,
   }
 }
 export type SavedState = ReturnType<typeof savedState>

@@ -20,8 +20,8 @@
  */
 import { Cause, Clock, Effect, Exit, Option, Schema, type Scope } from "effect"
 import { stringify } from "yaml"
-import { type Plain, toSnakeCase } from "../config/Config.ts"
-import { changedSetting } from "../config/difference.ts"
+import { display, type Plain, toSnakeCase } from "../config/Config.ts"
+import { type Difference, differences, refusalOf } from "../config/difference.ts"
 import { oneLine, prettyJson } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 import { LmError } from "../lm/LmError.ts"
@@ -102,8 +102,14 @@ export interface Opened<S, A> {
 interface Saving<S, E, R> {
   /** The Schema that encodes the state for saving and decodes it for restoring. */
   readonly schema: Schema.Codec<S, unknown>
-  /** The settings that a resumed run must share with the run that was saved. */
+  /** The settings that are compared when the run is resumed. */
   readonly settings: Plain
+  /** Which of these settings a resumed run may change; none if left out. */
+  readonly changes?: {
+    readonly isAllowed: (key: string) => boolean
+    /** What to do instead of another change, given the path of the checkpoint. It ends the error message. */
+    readonly instead: (checkpoint: string) => string
+  }
   readonly strategy: RetentionStrategy
   /** Checks the folder of a run to resume, before anything else is read from it or changed. */
   readonly check?: (files: RunFiles) => Effect.Effect<void, E>
@@ -121,6 +127,8 @@ export interface Saved<S> extends Target {
   /** The seconds that the run had taken when the checkpoint was saved. */
   readonly seconds: number
   readonly files: Loaded["files"]
+  /** The settings that differ from those of the checkpoint. */
+  readonly changes: ReadonlyArray<Difference>
   readonly warnings: ReadonlyArray<string>
 }
 
@@ -168,7 +176,11 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   const recording = yield* (yield* Recorder).start(files, started)
   yield* recording.emit([
     started,
-    ...[...notes, ...(isUnsaved ? ["the run had not saved anything, so it starts over"] : [])].map(note),
+    ...[
+      ...notes,
+      ...(saved?.changes ?? []).map(changeOf),
+      ...(isUnsaved ? ["the run had not saved anything, so it starts over"] : []),
+    ].map(note),
     ...[...warnings, ...(saved?.warnings ?? []), ...logWarnings].map(warning),
   ])
   const secondsBefore = saved?.seconds ?? opened.seconds ?? 0
@@ -206,7 +218,7 @@ const openFiles = Effect.fnUntraced(function* <S, A, E, R>({ spec, place, places
 /** Loads the checkpoint `wanted` (a name or `latest`), with its state. Fails if it was saved with other settings. */
 const restore = Effect.fnUntraced(function* <S, A, E, R>(
   { places }: Program<S, A, E, R>,
-  { schema, settings }: Saving<S, E, R>,
+  { schema, settings, changes }: Saving<S, E, R>,
   run: RunFiles,
   wanted = "latest",
 ) {
@@ -218,12 +230,18 @@ const restore = Effect.fnUntraced(function* <S, A, E, R>(
   const saved = yield* Effect.mapError(decode(utf8.decode(files[Layout.inCheckpoint.runtime])), (error) =>
     refuse(oneLine(error.message)),
   )
-  const problem = changedSetting(settings, saved.settings)
-  if (problem !== undefined) return yield* refuse(problem)
-  const folder = Layout.locate(places ?? {}, Layout.checkpoints)
+  const located = Layout.locate(places ?? {}, Layout.checkpoints)
+  const folder = located.startsWith("/") ? located : `${run.directory}/${located}`
+  const changed = differences(settings, saved.settings)
+  const forbidden = changed.find(({ key }) => changes?.isAllowed(key) !== true)
+  if (forbidden !== undefined) {
+    const instead = changes === undefined ? "" : `, or ${changes.instead(`${folder}/${name}`)}`
+    return yield* refuse(`${refusalOf(forbidden)}${instead}`)
+  }
   return {
     name,
-    folder: folder.startsWith("/") ? folder : `${run.directory}/${folder}`,
+    folder,
+    changes: changed,
     files,
     state: saved.progress,
     seconds: saved.seconds,
@@ -307,6 +325,10 @@ const conclude = Effect.fnUntraced(function* <S, A extends object, E, R>({ resul
   if (result.after !== undefined) yield* result.after(files, state)
   return metrics
 })
+
+/** Describes a setting that a resumed run has changed. */
+const changeOf = ({ key, now, then }: Difference): string =>
+  `${key} is ${display(now)} from here on, and was ${display(then)} when the checkpoint was saved`
 
 const note = (message: string): RunEvent => ({ _tag: "Note", message })
 const warning = (message: string): RunEvent => ({ _tag: "Warning", message })

@@ -116,6 +116,27 @@ export const ReturnLimit = Schema.Struct({
 })
 export type ReturnLimit = typeof ReturnLimit.Type
 
+export interface StartOptions {
+  /**
+   * The run whose weights the training begins with: the folder of a run, of which the newest checkpoint is taken, or the
+   * folder of a checkpoint. `effect run` also takes `latest`, or a part of a run's path.
+   */
+  readonly from: string
+  /** The weights to take: all, or those of some parts of the network, such as `["actor"]`. @default "all" */
+  readonly weights?: "all" | ReadonlyArray<string>
+}
+
+export const StartSettings = Schema.Struct({
+  from: Schema.NonEmptyString,
+  weights: withDefault(
+    Schema.Union([Schema.Literal("all"), Schema.Array(Schema.NonEmptyString).check(Schema.isMinLength(1))]).annotate({
+      expected: '"all", or a list of parts of the network, such as ["actor"]',
+    }),
+    "all",
+  ),
+})
+export type StartSettings = typeof StartSettings.Type
+
 /** The settings of a training. Env and algorithm stay as written here; `plan.ts` decodes them by their own Schemas. */
 export const Settings = Schema.Struct({
   /** The kind of run: a training by reinforcement learning. */
@@ -136,6 +157,7 @@ export const Settings = Schema.Struct({
   checkpoint: withDefault(CheckpointSettings, {}),
   render: withDefault(RenderSettings, {}),
   normalize: withDefault(NormalizeSettings, {}),
+  start: withDefault(Schema.NullOr(StartSettings), null),
   logScalars: withDefault(Schema.Boolean, true),
   logDir: withDefault(folderInRun, "."),
   logLevel: withDefault(LogLevel, "INFO"),
@@ -180,6 +202,11 @@ export interface TrainInput {
   readonly render?: RenderOptions
   /** Normalises observations or rewards by running statistics. */
   readonly normalize?: NormalizeOptions
+  /**
+   * The weights of another run to begin with, for fine-tuning; null begins with random ones. A resumed run continues from its
+   * own checkpoint. @default null
+   */
+  readonly start?: StartOptions | null
   /** Whether scalars are written for TensorBoard. @default true */
   readonly logScalars?: boolean
   /**

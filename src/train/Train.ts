@@ -22,22 +22,18 @@ import { RunResult } from "../run/RunResult.ts"
 import type { RunSpec } from "../run/RunSpec.ts"
 import { Serving } from "../run/spread/Serving.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
-import type { RunStore } from "../run/store/RunStore.ts"
+import { RunStore } from "../run/store/RunStore.ts"
 import type { RunIdentity } from "../run/identifier.ts"
 import type { TrainedPolicy } from "../run/TrainedPolicy.ts"
 import { ValidationRequest } from "../run/ValidationRequest.ts"
-import {
-  checkCheckpointFolder,
-  checkTotalSteps,
-  deviceWarnings,
-  restore,
-  saveCheckpoint,
-  sharedSettings,
-} from "./checkpointing.ts"
+import { checkCheckpointFolder, checkTotalSteps, deviceWarnings, saveCheckpoint } from "./checkpointing.ts"
+import { settled } from "./envs.ts"
 import { configOf, type Plan, plan } from "./plan.ts"
+import { changes, restore, sharedSettings } from "./resume.ts"
 import { RunOptions, sentTraining } from "./RunOptions.ts"
 import type { TrainInput } from "./Settings.ts"
 import { setUp, type Training } from "./setUp.ts"
+import { begin, readSource, type Source } from "./start.ts"
 import { isOver, type LoopError, trainLoop } from "./Trainer.ts"
 import { TrainingState } from "./TrainingState.ts"
 import { handlersOf, identityOf, validateAnywhere } from "./validation/spread.ts"
@@ -75,10 +71,10 @@ export const fromConfig = (config: unknown, { lines }: { readonly lines?: Readon
  * plan's config describes all of it, so that other machines can make it again.
  */
 const execute = Effect.fnUntraced(function* (
-  plan: Plan,
+  planned: Plan,
   isConfig: boolean,
 ): Effect.fn.Return<RunResult, TrainError, Backend | RunStore | Recorder | Scope.Scope> {
-  const { settings, env, algorithm, effective } = plan
+  const { settings, env, algorithm } = planned
   const options = yield* RunOptions
   const { population, onPlanned } = options
   const identity = {
@@ -86,12 +82,15 @@ const execute = Effect.fnUntraced(function* (
     population: { environment: env.id, algorithm: algorithm.name, ...population },
     seed: settings.seed,
   }
-  if (onPlanned !== undefined) yield* onPlanned(identity, effective)
+  if (onPlanned !== undefined) yield* onPlanned(identity, planned.effective)
   const startedAtMillis = yield* Clock.currentTimeMillis
-  const sent = sentTraining(options, isConfig ? effective : undefined)
   const request = yield* ValidationRequest
-  const training: Training = { ...(yield* setUp(plan)), sent }
   const serving = yield* Serving
+  const isNew = request === undefined && serving === undefined && !(yield* RunStore).resumes
+  const source = isNew && settings.start !== null ? yield* readSource(settings.start, planned.from) : undefined
+  const plan = source === undefined ? planned : startingFrom(planned, source)
+  const sent = sentTraining(options, isConfig ? plan.effective : undefined)
+  const training: Training = { ...(yield* setUp(plan)), sent }
   if (serving !== undefined) {
     const identity = yield* identityOf(training)
     return yield* serving.offer({ identity, handlers: handlersOf(training, serving.read) })
@@ -100,11 +99,16 @@ const execute = Effect.fnUntraced(function* (
     spec: specOf(training, identity),
     startedAtMillis,
     places: Layout.places({ checkpoints: settings.checkpoint.dir, logs: settings.logDir }),
-    open: (files: RunFiles, saved: OneRun.Saved<TrainingState> | undefined) => open(training, files, saved),
-    loop: (state: TrainingState) => withRanks(settings.ranks, trainLoop(training, state)),
+    open: (files: RunFiles, saved: OneRun.Saved<TrainingState> | undefined) => open(training, source, files, saved),
+    loop: (state: TrainingState) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        state.beganAtMillis = now
+        return withRanks(settings.ranks, trainLoop(training, state))
+      }),
     saving: {
       schema: TrainingState,
       settings: yield* sharedSettings(training),
+      changes,
       strategy: settings.checkpoint.strategy,
       check: (files: RunFiles) => checkCheckpointFolder(plan, files),
       save: (state: TrainingState) => saveCheckpoint(training, state),
@@ -116,7 +120,7 @@ const execute = Effect.fnUntraced(function* (
     result: { schema: RunResult, of: (state: TrainingState) => resultOf(training, state) },
   }
   if (request === undefined) return yield* OneRun.execute(program)
-  return yield* OneRun.inspect<TrainingState, RunResult, RunResult, TrainError, Backend>(
+  return yield* OneRun.inspect<TrainingState, RunResult, RunResult, TrainError, Backend | RunStore>(
     program,
     request.checkpoint,
     (state) => validated(training, state, request),
@@ -132,15 +136,23 @@ const withRanks = Effect.fnUntraced(function* <A, E, R>(count: number, loop: Eff
   return yield* loop
 }, Effect.scoped)
 
+/** Returns the plan with the checkpoint that a training begins with in place of the run that the config names. */
+const startingFrom = (plan: Plan, { start }: Source): Plan => ({
+  ...plan,
+  settings: { ...plan.settings, start },
+  effective: { ...plan.effective, start },
+})
+
 /** Describes the run for its files and its first record. */
 const specOf = ({ plan, learner }: Training, identity: RunIdentity): RunSpec => {
   const { settings, env, algorithm, effective } = plan
-  const { totalSteps, seed, numEnvs, logLevel } = settings
+  const { totalSteps, seed, numEnvs, logLevel, start } = settings
+  const origin = start === null ? "" : `, from the weights of ${start.from}`
   return {
     kind: "training",
     identity,
     config: effective,
-    description: settings.description ?? `${algorithm.name} on ${env.id}, ${totalSteps} steps, seed ${seed}`,
+    description: settings.description ?? `${algorithm.name} on ${env.id}, ${totalSteps} steps, seed ${seed}${origin}`,
     env: env.id,
     algorithm: algorithm.name,
     devices: learner.devices,
@@ -156,20 +168,31 @@ const nothingToSend =
 const notSent =
   "the validations are played in this process, because other machines can only load a training that is made in code from its program: start it with effect run PROGRAM.ts --cluster"
 
-/** Resets the envs and makes a new state; for a resumed run, restores envs, learner and state from a checkpoint. */
+/** Resets the envs and makes a new state, maybe with the weights of another run; for a resumed run, restores envs, learner and state from a checkpoint. */
 const open = Effect.fnUntraced(function* (
   training: Training,
+  source: Source | undefined,
   files: RunFiles,
   saved: OneRun.Saved<TrainingState> | undefined,
-): Effect.fn.Return<OneRun.Opened<TrainingState, RunResult>, TrainError, Backend> {
+): Effect.fn.Return<OneRun.Opened<TrainingState, RunResult>, TrainError, Backend | RunStore> {
   const { plan, envs, learner, sent, validator } = training
-  const { settings, notes } = plan
+  const { settings } = plan
+  const notes = [...plan.notes]
+  const warnings = [...plan.warnings]
   const { inFlight } = yield* Dispatcher
   const state = saved?.state ?? new TrainingState({})
   const devicesBefore = state.devices
   state.devices = learner.devices
   if (saved === undefined) {
-    yield* (yield* attempt(() => envs.reset(settings.seed, "env"), EnvError)) ?? Effect.void
+    // A run that stopped before its first checkpoint starts over, so it reads the other run once more.
+    const from = source ?? (settings.start === null ? undefined : yield* readSource(settings.start, plan.from))
+    if (from !== undefined) {
+      warnings.push(...(yield* begin(training, from)))
+      const { weights } = from.start
+      const parts = weights === "all" ? "all weights" : `the weights of ${weights.join(", ")}`
+      notes.push(`started with ${parts} of ${from.start.from}`)
+    }
+    yield* settled(() => envs.reset(settings.seed, "env"))
     // Take a snapshot now: an env that cannot save its state should fail here, not after hours of training.
     yield* attempt(() => envs.snapshot(), EnvError)
   } else {
@@ -183,7 +206,7 @@ const open = Effect.fnUntraced(function* (
     isOver: () => isOver(settings, state),
     notes,
     warnings: [
-      ...plan.warnings,
+      ...warnings,
       ...(inFlight === undefined
         ? []
         : validator === undefined
@@ -243,9 +266,10 @@ const trainedPolicy = Effect.fnUntraced(function* ({ plan, envs, learner }: Trai
 
 /** Makes the content of `metrics.json` and the list of validations for `return.json`. */
 const resultOf = Effect.fnUntraced(function* ({ learner }: Training, state: TrainingState) {
-  const { files, seconds, secondsHere } = yield* CurrentRun
+  const { files, seconds } = yield* CurrentRun
   const { step, stepsBefore, episodes, meanScore, meanReturn, evaluations, failedValidations } = state
-  const here = yield* secondsHere
+  // The speed is that of the training: it does not count the time in which programs are compiled.
+  const here = ((yield* Clock.currentTimeMillis) - state.beganAtMillis) / 1000
   const metrics: RunResult = {
     runDir: files.directory,
     steps: step,

@@ -1,50 +1,21 @@
-/** Saves a training (weights, learner, envs) as a checkpoint in the run's folder, and restores it from a checkpoint. */
+/** Saves a training (weights, learner, envs) as a checkpoint in the run's folder. `resume.ts` restores it. */
 import { Effect, Record } from "effect"
-import { ConfigError, isPlain, type Plain } from "../config/Config.ts"
+import { ConfigError, isPlain } from "../config/Config.ts"
 import { tidyFolder } from "../config/files.ts"
-import { messageOf } from "../config/text.ts"
-import { attempt } from "../config/attempt.ts"
 import { parseYaml } from "../config/yaml.ts"
 import type { Snapshot } from "../env/BatchEnv.ts"
-import { rowSpaceOf } from "../env/Env.ts"
-import { EnvError } from "../env/EnvError.ts"
-import { shapeOf } from "../env/Space.ts"
 import * as safetensors from "../formats/safetensors.ts"
 import type { LearnerError, NamedTensors } from "../learner/Algorithm.ts"
-import { CheckpointError, type NewCheckpoint } from "../run/Checkpoint.ts"
+import type { NewCheckpoint } from "../run/Checkpoint.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
-import { digestOfArrays } from "../run/digest.ts"
 import * as Layout from "../run/Layout.ts"
-import type { RunError, Saved } from "../run/Run.ts"
+import type { RunError } from "../run/Run.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
 import { exportedPolicy } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
-
-/**
- * Returns the settings that must be the same when a training is resumed. Not among them: when to validate and save, and
- * the total number of steps. An annealed learning rate depends on that total, so a training that is resumed with a
- * larger total learns differently.
- */
-export const sharedSettings = ({ plan, learner }: Training): Effect.Effect<Plain> => {
-  const { settings, effective, env } = plan
-  const shared = {
-    env: settings.env,
-    maxSteps: env.maxSteps ?? null,
-    observations: shapeOf(rowSpaceOf(env)),
-    actions: env.actionSpace,
-    numEnvs: settings.numEnvs,
-    seed: settings.seed,
-    normalize: settings.normalize,
-    algorithm: effective.algorithm,
-  }
-  const { data } = learner
-  return data === undefined
-    ? Effect.succeed(shared)
-    : Effect.map(digestOfArrays(data), (digest) => ({ ...shared, data: digest }))
-}
 
 /** Saves weights, the learner's state and the envs, even in mid-episode. Must be called between two iterations. */
 export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
@@ -113,29 +84,6 @@ export const checkCheckpointFolder = Effect.fnUntraced(function* (
   return yield* ConfigError.at(from, "checkpoint.dir", problem)
 })
 
-/** Restores the learner and the envs from the files of a checkpoint. Fails if a file is damaged or does not fit. */
-export const restore = Effect.fnUntraced(function* (
-  { learner, envs }: Training,
-  run: RunFiles,
-  { name, files }: Saved<TrainingState>,
-): Effect.fn.Return<void, RunError | LearnerError> {
-  const path = Layout.checkpoint(name)
-  const arrays: Record<string, safetensors.Tensors> = {}
-  for (const [file, bytes] of Object.entries(files)) {
-    const stem = Layout.arraysOf(file)
-    if (stem === undefined) continue
-    arrays[stem] = yield* Effect.try({
-      try: () => safetensors.decode(bytes),
-      catch: (error) => damaged(run, `${path}/${file}`, messageOf(error)),
-    })
-  }
-  const { weights = {}, envs: savedEnvs = {}, ...learnerState } = arrays
-  yield* Effect.catchTag(learner.restore(floats(weights), learnerState), "LearningError", (error) =>
-    Effect.fail(damaged(run, path, error.message)),
-  )
-  yield* (yield* attempt(() => envs.restore(Record.map(savedEnvs, ({ data }) => data)), EnvError)) ?? Effect.void
-})
-
 /** Fails if a resumed training has done more steps than its total, which was lowered since the last start. */
 export const checkTotalSteps = Effect.fnUntraced(function* (
   { settings: { totalSteps }, from }: Plan,
@@ -159,9 +107,6 @@ export const deviceWarnings = (
       ? []
       : [`${program} ran on ${before[program]} before and runs on ${device} now: the last bits will differ`],
   )
-
-const damaged = (run: RunFiles, path: string, message: string): CheckpointError =>
-  new CheckpointError({ path, message: `${run.directory}/${path}: ${message}` })
 
 /** Returns the tensors of 32-bit floats, as weights are. */
 export const floats = (tensors: safetensors.Tensors): NamedTensors =>

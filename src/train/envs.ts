@@ -1,7 +1,8 @@
 /** Makes the envs of a training and of its validations (`setUp.ts`), and exports a policy with their normalisation. */
 import { Effect, type Scope } from "effect"
 import * as Batch from "../env/Batch.ts"
-import type { AnyBatchEnv } from "../env/BatchEnv.ts"
+import { attempt } from "../config/attempt.ts"
+import type { AnyBatchEnv, Wait } from "../env/BatchEnv.ts"
 import type { Env } from "../env/Env.ts"
 import { EnvError, invalid } from "../env/EnvError.ts"
 import { EnvPool } from "../env/EnvPool.ts"
@@ -17,6 +18,10 @@ import { type EpisodeBatch, partsOf } from "./validation/Validator.ts"
 export type TrainingEnvs = AnyBatchEnv &
   EpisodeLog.Recorded &
   Partial<Normalise.NormalisedObservations & Normalise.NormalisedRewards>
+
+/** Calls a function of a batch, and waits until its envs have done their work. */
+export const settled = (body: () => Wait): Effect.Effect<void, EnvError> =>
+  Effect.flatMap(attempt(body, EnvError), (wait) => wait ?? Effect.void)
 
 /** Makes the training's envs. `gamma` is the discount factor of the return by which rewards are normalised. */
 export const trainingEnvs = Effect.fnUntraced(function* (

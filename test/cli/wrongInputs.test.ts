@@ -335,11 +335,12 @@ describe.concurrent("disks and checkpoints", () => {
       const args = ["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
       const { runDir } = resultOf(await effect(args))
       says(
-        await effect([...args, "--resume", runDir, "--set", "algorithm.gamma=0.5"]),
+        await effect([...args, "--resume", runDir, "--set", "algorithm.hidden=[8]"]),
         1,
-        "algorithm.gamma",
-        "0.99",
-        "0.5",
+        "algorithm.hidden",
+        "[64,64]",
+        "[8]",
+        `start.from=${runDir}/checkpoints/step_`,
       )
     }))
 })

@@ -52,6 +52,7 @@ const all: ReadonlyArray<Options> = [
   { name: "CheckpointOptions", file: trainFile, schema: Settings.CheckpointSettings },
   { name: "RenderOptions", file: trainFile, schema: Settings.RenderSettings },
   { name: "NormalizeOptions", file: trainFile, schema: Settings.NormalizeSettings },
+  { name: "StartOptions", file: trainFile, schema: Settings.StartSettings, base: { from: "any" } },
   { name: "TrainerOptions", file: "src/train/TrainerConfig.ts", schema: TrainerConfig, fromAlgorithm: ofAlgorithm },
   {
     name: "RuntimeInput",

@@ -36,3 +36,11 @@ describe("examples of services of one's own", () => {
     )
   })
 })
+
+describe("examples of going on from a run", () => {
+  it("fine-tune.ts begins with the weights of another run, with other envs", async () => {
+    const { outcome } = await quietly(() => import("../../examples/fine-tune.ts"))
+    const [tuned, fromScratch] = [outcome.tuned, outcome.fromScratch].map(({ validation }) => validation?.meanReturn)
+    assert.isAbove(tuned ?? NaN, fromScratch ?? NaN)
+  })
+})

@@ -53,6 +53,7 @@ describe("the interfaces of settings have the types of their Schemas", () => {
     >()
     expectTypeOf<Settings.CheckpointOptions>().toEqualTypeOf<typeof Settings.CheckpointSettings.Encoded>()
     expectTypeOf<Settings.RenderOptions>().toEqualTypeOf<typeof Settings.RenderSettings.Encoded>()
+    expectTypeOf<Settings.StartOptions>().toEqualTypeOf<typeof Settings.StartSettings.Encoded>()
     expectTypeOf<Settings.NormalizeOptions>().toEqualTypeOf<typeof Settings.NormalizeSettings.Encoded>()
     expectTypeOf<TrainerOptions>().toEqualTypeOf<typeof TrainerConfig.Encoded>()
     expectTypeOf<RuntimeConfig.RuntimeOptions>().toEqualTypeOf<typeof RuntimeConfig.RuntimeSettings.Encoded>()

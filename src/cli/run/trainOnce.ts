@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { watchModules } from "../../cluster/loadedModules-node.ts"
 import { asSentProgram } from "../../cluster/sentFiles-node.ts"
+import { exists } from "../../config/files.ts"
 import { isPlain } from "../../config/plain.ts"
 import { roundedSpeed, shownScore } from "../../config/text.ts"
 import { backend, trainerThreads, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
@@ -14,7 +15,7 @@ import { telemetry } from "../../run/record/telemetry.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
-import { printRun } from "../findRun.ts"
+import { ofKind, printRun, runFolder } from "../findRun.ts"
 import { defaultResultsDir, flagWords, isBucket, nameOf, quoted, sessionOptions } from "../flags.ts"
 import { writeJson, writeOut } from "../output/output.ts"
 import { PartOfSweep, sweepProgress } from "../sweep/part.ts"
@@ -90,12 +91,15 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
         ...(bucket === undefined ? {} : { wrap: bucket.wrap, indexed: false }),
       }),
     )
+  const services = yield* Effect.context<Effect.Services<ReturnType<typeof findSource>>>()
+  const findRun = (wanted: string) => Effect.provideContext(findSource(input, wanted), services)
   const runOptions: RunOptions = {
     overrides,
     source: input.file,
     name,
     population: part?.population ?? {},
     isStepWanted,
+    findRun,
     backend: input.backend,
     ...(Option.isNone(input.cluster) || isYaml(input.file) ? {} : { program: asSentProgram(input.file) }),
   }
@@ -111,11 +115,17 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
           yield* writeOut(`this run is finished, and nothing has changed; ${yield* howToTrainFurther(resume)}\n`)
         }
         const imitated = yield* imitatedSteps(result.runDir)
-        yield* writeOut(summary({ ...result, runDir: shown(result.runDir) }, imitated))
+        yield* writeOut(summary({ ...result, runDir: shown(result.runDir) }, imitated, resume !== undefined))
       }),
       resumeCommand: (directory, remedy) => resumeCommand(typed, shown(directory), remedy),
     },
   )
+})
+
+/** Finds the run or the checkpoint that `start.from` names. */
+const findSource = Effect.fnUntraced(function* ({ resultsDir, quiet }: RunFlags, wanted: string) {
+  if (yield* exists(wanted)) return wanted
+  return yield* runFolder(wanted, { folders: [resultsDir], usable: ofKind("a training", "training"), quiet })
 })
 
 const howToTrainFurther = Effect.fnUntraced(function* (run: string) {
@@ -174,12 +184,13 @@ const imitatedSteps = Effect.fnUntraced(function* (directory: string) {
 })
 
 /**
- * Formats the result as lines for people. The time and the speed cover the whole run. `stepsPerSecond` is not used,
- * because for a resumed run it covers only the last process. `imitated` is the number of steps that imitated right
- * answers, in a trainer of language models.
+ * Formats the result as lines for people. The time covers the whole run, and the speed leaves out the start. But for a
+ * resumed run, `stepsPerSecond` covers only the last process, so the speed is that of the whole run with its starts.
+ * `imitated` is the number of steps that imitated right answers, in a trainer of language models.
  */
-const summary = (result: RunResult, imitated: number | undefined): string => {
-  const speed = result.wallSeconds > 0 ? result.steps / result.wallSeconds : 0
+const summary = (result: RunResult, imitated: number | undefined, isResumed: boolean): string => {
+  const whole = result.wallSeconds > 0 ? result.steps / result.wallSeconds : 0
+  const speed = isResumed ? whole : result.stepsPerSecond
   const seconds = `${result.wallSeconds.toFixed(1)} s (${roundedSpeed(speed)} steps/s)`
   const work =
     imitated === undefined

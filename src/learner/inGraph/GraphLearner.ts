@@ -14,7 +14,7 @@ import { type Learner, type LearnerError, LearningError, type SetupError, steere
 import { Averages } from "../Averages.ts"
 import type { Columns } from "../Batch.ts"
 import { build } from "../graphs.ts"
-import { copyInto, floatsOf, namedVector, savedState, statesOf } from "../learnerState.ts"
+import { copyInto, floatsOf, namedVector, savedState, statesOf, weightsIn } from "../learnerState.ts"
 import type { Experience } from "../rollout/Experience.ts"
 import type { BaseColumns } from "../rollout/Rollout.ts"
 import { checkDivisors } from "../rollout/RolloutLearner.ts"
@@ -172,6 +172,7 @@ export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns &
         rollout: { ...(yield* progress.read), episodes: namedVector(starts.episodes) },
       }
     }),
+    start: (named) => Effect.flatMap(weightsIn(parameters, named), (theta) => rollout.write("theta", theta)),
     restore: Effect.fnUntraced(function* (named, saved) {
       const checkpoint = savedState(saved)
       yield* rollout.write("theta", yield* checkpoint.weights(parameters, named))

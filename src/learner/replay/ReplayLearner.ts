@@ -19,7 +19,7 @@ import { type Batch, feedsOf } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
 import { build, netOf } from "../graphs.ts"
 import { drive, type Steps, waitFor } from "../drive.ts"
-import { floatsOf, numbersOf, savedState, statesOf } from "../learnerState.ts"
+import { floatsOf, numbersOf, savedState, statesOf, weightsIn } from "../learnerState.ts"
 import { randomActions } from "../exploration.ts"
 import { prioritisedDraws } from "./Priorities.ts"
 import { makeReplay, replayBytes, type ReplayOptions } from "./Replay.ts"
@@ -170,6 +170,11 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
       optimizer,
       replay: { ...replay.state(), ...prioritised?.state() },
     })),
+    start: Effect.fnUntraced(function* (weights) {
+      for (const key of names) yield* update.write(key, yield* weightsIn(layouts[key], weights))
+      yield* copyTargets
+      yield* copyToActing
+    }),
     restore: Effect.fnUntraced(function* (weights, saved) {
       const checkpoint = savedState(saved)
       for (const key of names) yield* update.write(key, yield* checkpoint.weights(layouts[key], weights))

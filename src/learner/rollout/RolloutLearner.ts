@@ -18,7 +18,7 @@ import { Averages } from "../Averages.ts"
 import type { Arrays, Columns } from "../Batch.ts"
 import { build } from "../graphs.ts"
 import { drive, type Steps } from "../drive.ts"
-import { savedState } from "../learnerState.ts"
+import { savedState, weightsIn } from "../learnerState.ts"
 import type { Experience, FeatureHooks } from "./Experience.ts"
 import { type BaseColumns, makeRollout } from "./Rollout.ts"
 import { compileUpdate, type Phase } from "./update.ts"
@@ -76,9 +76,11 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   const weights = learning.last.read("theta")
   const setWeights = (theta: Float32Array, except?: Program) =>
     Effect.forEach(programs, (program) => (program === except ? Effect.void : program.write("theta", theta)))
-  const firstWeights = parameters.initialise(stream(task.seed, "weights"))
-  yield* setWeights(firstWeights)
-  for (const { initialise } of features) if (initialise !== undefined) yield* initialise(firstWeights)
+  const begin = Effect.fnUntraced(function* (theta: Float32Array) {
+    yield* setWeights(theta)
+    for (const { initialise } of features) if (initialise !== undefined) yield* initialise(theta)
+  })
+  yield* begin(parameters.initialise(stream(task.seed, "weights")))
 
   const averages = new Averages()
   const columns: Arrays<BaseColumns> = rollout.columns
@@ -137,6 +139,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
       }
       return files
     }),
+    start: (named) => Effect.flatMap(weightsIn(parameters, named), begin),
     restore: Effect.fnUntraced(function* (named, saved) {
       const checkpoint = savedState(saved)
       yield* setWeights(yield* checkpoint.weights(parameters, named))

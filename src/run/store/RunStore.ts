@@ -162,6 +162,8 @@ export class RunStore extends Context.Service<
     /** Whether `open` resumes a run instead of making a new one. */
     readonly resumes: boolean
     readonly open: (identity: RunIdentity, place?: OwnPlace) => Effect.Effect<RunFiles, RunStoreError, Scope.Scope>
+    /** Opens any folder of the store, such as that of another run, to read from it. */
+    readonly folderAt: (path: string) => Effect.Effect<FileTree>
   }
 >()("effect-rl/run/RunStore") {
   /** Makes the Layer that keeps runs in folders on disk. */
@@ -170,7 +172,11 @@ export class RunStore extends Context.Service<
   ): Layer.Layer<RunStore, never, FileSystem.FileSystem | Path.Path> =>
     Layer.effect(
       RunStore,
-      Effect.map(openOnDisk(options), (open) => RunStore.of({ open, resumes: options.resume !== undefined })),
+      Effect.gen(function* () {
+        const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+        const folderAt = (path: string) => Effect.provideContext(onDisk(path), context)
+        return RunStore.of({ open: yield* openOnDisk(options), resumes: options.resume !== undefined, folderAt })
+      }),
     )
 
   /**
@@ -198,7 +204,8 @@ export class RunStore extends Context.Service<
         if ((yield* tree.list("")).length === 0) return makeRunFiles(tree, identity, false)
       }
     })
-    return Layer.succeed(RunStore, { resumes: resume !== undefined, open })
+    const folderOf = (path: string) => Effect.sync(() => treeOf(path, folderAt(path)))
+    return Layer.succeed(RunStore, { resumes: resume !== undefined, open, folderAt: folderOf })
   }
 
   /**

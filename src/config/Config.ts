@@ -309,6 +309,16 @@ const propertiesOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.PropertySigna
   return SchemaAST.isObjects(ast) ? ast.propertySignatures : []
 }
 
+/** Returns the Schemas of the values whose keys the user chooses, such as the names of runs. */
+const entriesOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> => {
+  if (SchemaAST.isUnion(ast)) return ast.types.flatMap(entriesOf)
+  if (SchemaAST.isSuspend(ast)) return entriesOf(ast.thunk())
+  return SchemaAST.isObjects(ast) ? ast.indexSignatures.map(({ type }) => type) : []
+}
+
+/** Stands in a hint for a key that the user chooses. */
+const anyName = "NAME"
+
 /** Returns the keys that a Schema allows in the section at a path. */
 const knownKeys = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [key, ...rest] = path
@@ -334,7 +344,11 @@ const sectionsOf = (
   const distance = (section: ReadonlyArray<string>): number => written.length + section.length - 2 * shared(section)
   const shortest = Math.min(...sections.map(distance))
   const nearest = sections.filter((section) => distance(section) === shortest)
-  const names = [...new Set(nearest.map((section) => convertPath(section, spell).join(".")))]
+  const names = [
+    ...new Set(
+      nearest.map((section) => convertPath(section, (part) => (part === anyName ? part : spell(part))).join(".")),
+    ),
+  ]
   if (names.length === 0) return undefined
   return names.includes("") ? "it belongs at the top, in no section" : `it belongs below ${names.join(" or ")}`
 }
@@ -349,8 +363,11 @@ const pathsTo = (
   path: ReadonlyArray<string>,
 ): ReadonlyArray<ReadonlyArray<string>> => {
   if (path.length > deepest) return []
-  return propertiesOf(ast).flatMap(({ name, type }) => [
-    ...(name === key ? [path] : []),
-    ...pathsTo(type, key, [...path, String(name)]),
-  ])
+  return [
+    ...propertiesOf(ast).flatMap(({ name, type }) => [
+      ...(name === key ? [path] : []),
+      ...pathsTo(type, key, [...path, String(name)]),
+    ]),
+    ...entriesOf(ast).flatMap((type) => pathsTo(type, key, [...path, anyName])),
+  ]
 }

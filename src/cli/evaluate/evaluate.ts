@@ -69,6 +69,11 @@ const evaluateNamed = Effect.fnUntraced(function* (input: EvalFlags) {
     yield* refuseFlags(input, flagsWithoutEffect, "a run: effect eval RUN")
     return yield* evaluateFile(input)
   }
+  if (/\.[a-z]+$/i.test(target) && !(yield* exists(target))) {
+    return yield* usageError(
+      `${target}: there is no such file; expected a run, or a YAML file (.yaml) with an evaluation`,
+    )
+  }
   const run = yield* runFolder(target, { folders, usable: usableFor(input), quiet })
   const config = yield* requireConfig(run)
   yield* refuseFlags(input, flagsOfFiles, "a file: effect eval tasks.yaml")

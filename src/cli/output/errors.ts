@@ -40,11 +40,17 @@ const usage = (error: CliError.CliError): string =>
     ? error.errors.map((mistake) => usageOf(mistake, error.commandPath)).join("; ")
     : oneLine(error.message)
 
+/** The subcommands of `effect runs`. */
+const ofRuns: ReadonlyArray<string> = ["show", "diff", "best"]
+
 /** Describes a wrong flag or argument, and what to write instead. */
 const usageOf = (error: CliError.NonShowHelpErrors, path: ReadonlyArray<string>): string => {
   if (error._tag === "UnrecognizedOption") {
     const names = error.suggestions.join(" or ")
     return `unrecognized flag ${error.option}; ${names === "" ? `see \`${path.join(" ")} --help\`` : `did you mean ${names}?`}`
+  }
+  if (error._tag === "UnknownSubcommand" && error.parent?.length === 1 && ofRuns.includes(error.subcommand)) {
+    return `unknown subcommand "${error.subcommand}"; did you mean \`effect runs ${error.subcommand}\`?`
   }
   if (error._tag !== "MissingArgument") return oneLine(error.message)
   const example = path.at(-1) === "run" ? ", or try `effect run examples/cartpole.ts`" : ""

@@ -30,10 +30,14 @@ export const overridesOf = Effect.fnUntraced(function* (
     ...flag("totalSteps", "--total-steps", input.totalSteps),
     ...flag("name", "--name", input.name),
     ...swept.filter(isNaming),
-    ...(yield* Effect.forEach(input.set, parseSetting)),
+    ...(yield* Effect.forEach(input.set, parseSetting)).map((one) => fromRanks(input, one)),
     ...swept.filter((one) => !isNaming(one)),
   ]
 })
+
+/** Names the flag `--ranks` as the source of its setting: `effect run` adds it to those of `--set`. */
+const fromRanks = ({ ranks }: RunFlags, setting: Override): Override =>
+  Option.isSome(ranks) && /^(trainer\.)?ranks$/.test(setting.path) ? { ...setting, source: "--ranks" } : setting
 
 /**
  * Tells whether a setting chooses an env or an algorithm by name. Such a setting must come first, because it drops the

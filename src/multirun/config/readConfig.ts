@@ -41,7 +41,7 @@ export interface Unchecked {
  */
 export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines, options }: Unchecked) {
   const { overrides, source, name } = options
-  const { value, from } = overridden(config, { lines, overrides, source, whole: MultiRunConfig })
+  const { value, from } = overridden(config, { lines, overrides, source, whole: withRuns })
   const reading = decode(MultiRunConfig, { name, ...value }, from)
   const written = isPlain(value["runs"]) ? value["runs"] : {}
   yield* checkAll(misspeltRuns(config, written).map(([key, problem]) => ConfigError.at(from, key, problem)))
@@ -62,6 +62,9 @@ export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines,
   const encoded = yield* Effect.orDie(Schema.encodeEffect(MultiRunConfig)(placed))
   return { settings: placed, effective: isPlain(encoded) ? encoded : {}, from }
 })
+
+/** The Schema of a whole config, with the settings of its runs. */
+const withRuns = Schema.Struct({ ...MultiRunConfig.fields, runs: Schema.Record(Schema.String, OrchestratorConfig) })
 
 const runPlace = (run: string, from: DecodeOptions): DecodeOptions => ({
   ...from,

@@ -209,7 +209,7 @@ const acting = (
     state: nextMemory === undefined ? undefined : Array.from(nextMemory),
   })
   const once = (observation: Value, state: State, mask: Mask, where = "") =>
-    Effect.suspend(() => {
+    Effect.suspend((): Effect.Effect<Acted, ObservationError | BackendError> => {
       const problem = fill(observation, state, mask)
       if (problem !== undefined) return Effect.fail(new ObservationError({ message: `${where}${problem}` }))
       return Effect.map(program.run, taken)

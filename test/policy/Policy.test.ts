@@ -21,7 +21,14 @@ describe("a policy that was loaded from its ONNX file acts as it does in the tra
         const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
         const { observationSpace, actionSpace, id } = env
         const learner = yield* configured.setup({ observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 5 })
-        const about = { env: id, algorithm: algorithm.name, step: 7, observationSpace, actionSpace, hasActionMask: false }
+        const about = {
+          env: id,
+          algorithm: algorithm.name,
+          step: 7,
+          observationSpace,
+          actionSpace,
+          hasActionMask: false,
+        }
         const bytes = yield* learner.exportPolicy?.(undefined, aboutText(about)) ?? Effect.die("no export")
         const observations = observationsOf(sizeOf(observationSpace))
 
@@ -265,7 +272,10 @@ describe("a policy for observations with parts and action masks", () => {
           assert.deepStrictEqual(yield* acted([0, 1, 0, 1]), [1, 3])
           const refused = [
             [yield* Effect.flip(policy.act({ map: new Float32Array(16), keys: 3 })), "observation.keys is 3"],
-            [yield* Effect.flip(policy.act(observation, undefined, [1, 0])), "mask: expected 4 zeros and ones, found 2"],
+            [
+              yield* Effect.flip(policy.act(observation, undefined, [1, 0])),
+              "mask: expected 4 zeros and ones, found 2",
+            ],
           ] as const
           for (const [{ message }, expected] of refused) assert.include(message, expected)
         }),

@@ -41,7 +41,10 @@ describe("the example of a policy in an HTTP handler", () => {
             const { action } = yield* policy.act(observation)
             assert.deepStrictEqual(yield* post(JSON.stringify({ observation })), [200, { action }])
           }
-          assert.deepStrictEqual(yield* post(`{"observation":[1]}`), [400, { error: "observation: expected 4 numbers, found 1" }])
+          assert.deepStrictEqual(yield* post(`{"observation":[1]}`), [
+            400,
+            { error: "observation: expected 4 numbers, found 1" },
+          ])
           for (const body of [`{"observation":"1"}`, "{", `{"observations":[1,2,3,4]}`])
             assert.strictEqual((yield* post(body))[0], 400, body)
           yield* Effect.promise(dispose)

@@ -15,7 +15,7 @@ import type { RunFlags } from "./flags.ts"
  * and algorithm in `choices` go before `--set`, because such a name drops all settings of the former env or algorithm.
  */
 export const overridesOf = Effect.fnUntraced(function* (
-  input: Pick<RunFlags, "config" | "seed" | "totalSteps" | "name" | "set">,
+  input: Pick<RunFlags, "config" | "seed" | "totalSteps" | "name" | "set"> & Partial<Pick<RunFlags, "ranks">>,
   resume: string | undefined,
   choices: ReadonlyArray<Omit<Override, "source"> & { readonly source?: string }> = [],
 ) {
@@ -36,7 +36,7 @@ export const overridesOf = Effect.fnUntraced(function* (
 })
 
 /** Names the flag `--ranks` as the source of its setting: `effect run` adds it to those of `--set`. */
-const fromRanks = ({ ranks }: RunFlags, setting: Override): Override =>
+const fromRanks = ({ ranks = Option.none() }: Partial<Pick<RunFlags, "ranks">>, setting: Override): Override =>
   Option.isSome(ranks) && /^(trainer\.)?ranks$/.test(setting.path) ? { ...setting, source: "--ranks" } : setting
 
 /**

@@ -59,7 +59,8 @@ const allowed: ReadonlySet<string> = new Set(["num_envs", ...ofUpdates.map((key)
 /** The rule by which settings of a resumed training may change. */
 export const changes = {
   allowed,
-  isAllowed: (key: string): boolean => allowed.has(key),
+  /** A setting may have parts, such as a schedule with options. */
+  isAllowed: (key: string): boolean => allowed.has(key.split(".").slice(0, 2).join(".")),
   instead: (checkpoint: string): string => `begin a new run from its weights: start.from=${checkpoint}`,
 }
 

@@ -68,6 +68,7 @@ export const runTrials = Effect.fnUntraced(function* (
 
   const train = Effect.fnUntraced(function* (run: PlannedRun) {
     const path = join(resultsDir, toPath({ ...run.identity, time, commit: file.commit }))
+    yield* untilReleased(path)
     const started = (yield* exists(path)) ? { directory: path, state: yield* stateOf(path) } : undefined
     if (started?.state === "finished") return yield* finishedEarlier(path)
     yield* refuseUnfinished(input.cluster, started)
@@ -134,6 +135,25 @@ export const runTrials = Effect.fnUntraced(function* (
     { concurrency: Math.min(how.workers, parallel), discard: true },
   )
   return records.flatMap((record) => record ?? [])
+})
+
+/** The time between two looks at a run that another process still writes, and how often it is looked at. */
+const pause = 100
+const mostLooks = 600
+
+/**
+ * Waits until no other process writes the run in a folder. After a study was killed, the processes of its runs still save
+ * them for a moment; a run that is held by them has not failed.
+ */
+const untilReleased = Effect.fnUntraced(function* (path: string) {
+  for (let look = 0; (yield* readRunIn(path).state) === "running"; look++) {
+    if (look === mostLooks)
+      return yield* new StudyError({
+        message: `${path}: another process is writing this run; wait until it ends, or stop it`,
+      })
+    // This waits by the real clock: a test may have stopped the program's clock, but not the other process.
+    yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, pause)))
+  }
 })
 
 /** Refuses to continue a run of this machine on a cluster: its worker would not find what is saved. */

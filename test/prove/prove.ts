@@ -14,6 +14,7 @@ import { learning } from "./learning.ts"
 import { multirun } from "./multirun.ts"
 import { must, type Proof } from "./Proof.ts"
 import { talking } from "./talking.ts"
+import { tuning } from "./tuning.ts"
 import { stream } from "../../src/rng/Rng.ts"
 import { killAndResume, runsIn, scoresOf } from "../cli/crash.ts"
 import { effect, program, resultOf, root, start, write } from "../cli/effect.ts"
@@ -98,6 +99,7 @@ const proofs: ReadonlyArray<Proof> = [
       return `${kills} kills, digest ${digest.slice(0, 16)}`
     },
   },
+  ...tuning,
   ...talking,
   ...multirun,
   ...cluster,

@@ -149,7 +149,7 @@ pruner: { name: asha, min_steps: 512, reduction: 2, warmup: 2 }
 parameters:
   algorithm.learning_rate: { log_uniform: [1e-7, 1e-2] }
 `
-      const { file, space } = files(folder, pruning, 4096)
+      const { file, space } = files(folder, pruning, 2048)
       const outcome = await effect(["tune", file, "--space", space, "--json"], folder)
       assert.strictEqual(outcome.code, 0, outcome.stderr)
       const { studyDir, pruned } = resultOf(outcome.stdout)
@@ -215,5 +215,22 @@ parameters:
         /^trial 0: {2}algorithm\.learning_rate=0\.\d+ algorithm\.epochs=\d\ntrial 1: .*\n6 trials, each with 1 run\n$/,
       )
       assert.isFalse(existsSync(join(folder, "results")))
+    }))
+
+  it("takes the example's file, and fits its training", async () => {
+    const file = "examples/ppo-acrobot"
+    const args = ["tune", `${file}.ts`, "--space", `${file}.space.yaml`, "--set", "validation.every_steps=20_000"]
+    const { code, stdout, stderr } = await effect([...args, "--dry-run"])
+    assert.strictEqual(code, 0, stderr)
+    assert.match(stdout, /40 trials, each with 1 run\n$/)
+  })
+
+  it("tunes agents that ask a language model", () =>
+    withFolder(async (folder) => {
+      const space = write(folder, "space.yaml", "trials: 2\nparameters:\n  agent.max_reflections_in_prompt: { int: [1, 9] }\n") // prettier-ignore
+      const args = ["tune", "examples/codebook.yaml", "--space", space, "--set", "runtime.max_envs_to_visit=2"]
+      const { code, stdout, stderr } = await effect([...args, "--results-dir", join(folder, "results"), "--json"])
+      assert.strictEqual(code, 0, stderr)
+      assert.strictEqual(resultOf(stdout).failed, 0)
     }))
 })

@@ -108,7 +108,7 @@ const importanceTable = ({ importance }) =>
       )
 
 const trialsTable = ({ metric, space }, ranked) => {
-  const headings = ["trial", `#${metric}`, "state", ...space.map(({ path }) => path), "#steps"]
+  const headings = ["trial", `#${metric}`, "state", ...space.map(({ path }) => `#${path}`), "#steps"]
   return tableOf(
     "Trials",
     el("thead", el("tr", headings.map((text) => el("th", { scope: "col", class: text.startsWith("#") ? "number" : "" }, text.replace("#", ""))))), // prettier-ignore

@@ -23,7 +23,15 @@ import { batchSpec } from "../learner/batchProgram.ts"
 import { build, descend, netOf } from "../learner/graphs.ts"
 import type { Demonstrations } from "../learner/Demonstrations.ts"
 import { namedVector, savedState, statesOf, weightsIn } from "../learner/learnerState.ts"
-import { CourseSetting, learningRateOf } from "../learner/parts.ts"
+import {
+  chosenOptimiser,
+  CourseSetting,
+  learningRateOf,
+  networkField,
+  type NetworksOption,
+  optimiserField,
+  type OptimiserOption,
+} from "../learner/parts.ts"
 import { accuracy, behaviourCloning } from "../losses/policyGradient.ts"
 import { type ActorCritic, actorCritic } from "../model/ActorCritic.ts"
 import { networkFields, type NetworkOptions } from "../model/trunk.ts"
@@ -37,7 +45,7 @@ import { stream } from "../rng/Rng.ts"
 
 // --- Config: `BcOptions` are the settings in code; `BcConfig` checks them and fills in the defaults ---
 
-export interface BcOptions extends NetworkOptions, PlanningOptions {
+export interface BcOptions extends NetworkOptions, PlanningOptions, NetworksOption, OptimiserOption {
   /** The learning rate of Adam. @default 0.001 */
   readonly learningRate?: number
   /** The course of the learning rate over the run, as in PPO. @default "constant" */
@@ -56,6 +64,8 @@ export interface BcOptions extends NetworkOptions, PlanningOptions {
 export const BcConfig = Schema.Struct({
   ...networkFields,
   ...planningFields,
+  ...networkField,
+  ...optimiserField,
   learningRate: withDefault(positive, 1e-3),
   schedule: withDefault(CourseSetting, "constant"),
   batchSize: withDefault(positiveInt, 64),
@@ -83,7 +93,7 @@ const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, 
       const unlikeliness = behaviourCloning(distribution.logProbability(batch.actions))
       const entropy = mean(distribution.entropy())
       const loss = sub(unlikeliness, mul(entropy, config.entropyCoefficient))
-      const optimiser = adam({ size: parameters.size, learningRate })
+      const optimiser = chosenOptimiser(config, adam)({ layout: parameters, size: parameters.size, learningRate })
       const { next, moments } = descend(net, loss, optimiser, config.maxGradNorm)
       const isDiscrete = task.actionSpace._tag === "Discrete"
       return {

@@ -17,7 +17,7 @@ const { argMax, huber, mean, stopGradient, sub } = Graph
 
 // --- Config: `DdqnOptions` are the settings in code; `DdqnConfig` checks them and fills in the defaults ---
 
-export interface DdqnOptions extends Learner.LearningOptions, Learner.ExplorationOptions {
+export interface DdqnOptions extends Learner.LearningOptions, Learner.ExplorationOptions, Learner.NetworksOption {
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"
   /** The learning rate of Adam. @default 0.001 */
@@ -43,6 +43,7 @@ export interface DdqnOptions extends Learner.LearningOptions, Learner.Exploratio
 export const DdqnConfig = Schema.Struct({
   ...Learner.learningFields,
   ...Learner.explorationFields,
+  ...Learner.networkField,
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
   learningRate: Fields.withDefault(Fields.positive, 1e-3),
   nsteps: Fields.withDefault(Fields.positiveInt, 5),

@@ -26,7 +26,7 @@ export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOp
   readonly hidden?: ReadonlyArray<number>
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"
-  /** The learning rate of Adam. @default 0.0005 */
+  /** The learning rate. @default 0.0005 */
   readonly learningRate?: number
   /**
    * The number of env steps between two copies of the online network into the target network; 0 never copies it. @default 1000
@@ -102,7 +102,7 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Ta
 
 // --- Targets and update ---
 
-/** Describes one gradient step on a batch, with Adam. */
+/** Describes one gradient step on a batch, with Adam or the config's optimiser. */
 const update = (
   config: DqnConfig,
   network: Model.QNetwork,
@@ -114,10 +114,11 @@ const update = (
     online: networks.actor.weights,
     targetNetwork: targets.actor.weights,
   })
-  const step = Learner.adamStep(networks.actor, loss, {
+  const step = Learner.gradientStep(networks.actor, loss, {
     learningRate: learningRates.learningRate,
     epsilon: config.adamEpsilon,
     maxGradNorm: config.maxGradNorm,
+    optimiser: config.optimiser,
   })
   return { states: step.states, metrics, errors }
 }

@@ -65,7 +65,7 @@ const highestLogDeviation = 2
 /** Makes the networks: an actor that outputs a squashed Gaussian for each observation, and two critics. */
 const networks = (config: SacConfig, { observationSpace }: Algorithm.Task, actionSpace: Space.Box) => {
   const size = Space.sizeOf(actionSpace)
-  const body = Model.trunk("actor", observationSpace, config)
+  const body = Model.trunk("actor", observationSpace, config, Model.networkFor(config, "actor"))
   const center = Layers.linear("actor.mean", body.outputs, size, Initialisers.orthogonal(0.01))
   const logDeviation = Layers.linear("actor.logStd", body.outputs, size, Initialisers.orthogonal(0.01))
   return {
@@ -141,7 +141,7 @@ const update = (
   // `noise` has the numbers for two actions in each row: 0 is the action of the target, 1 that of the actor's loss.
   const noiseOf = (action: 0 | 1): Graph.Tensor => slice(noise, [0, action * 2 * actionSize], [rows, 2 * actionSize])
   const { learningRate, criticLearningRate } = learningRates
-  const { maxGradNorm } = config
+  const { maxGradNorm, optimiser } = config
   // States start at zero, so α starts at 1.
   const logAlpha = state("logAlpha", [1])
   const alpha = config.alpha ?? exp(logAlpha)
@@ -161,7 +161,11 @@ const update = (
   // Critics: ½ E[(Q₁ − y)² + (Q₂ − y)²].
   const q_tm1 = critics.apply(networks.critic.weights, observations, scale.fromEnv(actions))
   const criticLoss = mul(Losses.twinCriticLoss({ q_tm1, target }), 0.5)
-  const criticStep = Learner.adamStep(networks.critic, criticLoss, { learningRate: criticLearningRate, maxGradNorm })
+  const criticStep = Learner.gradientStep(networks.critic, criticLoss, {
+    learningRate: criticLearningRate,
+    maxGradNorm,
+    optimiser,
+  })
 
   // Actor: E[α log π(a | s) − min Q(s, a)], with the critics after their own gradient step.
   const currentPolicy = policy(networks.actor.weights, observations)
@@ -169,7 +173,7 @@ const update = (
   const logProbability = currentPolicy.logProbabilityOfRaw(current.raw)
   const q = critics.apply(networks.critic.layout.tensorsOf(criticStep.next), observations, current.action)
   const actorLoss = Losses.softPolicyLoss({ q, logProbability, alpha })
-  const actorStep = Learner.adamStep(networks.actor, actorLoss, { learningRate, maxGradNorm })
+  const actorStep = Learner.gradientStep(networks.actor, actorLoss, { learningRate, maxGradNorm, optimiser })
 
   // Temperature: keeps the policy's entropy near the target entropy, unless it is fixed.
   const targetEntropy = config.targetEntropy ?? -actionSize

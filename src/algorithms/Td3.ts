@@ -57,7 +57,7 @@ export type Td3Config = typeof Td3Config.Type
 /** Makes the networks: an actor that outputs one action for each observation, and two critics. */
 const networks = (config: Td3Config, { observationSpace }: Algorithm.Task, actionSpace: Space.Box) => {
   const size = Space.sizeOf(actionSpace)
-  const body = Model.trunk("actor", observationSpace, config)
+  const body = Model.trunk("actor", observationSpace, config, Model.networkFor(config, "actor"))
   const head = Layers.linear(`actor.${body.depth}`, body.outputs, size, Initialisers.orthogonal(0.01))
   return {
     actionSize: size,
@@ -118,8 +118,8 @@ const update = (
   { batch, networks, targets, learningRates }: Learner.Learning<"critic", "actor" | "critic", "learningRate">,
 ): Learner.Update => {
   const { observations, actions, rewards, nextObservations, discounts, noise } = batch
-  const { maxGradNorm, targetNoise, targetNoiseClip, tau } = config
-  const optimiser = { learningRate: learningRates.learningRate, maxGradNorm }
+  const { maxGradNorm, targetNoise, targetNoiseClip, tau, optimiser } = config
+  const options = { learningRate: learningRates.learningRate, maxGradNorm, optimiser }
 
   // Target: y = r + γ min Q′(s′, a′), with the target networks Q′ and μ′, and a′ = μ′(s′) plus clipped noise.
   const nextAction = Losses.smoothedAction({
@@ -134,13 +134,13 @@ const update = (
   // Critics: E[(Q₁ − y)² + (Q₂ − y)²].
   const q_tm1 = critics.apply(networks.critic.weights, observations, scale.fromEnv(actions))
   const criticLoss = Losses.twinCriticLoss({ q_tm1, target })
-  const criticStep = Learner.adamStep(networks.critic, criticLoss, optimiser)
+  const criticStep = Learner.gradientStep(networks.critic, criticLoss, options)
 
   // Actor: −E[Q₁(s, μ(s))], with the critic after its own gradient step.
   const criticWeights = networks.critic.layout.tensorsOf(criticStep.next)
   const [q] = critics.apply(criticWeights, observations, policy(networks.actor.weights, observations))
   const actorLoss = Losses.deterministicPolicyLoss(q)
-  const actorStep = Learner.adamStep(networks.actor, actorLoss, optimiser)
+  const actorStep = Learner.gradientStep(networks.actor, actorLoss, options)
 
   return {
     states: {

@@ -8,9 +8,17 @@ import type { Tensor } from "../graph/Tensor.ts"
 import { noiseSizeFor, outputsFor, policyOver } from "./actions.ts"
 import type { Actor } from "./Actor.ts"
 import { memory, type Recall } from "./memory.ts"
-import { isSeparate, networkOf } from "./network/layers.ts"
+import { isSeparate } from "./network/layers.ts"
 import { hasImages, maskOf } from "./observations.ts"
-import { type Declarations, denseLayers, type NetworkConfig, type Trunk, trunk, type Weights } from "./trunk.ts"
+import {
+  type Declarations,
+  denseLayers,
+  type NetworkConfig,
+  networkFor,
+  type Trunk,
+  trunk,
+  type Weights,
+} from "./trunk.ts"
 import { type Planning, planner } from "./valueIteration.ts"
 
 /**
@@ -82,6 +90,7 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
   const outputs = outputsFor(actionSpace)
   const { network = null } = options
   const shares = !separate && (network === null ? hasImages(observationSpace) : !isSeparate(network))
+  if (options.planning && network !== null) fail("network", "expected null, because `planning` is the network")
   if (options.planning && !shares) {
     const actual = separate ? "two trunks" : display(observationSpace)
     fail("planning", `a planner is one trunk below both heads, over maps [planes, height, width], found ${actual}`)
@@ -120,8 +129,7 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
       { ...body.actor, ...actorHead.parameters, ...body.critic, ...criticHead.parameters, ...logDeviation },
       ...critics.map(({ head }) => head.parameters),
     ),
-    dense:
-      options.lstm > 0 || !isDense || network !== null ? undefined : denseLayers("actor", observationSpace, options),
+    dense: options.lstm > 0 || !isDense ? undefined : denseLayers("actor", observationSpace, options),
     noiseSize: noiseSizeFor(actionSpace),
     memorySize: body.memorySize,
     featureSize: body.featureSize,
@@ -143,9 +151,9 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
 
 /** Makes the part before the heads of an actor and a critic that share nothing: each has its own trunk and memory. */
 const separateBodies = (options: ActorCriticOptions<string>) => {
-  const { observationSpace, lstm, network = null } = options
+  const { observationSpace, lstm } = options
   const towers = (["actor", "critic"] as const).map((name) => {
-    const tower = trunk(name, observationSpace, options, network === null ? null : networkOf(network, name))
+    const tower = trunk(name, observationSpace, options, networkFor(options, name))
     return { trunk: tower, lstm: lstm > 0 ? memory(`${name}.memory`, tower.outputs, lstm) : undefined }
   })
   const [actor, critic] = towers
@@ -174,10 +182,10 @@ const separateBodies = (options: ActorCriticOptions<string>) => {
 
 /** Makes the part before the heads that an actor and a critic share: one trunk or planner, and one memory. */
 const sharedBody = (options: ActorCriticOptions<string>) => {
-  const { observationSpace, planning = null, network = null } = options
+  const { observationSpace, planning = null } = options
   const shared =
     planning === null
-      ? trunk("trunk", observationSpace, options, network === null ? null : networkOf(network))
+      ? trunk("trunk", observationSpace, options, networkFor(options))
       : planner("planner", observationSpace, planning)
   const lstm = options.lstm > 0 ? memory("memory", shared.outputs, options.lstm) : undefined
   return {

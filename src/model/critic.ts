@@ -5,9 +5,8 @@ import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
 import { add, concat, mean, reshape, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { networkOf } from "./network/layers.ts"
 import { maskOf, withoutMask } from "./observations.ts"
-import { type Declarations, type NetworkConfig, trunk, type Weights } from "./trunk.ts"
+import { type Declarations, type NetworkConfig, networkFor, trunk, type Weights } from "./trunk.ts"
 
 /** A network that computes the value of one continuous action: from observations and actions to values of shape [rows]. */
 export interface Critic {
@@ -22,8 +21,7 @@ export const critic = (name: string, observationSpace: RowSpace, actionSpace: Bo
     seen._tag === "Box"
       ? box(-Infinity, Infinity, [sizeOf(seen) + sizeOf(actionSpace)])
       : tuple(seen, box(-Infinity, Infinity, [sizeOf(actionSpace)]))
-  const { network = null } = config
-  const body = trunk(name, joined, config, network === null ? null : networkOf(network, "critic"))
+  const body = trunk(name, joined, config, networkFor(config, "critic"))
   const head = linear(`${name}.${body.depth}`, body.outputs, 1, orthogonal(1))
   return {
     parameters: { ...body.parameters, ...head.parameters },
@@ -84,8 +82,8 @@ interface QNetworkOptions extends NetworkConfig {
  * ```
  */
 export const qNetwork = (options: QNetworkOptions): QNetwork => {
-  const { observationSpace, actions, dueling, network = null } = options
-  const body = trunk("q", observationSpace, options, network === null ? null : networkOf(network))
+  const { observationSpace, actions, dueling } = options
+  const body = trunk("q", observationSpace, options, networkFor(options))
   const advantage = linear(`q.${body.depth}`, body.outputs, actions, orthogonal(1))
   const value = dueling ? linear("q.value", body.outputs, 1, orthogonal(1)) : undefined
   return {

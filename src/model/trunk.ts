@@ -9,7 +9,7 @@ import type { Declaration } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "./DensePolicy.ts"
 import { networkTrunk } from "./network/build.ts"
-import type { Network, Networks } from "./network/layers.ts"
+import { type Network, networkOf, type Networks } from "./network/layers.ts"
 import { hasImages, isImage, joined, vectorOf, vectorSizeOf, withoutMask } from "./observations.ts"
 
 const Convolution = Schema.Struct({ filters: units, kernel: units, stride: units })
@@ -69,15 +69,16 @@ export interface Trunk {
 
 /**
  * Describes a trunk for vectors and its head as dense layers, which can be exported as C++; `last` is the activation
- * after the head. Returns undefined for all other observations (images, choices, parts) and for rows with masks.
+ * after the head. Returns undefined for all other observations (images, choices, parts), for rows with masks, and for a
+ * network of the user's.
  */
 export const denseLayers = (
   name: string,
   space: RowSpace,
-  { hidden, activation }: NetworkConfig,
+  { hidden, activation, network = null }: NetworkConfig,
   last: Activation | "identity" = "identity",
 ): DensePolicy | undefined =>
-  space._tag !== "Box" || isImage(space)
+  space._tag !== "Box" || isImage(space) || network !== null
     ? undefined
     : {
         layers: Array.from({ length: hidden.length + 1 }, (_, index) => ({
@@ -103,6 +104,10 @@ const convolutionsFor = (size: number): ReadonlyArray<Convolution> =>
           { filters: 64, kernel: 4, stride: 2 },
           { filters: 64, kernel: 3, stride: 1 },
         ]
+
+/** Returns the network of the user's for the actor, the critic, or without a name for all; null if there is none. */
+export const networkFor = ({ network = null }: NetworkConfig, name?: "actor" | "critic"): Network | null =>
+  network === null ? null : networkOf(network, name)
 
 /**
  * Makes a trunk: convolutions for images, then hidden layers, each followed by its activation. Of an observation with

@@ -1,6 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as A2c from "../../src/algorithms/A2c.ts"
+import * as Bc from "../../src/algorithms/Bc.ts"
+import * as Ddqn from "../../src/algorithms/Ddqn.ts"
+import * as Dqn from "../../src/algorithms/Dqn.ts"
+import * as Sac from "../../src/algorithms/Sac.ts"
+import * as Td3 from "../../src/algorithms/Td3.ts"
+import * as Pendulum from "../../src/env/classic/Pendulum.ts"
+import * as Optimisers from "../../src/graph/optimisers.ts"
 import * as Ppo from "../../src/algorithms/Ppo.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Graph from "../../src/graph/ops.ts"
@@ -81,6 +88,77 @@ describe("parts of an algorithm that a user replaces", () => {
         assert.isBelow(stoppedAt, whole.steps)
         assert.strictEqual(resumed.digest, whole.digest)
       }
+    }),
+  )
+
+  it.effect("are the same for algorithms with a replay buffer, and for cloning", () =>
+    Effect.gen(function* () {
+      const replay = { learningStarts: 32, batchSize: 16, bufferSize: 64 }
+      const layers = [dense(8), Network.relu]
+      const both = { actor: layers, critic: layers }
+      const pendulum = { env: Pendulum.env, numEnvs: 1, totalSteps: 96 }
+      const parts = { optimiser: { name: "sgd", momentum: 0.9 }, schedule: { type: "linear", warmUp: 0.1 } } as const
+      const cases: ReadonlyArray<readonly [Parameters<typeof keep>[0], ReadonlyArray<Algorithm>]> = [
+        [
+          { ...pendulum, algorithm: "sac" },
+          [
+            Sac.make({ ...replay, hidden: [8] }),
+            Sac.make({ ...replay, network: both }),
+            Sac.make({ ...replay, network: both, ...parts }),
+          ],
+        ],
+        [
+          { ...pendulum, algorithm: "td3" },
+          [
+            Td3.make({ ...replay, hidden: [8] }),
+            Td3.make({ ...replay, network: layers }),
+            Td3.make({ ...replay, network: layers, ...parts }),
+          ],
+        ],
+        [
+          { ...short, algorithm: "dqn" },
+          [
+            Dqn.make({ ...replay, hidden: [8] }),
+            Dqn.make({ ...replay, network: layers }),
+            Dqn.make({ ...replay, network: layers, ...parts }),
+          ],
+        ],
+        [
+          { ...short, algorithm: "ddqn" },
+          [Ddqn.make({ hidden: [8] }), Ddqn.make({ network: layers }), Ddqn.make({ network: layers, ...parts })],
+        ],
+        [
+          { ...short, algorithm: "bc" },
+          [
+            Bc.make(shown, { hidden: [8], activation: "relu" }),
+            Bc.make(shown, { network: both }),
+            Bc.make(shown, { network: both, ...parts }),
+          ],
+        ],
+      ]
+      for (const [input, algorithms] of cases) {
+        const digests = yield* Effect.forEach(algorithms, (algorithm) =>
+          Effect.map(keep({ ...input, algorithm }), ({ result }) => result.digest),
+        )
+        assert.deepStrictEqual(
+          [digests[0] === digests[1], digests[1] === digests[2]],
+          [true, false],
+          algorithms[0].name,
+        )
+        const { whole, resumed } = yield* resumable({ ...input, algorithm: algorithms[2] }, 48)
+        assert.strictEqual(resumed.digest, whole.digest, algorithms[0].name)
+      }
+      const nameless = Sac.make({
+        ...replay,
+        optimiser: ({ size, learningRate }) => Optimisers.adam({ size, learningRate }),
+      })
+      const { message } = yield* Effect.flip(keep({ ...pendulum, algorithm: nameless }))
+      assert.include(message, "algorithm.optimiser: expected states whose names begin with the `name` that it gets")
+      const two = yield* Effect.flip(keep({ ...short, algorithm: Dqn.make({ network: both }) }))
+      assert.include(
+        two.message,
+        "algorithm.network: expected one network, found one for an actor and one for a critic",
+      )
     }),
   )
 

@@ -21,6 +21,7 @@ import { build, netOf } from "../graphs.ts"
 import { drive, type Steps, waitFor } from "../drive.ts"
 import { floatsOf, numbersOf, savedState, statesOf, weightsIn } from "../learnerState.ts"
 import { randomActions } from "../exploration.ts"
+import { courseOf } from "../parts.ts"
 import { prioritisedDraws } from "./Priorities.ts"
 import { makeReplay, replayBytes, type ReplayOptions } from "./Replay.ts"
 import { type ReplayColumns, replayColumns, type ReplayExperience } from "./ReplayExperience.ts"
@@ -138,10 +139,11 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   const updateRandom = stream(seed, "update")
   const averages = new Averages()
   const rates = Object.entries<number>(options.learningRates)
+  const course = courseOf(config.schedule ?? "constant")
   const learn = Effect.fnUntraced(function* (position: Position) {
     const { iteration, step } = position
     if (step + steps * numEnvs <= learningStarts || replay.size() < batchSize) return
-    for (const [key, rate] of rates) update.feeds[key][0] = steered(position, rate)
+    for (const [key, rate] of rates) update.feeds[key][0] = steered(position, rate * course(step / totalSteps))
     const random = updateRandom.child(iteration)
     if (prioritised === undefined) replay.draw(random, places)
     else prioritised.draw(random, Math.min(1, step / totalSteps), places)

@@ -1,9 +1,11 @@
 /** Declares the settings that off-policy algorithms share: option interfaces for users, fields for config Schemas. */
 import { Schema } from "effect"
+import type { Course, Schedule } from "../../graph/schedules.ts"
+import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
 import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
 
 /** The settings that all replay learners share: how they collect transitions and when they learn from them. */
-export interface ReplayOptions {
+export interface ReplayOptions extends NetworksOption, OptimiserOption {
   /** The discount factor of future rewards. @default 0.99 */
   readonly gamma?: number
   /** The number of transitions that the replay buffer holds. @default 1000000 */
@@ -20,6 +22,12 @@ export interface ReplayOptions {
   readonly nsteps?: number
   /** The limit of the global norm of gradients; larger ones are scaled down to it. 0 sets no limit. @default 0 */
   readonly maxGradNorm?: number
+  /**
+   * The course of the learning rates: `constant` keeps them, `linear` and `cosine` lower them to 0 over the run; with options
+   * `{ type: "linear", warmUp: 0.1, end: 0.2 }`, as shares of the run and of the rate. In code also a function from the run's
+   * progress, 0 to 1, to the factor of the learning rates. @default "constant"
+   */
+  readonly schedule?: Course | Schedule
 }
 
 export const replayFields = {
@@ -31,6 +39,9 @@ export const replayFields = {
   gradientSteps: withDefault(positiveInt, 1),
   nsteps: withDefault(positiveInt, 1),
   maxGradNorm: withDefault(nonNegative, 0),
+  schedule: withDefault(CourseSetting, "constant"),
+  ...networkField,
+  ...optimiserField,
 }
 
 /** The settings of prioritised replay (Schaul et al. 2015, arXiv:1511.05952). */
@@ -54,8 +65,13 @@ export const Prioritised = Schema.Struct({
 
 export type Prioritised = typeof Prioritised.Type
 
+/** The settings that the algorithm's own networks and update read. */
+type Parts = NetworksOption & OptimiserOption
+
 /** The settings that `replayLearner` reads. The algorithm's own update reads further settings. */
-export interface ReplayConfig extends Required<Omit<ReplayOptions, "maxGradNorm">> {
+export interface ReplayConfig extends Required<Omit<ReplayOptions, "maxGradNorm" | "schedule" | keyof Parts>> {
+  /** The course of the learning rates; constant by default. */
+  readonly schedule?: Course | Schedule
   /** The number of consecutive steps for which actions are drawn with the same noise; 1 by default. */
   readonly noiseRepeat?: number
 }

@@ -1,9 +1,12 @@
 /** Functions with which off-policy algorithms build updates as graphs: steps of Adam, changes of target networks. */
 import { Record } from "effect"
 import { add, equal, mul, state, sub, where } from "../../graph/ops.ts"
+import { GraphError } from "../../graph/GraphError.ts"
 import { adam } from "../../graph/optimisers.ts"
+import type { OptimiserOf, OptimiserSetting } from "../../graph/optimiserSettings.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { descend, type Net } from "../graphs.ts"
+import { chosenOptimiser } from "../parts.ts"
 
 /** A network in an update, with the name of the program state that holds its weights. */
 export interface NamedNet extends Net {
@@ -13,15 +16,36 @@ export interface NamedNet extends Net {
 /** States of a program by name, such as weights, each with the value that it has after the update. */
 export type NextStates = Readonly<Record<string, { readonly tensor: Tensor; readonly next: Tensor }>>
 
-/** Builds one step of Adam down the gradient of a loss; returns the next weights, and all states that it changes. */
-export const adamStep = (
+interface StepOptions {
+  readonly learningRate: Tensor
+  /** The ε of Adam. */
+  readonly epsilon?: number
+  readonly maxGradNorm: number
+  /** The optimiser in place of Adam; null or left out, it is Adam. */
+  readonly optimiser?: OptimiserSetting | OptimiserOf | null
+}
+
+/**
+ * Builds one step down the gradient of a loss, by Adam or another optimiser; returns the next weights, and all states that
+ * it changes.
+ */
+export const gradientStep = (
   net: NamedNet,
   loss: Tensor,
-  options: { readonly learningRate: Tensor; readonly epsilon?: number; readonly maxGradNorm: number },
+  options: StepOptions,
 ): { readonly next: Tensor; readonly states: NextStates } => {
-  const { learningRate, epsilon = 1e-8, maxGradNorm } = options
-  const optimiser = adam({ name: `${net.name}.adam`, size: net.layout.size, learningRate, epsilon })
-  const { next, moments } = descend(net, loss, optimiser, maxGradNorm)
+  const { learningRate, epsilon = 1e-8, maxGradNorm, optimiser = null } = options
+  const { layout } = net
+  const { size } = layout
+  const name = `${net.name}.${optimiser === null ? "adam" : "optimiser"}`
+  const make = chosenOptimiser({ optimiser }, () => adam({ name, size, learningRate, epsilon }))
+  const { next, moments } = descend(net, loss, make({ layout, size, learningRate, name }), maxGradNorm)
+  const foreign = Object.keys(moments).find((key) => !key.startsWith(name))
+  if (foreign !== undefined) {
+    // The states of several networks lie in one program.
+    const message = `algorithm.optimiser: expected states whose names begin with the \`name\` that it gets, found "${foreign}"`
+    throw new GraphError({ op: "optimiser", message, shapes: [], where: "" })
+  }
   return { next, states: { [net.name]: { tensor: net.theta, next }, ...moments } }
 }
 

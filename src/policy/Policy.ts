@@ -23,8 +23,7 @@ import { readEmbedded } from "../graph/onnx/embedded.ts"
 import * as Rng from "../rng/Rng.ts"
 import * as Checkpoint from "../run/Checkpoint.ts"
 import * as Layout from "../run/Layout.ts"
-import { type FolderAt, savedAt } from "../run/savedAt.ts"
-import { onDisk } from "../run/store/FileTree.ts"
+import { foldersOnDisk, savedAt } from "../run/savedAt.ts"
 import { aboutOf, type PolicyAbout } from "./about.ts"
 
 /** The error of a file that holds no policy which can act here. */
@@ -102,7 +101,6 @@ export const load = Effect.fnUntraced(function* (
   path: string,
   options: LoadOptions = {},
 ): Effect.fn.Return<Policy, LoadError, Backend | FileSystem.FileSystem | Path.Path | Scope.Scope> {
-  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const asPolicyError = Effect.mapError(
     ({ message }: { readonly message: string }) => new PolicyError({ path, message }),
   )
@@ -118,8 +116,7 @@ export const load = Effect.fnUntraced(function* (
   if (file !== undefined) {
     return yield* fromOnnx(yield* asPolicyError(readBytes(file, mostBytes.binary)), { ...options, path: file })
   }
-  const folderAt: FolderAt = (folder) => Effect.provideContext(onDisk(folder), context)
-  const { tree, wanted, pathOf } = yield* asPolicyError(savedAt(path, folderAt))
+  const { tree, wanted, pathOf } = yield* asPolicyError(savedAt(path, yield* foldersOnDisk))
   const isPolicy = (name: string): boolean => name === Layout.inCheckpoint.policy
   const checkpoint = wanted === Layout.latest ? (options.checkpoint ?? wanted) : wanted
   const { name, files } = yield* asPolicyError(Checkpoint.loadFiles(tree, checkpoint, isPolicy))

@@ -2,16 +2,22 @@
  * Finds the checkpoints that a path names: those of a run's folder, or one by its own folder. `Policy.load` and
  * `start.from` of a training read from them. It only reads.
  */
-import { Effect } from "effect"
+import { Effect, type FileSystem, type Path } from "effect"
 import { parseYaml } from "../config/yaml.ts"
 import { CheckpointError } from "./Checkpoint.ts"
 import * as Layout from "./Layout.ts"
-import type { FileTree } from "./store/FileTree.ts"
+import { type FileTree, onDisk } from "./store/FileTree.ts"
 import { relocated } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 
 /** Opens a folder by its path. */
 export type FolderAt = (path: string) => Effect.Effect<FileTree>
+
+/** Opens folders on disk. */
+export const foldersOnDisk: Effect.Effect<FolderAt, never, FileSystem.FileSystem | Path.Path> = Effect.map(
+  Effect.context<FileSystem.FileSystem | Path.Path>(),
+  (context) => (folder) => Effect.provideContext(onDisk(folder), context),
+)
 
 /** Some checkpoints of a run, by their usual paths. */
 export interface SavedAt {

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as ort from "onnxruntime-node"
 import { assert, describe, it } from "vitest"
@@ -48,6 +48,22 @@ describe("effect export", () => {
       assert.strictEqual(kept.code, 0, kept.stderr)
       const newest = join(run, "checkpoints", "step_000000000002048", "weights.safetensors")
       assert.deepEqual(decode(await exported("safetensors")), decode(readFileSync(newest)))
+    }))
+
+  it("needs no code for the files that a checkpoint holds", () =>
+    withFolder(async (folder) => {
+      const own = program("").replace("CartPole.env", '{ ...CartPole.env, id: "my-pole" }')
+      const file = write(folder, "train.ts", own)
+      const { runDir } = resultOf(await effect(["run", file, "--quiet", "--json"], folder))
+      rmSync(file)
+      for (const format of ["onnx", "safetensors"]) {
+        const done = await effect(["export", runDir, "--to", format, "--out", `policy.${format}`], folder)
+        assert.strictEqual(done.code, 0, done.stderr)
+      }
+      const checkpoint = join(folder, runDir, "checkpoints", "latest")
+      assert.deepEqual(readFileSync(join(folder, "policy.onnx")), readFileSync(join(checkpoint, "policy.onnx")))
+      const refused = await effect(["export", runDir, "--to", "h"], folder)
+      assert.include(refused.stderr, "my-pole")
     }))
 
   it("says what can't be written", () =>

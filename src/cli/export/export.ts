@@ -47,7 +47,11 @@ const flags = {
     "The file to write, or the folder of a worker or a language model (default: named after the run)",
   ),
   step: number("step", "The checkpoint of this step (default: the newest)"),
-  file: text("file", "file", "The module that made the run, if its env, algorithm or demonstrations are your own"),
+  file: text(
+    "file",
+    "file",
+    "The module that made the run, if its env, algorithm or demonstrations are your own; onnx and safetensors need none",
+  ),
 }
 
 export const exporting = subcommand(

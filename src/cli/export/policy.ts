@@ -5,7 +5,9 @@ import { attempt } from "../../config/attempt.ts"
 import type { Plain } from "../../config/Config.ts"
 import { mostBytes, readBytes } from "../../config/files.ts"
 import { backend, envPool, platform } from "../../node.ts"
+import * as Checkpoint from "../../run/Checkpoint.ts"
 import * as Layout from "../../run/Layout.ts"
+import { foldersOnDisk, savedAt } from "../../run/savedAt.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
 import { validate, type ValidationOptions } from "../../run/ValidationRequest.ts"
@@ -52,11 +54,24 @@ const restored = Effect.fnUntraced(function* (
   return { policy, files: store.files }
 })
 
+/** The formats in which a checkpoint holds the policy, or all weights, already. */
+const inCheckpoint: Partial<Readonly<Record<PolicyFormat, string>>> = {
+  onnx: Layout.inCheckpoint.policy,
+  safetensors: Layout.inCheckpoint.weights,
+}
+
 /**
- * Returns the bytes of a file with the policy. A validation can write the policy in every format, so this validates the
- * checkpoint, and takes the file of the wanted format from the store.
+ * Returns the bytes of a file with the policy. A checkpoint holds some formats; that needs neither the env nor the code of the
+ * run. A validation can write the others, so this validates the checkpoint, and takes the file from the store.
  */
 export const policyFile = Effect.fnUntraced(function* (wanted: Wanted, format: PolicyFormat) {
+  const name = inCheckpoint[format]
+  if (name !== undefined) {
+    const { tree } = yield* savedAt(wanted.run, yield* foldersOnDisk)
+    const checkpoint = yield* checkpointOf(wanted.run, wanted.step)
+    const { files } = yield* Checkpoint.loadFiles(tree, checkpoint, (file) => file === name)
+    return files[name] ?? (yield* usageError(`--to ${format}: ${wanted.run} has no policy that can be exported`))
+  }
   // The shortest validation that writes the policy.
   const shortest = {
     "validation.everySteps": 1,

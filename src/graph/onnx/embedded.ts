@@ -45,7 +45,12 @@ const Json = Schema.fromJsonString(
     }),
   ),
 )
-const encodeJson = Schema.encodeSync(Json)
+/** Encodes a value as the Schema `Json` does, but without trying every kind of op for each node. */
+const encodeJson = (value: unknown): string =>
+  JSON.stringify(value, (_, item: unknown) =>
+    typeof item === "number" && !Number.isFinite(item) ? String(item) : item,
+  )
+const encodeBase64 = Schema.encodeSync(Schema.Uint8ArrayFromBase64)
 const decodeJson = Schema.decodeUnknownSync(Json)
 
 /** Returns the text for a model's metadata. The model has these initializers. */
@@ -57,7 +62,10 @@ export const embed = ({ about, programs }: Embedded, initializers: ReadonlyArray
   const { nodes, constants, positionOf } = encodeNodes(roots)
   const written = Array.from(constants, ([position, data]) => {
     const same = initializers.find(({ dtype, data: other }) => dtype === nodes[position].dtype && isEqual(data, other))
-    return [`${position}`, same === undefined ? { base64: bytesOf(data) } : { initializer: same.name }] as const
+    return [
+      `${position}`,
+      same === undefined ? { base64: encodeBase64(bytesOf(data)) } : { initializer: same.name },
+    ] as const
   })
   return encodeJson({
     about,

@@ -9,3 +9,13 @@ export const gzip = (text: string): Effect.Effect<Uint8Array> =>
     const compressed = new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"))
     return new Uint8Array(await new Response(compressed).arrayBuffer())
   })
+
+/** Unpacks the bytes of a gzip file; fails if they are damaged. */
+export const gunzip = (bytes: Uint8Array): Effect.Effect<Uint8Array, unknown> =>
+  Effect.tryPromise({
+    try: async () => {
+      const unpacked = new Blob([Uint8Array.from(bytes)]).stream().pipeThrough(new DecompressionStream("gzip"))
+      return new Uint8Array(await new Response(unpacked).arrayBuffer())
+    },
+    catch: (error) => error,
+  })

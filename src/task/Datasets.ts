@@ -34,6 +34,7 @@ import * as WordGuess from "./games/WordGuess.ts"
 import * as Finer from "./Finer.ts"
 import * as OmegaMath from "./OmegaMath.ts"
 import * as Qa from "./Qa.ts"
+import { commitOf } from "./hub/dataset.ts"
 import type { TaskSet } from "./TaskSet.ts"
 
 /** The built-in kinds of data set. To build in another kind, add it to this list. */
@@ -141,5 +142,14 @@ export const open = (
 ): Opening<Dataset> =>
   Effect.gen(function* () {
     const { kind, config, effective } = yield* decodeConfig(input, from)
-    return { type: kind.type, tasks: yield* kind.open(config, { from, ...context }), config: effective }
+    const revision = yield* revisionOf(effective, from)
+    const tasks = yield* kind.open({ ...config, ...(revision && { hfRevision: revision }) }, { from, ...context })
+    return { type: kind.type, tasks, config: { ...effective, ...(revision && { hf_revision: revision }) } }
   })
+
+/** Returns the commit of a config's data set on the hub, by which it is opened again; undefined if it is on no hub. */
+const revisionOf = (effective: Plain, from: DecodeOptions) => {
+  const { hf_dataset: id, hf_revision: revision, dataset_path: file = null, items = null } = effective
+  const isOnHub = typeof id === "string" && "hf_revision" in effective && file === null && items === null
+  return isOnHub ? commitOf(id, typeof revision === "string" ? revision : null, from) : Effect.undefined
+}

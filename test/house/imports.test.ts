@@ -113,6 +113,8 @@ describe("imports", () => {
     const forModels = (specifier: string): boolean => /^effect\/(ai|encoding|http)\//.test(specifier)
     const forHttp = (specifier: string): boolean => specifier.startsWith("effect/http/")
     const forClusters = (specifier: string): boolean => /^effect\/(cluster|persistence|sql|workflow)\//.test(specifier)
+    const usesHttp = (file: string): boolean =>
+      file.startsWith("serve/") || ["run/store/objects/s3.ts", "task/hub/client.ts"].includes(file)
     const forThreads = (specifier: string): boolean => /^effect\/(rpc|workers)\//.test(specifier)
     const wrong = files
       .filter((file) => !file.startsWith("cli/") && !["dashboard/server-node.ts", "node.ts", "web.ts"].includes(file))
@@ -122,7 +124,7 @@ describe("imports", () => {
           specifier.startsWith("effect/") &&
           !(file.startsWith("lm/") && forModels(specifier)) &&
           adapted[file] !== specifier &&
-          !((file.startsWith("serve/") || file === "run/store/objects/s3.ts") && forHttp(specifier)) &&
+          !(usesHttp(file) && forHttp(specifier)) &&
           !(/^multirun\/(engine|reference)\//.test(file) && forThreads(specifier)) &&
           !(file.startsWith("cluster/") && forClusters(specifier)),
       )

@@ -84,6 +84,7 @@ describe("a data set of a config", () => {
         dataset_path: null,
         hf_dataset: null,
         hf_subset: null,
+        hf_revision: null,
         split: "train",
         input_field: "q",
         target_field: "a",
@@ -184,16 +185,12 @@ describe("a data set of a config", () => {
           { items: [item], max_samples: -1 },
           "conf.yaml: max_samples: expected a value greater than or equal to 0, found -1",
         ],
-        [{}, "conf.yaml: dataset_path: expected a file, or items, found neither"],
+        [{}, "conf.yaml: dataset_path: expected a file, items or hf_dataset, found none of them"],
         [{ items: [item], dataset_path: "a.jsonl" }, "conf.yaml: items: expected dataset_path or items, found both"],
         [{ items: [] }, "conf.yaml: items: expected at least one item, found none"],
         [
           { items: [item], question_field: "q", input_field: "question" },
           `conf.yaml: question_field: expected one of it and input_field, which are the same, found "q" and "question"`,
-        ],
-        [
-          { hf_dataset: "open/math", hf_subset: "main", split: "test" },
-          `conf.yaml: hf_dataset: "open/math" is on a hub, which is not read from here; save it as a file with one JSON object per line, with "question" and "answer", and give that: dataset_path: open-math-main-test.jsonl`,
         ],
         [
           { items: [item, { Question: "?", answer: "!" }] },

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { lines, opened, problem, questionsOf, scoresOf } from "./opening.ts"
+import { lines, opened, questionsOf, scoresOf } from "./opening.ts"
 
 const file = lines([
   { context: "Which tag has 12.5?", target: "InterestExpense" },
@@ -41,15 +41,6 @@ describe("tags of financial reports", () => {
       assert.deepStrictEqual(all, ["<The tags to choose from: Goodwill, InterestExpense.\n\nWhich tag has 12.5?>"])
       const given = yield* questions({ prepend_options: true, options: ["Revenues", "Goodwill"] })
       assert.strictEqual(given[2], "The tags to choose from: Revenues, Goodwill.\n\nWhich tag has 8?")
-    }),
-  )
-
-  it.effect("name a local file to use instead of a hub's data set", () =>
-    Effect.gen(function* () {
-      assert.match(
-        yield* problem({ type: "finer", hf_dataset: "wangd12/XBRL_analysis" }),
-        /^conf\.yaml: hf_dataset: .* with "context" and "target", and give that: dataset_path: wangd12-XBRL_analysis-test\.jsonl$/,
-      )
     }),
   )
 })

@@ -90,7 +90,10 @@ export const refusedInBody = (server: Server, body: FailureBody): LmError => {
 }
 
 /** Gives the seconds to wait before a retry, from the headers (a number or a date); undefined if they name none. */
-const retryAfterOf = (headers: Readonly<Record<string, string | undefined>>, now: number): number | undefined => {
+export const retryAfterOf = (
+  headers: Readonly<Record<string, string | undefined>>,
+  now: number,
+): number | undefined => {
   const milliseconds = Number(headers["retry-after-ms"] ?? Number.NaN)
   if (milliseconds >= 0 && milliseconds < Infinity) return milliseconds / 1000
   const header = headers["retry-after"]?.trim() ?? ""

@@ -39,7 +39,7 @@ const separators: Readonly<Record<string, string | null>> = {
   ".tsv": "\t",
 }
 
-type Parsed = { readonly fields: Plain } | { readonly line: number; readonly problem: string }
+export type Parsed = { readonly fields: Plain } | { readonly line: number; readonly problem: string }
 
 const shown = (text: string): string => {
   const trimmed = text.trim()
@@ -54,14 +54,16 @@ const textOf = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-const fromJson = (text: string, line: number): Parsed => {
+/** Reads a record from the JSON on a line. */
+export const fromJson = (text: string, line: number): Parsed => {
   const value = parsedJson(text)
   if (isPlain(value)) return { fields: value }
   const hint = Array.isArray(value) ? `; "jq -c '.[]'" writes each item of an array on its own line` : ""
   return { line, problem: `expected a JSON object on one line, found ${shown(text)}${hint}` }
 }
 
-const fromCsv = (text: string, line: number, separator: string, names: ReadonlyArray<string>): Parsed => {
+/** Reads a record from a line of values, whose header has these `names`. */
+export const fromCsv = (text: string, line: number, separator: string, names: ReadonlyArray<string>): Parsed => {
   const values = fieldsOf(text, separator, line)
   if ("problem" in values) return values
   if (values.length !== names.length) {
@@ -70,7 +72,8 @@ const fromCsv = (text: string, line: number, separator: string, names: ReadonlyA
   return { fields: Object.fromEntries(names.map((name, at) => [name, values[at]])) }
 }
 
-const headerProblem = (names: ReadonlyArray<string>): string | undefined => {
+/** Describes the problem of a header; undefined if it has none. */
+export const headerProblem = (names: ReadonlyArray<string>): string | undefined => {
   const twice = names.find((name, at) => names.indexOf(name) !== at)
   if (twice !== undefined) return `expected a header of different names, found ${shown(twice)} twice`
   return names.some((name) => name.trim() === "") ? "expected a header of names, found an empty one" : undefined
@@ -84,15 +87,19 @@ const withoutLineEnds = (text: string): string => {
   return (lineEnd < 0 ? text : text.slice(0, lineEnd)).replace(/\r$/, "")
 }
 
-/** Opens the records of a file. `name` is the file's path as the config gives it. */
+/**
+ * Opens the records of a file. `name` is the file's path as the config gives it. If the file is at another `place`, such
+ * as in a cache, it is read there, and messages have its name.
+ */
 export const ofFile = (
   name: string,
   baseDir: string,
   check: Check,
+  place = name,
 ): Effect.Effect<Records, DatasetError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
-    const { path, tried } = yield* locate(name, baseDir)
+    const { path, tried } = yield* locate(place, baseDir)
     const failed = (problem: string): DatasetError => new DatasetError({ path, message: `${name}${problem}` })
     const separator = separators[path.toLowerCase().replace(/^.*\./s, ".")]
     if (separator === undefined) {

@@ -4,6 +4,7 @@ import { type Plain, ConfigError } from "../../config/Config.ts"
 import { orDefault, withDefault } from "../../config/fields.ts"
 import { sha256 } from "../../config/sha256.ts"
 import { type OpenContext, type Opening, orderFields, placeOf } from "../DatasetKind.ts"
+import { recordsFile } from "../hub/dataset.ts"
 import { DatasetError, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { template, type Template } from "./question.ts"
@@ -22,11 +23,13 @@ export const recordFields = (defaults: {
   datasetPath: optionalText,
   /** The records themselves, if the config lists them. */
   items: withDefault(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))), null),
-  /** The name of a data set on the Hugging Face hub, which is not downloaded: an error asks for a local file. */
+  /** The name of a data set on the Hugging Face hub, such as `openai/gsm8k`, which is downloaded once. */
   hfDataset: optionalText,
-  /** The subset of the hub's data set. */
+  /** The subset of the hub's data set; null takes its usual one. */
   hfSubset: optionalText,
-  /** The split of the hub's data set. */
+  /** The branch, tag or commit of the hub's data set; null takes the newest. A run records the commit. */
+  hfRevision: optionalText,
+  /** The records of the hub's data set: a split, a slice such as `train[:100]`, or a sum, `train+test[:10%]`. */
   split: orDefault(Schema.String, defaults.split ?? "train"),
   /** The key of each record that holds the question. */
   inputField: withDefault(Schema.String, defaults.input),
@@ -71,7 +74,7 @@ export const open = (
   pick?: (index: number) => boolean,
 ): Opening<TaskSet> =>
   Effect.gen(function* () {
-    const { datasetPath, items, hfDataset, verbose: _, ...settings } = config
+    const { datasetPath, items, hfDataset, hfRevision, verbose: _, ...settings } = config
     const { from, baseDir } = context
     if (datasetPath !== null && items !== null) {
       return yield* ConfigError.at(from, "items", "expected dataset_path or items, found both")
@@ -80,23 +83,18 @@ export const open = (
       const made = task(fields, index)
       return typeof made === "string" ? made : undefined
     }
-    if (datasetPath === null && items === null) {
-      if (hfDataset === null) {
-        return yield* ConfigError.at(from, "datasetPath", "expected a file, or items, found neither")
-      }
-      const name = [hfDataset, config.hfSubset, config.split].filter((part) => part !== null).join("-")
-      const file = `${name.replace(/[^\w.-]+/g, "-")}.jsonl`
-      const fields = `"${config.inputField}" and "${config.targetField}"`
-      return yield* ConfigError.at(
-        from,
-        "hfDataset",
-        `"${hfDataset}" is on a hub, which is not read from here; save it as a file with one JSON object per line, with ${fields}, and give that: dataset_path: ${file}`,
-      )
+    const onHub = datasetPath === null && items === null ? hfDataset : null
+    if (datasetPath === null && items === null && hfDataset === null) {
+      return yield* ConfigError.at(from, "datasetPath", "expected a file, items or hf_dataset, found none of them")
     }
-    const records =
-      items !== null
-        ? yield* ofItems(placeOf(from, "items"), items, check)
-        : yield* ofFile(datasetPath ?? "", baseDir, check)
+    const records = yield* items !== null
+      ? ofItems(placeOf(from, "items"), items, check)
+      : onHub !== null
+        ? Effect.flatMap(
+            recordsFile({ id: onHub, subset: config.hfSubset, revision: hfRevision, split: config.split }, from),
+            ({ name, path }) => ofFile(name, baseDir, check, path),
+          )
+        : ofFile(datasetPath ?? "", baseDir, check)
     const digest = yield* sha256(utf8.encode(JSON.stringify([records.digest, settings])))
     const at = (index: number) =>
       Effect.flatMap(records.at(index), ({ fields, place }) => {
@@ -105,5 +103,6 @@ export const open = (
           ? Effect.fail(new DatasetError({ path: records.name, message: `${place}: ${made}` }))
           : Effect.succeed(made)
       })
-    return ordered({ name: nameOf(records.name), size: records.size, digest, at }, config, pick)
+    const name = nameOf(onHub === null ? records.name : `${onHub}.jsonl`)
+    return ordered({ name, size: records.size, digest, at }, config, pick)
   })

@@ -235,6 +235,7 @@ export * as TokenizerFolder from "./tokens/TokenizerFolder.ts"
 export * as WordTokenizers from "./tokens/words.ts"
 export * as Runtime from "./runtime/Runtime.ts"
 export { TrainerConfig } from "./train/TrainerConfig.ts"
+export * as Validator from "./train/Validator.ts"
 export * as Train from "./train/Train.ts"
 export * as RolloutFiles from "./multirun/batches/rolloutFiles.ts"
 export {

@@ -165,6 +165,9 @@ const specOf = ({ plan, learner }: Training, identity: RunIdentity): RunSpec => 
 const nothingToSend =
   "the cluster has nothing to do: other machines play only the validations of a training, and compute its gradients, and this one has neither validation.every_steps nor ranks"
 
+const playedHere =
+  "the validations are played in this process: only the built-in validator spreads its episodes over other machines"
+
 const notSent =
   "the validations are played in this process, because other machines can only load a training that is made in code from its program: start it with effect run PROGRAM.ts --cluster"
 
@@ -178,6 +181,7 @@ const open = Effect.fnUntraced(function* (
   const { plan, envs, learner, sent, validator } = training
   const { settings } = plan
   const notes = [...plan.notes]
+  if (validator?.name !== undefined) notes.push(`validations are played by ${validator.name}`)
   const warnings = [...plan.warnings]
   const { inFlight } = yield* Dispatcher
   const state = saved?.state ?? new TrainingState({})
@@ -213,9 +217,11 @@ const open = Effect.fnUntraced(function* (
           ? settings.ranks > 1
             ? []
             : [nothingToSend]
-          : sent === undefined
-            ? [notSent]
-            : []),
+          : validator.name !== undefined
+            ? [playedHere]
+            : sent === undefined
+              ? [notSent]
+              : []),
       ...(saved === undefined ? [] : deviceWarnings(learner.devices, devicesBefore)),
       ...(yield* backendWarnings),
     ],

@@ -55,7 +55,7 @@ export interface Plan {
 /**
  * Tells whether a policy for one env can act in the other: observations have equal shapes, and action spaces are equal.
  */
-const hasSameSpaces = (one: Env, other: Env): boolean =>
+export const hasSameSpaces = (one: Env, other: Env): boolean =>
   JSON.stringify(shapeOf(rowSpaceOf(one))) === JSON.stringify(shapeOf(rowSpaceOf(other))) &&
   JSON.stringify(one.actionSpace) === JSON.stringify(other.actionSpace)
 

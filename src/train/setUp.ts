@@ -4,7 +4,7 @@
  */
 import { Effect, Scope } from "effect"
 import type { Learner, LearnerError, SetupError } from "../learner/Algorithm.ts"
-import type { Backend } from "../backend/Backend.ts"
+import { Backend } from "../backend/Backend.ts"
 import { ConfigError, display, snakeCase } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
 import { rowSpaceOf } from "../env/Env.ts"
@@ -20,6 +20,8 @@ import { type TrainingEnvs, trainingEnvs, validationBatches } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import type { TrainingState } from "./TrainingState.ts"
 import { makeStepFolder, type WriteStepFolder } from "./stepFolder.ts"
+import { Current as OwnValidator } from "./Validator.ts"
+import { makeOwnValidator } from "./validation/ownValidator.ts"
 import { makeValidator, type Validator } from "./validation/Validator.ts"
 
 /** A training that is ready to start: its plan, its envs and its compiled learner. */
@@ -65,9 +67,13 @@ export const setUp = Effect.fnUntraced(function* (
   if (policy === undefined) {
     return { plan, envs, learner, validator: undefined, writeStepFolder: undefined, writeWantedStep: undefined }
   }
-  const makeValidation = Effect.flatMap(validationBatches(plan.validationEnvs, settings, envs), (batches) =>
-    makeValidator(batches, policy, settings.validation),
-  )
+  const own = yield* OwnValidator
+  const makeValidation =
+    own === undefined
+      ? Effect.flatMap(validationBatches(plan.validationEnvs, settings, envs), (batches) =>
+          makeValidator(batches, policy, settings.validation),
+        )
+      : makeOwnValidator(own, plan, envs, policy)
   const makeFolder = makeStepFolder({ plan, learner, envs }, policy)
   const validator = settings.validation.everySteps > 0 ? yield* makeValidation : undefined
   const writeStepFolder = settings.render.everySteps > 0 ? yield* makeFolder : undefined
@@ -77,7 +83,7 @@ export const setUp = Effect.fnUntraced(function* (
     Effect.all({
       validator: validator === undefined ? makeValidation : Effect.succeed(validator),
       writeStepFolder: writeStepFolder === undefined ? makeFolder : Effect.succeed(writeStepFolder),
-    }).pipe(Effect.provideService(Scope.Scope, yield* Effect.scope)),
+    }).pipe(Effect.provideService(Scope.Scope, yield* Effect.scope), Effect.provideService(Backend, yield* Backend)),
   )
   const writeWantedStep: WriteWantedStep = Effect.fnUntraced(function* (state) {
     const made = yield* onDemand

@@ -15,6 +15,8 @@ import { EnvError } from "../../env/EnvError.ts"
  * episode depends only on the seed, on `index` (the training's step) and on the episode's number, not on its batch.
  */
 export interface Validator {
+  /** The name of a validator of the user's own; undefined for the built-in one. */
+  readonly name?: string
   readonly validate: (seed: number, index: number) => Effect.Effect<ValidationOutcome, LearnerError>
   /** The batches, each with the number of its first episode, its size, and the device that computes its policy. */
   readonly batches: ReadonlyArray<{ readonly first: number; readonly size: number; readonly device: string }>

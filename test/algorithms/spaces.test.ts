@@ -16,10 +16,11 @@ import * as Vin from "../../src/algorithms/Vin.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Env from "../../src/env/Env.ts"
 import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
-import { box, dict, discrete, multiBinary, multiDiscrete, tuple } from "../../src/env/Space.ts"
+import { box, dict, discrete } from "../../src/env/Space.ts"
 import type { Algorithm } from "../../src/learner/Algorithm.ts"
 import * as Demonstrations from "../../src/learner/Demonstrations.ts"
 import { courier } from "../env/courier.ts"
+import { lamps, lock } from "../env/locks.ts"
 import { keep, weightsOf } from "../train/inMemory.ts"
 import { resumable } from "../train/resumable.ts"
 
@@ -27,37 +28,6 @@ import { resumable } from "../train/resumable.ts"
 const hidden = [16]
 const masks = courier(4)
 const several = { ...masks, actionMask: () => [1, 0, 1, 1, 1, 0] }
-
-/** A lock whose two wheels must be turned to the numbers that are shown, the first of which cannot be 1. */
-const lock = Env.make({
-  id: "lock",
-  observationSpace: multiDiscrete([4, 2]),
-  actionSpace: multiDiscrete([4, 2]),
-  maxSteps: 10,
-  reset: (random) => [random.integer(4), random.integer(2)],
-  observe: (wanted) => wanted,
-  actionMask: () => [1, 0, 1, 1, 1, 1],
-  step: (wanted, action, random) => ({
-    state: [random.integer(4), random.integer(2)],
-    reward: wanted.filter((number, wheel) => number === action[wheel]).length,
-    terminated: false,
-  }),
-})
-
-/** Lamps that must be switched like the ones that are shown. */
-const lamps = Env.make({
-  id: "lamps",
-  observationSpace: tuple(multiBinary(3), box(0, 1)),
-  actionSpace: multiBinary(3),
-  maxSteps: 10,
-  reset: (random) => [random.integer(2), random.integer(2), random.integer(2)],
-  observe: (shown) => [shown, [0.5]] as const,
-  step: (shown, action, random) => ({
-    state: shown.map(() => random.integer(2)),
-    reward: shown.filter((lamp, at) => lamp === action[at]).length,
-    terminated: false,
-  }),
-})
 
 /** A thermostat with a mode of its own. */
 const thermostat = Env.make({

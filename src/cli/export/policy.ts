@@ -1,7 +1,6 @@
 /** Exports the policy of a run, for `effect export RUN --to onnx` and the like, and for `--to worker`. */
 import { basename, join } from "node:path"
 import { Effect, FileSystem, Layer, type Option } from "effect"
-import { attempt } from "../../config/attempt.ts"
 import type { Plain } from "../../config/Config.ts"
 import { mostBytes, readBytes } from "../../config/files.ts"
 import { backend, envPool, platform } from "../../node.ts"
@@ -11,7 +10,6 @@ import { foldersOnDisk, savedAt } from "../../run/savedAt.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
 import { validate, type ValidationOptions } from "../../run/ValidationRequest.ts"
-import { ExportError } from "../../export/ExportError.ts"
 import { scripts } from "../../export/worker/scripts-node.ts"
 import { workerFiles } from "../../export/worker/workerFiles.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
@@ -92,12 +90,7 @@ export const workerFolder = Effect.fnUntraced(function* (wanted: Wanted, name: s
   const none = { "validation.everySteps": 0, "validation.envs": [], "render.everySteps": 0 }
   const { policy } = yield* restored(wanted, none, { exportsPolicy: true })
   if (policy === undefined) return yield* usageError(`--to worker: ${wanted.run} has no policy that can be exported`)
-  const texts = yield* scripts
-  return yield* Effect.catchTag(
-    attempt(() => workerFiles(policy, { name, scripts: texts }), ExportError),
-    "ExportError",
-    ({ message }) => usageError(`--to worker: ${message}; use --to onnx`),
-  )
+  return workerFiles(policy, { name, scripts: yield* scripts })
 })
 
 /** The names of the files from which a training is restored, besides the files with the learner's arrays. */

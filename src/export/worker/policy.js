@@ -52,10 +52,72 @@ const copyNumbers = (target, at, value, where, lengths, shape) => {
   return at + length
 }
 
-/** Fills `target` from an array of as many numbers, or from arrays that are nested as `shape`. */
-const fill = (target, value, where, shape) => {
+const sizeOf = (shape) => shape.reduce((size, length) => size * length, 1)
+
+/** Fills `target` from the index `at` with an array of as many numbers as `shape` has, or of arrays nested as it. */
+const fill = (target, value, where, shape, at = 0) => {
   const isNested = shape.length > 1 && isList(value) && isList(value[0])
-  copyNumbers(target, 0, value, where, isNested ? shape : [target.length], shape)
+  return copyNumbers(target, at, value, where, isNested ? shape : [sizeOf(shape)], shape)
+}
+
+/** The number of numbers in an observation; the action mask follows it in the row that the policy reads. */
+const size = places.observations.length - card.mask
+
+/** Replaces the booleans in a list by zeros and ones. */
+const withoutBooleans = (value) =>
+  isList(value) ? Array.from(value, (element) => (typeof element === "boolean" ? Number(element) : element)) : value
+
+const placeIn = (path) => path.map((name) => (typeof name === "number" ? `[${name}]` : `.${name}`)).join("")
+
+/** Fills `target` with the parts of an observation, and checks that choices are among their options. */
+const fillParts = (target, value, parts) => {
+  const isFlat = isList(value) && value.length === size && value.every?.(isNumber)
+  if (isFlat) fill(target, value, "observation", [size])
+  let at = 0
+  for (const { path, shape, options } of parts) {
+    const where = `observation${placeIn(path)}`
+    const length = sizeOf(shape)
+    if (!isFlat) {
+      let own = value
+      for (const name of path)
+        own = typeof own === "object" && own !== null && Object.hasOwn(own, name) ? own[name] : undefined
+      if (shape.length === 0) fill(target, [own], where, [1], at)
+      else fill(target, options === null ? own : withoutBooleans(own), where, shape, at)
+    }
+    for (let index = 0; options !== null && index < length; index++) {
+      const choice = target[at + index]
+      if (choice >>> 0 === choice && choice < options[index]) continue
+      const element = shape.length === 0 ? where : `${where}[${index}]`
+      throw new PolicyError(`${element}: expected a whole number from 0 to ${options[index] - 1}, found ${choice}`)
+    }
+    at += length
+  }
+}
+
+const fillObservation = (target, value) => {
+  const { parts, shape } = card.observation
+  if (parts === null) fill(target, value, "observation", shape)
+  else fillParts(target, value, parts)
+}
+
+/** Writes the action mask after the observation; without one, everything is allowed. */
+const fillMask = (target, mask) => {
+  if (mask === null) return target.fill(1, size)
+  fill(target, withoutBooleans(mask), "mask", [card.mask], size)
+  const { action } = card
+  const sizes = action.kind === "discrete" ? [action.choices] : action.kind === "choices" ? action.sizes : []
+  let at = 0
+  for (const count of sizes) {
+    let allowed = 0
+    for (let index = at; index < at + count; index++) {
+      const element = target[size + index]
+      if (element !== 0 && element !== 1) throw new PolicyError(`mask[${index}]: expected 0 or 1, found ${element}`)
+      allowed += element
+    }
+    if (allowed === 0)
+      throw new PolicyError(`mask: expected an allowed choice among ${at} to ${at + count - 1}, found none`)
+    at += count
+  }
 }
 
 /** Checks an observation without acting, as a Standard Schema (https://standardschema.dev). The value is flat. */
@@ -64,9 +126,9 @@ export const observation = {
     version: 1,
     vendor: "effect-rl",
     validate: (value) => {
-      const numbers = new Array(places.observations.length)
+      const numbers = new Array(size)
       try {
-        fill(numbers, value, "observation", card.observation.shape)
+        fillObservation(numbers, value)
         return { value: numbers }
       } catch (error) {
         if (!(error instanceof PolicyError)) throw error
@@ -78,11 +140,14 @@ export const observation = {
   },
 }
 
+const kept = new Set(normalisation?.kept)
+
 /** Normalises observations as the training did, in double precision. */
 const normalise = (observations) => {
   if (normalisation === null) return
   const { mean, factor, clip } = normalisation
   for (let index = 0; index < observations.length; index++) {
+    if (kept.has(index)) continue
     const value = (observations[index] - mean[index]) * factor[index]
     observations[index] = Math.min(Math.max(value, -clip), clip)
   }
@@ -95,14 +160,16 @@ export const instantiate = (module) => {
   const { buffer } = exports.memory
   const view = (Kind, place) => (place === null ? null : new Kind(buffer, place.address, place.length))
   const observations = view(Float32Array, places.observations)
-  const actions = view(card.action.kind === "discrete" ? Int32Array : Float32Array, places.actions)
+  const actions = view(card.action.kind === "continuous" ? Float32Array : Int32Array, places.actions)
   const memoryIn = view(Float32Array, places.memory)
   const memoryOut = view(Float32Array, places.nextMemory)
   const run = exports["run:policy"]
   exports["prepare:policy"]()
 
-  const act = (observation, memory = null) => {
-    fill(observations, observation, "observation", card.observation.shape)
+  const act = (observation, memory = null, mask = null) => {
+    fillObservation(observations, observation)
+    if (card.mask > 0) fillMask(observations, mask)
+    else if (mask !== null) throw new PolicyError("mask: this policy takes no action mask; leave it out")
     if (memoryIn !== null) {
       if (memory === null) memoryIn.fill(0)
       else fill(memoryIn, memory, "memory", [card.memory])

@@ -4,6 +4,7 @@
  *   GET /       answers with the policy's card
  *   POST /act   {"observation": […]} answers {"action": …}; {"observations": [[…], …]} answers {"actions": […, …]}.
  *               A policy with a memory also answers "memory" (or "memories"): send it back with the next observation.
+ *               A policy with action masks also reads "mask" (or "masks"), a 1 for each choice that is allowed, else 0.
  *
  * A wrong request is answered by {"error": "…"} with status 400, 404, 405 or 413.
  */
@@ -45,7 +46,7 @@ const readText = async (request) => {
   }
 }
 
-const keys = ["observation", "memory", "observations", "memories"]
+const keys = ["observation", "memory", "mask", "observations", "memories", "masks"]
 
 /** Parses the body of `POST /act`, and checks everything about it except the numbers, which the policy checks. */
 const parse = (text) => {
@@ -63,26 +64,30 @@ const parse = (text) => {
     throw new Refusal(400, `body: unknown key ${JSON.stringify(unknown.slice(0, 40))}; expected ${keys.join(", ")}`)
   }
   const isBatch = "observations" in body
-  if (isBatch === "observation" in body || (isBatch ? "memory" : "memories") in body) {
-    throw new Refusal(400, "body: expected observation (and memory), or observations (and memories)")
+  const others = isBatch ? ["observation", "memory", "mask"] : ["memories", "masks"]
+  if (isBatch === "observation" in body || others.some((key) => key in body)) {
+    throw new Refusal(400, "body: expected observation (and memory, mask), or observations (and memories, masks)")
   }
   if (isBatch && !Array.isArray(body.observations)) throw new Refusal(400, "observations: expected an array")
-  const { observations, memories = null } = body
-  if (memories !== null && !(Array.isArray(memories) && memories.length === observations.length)) {
-    throw new Refusal(400, `memories: expected an array of ${observations.length}, one for each observation`)
+  const { observations } = body
+  for (const key of ["memories", "masks"]) {
+    const list = body[key] ?? null
+    if (list !== null && !(Array.isArray(list) && list.length === observations.length)) {
+      throw new Refusal(400, `${key}: expected an array of ${observations.length}, one for each observation`)
+    }
   }
   return { isBatch, ...body }
 }
 
 /** Acts on each observation of a batch. An error names the observation's index. */
-const actOnEach = (observations, memories) =>
+const actOnEach = (observations, memories, masks) =>
   observations.map((observation, index) => {
     try {
-      return act(observation, memories?.[index])
+      return act(observation, memories?.[index], masks?.[index])
     } catch (error) {
-      const place = (_, name) => `${name === "memory" ? "memories" : "observations"}[${index}]`
+      const place = (_, name) => `${name === "memory" ? "memories" : `${name}s`}[${index}]`
       throw error instanceof PolicyError
-        ? new PolicyError(error.message.replace(/^(observation|memory)/, place))
+        ? new PolicyError(error.message.replace(/^(observation|memory|mask)/, place))
         : error
     }
   })
@@ -95,9 +100,9 @@ const answer = async (request) => {
     throw new Refusal(405, `expected ${allowed[0]} ${pathname}`, { allow: allowed.join(", ") })
   }
   if (pathname === "/") return json(card)
-  const { isBatch, observation, memory, observations, memories } = parse(await readText(request))
-  if (!isBatch) return json(act(observation, memory))
-  const acted = actOnEach(observations, memories)
+  const { isBatch, observation, memory, mask, observations, memories, masks } = parse(await readText(request))
+  if (!isBatch) return json(act(observation, memory, mask))
+  const acted = actOnEach(observations, memories, masks)
   const actions = acted.map(({ action }) => action)
   return json(card.memory === 0 ? { actions } : { actions, memories: acted.map((one) => one.memory) })
 }

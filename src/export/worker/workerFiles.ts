@@ -12,16 +12,15 @@ import { Record } from "effect"
 import { jsonSchema } from "../../config/jsonSchema.ts"
 import { prettyJson } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
-import { type ActionSpace, display, sizeOf } from "../../env/Space.ts"
+import { type ActionSpace, maskSizeOf, optionsOf, sizeOf, type Space, unmasked } from "../../env/Space.ts"
 import type { ProgramSpec } from "../../graph/Program.ts"
 import { simplify } from "../../graph/simplify.ts"
 import { topologicalOrder } from "../../graph/Tensor.ts"
 import { rootsOf, validate } from "../../graph/validate.ts"
 import { compileAll, type Place as ModulePlace } from "../../graph/wasm/compile.ts"
 import type { TrainedPolicy } from "../../run/TrainedPolicy.ts"
-import { refuse } from "../ExportError.ts"
-import type { Card, Place } from "./card.d.ts"
-import { observationSchema } from "./observationSchema.ts"
+import type { Card, Part, Place } from "./card.d.ts"
+import { observationSchemaOf } from "./observationSchema.ts"
 
 /** A policy as a WebAssembly module, and what `card.js` says about it. */
 export interface CompiledPolicy {
@@ -49,7 +48,12 @@ export const compilePolicy = (policy: TrainedPolicy, name: string): CompiledPoli
   const constants =
     normalisation === undefined
       ? null
-      : { mean: [...normalisation.mean], factor: [...normalisation.factor], clip: normalisation.clip }
+      : {
+          mean: [...normalisation.mean],
+          factor: [...normalisation.factor],
+          clip: normalisation.clip,
+          kept: [...normalisation.kept],
+        }
   const cardModule = [
     "/** Describes the policy in `policy.wasm`, and where the arrays in its memory are. `effect export` generated this. */",
     `export const card = ${prettyJson(card)}`,
@@ -84,29 +88,51 @@ const placeOf = (place: ModulePlace | undefined): Place | null =>
   place === undefined ? null : { address: place.address, length: place.length }
 
 const cardOf = ({ algorithm, env, step, observationSpace, actionSpace, spec }: TrainedPolicy, name: string): Card => {
-  if (observationSpace._tag !== "Box") {
-    return refuse(`a worker needs observations in a box and without action masks, found ${display(observationSpace)}`)
-  }
-  const { shape } = observationSpace
+  const space = unmasked(observationSpace)
   return {
     name,
     algorithm,
     environment: env,
     step,
-    observation: { shape, schema: jsonSchema(observationSchema(shape)) },
+    observation: {
+      shape: space._tag === "Box" ? space.shape : [sizeOf(space)],
+      schema: jsonSchema(observationSchemaOf(space)),
+      parts: space._tag === "Box" ? null : partsIn(space, []),
+    },
     action: actionOf(actionSpace),
     memory: spec.inputs.memory?.shape[1] ?? 0,
+    mask: maskSizeOf(observationSpace),
   }
 }
 
 const finite = (bound: number): number | null => (Number.isFinite(bound) ? bound : null)
 
-const actionOf = (space: ActionSpace): Card["action"] =>
-  space._tag === "Discrete"
-    ? { kind: "discrete", choices: space.n }
-    : space._tag !== "Box"
-      ? refuse(`a worker needs one choice or real numbers as actions, found ${display(space)}`)
-      : { kind: "continuous", shape: space.shape, low: space.low.map(finite), high: space.high.map(finite) }
+/** Lists the parts of a space that have no parts themselves, in the order of their numbers. */
+const partsIn = (space: Space, path: Part["path"]): ReadonlyArray<Part> => {
+  switch (space._tag) {
+    case "Dict":
+      return Object.entries(space.parts).flatMap(([name, part]) => partsIn(part, [...path, name]))
+    case "Tuple":
+      return space.parts.flatMap((part, index) => partsIn(part, [...path, index]))
+    case "Box":
+      return [{ path, shape: space.shape, options: null }]
+    default:
+      return [{ path, shape: space._tag === "Discrete" ? [] : [sizeOf(space)], options: optionsOf(space) ?? null }]
+  }
+}
+
+const actionOf = (space: ActionSpace): Card["action"] => {
+  switch (space._tag) {
+    case "Discrete":
+      return { kind: "discrete", choices: space.n }
+    case "MultiDiscrete":
+      return { kind: "choices", sizes: space.sizes }
+    case "MultiBinary":
+      return { kind: "switches", count: space.n }
+    case "Box":
+      return { kind: "continuous", shape: space.shape, low: space.low.map(finite), high: space.high.map(finite) }
+  }
+}
 
 /** The scripts that are the same for every policy. `scripts-node.ts` reads them. */
 export interface Scripts {
@@ -137,7 +163,7 @@ export const workerFiles = (
     "package.json": prettyJson({ name: workerName(name), private: true, type: "module" }),
     "wrangler.toml": `name = "${workerName(name)}"\nmain = "worker.js"\ncompatibility_date = "${compatibilityDate}"\n`,
     "workerd.capnp": workerdConfig,
-    "README.md": readme(card, sizeOf(policy.observationSpace)),
+    "README.md": readme(card, sizeOf(unmasked(policy.observationSpace))),
   }
   return {
     "policy.wasm": wasm,
@@ -147,8 +173,8 @@ export const workerFiles = (
   }
 }
 
-const declarations = ({ action, memory }: Card): string => `/** The types of \`policy.js\`. */
-export type Observation = ArrayLike<number> | ReadonlyArray<Observation>
+const declarations = ({ observation, action, memory, mask }: Card): string => `/** The types of \`policy.js\`. */
+export type Observation = ${observation.parts === null ? "" : "number | boolean | { readonly [part: string]: Observation } | "}ArrayLike<number> | ReadonlyArray<Observation>
 ${memory === 0 ? "" : "\n/** What the policy remembers between two steps of an episode. */\nexport type Memory = ReadonlyArray<number>\n"}
 export interface Acted {
   readonly action: ${action.kind === "discrete" ? "number" : "ReadonlyArray<number>"}
@@ -177,8 +203,8 @@ export declare const observation: {
 /** Makes the policy from the compiled \`policy.wasm\`, a \`WebAssembly.Module\`. */
 export declare const instantiate: (module: object) => {
   readonly card: typeof card
-  /** Returns the best action. The observation is as the env gives it, flat or nested.${memory === 0 ? "" : " An episode begins without a memory."} */
-  readonly act: (observation: Observation${memory === 0 ? "" : ", memory?: Memory | null"}) => Acted
+  /** Returns the best action. The observation is as the env gives it, flat or nested.${memory === 0 ? "" : " An episode begins without a memory."}${mask === 0 ? "" : " A mask has a 1 for each choice that is allowed; without it all are."} */
+  readonly act: (observation: Observation${memory > 0 ? ", memory?: Memory | null" : mask > 0 ? ", memory?: null" : ""}${mask > 0 ? ", mask?: ArrayLike<number | boolean> | null" : ""}) => Acted
 }
 `
 
@@ -201,11 +227,38 @@ const policy :Workerd.Worker = (
 );
 `
 
+/** Returns an action as the README shows it. */
+const answerOf = (action: Card["action"]): string => {
+  switch (action.kind) {
+    case "discrete":
+      return "0"
+    case "choices":
+      return `[${action.sizes.length > 1 ? "0, …" : "0"}]`
+    case "switches":
+      return `[${action.count > 1 ? "1, …" : "1"}]`
+    case "continuous":
+      return `[${action.low.length > 1 ? "0.1, …" : "0.1"}]`
+  }
+}
+
+const describedAction = (action: Card["action"]): string => {
+  switch (action.kind) {
+    case "discrete":
+      return `the number of the best of ${action.choices} actions, from 0`
+    case "choices":
+      return `the best of [${action.sizes.join(", ")}] options for each choice, from 0`
+    case "switches":
+      return `${action.count} zeros and ones`
+    case "continuous":
+      return `the best action, of shape [${action.shape.join(", ")}], within the bounds of the env`
+  }
+}
+
 const readme = (card: Card, size: number): string => {
-  const { name, algorithm, environment, step, observation, action, memory } = card
+  const { name, algorithm, environment, step, observation, action, memory, mask } = card
   const example = JSON.stringify({ observation: Array.from({ length: Math.min(size, 4) }, () => 0) })
   const request = size > 4 ? example.replace("]", ", …]") : example
-  const answer = action.kind === "discrete" ? "0" : `[${action.low.length > 1 ? "0.1, …" : "0.1"}]`
+  const answer = answerOf(action)
   const remembers =
     memory === 0
       ? ""
@@ -224,12 +277,12 @@ curl http://localhost:8787/              # the policy's card
 curl http://localhost:8787/act -d '${request}'
 \`\`\`
 
-An answer is \`{"action": ${answer}${memory === 0 ? "" : ', "memory": […]'}}\`: ${
-    action.kind === "discrete"
-      ? `the number of the best of ${action.choices} actions, from 0`
-      : `the best action, of shape [${action.shape.join(", ")}], within the bounds of the env`
-  }.
-The observation is as the env gives it, of shape [${observation.shape.join(", ")}], nested or flat; scaling and clipping happen inside.
+An answer is \`{"action": ${answer}${memory === 0 ? "" : ', "memory": […]'}}\`: ${describedAction(action)}.
+${
+  mask === 0
+    ? ""
+    : `Send \`mask\` with an observation (\`masks\` in a batch) to say which of the ${mask} choices are allowed, by a 1 for each, else 0.\n`
+}The observation is as the env gives it, of shape [${observation.shape.join(", ")}], nested or flat; scaling and clipping happen inside.
 \`{"observations": [[…], …]}\` asks for several actions at once. A wrong request is answered by status 400, 404, 405 or 413 and \`{"error": "…"}\`.
 ${remembers}
 \`policy.js\` acts without HTTP, wherever JavaScript runs:

@@ -86,7 +86,7 @@ describe.skipIf(workerd === undefined)("an exported worker in workerd", () => {
         assert.deepInclude(body, { step: 1024, algorithm: kind === "lstm" ? "ppo" : kind })
         const shapes = { ppo: [4], lstm: [4], sac: [3], dqn: [4, 10, 10] }
         const shape = shapes[kind]
-        assert.deepStrictEqual(body.observation, { shape, schema: jsonSchema(observationSchema(shape)) })
+        assert.deepStrictEqual(body.observation, { shape, schema: jsonSchema(observationSchema(shape)), parts: null })
       })
     })
   }
@@ -107,12 +107,12 @@ describe.skipIf(workerd === undefined)("an exported worker in workerd", () => {
       ["", /^body: expected JSON/],
       ["[]", /^body: expected an object/],
       ["null", /^body: expected an object/],
-      [{}, /^body: expected observation \(and memory\), or observations \(and memories\)$/],
+      [{}, /^body: expected observation \(and memory, mask\), or observations \(and memories, masks\)$/],
       [{ observation: four, observations: [four] }, /^body: expected observation/],
       [{ observation: four, memories: [[]] }, /^body: expected observation/],
       [
         { observatoin: four },
-        /^body: unknown key "observatoin"; expected observation, memory, observations, memories$/,
+        /^body: unknown key "observatoin"; expected observation, memory, mask, observations, memories, masks$/,
       ],
       [{ observations: four }, /^observations\[0\]: expected 4 numbers, found 0$/],
       [{ observations: 4 }, /^observations: expected an array$/],
@@ -123,6 +123,9 @@ describe.skipIf(workerd === undefined)("an exported worker in workerd", () => {
         { observations: [four], memories: { length: 1 } },
         /^memories: expected an array of 1, one for each observation$/,
       ],
+      [{ observation: four, mask: [1, 0] }, /^mask: this policy takes no action mask; leave it out$/],
+      [{ observations: [four], masks: [[1, 0]] }, /^masks\[0\]: this policy takes no action mask; leave it out$/],
+      [{ observations: [four], masks: [] }, /^masks: expected an array of 1, one for each observation$/],
       [{ observations: [four], memories: [["x"]] }, /^memories\[0\]: expected \d+ numbers, found 1 element$/],
     ]
     for (const [body, message] of wrong) {

@@ -145,7 +145,9 @@ export const plan = Effect.fnUntraced(function* (
   const named = algorithmValue ?? (yield* algorithmByName(String(name), sourceOf(from, "algorithm.name")))
   const algorithm = yield* named.configure(algorithmConfig, from)
   const renderedEnv = others[0] ?? env
-  const lacksRenderer = settings.render.everySteps > 0 && renderedEnv.renderSvg === undefined
+  // Whether an env that steps elsewhere can be drawn is known when it is opened.
+  const lacksRenderer =
+    settings.render.everySteps > 0 && renderedEnv.renderSvg === undefined && renderedEnv.open === undefined
   return {
     settings,
     env,

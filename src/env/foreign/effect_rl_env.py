@@ -34,9 +34,9 @@ def flatten(space, value):
         return np.concatenate([flatten(*pair) for pair in zip(parts_of(space, space.spaces), parts_of(space, value))])
     return np.ravel(value) - np.ravel(space.start) if hasattr(space, "start") else np.ravel(value)
 
-def to_action(space, row):
-    if type(space).__name__ == "Discrete": return int(row[0]) + int(space.start)
-    return (row + np.ravel(getattr(space, "start", 0))).astype(space.dtype).reshape(space.shape)
+def to_actions(space, rows):
+    if type(space).__name__ == "Discrete": return (rows.ravel() + space.start).tolist()
+    return (rows + np.ravel(getattr(space, "start", 0))).astype(space.dtype).reshape(-1, *space.shape)
 
 def make(name, options, wrappers):
     try: env = gymnasium.make(name, **{"render_mode": "rgb_array", **options})
@@ -48,19 +48,21 @@ def make(name, options, wrappers):
 
 def exchange(body):
     global index
-    count, space = len(envs), envs[0].observation_space
+    count, space, action_space = len(envs), envs[0].observation_space, envs[0].action_space
+    flat = np.ravel if is_box(space) else lambda value: flatten(space, value)
     seeds, commands = np.frombuffer(body, "<u4", count), body[-count:]
-    actions = np.frombuffer(body[4 * count : -count], "<f4" if is_box(envs[0].action_space) else "<i4").reshape(count, -1)
-    rewards, flags, finals = np.zeros(count, "<f4"), np.zeros((2, count), "u1"), []
+    actions = np.frombuffer(body[4 * count : -count], "<f4" if is_box(action_space) else "<i4").reshape(count, -1)
+    actions, rewards, terminated, truncated, finals = to_actions(action_space, actions), [0.0] * count, [0] * count, [0] * count, []
     for index, env in enumerate(envs):
         ends = commands[index] == 3
         if commands[index] in (1, 2):
-            seen, rewards[index], flags[0, index], flags[1, index], _ = env.step(to_action(env.action_space, actions[index]))
-            observations[index] = flatten(space, seen)
-            ends = commands[index] == 2 or flags[:, index].any()
+            seen, rewards[index], terminated[index], truncated[index], _ = env.step(actions[index])
+            observations[index] = flat(seen)
+            ends = terminated[index] or truncated[index] or commands[index] == 2
             if ends: finals.append(observations[index].tobytes())
-        if ends: observations[index] = flatten(space, env.reset(seed=int(seeds[index]))[0])
-    send(0, rewards.tobytes(), observations.tobytes(), *finals, flags.tobytes())
+        if ends: observations[index] = flat(env.reset(seed=int(seeds[index]))[0])
+    flags = np.array([terminated, truncated], "?")
+    send(0, np.array(rewards, "<f4").tobytes(), observations.tobytes(), *finals, flags.tobytes())
 
 def picture(env):
     pixels = np.ascontiguousarray(env.render(), "u1")

@@ -27,11 +27,9 @@ const { add, lessEqual, mean, mul, sub } = Graph
  *   for vectors and a shared one for images; Gaussian actions with a state-independent log deviation.
  *   `graph/distributions.ts` treats their elements as independent, as it does several choices at once, and has action masks;
  *   `model/actions.ts` clips real numbers to the env's bounds.
- * - `env/Wrapper.ts`: frame stacking, reward clipping and no-op starts for pixels. `env/Normalise.ts`: normalised and clipped
- *   observations and rewards (`normalize` of `Train.run`) for continuous control.
- *
- * The other details belong to Atari's emulator: frame skipping, episodes that end with a life, firing to reset, and grey
- * scaled-down frames.
+ * - `env/Wrapper.ts`, for pixels: frame stacking, reward clipping, no-op starts, frame skipping, episodes that end with a
+ *   life, firing to reset, and grey scaled-down frames. `env/Normalise.ts`: normalised and clipped observations and rewards
+ *   (`normalize` of `Train.run`) for continuous control.
  */
 
 // --- Config: `PpoOptions` are the settings in code; `PpoConfig` checks them and fills in the defaults ---

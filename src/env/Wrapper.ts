@@ -19,18 +19,12 @@ import { graphOf, withGraph } from "./EnvGraph.ts"
 import { checkWhole, invalid } from "./EnvError.ts"
 import { stackedSpace, stackedValue } from "./internal/frames.ts"
 import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts"
+import { type Around, around, refuseElsewhere, rowOf, withConfig } from "./internal/around.ts"
 import { allows, maskOf } from "./internal/rows.ts"
-import { writerOf } from "./internal/values.ts"
-import { envConfigOf } from "./Envs.ts"
-import { withRecipe } from "./recipe.ts"
 import { type ActionSpace, box, type Box, contains, display, type Space } from "./Space.ts"
 import { adapted } from "./ui/module.ts"
 
-/** Records how `wrapped` was made, if the inner env has a config: that config, and the wrapper's name and options. */
-const withConfig = <E extends Env>(env: Env, wrapped: E, name: string, options: object): E => {
-  const inner = envConfigOf(env)
-  return inner === undefined ? wrapped : withRecipe(wrapped, name, { ...options, env: inner })
-}
+export * from "./pixel/wrappers.ts"
 
 /** Truncates episodes after `steps` steps, or at the env's own limit if that is lower. */
 export const timeLimit = <State, A extends ActionSpace, O extends Space>(
@@ -179,34 +173,6 @@ export const keepObservations = <State, A extends ActionSpace>(
   return withConfig(env, reduced, "KeepObservations", { elements })
 }
 
-/** The state of a wrapped env, to which a wrapper that must remember something adds fields of its own. */
-interface Around<State> {
-  readonly inner: State
-}
-
-/** Throws if the env steps elsewhere: a wrapper that calls its functions cannot wrap it. */
-const refuseElsewhere = (env: Env): void => {
-  if (env.open === undefined) return
-  throw invalid(env.id, "it steps elsewhere, so wrap it there, e.g. by `wrappers` of a Gymnasium env")
-}
-
-/** Makes a wrapped env whose state is an `Around`. Rendering shows the inner state; there is no fast `batch`. */
-const around = <State, Outer extends Around<State>, A extends ActionSpace, O extends Space>(
-  env: Env<State, A>,
-  changed: Pick<Env<Outer, A, O>, "observationSpace" | "reset" | "observe" | "step">,
-): Env<Outer, A, O> => {
-  refuseElsewhere(env)
-  const { batch: _, actionMask, renderText, renderSvg, ui, ...rest } = env
-  return {
-    ...rest,
-    ...(actionMask && { actionMask: ({ inner }: Outer) => actionMask.call(env, inner) }),
-    ...(renderText && { renderText: ({ inner }: Outer) => renderText.call(env, inner) }),
-    ...(renderSvg && { renderSvg: ({ inner }: Outer) => renderSvg.call(env, inner) }),
-    ...(ui !== undefined && { ui: adapted(ui, { state: "state.inner" }) }),
-    ...changed,
-  }
-}
-
 export interface Stacked<State> extends Around<State> {
   /** The numbers of the last observations, oldest first. */
   readonly frames: ReadonlyArray<ReadonlyArray<number>>
@@ -241,14 +207,6 @@ export function frameStack<State, A extends ActionSpace>(env: Env<State, A>, siz
     },
   })
   return withConfig(env, stacked, "FrameStack", { size })
-}
-
-/** Returns the numbers of an observation in one list. A box keeps its numbers as they are, without rounding. */
-const rowOf = <State, A extends ActionSpace>(env: Env<State, A>, state: State): ReadonlyArray<number> => {
-  const row: Array<number> = []
-  const problem = writerOf(env.observationSpace, "observation")(env.observe(state), row, 0)
-  if (problem !== undefined) throw invalid(env.id, problem)
-  return row
 }
 
 export interface Sticky<State, A extends ActionSpace> extends Around<State> {

@@ -101,6 +101,15 @@ const makers: Readonly<Record<string, Maker>> = {
     Wrapper.keepObservations(withBox(env), elements),
   ),
   FrameStack: wrapper(Schema.Struct({ size: intBetween(1, 1024) }), (env, { size }) => Wrapper.frameStack(env, size)),
+  MaxAndSkip: wrapper(Schema.Struct({ skip: positiveInt }), (env, { skip }) => Wrapper.maxAndSkip(withBox(env), skip)),
+  Grey: wrapper(Schema.Struct({}), (env) => Wrapper.grey(withBox(env))),
+  Resize: wrapper(Schema.Struct({ rows: positiveInt, columns: positiveInt }), (env, { rows, columns }) =>
+    Wrapper.resize(withBox(env), rows, columns),
+  ),
+  FireStarts: wrapper(
+    Schema.Struct({ actions: Schema.Array(Schema.Union([Schema.Int, Schema.Array(Schema.Finite)])) }),
+    (env, { actions }) => Wrapper.fireStarts(env, ...actions),
+  ),
   StickyActions: wrapper(Schema.Struct({ probability: fraction }), (env, { probability }) =>
     Wrapper.stickyActions(env, probability),
   ),

@@ -19,10 +19,18 @@ def send(status, *parts):
 def parts_of(space, of):
     return [of[key] for key in (space.spaces if type(space).__name__ == "Dict" else range(len(space.spaces)))]
 
+def is_image(space):  # effect-rl has the channels of an image first, most envs of Gymnasium have them last.
+    return is_box(space) and space.dtype == np.uint8 and len(space.shape) == 3 and space.shape[2] in (1, 3)
+
+def bounds(of):  # One number if all are equal; null if there is no bound.
+    numbers = [float(x) if np.isfinite(x) else None for x in (of.ravel()[:1] if (of == of.ravel()[0]).all() else of.ravel())]
+    return numbers if len(numbers) == of.size else numbers[0]
+
 def describe(space):
     kind = type(space).__name__
-    low, high = ([float(x) if np.isfinite(x) else None for x in np.ravel(getattr(space, key, []))] for key in ("low", "high"))
-    if kind == "Box": return {"type": kind, "shape": list(space.shape), "low": low, "high": high}
+    if is_box(space):
+        low, high = (np.moveaxis(b, 2, 0) if is_image(space) else b for b in (space.low, space.high))
+        return {"type": kind, "shape": list(low.shape), "low": bounds(low), "high": bounds(high)}
     if kind in ("Discrete", "MultiBinary"): return {"type": kind, "n": int(np.prod(space.n))}
     if kind == "MultiDiscrete": return {"type": kind, "nvec": np.ravel(space.nvec).tolist()}
     if kind not in ("Tuple", "Dict"): return {"type": kind}
@@ -32,6 +40,7 @@ def describe(space):
 def flatten(space, value):
     if type(space).__name__ in ("Tuple", "Dict"):
         return np.concatenate([flatten(*pair) for pair in zip(parts_of(space, space.spaces), parts_of(space, value))])
+    if is_image(space): return np.moveaxis(value, 2, 0).ravel()
     return np.ravel(value) - np.ravel(space.start) if hasattr(space, "start") else np.ravel(value)
 
 def to_actions(space, rows):
@@ -49,7 +58,7 @@ def make(name, options, wrappers):
 def exchange(body):
     global index
     count, space, action_space = len(envs), envs[0].observation_space, envs[0].action_space
-    flat = np.ravel if is_box(space) else lambda value: flatten(space, value)
+    flat = np.ravel if is_box(space) and not is_image(space) else lambda value: flatten(space, value)
     seeds, commands = np.frombuffer(body, "<u4", count), body[-count:]
     actions = np.frombuffer(body[4 * count : -count], "<f4" if is_box(action_space) else "<i4").reshape(count, -1)
     actions, rewards, terminated, truncated, finals = to_actions(action_space, actions), [0.0] * count, [0] * count, [0] * count, []

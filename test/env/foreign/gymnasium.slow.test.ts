@@ -110,6 +110,22 @@ describe("envs of Gymnasium", () => {
     }),
   )
 
+  it.effect.skipIf(!has("gymnasium", "pygame"))("show images with the channels first", () =>
+    Effect.gen(function* () {
+      const env = made("CartPole-v1", { wrappers: [{ name: "AddRenderObservation" }] })
+      assert.deepStrictEqual(shapeOf(env.observationSpace), [3, 400, 600])
+      const batch = yield* Batch.open(env, 1)
+      yield* batch.reset(1) ?? Effect.void
+      const countIn = (channel: number, value: number) =>
+        batch.observations.subarray(channel * 240_000, (channel + 1) * 240_000).filter((pixel) => pixel === value)
+          .length
+      // The pole has the colour (202, 152, 101).
+      assert.isAbove(countIn(0, 202), 100)
+      assert.isAbove(countIn(2, 101), 100)
+      assert.isBelow(countIn(0, 101) + countIn(2, 202), 10)
+    }),
+  )
+
   it.effect.skipIf(!has("gymnasium", "pygame"))("are drawn as pictures", () =>
     Effect.gen(function* () {
       const batch = yield* Batch.open(made("CartPole-v1"), 2)

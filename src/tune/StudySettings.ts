@@ -76,8 +76,9 @@ type ParameterSettings = typeof ParameterSettings.Type
 export const StudySettings = Schema.Struct({
   /**
    * What is compared: `validation` is the mean return of the last validation (without validations, that of the last 100
-   * training episodes); `best_validation` and `mean_validation` are the best and the mean of all validations; any other
-   * word is a number in metrics.json, such as `mean_score`.
+   * training episodes); `best_validation` and `mean_validation` are the best and the mean of all validations; a word with a
+   * slash is the last value of that metric in TensorBoard, such as `losses/entropy`; any other word is a number in
+   * metrics.json, such as `mean_score`.
    */
   metric: withDefault(Schema.NonEmptyString, "validation"),
   /** Whether a larger or a smaller metric is better. */

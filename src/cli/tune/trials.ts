@@ -1,27 +1,22 @@
 /** Runs the trials of a study, several at a time, and saves a record of each that has ended. */
 import { join, relative } from "node:path"
-import { Deferred, Effect, type FileSystem, Option, type Path, Schema, Semaphore } from "effect"
+import { Deferred, Effect, Option, Semaphore } from "effect"
 import { exists } from "../../config/files.ts"
 import { messageOf } from "../../config/text.ts"
 import { meanOf } from "../../statistics/resampling.ts"
 import { toPath } from "../../run/identifier.ts"
-import { dataAt } from "../../run/find/Value.ts"
 import { stopOf } from "../../tune/asha.ts"
 import type { Params } from "../../tune/Space.ts"
 import { knownAt, suggest } from "../../tune/study.ts"
 import { meanCurve, type Point, type Trial, type TrialRun } from "../../tune/Trial.ts"
 import { readRunIn } from "../findRun.ts"
-import type { Finished } from "../run/finished.ts"
 import { finishedEarlier, RunFailed } from "../sweep/child.ts"
 import { type StartedRun, stateOf } from "../sweep/folder.ts"
-import { scoreOf } from "../sweep/metrics.ts"
 import type { PlannedRun } from "../sweep/plan.ts"
 import { makeTrainRun } from "../sweep/trainRun.ts"
 import { pathOf, saveTrials, type StudyFolder } from "./folder.ts"
+import { StudyError, valueOf } from "./metric.ts"
 import { limitsOfTrial, planTrial, type Tuned } from "./plan.ts"
-
-/** Reports that a study cannot go on. */
-export class StudyError extends Schema.TaggedError<StudyError>()("StudyError", { message: Schema.String }) {}
 
 /** A study gives up if the first trials, at least so many, have all failed. */
 const mostFailures = 5
@@ -173,23 +168,3 @@ const refuseFailures = (records: ReadonlyArray<Trial | undefined>) => {
     ? Effect.fail(new StudyError({ message: `the first ${first.length} trials failed: ${first[0]?.reason ?? ""}` }))
     : Effect.void
 }
-
-/** Returns the metric of a finished run; null if it has no score. Fails if its metrics.json has no such number. */
-const valueOf = Effect.fnUntraced(function* (
-  metric: string,
-  { result, curve }: Finished,
-  isMaximised: boolean,
-): Effect.fn.Return<number | null, StudyError, FileSystem.FileSystem | Path.Path> {
-  if (metric === "validation") return scoreOf(result)
-  const values = curve.map(({ value }) => value)
-  if (metric === "mean_validation") return values.length === 0 ? null : meanOf(values)
-  if (metric === "best_validation") {
-    return values.length === 0 ? null : values.reduce((a, b) => (isMaximised === a > b ? a : b))
-  }
-  const metrics = yield* readRunIn(result.runDir).metrics
-  const value = dataAt(metrics, metric.split("."))
-  if (typeof value === "number" || value === null) return value
-  const known = Object.entries(metrics ?? {}).flatMap(([key, one]) => (typeof one === "number" ? [key] : []))
-  const message = `metric: ${result.runDir}/metrics.json has no number ${metric}; it has ${known.join(", ")}`
-  return yield* new StudyError({ message })
-})

@@ -205,6 +205,25 @@ parameters:
       assert.strictEqual(record.value, (record.runs[0].value + record.runs[1].value) / 2)
     }))
 
+  it("takes any metric of the logs, too, and says which ones there are", () =>
+    withFolder(async (folder) => {
+      const { file } = files(folder)
+      const study = (metric: string) => {
+        const text = `metric: ${metric}\ndirection: minimize\ntrials: 2\nparameters:\n  num_envs: { choice: [4, 8] }\n`
+        return effect(["tune", file, "--space", write(folder, "space.yaml", text), "--json", "--quiet"], folder)
+      }
+      const { stdout, code } = await study("losses/entropy")
+      assert.strictEqual(code, 0)
+      const { studyDir, best } = resultOf(stdout)
+      const values = trialsIn(join(folder, studyDir)).trim().split("\n").map((line) => JSON.parse(line).value) // prettier-ignore
+      assert.strictEqual(best.value, Math.min(...values))
+      assert.isTrue(best.value > 0 && best.value < 0.6932)
+      assert.match(
+        (await study("losses/entropie")).stderr,
+        /logs\.tfevents has no losses\/entropie; it has .*losses\/entropy/,
+      )
+    }))
+
   it("shows the first trials without starting them", () =>
     withFolder(async (folder) => {
       const { file, space } = files(folder)

@@ -1,0 +1,51 @@
+/** Reads the metric of a study from a finished run: its validations, its metrics.json, or its logs for TensorBoard. */
+import { Effect, FileSystem, type Path, Schema } from "effect"
+import { mostBytes, readBytes } from "../../config/files.ts"
+import { decode } from "../../formats/tfevents.ts"
+import { dataAt } from "../../run/find/Value.ts"
+import * as Layout from "../../run/Layout.ts"
+import { meanOf } from "../../statistics/resampling.ts"
+import { readRunIn } from "../findRun.ts"
+import type { Finished } from "../run/finished.ts"
+import { scoreOf } from "../sweep/metrics.ts"
+
+/** Reports that a study cannot go on. */
+export class StudyError extends Schema.TaggedError<StudyError>()("StudyError", { message: Schema.String }) {}
+
+/** Returns the metric of a finished run; null if it has no score. Fails if the run has no such metric. */
+export const valueOf = Effect.fnUntraced(function* (
+  metric: string,
+  { result, curve }: Finished,
+  isMaximised: boolean,
+): Effect.fn.Return<number | null, StudyError, FileSystem.FileSystem | Path.Path> {
+  if (metric === "validation") return scoreOf(result)
+  const values = curve.map(({ value }) => value)
+  if (metric === "mean_validation") return values.length === 0 ? null : meanOf(values)
+  if (metric === "best_validation") {
+    return values.length === 0 ? null : values.reduce((a, b) => (isMaximised === a > b ? a : b))
+  }
+  if (metric.includes("/")) return yield* lastScalar(result.runDir, metric)
+  const metrics = yield* readRunIn(result.runDir).metrics
+  const value = dataAt(metrics, metric.split("."))
+  if (typeof value === "number" || value === null) return value
+  const known = Object.entries(metrics ?? {}).flatMap(([key, one]) => (typeof one === "number" ? [key] : []))
+  const message = `metric: ${result.runDir}/${Layout.metrics} has no number ${metric}; it has ${known.join(", ")}`
+  return yield* new StudyError({ message })
+})
+
+/** Returns the last value of a metric, such as `losses/entropy`, in a run's event file. */
+const lastScalar = Effect.fnUntraced(function* (directory: string, tag: string) {
+  const file = yield* readRunIn(directory).locate(Layout.tensorBoard)
+  const bytes = yield* Effect.mapError(
+    readBytes(file, mostBytes.binary),
+    ({ message }) => new StudyError({ message: `metric: ${file}: ${message}` }),
+  )
+  const known = new Set<string>()
+  let value: number | undefined
+  for (const { scalars } of decode(bytes).events) {
+    for (const name of Object.keys(scalars)) known.add(name)
+    if (Object.hasOwn(scalars, tag)) value = scalars[tag]
+  }
+  if (value !== undefined) return Number.isFinite(value) ? value : null
+  return yield* new StudyError({ message: `metric: ${file} has no ${tag}; it has ${[...known].sort().join(", ")}` })
+})

@@ -1,5 +1,5 @@
 /** Reads the metric of a study from a finished run: its validations, its metrics.json, or its logs for TensorBoard. */
-import { Effect, FileSystem, type Path, Schema } from "effect"
+import { Effect, type FileSystem, type Path, Schema } from "effect"
 import { mostBytes, readBytes } from "../../config/files.ts"
 import { decode } from "../../formats/tfevents.ts"
 import { dataAt } from "../../run/find/Value.ts"

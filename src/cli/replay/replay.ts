@@ -20,6 +20,7 @@ import { Recorder, type Sink } from "../../run/record/Recorder.ts"
 import type { RunEvent } from "../../run/record/RunEvent.ts"
 import { scores } from "../../run/record/scores.ts"
 import { kindOf } from "../../run/RunSpec.ts"
+import { foldersOnDisk } from "../../run/savedAt.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
 import { requireConfig, runFolder, trainings, withRunsOnDisk } from "../findRun.ts"
@@ -202,6 +203,12 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
         ),
       flush,
     }))
+  // The replay is kept in memory, but a run that it starts from (`start.from`) is on disk.
+  const folderAt = yield* foldersOnDisk
+  const storeReadingDisk = Layer.effect(
+    RunStore,
+    Effect.map(RunStore, (kept) => RunStore.of({ ...kept, folderAt })),
+  ).pipe(Layer.provide(store.layer))
   const recorder = Recorder.layer(scores, watch, ...(input.quiet ? [] : [progress]))
   const options = yield* sessionOptions(input)
   const result = yield* training.pipe(
@@ -215,7 +222,7 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
         trainingRanks(options),
         trainerThreads({ backend: input.backend, ...options }),
         recorder,
-        store.layer,
+        storeReadingDisk,
       ),
     ),
     Effect.raceFirst(Deferred.await(isOver)),

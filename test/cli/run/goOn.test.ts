@@ -50,6 +50,8 @@ describe("--set start.from", () => {
       const { start } = parse(textOf(folder, second.runDir, "config.yaml"))
       assert.include(start.from, `${first.runDir}/checkpoints/step_`)
       assert.include(textOf(folder, second.runDir, "description.txt"), `from the weights of ${start.from}`)
+      const replay = await effect(["replay", second.runDir, "--quiet"], folder)
+      assert.strictEqual(replay.code, 0, replay.stderr)
       const third = resultOf(await effect([...args, "--set", "start.from=ppo/0007", "--seed", "8"], folder))
       const origin = parse(textOf(folder, third.runDir, "config.yaml")).start.from
       assert.include(origin, `${second.runDir}/checkpoints/step_`)

@@ -103,14 +103,14 @@ const iterate = Effect.fnUntraced(function* (training: Training, state: Training
   const { rollout, update, target } = learner
   const firstStep = state.step
   const events: Array<RunEvent> = []
-  const { steer, watchesUpdates, afterRollout, afterUpdate } = callbacks
+  const { steer, watchesRollouts, watchesUpdates, afterRollout, afterUpdate } = callbacks
   /** The metrics of the updates so far, if callbacks see those of each update. */
   const averages = new Averages()
   do {
     const position = { iteration: state.iteration, step: state.step, steer }
     const steps = yield* rollout(envs, position)
     endedEpisodes(training, state, events)
-    yield* afterRollout(steps)
+    if (watchesRollouts) yield* afterRollout(steps)
     yield* update(position)
     state.step += steps
     state.iteration++

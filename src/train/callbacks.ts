@@ -10,6 +10,8 @@ import type { TrainingState } from "./TrainingState.ts"
 
 /** The callbacks of a running training, for its loop. */
 export interface Callbacks {
+  /** Whether a callback runs after every rollout. */
+  readonly watchesRollouts: boolean
   /** Whether a callback runs after every update, so that the loop must take the metrics of each one. */
   readonly watchesUpdates: boolean
   /** Returns the learning rate to use in place of the scheduled one. */
@@ -93,6 +95,7 @@ export const startCallbacks = ({ callbacks, settings }: Plan, state: TrainingSta
     )
 
   return {
+    watchesRollouts: started.some(({ afterRollout }) => afterRollout !== undefined),
     watchesUpdates: started.some(({ afterUpdate }) => afterUpdate !== undefined),
     steer: (scheduled) => (state.learningRate ?? scheduled) * state.learningRateFactor,
     afterRollout: (stepsOfRollout) =>

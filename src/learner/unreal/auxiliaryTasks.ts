@@ -3,7 +3,7 @@ import { Effect, type Schema } from "effect"
 import { ConfigError } from "../../config/Config.ts"
 import { fraction, nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
-import { categorical } from "../../graph/distributions.ts"
+import { categorical, withoutForbidden } from "../../graph/distributions.ts"
 import { linear } from "../../graph/layers.ts"
 import * as Graph from "../../graph/ops.ts"
 import { fail } from "../../graph/ops/core.ts"
@@ -11,7 +11,7 @@ import type { Tensor } from "../../graph/Tensor.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Task } from "../Algorithm.ts"
 import type { ActorCritic } from "../../model/ActorCritic.ts"
-import { imageShapeOf, withoutMask } from "../../model/observations.ts"
+import { imageShapeOf, maskOf, withoutMask } from "../../model/observations.ts"
 import type { Weights } from "../../model/trunk.ts"
 import { type Batch, feedsOf } from "../Batch.ts"
 import type { Loss } from "../graphs.ts"
@@ -21,7 +21,7 @@ import { tooLarge } from "../replay/storage.ts"
 import { needsImagesAndChoices } from "../requirements.ts"
 import * as Memory from "./SequenceMemory.ts"
 
-const { abs, add, concat, constant, div, max, maximum, mean, mul, neg, oneHot } = Graph
+const { abs, add, broadcastTo, concat, constant, div, max, maximum, mean, mul, neg, oneHot } = Graph
 const { reshape, slice, square, stopGradient, sub, sum } = Graph
 
 /**
@@ -151,11 +151,16 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     return [before, reshape(last, [sequences, columns])]
   }
 
+  /** Repeats a mask of actions for each cell. */
+  const eachCell = (allowed: Tensor | undefined): Tensor | undefined =>
+    allowed && broadcastTo(reshape(allowed, [sequences, actions, 1]), [sequences, actions, cells])
+
   const loss: AuxiliaryTasks["loss"] = ({ weights, batch }) => {
     const { replayRewards, replayContinues, replayKnown, replayFresh } = batch
     const memory = () => constant(new Float32Array(sequences * memorySize), [sequences, memorySize])
     const recall = memorySize > 0 ? { state: memory(), fresh: replayFresh } : undefined
     const { value, actor } = network.evaluate(weights, batch.replayObservations, recall)
+    const allowed = maskOf(observationSpace, batch.replayObservations)
     const knownRows = maximum(sum(replayKnown), 1)
     const meanOfKnown = (errors: Tensor): Tensor =>
       div(sum(mul(mean(errors, 2, { keepDims: true }), replayKnown)), knownRows)
@@ -170,7 +175,8 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     const centre = mean(advantages, 1, { keepDims: true })
     const cellValues = reshape(valueHead.apply(weights, actor), [sequences * (steps + 1), 1, cells])
     const [controls, lastControl] = split(add(cellValues, sub(advantages, centre)))
-    const best = max(reshape(lastControl, [sequences, actions, cells]), 1)
+    const lastAllowed = allowed === undefined ? undefined : split(allowed)[1]
+    const best = max(withoutForbidden(reshape(lastControl, [sequences, actions, cells]), eachCell(lastAllowed)), 1)
     // Where an episode ends, the next observation belongs to another episode, so the change is no reward.
     const cellRewards = mul(changes(batch.replayObservations), replayContinues)
     const controlTargets = returnsOf(cellRewards, replayContinues, stopGradient(best), config.pixelControlGamma)

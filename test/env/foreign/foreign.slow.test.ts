@@ -4,8 +4,9 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import * as Ppo from "../../../src/algorithms/Ppo.ts"
+import * as Wasm from "../../../src/backend/wasm.ts"
 import * as Batch from "../../../src/env/Batch.ts"
 import type { AsyncBatchEnv } from "../../../src/env/BatchEnv.ts"
 import type { Env } from "../../../src/env/Env.ts"
@@ -14,6 +15,9 @@ import { command, type Options } from "../../../src/env/foreign/command-node.ts"
 import * as Gymnasium from "../../../src/env/foreign/gymnasium-node.ts"
 import { fromConfig } from "../../../src/env/fromConfig.ts"
 import { stream } from "../../../src/rng/Rng.ts"
+import { Recorder } from "../../../src/run/record/Recorder.ts"
+import { RunStore } from "../../../src/run/store/RunStore.ts"
+import * as Train from "../../../src/train/Train.ts"
 import { root, withFolder, write } from "../../cli/effect.ts"
 import { isRunning } from "../../cli/isRunning.ts"
 import { keep } from "../../train/inMemory.ts"
@@ -185,6 +189,45 @@ describe("an env that a program steps", () => {
           /^mine: the process of env 0 ended with exit code 3: out of fuel$/,
         )
         assert.match((await failure("", 0.5)).message, /the process of env 0 did not answer within 0.5 seconds/)
+      }),
+    ),
+  )
+
+  it.effect("fails a training whose program is killed, and resumes it to the same bits", () =>
+    Effect.promise(() =>
+      withFolder(async (folder) => {
+        const [file, marker] = [join(folder, "mortal.mjs"), join(folder, "killed")]
+        // The program kills itself in its 150th step, but only once.
+        const mortal = readFileSync(script, "utf8")
+          .replace("import { readSync", "import { existsSync, writeFileSync, readSync")
+          .replace("let envs = []", "let envs = []\nlet steps = 0")
+          .replace(
+            "  const count = envs.length",
+            `  if (++steps === 150 && !existsSync(${JSON.stringify(marker)})) {
+    writeFileSync(${JSON.stringify(marker)}, "")
+    process.kill(process.pid, "SIGKILL")
+  }
+  const count = envs.length`,
+          )
+        write(folder, "mortal.mjs", mortal)
+        const settings = {
+          env: command([process.execPath, file], { id: "corridor" }),
+          numEnvs: 4,
+          algorithm: Ppo.make({ nsteps: 32, epochs: 1 }),
+          totalSteps: 1024,
+          checkpoint: { everySteps: 256 },
+        }
+        const store = RunStore.memory()
+        const train = (layer: Layer.Layer<RunStore>) =>
+          Train.run(settings).pipe(Effect.provide(Layer.mergeAll(Wasm.layer, layer, Recorder.layerSilent)))
+        const error = await Effect.runPromise(Effect.flip(train(store.layer)))
+        assert.strictEqual(error.message, "corridor: the process of envs 0 to 3 ended by SIGKILL")
+        const runDir = [...store.files.keys()][0].replace(/\/(checkpoints\/.*|[^/]*)$/, "")
+        const resumed = await Effect.runPromise(train(RunStore.memory({ files: store.files, resume: runDir }).layer))
+        const whole = await Effect.runPromise(train(RunStore.memory().layer))
+        assert.isTrue([...store.files.keys()].some((path) => path.includes("/checkpoints/step_")))
+        assert.strictEqual(resumed.runDir, runDir)
+        assert.strictEqual(resumed.digest, whole.digest)
       }),
     ),
   )

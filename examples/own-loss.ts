@@ -11,7 +11,7 @@ const demonstrations = Demonstrations.record(CartPole.env, {
 const loss = Learner.lossWith(demonstrations, { batchSize: 64 }, (_, out, shown) => {
   const { distribution } = out.evaluate(shown.observations)
   const cloning = Losses.behaviourCloning(distribution.logProbability(shown.actions))
-  return { loss: Graph.add(out.loss, Graph.mul(cloning, 0.2)), metrics: { "losses/cloning": cloning } }
+  return { loss: Graph.add(out.loss, Graph.mul(cloning, 0.02)), metrics: { "losses/cloning": cloning } }
 })
 
 export default Train.run({

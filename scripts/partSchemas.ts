@@ -1,8 +1,11 @@
 /** Makes the JSON Schemas of models, agents and data sets for experimentSchema.ts and evaluationSchema.ts. */
+import { Schema } from "effect"
+import { McpConfig, ToolSource } from "../src/agent/Mcp.ts"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { jsonSchema } from "../src/config/jsonSchema.ts"
 import { closed } from "./closed.ts"
 import * as Experiment from "./experiment.ts"
+import { meaningsOf } from "./meanings.ts"
 
 const propertyOf = (tree: Plain, key: string): unknown => (isPlain(tree.properties) ? tree.properties[key] : undefined)
 
@@ -41,6 +44,19 @@ const memory = (agent: string): Plain => {
   return { anyOf: [...kinds, { type: "null" }] }
 }
 
+/** Returns the schema of the `tools` of an agent: servers, each under the key `mcp`. */
+const tools = (): Plain => {
+  const server = closed(jsonSchema(McpConfig), {
+    meanings: meaningsOf("src/agent/Mcp.ts", "McpConfig"),
+    defaults: { ...Schema.decodeSync(McpConfig)({}) },
+  })
+  const items = closed(jsonSchema(ToolSource), {
+    meanings: meaningsOf("src/agent/Mcp.ts", "ToolSource"),
+    parts: { mcp: server },
+  })
+  return { type: "array", items }
+}
+
 /** Returns the JSON Schemas of all kinds of agents. An agent without a `type` is of the first kind. */
 export const agents = (): ReadonlyArray<Plain> =>
   Experiment.agents().map(({ type, schema, defaults, meanings }, index) =>
@@ -48,7 +64,7 @@ export const agents = (): ReadonlyArray<Plain> =>
       meanings,
       defaults: index === 0 ? { type, ...defaults } : defaults,
       required: index === 0 ? ["lmConfig"] : ["type", "lmConfig"],
-      parts: { lmConfig: modelRef, memoryConfig: memory(type) },
+      parts: { lmConfig: modelRef, memoryConfig: memory(type), tools: tools() },
     }),
   )
 

@@ -113,13 +113,29 @@ export { foreignEnvs }
 /** Provides the service that runs untrusted programs without files or network, for data sets of `type: code`. */
 export { codeRunner }
 
+/** Provides the MCP servers that agents name in `tools`, and ends them with the Layer's scope. */
+export const mcpServers: Layer.Layer<never, never, HttpClient.HttpClient | FileSystem.FileSystem | Path.Path> =
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("./agent/mcp/servers-node.ts")),
+      ({ layer }) => layer,
+    ),
+  )
+
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 /**
  * Provides what language-model agents need: files for data sets and caches, HTTP to model servers, models in this process,
- * and processes for untrusted programs; also processes for the envs of other programs.
+ * processes for untrusted programs, and MCP servers; also processes for the envs of other programs.
  */
-export const platform = Layer.mergeAll(files, httpClient, Layer.provide(decoders, files), codeRunner(), foreignEnvs)
+export const platform = Layer.mergeAll(
+  files,
+  httpClient,
+  Layer.provide(decoders, files),
+  codeRunner(),
+  foreignEnvs,
+  Layer.provide(mcpServers, Layer.merge(files, httpClient)),
+)
 
 /** Stores runs in folders below `resultsDir`. By default, folder names contain the current time and commit. */
 export const runStore = (

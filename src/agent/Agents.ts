@@ -15,6 +15,7 @@ import { ConfigError, display, isPlain, toCamelCase } from "../config/Config.ts"
 import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
 import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
 import * as HistoryAgent from "./HistoryAgent.ts"
+import { ToolSource, toolsOf } from "./Mcp.ts"
 import * as MemorylessAgent from "./MemorylessAgent.ts"
 import * as ReActAgent from "./ReActAgent.ts"
 import * as ReflexionAgent from "./ReflexionAgent.ts"
@@ -49,6 +50,8 @@ const loopFields = {
   ...memoryFields,
   /** The largest number of calls of the model for one action. */
   maxCalls: withDefault(positiveInt, 8),
+  /** The servers whose tools the agent may call, besides those of the task. */
+  tools: withDefault(Schema.Array(ToolSource), []),
 }
 
 const tool = Schema.Struct({
@@ -93,19 +96,23 @@ export const builtIn: ReadonlyArray<AgentKind> = [
     type: ToolAgent.type,
     schema: tool,
     memory: null,
-    make: ({ historyK, maxCalls, shotClock }, { settings, memory }) =>
-      Effect.flatMap(memory, (memory) => ToolAgent.make({ ...settings, memory, historyK, maxCalls, shotClock })),
+    make: ({ historyK, maxCalls, shotClock, tools: sources }, { settings, memory: making }) =>
+      Effect.gen(function* () {
+        const [memory, tools] = [yield* making, yield* toolsOf(sources)]
+        return yield* ToolAgent.make({ ...settings, memory, historyK, maxCalls, shotClock, tools })
+      }),
   }),
   make({
     type: ReActAgent.type,
     schema: react,
     memory: null,
-    make: ({ historyK, maxCalls, parser }, { settings, memory }) =>
-      Effect.flatMap(memory, (memory) => {
+    make: ({ historyK, maxCalls, parser, tools: sources }, { settings, memory: making }) =>
+      Effect.gen(function* () {
+        const [memory, tools] = [yield* making, yield* toolsOf(sources)]
         const { parser: decoded, ...rest } = settings
         // The agent's default parser also reads `finish[…]`, so leave it in place unless the config sets another one.
         const own = parser === "whole" || decoded === undefined ? {} : { parser: decoded }
-        return ReActAgent.make({ ...rest, ...own, memory, historyK, maxCalls })
+        return yield* ReActAgent.make({ ...rest, ...own, memory, historyK, maxCalls, tools })
       }),
   }),
 ]

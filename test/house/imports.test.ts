@@ -115,6 +115,7 @@ describe("imports", () => {
     const forClusters = (specifier: string): boolean => /^effect\/(cluster|persistence|sql|workflow)\//.test(specifier)
     const usesHttp = (file: string): boolean =>
       file.startsWith("serve/") || ["run/store/objects/s3.ts", "task/hub/client.ts"].includes(file)
+    const forTools = (specifier: string): boolean => /^effect\/(ai|http|process)\//.test(specifier)
     const forThreads = (specifier: string): boolean => /^effect\/(rpc|workers)\//.test(specifier)
     const wrong = files
       .filter((file) => !file.startsWith("cli/") && !["dashboard/server-node.ts", "node.ts", "web.ts"].includes(file))
@@ -124,6 +125,7 @@ describe("imports", () => {
           specifier.startsWith("effect/") &&
           !(file.startsWith("lm/") && forModels(specifier)) &&
           adapted[file] !== specifier &&
+          !(file.startsWith("agent/mcp/") && forTools(specifier)) &&
           !(usesHttp(file) && forHttp(specifier)) &&
           !(/^multirun\/(engine|reference)\//.test(file) && forThreads(specifier)) &&
           !(file.startsWith("cluster/") && forClusters(specifier)),

@@ -1,8 +1,11 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer } from "effect"
 import * as Agents from "../../../src/agent/Agents.ts"
 import * as Mcp from "../../../src/agent/Mcp.ts"
+import { isRunning } from "../../cli/isRunning.ts"
 import { disk } from "../../run/store/disk.ts"
 import { calls, inTurn, look } from "../support.ts"
 import { call, platform, problem, variables } from "./support.ts"
@@ -74,7 +77,21 @@ describe("tools of MCP servers", () => {
         assert.strictEqual(readFileSync(file, "utf8"), first)
         return Number(first)
       }).pipe(Effect.provide(Layer.fresh(platform)))
-      assert.throws(() => process.kill(pid, 0), /ESRCH/)
+      assert.isFalse(isRunning(pid))
+    }).pipe(Effect.scoped, Effect.provide(disk)),
+  )
+
+  it.live("end their program when this side is killed", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const file = `${yield* fs.makeTempDirectoryScoped()}/pid`
+      const holder = spawn(process.execPath, [new URL("holder.ts", import.meta.url).pathname, script, file])
+      yield* Effect.promise(() => once(holder.stdout, "data"))
+      const pid = Number(readFileSync(file, "utf8"))
+      assert.isTrue(isRunning(pid))
+      holder.kill("SIGKILL")
+      yield* Effect.promise(() => once(holder, "close"))
+      while (isRunning(pid)) yield* Effect.sleep(10)
     }).pipe(Effect.scoped, Effect.provide(disk)),
   )
 

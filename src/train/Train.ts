@@ -202,6 +202,8 @@ const open = Effect.fnUntraced(function* (
   } else {
     yield* restore(training, files, saved)
     yield* checkTotalSteps(plan, files, state)
+    // Without the callback that had ended it, the training continues, and others may end it again.
+    if (state.stopped !== null && !settings.callbacks.includes(state.stopped.by)) state.stopped = null
   }
   const { warnings: backendWarnings = Effect.succeed([]) } = yield* Backend
   return {

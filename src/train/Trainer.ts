@@ -28,8 +28,9 @@ export const crossed = (last: number, step: number, every: number): boolean =>
 
 /**
  * Trains until the end: repeats iterations (collect a rollout, update the learner, record), and between them validates,
- * renders and saves when due. Callbacks run in the same uninterruptible step as the work that they follow. An iteration cannot be interrupted, so wherever the loop stops, the state is that after a
- * whole iteration, and a run that resumes from its checkpoint continues bit for bit.
+ * renders and saves when due. An iteration cannot be interrupted, so wherever the loop stops, the state is that after a
+ * whole iteration, and a run that resumes from its checkpoint continues bit for bit. Callbacks run in the same
+ * uninterruptible step as the work that they follow.
  */
 export const trainLoop = Effect.fnUntraced(function* (
   training: Training,
@@ -73,11 +74,9 @@ const missedLimit = ({ stopBelow }: Decided, state: TrainingState): ReturnLimit 
   return stopBelow.find((limit) => before < limit.step && limit.step <= step && scoreHere < limit.return)
 }
 
-/**
- * Tells whether no iteration follows. A resumed training without the callback that had ended it continues.
- */
-const isLast = ({ totalSteps, callbacks }: Decided, { step, stopped }: TrainingState): boolean =>
-  step >= totalSteps || (stopped !== null && callbacks.includes(stopped.by))
+/** Tells whether no iteration follows: the training has done all its steps, or a callback has ended it. */
+const isLast = ({ totalSteps }: Decided, { step, stopped }: TrainingState): boolean =>
+  step >= totalSteps || stopped !== null
 
 /** Tells whether a validation is due: after every `everySteps` steps, and at the end of a training that validates. */
 const owesValidation = (settings: Decided, state: TrainingState): boolean => {

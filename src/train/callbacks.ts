@@ -68,7 +68,10 @@ export const startCallbacks = ({ callbacks, settings }: Plan, state: TrainingSta
         Effect.suspend(() => {
           if (!(factor >= 0 && Number.isFinite(factor)))
             return Effect.fail(refuse(`scaleLearningRate: expected a number from 0 on, found ${factor}`))
-          state.learningRateFactor *= factor
+          const product = state.learningRateFactor * factor
+          if (product === Infinity)
+            return Effect.fail(refuse(`scaleLearningRate: by ${factor}, the product of all factors is infinite`))
+          state.learningRateFactor = product
           return Effect.void
         }),
       log: (metrics) =>
@@ -78,7 +81,10 @@ export const startCallbacks = ({ callbacks, settings }: Plan, state: TrainingSta
     }
   }
 
-  /** Runs a hook of all callbacks that have it, in their order. A failure or an exception becomes a CallbackError. */
+  /**
+   * Runs a hook of all callbacks that have it, in their order. A failure or an exception becomes a CallbackError. So does an
+   * interruption inside of a hook: after it the iteration is incomplete, and an interrupted run would save it.
+   */
   const runAll = (boundary: Boundary, hookOf: (callback: Started) => Effect.Effect<void, unknown> | undefined) =>
     Effect.forEach(
       started,
@@ -87,7 +93,8 @@ export const startCallbacks = ({ callbacks, settings }: Plan, state: TrainingSta
           Effect.catchCause((cause) => {
             const error = Cause.squash(cause)
             if (error instanceof CallbackError) return Effect.fail(error)
-            const message = `callback "${callback.name}", ${boundary}: ${messageOf(error)}`
+            const problem = Cause.hasInterruptsOnly(cause) ? "it was interrupted before its end" : messageOf(error)
+            const message = `callback "${callback.name}", ${boundary}: ${problem}`
             return Effect.fail(new CallbackError({ callback: callback.name, boundary, message }))
           }),
         ),

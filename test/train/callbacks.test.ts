@@ -149,6 +149,15 @@ describe("callbacks", () => {
       const rest = RunStore.memory({ files: store.files, resume: first.runDir })
       const whole = yield* Train.run(short).pipe(Effect.provide(layers(rest.layer)))
       assert.deepStrictEqual([first.steps, same.steps, whole.steps], [32, 32, 256])
+      // Another callback can end the training that goes on.
+      const later = Callback.make({
+        name: "later",
+        afterUpdate: ({ step, stop }) => (step < 96 ? Effect.void : stop("later")),
+      })
+      const more = RunStore.memory({ files: store.files, resume: first.runDir })
+      const longer = { ...short, totalSteps: 512, callbacks: [later] }
+      const ended = yield* Train.run(longer).pipe(Effect.provide(layers(more.layer)))
+      assert.strictEqual(ended.steps, 288)
     }),
   )
 
@@ -162,8 +171,13 @@ describe("callbacks", () => {
         },
       })
       const wrong = Callback.make({ name: "wrong", afterUpdate: ({ setLearningRate }) => setLearningRate(-1) })
+      const huge = Callback.make({
+        name: "huge",
+        afterUpdate: ({ scaleLearningRate: scale }) => Effect.andThen(scale(1e200), scale(1e200)),
+      })
+      const interrupted = Callback.make({ name: "interrupted", afterRollout: () => Effect.interrupt })
       const validation = { everySteps: 32, episodes: 1 }
-      const messages = yield* Effect.forEach([failing, throwing, wrong], (callback) =>
+      const messages = yield* Effect.forEach([failing, throwing, wrong, huge, interrupted], (callback) =>
         Effect.map(Effect.flip(keep({ ...short, validation, callbacks: [callback] })), ({ _tag, message }) => [
           _tag,
           message,
@@ -173,6 +187,11 @@ describe("callbacks", () => {
         ["CallbackError", 'callback "failing", afterValidation: no such host'],
         ["CallbackError", 'callback "throwing", afterRollout: undefined is no function'],
         ["CallbackError", 'callback "wrong", afterUpdate: setLearningRate: expected a number from 0 on, found -1'],
+        [
+          "CallbackError",
+          'callback "huge", afterUpdate: scaleLearningRate: by 1e+200, the product of all factors is infinite',
+        ],
+        ["CallbackError", 'callback "interrupted", afterRollout: it was interrupted before its end'],
       ])
     }),
   )

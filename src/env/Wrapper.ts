@@ -11,15 +11,14 @@
  * const env = Wrapper.scaleReward(Wrapper.rescaleAction(Pendulum.env), 0.1) // actions in [-1, 1]
  * ```
  */
-import type { Stream } from "../rng/Rng.ts"
 import { Effect } from "effect"
 import type { AnyBatchEnv } from "./BatchEnv.ts"
-import { type ActionOf, type Env, rowSpaceOf, type Transition } from "./Env.ts"
+import { type ActionOf, type Env, rowSpaceOf } from "./Env.ts"
 import { graphOf, withGraph } from "./EnvGraph.ts"
 import { checkWhole, invalid } from "./EnvError.ts"
 import { stackedSpace, stackedValue } from "./internal/frames.ts"
 import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts"
-import { type Around, around, refuseElsewhere, rowOf, withConfig } from "./internal/around.ts"
+import { type Around, around, firstStep, refuseElsewhere, rowOf, withConfig } from "./internal/around.ts"
 import { allows, maskOf } from "./internal/rows.ts"
 import { type ActionSpace, box, type Box, contains, display, type Space } from "./Space.ts"
 import { adapted } from "./ui/module.ts"
@@ -247,20 +246,15 @@ export const noopStarts = <State, A extends ActionSpace, O extends Space>(
   checkWhole(env.id, most, 1, `${env.id}: noopStarts: ${most} steps`)
   if (!contains(env.actionSpace, noop))
     throw invalid(env.id, `noopStarts: ${JSON.stringify(noop)} is no action of ${display(env.actionSpace)}`)
-  const idle = (state: State, random: Stream): State => {
-    if (!allows(env, maskOf(env, state), noop)) {
-      throw invalid(env.id, `noopStarts: the action mask forbids ${JSON.stringify(noop)} at the start of an episode`)
-    }
-    const { state: next, terminated, truncated }: Transition<State> = env.step(state, noop, random)
-    return terminated || truncated === true ? env.reset(random) : next
-  }
   refuseElsewhere(env)
   const { batch: _, ...rest } = env
   const started: Env<State, A, O> = {
     ...rest,
     reset: (random) => {
       let state = env.reset(random)
-      for (let left = 1 + random.integer(most); left > 0; left--) state = idle(state, random)
+      for (let left = 1 + random.integer(most); left > 0; left--) {
+        state = firstStep(env, "noopStarts", state, noop, random)
+      }
       return state
     },
   }

@@ -1,10 +1,12 @@
 /** The parts of wrappers that keep a state of their own around the state of an env (`Wrapper.ts`, `pixel/wrappers.ts`). */
-import type { Env } from "../Env.ts"
+import type { Stream } from "../../rng/Rng.ts"
+import type { ActionOf, Env, Transition } from "../Env.ts"
 import { envConfigOf } from "../Envs.ts"
 import { invalid } from "../EnvError.ts"
 import { withRecipe } from "../recipe.ts"
 import type { ActionSpace, Space } from "../Space.ts"
 import { adapted } from "../ui/module.ts"
+import { allows, maskOf } from "./rows.ts"
 import { writerOf } from "./values.ts"
 
 /** Records how `wrapped` was made, if the inner env has a config: that config, and the wrapper's name and options. */
@@ -39,6 +41,21 @@ export const around = <State, Outer extends Around<State>, A extends ActionSpace
     ...(ui !== undefined && { ui: adapted(ui, { state: "state.inner" }) }),
     ...changed,
   }
+}
+
+/** Takes a step of a wrapper's own at the start of an episode. If it ends the episode, returns the start of another. */
+export const firstStep = <State, A extends ActionSpace>(
+  env: Env<State, A>,
+  wrapper: string,
+  state: State,
+  action: ActionOf<A>,
+  random: Stream,
+): State => {
+  if (!allows(env, maskOf(env, state), action)) {
+    throw invalid(env.id, `${wrapper}: the action mask forbids ${JSON.stringify(action)} at the start of an episode`)
+  }
+  const { state: next, terminated, truncated }: Transition<State> = env.step(state, action, random)
+  return terminated || truncated === true ? env.reset(random) : next
 }
 
 /** Returns the numbers of an observation in one list. A box keeps its numbers as they are, without rounding. */

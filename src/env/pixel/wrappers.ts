@@ -9,10 +9,10 @@
  * const env = Wrapper.frameStack(Wrapper.resize(Wrapper.maxAndSkip(Breakout.env, 4), 5, 5), 4)
  * ```
  */
-import type { Stream } from "../../rng/Rng.ts"
-import type { ActionOf, Env, Transition } from "../Env.ts"
+import type { ActionOf, Env } from "../Env.ts"
 import { checkWhole, invalid } from "../EnvError.ts"
-import { type Around, around, refuseElsewhere, rowOf, withConfig } from "../internal/around.ts"
+import { type Around, around, firstStep, refuseElsewhere, rowOf, withConfig } from "../internal/around.ts"
+import { allows, maskOf } from "../internal/rows.ts"
 import { type ActionSpace, type Box, box, contains, display, type Space } from "../Space.ts"
 
 export interface Skipping<State> extends Around<State> {
@@ -22,7 +22,8 @@ export interface Skipping<State> extends Around<State> {
 
 /**
  * Repeats each action in `skip` steps and adds their rewards. The observation has the maximum of the last two for each
- * element, since some games draw an object only in every other frame. The env's time limit is divided by `skip` and rounded up.
+ * element, since some games draw an object only in every other frame. An action that is not allowed any more is not
+ * repeated. The env's time limit is divided by `skip` and rounded up.
  */
 export const maxAndSkip = <State, A extends ActionSpace>(
   env: Env<State, A, Box>,
@@ -44,7 +45,8 @@ export const maxAndSkip = <State, A extends ActionSpace>(
         const transition = env.step(state, action, random)
         state = transition.state
         reward += transition.reward
-        if (step < skip && !transition.terminated && transition.truncated !== true) continue
+        const isOver = transition.terminated || transition.truncated === true
+        if (step < skip && !isOver && allows(env, maskOf(env, state), action)) continue
         return { ...transition, reward, state: { inner: state, before: step === 1 ? null : rowOf(env, last) } }
       }
     },
@@ -66,20 +68,11 @@ export const fireStarts = <State, A extends ActionSpace, O extends Space>(
   const { batch: _, ...rest } = env
   const started: Env<State, A, O> = {
     ...rest,
-    reset: (random) => actions.reduce((state, action) => fire(env, state, action, random), env.reset(random)),
+    reset: (random) =>
+      actions.reduce((state, action) => firstStep(env, "fireStarts", state, action, random), env.reset(random)),
   }
   const written = actions.map((action) => (typeof action === "number" ? action : Array.from(action)))
   return withConfig(env, started, "FireStarts", { actions: written })
-}
-
-const fire = <State, A extends ActionSpace, O extends Space>(
-  env: Env<State, A, O>,
-  state: State,
-  action: ActionOf<A>,
-  random: Stream,
-): State => {
-  const { state: next, terminated, truncated }: Transition<State> = env.step(state, action, random)
-  return terminated || truncated === true ? env.reset(random) : next
 }
 
 /** Ends the episode when a life is lost, so that the agent learns to keep its lives. `lives` counts those of a state. */

@@ -60,6 +60,20 @@ describe("wrappers for games with images", () => {
     assert.deepStrictEqual([batch.rewards[0], batch.terminated[0]], [1, 1])
   })
 
+  it("maxAndSkip and fireStarts take no action that the mask forbids", () => {
+    // The light cannot move once it stands at 2.
+    const ending = { ...blinking, actionMask: ({ at }: { at: number }) => [1, at < 2 ? 1 : 0] }
+    const batch = Batch.make(Wrapper.maxAndSkip(ending, 4), 1)
+    batch.reset(1)
+    batch.step(Int32Array.of(1))
+    assert.deepStrictEqual([batch.rewards[0], ...batch.observations.subarray(8)], [2, 1, 0])
+    assert.strictEqual(batch.observations[2], 1)
+    assert.include(
+      envError(() => firstOf(Wrapper.fireStarts(ending, 1, 1, 1))).message,
+      "fireStarts: the action mask forbids 1 at the start of an episode",
+    )
+  })
+
   it("fireStarts begins with actions, and endOnLifeLoss ends with the first life", () => {
     assert.deepStrictEqual(firstOf(Wrapper.fireStarts(blinking, 1, 1)), [0, 0, 1, 0, 0, 0, 0, 0])
     assert.match(envError(() => Wrapper.fireStarts(blinking, 2)).message, /fireStarts: 2 is no action of Discrete\(2\)/)

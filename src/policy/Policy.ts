@@ -16,10 +16,22 @@ import { Effect, type FileSystem, type Path, Schema, type Scope, Semaphore } fro
 import { Backend, type BackendError, type BackendUnavailable, type Program } from "../backend/Backend.ts"
 import { mostBytes, readBytes, statOf } from "../config/files.ts"
 import { messageOf } from "../config/text.ts"
+import { emptyMaskProblem } from "../env/internal/rows.ts"
 import { writerOf } from "../env/internal/values.ts"
-import { type ActionSpace, box, multiBinary, type Space, sizeOf, type Value } from "../env/Space.ts"
+import {
+  type ActionSpace,
+  box,
+  choicesOf,
+  masked,
+  multiBinary,
+  type RowSpace,
+  type Space,
+  sizeOf,
+  type Value,
+} from "../env/Space.ts"
 import type { GraphError } from "../graph/GraphError.ts"
-import { readEmbedded } from "../graph/onnx/embedded.ts"
+import { type Embedded, readEmbedded } from "../graph/onnx/embedded.ts"
+import { sizeOf as elements, type Tensor } from "../graph/Tensor.ts"
 import * as Rng from "../rng/Rng.ts"
 import * as Checkpoint from "../run/Checkpoint.ts"
 import * as Layout from "../run/Layout.ts"
@@ -153,7 +165,11 @@ export const fromOnnx = Effect.fnUntraced(function* (
     try: () => {
       const embedded = readEmbedded(bytes)
       if (embedded === undefined) throw new Error("expected an ONNX file that effect-rl exported, found no description")
-      return { about: aboutOf(embedded.about), programs: embedded.programs }
+      const { programs } = embedded
+      const about = aboutOf(embedded.about)
+      const misfit = misfitOf(programs, about)
+      if (misfit !== undefined) throw new Error(misfit)
+      return { about, programs }
     },
     catch: (error) => new PolicyError({ path, message: `${path}: ${messageOf(error)}` }),
   })
@@ -161,6 +177,26 @@ export const fromOnnx = Effect.fnUntraced(function* (
   const program = yield* (yield* Backend).compile(spec)
   return { ...about, ...acting(program, about, seed) }
 })
+
+/** Says why programs do not fit their description, as in a file that another program wrote; undefined if all fit. */
+const misfitOf = (programs: Embedded["programs"], about: PolicyAbout): string | undefined => {
+  const wanted = { observations: sizeOf(rowSpaceIn(about)), actions: sizeOf(about.actionSpace) }
+  if (!Object.hasOwn(programs, "main")) return "expected a program that acts, found none"
+  for (const { inputs, outputs } of Object.values(programs)) {
+    const lengthOf = (tensor: Tensor | undefined) => (tensor === undefined ? 0 : elements(tensor.shape))
+    const [observations, actions] = [lengthOf(inputs.observations), lengthOf(outputs.actions)]
+    if (observations !== wanted.observations)
+      return `expected a program that reads ${wanted.observations} numbers, found ${observations}`
+    if (actions !== wanted.actions) return `expected a program that gives ${wanted.actions} numbers, found ${actions}`
+    const [memory, next] = [lengthOf(inputs.memory), lengthOf(outputs.nextMemory)]
+    if (memory !== next) return `expected a program that keeps a memory of ${memory} numbers, found ${next}`
+  }
+  return undefined
+}
+
+/** Returns the space of the rows that a policy reads. Throws if masks do not fit the actions. */
+const rowSpaceIn = ({ observationSpace, actionSpace, hasActionMask }: PolicyAbout): RowSpace =>
+  hasActionMask ? masked(observationSpace, actionSpace) : observationSpace
 
 /** Makes the functions of a policy from its compiled program, which acts on one observation at a time. */
 const acting = (
@@ -177,8 +213,17 @@ const acting = (
 
   const row = new Float32Array(observations.length)
   const size = sizeOf(observationSpace)
+  const choices = (hasActionMask ? choicesOf(actionSpace) : undefined) ?? []
   const writeObservation = writerOf(observationSpace, "observation")
-  const writeMask = hasActionMask ? writerOf(multiBinary(row.length - size), "mask") : undefined
+  const writeNumbers = hasActionMask ? writerOf(multiBinary(row.length - size), "mask") : undefined
+  const writeMask =
+    writeNumbers &&
+    ((mask: NonNullable<Mask>): string | undefined => {
+      const problem = writeNumbers(mask, row, size)
+      if (problem !== undefined) return problem
+      const empty = emptyMaskProblem(choices, row, size)
+      return empty === undefined ? undefined : `mask: it ${empty}`
+    })
   const writeState = stateSize === 0 ? undefined : writerOf(box(-Infinity, Infinity, [stateSize]), "state")
   const remembered = new Float32Array(stateSize)
 
@@ -190,7 +235,7 @@ const acting = (
     remembered.fill(0)
     const problem =
       writeObservation(observation, row, 0) ??
-      (mask === undefined ? undefined : writeMask?.(mask, row, size)) ??
+      (mask === undefined ? undefined : writeMask?.(mask)) ??
       (state === undefined ? undefined : writeState?.(state, remembered, 0))
     if (problem !== undefined) return problem
     observations.set(row)

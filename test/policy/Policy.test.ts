@@ -45,6 +45,14 @@ describe("a policy that was loaded from its ONNX file acts as it does in the tra
         }
         const { act: _act, actAll: _actAll, stateSize, ...readable } = policy
         assert.deepStrictEqual(readable, about)
+        // A file whose description is of another env is refused, not read beyond its arrays.
+        const wider = { ...about, observationSpace: Space.tuple(observationSpace, Space.discrete(2)) }
+        const foreign = yield* learner.exportPolicy?.(undefined, aboutText(wider)) ?? Effect.die("no export")
+        const size = sizeOf(observationSpace)
+        assert.strictEqual(
+          (yield* Effect.flip(Policy.fromOnnx(foreign))).message,
+          `policy.onnx: expected a program that reads ${size + 1} numbers, found ${size}`,
+        )
         assert.strictEqual(state === undefined ? 0 : state.length, stateSize)
 
         // Sampled actions are in the space; the same seed draws the same ones, and a batch draws as single calls do.
@@ -275,6 +283,10 @@ describe("a policy for observations with parts and action masks", () => {
             [
               yield* Effect.flip(policy.act(observation, undefined, [1, 0])),
               "mask: expected 4 zeros and ones, found 2",
+            ],
+            [
+              yield* Effect.flip(policy.act(observation, undefined, [0, 0, 0, false])),
+              "mask: it forbids all 4 choices; expected at least one that is allowed",
             ],
           ] as const
           for (const [{ message }, expected] of refused) assert.include(message, expected)

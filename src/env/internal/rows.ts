@@ -34,18 +34,28 @@ export const maskWriter = (env: Env): MaskWriter | undefined => {
       }
       into[offset + index] = Number(allowed)
     }
-    let from = 0
-    for (let element = 0; element < choices.length; element++) {
-      let count = 0
-      for (let at = from; at < from + choices[element]; at++) count += into[offset + at]
-      if (count === 0) {
-        const where = choices.length === 1 ? "" : ` of element ${element}`
-        return `actionMask forbids all ${choices[element]} choices${where}; expected at least one that is allowed`
-      }
-      from += choices[element]
-    }
-    return undefined
+    const problem = emptyMaskProblem(choices, into, offset)
+    return problem === undefined ? undefined : `actionMask ${problem}`
   }
+}
+
+/** Describes why the mask in `row` from `offset` on leaves no choice; undefined if it allows at least one of each element. */
+export const emptyMaskProblem = (
+  choices: ReadonlyArray<number>,
+  row: ArrayLike<number>,
+  offset: number,
+): string | undefined => {
+  let from = offset
+  for (let element = 0; element < choices.length; element++) {
+    let count = 0
+    for (let at = from; at < from + choices[element]; at++) count += row[at]
+    if (count === 0) {
+      const where = choices.length === 1 ? "" : ` of element ${element}`
+      return `forbids all ${choices[element]} choices${where}; expected at least one that is allowed`
+    }
+    from += choices[element]
+  }
+  return undefined
 }
 
 const isList = (value: unknown): value is ArrayLike<unknown> =>

@@ -16,6 +16,7 @@ import { oneLine } from "../config/text.ts"
 import * as Batch from "../env/Batch.ts"
 import { type Env, rowSpaceOf } from "../env/Env.ts"
 import { EnvError } from "../env/EnvError.ts"
+import { forbiddenIn } from "../env/internal/rows.ts"
 import { isWhole, optionsOf, sizeOf } from "../env/Space.ts"
 import { LearningError } from "./Algorithm.ts"
 import { display } from "../config/Config.ts"
@@ -122,13 +123,19 @@ export const fromJson = Effect.fnUntraced(function* (
   const trajectories = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Trajectories))(text).pipe(
     Effect.mapError((error) => new LearningError({ message: `demonstrations: ${oneLine(error.message)}` })),
   )
-  const width = sizeOf(rowSpaceOf(env))
+  const space = rowSpaceOf(env)
+  const width = sizeOf(space)
+  const forbidden = forbiddenIn(space)
   const steps = trajectories.flatMap(({ trajectory }) => trajectory)
   for (const [row, { observation, action }] of steps.entries()) {
+    const numbers = typeof action === "number" ? [action] : action
     const problem =
-      observation.length === width
-        ? problemOf(env, typeof action === "number" ? [action] : action)
-        : `an observation of ${env.id} has ${width} numbers, found ${observation.length}`
+      observation.length !== width
+        ? `an observation of ${env.id} has ${width} numbers, found ${observation.length}`
+        : (problemOf(env, numbers) ??
+          ((forbidden?.(observation, 0, numbers, 0) ?? -1) < 0
+            ? undefined
+            : `the action mask forbids ${display(action)}`))
     if (problem !== undefined) return yield* new LearningError({ message: `demonstrations: step ${row}: ${problem}` })
   }
   const actions = steps.flatMap(({ action }) => action)

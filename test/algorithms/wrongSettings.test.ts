@@ -10,6 +10,7 @@ import * as Vin from "../../src/algorithms/Vin.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import * as PixelMaze from "../../src/env/grid/PixelMaze.ts"
+import { lock } from "../env/locks.ts"
 import { keep } from "../train/inMemory.ts"
 
 /** A setting that is impossible fails before the first step; it is never ignored silently. */
@@ -124,6 +125,9 @@ describe("demonstrations", () => {
       assert.strictEqual(yield* step(2), `${expected} 2`)
       assert.match(yield* step([0, 1]), /an action of CartPole-v1 has 1 numbers, found \[0,1\]/)
       assert.match(yield* step(0, [1]), /an observation of CartPole-v1 has 4 numbers, found 1/)
+      const masked = [{ trajectory: [{ observation: [0, 0, 1, 0, 1, 1, 1, 1], action: [1, 0] }] }]
+      const forbidden = yield* Effect.flip(Demonstrations.fromJson(lock, JSON.stringify(masked)))
+      assert.strictEqual(forbidden.message, "demonstrations: step 0: the action mask forbids [1,0]")
     }),
   )
 

@@ -23,7 +23,7 @@ export const argumentsOf = (
     input.file,
     ...flagWords({
       config,
-      set: settings(run, input),
+      set: settingsOf(run, input),
       // A resumed run would otherwise keep the number of steps in its saved config.
       "total-steps": resume === undefined ? input.totalSteps : run.effective.totalSteps,
       backend,
@@ -38,11 +38,28 @@ export const argumentsOf = (
 }
 
 /** Returns the values of a run's `--set` flags. Names of env and algorithm come first: they reset settings. */
-const settings = ({ choices }: PlannedRun, { set }: TrainFlags): ReadonlyArray<string> => [
+const settingsOf = (
+  { choices }: Pick<PlannedRun, "choices">,
+  { set }: Pick<TrainFlags, "set">,
+): ReadonlyArray<string> => [
   ...choices.filter(isNaming).map(settingOf),
   ...set,
   ...choices.filter((choice) => !isNaming(choice)).map(settingOf),
 ]
+
+/** Returns the command that trains with these settings once more, in a run of its own. */
+export const runCommand = (input: Omit<TrainFlags, "csv" | "cluster">, choices: PlannedRun["choices"]): string => {
+  const { config, set, totalSteps, backend, threads, name } = input
+  const words = flagWords({
+    config,
+    set: settingsOf({ choices }, { set }),
+    "total-steps": totalSteps,
+    backend: backend === "auto" ? undefined : backend,
+    threads,
+    name,
+  })
+  return `npx effect run ${quoted([input.file, ...words])}`
+}
 
 export const settingOf = ({ path, text }: { readonly path: string; readonly text: string }): string => `${path}=${text}`
 

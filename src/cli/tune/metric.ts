@@ -9,8 +9,15 @@ import { readRunIn } from "../findRun.ts"
 import type { Finished } from "../run/finished.ts"
 import { scoreOf } from "../sweep/metrics.ts"
 
+const others =
+  "other metrics are validation, best_validation, mean_validation, and tags of TensorBoard, such as losses/entropy"
+
 /** Reports that a study cannot go on. */
 export class StudyError extends Schema.TaggedError<StudyError>()("StudyError", { message: Schema.String }) {}
+
+/** Tells whether a metric measures time, and so differs between equal runs. */
+export const measuresTime = (metric: string): boolean =>
+  ["wall_seconds", "steps_per_second", "charts/SPS"].includes(metric) || metric.endsWith("tokens_per_second")
 
 /** Returns the metric of a finished run; null if it has no score. Fails if the run has no such metric. */
 export const valueOf = Effect.fnUntraced(function* (
@@ -29,7 +36,7 @@ export const valueOf = Effect.fnUntraced(function* (
   const value = dataAt(metrics, metric.split("."))
   if (typeof value === "number" || value === null) return value
   const known = Object.entries(metrics ?? {}).flatMap(([key, one]) => (typeof one === "number" ? [key] : []))
-  const message = `metric: ${result.runDir}/${Layout.metrics} has no number ${metric}; it has ${known.join(", ")}`
+  const message = `metric: ${result.runDir}/${Layout.metrics} has no number ${metric}; it has ${known.join(", ")}; ${others}`
   return yield* new StudyError({ message })
 })
 

@@ -1,4 +1,5 @@
 /** Formats the progress and the result of a study for people, and its result as JSON. It only computes. */
+import { Option } from "effect"
 import { stringify } from "yaml"
 import { toSnakeCase } from "../../config/Config.ts"
 import { shownScore } from "../../config/text.ts"
@@ -7,9 +8,9 @@ import { importances } from "../../tune/importance.ts"
 import { sections } from "../../tune/StudyFile.ts"
 import type { Study } from "../../tune/StudySettings.ts"
 import { bestOf, ranked, type Trial } from "../../tune/Trial.ts"
-import { flagWords, quoted } from "../flags.ts"
-import { settingOf } from "../sweep/command.ts"
+import { runCommand, settingOf } from "../sweep/command.ts"
 import { shortNames } from "../sweep/population.ts"
+import type { TuneFlags } from "./flags.ts"
 import { choicesOf } from "./plan.ts"
 
 /** Returns the line that says how a trial ended. */
@@ -39,11 +40,11 @@ export const statusLine = (study: Study, trials: ReadonlyArray<Trial>, running: 
 /** The table shows at most this many trials, the best first. */
 const mostRows = 10
 
-/** Formats the best trials, the importance of the parameters, and the settings of the best trial. */
+/** Formats the best trials, the importance of the parameters, and commands that train with the best settings again. */
 export const summary = (
   { settings, space }: Study,
   trials: ReadonlyArray<Trial>,
-  { file, directory, bestFile }: { readonly file: string; readonly directory: string; readonly bestFile: string },
+  { input, directory, bestFile }: { readonly input: TuneFlags; readonly directory: string; readonly bestFile: string },
 ): string => {
   const names = shortNames(space)
   const rows = ranked(trials, settings.direction).slice(0, mostRows)
@@ -70,8 +71,11 @@ export const summary = (
       ? [`no trial has finished, of ${ended}`]
       : [
           `best: trial ${best.trial} with ${settings.metric} ${shownScore(best.value)}, of ${ended}`,
-          `npx effect run ${quoted([file, ...flagWords({ set: choicesOf(best.params).map(settingOf) })])}`,
-          `npx effect run ${quoted([file, "--config", bestFile])}`,
+          runCommand(input, choicesOf(best.params)),
+          // A run takes one config, and names in --set would reset the settings of the best trial.
+          ...(Option.isSome(input.config) || input.set.length > 0
+            ? []
+            : [runCommand({ ...input, config: Option.some(bestFile) }, [])]),
         ]),
     directory,
     "",

@@ -29,6 +29,7 @@ import {
   saveSettings,
   type StudyFolder,
 } from "./folder.ts"
+import { measuresTime } from "./metric.ts"
 import { checkSpace, planBase, planTrial, type Tuned } from "./plan.ts"
 import { bestYaml, resultOf, statusLine, summary, trialLine } from "./report.ts"
 import { runTrials, type Watched } from "./trials.ts"
@@ -164,14 +165,20 @@ const inFolder = Effect.fnUntraced(function* (tuned: Tuned, folder: StudyFolder)
   const isSpread = Option.isSome(input.cluster)
   const most = isSpread ? study.settings.parallel : Math.max(1, availableParallelism())
   const { stderr } = yield* Output
-  const watched = watchedBy(study, (text) => void (input.quiet || stderr(text)), process.stderr.isTTY === true)
+  const write = (text: string): void => void (input.quiet || stderr(text))
+  const isTerminal = process.stderr.isTTY === true
+  const watched = watchedBy(study, write, isTerminal)
+  const { metric } = study.settings
+  if (measuresTime(metric))
+    write(`effect: metric: ${metric} measures time, so the trials also depend on the machine and on what else runs\n`)
   const workers = Option.getOrElse(input.workers, () => most)
   const trials = yield* runTrials(tuned, folder, { workers, command, watched }).pipe(
-    Effect.onExit((exit) =>
-      Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-        ? writeError(`\ninterrupted; resume with: ${command}\n`)
-        : Effect.void,
-    ),
+    Effect.onExit((exit) => {
+      if (Exit.isSuccess(exit)) return Effect.void
+      if (Cause.hasInterruptsOnly(exit.cause)) return writeError(`\ninterrupted; resume with: ${command}\n`)
+      // The error gets a line of its own.
+      return Effect.sync(() => isTerminal && write(eraseLine))
+    }),
   )
   if (isSpread) yield* removeAttempts(resultsDir, time)
   const best = bestYaml(study, trials)
@@ -179,8 +186,11 @@ const inFolder = Effect.fnUntraced(function* (tuned: Tuned, folder: StudyFolder)
   if (input.json) return yield* writeJson(resultOf(study, trials, directory))
   if (input.quiet) return
   const bestFile = join(directory, Layout.study.best)
-  yield* writeOut(summary(study, trials, { file: input.file, directory, bestFile }))
+  yield* writeOut(summary(study, trials, { input, directory, bestFile }))
 })
+
+/** Erases the last line of a terminal. */
+const eraseLine = "\r\u001b[J"
 
 /** Shows the progress of a study: a line for each trial that has ended, and on a terminal a last line that is redrawn. */
 const watchedBy = (study: Study, write: (text: string) => void, isTerminal: boolean): Watched => {
@@ -189,7 +199,7 @@ const watchedBy = (study: Study, write: (text: string) => void, isTerminal: bool
   const show = (text: string): void => {
     if (!isTerminal) return write(text)
     const status = statusLine(study, ended, running.size)
-    write(`\r\u001b[J${text}${ended.length < study.settings.trials ? status : ""}`)
+    write(`${eraseLine}${text}${ended.length < study.settings.trials ? status : ""}`)
   }
   return {
     started: (trial) => {

@@ -147,13 +147,14 @@ export const irrelevant = /^(workers|validation\.workers|checkpoint|description)
  */
 export const withSameSettings = Effect.fnUntraced(function* (folder: SweepFolder, planned: ReadonlyArray<PlannedRun>) {
   const runs = yield* Effect.forEach(folder.runs, (run, index) =>
-    run === undefined || run.state === "empty" ? Effect.succeed(run) : checked(run, planned[index]),
+    run === undefined ? Effect.succeed(run) : checkStarted(run, planned[index]),
   )
   return { ...folder, runs }
 })
 
 /** Returns the run, if its saved config and the planned one have the same settings; fails if they don't. */
-const checked = Effect.fnUntraced(function* (run: StartedRun, { label, effective }: PlannedRun) {
+export const checkStarted = Effect.fnUntraced(function* (run: StartedRun, { label, effective }: PlannedRun) {
+  if (run.state === "empty") return run
   const file = join(run.directory, Layout.config)
   // A finished run whose config was deleted can't be checked.
   if (!(yield* exists(file))) return run

@@ -1,5 +1,5 @@
 /** Makes the folder of a new study, or finds the folder of the study to resume; reads and writes the files in it. */
-import { basename, dirname, join } from "node:path"
+import { basename, dirname, join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { display, type Plain, toSnakeCase } from "../../config/Config.ts"
 import { exists, mostBytes, namesIn, readRunText } from "../../config/files.ts"
@@ -67,12 +67,14 @@ const studiesIn = Effect.fnUntraced(function* (resultsDir: string) {
 })
 
 const namedFolder = Effect.fnUntraced(function* (wanted: string, resultsDir: string) {
-  if (yield* exists(join(wanted, Layout.study.settings))) return wanted
+  // `.` names a folder, too. The runs of a study have its name, a time, in their paths.
+  const folder = dateOf(basename(wanted)) === undefined ? resolve(wanted) : wanted
+  if (dateOf(basename(folder)) !== undefined && (yield* exists(join(folder, Layout.study.settings)))) return folder
   const paths = (yield* studiesIn(resultsDir)).filter((path) => path.includes(wanted))
   if (paths.length === 1) return paths[0]
   const problem =
     paths.length === 0
-      ? "expected the folder of a study, which has a study.yaml, or a part of its path"
+      ? "expected the folder of a study, which is named by its time and has a study.yaml, or a part of its path"
       : `${paths.length} studies have this in their paths: ${paths.slice(0, 3).join(", ")}; write more of one of them`
   return yield* usageError(`--resume ${wanted}: ${problem}`)
 })

@@ -106,6 +106,11 @@ export const checkSpace = Effect.fnUntraced(function* (tuned: Tuned, study: Stud
       return yield* usageError(
         `${sourceOf(origin, "pruner")}: pruner: only trainings by reinforcement learning can be stopped early`,
       )
+    const { stopBelow: own } = base.effective
+    if ((Array.isArray(own) && own.length > 0) || study.space.some(({ path }) => path === stopBelow))
+      return yield* usageError(
+        `${sourceOf(origin, "pruner")}: pruner: it sets stop_below, which this training sets as well; use only one of them`,
+      )
     yield* check({ [stopBelow]: [{ step: 1, return: 0 }] }, sourceOf(origin, "pruner"))
   }
   return base

@@ -11,7 +11,7 @@ import { knownAt, suggest } from "../../tune/study.ts"
 import { meanCurve, type Point, type Trial, type TrialRun } from "../../tune/Trial.ts"
 import { readRunIn } from "../findRun.ts"
 import { finishedEarlier, RunFailed } from "../sweep/child.ts"
-import { type StartedRun, stateOf } from "../sweep/folder.ts"
+import { checkStarted, type StartedRun, stateOf } from "../sweep/folder.ts"
 import type { PlannedRun } from "../sweep/plan.ts"
 import { makeTrainRun } from "../sweep/trainRun.ts"
 import { pathOf, saveTrials, type StudyFolder } from "./folder.ts"
@@ -64,7 +64,10 @@ export const runTrials = Effect.fnUntraced(function* (
   const train = Effect.fnUntraced(function* (run: PlannedRun) {
     const path = join(resultsDir, toPath({ ...run.identity, time, commit: file.commit }))
     yield* untilReleased(path)
-    const started = (yield* exists(path)) ? { directory: path, state: yield* stateOf(path) } : undefined
+    // If an earlier record was lost or edited, a later run may have been suggested other settings than now.
+    const started = (yield* exists(path))
+      ? yield* checkStarted({ directory: path, state: yield* stateOf(path) }, run)
+      : undefined
     if (started?.state === "finished") return yield* finishedEarlier(path)
     yield* refuseUnfinished(input.cluster, started)
     return yield* trainRun(run, started, () => {})
@@ -164,7 +167,7 @@ const refuseUnfinished = (cluster: Option.Option<string>, started: StartedRun | 
 /** Gives up if the first trials have all failed, because then the training itself is broken. */
 const refuseFailures = (records: ReadonlyArray<Trial | undefined>) => {
   const first = records.slice(0, Math.min(mostFailures, records.length))
-  return first.every((record) => record?.state === "failed")
-    ? Effect.fail(new StudyError({ message: `the first ${first.length} trials failed: ${first[0]?.reason ?? ""}` }))
-    : Effect.void
+  if (!first.every((record) => record?.state === "failed")) return Effect.void
+  const which = first.length === 1 ? "the only trial" : `the first ${first.length} trials`
+  return Effect.fail(new StudyError({ message: `${which} failed: ${first[0]?.reason ?? ""}` }))
 }

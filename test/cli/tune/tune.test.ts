@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { begin, effect, program, until, withFolder, write } from "../effect.ts"
@@ -90,6 +90,12 @@ describe("effect tune", () => {
       const again = await effect(["tune", file, "--resume", "latest", "--results-dir", "three"], folder)
       assert.strictEqual(trialsIn(join(folder, studyDir)), expected, again.stderr)
       assert.match(again.stdout, /best: trial \d with validation [\d.]+, of 6 trials \(0 pruned, 0 failed\)/)
+
+      // If a record was edited, a finished run may have other settings than those that are suggested now.
+      writeFileSync(join(folder, studyDir, "trials.jsonl"), expected.split("\n").slice(0, 3).join("\n").replaceAll(/"value":[\d.]+,"reason"/g, (_, at) => `"value":${at},"reason"`)) // prettier-ignore
+      const edited = await effect(["tune", file, "--resume", "latest", "--results-dir", "three"], folder)
+      assert.strictEqual(edited.code, 2, edited.stdout)
+      assert.match(edited.stderr, /--resume: trial \d was finished with algorithm\.\w+ = .*, and these settings have/)
     }))
 
   it("adds trials to a study, and refuses another space or another training", () =>
@@ -118,6 +124,24 @@ describe("effect tune", () => {
       assert.match(await refused(), /expected --space FILE .* or --resume STUDY/)
     }))
 
+  it("is resumed inside its folder, and prints the whole command that trains the best settings again", () =>
+    withFolder(async (folder) => {
+      const { file, space } = files(folder)
+      const set = ["--set", "algorithm.gamma=0.9"]
+      const first = await effect(["tune", file, "--space", space, "--trials", "1", ...set, "--json"], folder)
+      const { studyDir } = resultOf(first.stdout)
+      const args = ["tune", file, "--resume", ".", "--trials", "2", ...set]
+      const { code, stdout, stderr } = await effect(args, join(folder, studyDir))
+      assert.strictEqual(code, 0, stderr)
+      assert.strictEqual(runsIn(join(folder, "results")).length, 2)
+      assert.deepStrictEqual(readdirSync(join(folder, studyDir)).filter((name) => /^\d{4}-/.test(name)), []) // prettier-ignore
+      const [, again = ""] = /^npx effect (run .*)$/m.exec(stdout) ?? []
+      const repeated = await effect([...again.split(" "), "--json", "--quiet"], folder)
+      const records = trialsIn(join(folder, studyDir)).trim().split("\n").map((line) => JSON.parse(line)) // prettier-ignore
+      const digests: ReadonlyArray<string> = records.map(({ runs }) => runs[0].digest)
+      assert.include(digests, JSON.parse(repeated.stdout).digest)
+    }))
+
   it("refuses a space that doesn't fit the training, before anything runs", () =>
     withFolder(async (folder) => {
       const { file } = files(folder)
@@ -136,6 +160,8 @@ describe("effect tune", () => {
       const taken = await refusal("algorithm.clip: { uniform: [0.1, 0.4] }", "--set", "algorithm.clip=0.2")
       assert.match(taken, /wrong\.yaml:3: parameters\.algorithm\.clip: another flag sets this key as well/)
       assert.match(await refusal("seed: { int: [1, 9] }"), /parameters\.seed: the seed can't be tuned/)
+      const limits = await refusal("stop_below: { choice: [[], [{ step: 1, return: 9 }]] }\npruner: { name: asha }")
+      assert.match(limits, /wrong\.yaml:4: pruner: it sets stop_below, which this training sets as well/)
       assert.isFalse(existsSync(join(folder, "results")))
     }))
 
@@ -193,7 +219,10 @@ parameters:
       )
       const noMetric = await effect(["tune", file, "--space", broken], folder)
       assert.strictEqual(noMetric.code, 1)
-      assert.match(noMetric.stderr, /metrics\.json has no number no_such; it has steps, episodes, /)
+      assert.match(
+        noMetric.stderr,
+        /metrics\.json has no number no_such; it has steps, episodes, .* other metrics are valid/,
+      )
     }))
 
   it("trains several seeds for each trial, and takes their mean", () =>

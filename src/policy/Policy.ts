@@ -54,7 +54,7 @@ export interface LoadOptions {
   readonly sampled?: boolean
   /** The seed of the draws: the same seed gives the same actions for the same calls. @default 1 */
   readonly seed?: number
-  /** The checkpoint of a run: `latest`, `best` (by its validation score), or its name. @default "latest" */
+  /** The checkpoint in the folder of a run: `latest`, `best` (by its validation score), or its name. @default "latest" */
   readonly checkpoint?: string
 }
 
@@ -125,12 +125,18 @@ export const load = Effect.fnUntraced(function* (
   }
   const exported = `${path}/${Layout.inStep.onnx}`
   const file = stat.type !== "Directory" ? path : (yield* statOf(exported)) === undefined ? undefined : exported
+  const namesOne = (place: string) => {
+    const message = `${place}: expected the folder of a run to choose checkpoint "${options.checkpoint}" from, found one policy`
+    return new PolicyError({ path: place, message })
+  }
   if (file !== undefined) {
+    if (options.checkpoint !== undefined) return yield* namesOne(file)
     return yield* fromOnnx(yield* asPolicyError(readBytes(file, mostBytes.binary)), { ...options, path: file })
   }
   const { tree, wanted, pathOf } = yield* asPolicyError(savedAt(path, yield* foldersOnDisk))
   const isPolicy = (name: string): boolean => name === Layout.inCheckpoint.policy
-  const checkpoint = wanted === Layout.latest ? (options.checkpoint ?? wanted) : wanted
+  if (options.checkpoint !== undefined && wanted !== Layout.latest) return yield* namesOne(path)
+  const checkpoint = options.checkpoint ?? wanted
   const { name, files } = yield* asPolicyError(Checkpoint.loadFiles(tree, checkpoint, isPolicy))
   const place = pathOf(name)
   const bytes = files[Layout.inCheckpoint.policy]

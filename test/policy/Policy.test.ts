@@ -135,6 +135,8 @@ describe("Policy.load", () => {
           ]) {
             const same = yield* Policy.load(path)
             assert.deepStrictEqual([yield* same.act([0.003, 300]), same.step], [first, 96], path)
+            const { message } = yield* Effect.flip(Policy.load(path, { checkpoint: "best" }))
+            assert.include(message, 'expected the folder of a run to choose checkpoint "best" from, found one policy')
           }
           const earlier = yield* Policy.load(runDir, { checkpoint: "step_000000000000032" })
           assert.strictEqual(earlier.step, 32)

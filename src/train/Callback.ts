@@ -21,7 +21,7 @@
  * Train.run({ env: CartPole.env, algorithm: Ppo.make(), totalSteps: 100_000, validation, callbacks: [patient] })
  * ```
  */
-import { type Effect, Predicate, Schema } from "effect"
+import { Effect, Predicate, Schema } from "effect"
 import { display } from "../config/Config.ts"
 import type { Metrics } from "../learner/Algorithm.ts"
 import type { ValidationOutcome } from "../run/evaluation.ts"
@@ -125,13 +125,21 @@ export const make = <M extends Memory = Record<never, number>>(
       return {
         name,
         memory,
-        afterRollout: afterRollout && ((training) => afterRollout({ ...training, memory })),
-        afterUpdate: afterUpdate && ((training) => afterUpdate({ ...training, memory })),
-        afterValidation: afterValidation && ((training) => afterValidation({ ...training, memory })),
-        afterCheckpoint: afterCheckpoint && ((training) => afterCheckpoint({ ...training, memory })),
+        afterRollout: afterRollout && ((training) => effectOf(afterRollout({ ...training, memory }))),
+        afterUpdate: afterUpdate && ((training) => effectOf(afterUpdate({ ...training, memory }))),
+        afterValidation: afterValidation && ((training) => effectOf(afterValidation({ ...training, memory }))),
+        afterCheckpoint: afterCheckpoint && ((training) => effectOf(afterCheckpoint({ ...training, memory }))),
       }
     },
   }
+}
+
+/** Returns what a hook returned. Throws if it is no Effect: in a program without type checks, a `return` is easily forgotten. */
+const effectOf = (returned: Effect.Effect<void, unknown>): Effect.Effect<void, unknown> => {
+  if (Effect.isEffect(returned)) return returned
+  throw new TypeError(
+    `expected the hook to return an Effect, found ${display(returned)}; return the Effect, such as \`return stop("…")\`, or Effect.void`,
+  )
 }
 
 /** Describes why a value that code passed is not a list of callbacks with different names; undefined if it is one. */

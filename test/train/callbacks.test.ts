@@ -176,8 +176,12 @@ describe("callbacks", () => {
         afterUpdate: ({ scaleLearningRate: scale }) => Effect.andThen(scale(1e200), scale(1e200)),
       })
       const interrupted = Callback.make({ name: "interrupted", afterRollout: () => Effect.interrupt })
+      // Without type checks, a hook may return anything.
+      const forgetful = Callback.make({ name: "forgetful" })
+      const hooks = { name: "forgetful", afterUpdate: ({ stop }: Callback.Steering) => void stop("enough") }
+      Object.assign(forgetful, Reflect.apply(Callback.make, undefined, [hooks]))
       const validation = { everySteps: 32, episodes: 1 }
-      const messages = yield* Effect.forEach([failing, throwing, wrong, huge, interrupted], (callback) =>
+      const messages = yield* Effect.forEach([failing, throwing, wrong, huge, interrupted, forgetful], (callback) =>
         Effect.map(Effect.flip(keep({ ...short, validation, callbacks: [callback] })), ({ _tag, message }) => [
           _tag,
           message,
@@ -192,6 +196,10 @@ describe("callbacks", () => {
           'callback "huge", afterUpdate: scaleLearningRate: by 1e+200, the product of all factors is infinite',
         ],
         ["CallbackError", 'callback "interrupted", afterRollout: it was interrupted before its end'],
+        [
+          "CallbackError",
+          'callback "forgetful", afterUpdate: expected the hook to return an Effect, found nothing; return the Effect, such as `return stop("…")`, or Effect.void',
+        ],
       ])
     }),
   )

@@ -65,6 +65,8 @@ export interface Program<S, A, E, R> {
   readonly saving?: Saving<S, E, R>
   /** Returns how far a state is, for the event `RunEnded`. Runs that count only episodes return them as `step`, too. */
   readonly position: (state: S) => { readonly step: number; readonly episodes: number }
+  /** Says why a run that finished ended early; null if it did all its work. Runs that never end early leave it out. */
+  readonly earlyEndOf?: (state: S) => string | null
   /** The result: `of` makes it when the loop has ended, and `schema` decodes it from the files of a finished run. */
   readonly result: {
     readonly schema: Schema.Codec<A, unknown>
@@ -297,7 +299,8 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
   const exit = yield* Effect.exit(loop)
   const isInterrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
   // Ignore an interruption that comes after the last checkpoint: all work is done and saved.
-  if (Exit.isSuccess(exit) || (isInterrupted && saving?.isSaved(state) === true)) return yield* ended("finished", null)
+  if (Exit.isSuccess(exit) || (isInterrupted && saving?.isSaved(state) === true))
+    return yield* ended("finished", program.earlyEndOf?.(state) ?? null)
   if (isInterrupted) {
     // The event `interrupted` tells the user that the run can be resumed, so save the state before it is emitted.
     const save = saving === undefined ? Effect.void : saving.save(state)

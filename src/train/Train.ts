@@ -34,7 +34,7 @@ import { RunOptions, sentTraining } from "./RunOptions.ts"
 import type { TrainInput } from "./Settings.ts"
 import { setUp, type Training } from "./setUp.ts"
 import { begin, readSource, type Source } from "./start.ts"
-import { isOver, type LoopError, trainLoop } from "./Trainer.ts"
+import { earlyEndOf, isOver, type LoopError, trainLoop } from "./Trainer.ts"
 import { TrainingState } from "./TrainingState.ts"
 import { handlersOf, identityOf, validateAnywhere } from "./validation/spread.ts"
 
@@ -117,6 +117,7 @@ const execute = Effect.fnUntraced(function* (
       savesOnFailure: false,
     },
     position: ({ step, episodes }: TrainingState) => ({ step, episodes }),
+    earlyEndOf: (state: TrainingState) => earlyEndOf(settings, state),
     result: { schema: RunResult, of: (state: TrainingState) => resultOf(training, state) },
   }
   if (request === undefined) return yield* OneRun.execute(program)

@@ -1,6 +1,7 @@
 /** Runs the loop of a training: rollouts, updates, validations, checkpoints and renderings. `Train.ts` calls it. */
 import { Clock, Effect } from "effect"
 import type { DispatchError } from "../cluster/Dispatcher.ts"
+import { oneLine } from "../config/text.ts"
 import type { LearnerError } from "../learner/Algorithm.ts"
 import { Averages } from "../learner/Averages.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
@@ -56,15 +57,28 @@ export const trainLoop = Effect.fnUntraced(function* (
   }
 })
 
+/** Tells whether the training has done all its steps, or ends before. */
+const isStopping = (settings: Decided, state: TrainingState): boolean =>
+  state.step >= settings.totalSteps || earlyEndOf(settings, state) !== null
+
 /**
- * Tells whether the training has done all its steps, or a callback has ended it, or the validation at this step ends it
- * early: its return is the one to reach, or is below a limit.
+ * Says why the training ends before its last step: a callback has ended it, or the return of the validation at this step
+ * is below a limit, or is the one to reach. Null if the training does not end early.
  */
-const isStopping = (settings: Decided, state: TrainingState): boolean => {
-  const { stopAtReturn } = settings
-  if (isLast(settings, state) || missedLimit(settings, state) !== undefined) return true
-  return stopAtReturn !== null && (state.scoreHere ?? -Infinity) >= stopAtReturn
+export const earlyEndOf = (settings: Decided, state: TrainingState): string | null => {
+  const { stopAtReturn, totalSteps } = settings
+  const { scoreHere, step, stopped } = state
+  if (step >= totalSteps) return null
+  if (stopped !== null) return `the callback ${stopped.by} ended it: ${oneLine(stopped.reason)}`
+  const missed = missedLimit(settings, state)
+  if (missed !== undefined) return belowLimit(state, missed)
+  return stopAtReturn !== null && scoreHere !== null && scoreHere >= stopAtReturn
+    ? `the validation's mean return ${scoreHere} reaches ${stopAtReturn}, which stop_at_return sets`
+    : null
 }
+
+const belowLimit = ({ scoreHere }: TrainingState, limit: ReturnLimit): string =>
+  `the validation's mean return ${scoreHere} is below ${limit.return}, the limit of stop_below at step ${limit.step}`
 
 /** Returns the limit of `stopBelow` that the validation at exactly this step misses; undefined if there is none. */
 const missedLimit = ({ stopBelow }: Decided, state: TrainingState): ReturnLimit | undefined => {
@@ -257,7 +271,7 @@ const validate = Effect.fn("effect-rl.validate")(function* (
   )
 })
 
-const givesUp = ({ step, scoreHere }: TrainingState, limit: ReturnLimit): RunEvent => ({
+const givesUp = (state: TrainingState, limit: ReturnLimit): RunEvent => ({
   _tag: "Note",
-  message: `the training ends at step ${step}: the validation's mean return ${scoreHere} is below ${limit.return}, the limit of stop_below at step ${limit.step}`,
+  message: `the training ends at step ${state.step}: ${belowLimit(state, limit)}`,
 })

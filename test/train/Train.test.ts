@@ -105,8 +105,14 @@ describe("Train.run", () => {
 
   it.effect("ends early at the return that was asked for", () =>
     Effect.gen(function* () {
-      const { result } = yield* keep({ ...short, validation: { everySteps: 128, episodes: 2 }, stopAtReturn: 1 })
+      const validation = { everySteps: 128, episodes: 2 }
+      const { result, events } = yield* keep({ ...short, validation, stopAtReturn: 1 })
       assert.strictEqual(result.steps, 128)
+      const end = events.at(-1)
+      assert.match(
+        (end?._tag === "RunEnded" && end.message) || "",
+        /^the validation's mean return [\d.]+ reaches 1, which stop_at_return sets$/,
+      )
     }),
   )
 

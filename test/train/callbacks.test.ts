@@ -76,7 +76,12 @@ describe("callbacks", () => {
       assert.strictEqual(result.validation?.step, 96)
       const notes = events.flatMap((event) => (event._tag === "Note" ? [event.message] : []))
       assert.deepStrictEqual(notes, ["the callback stopping ends the training at step 96: enough"])
-      assert.deepInclude(events.at(-1), { _tag: "RunEnded", reason: "finished", step: 96 })
+      assert.deepInclude(events.at(-1), {
+        _tag: "RunEnded",
+        reason: "finished",
+        step: 96,
+        message: "the callback stopping ended it: enough",
+      })
       assert.isTrue([...files.keys()].some((path) => /checkpoints\/step_0*96\//.test(path)))
     }),
   )

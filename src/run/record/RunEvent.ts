@@ -152,7 +152,7 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   step: Step,
   episodes: Schema.Int,
   reason: Schema.Literals(["finished", "interrupted", "stopped", "failed"]),
-  /** The message of the error or the interruption; null if the run finished. */
+  /** The message of the error or the interruption, or the reason of an early end; null if the run did all its work. */
   message: Schema.NullOr(Schema.String),
 })
 export type RunEnded = typeof RunEnded.Type

@@ -48,6 +48,7 @@ export const progress =
       let step = firstStep
       let validation: number | undefined
       let ended: RunEnded["reason"] | undefined
+      let earlyEnd = ""
       let drawnAt = -Infinity
       let isDrawn = false
       // The last two measurements of time and step; the speed is measured from the older one.
@@ -70,6 +71,8 @@ export const progress =
           case "RunEnded":
             step = event.step
             ended = event.reason
+            // The command reports the error of a failed run itself.
+            if (ended === "finished" && event.message !== null) earlyEnd = `: ${event.message}`
         }
       }
 
@@ -87,7 +90,7 @@ export const progress =
         const recent = returns.subarray(0, Math.min(episodes, recentEpisodes))
         const end =
           ended !== undefined
-            ? `${ended} after ${duration((now - startedAt) / 1000)}`
+            ? `${ended} after ${duration((now - startedAt) / 1000)}${earlyEnd}`
             : speed > 0 && step < about.totalSteps
               ? `${duration((about.totalSteps - step) / speed)} left`
               : undefined

@@ -135,6 +135,18 @@ describe("the progress line", () => {
     }),
   )
 
+  it.effect("says at the end why the run ended early", () =>
+    Effect.gen(function* () {
+      const { shown, emit } = yield* watched({ isTerminal: false })
+      yield* TestClock.adjust("1 second")
+      const message = "the callback enough ended it: no better"
+      yield* emit([{ _tag: "RunEnded", step: 1000, episodes: 1, reason: "finished", message }])
+      assert.deepEqual(shown, [
+        `ppo on CartPole-v1  1,000 of 20,000 steps (5 %)  1,000/s  finished after 1 s: ${message}\n`,
+      ])
+    }),
+  )
+
   it.effect("lets warnings stand above it, terminal or not", () =>
     Effect.gen(function* () {
       for (const isTerminal of [true, false]) {

@@ -52,9 +52,10 @@ export const networkTrunk = (name: string, space: RowSpace, network: Network): T
   const parts = partsIn(space)
   let depth = 0
   const nextName = () => `${name}.${depth++}`
-  const [first, ...rest] = layersOf(network)
+  const all = sequenceOf(network)
+  const [first, ...rest] = all
   const begun = first?.type === "inputs" ? inputsOf(name, parts, first.parts, nextName) : joined(parts)
-  const layers = first?.type === "inputs" ? rest : layersOf(network)
+  const layers = first?.type === "inputs" ? rest : all
   const from = first?.type === "inputs" ? 1 : 0
   const built = sequence({ at: name, shape: begun.shape, nextName }, layers, from)
   const outputs = sizeOf(built.shape)
@@ -67,6 +68,12 @@ export const networkTrunk = (name: string, space: RowSpace, network: Network): T
       return reshape(built.apply(weights, begun.apply(weights, observations)), [rows, outputs])
     },
   }
+}
+
+/** Returns the layers of a network. One that is a single `sequential` is the same as the list of its layers. */
+const sequenceOf = (network: Network): ReadonlyArray<Layer> => {
+  const layers = layersOf(network)
+  return layers.length === 1 && layers[0].type === "sequential" ? sequenceOf(layers[0].layers) : layers
 }
 
 /** Reads all parts: one part in its own shape, several as one vector. */

@@ -59,6 +59,9 @@ const featuresOf = (network: Network.Network, shapes?: Readonly<Record<string, R
     return { shape: features.shape, outputs: trunk.outputs, values: Array.from(program.results.features) }
   }).pipe(Effect.scoped)
 
+const shapesOf = ({ parameters }: ReturnType<typeof networkTrunk>) =>
+  Object.entries(parameters).map(([name, { shape }]) => [name, shape])
+
 describe("networks of layers", () => {
   it("count their parameters as trunks do, and have the outputs of their last layer", () => {
     const { parameters, outputs, depth } = trunkOf([dense(8), tanh, norm, dense(3)])
@@ -83,6 +86,12 @@ describe("networks of layers", () => {
     const named = networkTrunk("actor", car, [inputs({ gear: dense(5), map: [mean] }), dense(2)])
     assert.deepStrictEqual(named.parameters["actor.0.weight"].shape, [3, 5])
     assert.deepStrictEqual(named.parameters["actor.1.weight"].shape, [5 + 2, 2])
+    const inSequence = networkTrunk(
+      "actor",
+      car,
+      Network.sequential([inputs({ gear: dense(5), map: [mean] }), dense(2)]),
+    )
+    assert.deepStrictEqual(shapesOf(inSequence), shapesOf(named))
   })
 
   it.effect("compute the same on two backends: attention, convolution, branches, own layers", () =>
@@ -153,6 +162,10 @@ describe("networks of layers", () => {
       [
         [residual([reshape(3, 2), attention({ heads: 3 })])],
         "layer 1 (residual), layer 2 (attention): expected heads that divide",
+      ],
+      [
+        Network.sequential([dense(2), dense(3), attention({ heads: 2 })]),
+        "actor, layer 3 (attention): expected tokens",
       ],
       [[dense(2), inputs({ a: dense(1) })], "actor, layer 2 (inputs): expected it as the first layer"],
       [[inputs({ a: dense(1) })], 'layer 1 (inputs): there is no part "a"; the observation has no parts'],

@@ -48,7 +48,12 @@ const general = (): string => {
   return table(Object.fromEntries(plain), trainMeanings(), ["env", "totalSteps", "algorithm"])
 }
 
-const titleOf = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`
+/** Returns the name of an algorithm's module: `DiscreteSac` for `discrete-sac`. */
+export const titleOf = (name: string): string =>
+  name
+    .split("-")
+    .map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`)
+    .join("")
 
 const algorithm = (name: string): string => {
   const config =

@@ -7,6 +7,7 @@ import type { Algorithm } from "../learner/Algorithm.ts"
 import * as Curiosity from "./Curiosity.ts"
 import * as Daac from "./Daac.ts"
 import * as Ddqn from "./Ddqn.ts"
+import * as DiscreteSac from "./DiscreteSac.ts"
 import * as Dqn from "./Dqn.ts"
 import * as Es from "./Es.ts"
 import * as Ppo from "./Ppo.ts"
@@ -22,6 +23,7 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
   curiosity: () => Curiosity.make(),
   daac: () => Daac.make(),
   ddqn: () => Ddqn.make(),
+  "discrete-sac": () => DiscreteSac.make(),
   dqn: () => Dqn.make(),
   es: () => Es.make(),
   ppo: () => Ppo.make(),

@@ -1,4 +1,4 @@
-import { add, clip, mean, minimum, mul, neg, reshape, square, sub } from "../graph/ops.ts"
+import { add, clip, exp, mean, minimum, mul, neg, reshape, square, sub, sum } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { tdTarget } from "./qLearning.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
@@ -50,6 +50,20 @@ export const softTarget = ({
 }: Transition & Tensors<"logProbability_t"> & { readonly alpha: Tensor | number }): Tensor => {
   expectShape("softTarget", q_t[0].shape, { logProbability_t })
   return tdTarget({ r_t, discount_t, v_t: sub(minimum(q_t[0], q_t[1]), mul(alpha, logProbability_t)) })
+}
+
+/**
+ * Computes the value of a state to a policy over choices whose entropy counts (Christodoulou 2019, arXiv:1910.07207,
+ * equation 10): V = Σₐ π(a | s) (Q(s, a) − α log π(a | s)). `q_t` has the values of all actions and `logProbabilities_t` their
+ * log π, both of shape [rows, actions].
+ */
+export const softValue = ({
+  q_t,
+  logProbabilities_t,
+  alpha,
+}: Tensors<"q_t" | "logProbabilities_t"> & { readonly alpha: Tensor | number }): Tensor => {
+  expectShape("softValue", q_t.shape, { logProbabilities_t })
+  return sum(mul(exp(logProbabilities_t), sub(q_t, mul(alpha, logProbabilities_t))), -1)
 }
 
 /** Computes the mean of the squared errors of both critics to one target: E[(Q₁ − y)² + (Q₂ − y)²]. */

@@ -64,6 +64,10 @@ export interface QNetwork {
 }
 
 interface QNetworkOptions extends NetworkConfig {
+  /** The beginning of the names of the parameters. @default "q" */
+  readonly name?: string
+  /** Takes the network that the user made for the critic, if it differs from the actor's. */
+  readonly role?: "critic"
   readonly observationSpace: RowSpace
   /** The number of actions. */
   readonly actions: number
@@ -82,10 +86,10 @@ interface QNetworkOptions extends NetworkConfig {
  * ```
  */
 export const qNetwork = (options: QNetworkOptions): QNetwork => {
-  const { observationSpace, actions, dueling } = options
-  const body = trunk("q", observationSpace, options, networkFor(options))
-  const advantage = linear(`q.${body.depth}`, body.outputs, actions, orthogonal(1))
-  const value = dueling ? linear("q.value", body.outputs, 1, orthogonal(1)) : undefined
+  const { name = "q", role, observationSpace, actions, dueling } = options
+  const body = trunk(name, observationSpace, options, networkFor(options, role))
+  const advantage = linear(`${name}.${body.depth}`, body.outputs, actions, orthogonal(1))
+  const value = dueling ? linear(`${name}.value`, body.outputs, 1, orthogonal(1)) : undefined
   return {
     parameters: { ...body.parameters, ...advantage.parameters, ...value?.parameters },
     apply: (weights, observations) => {
@@ -97,5 +101,21 @@ export const qNetwork = (options: QNetworkOptions): QNetwork => {
       const values = add(value.apply(weights, features), sub(advantages, reshape(mean(advantages, 1), [rows, 1])))
       return withoutForbidden(values, allowed)
     },
+  }
+}
+
+/** Two Q-networks with separate weights, of which the smaller values count. */
+export interface TwinQNetworks {
+  readonly parameters: Declarations
+  readonly apply: (weights: Weights, observations: Tensor) => readonly [Tensor, Tensor]
+}
+
+/** Makes two Q-networks, whose parameters begin with `critic1` and `critic2`. */
+export const twinQNetworks = (options: Omit<QNetworkOptions, "name" | "role">): TwinQNetworks => {
+  const first = qNetwork({ ...options, name: "critic1", role: "critic" })
+  const second = qNetwork({ ...options, name: "critic2", role: "critic" })
+  return {
+    parameters: { ...first.parameters, ...second.parameters },
+    apply: (weights, observations) => [first.apply(weights, observations), second.apply(weights, observations)],
   }
 }

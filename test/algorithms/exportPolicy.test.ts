@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as A2c from "../../src/algorithms/A2c.ts"
 import type { Algorithm } from "../../src/learner/Algorithm.ts"
+import * as DiscreteSac from "../../src/algorithms/DiscreteSac.ts"
 import * as Dqn from "../../src/algorithms/Dqn.ts"
 import * as Es from "../../src/algorithms/Es.ts"
 import * as Ppo from "../../src/algorithms/Ppo.ts"
@@ -54,6 +55,7 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm]>> = {
   "of A2C with a memory": [CartPole.env, A2c.make({ hidden, lstm: 8 })],
   "of DQN on images": [Catch.env, Dqn.make({ hidden, dueling: true })],
   "of SAC": [Pendulum.env, Sac.make({ hidden })],
+  "of SAC for choices": [CartPole.env, DiscreteSac.make({ hidden })],
   "of TD3": [Pendulum.env, Td3.make({ hidden })],
   "of evolution strategies": [CartPole.env, Es.make({ hidden })],
 }

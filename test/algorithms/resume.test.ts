@@ -7,6 +7,7 @@ import * as Curiosity from "../../src/algorithms/Curiosity.ts"
 import * as Daac from "../../src/algorithms/Daac.ts"
 import * as Ddqn from "../../src/algorithms/Ddqn.ts"
 import * as Demonstrations from "../../src/learner/Demonstrations.ts"
+import * as DiscreteSac from "../../src/algorithms/DiscreteSac.ts"
 import * as Dqn from "../../src/algorithms/Dqn.ts"
 import * as Es from "../../src/algorithms/Es.ts"
 import * as Ppo from "../../src/algorithms/Ppo.ts"
@@ -71,6 +72,11 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
     maze,
     Unreal.make({ hidden, nsteps: 8, replaySize: 400, replaySteps: 8, cell: 2 }),
     512,
+  ],
+  "SAC for choices": [
+    CartPole.env,
+    DiscreteSac.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }),
+    300,
   ],
   TD3: [pendulum, Td3.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
   RND: [CartPole.env, Rnd.make({ hidden, nsteps: 16, initObsSteps: 20 }), 512],

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import { membersOf } from "../../scripts/interfaces.ts"
-import { algorithmMeanings } from "../../scripts/settings.ts"
+import { algorithmMeanings, titleOf } from "../../scripts/settings.ts"
 import { BcConfig } from "../../src/algorithms/Bc.ts"
 import { byName, names } from "../../src/algorithms/registry.ts"
 import { isPlain, type Plain } from "../../src/config/Config.ts"
@@ -27,7 +27,7 @@ interface Options {
 }
 
 const algorithms: ReadonlyArray<Options> = [...names, "bc"].map((algorithm) => {
-  const title = `${algorithm.charAt(0).toUpperCase()}${algorithm.slice(1)}`
+  const title = titleOf(algorithm)
   const schema = algorithm === "bc" ? BcConfig : Effect.runSync(byName(algorithm, "")).schema
   return { name: `${title}Options`, file: `src/algorithms/${title}.ts`, schema }
 })

@@ -8,6 +8,7 @@ import {
   smoothedAction,
   softPolicyLoss,
   softTarget,
+  softValue,
   temperatureGradient,
   twinCriticLoss,
 } from "../../src/losses/twinCritics.ts"
@@ -32,6 +33,13 @@ describe("targets of twin critics", () => {
 
   it("of soft Q-learning subtract the temperature times the log probability", () => {
     close(softTarget({ ...transition, logProbability_t: G.constant([-2, 3]), alpha: 0.1 }), [1 + 0.5 * 4.2, 2])
+  })
+
+  it("of a policy over choices expect the value and the entropy", () => {
+    const q_t = G.constant([1, 3, 2, 2], [2, 2])
+    const logProbabilities_t = G.constant([Math.log(0.25), Math.log(0.75), 0, -40], [2, 2])
+    const entropy = -(0.25 * Math.log(0.25) + 0.75 * Math.log(0.75))
+    close(softValue({ q_t, logProbabilities_t, alpha: 0.5 }), [0.25 * 1 + 0.75 * 3 + 0.5 * entropy, 2])
   })
 
   it("smooth the target action by clipped noise, within −1 to 1", () => {

@@ -1,0 +1,183 @@
+import { Effect, Schema } from "effect"
+import * as Fields from "../config/fields.ts"
+import * as Distributions from "../graph/distributions.ts"
+import * as Initialisers from "../graph/initialisers.ts"
+import * as Layers from "../graph/layers.ts"
+import * as Graph from "../graph/ops.ts"
+import * as Optimisers from "../graph/optimisers.ts"
+import * as Algorithm from "../learner/Algorithm.ts"
+import * as Learner from "../learner/Learner.ts"
+import * as Losses from "../losses/Losses.ts"
+import * as Model from "../model/Model.ts"
+
+const { exp, mean, minimum, mul, neg, state } = Graph
+
+/**
+ * Soft actor-critic for choices (Christodoulou 2019, arXiv:1910.07207): as in SAC, the entropy of the policy adds to its
+ * return, and the smaller value of two critics counts. A critic computes the values of all actions at once, so expectations
+ * over the policy are sums over actions, and nothing has to be drawn for them.
+ */
+
+// --- Config: `DiscreteSacOptions` are the settings in code; `DiscreteSacConfig` checks them and fills in the defaults ---
+
+export interface DiscreteSacOptions extends Learner.ReplayOptions, Model.NetworkOptions {
+  /** The number of transitions that the replay buffer holds. @default 100000 */
+  readonly bufferSize?: number
+  /** The number of transitions that each gradient step learns from. @default 64 */
+  readonly batchSize?: number
+  /** The sizes of the hidden layers. @default [128,128] */
+  readonly hidden?: ReadonlyArray<number>
+  /** The activation function between layers. @default "relu" */
+  readonly activation?: "tanh" | "relu"
+  /** The learning rate of the actor, of the critics and of the temperature. @default 0.0005 */
+  readonly learningRate?: number
+  /** The share by which the target critics move towards the critics in each update. @default 0.01 */
+  readonly tau?: number
+  /** The entropy temperature, which is the weight of the policy's entropy; null learns it. @default null */
+  readonly alpha?: number | null
+  /** The entropy at which a learned temperature keeps the policy, as a share of the entropy of random play. @default 0.89 */
+  readonly targetEntropy?: number
+}
+
+export const DiscreteSacConfig = Schema.Struct({
+  ...Learner.replayFields,
+  ...Model.networkFields,
+  hidden: Fields.withDefault(Fields.layers, [128, 128]),
+  activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
+  learningRate: Fields.withDefault(Fields.positive, 5e-4),
+  bufferSize: Fields.withDefault(Fields.positiveInt, 100_000),
+  batchSize: Fields.withDefault(Fields.positiveInt, 64),
+  tau: Fields.withDefault(Fields.fraction, 0.01),
+  alpha: Fields.withDefault(Schema.NullOr(Fields.positive), null),
+  targetEntropy: Fields.withDefault(Fields.fraction, 0.89),
+})
+export type DiscreteSacConfig = typeof DiscreteSacConfig.Type
+
+// --- Networks ---
+
+/** Makes the networks: an actor that outputs a probability for each action, and two critics with a value for each. */
+const networks = (config: DiscreteSacConfig, { observationSpace }: Algorithm.Task, actions: number) => {
+  const body = Model.trunk("actor", observationSpace, config, Model.networkFor(config, "actor"))
+  const head = Layers.linear(`actor.${body.depth}`, body.outputs, actions, Initialisers.orthogonal(0.01))
+  return {
+    actions,
+    parameters: { ...body.parameters, ...head.parameters },
+    policy: (weights: Model.Weights, observations: Graph.Tensor): Distributions.Categorical =>
+      Distributions.categorical(
+        head.apply(weights, body.apply(weights, observations)),
+        Model.maskOf(observationSpace, observations),
+      ),
+    critics: Model.twinQNetworks({ ...config, observationSpace, actions, dueling: false }),
+  }
+}
+type Networks = ReturnType<typeof networks>
+
+// --- Learner, which `make` below sets up for a task: acting and replay ---
+
+const setup = Effect.fnUntraced(function* (config: DiscreteSacConfig, task: Algorithm.Task) {
+  const actions = yield* Learner.needsChoices("discrete-sac", task)
+  const nets = yield* Learner.build(() => networks(config, task, actions))
+  const actor: Model.Actor = {
+    parameters: nets.parameters,
+    dense: Model.denseLayers("actor", task.observationSpace, config),
+    noiseSize: 1,
+    memorySize: 0,
+    keeps: [],
+    act: ({ weights, observations, noise }) => ({
+      actions: nets.policy(weights, observations).sample(noise),
+      kept: {},
+    }),
+    greedy: ({ weights, observations }) => ({ actions: nets.policy(weights, observations).mode() }),
+  }
+  const experience = Learner.replayExperience({
+    name: "discrete-sac",
+    task,
+    config,
+    actor,
+    networks: { critic: nets.critics.parameters },
+  })
+  return yield* Learner.replayLearner(Learner.withTargets(experience, ["critic"]), {
+    learningRates: { learningRate: config.learningRate },
+    noiseSize: 0,
+    update: (learning) => update(config, nets, learning),
+  })
+})
+
+// --- Targets and update ---
+
+/** Describes a gradient step on a batch, Algorithm 1 of the paper: critics, actor, temperature, target critics. */
+const update = (
+  config: DiscreteSacConfig,
+  { actions: count, policy, critics }: Networks,
+  learning: Learner.Learning<"critic", "critic", "learningRate">,
+): Learner.Update => {
+  const { batch, networks, targets, learningRates } = learning
+  const { observations, actions, rewards, nextObservations, discounts } = batch
+  const { learningRate } = learningRates
+  const { maxGradNorm, optimiser } = config
+  const options = { learningRate, maxGradNorm, optimiser }
+  // States start at zero, so α starts at 1.
+  const logAlpha = state("logAlpha", [1])
+  const alpha = config.alpha ?? exp(logAlpha)
+
+  // Target: y = r + γ Σ π(a | s′) (min Q′(s′, a) − α log π(a | s′)), with the target critics Q′. `discounts` has γ, and 0
+  // where the episode terminated; truncated episodes keep the value of the final observation.
+  const [first, second] = critics.apply(targets.critic.weights, nextObservations)
+  const next = policy(networks.actor.weights, nextObservations)
+  const v_t = Losses.softValue({ q_t: minimum(first, second), logProbabilities_t: next.logProbabilities, alpha })
+  const target = Losses.tdTarget({ r_t: rewards, discount_t: discounts, v_t })
+
+  // Critics: ½ E[(Q₁(s, a) − y)² + (Q₂(s, a) − y)²].
+  const q_tm1 = critics.apply(networks.critic.weights, observations)
+  const taken = [Losses.valueOfAction(q_tm1[0], actions), Losses.valueOfAction(q_tm1[1], actions)] as const
+  const criticLoss = mul(Losses.twinCriticLoss({ q_tm1: taken, target }), 0.5)
+  const criticStep = Learner.gradientStep(networks.critic, criticLoss, options)
+
+  // Actor: E[Σ π(a | s) (α log π(a | s) − min Q(s, a))], with the critics after their own gradient step.
+  const current = policy(networks.actor.weights, observations)
+  const [one, other] = critics.apply(networks.critic.layout.tensorsOf(criticStep.next), observations)
+  const value = Losses.softValue({ q_t: minimum(one, other), logProbabilities_t: current.logProbabilities, alpha })
+  const actorLoss = neg(mean(value))
+  const actorStep = Learner.gradientStep(networks.actor, actorLoss, options)
+
+  // Temperature: keeps the policy's entropy near a share of log n, the entropy of random play, unless it is fixed.
+  const entropy = current.entropy()
+  const targetEntropy = config.targetEntropy * Math.log(count)
+  const temperatureOptimiser = Optimisers.adam({ name: "alpha.adam", size: 1, learningRate })
+  const temperatureStep = temperatureOptimiser.update(
+    logAlpha,
+    Losses.temperatureGradient({ logProbability: neg(entropy), targetEntropy }),
+  )
+
+  return {
+    states: {
+      ...actorStep.states,
+      ...criticStep.states,
+      ...Learner.polyak(targets.critic, criticStep.next, config.tau),
+      ...(config.alpha === null
+        ? { logAlpha: { tensor: logAlpha, next: temperatureStep.next }, ...temperatureStep.moments }
+        : {}),
+    },
+    metrics: {
+      "losses/critic_loss": criticLoss,
+      "losses/actor_loss": actorLoss,
+      "losses/q_values": mean(taken[0]),
+      "losses/entropy": mean(entropy),
+      ...(config.alpha === null ? { "charts/alpha": mean(exp(logAlpha)) } : {}),
+    },
+  }
+}
+
+/**
+ * Makes SAC for choices; settings that are left out have their defaults.
+ *
+ * @example
+ * ```ts
+ * Train.run({ env: Acrobot.env, numEnvs: 4, algorithm: DiscreteSac.make({ tau: 0.005 }), totalSteps: 100_000 })
+ * ```
+ */
+export const make: Algorithm.Make<DiscreteSacOptions> = Algorithm.define({
+  name: "discrete-sac",
+  config: DiscreteSacConfig,
+  setup,
+}).make

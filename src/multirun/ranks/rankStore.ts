@@ -9,7 +9,7 @@
  * const store = storeAt(place)
  * ```
  */
-import { Config, Context, Effect, FileSystem, Layer, Option, Path, Schema, type Scope } from "effect"
+import { Config, Context, Effect, FileSystem, Layer, Option, Path, Schedule, Schema, type Scope } from "effect"
 import { makeFolder, systemMessage } from "../../config/files.ts"
 import { positiveInt, withDefault } from "../../config/fields.ts"
 import * as Layout from "../Layout.ts"
@@ -139,8 +139,10 @@ export const checkStore = Effect.fnUntraced(function* (store: RankStore) {
 export const privateFolder = Effect.fnUntraced(
   function* (parent: string) {
     const fs = yield* FileSystem.FileSystem
-    // Ranks of a killed trainer may still be about to end, and write.
-    const removed = Effect.ignore(fs.remove(parent, { recursive: true, force: true }))
+    // Ranks may still be about to end, and write: then the system finds a new file in a folder that it has just emptied.
+    const removed = fs
+      .remove(parent, { recursive: true, force: true })
+      .pipe(Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 20 }), Effect.ignore)
     yield* removed
     yield* Effect.acquireRelease(makeFolder(parent), () => removed)
     return yield* fs.makeTempDirectory({ directory: parent, prefix: "store-" })

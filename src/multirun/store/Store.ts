@@ -276,7 +276,8 @@ const onFiles = Effect.fnUntraced(function* ({ directory, pollInterval = "10 mil
     amount: number,
   ): Effect.fn.Return<number, PlatformFailure | PlatformError.PlatformError> {
     const folder = path.join(counters, fileName(key))
-    yield* Effect.provideContext(makeFolder(folder), context)
+    // Not with the folders above it: a store that was removed must not appear again.
+    if (!(yield* fs.exists(folder))) yield* Effect.ignore(fs.makeDirectory(folder))
     for (;;) {
       const additions = yield* Effect.provideContext(namesIn(folder), context)
       const last = Math.max(0, ...additions.map(Number))

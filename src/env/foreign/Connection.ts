@@ -11,9 +11,10 @@ export interface Reply {
 export interface Connection {
   /**
    * Sends a request, and calls `done` with the reply, or with the reason why there is none. The bytes may be changed when
-   * `done` is called. There is only one request at a time.
+   * `done` is called. There is only one request at a time. The body of a reply without a failure has `mostBytes` at most: what
+   * announces more is no reply.
    */
-  readonly send: (request: Uint8Array, done: (reply: Reply | EnvError) => void) => void
+  readonly send: (request: Uint8Array, mostBytes: number, done: (reply: Reply | EnvError) => void) => void
 }
 
 /** Opens connections to programs of one kind. `described` names the envs of a connection, for error messages. */

@@ -90,7 +90,9 @@ interface Part {
 /** Sends a request, and waits for the reply. */
 const ask = (connection: Connection, bytes: Uint8Array): Effect.Effect<Reply, EnvError> =>
   Effect.callback((resume) =>
-    connection.send(bytes, (reply) => resume(reply instanceof EnvError ? Exit.fail(reply) : Exit.succeed(reply))),
+    connection.send(bytes, Infinity, (reply) =>
+      resume(reply instanceof EnvError ? Exit.fail(reply) : Exit.succeed(reply)),
+    ),
   )
 
 const openKernel = Effect.fnUntraced(function* (
@@ -197,7 +199,7 @@ const makeExchange = (
       view.setUint32(layout.seeds + 4 * at, columns.nextEpisode(first + at).uint32(), true)
     }
     for (let at = 0; at < sentActions.length; at++) sentActions[at] = actions[first * actionSize + at]
-    connection.send(bytes, (reply) => {
+    connection.send(bytes, layout.replyBytes(count), (reply) => {
       if (reply instanceof EnvError) done(reply)
       else done(reply.status === status.done ? store(reply.body) : failed(reply.body))
     })

@@ -5,9 +5,10 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { Effect } from "effect"
 import { oneLine } from "../../config/text.ts"
+import { utf8 } from "../../config/utf8.ts"
 import { type EnvError, invalid } from "../EnvError.ts"
 import type { Connect, Connection, Reply } from "./Connection.ts"
-import { headerSize } from "./protocol.ts"
+import { headerSize, isStatus, status } from "./protocol.ts"
 
 export interface Command {
   /** The program and its arguments. */
@@ -35,6 +36,21 @@ const quoted = (errorText: string): string => {
   return last === "" ? "" : `: ${oneLine(last)}`
 }
 
+/** The number of bytes of a wrong output that an error message may quote. */
+const mostQuotedBytes = 80
+
+/**
+ * Describes an output that is no reply, such as that of `print`. `tooLong` is the length of the body that it announces, if
+ * that is longer than any reply may be.
+ */
+const strayOutput = (bytes: Uint8Array, tooLong?: { readonly length: number; readonly most: number }): string => {
+  const [line] = utf8.decode(bytes.subarray(0, mostQuotedBytes)).split("\n")
+  const quote = /^\P{Cc}+$/u.test(line) ? `: ${JSON.stringify(line)}` : ""
+  const announced =
+    tooLong === undefined ? "" : ` (a reply would have ${tooLong.length} bytes; expected ${tooLong.most} at most)`
+  return `wrote something to its standard output that is no reply${announced}${quote}; only replies belong there, so print to standard error instead`
+}
+
 /**
  * Starts a program, sends it one request, and waits for the reply, which blocks this thread: the spaces of an env must be known
  * where a program makes it. Throws an `EnvError` if there is no reply.
@@ -52,11 +68,16 @@ export const askOnce = (id: string, options: Command, request: Uint8Array): Repl
   if (stdout !== null && stdout.length >= headerSize) {
     const length = stdout.readUInt32LE(0)
     const body = stdout.subarray(headerSize, headerSize + length)
-    if (body.length === length) return { status: stdout.readUInt32LE(4), body }
+    const replied = stdout.readUInt32LE(4)
+    if (body.length === length && isStatus(replied)) return { status: replied, body }
   }
+  const named = `its program (${options.command.join(" ")})`
+  // A program that failed wrote the reason to its standard error.
+  if (stdout !== null && stdout.length > 0 && (status === 0 || error !== undefined))
+    throw invalid(id, `${named} ${strayOutput(stdout)}`)
   const reason =
     error === undefined ? `ended ${signal === null ? `with exit code ${status}` : `by ${signal}`}` : "did not answer"
-  throw invalid(id, `its program (${options.command.join(" ")}) ${reason}${quoted(String(stderr ?? ""))}`)
+  throw invalid(id, `${named} ${reason}${quoted(String(stderr ?? ""))}`)
 }
 
 /** Assembles replies from the pieces in which they arrive. */
@@ -64,19 +85,26 @@ class Replies {
   private pieces: Array<Buffer> = []
   private length = 0
 
-  /** Adds a piece; returns the reply if it is complete. */
-  add(piece: Buffer): Reply | undefined {
+  /**
+   * Adds a piece; returns the reply if it is complete, and a description of what is no reply: `stray`. The body of a
+   * successful reply has `most` bytes at most.
+   */
+  add(piece: Buffer, most: number): { readonly reply?: Reply; readonly stray?: string } {
     this.pieces.push(piece)
     this.length += piece.length
-    if (this.length < headerSize) return undefined
+    if (this.length < headerSize) return {}
     // The header may be divided among pieces, but only if they are short.
     if (this.pieces[0].length < headerSize) this.pieces = [Buffer.concat(this.pieces)]
-    const wanted = headerSize + this.pieces[0].readUInt32LE(0)
-    if (this.length < wanted) return undefined
+    const [length, outcome] = [this.pieces[0].readUInt32LE(0), this.pieces[0].readUInt32LE(4)]
+    if (!isStatus(outcome)) return { stray: strayOutput(this.pieces[0]) }
+    if (outcome === status.done && length > most) return { stray: strayOutput(this.pieces[0], { length, most }) }
+    const wanted = headerSize + length
+    if (this.length < wanted) return {}
     const whole = this.pieces.length === 1 ? this.pieces[0] : Buffer.concat(this.pieces, this.length)
     this.pieces = []
     this.length = 0
-    return { status: whole.readUInt32LE(4), body: whole.subarray(headerSize, wanted) }
+    const reply = { status: outcome, body: whole.subarray(headerSize, wanted) }
+    return whole.length === wanted ? { reply } : { reply, stray: strayOutput(whole.subarray(wanted)) }
   }
 }
 
@@ -99,6 +127,8 @@ const start = (id: string, options: Command, described: string): Started => {
   const replies = new Replies()
   let errorText = ""
   let waiting: ((reply: Reply | EnvError) => void) | undefined
+  /** The size of the largest reply that is expected. */
+  let most = Infinity
   /** The reason why no reply comes any more. */
   let lost: EnvError | undefined
   let timer: NodeJS.Timeout | undefined
@@ -116,8 +146,12 @@ const start = (id: string, options: Command, described: string): Started => {
   const process_ = `the process of ${described}`
 
   child.stdout.on("data", (piece: Buffer) => {
-    const reply = replies.add(piece)
+    if (lost !== undefined) return
+    const { reply, stray } = waiting === undefined ? { stray: strayOutput(piece) } : replies.add(piece, most)
     if (reply !== undefined) settle(reply)
+    if (stray === undefined) return
+    child.kill("SIGKILL")
+    lose(invalid(id, `${process_} ${stray}`))
   })
   child.stderr.setEncoding("utf8").on("data", (text: string) => (errorText = (errorText + text).slice(-mostErrorText)))
   // A process that has ended reads no more; its end is reported below.
@@ -141,8 +175,9 @@ const start = (id: string, options: Command, described: string): Started => {
     child,
     ended,
     connection: {
-      send: (request, done) => {
+      send: (request, mostBytes, done) => {
         if (lost !== undefined) return done(lost)
+        most = mostBytes
         waiting = done
         timer = setTimeout(() => {
           child.kill("SIGKILL")

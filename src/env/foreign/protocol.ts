@@ -25,6 +25,9 @@ export const request = { make: 0, exchange: 1, render: 2 } as const
 /** The status of a reply. */
 export const status = { done: 0, failed: 1 } as const
 
+/** Tells whether a number is the status of a reply. */
+export const isStatus = (value: number): boolean => value === status.done || value === status.failed
+
 /** The size in bytes of a message's header: the length of its body, and its kind or status. */
 export const headerSize = 8
 

@@ -155,6 +155,10 @@ describe("an env that a program steps", () => {
         /no-such-python was not found; install Python 3.9 or later, then: python3 -m pip install gymnasium/,
       )
       assert.match(made("throw new Error('broken')"), /^mine: its program \(.*\) ended with exit code 1: Node.js v/)
+      assert.match(
+        made(`console.log("hello");${program("")}`),
+        /^mine: its program \(.*\) wrote something to its standard output that is no reply: "hello"; only replies belong there/,
+      )
       assert.match(made(program("", "{ protocol: 2 }")), /speaks version 2 of the protocol; effect-rl speaks version 1/)
       assert.match(made(program("", "{ maxSteps: 1.5 }")), /its program describes it wrongly: .*maxSteps/s)
       const text = program("", '{ actionSpace: { type: "Graph" } }')
@@ -188,6 +192,14 @@ describe("an env that a program steps", () => {
           (await failure("console.error('out of fuel'); process.exit(3)")).message,
           /^mine: the process of env 0 ended with exit code 3: out of fuel$/,
         )
+        for (const text of ["debug: a long line", "no", ""]) {
+          const stray = await failure(`console.log(${JSON.stringify(text)}); reply(0, Buffer.alloc(10))`)
+          assert.match(
+            stray.message,
+            /^mine: the process of env 0 wrote something to its standard output that is no reply/,
+          )
+          assert.include(stray.message, text === "" ? "(a reply would have" : `: "${text}"; only replies`)
+        }
         assert.match((await failure("", 0.5)).message, /the process of env 0 did not answer within 0.5 seconds/)
       }),
     ),

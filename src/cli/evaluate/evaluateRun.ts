@@ -44,6 +44,8 @@ const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string)
         // Set both: the training may have had no validation, and the folder in `steps/` is written only for --render.
         { path: "validation.everySteps", value: 1, source: "effect eval" },
         { path: "render.everySteps", value: input.render ? 1 : 0, source: "effect eval" },
+        // Callbacks run in a training only, so their program is not needed.
+        { path: "callbacks", value: [], source: "effect eval" },
         ...episodesAt("validation.episodes", episodes),
       ]
   const overrides = [

@@ -129,7 +129,8 @@ const withProgramHint = (training: Training, { text, ofRun }: ProgramHint): Trai
   withHint(training, (message) => {
     if (!/unknown (env|algorithm) "|learns from demonstrations, which|is made in code, by the program/.test(message))
       return message
-    return `${ofRun ? message.replace(/; (?:expected one of|known:|did you mean) [^;]*/, "") : message}; ${text}`
+    // The subcommands that read a saved run need its callbacks, or do not ask for them: leaving them out is no remedy.
+    return `${ofRun ? message.replace(/; (?:expected one of|known:|did you mean|leave it out with) [^;]*/, "") : message}; ${text}`
   })
 
 /** If a config lacks keys that every training needs, adds to the error how to use a file with only some settings. */

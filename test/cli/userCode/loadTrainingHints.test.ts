@@ -84,3 +84,19 @@ describe("a file with only some settings", () => {
     assert.strictEqual(message, `effect: ${file}: total_steps: missing key\n`)
   })
 })
+
+describe("a run with callbacks of a program", () => {
+  it("is evaluated without the program, and replayed only with it", async () => {
+    const run = runWith("with-callbacks", "callbacks: []", "callbacks: [patient]")
+    const evaluated = await effect(["eval", run, "--episodes", "1", "--json"])
+    assert.strictEqual(evaluated.code, 0, evaluated.stderr)
+    const replayed = await effect(["replay", run])
+    assert.notStrictEqual(replayed.code, 0)
+    assert.include(
+      replayed.stderr,
+      'the callback "patient" is made in code, by the program of the run; if your own program',
+    )
+    assert.include(replayed.stderr, "--file FILE.ts")
+    assert.notInclude(replayed.stderr, "--set")
+  })
+})

@@ -58,10 +58,13 @@ export interface LoadOptions {
   readonly checkpoint?: string
 }
 
-/** What a recurrent policy remembers between two steps of an episode; undefined for other policies. */
-export type State = ArrayLike<number> | undefined
+/**
+ * The memory of a recurrent policy between two steps of an episode; undefined or null for other policies and at the start
+ * of an episode, as for `act` of an exported worker.
+ */
+export type State = ArrayLike<number> | null | undefined
 
-type Mask = ArrayLike<number | boolean> | undefined
+type Mask = ArrayLike<number | boolean> | null | undefined
 
 /** An action, and the state for the next step of the episode. */
 export interface Acted {
@@ -92,14 +95,14 @@ export interface Policy {
    */
   readonly act: (
     observation: Value,
-    state?: ArrayLike<number>,
-    mask?: ArrayLike<number | boolean>,
+    state?: State,
+    mask?: Mask,
   ) => Effect.Effect<Acted, ObservationError | BackendError>
   /** Returns the actions for several observations, each with its own state and mask. */
   readonly actAll: (
     observations: ReadonlyArray<Value>,
-    states?: ReadonlyArray<ArrayLike<number> | undefined>,
-    masks?: ReadonlyArray<ArrayLike<number | boolean> | undefined>,
+    states?: ReadonlyArray<State>,
+    masks?: ReadonlyArray<Mask>,
   ) => Effect.Effect<ReadonlyArray<Acted>, ObservationError | BackendError>
 }
 
@@ -224,7 +227,7 @@ const acting = (
   const writeNumbers = hasActionMask ? writerOf(multiBinary(row.length - size), "mask") : undefined
   const writeMask =
     writeNumbers &&
-    ((mask: NonNullable<Mask>): string | undefined => {
+    ((mask: ArrayLike<number | boolean>): string | undefined => {
       const problem = writeNumbers(mask, row, size)
       if (problem !== undefined) return problem
       const empty = emptyMaskProblem(choices, row, size)
@@ -234,7 +237,8 @@ const acting = (
   const remembered = new Float32Array(stateSize)
 
   /** Fills the inputs of the program. Returns a problem of the values; undefined if they have none. */
-  const fill = (observation: Value, state: State, mask: Mask): string | undefined => {
+  const fill = (observation: Value, givenState: State, givenMask: Mask): string | undefined => {
+    const [state, mask] = [givenState ?? undefined, givenMask ?? undefined]
     if (mask !== undefined && writeMask === undefined) return "mask: the env has no action masks, so it takes none"
     if (state !== undefined && writeState === undefined) return "state: the policy has no memory, so it takes none"
     row.fill(1, size)

@@ -203,6 +203,7 @@ describe("act", () => {
             render: { everySteps: 0 },
           })
           const policy = yield* Policy.load(runDir)
+          assert.deepStrictEqual(yield* policy.act([1, 2, 3, 4], null, null), yield* policy.act([1, 2, 3, 4]))
           const refused = [
             [yield* Effect.flip(policy.act([1, 2, 3])), "observation: expected 4 numbers, found 3"],
             [yield* Effect.flip(policy.act([1, NaN, 3, 4])), "observation[1] is NaN, not a finite number"],

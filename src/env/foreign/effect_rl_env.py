@@ -103,5 +103,5 @@ while True:
     except Exception as error:
         message = "".join(traceback.format_exception_only(type(error), error)).strip()
         if isinstance(error, ModuleNotFoundError):
-            message = f"Python has no module {error.name}; install it, for example by {sys.executable} -m pip install {error.name}"
+            message = f"Python has no module {error.name}; install it, for example by {sys.executable} -m pip install {error.name}, or set the env's option `python` to a Python that has it"
         send(1, json.dumps({"message": message, "index": index, "traceback": traceback.format_exc()}).encode())

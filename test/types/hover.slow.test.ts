@@ -10,6 +10,7 @@ import { LmConfig } from "../../src/lm/LmConfig.ts"
 import { RunSettings } from "../../src/runtime/RuntimeConfig.ts"
 import { Settings } from "../../src/train/Settings.ts"
 import { membersOf } from "../../scripts/interfaces.ts"
+import { titleOf } from "../../scripts/settings.ts"
 import { languageService, type LanguageService, root } from "./languageService.ts"
 
 /** Tests the text that an editor shows over each setting, from the sources and from the package's declarations. */
@@ -26,7 +27,7 @@ afterAll(() => {
 })
 
 const algorithms = [...names, "bc"].map((name) => {
-  const title = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
+  const title = titleOf(name)
   const schema = name === "bc" ? BcConfig : Effect.runSync(byName(name, "")).schema
   const before = name === "bc" ? "Bc.make({} as never, {" : `${title}.make({`
   return { title, before, defaults: Object.entries(Schema.decodeSync(schema)({})) }

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
-import { PpoConfig, ppoLoss } from "../src/algorithms/Ppo.ts"
+import { PpoConfig, ppoLoss } from "../src/algorithms/rollouts/Ppo.ts"
 import * as Wasm from "../src/backend/wasm.ts"
 import { decode } from "../src/config/Config.ts"
 import * as CartPole from "../src/env/classic/CartPole.ts"

@@ -8,7 +8,7 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Effect, Schema } from "effect"
-import { BcConfig } from "../src/algorithms/Bc.ts"
+import { BcConfig } from "../src/algorithms/demonstrations/Bc.ts"
 import { byName, names } from "../src/algorithms/registry.ts"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { builtIn } from "../src/env/Envs.ts"

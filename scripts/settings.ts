@@ -1,9 +1,10 @@
 // Writes docs/settings.md, which lists every setting with its default (from the Schemas) and its meaning (from the
 // comments in src/, which it reads). Run it by `npm run settings`. schemas.ts uses its functions, too.
-import { writeFileSync } from "node:fs"
+import { readdirSync, writeFileSync } from "node:fs"
+import { basename } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect, Schema } from "effect"
-import { BcConfig } from "../src/algorithms/Bc.ts"
+import { BcConfig } from "../src/algorithms/demonstrations/Bc.ts"
 import { byName, names } from "../src/algorithms/registry.ts"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { builtIn } from "../src/env/Envs.ts"
@@ -34,7 +35,7 @@ export const blockMeanings = (options: string): Meanings => meaningsOfMembers(tr
 export const trainerMeanings = (): Meanings => meaningsOfMembers("src/train/TrainerConfig.ts", "TrainerOptions")
 
 export const algorithmMeanings = (name: string): Meanings =>
-  meaningsOfMembers(`src/algorithms/${titleOf(name)}.ts`, `${titleOf(name)}Options`)
+  meaningsOfMembers(fileOfAlgorithm(titleOf(name)), `${titleOf(name)}Options`)
 
 const block = (key: string, options: string, defaults: Plain): string =>
   `### \`${key}\`\n\n${table(defaults, blockMeanings(options))}`
@@ -54,6 +55,15 @@ export const titleOf = (name: string): string =>
     .split("-")
     .map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`)
     .join("")
+
+/** Returns the file of an algorithm's module: `src/algorithms/rollouts/Ppo.ts` for `Ppo`. */
+export const fileOfAlgorithm = (title: string): string => {
+  const folder = "src/algorithms"
+  const file = readdirSync(new URL(`../${folder}`, import.meta.url), { recursive: true, encoding: "utf8" }).find(
+    (file) => basename(file) === `${title}.ts`,
+  )
+  return `${folder}/${file}`
+}
 
 const algorithm = (name: string): string => {
   const config =

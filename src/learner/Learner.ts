@@ -5,7 +5,7 @@
  * Further functions add features: `withMemory`, `withTarget`, `withBonus` and `withAuxiliary` to an experience,
  * `withTargets` and `withPriorities` to a replay experience.
  *
- * `src/algorithms/A2c.ts` is a complete algorithm of 100 lines. It works in your project if you import everything from
+ * `src/algorithms/rollouts/A2c.ts` is a complete algorithm of 100 lines. It works in your project if you import everything from
  * `effect-rl`.
  *
  * @example

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { DqnConfig, dqnLoss } from "../../src/algorithms/Dqn.ts"
+import { DqnConfig, dqnLoss } from "../../src/algorithms/replay/Dqn.ts"
 import { epsilonGreedy, epsilonSchedule } from "../../src/learner/exploration.ts"
 import * as Reference from "../../src/backend/reference.ts"
 import { decode } from "../../src/config/Config.ts"

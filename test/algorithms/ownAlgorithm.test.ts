@@ -6,8 +6,9 @@ import { pathToFileURL } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll } from "vitest"
-import * as A2c from "../../src/algorithms/A2c.ts"
+import * as A2c from "../../src/algorithms/rollouts/A2c.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
+import { fileOfAlgorithm } from "../../scripts/settings.ts"
 import { root } from "../cli/effect.ts"
 import { keep } from "../train/inMemory.ts"
 
@@ -15,7 +16,7 @@ import { keep } from "../train/inMemory.ts"
 const project = mkdtempSync(join(tmpdir(), "effect-own-algorithm-"))
 afterAll(() => rmSync(project, { recursive: true, force: true }))
 
-const source = (name: string): string => readFileSync(join(root, `src/algorithms/${name}.ts`), "utf8")
+const source = (name: string): string => readFileSync(join(root, fileOfAlgorithm(name)), "utf8")
 
 /** `import * as Graph from "../graph/ops.ts"` becomes `import { Graph } from "effect-rl"`. */
 const withPublicImports = (text: string): string =>

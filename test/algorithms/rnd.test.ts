@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Rnd from "../../src/algorithms/Rnd.ts"
+import * as Rnd from "../../src/algorithms/rollouts/Rnd.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
 import { keep } from "../train/inMemory.ts"

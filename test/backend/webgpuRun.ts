@@ -1,6 +1,6 @@
 /** Run by `webgpu.slow.test.ts` in a process of its own: trains on WebGPU and on the CPU, and prints what each gave. */
 import { Effect, Layer } from "effect"
-import * as Ppo from "../../src/algorithms/Ppo.ts"
+import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import { Backend } from "../../src/backend/Backend.ts"
 import * as OnnxNode from "../../src/backend/onnx-node.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"

@@ -1,7 +1,7 @@
 import { cachedDataVersionTag } from "node:v8"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
-import * as Ppo from "../../src/algorithms/Ppo.ts"
+import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import { auto } from "../../src/backend/auto.ts"
 import { Backend } from "../../src/backend/Backend.ts"
 import * as Wasm from "../../src/backend/wasm.ts"

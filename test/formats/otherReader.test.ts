@@ -1,7 +1,7 @@
 import { createRequire } from "node:module"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Ppo from "../../src/algorithms/Ppo.ts"
+import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import { decode, encode } from "../../src/formats/safetensors.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import { keep } from "../train/inMemory.ts"

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { assert, describe, it } from "vitest"
-import { BcConfig } from "../../src/algorithms/Bc.ts"
+import { BcConfig } from "../../src/algorithms/demonstrations/Bc.ts"
 import { byName, names } from "../../src/algorithms/registry.ts"
 import { decode, isPlain, type Plain, snakeCase, toCamelCase, toSnakeCase } from "../../src/config/Config.ts"
 import { Settings } from "../../src/train/Settings.ts"

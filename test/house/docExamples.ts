@@ -29,7 +29,10 @@ const folders = [
   "learner",
   "losses",
   "model",
-  "algorithms",
+  "algorithms/rollouts",
+  "algorithms/replay",
+  "algorithms/demonstrations",
+  "algorithms/episodes",
 ]
 
 const fenced = (text: string): ReadonlyArray<string> =>

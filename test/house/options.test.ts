@@ -1,8 +1,8 @@
 import { Effect, Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import { membersOf } from "../../scripts/interfaces.ts"
-import { algorithmMeanings, titleOf } from "../../scripts/settings.ts"
-import { BcConfig } from "../../src/algorithms/Bc.ts"
+import { algorithmMeanings, fileOfAlgorithm, titleOf } from "../../scripts/settings.ts"
+import { BcConfig } from "../../src/algorithms/demonstrations/Bc.ts"
 import { byName, names } from "../../src/algorithms/registry.ts"
 import { isPlain, type Plain } from "../../src/config/Config.ts"
 import { Prioritised } from "../../src/learner/replay/fields.ts"
@@ -29,7 +29,7 @@ interface Options {
 const algorithms: ReadonlyArray<Options> = [...names, "bc"].map((algorithm) => {
   const title = titleOf(algorithm)
   const schema = algorithm === "bc" ? BcConfig : Effect.runSync(byName(algorithm, "")).schema
-  return { name: `${title}Options`, file: `src/algorithms/${title}.ts`, schema }
+  return { name: `${title}Options`, file: fileOfAlgorithm(title), schema }
 })
 
 const trainFile = "src/train/Settings.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as Dqn from "../../src/algorithms/Dqn.ts"
+import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import * as safetensors from "../../src/formats/safetensors.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { parse } from "yaml"
-import * as Ppo from "../../src/algorithms/Ppo.ts"
+import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as GridWorld from "../../src/env/grid/GridWorld.ts"

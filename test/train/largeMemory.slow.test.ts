@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Sac from "../../src/algorithms/Sac.ts"
+import * as Sac from "../../src/algorithms/replay/Sac.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import * as Env from "../../src/env/Env.ts"
 import * as Space from "../../src/env/Space.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as Ppo from "../../src/algorithms/Ppo.ts"
+import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as Ppo from "../../src/algorithms/Ppo.ts"
+import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import type { Env } from "../../src/env/Env.ts"

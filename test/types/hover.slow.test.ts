@@ -3,14 +3,14 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { join, relative } from "node:path"
 import { Effect, Schema } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { BcConfig } from "../../src/algorithms/Bc.ts"
+import { BcConfig } from "../../src/algorithms/demonstrations/Bc.ts"
 import { byName, names } from "../../src/algorithms/registry.ts"
 import { isPlain } from "../../src/config/Config.ts"
 import { LmConfig } from "../../src/lm/LmConfig.ts"
 import { RunSettings } from "../../src/runtime/RuntimeConfig.ts"
 import { Settings } from "../../src/train/Settings.ts"
 import { membersOf } from "../../scripts/interfaces.ts"
-import { titleOf } from "../../scripts/settings.ts"
+import { fileOfAlgorithm, titleOf } from "../../scripts/settings.ts"
 import { languageService, type LanguageService, root } from "./languageService.ts"
 
 /** Tests the text that an editor shows over each setting, from the sources and from the package's declarations. */
@@ -80,7 +80,7 @@ describe.each(entries)("an editor over %s", (_, from) => {
     async ({ title, before, defaults }) => {
       const start = `import { ${title} } from "${from.replace(/\.d\.ts$/, ".js")}"\n${before}\n`
       const text = `${start}${defaults.map(([key]) => `  ${key}: undefined!,\n`).join("")}})\n`
-      const members = membersOf(`src/algorithms/${title}.ts`, `${title}Options`)
+      const members = membersOf(fileOfAlgorithm(title), `${title}Options`)
       const file = `test/hover-${title}-${from.includes("dist") ? "built" : "source"}.ts`
       assert.isAbove(defaults.length, 5)
       for (const [key, value] of defaults) {

@@ -1,13 +1,13 @@
 import { Effect, Schema, type Scope } from "effect"
-import { Backend } from "../backend/Backend.ts"
-import { nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
-import { isWhole, sizeOf } from "../env/Space.ts"
-import { mean, mul, sub } from "../graph/ops.ts"
-import { adam } from "../graph/optimisers.ts"
-import type { Course, Schedule } from "../graph/schedules.ts"
-import { type Layout, layout } from "../graph/Parameters.ts"
-import type { ProgramSpec } from "../graph/Program.ts"
-import { policies } from "../learner/acting.ts"
+import { Backend } from "../../backend/Backend.ts"
+import { nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
+import { isWhole, sizeOf } from "../../env/Space.ts"
+import { mean, mul, sub } from "../../graph/ops.ts"
+import { adam } from "../../graph/optimisers.ts"
+import type { Course, Schedule } from "../../graph/schedules.ts"
+import { type Layout, layout } from "../../graph/Parameters.ts"
+import type { ProgramSpec } from "../../graph/Program.ts"
+import { policies } from "../../learner/acting.ts"
 import {
   type Algorithm,
   define,
@@ -16,13 +16,13 @@ import {
   type SetupError,
   steered,
   type Task,
-} from "../learner/Algorithm.ts"
-import { Averages } from "../learner/Averages.ts"
-import { actionColumn, type Arrays, f32, feedsOf } from "../learner/Batch.ts"
-import { batchSpec } from "../learner/batchProgram.ts"
-import { build, descend, netOf } from "../learner/graphs.ts"
-import type { Demonstrations } from "../learner/Demonstrations.ts"
-import { namedVector, savedState, statesOf, weightsIn } from "../learner/learnerState.ts"
+} from "../../learner/Algorithm.ts"
+import { Averages } from "../../learner/Averages.ts"
+import { actionColumn, type Arrays, f32, feedsOf } from "../../learner/Batch.ts"
+import { batchSpec } from "../../learner/batchProgram.ts"
+import { build, descend, netOf } from "../../learner/graphs.ts"
+import type { Demonstrations } from "../../learner/Demonstrations.ts"
+import { namedVector, savedState, statesOf, weightsIn } from "../../learner/learnerState.ts"
 import {
   chosenOptimiser,
   CourseSetting,
@@ -31,12 +31,12 @@ import {
   type NetworksOption,
   optimiserField,
   type OptimiserOption,
-} from "../learner/parts.ts"
-import { accuracy, behaviourCloning } from "../losses/policyGradient.ts"
-import { type ActorCritic, actorCritic } from "../model/ActorCritic.ts"
-import { networkFields, type NetworkOptions } from "../model/trunk.ts"
-import { planningFields, type PlanningOptions } from "../model/valueIteration.ts"
-import { stream } from "../rng/Rng.ts"
+} from "../../learner/parts.ts"
+import { accuracy, behaviourCloning } from "../../losses/policyGradient.ts"
+import { type ActorCritic, actorCritic } from "../../model/ActorCritic.ts"
+import { networkFields, type NetworkOptions } from "../../model/trunk.ts"
+import { planningFields, type PlanningOptions } from "../../model/valueIteration.ts"
+import { stream } from "../../rng/Rng.ts"
 
 /**
  * Behaviour cloning: it trains the policy under which the demonstrated actions are likeliest. The demonstrations are in

@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
-import * as Fields from "../config/fields.ts"
-import * as Graph from "../graph/ops.ts"
-import * as Algorithm from "../learner/Algorithm.ts"
-import * as Learner from "../learner/Learner.ts"
-import * as Losses from "../losses/Losses.ts"
-import * as Model from "../model/Model.ts"
+import * as Fields from "../../config/fields.ts"
+import * as Graph from "../../graph/ops.ts"
+import * as Algorithm from "../../learner/Algorithm.ts"
+import * as Learner from "../../learner/Learner.ts"
+import * as Losses from "../../losses/Losses.ts"
+import * as Model from "../../model/Model.ts"
 
 const { abs, argMax, huber, mean, sub } = Graph
 

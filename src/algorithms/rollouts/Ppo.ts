@@ -1,12 +1,12 @@
 import { Effect, Schema } from "effect"
-import { ConfigError } from "../config/Config.ts"
-import * as Fields from "../config/fields.ts"
-import * as Graph from "../graph/ops.ts"
-import * as Optimisers from "../graph/optimisers.ts"
-import * as Algorithm from "../learner/Algorithm.ts"
-import * as Learner from "../learner/Learner.ts"
-import * as Losses from "../losses/Losses.ts"
-import * as Model from "../model/Model.ts"
+import { ConfigError } from "../../config/Config.ts"
+import * as Fields from "../../config/fields.ts"
+import * as Graph from "../../graph/ops.ts"
+import * as Optimisers from "../../graph/optimisers.ts"
+import * as Algorithm from "../../learner/Algorithm.ts"
+import * as Learner from "../../learner/Learner.ts"
+import * as Losses from "../../losses/Losses.ts"
+import * as Model from "../../model/Model.ts"
 
 const { add, lessEqual, mean, mul, sub } = Graph
 

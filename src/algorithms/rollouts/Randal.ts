@@ -1,8 +1,13 @@
 import { Effect, Schema } from "effect"
-import * as Fields from "../config/fields.ts"
-import * as Algorithm from "../learner/Algorithm.ts"
-import * as Learner from "../learner/Learner.ts"
-import { auxiliaryFields, type AuxiliaryOptions, auxiliaryTasks, checkTasks } from "../learner/unreal/auxiliaryTasks.ts"
+import * as Fields from "../../config/fields.ts"
+import * as Algorithm from "../../learner/Algorithm.ts"
+import * as Learner from "../../learner/Learner.ts"
+import {
+  auxiliaryFields,
+  type AuxiliaryOptions,
+  auxiliaryTasks,
+  checkTasks,
+} from "../../learner/unreal/auxiliaryTasks.ts"
 import { ppoPhase } from "./Ppo.ts"
 import { rndFields, type RndOptions, rndLoss, rndRollout } from "./Rnd.ts"
 

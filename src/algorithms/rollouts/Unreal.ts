@@ -1,9 +1,14 @@
 import { Effect, Schema } from "effect"
-import * as Fields from "../config/fields.ts"
-import * as Algorithm from "../learner/Algorithm.ts"
-import * as Learner from "../learner/Learner.ts"
-import { auxiliaryFields, type AuxiliaryOptions, auxiliaryTasks, checkTasks } from "../learner/unreal/auxiliaryTasks.ts"
-import * as Model from "../model/Model.ts"
+import * as Fields from "../../config/fields.ts"
+import * as Algorithm from "../../learner/Algorithm.ts"
+import * as Learner from "../../learner/Learner.ts"
+import {
+  auxiliaryFields,
+  type AuxiliaryOptions,
+  auxiliaryTasks,
+  checkTasks,
+} from "../../learner/unreal/auxiliaryTasks.ts"
+import * as Model from "../../model/Model.ts"
 import { a2cFields, type A2cBaseOptions, a2cLoss, a2cPhase } from "./A2c.ts"
 
 /**

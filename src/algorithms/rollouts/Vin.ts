@@ -1,7 +1,7 @@
 import { Schema } from "effect"
-import * as Fields from "../config/fields.ts"
-import * as Algorithm from "../learner/Algorithm.ts"
-import * as Model from "../model/Model.ts"
+import * as Fields from "../../config/fields.ts"
+import * as Algorithm from "../../learner/Algorithm.ts"
+import * as Model from "../../model/Model.ts"
 import { type ClippingOptions, ppoFields, ppoLearner } from "./Ppo.ts"
 
 /**

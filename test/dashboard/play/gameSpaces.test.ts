@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Ppo from "../../../src/algorithms/Ppo.ts"
+import * as Ppo from "../../../src/algorithms/rollouts/Ppo.ts"
 import * as Wasm from "../../../src/backend/wasm.ts"
 import { makeGame } from "../../../src/dashboard/play/game.ts"
 import { type Env, rowSpaceOf } from "../../../src/env/Env.ts"

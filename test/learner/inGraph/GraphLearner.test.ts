@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
-import * as Ppo from "../../../src/algorithms/Ppo.ts"
+import * as Ppo from "../../../src/algorithms/rollouts/Ppo.ts"
 import type { Backend, BackendUnavailable } from "../../../src/backend/Backend.ts"
 import * as OnnxNode from "../../../src/backend/onnx-node.ts"
 import * as Reference from "../../../src/backend/reference.ts"

@@ -36,13 +36,14 @@ import { Cause, Effect, type Scope } from "effect"
 import { messageOf, oneLine } from "../config/text.ts"
 import type { Stream } from "../rng/Rng.ts"
 import { actionReader } from "./Batch.ts"
-import type { ActionOf, Env } from "./Env.ts"
+import { type ActionOf, type Env, rowSpaceOf } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
 import { type AsyncColumns, type AsyncKernel, asyncBatchOf, command } from "./internal/asyncEpisodes.ts"
 import { elsewhere } from "./internal/elsewhere.ts"
 import { errorAt } from "./internal/episodes.ts"
+import { givenMaskWriter } from "./internal/rows.ts"
 import { writerOf } from "./internal/values.ts"
-import { type ActionSpace, type Box, sizeOf, type Space, type ValueOf } from "./Space.ts"
+import { type ActionSpace, type Box, choicesOf, sizeOf, type Space, type ValueOf } from "./Space.ts"
 
 /** The result of a step. */
 export interface Outcome<O extends Space = Space> {
@@ -59,6 +60,11 @@ export interface Session<A extends ActionSpace = ActionSpace, O extends Space = 
   /** Begins an episode, whose random numbers come from `random`, and returns the first observation. */
   reset(random: Stream): Effect.Effect<ValueOf<O>, unknown>
   step(action: ActionOf<A>, random: Stream): Effect.Effect<Outcome<O>, unknown>
+  /**
+   * Says which choices are allowed now, as `actionMask` of `Env.make`, for an env with `hasActionMask`. It runs after each
+   * reset and each step, but not in terminal states.
+   */
+  readonly actionMask?: Effect.Effect<ArrayLike<number | boolean>, unknown>
   /** Renders the env's state as an SVG document. */
   readonly renderSvg?: Effect.Effect<string, unknown>
 }
@@ -69,6 +75,8 @@ export interface Definition<A extends ActionSpace, O extends Space = Box> extend
 > {
   /** Opens a copy of the env: the one at `index` in its batch. Closing the scope closes it. */
   readonly open: (index: number) => Effect.Effect<Session<A, O>, unknown, Scope.Scope>
+  /** Whether the sessions say by `actionMask` which choices are allowed. Default: false. */
+  readonly hasActionMask?: boolean
   /** The number of seconds after which a step of all copies fails if it has not ended. Default: 60. */
   readonly timeoutSeconds?: number
 }
@@ -77,10 +85,10 @@ export interface Definition<A extends ActionSpace, O extends Space = Box> extend
 export const make = <A extends ActionSpace, O extends Space = Box>(
   definition: Definition<A, O>,
 ): Env<unknown, A, O> => {
-  const { open, timeoutSeconds = 60, ...facts } = definition
+  const { open, timeoutSeconds = 60, hasActionMask = false, ...facts } = definition
   const env: Env<unknown, A, O> = {
     ...facts,
-    ...elsewhere(definition.id),
+    ...elsewhere(definition, hasActionMask),
     open: (numEnvs, options) =>
       asyncBatchOf(env, numEnvs, options, (columns) =>
         Effect.forEach(Array.from({ length: numEnvs }), (_, index) => failingAt(env.id, index, open(index)), {
@@ -116,7 +124,9 @@ const kernelOf = (
   columns: AsyncColumns,
 ): AsyncKernel => {
   const { observations, finalObservations, rewards, terminated, truncated, episodes, elapsed, commands } = columns
-  const size = sizeOf(env.observationSpace)
+  const size = sizeOf(rowSpaceOf(env))
+  const maskAt = sizeOf(env.observationSpace)
+  const writeMask = maskAt === size ? undefined : givenMaskWriter(choicesOf(env.actionSpace) ?? [])
   const streams: Array<Stream> = []
   const indices = sessions.map((_, index) => index)
   const actionAt = actionReader(env.actionSpace)
@@ -125,9 +135,19 @@ const kernelOf = (
     errorAt(env.id, index, episodes[index], step, message, stack)
 
   const write = writerOf(env.observationSpace, "observation")
-  const store = (index: number, step: number, seen: unknown): Effect.Effect<void, EnvError> => {
+  /** Stores an observation, and unless it is that of a terminal state also the mask, for which it asks the session. */
+  const store = (index: number, step: number, seen: unknown, isOver = false): Effect.Effect<void, EnvError> => {
     const problem = write(seen, observations, index * size)
-    return problem === undefined ? Effect.void : Effect.fail(failed(index, step, problem))
+    if (problem !== undefined) return Effect.fail(failed(index, step, problem))
+    if (writeMask === undefined || isOver) return Effect.void
+    const { actionMask } = sessions[index]
+    if (actionMask === undefined) return Effect.fail(failed(index, step, "its session has no actionMask"))
+    return failing(actionMask, (message, stack) => failed(index, step, `actionMask failed: ${message}`, stack)).pipe(
+      Effect.flatMap((mask) => {
+        const maskProblem = writeMask(mask, observations, index * size + maskAt)
+        return maskProblem === undefined ? Effect.void : Effect.fail(failed(index, step, maskProblem))
+      }),
+    )
   }
 
   const start = (index: number): Effect.Effect<void, EnvError> =>
@@ -142,7 +162,7 @@ const kernelOf = (
     rewards[index] = outcome.reward
     terminated[index] = outcome.terminated ? 1 : 0
     truncated[index] = outcome.truncated === true ? 1 : 0
-    const stored = store(index, elapsed[index] + 1, outcome.observation)
+    const stored = store(index, elapsed[index] + 1, outcome.observation, outcome.terminated)
     if (!isLast && !outcome.terminated && outcome.truncated !== true) return stored
     return Effect.andThen(stored, () => {
       finalObservations.set(observations.subarray(index * size, (index + 1) * size), index * size)

@@ -8,16 +8,19 @@ import type { Algorithm } from "../../src/learner/Algorithm.ts"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as Rnd from "../../src/algorithms/rollouts/Rnd.ts"
 import * as AsyncEnv from "../../src/env/AsyncEnv.ts"
+import type { AnyBatchEnv } from "../../src/env/BatchEnv.ts"
 import * as Batch from "../../src/env/Batch.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import type { Env } from "../../src/env/Env.ts"
+import { drawAllowed } from "../../src/env/internal/rows.ts"
 import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
 import * as Space from "../../src/env/Space.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
 import { stream } from "../../src/rng/Rng.ts"
 import { keep, weightsOf } from "../train/inMemory.ts"
 import { resumable } from "../train/resumable.ts"
+import { courier } from "./courier.ts"
 import { away } from "./elsewhere.ts"
 
 const opened = (env: Env, numEnvs: number) =>
@@ -25,10 +28,13 @@ const opened = (env: Env, numEnvs: number) =>
     batch.isAsync === true ? Effect.succeed(batch) : Effect.die(`${env.id} steps at once`),
   )
 
-const actionsFor = (env: Env, numEnvs: number, step: number) => {
-  const actions = env.actionSpace._tag === "Box" ? new Float32Array(numEnvs) : new Int32Array(numEnvs)
-  for (let index = 0; index < numEnvs; index++)
-    Space.sampleInto(env.actionSpace, stream(3, step, index), actions, index)
+const actionsFor = ({ actionSpace, observationSpace, observations, numEnvs }: AnyBatchEnv, step: number) => {
+  const actions = actionSpace._tag === "Box" ? new Float32Array(numEnvs) : new Int32Array(numEnvs)
+  if (observationSpace._tag === "Masked") {
+    drawAllowed(observationSpace, observations, stream(3, step), actions)
+    return actions
+  }
+  for (let index = 0; index < numEnvs; index++) Space.sampleInto(actionSpace, stream(3, step, index), actions, index)
   return actions
 }
 
@@ -37,6 +43,7 @@ describe("an env that steps by Effects", () => {
     CartPole.env,
     Wrapper.timeLimit(Pendulum.env, 30),
     Wrapper.timeLimit(KeyDoor.small, 20),
+    Wrapper.timeLimit(courier(4), 7),
   ]
   for (const env of envs) {
     it.effect(`${env.id}: has the results of the env that steps at once`, () =>
@@ -45,9 +52,10 @@ describe("an env that steps by Effects", () => {
         const reference = Batch.make(env, 3)
         reference.reset(5, "a")
         yield* batch.reset(5, "a")
+        assert.deepStrictEqual(batch.observationSpace, reference.observationSpace)
         for (let step = 0; step < 100; step++) {
           assert.deepStrictEqual(batch.observations, reference.observations)
-          const actions = actionsFor(env, 3, step)
+          const actions = actionsFor(batch, step)
           reference.step(actions)
           yield* batch.step(actions)
           assert.deepStrictEqual(batch.rewards, reference.rewards)
@@ -63,8 +71,9 @@ describe("an env that steps by Effects", () => {
         const other = yield* opened(away(env), 3)
         yield* other.restore(saved)
         for (let step = 0; step < 50; step++) {
-          yield* batch.step(actionsFor(env, 3, step))
-          yield* other.step(actionsFor(env, 3, step))
+          const actions = actionsFor(batch, step)
+          yield* batch.step(actions)
+          yield* other.step(actions)
           assert.deepStrictEqual(other.snapshot(), batch.snapshot())
         }
       }),
@@ -98,6 +107,60 @@ describe("an env that steps by Effects", () => {
       }),
     )
   }
+
+  for (const algorithm of [
+    Ppo.make({ nsteps: 32, epochs: 1 }),
+    Dqn.make({ learningStarts: 64, batchSize: 16, hidden: [16] }),
+  ]) {
+    it.effect(`${algorithm.name}: obeys masks, learns and resumes as with the env that steps at once`, () =>
+      Effect.gen(function* () {
+        const validation = { everySteps: 256, episodes: 3 }
+        const settings = { numEnvs: 4, algorithm, totalSteps: 512, validation, normalize: { observations: true } }
+        const here = yield* keep({ ...settings, env: courier(4) })
+        const { whole, resumed, stoppedAt } = yield* resumable({ ...settings, env: away(courier(4)) }, 200)
+        assert.isBelow(stoppedAt, 512)
+        assert.strictEqual(whole.digest, here.result.digest)
+        assert.strictEqual(resumed.digest, here.result.digest)
+      }),
+    )
+  }
+
+  it.effect("says what is wrong with a mask", () =>
+    Effect.gen(function* () {
+      const masking = (actionMask: AsyncEnv.Session["actionMask"]) =>
+        AsyncEnv.make({
+          id: "masking",
+          observationSpace: Space.box(0, 1),
+          actionSpace: Space.discrete(3),
+          hasActionMask: true,
+          open: () =>
+            Effect.succeed({
+              reset: () => Effect.succeed([0]),
+              step: () => Effect.succeed({ observation: [0], reward: 0, terminated: false }),
+              ...(actionMask && { actionMask }),
+            }),
+        })
+      const cases = [
+        [undefined, "its session has no actionMask"],
+        [Effect.succeed([1, 0]), "actionMask returned 2 elements; expected 3, one for each choice"],
+        [Effect.succeed([0, 0, 0]), "actionMask forbids all 3 choices; expected at least one that is allowed"],
+        [Effect.fail("gone"), "actionMask failed: gone"],
+      ] as const
+      for (const [mask, problem] of cases) {
+        const batch = yield* opened(masking(mask), 2)
+        assert.strictEqual((yield* Effect.flip(batch.reset(1))).message, `masking: env 0, episode 0, reset: ${problem}`)
+      }
+      const batch = yield* opened(masking(Effect.succeed([true, false, 1])), 2)
+      yield* batch.reset(1)
+      assert.deepStrictEqual([...batch.observations], [0, 1, 0, 1, 0, 1, 0, 1])
+      const error = yield* Effect.flip(batch.step(Int32Array.of(0, 1)))
+      assert.strictEqual(error.message, "masking: env 1, episode 0, step 1: the action mask forbids 1")
+      assert.throws(
+        () => away({ ...Pendulum.env, actionMask: () => [1] }),
+        /Pendulum-v1 elsewhere: action masks need choices as actions/,
+      )
+    }),
+  )
 
   it.effect("works within wrappers of actions, rewards and observations, and refuses the others", () =>
     Effect.gen(function* () {

@@ -12,6 +12,7 @@ export const away = <A extends ActionSpace, O extends Space>(
     id: `${id} elsewhere`,
     observationSpace,
     actionSpace,
+    hasActionMask: env.actionMask !== undefined,
     ...(env.maxSteps === undefined ? {} : { maxSteps: env.maxSteps }),
     open: () =>
       Effect.sync(() => {
@@ -22,6 +23,7 @@ export const away = <A extends ActionSpace, O extends Space>(
               later,
               Effect.sync(() => env.observe((state = env.reset(random)))),
             ),
+          actionMask: Effect.sync(() => env.actionMask?.(state) ?? []),
           step: (action, random) =>
             Effect.andThen(
               later,

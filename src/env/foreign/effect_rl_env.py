@@ -47,6 +47,11 @@ def to_actions(space, rows):
     if type(space).__name__ == "Discrete": return (rows.ravel() + space.start).tolist()
     return (rows + np.ravel(getattr(space, "start", 0))).astype(space.dtype).reshape(-1, *space.shape)
 
+def row_of(seen, info, is_over=False):  # The observation, and the mask of the choices that are allowed, if there are masks.
+    if not mask_size: return flat(seen)
+    mask = np.ones(mask_size) if is_over else np.concatenate([np.ravel(part) for part in info["action_mask"]])
+    return np.concatenate([flat(seen), mask])
+
 def make(name, options, wrappers):
     try: env = gymnasium.make(name, **{"render_mode": "rgb_array", **options})
     except TypeError: env = gymnasium.make(name, **options)  # Its pictures have no mode.
@@ -57,19 +62,18 @@ def make(name, options, wrappers):
 
 def exchange(body):
     global index
-    count, space, action_space = len(envs), envs[0].observation_space, envs[0].action_space
-    flat = np.ravel if is_box(space) and not is_image(space) else lambda value: flatten(space, value)
+    count, action_space = len(envs), envs[0].action_space
     seeds, commands = np.frombuffer(body, "<u4", count), body[-count:]
     actions = np.frombuffer(body[4 * count : -count], "<f4" if is_box(action_space) else "<i4").reshape(count, -1)
     actions, rewards, terminated, truncated, finals = to_actions(action_space, actions), [0.0] * count, [0] * count, [0] * count, []
     for index, env in enumerate(envs):
         ends = commands[index] == 3
         if commands[index] in (1, 2):
-            seen, rewards[index], terminated[index], truncated[index], _ = env.step(actions[index])
-            observations[index] = flat(seen)
+            seen, rewards[index], terminated[index], truncated[index], info = env.step(actions[index])
+            observations[index] = row_of(seen, info, terminated[index])
             ends = terminated[index] or truncated[index] or commands[index] == 2
             if ends: finals.append(observations[index].tobytes())
-        if ends: observations[index] = flat(env.reset(seed=int(seeds[index]))[0])
+        if ends: observations[index] = row_of(*env.reset(seed=int(seeds[index])))
     flags = np.array([terminated, truncated], "?")
     send(0, np.array(rewards, "<f4").tobytes(), observations.tobytes(), *finals, flags.tobytes())
 
@@ -89,14 +93,18 @@ while True:
         if kind == 0:
             import gymnasium, numpy as np
             given = json.loads(body)
-            wrappers = given["options"].pop("wrappers", [])
+            wrappers, masks = given["options"].pop("wrappers", []), given["options"].pop("action_masks", True)
             envs = [make(given["env"], given["options"], wrappers) for _ in range(max(1, given["count"]))]
-            space, spec = envs[0].observation_space, envs[0].spec
+            space, action_space, spec = envs[0].observation_space, envs[0].action_space, envs[0].spec
+            flat = np.ravel if is_box(space) and not is_image(space) else lambda value: flatten(space, value)
+            choices = np.ravel(getattr(action_space, "n" if type(action_space).__name__ == "Discrete" else "nvec", 0))
+            masks = masks and choices.all() and "action_mask" in envs[0].reset(seed=0)[1]
+            mask_size = int(choices.sum()) if masks else 0
             dtype = "uint8" if is_box(space) and space.dtype == np.uint8 else "float32"
-            described = {"protocol": 1, "observationSpace": describe(space), "actionSpace": describe(envs[0].action_space)}
+            described = {"protocol": 1, "observationSpace": describe(space), "actionSpace": describe(action_space), "hasActionMask": bool(mask_size)}
             described.update(observationType=dtype, maxSteps=spec and spec.max_episode_steps)
             described.update(rewardThreshold=spec and spec.reward_threshold, renders=envs[0].render_mode == "rgb_array")
-            observations = np.zeros((len(envs), len(flatten(space, space.sample()))), dtype)
+            observations = np.zeros((len(envs), len(flatten(space, space.sample())) + mask_size), dtype)
             send(0, json.dumps(described).encode())
         elif kind == 1: exchange(body)
         else: send(0, *picture(envs[struct.unpack("<I", body)[0]]))

@@ -2,7 +2,7 @@
 import { Effect, Exit, Result, Schema, type Scope } from "effect"
 import { messageOf } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
-import type { Env } from "../Env.ts"
+import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
 import { type AsyncColumns, type AsyncKernel, asyncBatchOf, command } from "../internal/asyncEpisodes.ts"
 import { elsewhere } from "../internal/elsewhere.ts"
@@ -73,7 +73,7 @@ export const foreignEnv = (foreign: Foreign, described: Description, connect: Co
     actionSpace,
     ...(described.maxSteps === null ? {} : { maxSteps: described.maxSteps }),
     ...(typeof described.rewardThreshold === "number" ? { rewardThreshold: described.rewardThreshold } : {}),
-    ...elsewhere(id),
+    ...elsewhere({ id, actionSpace }, described.hasActionMask === true),
     open: (numEnvs, options) =>
       asyncBatchOf(env, numEnvs, options, (columns) => openKernel(env, foreign, described, connect, columns)),
   }
@@ -147,7 +147,7 @@ const makeExchange = (
 ) => {
   const { observations, finalObservations, rewards, terminated, truncated, commands, episodes, elapsed } = columns
   const layout = exchangeLayout(env, observationType, count)
-  const size = sizeOf(env.observationSpace)
+  const size = sizeOf(rowSpaceOf(env))
   const actionSize = sizeOf(env.actionSpace)
   const bytes = message(request.exchange, layout.requestBytes)
   const view = new DataView(bytes.buffer)

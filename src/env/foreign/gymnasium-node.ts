@@ -27,6 +27,8 @@ export interface Options {
   readonly options?: Readonly<Record<string, unknown>>
   /** The wrappers of `gymnasium.wrappers` around the env, from the inside to the outside, with arguments. Default: none. */
   readonly wrappers?: ReadonlyArray<{ readonly name: string; readonly [argument: string]: unknown }>
+  /** Whether masks in the env's info (`info["action_mask"]`, as Taxi has) forbid actions. Default: true. */
+  readonly actionMasks?: boolean
   /** The number of processes among which the envs of a batch are divided. Results don't depend on it. Default: 1. */
   readonly processes?: number
   /** The Python program. Default: `python3`. */
@@ -41,9 +43,17 @@ const install =
 
 /** Makes the env of Gymnasium with this id. Throws an `EnvError` if there is no Python, no Gymnasium or no such env. */
 export const env = (id: string, options: Options = {}): Env => {
-  const { options: given = {}, wrappers = [], processes = 1, python = "python3", timeoutSeconds } = options
+  const {
+    options: given = {},
+    wrappers = [],
+    actionMasks = true,
+    processes = 1,
+    python = "python3",
+    timeoutSeconds,
+  } = options
   const program = { command: [python, "-u", script], timeoutSeconds, install }
-  const made = envOf(program, id, wrappers.length === 0 ? given : { ...given, wrappers }, processes)
+  const all = { ...given, ...(wrappers.length > 0 && { wrappers }), ...(!actionMasks && { actionMasks }) }
+  const made = envOf(program, id, all, processes)
   return withRecipe(made, "Gymnasium", asConfig({ id, ...options }))
 }
 

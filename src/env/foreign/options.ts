@@ -18,6 +18,8 @@ export const GymnasiumOptions = Schema.Struct({
   options: withDefault(Schema.Record(Schema.String, Schema.Json), {}),
   /** The wrappers of `gymnasium.wrappers` around the env, from the inside to the outside: each a name with arguments. */
   wrappers: withDefault(Schema.Array(Schema.Record(Schema.String, Schema.Json)), []),
+  /** Whether masks in the env's info (`info["action_mask"]`, as Taxi has) forbid actions. */
+  actionMasks: withDefault(Schema.Boolean, true),
   /** The Python program. */
   python: withDefault(Schema.NonEmptyString, "python3"),
   ...common,

@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect"
 import { utf8 } from "../../config/utf8.ts"
+import { type Env, rowSpaceOf } from "../Env.ts"
 import { command } from "../internal/asyncEpisodes.ts"
 import {
   type ActionSpace,
@@ -83,6 +84,8 @@ const Description = Schema.Struct({
   maxSteps: Schema.NullOr(Schema.Int),
   rewardThreshold: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
   renders: Schema.optionalKey(Schema.Boolean),
+  /** Whether a mask, which says which choices are allowed, follows each observation. */
+  hasActionMask: Schema.optionalKey(Schema.Boolean),
 })
 export type Description = typeof Description.Type
 export const decodeDescription = Schema.decodeUnknownResult(Schema.fromJsonString(Description))
@@ -150,12 +153,12 @@ const simpleSpaceOf = (described: SpaceDescription): ActionSpace | undefined => 
 
 /** The place of each array in the requests and replies of one program, which steps `count` envs. */
 export const exchangeLayout = (
-  env: { readonly observationSpace: Space; readonly actionSpace: ActionSpace },
+  env: Pick<Env, "observationSpace" | "actionSpace" | "actionMask">,
   observationType: Description["observationType"],
   count: number,
 ) => {
   const actionBytes = 4 * sizeOf(env.actionSpace)
-  const observationBytes = sizeOf(env.observationSpace) * (observationType === "uint8" ? 1 : 4)
+  const observationBytes = sizeOf(rowSpaceOf(env)) * (observationType === "uint8" ? 1 : 4)
   return {
     /** A request has seeds (uint32), actions (int32 or float32) and commands (uint8). */
     seeds: headerSize,

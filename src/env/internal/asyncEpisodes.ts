@@ -11,10 +11,11 @@ import { attempt } from "../../config/attempt.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { type Stream, stream } from "../../rng/Rng.ts"
 import type { AsyncBatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
-import type { Env } from "../Env.ts"
+import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
-import { optionsOf, sizeOf } from "../Space.ts"
+import { maskSizeOf, optionsOf, sizeOf } from "../Space.ts"
 import { arraysFor, type Columns, copyFrom, errorAt, noLimit, originOf, stepsTaken, wrongLength } from "./episodes.ts"
+import { forbiddenProblemIn, givenMaskWriter } from "./rows.ts"
 
 /** The commands of an exchange, one for each env. Foreign envs get these numbers in their messages. */
 export const command = {
@@ -41,6 +42,7 @@ export interface AsyncKernel {
   /**
    * Carries out the commands. For an env that took a step it writes reward and `terminated`, and sets `truncated` (0 before
    * the call) if the env itself cuts the episode off. For an env whose episode ended it also writes the final observation.
+   * If the env has masks, there is one in each row, except in that of a terminal state.
    */
   readonly exchange: (actions: Float32Array | Int32Array) => Effect.Effect<void, EnvError>
   readonly renderSvg?: (index: number) => Effect.Effect<string, EnvError>
@@ -91,8 +93,12 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
   if (autoReset !== "same-step") {
     return yield* invalid(env.id, `it steps elsewhere, which is always with auto-reset same-step, not ${autoReset}`)
   }
-  const observationSize = sizeOf(env.observationSpace)
+  const observationSpace = rowSpaceOf(env)
+  const observationSize = sizeOf(observationSpace)
+  const maskSize = maskSizeOf(observationSpace)
+  const writeMask = observationSpace._tag === "Masked" ? givenMaskWriter(observationSpace.choices) : undefined
   const actionSize = sizeOf(env.actionSpace)
+  const forbidden = forbiddenProblemIn(observationSpace, actionSize)
   const choices = optionsOf(env.actionSpace)
   const isDiscrete = choices !== undefined
   const limit = options.maxSteps ?? noLimit
@@ -157,16 +163,29 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
       const problem = `action element ${at % actionSize} is ${action}; expected a finite number`
       return errorAt(env.id, index, episodes[index], elapsed[index] + 1, problem)
     }
-    return undefined
+    const found = forbidden?.(observations, actions)
+    if (found === undefined) return undefined
+    return errorAt(env.id, found.index, episodes[found.index], elapsed[found.index] + 1, found.problem)
   }
 
-  /** Checks the numbers that the envs sent: they must be finite. */
+  /** Checks the mask at the end of an env's row. */
+  const maskProblem = (rows: Float32Array, index: number): EnvError | undefined => {
+    const end = (index + 1) * observationSize
+    const problem = writeMask?.(rows.subarray(end - maskSize, end), rows, end - maskSize)
+    return problem === undefined ? undefined : errorAt(env.id, index, episodes[index], elapsed[index], problem)
+  }
+
+  /** Checks the numbers that the envs sent: they must be finite, and masks must be zeros and ones. */
   const checkResults = (): EnvError | undefined => {
     for (let at = 0; at < observations.length; at++) {
       if (observations[at] - observations[at] === 0) continue
       const index = Math.floor(at / observationSize)
       const problem = `observation element ${at % observationSize} is ${observations[at]}, not a finite number`
       return errorAt(env.id, index, episodes[index], elapsed[index], problem)
+    }
+    for (let index = 0; writeMask !== undefined && index < numEnvs; index++) {
+      const problem = maskProblem(observations, index)
+      if (problem !== undefined) return problem
     }
     const index = rewards.findIndex((reward) => !Number.isFinite(reward))
     if (index < 0) return undefined
@@ -208,6 +227,10 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
             }
             if (commands[index] === command.lastStep) truncated[index] = 1
             if ((terminated[index] | truncated[index]) === 0) continue
+            const end = (index + 1) * observationSize
+            if (terminated[index] !== 0) finalObservations.fill(1, end - maskSize, end)
+            const problem = maskProblem(finalObservations, index)
+            if (problem !== undefined) return Effect.fail(problem)
             episodes[index]++
             elapsed[index] = 0
           }
@@ -338,7 +361,7 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
     isAsync: true,
     numEnvs,
     autoReset,
-    observationSpace: env.observationSpace,
+    observationSpace,
     actionSpace: env.actionSpace,
     observationSize,
     actionSize,

@@ -10,7 +10,7 @@ import type { BatchArrays, BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
 import { optionsOf, sizeOf } from "../Space.ts"
-import { forbiddenIn } from "./rows.ts"
+import { forbiddenProblemIn } from "./rows.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /** The arrays that a kernel writes, and the progress of each env. */
@@ -58,7 +58,7 @@ export const batchOf = (
   const actionSize = sizeOf(actionSpace)
   /** The number of choices that each element of an action has; undefined if actions are real numbers. */
   const choices = optionsOf(actionSpace)
-  const forbidden = forbiddenIn(observationSpace)
+  const forbidden = forbiddenProblemIn(observationSpace, actionSize)
   const limit = options.maxSteps ?? noLimit
   const { autoReset, firstIndex } = options
 
@@ -94,16 +94,6 @@ export const batchOf = (
   const fail = (index: number, message: string): EnvError =>
     errorAt(env.id, index, episodes[index], elapsed[index] + 1, message)
 
-  const checkMasks = (actions: Float32Array | Int32Array, forbidden: NonNullable<ReturnType<typeof forbiddenIn>>) => {
-    for (let index = 0; index < numEnvs; index++) {
-      if (waiting[index] !== 0) continue
-      const element = forbidden(observations, index * observationSize, actions, index * actionSize)
-      if (element < 0) continue
-      const where = actionSize === 1 ? "" : ` as element ${element} of the action`
-      throw fail(index, `the action mask forbids ${actions[index * actionSize + element]}${where}`)
-    }
-  }
-
   const checkActions = (actions: Float32Array | Int32Array): void => {
     if (actions.length !== numEnvs * actionSize) {
       throw wrongLength(env.id, numEnvs, actionSize, actions)
@@ -119,7 +109,8 @@ export const batchOf = (
           }
         }
       }
-      if (forbidden !== undefined) checkMasks(actions, forbidden)
+      const found = forbidden?.(observations, actions, waiting)
+      if (found !== undefined) throw fail(found.index, found.problem)
       return
     }
     for (let at = 0; at < actions.length; at++) {

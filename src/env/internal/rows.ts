@@ -17,12 +17,20 @@ export const maskWriter = (env: Env): MaskWriter | undefined => {
   const choices = choicesOf(env.actionSpace)
   if (env.actionMask === undefined || choices === undefined) return undefined
   const size = choices.reduce((sum, count) => sum + count, 0)
+  const write = givenMaskWriter(choices)
   return (state, isOver, into, offset) => {
-    if (isOver) {
-      into.fill(1, offset, offset + size)
-      return undefined
-    }
-    const mask: unknown = env.actionMask?.(state)
+    if (!isOver) return write(env.actionMask?.(state), into, offset)
+    into.fill(1, offset, offset + size)
+    return undefined
+  }
+}
+
+/** Returns a function that writes a mask that an env gave. It returns a problem of the mask; undefined if it has none. */
+export const givenMaskWriter = (
+  choices: ReadonlyArray<number>,
+): ((mask: unknown, into: Float32Array, offset: number) => string | undefined) => {
+  const size = choices.reduce((sum, count) => sum + count, 0)
+  return (mask, into, offset) => {
     if (!isList(mask) || mask.length !== size) {
       const found = isList(mask) ? `${mask.length} elements` : display(mask)
       return `actionMask returned ${found}; expected ${size}, one for each choice`
@@ -78,6 +86,32 @@ export const forbiddenIn = (
       from += choices[element]
     }
     return -1
+  }
+}
+
+/** Returns a function that describes the first env whose action its mask forbids; undefined if rows have no masks. */
+export const forbiddenProblemIn = (
+  space: RowSpace,
+  actionSize: number,
+):
+  | ((
+      rows: Float32Array,
+      actions: Float32Array | Int32Array,
+      waiting?: Uint8Array,
+    ) => { readonly index: number; readonly problem: string } | undefined)
+  | undefined => {
+  const forbidden = forbiddenIn(space)
+  const rowSize = sizeOf(space)
+  if (forbidden === undefined) return undefined
+  return (rows, actions, waiting) => {
+    for (let index = 0; index * actionSize < actions.length; index++) {
+      if (waiting !== undefined && waiting[index] !== 0) continue
+      const element = forbidden(rows, index * rowSize, actions, index * actionSize)
+      if (element < 0) continue
+      const where = actionSize === 1 ? "" : ` as element ${element} of the action`
+      return { index, problem: `the action mask forbids ${actions[index * actionSize + element]}${where}` }
+    }
+    return undefined
   }
 }
 

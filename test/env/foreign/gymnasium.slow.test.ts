@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import * as Ppo from "../../../src/algorithms/rollouts/Ppo.ts"
 import * as Batch from "../../../src/env/Batch.ts"
 import { env as gymnasiumEnv, type Options } from "../../../src/env/foreign/gymnasium-node.ts"
+import { drawAllowed } from "../../../src/env/internal/rows.ts"
 import { sampleInto, shapeOf, sizeOf } from "../../../src/env/Space.ts"
 import { stream } from "../../../src/rng/Rng.ts"
 import { resumable } from "../../train/resumable.ts"
@@ -46,11 +47,14 @@ describe("envs of Gymnasium", () => {
         if (batch.isAsync !== true) return assert.fail("steps at once")
         yield* batch.reset(4)
         const size = sizeOf(env.actionSpace)
+        const { observationSpace: rows } = batch
+        assert.strictEqual(rows._tag === "Masked", name === "Taxi")
         const shown: Array<unknown> = [Array.from(batch.observations)]
         const actions: Array<unknown> = []
         for (let step = 0; step < 1000; step++) {
           const action = env.actionSpace._tag === "Box" ? new Float32Array(size) : new Int32Array(size)
-          sampleInto(env.actionSpace, stream(8, step), action)
+          if (rows._tag === "Masked") drawAllowed(rows, batch.observations, stream(8, step), action)
+          else sampleInto(env.actionSpace, stream(8, step), action)
           yield* batch.step(action)
           actions.push(env.actionSpace._tag === "Box" ? Array.from(action) : action[0])
           const ended = (batch.terminated[0] | batch.truncated[0]) !== 0
@@ -69,6 +73,55 @@ describe("envs of Gymnasium", () => {
       }),
     )
   }
+
+  it.effect.skipIf(!has("numpy"))("give the masks in their info", () => {
+    const before = process.env.PYTHONPATH
+    process.env.PYTHONPATH = fileURLToPath(new URL("stub", import.meta.url))
+    return Effect.gen(function* () {
+      const batch = yield* Batch.open(made("Stub-v0"), 3)
+      if (batch.isAsync !== true) return assert.fail("steps at once")
+      const { observationSpace: rows, observations, finalObservations, terminated, truncated } = batch
+      if (rows._tag !== "Masked") return assert.fail("has no masks")
+      assert.deepStrictEqual(rows.choices, [3])
+      yield* batch.reset(1)
+      const ends = { terminated: 0, truncated: 0 }
+      const maskOf = (at: number) => [at > 0 ? 1 : 0, at < 9 ? 1 : 0, 1]
+      const actions = new Int32Array(3)
+      for (let step = 0; step < 100; step++) {
+        for (let at = 0; at < 12; at += 4)
+          assert.deepStrictEqual([...observations.subarray(at + 1, at + 4)], maskOf(observations[at]))
+        drawAllowed(rows, observations, stream(2, step), actions)
+        yield* batch.step(actions)
+        for (let index = 0; index < 3; index++) {
+          const final = [...finalObservations.subarray(4 * index, 4 * index + 4)]
+          ends.terminated += terminated[index]
+          ends.truncated += truncated[index]
+          if (terminated[index] === 1) assert.deepStrictEqual(final, [9, 1, 1, 1])
+          else if (truncated[index] === 1) assert.deepStrictEqual(final.slice(1), maskOf(final[0]))
+        }
+      }
+      assert.isAbove(ends.terminated, 0)
+      assert.isAbove(ends.truncated, 0)
+      for (let index = 0; index < 3; index++) actions[index] = observations[4 * index] === 0 ? 0 : 2
+      actions[1] = 0
+      while (observations[4] > 0) {
+        yield* batch.step(actions)
+        for (let index = 0; index < 3; index += 2) actions[index] = 2
+      }
+      const error = yield* Effect.flip(batch.step(actions))
+      assert.match(error.message, /^Stub-v0: env 1, episode \d+, step \d+: the action mask forbids 0$/)
+
+      const free = yield* Batch.open(made("Stub-v0", { actionMasks: false }), 1)
+      assert.strictEqual(free.observationSpace._tag, "Discrete")
+    }).pipe(
+      Effect.ensuring(
+        Effect.sync(() => {
+          if (before === undefined) delete process.env.PYTHONPATH
+          else process.env.PYTHONPATH = before
+        }),
+      ),
+    )
+  })
 
   it.effect.skipIf(!has("gymnasium"))("learn, and resume with the same bits, whatever the number of processes", () =>
     Effect.gen(function* () {

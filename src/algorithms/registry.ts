@@ -7,6 +7,7 @@ import type { Algorithm } from "../learner/Algorithm.ts"
 import * as Curiosity from "./rollouts/Curiosity.ts"
 import * as Daac from "./rollouts/Daac.ts"
 import * as Ddqn from "./rollouts/Ddqn.ts"
+import * as Ddpg from "./replay/Ddpg.ts"
 import * as DiscreteSac from "./replay/DiscreteSac.ts"
 import * as Dqn from "./replay/Dqn.ts"
 import * as Es from "./episodes/Es.ts"
@@ -22,6 +23,7 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
   a2c: () => A2c.make(),
   curiosity: () => Curiosity.make(),
   daac: () => Daac.make(),
+  ddpg: () => Ddpg.make(),
   ddqn: () => Ddqn.make(),
   "discrete-sac": () => DiscreteSac.make(),
   dqn: () => Dqn.make(),

@@ -12,6 +12,7 @@
  * const loss = Losses.clippedSurrogate({ ratio_t, advantage_t, epsilon: 0.2 }) // −(0.9 + 2.4) / 2
  * ```
  */
+export * from "./critics.ts"
 export * from "./intrinsicMotivation.ts"
 export * from "./objectiveGraph.ts"
 export * from "./policyGradient.ts"
@@ -20,4 +21,3 @@ export * from "./tokenLosses.ts"
 export { meanMetrics, type MetricSums } from "./tokenMetrics.ts"
 export * from "./TokenObjective.ts"
 export * from "./tokenWeights.ts"
-export * from "./twinCritics.ts"

@@ -35,22 +35,26 @@ export const critic = (name: string, observationSpace: RowSpace, actionSpace: Bo
   }
 }
 
-/** Two critics with separate weights. TD3 and SAC use the smaller value (Fujimoto et al. 2018, arXiv:1802.09477). */
-export interface TwinCritics {
+/** Critics with separate weights. TD3 and SAC use the smaller value of two (Fujimoto et al. 2018, arXiv:1802.09477). */
+export interface Critics {
   readonly parameters: Declarations
-  readonly apply: (weights: Weights, observations: Tensor, actions: Tensor) => readonly [Tensor, Tensor]
+  /** Returns each critic's values. */
+  readonly apply: (weights: Weights, observations: Tensor, actions: Tensor) => ReadonlyArray<Tensor>
 }
 
-/** Makes two critics, whose parameters begin with `critic1` and `critic2`. */
-export const twinCritics = (observationSpace: RowSpace, actionSpace: Box, config: NetworkConfig): TwinCritics => {
-  const first = critic("critic1", observationSpace, actionSpace, config)
-  const second = critic("critic2", observationSpace, actionSpace, config)
+/** Makes `count` critics, whose parameters begin with `critic1`, `critic2` and so on. */
+export const critics = (
+  count: number,
+  observationSpace: RowSpace,
+  actionSpace: Box,
+  config: NetworkConfig,
+): Critics => {
+  const all = Array.from({ length: count }, (_, index) =>
+    critic(`critic${index + 1}`, observationSpace, actionSpace, config),
+  )
   return {
-    parameters: { ...first.parameters, ...second.parameters },
-    apply: (weights, observations, actions) => [
-      first.apply(weights, observations, actions),
-      second.apply(weights, observations, actions),
-    ],
+    parameters: Object.fromEntries(all.flatMap(({ parameters }) => Object.entries(parameters))),
+    apply: (weights, observations, actions) => all.map((one) => one.apply(weights, observations, actions)),
   }
 }
 

@@ -5,6 +5,7 @@ import * as A2c from "../../src/algorithms/rollouts/A2c.ts"
 import * as Bc from "../../src/algorithms/demonstrations/Bc.ts"
 import * as Curiosity from "../../src/algorithms/rollouts/Curiosity.ts"
 import * as Daac from "../../src/algorithms/rollouts/Daac.ts"
+import * as Ddpg from "../../src/algorithms/replay/Ddpg.ts"
 import * as Ddqn from "../../src/algorithms/rollouts/Ddqn.ts"
 import * as Demonstrations from "../../src/learner/Demonstrations.ts"
 import * as DiscreteSac from "../../src/algorithms/replay/DiscreteSac.ts"
@@ -79,6 +80,7 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
     300,
   ],
   TD3: [pendulum, Td3.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
+  DDPG: [pendulum, Ddpg.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
   RND: [CartPole.env, Rnd.make({ hidden, nsteps: 16, initObsSteps: 20 }), 512],
   curiosity: [CartPole.env, Curiosity.make({ hidden }), 400],
   "curiosity with real actions": [pendulum, Curiosity.make({ hidden }), 200],

@@ -17,7 +17,7 @@ import type { EpisodeRow } from "../../src/evaluate/rows.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
 import type { ConfiguredAlgorithm, Task } from "../../src/learner/Algorithm.ts"
 import type { Actor } from "../../src/model/Actor.ts"
-import type { TwinCritics } from "../../src/model/critic.ts"
+import type { Critics } from "../../src/model/critic.ts"
 import type { Program } from "../../src/backend/Backend.ts"
 import type { Runtime as OnnxRuntime } from "../../src/backend/onnx-web.ts"
 import type { Demonstrations } from "../../src/learner/Demonstrations.ts"
@@ -94,7 +94,7 @@ export declare const observations: Tensor
 export declare const program: Program
 export declare const demonstrations: Demonstrations
 export declare const actor: Actor
-export declare const critics: TwinCritics
+export declare const critics: Critics
 export declare const replayConfig: ReplayConfig
 
 /** A model with its tokenizer, as a directory of Hugging Face holds them. */

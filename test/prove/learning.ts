@@ -87,6 +87,7 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("sac-pendulum", -200, "at least −200 within 20,000 steps"),
   reaches("discrete-sac-cartpole", 475, "at least 475 within 30,000 steps"),
   reaches("td3-pendulum", -200, "at least −200 within 20,000 steps"),
+  reaches("ddpg-pendulum", -200, "at least −200 within 20,000 steps"),
   reaches("ppo-mountaincar", 90, "at least 90"),
   reaches("sac-mountaincar", 90, "at least 90"),
   reaches("a2c-lstm-cartpole", 400, "without seeing velocities at least 400"),

@@ -4,6 +4,7 @@ import type {
   Bc,
   Curiosity,
   Daac,
+  Ddpg,
   Ddqn,
   Dqn,
   Es,
@@ -28,6 +29,7 @@ describe("the interfaces of settings have the types of their Schemas", () => {
     expectTypeOf<Bc.BcOptions>().toEqualTypeOf<typeof Bc.BcConfig.Encoded>()
     expectTypeOf<Curiosity.CuriosityOptions>().toEqualTypeOf<typeof Curiosity.CuriosityConfig.Encoded>()
     expectTypeOf<Daac.DaacOptions>().toEqualTypeOf<typeof Daac.DaacConfig.Encoded>()
+    expectTypeOf<Ddpg.DdpgOptions>().toEqualTypeOf<typeof Ddpg.DdpgConfig.Encoded>()
     expectTypeOf<Ddqn.DdqnOptions>().toEqualTypeOf<typeof Ddqn.DdqnConfig.Encoded>()
     expectTypeOf<Dqn.DqnOptions>().toEqualTypeOf<typeof Dqn.DqnConfig.Encoded>()
     expectTypeOf<Es.EsOptions>().toEqualTypeOf<typeof Es.EsConfig.Encoded>()

@@ -130,7 +130,7 @@ const update = (
   // Critics: ½ E[(Q₁(s, a) − y)² + (Q₂(s, a) − y)²].
   const q_tm1 = critics.apply(networks.critic.weights, observations)
   const taken = [Losses.valueOfAction(q_tm1[0], actions), Losses.valueOfAction(q_tm1[1], actions)] as const
-  const criticLoss = mul(Losses.twinCriticLoss({ q_tm1: taken, target }), 0.5)
+  const criticLoss = mul(Losses.criticLoss({ q_tm1: taken, target }), 0.5)
   const criticStep = Learner.gradientStep(networks.critic, criticLoss, options)
 
   // Actor: E[Σ π(a | s) (α log π(a | s) − min Q(s, a))], with the critics after their own gradient step.

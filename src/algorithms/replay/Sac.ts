@@ -76,7 +76,7 @@ const networks = (config: SacConfig, { observationSpace }: Algorithm.Task, actio
       const clipped = clip(logDeviation.apply(weights, features), lowestLogDeviation, highestLogDeviation)
       return Distributions.squashedGaussian(center.apply(weights, features), clipped)
     },
-    critics: Model.twinCritics(observationSpace, actionSpace, config),
+    critics: Model.critics(2, observationSpace, actionSpace, config),
     scale: Model.scaledActions(actionSpace),
   }
 }
@@ -160,7 +160,7 @@ const update = (
 
   // Critics: ½ E[(Q₁ − y)² + (Q₂ − y)²].
   const q_tm1 = critics.apply(networks.critic.weights, observations, scale.fromEnv(actions))
-  const criticLoss = mul(Losses.twinCriticLoss({ q_tm1, target }), 0.5)
+  const criticLoss = mul(Losses.criticLoss({ q_tm1, target }), 0.5)
   const criticStep = Learner.gradientStep(networks.critic, criticLoss, {
     learningRate: criticLearningRate,
     maxGradNorm,

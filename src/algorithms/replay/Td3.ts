@@ -19,7 +19,8 @@ const { add, clip, mean, mul, tanh } = Graph
 
 // --- Config: `Td3Options` are the settings in code; `Td3Config` checks them and fills in the defaults ---
 
-export interface Td3Options extends Learner.ReplayOptions, Model.NetworkOptions {
+/** The settings that DDPG has, too. */
+export interface DeterministicOptions extends Learner.ReplayOptions, Model.NetworkOptions {
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"
   /** The number of consecutive steps whose actions are drawn with the same random numbers. @default 1 */
@@ -30,6 +31,11 @@ export interface Td3Options extends Learner.ReplayOptions, Model.NetworkOptions 
   readonly tau?: number
   /** The standard deviation of the noise on actions in rollouts, as a share of half an action's range. @default 0.1 */
   readonly explorationNoise?: number
+}
+
+export interface Td3Options extends DeterministicOptions {
+  /** The number of critics, of whose values the smallest counts. @default 2 */
+  readonly critics?: number
   /** The standard deviation of the noise on target actions, as a share of half an action's range. @default 0.2 */
   readonly targetNoise?: number
   /** The bound of the noise on target actions, which is clipped to plus and minus this. @default 0.5 */
@@ -38,7 +44,7 @@ export interface Td3Options extends Learner.ReplayOptions, Model.NetworkOptions 
   readonly policyDelay?: number
 }
 
-export const Td3Config = Schema.Struct({
+export const deterministicFields = {
   ...Learner.replayFields,
   ...Model.networkFields,
   noiseRepeat: Fields.withDefault(Fields.positiveInt, 1),
@@ -46,6 +52,11 @@ export const Td3Config = Schema.Struct({
   learningRate: Fields.withDefault(Fields.positive, 1e-3),
   tau: Fields.withDefault(Fields.fraction, 0.005),
   explorationNoise: Fields.withDefault(Fields.nonNegative, 0.1),
+}
+
+export const Td3Config = Schema.Struct({
+  ...deterministicFields,
+  critics: Fields.withDefault(Fields.positiveInt, 2),
   targetNoise: Fields.withDefault(Fields.nonNegative, 0.2),
   targetNoiseClip: Fields.withDefault(Fields.nonNegative, 0.5),
   policyDelay: Fields.withDefault(Fields.positiveInt, 2),
@@ -54,7 +65,7 @@ export type Td3Config = typeof Td3Config.Type
 
 // --- Networks ---
 
-/** Makes the networks: an actor that outputs one action for each observation, and two critics. */
+/** Makes the networks: an actor that outputs one action for each observation, and the critics. */
 const networks = (config: Td3Config, { observationSpace }: Algorithm.Task, actionSpace: Space.Box) => {
   const size = Space.sizeOf(actionSpace)
   const body = Model.trunk("actor", observationSpace, config, Model.networkFor(config, "actor"))
@@ -64,7 +75,7 @@ const networks = (config: Td3Config, { observationSpace }: Algorithm.Task, actio
     parameters: { ...body.parameters, ...head.parameters },
     policy: (weights: Model.Weights, observations: Graph.Tensor): Graph.Tensor =>
       tanh(head.apply(weights, body.apply(weights, observations))),
-    critics: Model.twinCritics(observationSpace, actionSpace, config),
+    critics: Model.critics(config.critics, observationSpace, actionSpace, config),
     scale: Model.scaledActions(actionSpace),
   }
 }
@@ -78,8 +89,9 @@ const denseActor = (config: Td3Config, space: Space.RowSpace): Model.DensePolicy
 
 // --- Learner, which `make` below sets up for a task: acting and replay ---
 
-const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algorithm.Task) {
-  const actionSpace = yield* Learner.needsBoundedBox("td3", task)
+/** Makes the learner. `Ddpg` makes its own with the same function, under its own name. */
+export const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algorithm.Task, name = "td3") {
+  const actionSpace = yield* Learner.needsBoundedBox(name, task)
   const nets = yield* Learner.build(() => networks(config, task, actionSpace))
   const { actionSize, policy, scale } = nets
   const actor: Model.Actor = {
@@ -96,7 +108,7 @@ const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algorithm.Ta
     greedy: ({ weights, observations }) => ({ actions: scale.toEnv(policy(weights, observations)) }),
   }
   const experience = Learner.replayExperience({
-    name: "td3",
+    name,
     task,
     config,
     actor,
@@ -104,7 +116,7 @@ const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algorithm.Ta
   })
   return yield* Learner.replayLearner(Learner.withTargets(experience, ["actor", "critic"]), {
     learningRates: { learningRate: config.learningRate },
-    noiseSize: actor.noiseSize,
+    noiseSize: config.targetNoise === 0 ? 0 : actor.noiseSize,
     update: (learning) => update(config, nets, learning),
   })
 })
@@ -117,23 +129,27 @@ const update = (
   { policy, critics, scale }: Networks,
   { batch, networks, targets, learningRates }: Learner.Learning<"critic", "actor" | "critic", "learningRate">,
 ): Learner.Update => {
-  const { observations, actions, rewards, nextObservations, discounts, noise } = batch
+  const { observations, actions, rewards, nextObservations, discounts } = batch
   const { maxGradNorm, targetNoise, targetNoiseClip, tau, optimiser } = config
   const options = { learningRate: learningRates.learningRate, maxGradNorm, optimiser }
 
   // Target: y = r + γ min Q′(s′, a′), with the target networks Q′ and μ′, and a′ = μ′(s′) plus clipped noise.
-  const nextAction = Losses.smoothedAction({
-    action: policy(targets.actor.weights, nextObservations),
-    noise: Distributions.normalFromUniform(noise),
-    deviation: targetNoise,
-    bound: targetNoiseClip,
-  })
+  const action = policy(targets.actor.weights, nextObservations)
+  const nextAction =
+    targetNoise === 0
+      ? action
+      : Losses.smoothedAction({
+          action,
+          noise: Distributions.normalFromUniform(batch.noise),
+          deviation: targetNoise,
+          bound: targetNoiseClip,
+        })
   const q_t = critics.apply(targets.critic.weights, nextObservations, nextAction)
   const target = Losses.clippedDoubleQTarget({ r_t: rewards, discount_t: discounts, q_t })
 
   // Critics: E[(Q₁ − y)² + (Q₂ − y)²].
   const q_tm1 = critics.apply(networks.critic.weights, observations, scale.fromEnv(actions))
-  const criticLoss = Losses.twinCriticLoss({ q_tm1, target })
+  const criticLoss = Losses.criticLoss({ q_tm1, target })
   const criticStep = Learner.gradientStep(networks.critic, criticLoss, options)
 
   // Actor: −E[Q₁(s, μ(s))], with the critic after its own gradient step.
@@ -163,4 +179,8 @@ const update = (
  * Train.run({ env: Pendulum.env, numEnvs: 1, algorithm: Td3.make({ batchSize: 128 }), totalSteps: 20_000 })
  * ```
  */
-export const make: Algorithm.Make<Td3Options> = Algorithm.define({ name: "td3", config: Td3Config, setup }).make
+export const make: Algorithm.Make<Td3Options> = Algorithm.define({
+  name: "td3",
+  config: Td3Config,
+  setup: (config, task) => setup(config, task),
+}).make

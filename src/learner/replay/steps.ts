@@ -54,8 +54,12 @@ export const polyak = (target: NamedNet, online: Tensor, tau: number): NextState
   [target.name]: { tensor: target.theta, next: add(target.theta, mul(sub(online, target.theta), tau)) },
 })
 
-/** Makes states change only in every n-th update. Adds a state named `counter`, which counts updates up to n − 1. */
+/**
+ * Makes states change only in every n-th update. Adds a state named `counter`, which counts updates up to n − 1, unless n
+ * is 1.
+ */
 export const everyNth = (n: number, counter: string, states: NextStates): NextStates => {
+  if (n === 1) return states
   const count = state(counter, [])
   const last = equal(count, n - 1)
   return {

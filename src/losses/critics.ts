@@ -4,11 +4,11 @@ import { tdTarget } from "./qLearning.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
 /**
- * Targets and losses of TD3 and SAC, which learn a policy over continuous actions with two critics.
+ * Targets and losses of DDPG, TD3 and SAC, which learn a policy over continuous actions with one or more critics.
  *
  * Names carry the time index, as in `qLearning.ts`: a transition leads from the state s_tm1 (time t − 1) to the reward
- * `r_t` and the state s_t. `q_tm1` and `q_t` are pairs: both critics' values of an action in s_tm1, and of an action in
- * s_t, each of shape [rows]. In formulas, Q is a critic, Q′ its target network, π and μ are policies, and α is the
+ * `r_t` and the state s_t. `q_tm1` and `q_t` are lists: each critic's values of an action in s_tm1, and of an action in s_t, each of
+ * shape [rows]. In formulas, Q is a critic, Q′ its target network, π and μ are policies, and α is the
  * temperature, the weight of the entropy.
  *
  * @example
@@ -17,27 +17,34 @@ import { expectShape, type Tensors } from "./shapes.ts"
  * const q_t = [Graph.constant([4]), Graph.constant([6])] as const
  * const target = Losses.softTarget({ r_t, discount_t, q_t, logProbability_t: Graph.constant([-2]), alpha: 0.1 }) // [3.1]
  * const q_tm1 = [Graph.constant([3]), Graph.constant([4])] as const
- * const criticLoss = Losses.twinCriticLoss({ q_tm1, target }) // 0.1² + 0.9²
+ * const criticLoss = Losses.criticLoss({ q_tm1, target }) // 0.1² + 0.9²
  * ```
  */
-type TwinValues = readonly [Tensor, Tensor]
+type CriticValues = ReadonlyArray<Tensor>
+
+/** Gives each critic's values a name, for errors. */
+const numbered = (name: string, values: CriticValues): Tensors<string> =>
+  Object.fromEntries(values.map((value, index) => [`${name}[${index}]`, value]))
+
+const smallest = (values: CriticValues): Tensor => values.reduce((one, other) => minimum(one, other))
 
 interface Transition {
   readonly r_t: Tensor
   readonly discount_t: Tensor
   /** The target critics' values of the next observation and of an action that the policy chooses in it. */
-  readonly q_t: TwinValues
+  readonly q_t: CriticValues
 }
 
 /**
  * Computes the target of clipped double Q-learning (Fujimoto et al. 2018, arXiv:1802.09477, equation 10): it uses the
- * smaller of both values, because the larger one overestimates. y = r_t + discount_t · min(Q′₁, Q′₂).
+ * smallest of the critics' values, because larger ones overestimate. y = r_t + discount_t · min(Q′₁, Q′₂). With one critic it
+ * is the target of DDPG (Lillicrap et al. 2015, arXiv:1509.02971).
  */
 export const clippedDoubleQTarget = ({ r_t, discount_t, q_t }: Transition): Tensor =>
-  tdTarget({ r_t, discount_t, v_t: minimum(q_t[0], q_t[1]) })
+  tdTarget({ r_t, discount_t, v_t: smallest(q_t) })
 
 /**
- * Computes SAC's target for both critics (Haarnoja et al. 2018, arXiv:1812.05905, equations 2 and 3), in which the
+ * Computes SAC's target for all critics (Haarnoja et al. 2018, arXiv:1812.05905, equations 2 and 3), in which the
  * policy's entropy is part of the value: y = r_t + discount_t · (min(Q′₁, Q′₂) − α log π(a′ | s_t)). The action a′ is
  * drawn from the policy in s_t; `q_t` holds the values of a′, and `logProbability_t` is log π(a′ | s_t).
  */
@@ -49,7 +56,7 @@ export const softTarget = ({
   alpha,
 }: Transition & Tensors<"logProbability_t"> & { readonly alpha: Tensor | number }): Tensor => {
   expectShape("softTarget", q_t[0].shape, { logProbability_t })
-  return tdTarget({ r_t, discount_t, v_t: sub(minimum(q_t[0], q_t[1]), mul(alpha, logProbability_t)) })
+  return tdTarget({ r_t, discount_t, v_t: sub(smallest(q_t), mul(alpha, logProbability_t)) })
 }
 
 /**
@@ -66,13 +73,10 @@ export const softValue = ({
   return sum(mul(exp(logProbabilities_t), sub(q_t, mul(alpha, logProbabilities_t))), -1)
 }
 
-/** Computes the mean of the squared errors of both critics to one target: E[(Q₁ − y)² + (Q₂ − y)²]. */
-export const twinCriticLoss = ({
-  q_tm1: [first, second],
-  target,
-}: Tensors<"target"> & { readonly q_tm1: TwinValues }): Tensor => {
-  expectShape("twinCriticLoss", target.shape, { first, second })
-  return mean(add(square(sub(first, target)), square(sub(second, target))))
+/** Computes the mean of the squared errors of all critics to one target: E[(Q₁ − y)² + (Q₂ − y)²]. */
+export const criticLoss = ({ q_tm1, target }: Tensors<"target"> & { readonly q_tm1: CriticValues }): Tensor => {
+  expectShape("criticLoss", target.shape, numbered("q_tm1", q_tm1))
+  return mean(q_tm1.map((values) => square(sub(values, target))).reduce((sum, errors) => add(sum, errors)))
 }
 
 /**
@@ -83,9 +87,9 @@ export const softPolicyLoss = ({
   q,
   logProbability,
   alpha,
-}: Tensors<"logProbability"> & { readonly q: TwinValues; readonly alpha: Tensor | number }): Tensor => {
-  expectShape("softPolicyLoss", logProbability.shape, { first: q[0], second: q[1] })
-  return mean(sub(mul(alpha, logProbability), minimum(q[0], q[1])))
+}: Tensors<"logProbability"> & { readonly q: CriticValues; readonly alpha: Tensor | number }): Tensor => {
+  expectShape("softPolicyLoss", logProbability.shape, numbered("q", q))
+  return mean(sub(mul(alpha, logProbability), smallest(q)))
 }
 
 /**
@@ -100,7 +104,7 @@ export const temperatureGradient = ({
   reshape(neg(mean(add(logProbability, targetEntropy))), [1])
 
 /**
- * Computes the policy loss of TD3, the deterministic policy gradient (Silver et al. 2014): −E[Q₁(s, μ(s))]. `q` holds
+ * Computes the policy loss of DDPG and TD3, the deterministic policy gradient (Silver et al. 2014): −E[Q₁(s, μ(s))]. `q` holds
  * the first critic's values of the policy's actions μ(s).
  */
 export const deterministicPolicyLoss = (q: Tensor): Tensor => neg(mean(q))

@@ -10,8 +10,8 @@ import {
   softTarget,
   softValue,
   temperatureGradient,
-  twinCriticLoss,
-} from "../../src/losses/twinCritics.ts"
+  criticLoss,
+} from "../../src/losses/critics.ts"
 import { evaluated, gradientOf } from "./evaluated.ts"
 
 const close = (tensor: Tensor, expected: ReadonlyArray<number>): void => {
@@ -26,9 +26,11 @@ const transition = {
   q_t: [G.constant([4, 10]), G.constant([6, 8])],
 } as const
 
-describe("targets of twin critics", () => {
-  it("take the smaller value of both critics", () => {
+describe("targets of critics", () => {
+  it("take the smallest value of the critics", () => {
     close(clippedDoubleQTarget(transition), [1 + 0.5 * 4, 2])
+    close(clippedDoubleQTarget({ ...transition, q_t: [transition.q_t[1]] }), [1 + 0.5 * 6, 2])
+    close(clippedDoubleQTarget({ ...transition, q_t: [...transition.q_t, G.constant([5, 1])] }), [1 + 0.5 * 4, 2])
   })
 
   it("of soft Q-learning subtract the temperature times the log probability", () => {
@@ -49,10 +51,11 @@ describe("targets of twin critics", () => {
   })
 })
 
-describe("losses of twin critics", () => {
-  it("sum the squared errors of both critics and average over rows", () => {
+describe("losses of critics", () => {
+  it("sum the squared errors of all critics and average over rows", () => {
     const q_tm1 = [G.constant([1, 2]), G.constant([3, 5])] as const
-    close(twinCriticLoss({ q_tm1, target: G.constant([2, 2]) }), [(1 + 1 + 0 + 9) / 2])
+    close(criticLoss({ q_tm1, target: G.constant([2, 2]) }), [(1 + 1 + 0 + 9) / 2])
+    close(criticLoss({ q_tm1: [q_tm1[1]], target: G.constant([2, 2]) }), [(1 + 9) / 2])
   })
 
   it("of SAC's policy are E[α log π − min Q]", () => {

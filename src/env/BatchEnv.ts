@@ -43,7 +43,7 @@ export interface BatchArrays {
   readonly truncated: Uint8Array
 }
 
-/** What a function of `AnyBatchEnv` returns: an Effect that its caller has to wait for; nothing if the work is done. */
+/** The result of a function of `AnyBatchEnv`: an Effect that its caller has to wait for; nothing if the work is done. */
 export type Wait = Effect.Effect<void, EnvError> | void
 
 /**

@@ -22,7 +22,7 @@ const made: ReadonlyArray<Env.Env> = [
   KeyDoor.make({ size: 12, rooms: 4, layoutSeed: 1, maxSteps: 200 }),
   GridWorld.make({ size: 9, density: 0.1 }),
   ApplePicker.make({ size: 12, apples: 3, layoutSeed: 4 }),
-  PixelMaze.make({ layoutSeed: 2, apples: 1, maxSteps: 30 }),
+  PixelMaze.make({ layoutSeed: 2, layouts: 5, apples: 1, maxSteps: 30 }),
   Breakout.make({ stickiness: 0 }),
   Catch.make({ stickiness: 0.5, ramps: false }),
   TicTacToe.make({ opponent: "optimal" }),

@@ -1,8 +1,9 @@
 /**
  * PixelMaze-v0: a small maze observed as a colour picture of 20 × 20 pixels: walls are white, the agent is blue, apples
  * (1 point each) are green, and the goal (10 points, and the end) is red. Each episode draws the places of walls,
- * apples, goal and agent at random, so that all can be reached. With `layoutSeed`, all episodes have the same maze, and
- * each draws only the agent's place, far from the goal.
+ * apples, goal and agent at random, so that all can be reached. With `layoutSeed`, all episodes have the same maze, or one
+ * of `layouts` mazes, and each draws only the agent's place, far from the goal. A training on some mazes and a validation on
+ * others show what was learned about mazes, and what about these mazes alone.
  *
  * Actions: up, down, left, right. The observation's planes (grids of zeros and ones) are the colours red, green and
  * blue.
@@ -31,6 +32,8 @@ export const Options = Schema.Struct({
   maxSteps: Schema.optionalKey(positiveInt),
   /** Draws one maze from this seed for all episodes. Default: each episode draws a new maze. */
   layoutSeed: Schema.optionalKey(Schema.Int),
+  /** The number of mazes, from as many seeds, beginning with `layoutSeed`; each episode has one of them. Default: 1. */
+  layouts: Schema.optionalKey(positiveInt),
 })
 export type Options = typeof Options.Type
 
@@ -63,10 +66,11 @@ const reachable = (state: Int32Array, at: number, from: number): ReadonlyArray<n
   return queue
 }
 
-const rulesFor = (apples: number, layoutSeed: number | undefined): Rules => ({
+const rulesFor = (apples: number, layoutSeed: number | undefined, layouts: number): Rules => ({
   stateSize: cells + side * side,
   reset: (state, at, random) => {
-    const drawing = layoutSeed === undefined ? random : stream(layoutSeed, "pixel-maze", apples)
+    const number = layouts === 1 ? 0 : random.integer(layouts)
+    const drawing = layoutSeed === undefined ? random : stream(layoutSeed + number, "pixel-maze", apples)
     while (!drawMaze(state, at, apples, drawing));
     if (layoutSeed === undefined) return
     const end = state.indexOf(goal, at + cells) - at - cells
@@ -128,10 +132,13 @@ const drawMaze = (state: Int32Array, at: number, apples: number, random: Stream)
 
 /** Makes the env with other options: `PixelMaze.make({ layoutSeed: 1 })`. */
 export const make = (options: Options = {}): BoardEnv => {
-  const { apples = 4, maxSteps = 200, layoutSeed } = options
+  const { apples = 4, maxSteps = 200, layoutSeed, layouts = 1 } = options
   const id = "PixelMaze-v0"
   if (!Number.isInteger(apples) || apples < 0 || apples > mostApples) {
     throw new EnvError({ env: id, message: `PixelMaze: ${apples} apples; there is room for 0 to ${mostApples}` })
+  }
+  if (layoutSeed === undefined && layouts !== 1) {
+    throw new EnvError({ env: id, message: `PixelMaze: ${layouts} layouts need a layoutSeed, the seed of the first` })
   }
   return boardEnv({
     id,
@@ -145,7 +152,7 @@ export const make = (options: Options = {}): BoardEnv => {
     actions: placeStep.length,
     ui: board(id, side, pixelMaze),
     maxSteps,
-    rules: rulesFor(apples, layoutSeed),
+    rules: rulesFor(apples, layoutSeed, layouts),
   })
 }
 

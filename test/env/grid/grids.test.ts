@@ -126,6 +126,22 @@ describe("PixelMaze-v0", () => {
     }
   })
 
+  it("draws its mazes from as many seeds as there are layouts, and the agent's place in each episode", () => {
+    const drawn = (layoutSeed: number, layouts?: number): ReadonlySet<string> => {
+      const env = PixelMaze.make({ layoutSeed, ...(layouts === undefined ? {} : { layouts }) })
+      // A state begins with whether the game is over and the agent's place; then comes the maze.
+      return new Set(Array.from({ length: 60 }, (_, seed) => env.reset(stream(seed)).slice(2).join()))
+    }
+    const single = [7, 8, 9].flatMap((seed) => [...drawn(seed)])
+    assert.strictEqual(new Set(single).size, 3)
+    assert.sameMembers([...drawn(7, 3)], single)
+    assert.isAbove(
+      new Set(Array.from({ length: 60 }, (_, seed) => PixelMaze.make({ layoutSeed: 7 }).reset(stream(seed))[1])).size,
+      5,
+    )
+    assert.throws(() => PixelMaze.make({ layouts: 3 }), "3 layouts need a layoutSeed, the seed of the first")
+  })
+
   it("gives 1 for an apple, once, and 10 for the goal", () => {
     const state = env.reset(stream(2))
     const beside = (what: number): Int32Array => {

@@ -21,7 +21,7 @@ export const OptimiserSetting = Schema.Union([
 ])
 export type OptimiserSetting = typeof OptimiserSetting.Type
 
-/** What an optimiser is made for: the parameters, their learning rate, and a name for its states in the program. */
+/** The parameters that an optimiser updates, their learning rate, and a name for its states in the program. */
 export interface OptimisedParameters {
   readonly layout: Layout
   readonly size: number

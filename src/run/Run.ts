@@ -109,7 +109,7 @@ interface Saving<S, E, R> {
   /** Which of these settings a resumed run may change; none if left out. */
   readonly changes?: {
     readonly isAllowed: (key: string) => boolean
-    /** What to do instead of another change, given the path of the checkpoint. It ends the error message. */
+    /** Returns advice for a change that is not allowed, given the path of the checkpoint. It ends the error message. */
     readonly instead: (checkpoint: string) => string
   }
   readonly strategy: RetentionStrategy

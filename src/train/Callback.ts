@@ -59,7 +59,7 @@ export interface Seen {
   readonly metrics: Metrics
 }
 
-/** What a callback may do, in addition to what it sees. */
+/** The progress that a callback sees, and the changes that it may make. */
 export interface Steering extends Seen {
   /** Ends the training after this iteration: it validates and saves as at its regular end. The log has the reason. */
   readonly stop: (reason: string) => Effect.Effect<void>

@@ -54,7 +54,7 @@ export interface PlayerOptions {
   readonly maxSteps?: number
 }
 
-/** What a validator is made from. */
+/** The parts of a training from which a validator is made. */
 export interface Input {
   /** The env of the training. */
   readonly env: Env

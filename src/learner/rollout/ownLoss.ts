@@ -16,7 +16,7 @@ import { namedVector } from "../learnerState.ts"
 import type { ColumnsOf, Experience, Feature } from "./Experience.ts"
 import type { Minibatch } from "./update.ts"
 
-/** What the network computes from observations: a distribution of actions for each row, and a value. */
+/** The outputs of the network for observations: a distribution of actions for each row, and a value. */
 export interface PolicyAndValue {
   readonly distribution: Distribution
   /** The critic's values, of shape [rows]. */

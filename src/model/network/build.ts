@@ -34,7 +34,7 @@ interface Built {
   readonly apply: (weights: Weights, x: Tensor) => Tensor
 }
 
-/** What is known where a layer is built. */
+/** The place of a layer in its network, with the facts that building it needs. */
 interface Place {
   /** Where the layer stands, for messages: `actor, layer 2 (attention)`. */
   readonly at: string

@@ -1,3 +1,4 @@
+import { bootstrap, interquartileMean } from "../../src/statistics/resampling.ts"
 import { effect } from "../cli/effect.ts"
 import { must, type Proof } from "./Proof.ts"
 
@@ -33,8 +34,17 @@ const train = async (
 const digits = (scores: ReadonlyArray<number>): string =>
   scores.map((score) => score.toFixed(Math.abs(score) < 10 ? 2 : 1)).join(", ")
 
-const seen = ({ scores, steps, seconds }: Outcome): string =>
-  `${digits(scores)} after ${steps.toLocaleString("en")} steps, at most ${seconds.toFixed(1)} s`
+/** The interquartile mean of the scores, and its confidence interval of 95 %. */
+const summary = (scores: ReadonlyArray<number>) => {
+  const [low, high] = bootstrap(scores, interquartileMean)
+  return { mean: interquartileMean(scores), low, high }
+}
+
+const seen = ({ scores, steps, seconds }: Outcome): string => {
+  const { mean, low, high } = summary(scores)
+  const interval = `interquartile mean ${digits([mean])} [${digits([low])}; ${digits([high])}]`
+  return `${digits(scores)}: ${interval} after ${steps.toLocaleString("en")} steps, at most ${seconds.toFixed(1)} s`
+}
 
 const reaches = (example: string, atLeast: number, what: string, seeds = "1..5"): Proof => ({
   name: example,
@@ -50,9 +60,7 @@ const reaches = (example: string, atLeast: number, what: string, seeds = "1..5")
   curve: ".",
 })
 
-const meanOf = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
-
-/** Two ways to train, of which one must be ahead of the other. */
+/** Two ways to train with ten seeds each, of which one must be ahead of the other. */
 const ahead = (
   name: string,
   claim: string,
@@ -63,14 +71,18 @@ const ahead = (
   name,
   claim,
   run: async (folder) => {
-    const first = await train(`${folder}/one`, one[0], "1..5", one[1])
-    const second = await train(`${folder}/other`, other[0], "1..5", other[1])
+    const first = await train(`${folder}/one`, one[0], "1..10", one[1])
+    const second = await train(`${folder}/other`, other[0], "1..10", other[1])
     const text = `${seen(first)}; against ${seen(second)}`
     must(holds(first.scores, second.scores), text)
     return text
   },
   curve: "one",
 })
+
+/** Whether the confidence interval of one's interquartile mean is above the other's. */
+const isApart = (one: ReadonlyArray<number>, other: ReadonlyArray<number>): boolean =>
+  summary(one).low > summary(other).high
 
 export const learning: ReadonlyArray<Proof> = [
   reaches("cartpole", 475, "at least 475 over 20 validation episodes", "1..10"),
@@ -105,7 +117,7 @@ export const learning: ReadonlyArray<Proof> = [
     "RND solves the key-door maze (mean return at least 0.8), PPO without its bonus stays at 0",
     ["rnd-keydoor", []],
     ["rnd-keydoor", ["--set", "algorithm.intrinsic_coefficient=0"]],
-    (rnd, ppo) => meanOf(rnd) >= 0.8 && ppo.every((score) => score === 0),
+    (rnd, ppo) => interquartileMean(rnd) >= 0.8 && ppo.every((score) => score === 0),
   ),
   ahead(
     "vin-gridworld",
@@ -116,9 +128,9 @@ export const learning: ReadonlyArray<Proof> = [
   ),
   ahead(
     "unreal-maze",
-    "UNREAL is ahead of A2C (the same without its tasks) at equal steps on the pixel maze, in the mean of five seeds",
+    "UNREAL is ahead of A2C (the same without its tasks) at equal steps on the pixel maze: the intervals of their interquartile means are apart",
     ["unreal-maze", []],
     ["unreal-maze", ["--config", "examples/without-tasks.yaml"]],
-    (unreal, a2c) => meanOf(unreal) > meanOf(a2c),
+    isApart,
   ),
 ]

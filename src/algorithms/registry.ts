@@ -16,6 +16,7 @@ import * as Randal from "./rollouts/Randal.ts"
 import * as Rnd from "./rollouts/Rnd.ts"
 import * as Sac from "./replay/Sac.ts"
 import * as Td3 from "./replay/Td3.ts"
+import * as Trpo from "./rollouts/Trpo.ts"
 import * as Unreal from "./rollouts/Unreal.ts"
 import * as Vin from "./rollouts/Vin.ts"
 
@@ -33,6 +34,7 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
   rnd: () => Rnd.make(),
   sac: () => Sac.make(),
   td3: () => Td3.make(),
+  trpo: () => Trpo.make(),
   unreal: () => Unreal.make(),
   vin: () => Vin.make(),
 }

@@ -49,6 +49,10 @@ export interface Distribution {
   readonly logProbability: (action: Tensor) => Tensor
   /** Returns the entropy of each row's distribution, as a tensor of shape [batch]. */
   readonly entropy: () => Tensor
+  /** The tensors that determine the distribution: log probabilities, logits, or means and log deviations. */
+  readonly parameters: ReadonlyArray<Tensor>
+  /** Returns KL(p ‖ q) of each row, where q is this distribution, and p one of the same kind with these parameters. */
+  readonly klFrom: (parameters: Distribution["parameters"]) => Tensor
 }
 
 export interface Categorical extends Distribution {
@@ -101,12 +105,10 @@ export const categorical = (unmasked: Tensor, allowed?: Tensor): Categorical => 
       return sum(mul(logProbabilities, oneHot(action, n)), -1)
     },
     entropy: () => neg(sum(mul(exp(logProbabilities), logProbabilities), -1)),
+    parameters: [logProbabilities],
+    klFrom: ([p]) => sum(mul(exp(p), sub(p, logProbabilities)), -1),
   }
 }
-
-/** Computes KL(p ‖ q) of each row. */
-export const categoricalKl = (p: Categorical, q: Categorical): Tensor =>
-  sum(mul(exp(p.logProbabilities), sub(p.logProbabilities, q.logProbabilities)), -1)
 
 /** Returns the columns `from` to `from + size` of a matrix; undefined if there is none. */
 const columnsOf = <T extends Tensor | undefined>(matrix: T, from: number, size: number): Tensor | T =>
@@ -151,6 +153,8 @@ export const multiCategorical = (logits: Tensor, sizes: ReadonlyArray<number>, a
       return added(choices.map((choice, index) => choice.logProbability(columnOf(action, index))))
     },
     entropy: () => added(choices.map((choice) => choice.entropy())),
+    parameters: choices.flatMap((choice) => choice.parameters),
+    klFrom: (parameters) => added(choices.map((choice, index) => choice.klFrom([parameters[index]]))),
   }
 }
 
@@ -171,6 +175,9 @@ export const bernoulli = (logits: Tensor): Distribution => {
       return sum(sub(mul(cast(action, "f32"), logits), softplus(logits)), -1)
     },
     entropy: () => sum(sub(softplus(logits), mul(probability, logits)), -1),
+    parameters: [logits],
+    // From log p(a) above, with E[a] = σ(p) for the logits p.
+    klFrom: ([p]) => sum(add(sub(mul(sigmoid(p), sub(p, logits)), softplus(p)), softplus(logits)), -1),
   }
 }
 
@@ -212,16 +219,17 @@ export const diagonalGaussian = (mean: Tensor, logDeviation: Tensor): Gaussian =
       return sum(sub(mul(square(z), -0.5), add(logDeviation, halfLogTau)), -1)
     },
     entropy: () => sum(broadcastTo(add(logDeviation, 0.5 + halfLogTau), mean.shape), -1),
+    parameters: [mean, logDeviation],
+    klFrom: ([otherMean, otherLogDeviation]) => {
+      const difference = sub(otherLogDeviation, logDeviation)
+      const distance = square(div(sub(otherMean, mean), deviation))
+      return sum(sub(mul(sub(add(exp(mul(difference, 2)), distance), 1), 0.5), difference), -1)
+    },
   }
 }
 
-/** Computes KL(p ‖ q) of each row. */
-export const gaussianKl = (p: Gaussian, q: Gaussian): Tensor => {
-  const ratio = exp(mul(sub(p.logDeviation, q.logDeviation), 2))
-  const distance = square(div(sub(p.mean, q.mean), exp(q.logDeviation)))
-  const terms = sub(mul(sub(add(ratio, distance), 1), 0.5), sub(p.logDeviation, q.logDeviation))
-  return sum(terms, -1)
-}
+/** Computes KL(p ‖ q) of each row, of two distributions of one kind. */
+export const divergence = (p: Distribution, q: Distribution): Tensor => q.klFrom(p.parameters)
 
 /**
  * The distribution of tanh(raw), where `raw` has a diagonal Gaussian distribution (`base`), so that actions are between
@@ -257,5 +265,8 @@ export const squashedGaussian = (mean: Tensor, logDeviation: Tensor): SquashedGa
     logProbability: (action) => logProbabilityOfRaw(atanh(action)),
     // There is no closed form. This estimate is the Gaussian's entropy plus the log slope of tanh at the mean.
     entropy: () => add(base.entropy(), sum(logSlope(mean), -1)),
+    // Both are the same function of their base.
+    parameters: base.parameters,
+    klFrom: base.klFrom,
   }
 }

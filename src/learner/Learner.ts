@@ -66,6 +66,6 @@ export {
   type PolicyAndValue,
 } from "./rollout/ownLoss.ts"
 export type { Slices } from "./rollout/slices.ts"
-export type { Minibatch, Phase } from "./rollout/update.ts"
+export type { AnyPhase, Minibatch, Phase, SteppingPhase } from "./rollout/update.ts"
 export * from "./rollout/features.ts"
 export * from "./rollout/withBonus.ts"

@@ -11,6 +11,7 @@ import * as Es from "../../src/algorithms/episodes/Es.ts"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as Sac from "../../src/algorithms/replay/Sac.ts"
 import * as Td3 from "../../src/algorithms/replay/Td3.ts"
+import * as Trpo from "../../src/algorithms/rollouts/Trpo.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import * as Batch from "../../src/env/Batch.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
@@ -56,6 +57,7 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm]>> = {
   "of DQN on images": [Catch.env, Dqn.make({ hidden, dueling: true })],
   "of SAC": [Pendulum.env, Sac.make({ hidden })],
   "of SAC for choices": [CartPole.env, DiscreteSac.make({ hidden })],
+  "of TRPO": [CartPole.env, Trpo.make({ hidden })],
   "of TD3": [Pendulum.env, Td3.make({ hidden })],
   "of evolution strategies": [CartPole.env, Es.make({ hidden })],
 }

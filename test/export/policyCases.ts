@@ -21,6 +21,7 @@ import {
   Rnd,
   Sac,
   Td3,
+  Trpo,
   Unreal,
   Vin,
 } from "../../src/index.ts"
@@ -45,6 +46,7 @@ export const policyCases: ReadonlyArray<readonly [Env.Env, Algorithm.Algorithm]>
   [CartPole.env, Rnd.make({ hidden })],
   [Pendulum.env, Curiosity.make({ hidden })],
   [CartPole.env, Daac.make({ hidden })],
+  [CartPole.env, Trpo.make({ hidden, valueMinibatches: 2 })],
   [maze, Unreal.make({ hidden, lstm: 8, cell: 2 })],
   [maze, Randal.make({ hidden, cell: 2 })],
   [GridWorld.make({ size: 6 }), Vin.make({ planning: { iterations: 3, filters: 4 } })],

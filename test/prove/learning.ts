@@ -93,6 +93,8 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("own-env", 5, "learns: mean return at least 5", "1..3"),
   reaches("spaces", 0.85, "a map, a list and an action mask: at least 0.85 of about 0.94", "1..3"),
   reaches("a2c-cartpole", 475, "at least 475"),
+  reaches("trpo-cartpole", 475, "at least 475"),
+  reaches("trpo-pendulum", -300, "above −300 within 300,000 steps"),
   reaches("ddqn-cartpole", 475, "at least 475"),
   reaches("dqn-acrobot", -100, "at least −100"),
   reaches("ppo-acrobot", -100, "at least −100"),

@@ -21,14 +21,14 @@ import { drive, type Steps } from "../drive.ts"
 import { savedState, weightsIn } from "../learnerState.ts"
 import type { Experience, FeatureHooks } from "./Experience.ts"
 import { type BaseColumns, makeRollout } from "./Rollout.ts"
-import { compileUpdate, type Phase } from "./update.ts"
+import { type AnyPhase, compileUpdate } from "./update.ts"
 
 /** Describes how a learner learns from each rollout. */
 export interface RolloutUpdate<C> {
   /** The learning rate as a function of the run's progress, from 0 to 1. */
   readonly learningRate: Schedule
   /** The parts of an update, in the order in which they run; most algorithms have one. */
-  readonly phases: ReadonlyArray<Phase<C>>
+  readonly phases: ReadonlyArray<AnyPhase<C>>
 }
 
 /**
@@ -152,7 +152,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
 /** Fails unless `sequence` divides the rollout's steps, and `minibatches` divides the number of sequences. */
 export const checkDivisors = <C extends Columns>(
   { name, task, actor, steps, ...experience }: Experience<C>,
-  phases: ReadonlyArray<Phase<C>>,
+  phases: ReadonlyArray<AnyPhase<C>>,
 ): Effect.Effect<void, ConfigError> => {
   const sequence = Math.max(1, experience.sequence)
   const wrong = (key: string, problem: string) =>

@@ -152,7 +152,7 @@ export const compileSliced = Effect.fnUntraced(function* <C extends Columns>(
     learningRate: apply.feeds.learningRate,
     run,
     optimiser: statesOf(apply, specs.apply, ["theta"], prefix),
-  } satisfies CompiledPhase<C>
+  } satisfies CompiledPhase
 })
 
 /** Returns the mean of some rows of a column, and the factor that gives them a standard deviation of 1. */

@@ -30,14 +30,18 @@ export interface Minibatch<C> {
   readonly recall: Recall | undefined
 }
 
-/** A part of an update, with its own loss and epochs. PPO has one phase; DAAC has one for each of its two networks. */
-export interface Phase<C> {
+/** The part of a phase that says which rows it reads, and how often. */
+export interface Passes {
   /** The name of its program and, if there are several phases, of its optimiser's state in checkpoints. */
   readonly name: string
   /** The number of passes over the rollout. */
   readonly epochs: number
   /** The number of minibatches into which the shuffled rollout is divided in each epoch. */
   readonly minibatches: number
+}
+
+/** A part of an update, with its own loss and epochs. PPO has one phase; DAAC has one for each of its two networks. */
+export interface Phase<C> extends Passes {
   /** The limit of the global norm of gradients; larger ones are scaled down to it. 0 sets no limit. */
   readonly maxGradNorm: number
   readonly loss: (minibatch: Minibatch<C>) => Loss
@@ -46,9 +50,22 @@ export interface Phase<C> {
   readonly optimiser: OptimiserOf
 }
 
+/** A phase that computes its step itself, from more than the gradient of a loss. */
+export interface SteppingPhase<C> extends Passes {
+  readonly slices?: undefined
+  /** Returns the weights after a minibatch, as a flat vector, and the metrics to report. `net` has the weights before it. */
+  readonly step: (
+    minibatch: Minibatch<C>,
+    net: Net,
+  ) => { readonly next: Tensor; readonly metrics: Readonly<Record<string, Tensor>> }
+}
+
+/** A phase of either kind. */
+export type AnyPhase<C> = Phase<C> | SteppingPhase<C>
+
 /** A phase whose programs are compiled. */
-export interface CompiledPhase<C> {
-  readonly phase: Phase<C>
+export interface CompiledPhase {
+  readonly phase: Passes
   /** All programs of the phase. */
   readonly programs: ReadonlyArray<Program>
   /** The program that reads the rows. */
@@ -59,7 +76,8 @@ export interface CompiledPhase<C> {
   readonly gathered: ReadonlyArray<string>
   /** The rows of all minibatches, one after another; to be filled before each run. */
   readonly indices: TensorData
-  readonly learningRate: TensorData
+  /** The input of the learning rate, if the phase has one. */
+  readonly learningRate: TensorData | undefined
   /** Computes all minibatches, and adds the means of the metrics to the averages. */
   readonly run: (averages: Averages) => Effect.Effect<void, BackendError>
   readonly optimiser: ReturnType<typeof statesOf>
@@ -70,7 +88,7 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   experience: Experience<C>,
   parameters: Layout,
   fixed: Layout,
-  phases: ReadonlyArray<Phase<C>>,
+  phases: ReadonlyArray<AnyPhase<C>>,
 ) {
   const { task, steps } = experience
   const sequence = Math.max(1, experience.sequence)
@@ -98,7 +116,7 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
         shuffle.permutation(order)
         indices.set(order, epoch * order.length)
       }
-      learningRate[0] = rate
+      if (learningRate !== undefined) learningRate[0] = rate
     }
   }
 
@@ -137,7 +155,7 @@ const compileWhole = Effect.fnUntraced(function* <C extends Columns>(
   experience: Experience<C>,
   parameters: Layout,
   fixed: Layout,
-  phase: Phase<C>,
+  phase: AnyPhase<C>,
   prefix: string,
 ) {
   const { compile } = yield* Backend
@@ -153,7 +171,7 @@ const compileWhole = Effect.fnUntraced(function* <C extends Columns>(
     learningRate: program.feeds.learningRate,
     run: (averages: Averages) => Effect.map(program.run, () => averages.addResults(program)),
     optimiser: statesOf(program, spec, ["theta", "fixed"], prefix),
-  } satisfies CompiledPhase<C>
+  } satisfies CompiledPhase
 })
 
 /** Describes a phase's program. Its graph runs once for each minibatch: forward, loss, backward, clipping, step. */
@@ -161,7 +179,7 @@ const updateSpec = <C extends Columns>(
   { name, task, actor, steps, columns, ...experience }: Experience<C>,
   parameters: Layout,
   fixedWeights: Layout,
-  phase: Phase<C>,
+  phase: AnyPhase<C>,
 ): ProgramSpec => {
   const sequence = Math.max(1, experience.sequence)
   const sequences = (steps * task.numEnvs) / sequence
@@ -176,7 +194,10 @@ const updateSpec = <C extends Columns>(
     minibatches: { rows: sequences, count: phase.epochs * phase.minibatches },
     build: ({ batch, scalar, recall }) => {
       const minibatch = { batch, weights: net.weights, fixed: fixed.weights, recall }
-      const step = gradientStep(phase, net, minibatch, scalar("learningRate"), experience.learningRateShares)
+      const step =
+        "step" in phase
+          ? ownStep(phase, net, minibatch)
+          : gradientStep(phase, net, minibatch, scalar("learningRate"), experience.learningRateShares)
       const states: ProgramSpec["state"] = fixed.layout.size === 0 ? {} : { fixed: { tensor: fixed.theta } }
       return { ...step, states: { ...step.states, ...states } }
     },
@@ -199,6 +220,12 @@ export const gradientStep = <C>(
     return [key, { tensor, next: continueWhile === undefined ? next : where(continueWhile, next, tensor) }] as const
   })
   return { states: Object.fromEntries(states), outputs: metrics, continueWhile }
+}
+
+/** Builds the step of a phase that computes it itself. */
+const ownStep = <C>(phase: SteppingPhase<C>, net: Net, minibatch: Minibatch<C>) => {
+  const { next, metrics } = phase.step(minibatch, net)
+  return { states: { theta: { tensor: net.theta, next } }, outputs: metrics }
 }
 
 /** Converts rows from [steps, envs, size] to [envs, steps, size], so that the steps of a sequence follow each other. */

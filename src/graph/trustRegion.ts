@@ -1,0 +1,127 @@
+/** Builds the step of a natural gradient within a trust region, as TRPO takes it (Schulman et al. 2015, arXiv:1502.05477). */
+import { gradients } from "./gradients.ts"
+import {
+  add,
+  and,
+  constant,
+  div,
+  greater,
+  lessEqual,
+  maximum,
+  mul,
+  sqrt,
+  stopGradient,
+  sub,
+  sum,
+  where,
+} from "./ops.ts"
+import type { Tensor } from "./Tensor.ts"
+
+/** What a policy's parameters are worth, as scalars. */
+export interface Judged {
+  /** The number to increase. */
+  readonly gain: Tensor
+  /** How far the policy is from the one at which the step begins: the mean of KL(π_old ‖ π). */
+  readonly divergence: Tensor
+}
+
+export interface TrustRegion {
+  /** The largest divergence of a step. */
+  readonly maxKl: number
+  /** The number of iterations of the conjugate gradient. */
+  readonly iterations: number
+  /** Is added to the diagonal of the Fisher matrix. */
+  readonly damping: number
+  /** The number of steps that the line search tries. */
+  readonly tries: number
+  /** The length of each step that is tried, as a share of the one before. */
+  readonly shrink: number
+}
+
+/** Keeps the quotients below from dividing zero by zero. */
+const tiny = 1e-30
+
+/**
+ * Returns the function that multiplies a vector by the Hessian of a scalar, H v = ∇(∇f · v), without computing the matrix.
+ * For a divergence from the policy of the same parameters, H is the Fisher matrix.
+ *
+ * @example
+ * ```ts
+ * const x = Graph.state("x", [2])
+ * hessianProduct(Graph.sum(Graph.square(x)), x)(Graph.constant([1, 3])) // [2, 6]
+ * ```
+ */
+export const hessianProduct = (scalar: Tensor, theta: Tensor): ((vector: Tensor) => Tensor) => {
+  const [slope] = gradients(scalar, [theta])
+  return (vector) => gradients(sum(mul(slope, stopGradient(vector))), [theta])[0]
+}
+
+/**
+ * Solves A x = b by a fixed number of iterations of the conjugate gradient (Hestenes and Stiefel 1952), from x = 0. A must
+ * be symmetric and positive definite, and is given as a function that multiplies it by a vector.
+ *
+ * @example
+ * ```ts
+ * conjugateGradient((x) => Graph.mul(x, 2), Graph.constant([2, 6]), 2) // [1, 3]
+ * ```
+ */
+export const conjugateGradient = (product: (vector: Tensor) => Tensor, b: Tensor, iterations: number): Tensor => {
+  let x = constant(0, b.shape)
+  let residual = b
+  let direction = b
+  let squares = dot(residual, residual)
+  for (let iteration = 0; iteration < iterations; iteration++) {
+    const image = product(direction)
+    const length = div(squares, maximum(dot(direction, image), tiny))
+    x = add(x, mul(direction, length))
+    residual = sub(residual, mul(image, length))
+    const next = dot(residual, residual)
+    direction = add(residual, mul(direction, div(next, maximum(squares, tiny))))
+    squares = next
+  }
+  return x
+}
+
+const dot = (a: Tensor, b: Tensor): Tensor => sum(mul(a, b))
+
+/**
+ * Builds a step from the parameters `theta` (a flat vector) that increases a gain and keeps a divergence within a limit.
+ * The direction is s = F⁻¹ ∇gain, with the damped Fisher matrix F, at the length √(2 maxKl / sᵀ F s). The line search
+ * takes the longest of the shrinking steps that increases the gain and is within the limit; if there is none, `theta` stays.
+ * `judge` computes both numbers of any parameters.
+ *
+ * @example
+ * ```ts
+ * const theta = Graph.state("theta", [2])
+ * const judge = (x: Graph.Tensor) => ({
+ *   gain: Graph.sum(x),
+ *   divergence: Graph.sum(Graph.square(Graph.sub(x, Graph.stopGradient(theta)))),
+ * })
+ * const { next } = trustRegionStep(theta, judge, { maxKl: 0.01, iterations: 10, damping: 0, tries: 10, shrink: 0.8 })
+ * ```
+ */
+export const trustRegionStep = (
+  theta: Tensor,
+  judge: (theta: Tensor) => Judged,
+  { maxKl, iterations, damping, tries, shrink }: TrustRegion,
+): { readonly next: Tensor; readonly divergence: Tensor; readonly fraction: Tensor } => {
+  const old = judge(theta)
+  const [slope] = gradients(old.gain, [theta])
+  const curvature = hessianProduct(old.divergence, theta)
+  const product = (vector: Tensor): Tensor => add(curvature(vector), mul(vector, damping))
+  const direction = conjugateGradient(product, slope, iterations)
+  const length = sqrt(div(2 * maxKl, maximum(dot(direction, product(direction)), tiny)))
+  const whole = mul(direction, length)
+
+  // From the shortest step to the longest, so that the longest one that passes is the last to be chosen.
+  let fraction = constant(0)
+  let divergence = constant(0)
+  for (let tried = tries - 1; tried >= 0; tried--) {
+    const share = shrink ** tried
+    const judged = judge(add(theta, mul(whole, share)))
+    const passes = and(greater(judged.gain, old.gain), lessEqual(judged.divergence, maxKl))
+    fraction = where(passes, share, fraction)
+    divergence = where(passes, judged.divergence, divergence)
+  }
+  return { next: where(greater(fraction, 0), add(theta, mul(whole, fraction)), theta), divergence, fraction }
+}

@@ -25,7 +25,7 @@ const { group } = fc.letrec<{ readonly node: Node; readonly group: Group }>((tie
   node: fc.oneof({ depthSize: "small", withCrossShrink: true }, dataset, tie("group")),
 }))
 
-const bits = (data: Float32Array | undefined): ReadonlyArray<number> =>
+const bits = (data: ArrayBufferView | undefined): ReadonlyArray<number> =>
   data === undefined ? [] : [...new Uint8Array(data.buffer, data.byteOffset, data.byteLength)]
 
 const same = (found: Found, given: Node): void => {

@@ -1,6 +1,6 @@
 /**
- * Encodes a tree of groups, float32 datasets and text attributes as the bytes of an HDF5 file. Equal trees give equal
- * bytes. It writes no file itself; `export/rltools.ts` calls it.
+ * Encodes a tree of groups, datasets and attributes as the bytes of an HDF5 file. Equal trees give equal bytes. It writes no
+ * file itself; `export/rltools.ts` and `learner/transitions/minari.ts` call it. `read.ts` reads such files.
  *
  * @example
  * ```ts
@@ -17,6 +17,7 @@ import {
   link,
   longestMessage,
   type Message,
+  type Numbers,
   objectHeader,
   superblock,
   superblockSize,
@@ -31,7 +32,8 @@ const refuse = (message: string): never => {
   throw new Hdf5Error({ message })
 }
 
-export type Attributes = Readonly<Record<string, string>>
+/** Attributes by name: texts, or whole numbers from 0. */
+export type Attributes = Readonly<Record<string, string | number>>
 
 /** A group: it holds groups and datasets by name, as a folder holds folders and files. */
 export interface Group {
@@ -39,11 +41,11 @@ export interface Group {
   readonly children: Readonly<Record<string, Node>>
 }
 
-/** An array of numbers with its shape; the shape of a single number is `[]`. */
+/** An array of numbers with its shape; the shape of a single number is `[]`. A Uint8Array holds booleans, each 0 or 1. */
 export interface Dataset {
   readonly attributes?: Attributes | undefined
   readonly shape: ReadonlyArray<number>
-  readonly data: Float32Array
+  readonly data: Numbers
 }
 
 export type Node = Group | Dataset
@@ -52,10 +54,10 @@ export type Node = Group | Dataset
 const textsPerCollection = 4096
 const mostDimensions = 32
 
-/** A node of the tree whose attribute values are replaced by indices into a list of the file's texts. */
+/** A node of the tree in which texts of attributes are replaced by indices into a list of the file's texts. */
 interface Planned {
   readonly path: string
-  readonly attributes: ReadonlyArray<{ readonly name: string; readonly text: number }>
+  readonly attributes: ReadonlyArray<{ readonly name: string; readonly value: number | { readonly text: number } }>
   readonly content: Dataset | ReadonlyArray<{ readonly name: string; readonly node: Planned }>
 }
 
@@ -99,8 +101,12 @@ const planned = (node: Node, path: string, texts: Array<Uint8Array>): Planned =>
   const attributes = Object.entries(node.attributes ?? {}).map(([name, value]) => {
     if (name === "") refuse(`${path}: an attribute has an empty name; expected a name`)
     checkText(`${path}: the name of the attribute "${name}"`, name)
+    if (typeof value === "number") {
+      if (Number.isSafeInteger(value) && value >= 0) return { name, value }
+      return refuse(`${path}: the attribute "${name}" is ${value}; expected text or a whole number from 0`)
+    }
     checkText(`${path}: the value of the attribute "${name}"`, value)
-    return { name, text: texts.push(utf8.encode(value)) - 1 }
+    return { name, value: { text: texts.push(utf8.encode(value)) - 1 } }
   })
   if ("data" in node) {
     checkShape(path, node)
@@ -152,7 +158,9 @@ const writeTexts = (texts: ReadonlyArray<Uint8Array>, append: Append): ReadonlyA
 
 /** Appends a node and returns its address. Its header comes last, because it holds the addresses of its contents. */
 const writeNode = (node: Planned, places: ReadonlyArray<TextPlace>, append: Append): number => {
-  const attributes = node.attributes.map(({ name, text }) => attribute(name, places[text]))
+  const attributes = node.attributes.map(({ name, value }) =>
+    attribute(name, typeof value === "number" ? value : places[value.text]),
+  )
   const info = attributes.length === 0 ? [] : [attributeInfo]
   const messages = [...contentOf(node, places, append), ...info, ...attributes]
   if (messages.some(({ data }) => data.length > longestMessage)) {
@@ -168,5 +176,5 @@ const contentOf = ({ content }: Planned, places: ReadonlyArray<TextPlace>, appen
   const { shape, data } = content
   const size = data.byteLength
   const address = size === 0 ? 0 : append(new Uint8Array(data.buffer, data.byteOffset, size))
-  return datasetMessages(shape, { address, size })
+  return datasetMessages(shape, data, { address, size })
 }

@@ -83,11 +83,41 @@ export const heapCollection = (texts: ReadonlyArray<Uint8Array>): Uint8Array => 
 const dataspace = (shape: ReadonlyArray<number>): Uint8Array =>
   join([bytes(2, shape.length, 0, shape.length === 0 ? 0 : 1), ...shape.map(u64)])
 
+/** The arrays that a dataset can hold; a Uint8Array holds booleans, each 0 or 1. */
+export type Numbers = Float32Array | Float64Array | Int32Array | Uint8Array
+
 /**
- * The number type float32 (section IV.A.2.d): IEEE 754 single precision, with the sign in bit 31, 8 bits of exponent
- * (bias 127) and 23 bits of fraction.
+ * Encodes a type of IEEE 754 numbers (section IV.A.2.d). The sign is the highest bit; the exponent and the fraction, of these
+ * numbers of bits, are below it.
  */
-const float32 = join([bytes(0x11, 0x20, 31, 0), u32(4), u16(0), u16(32), bytes(23, 8, 0, 23), u32(127)])
+const float = (size: number, exponentBits: number, fractionBits: number): Uint8Array =>
+  join([
+    bytes(0x11, 0x20, 8 * size - 1, 0),
+    u32(size),
+    u16(0),
+    u16(8 * size),
+    bytes(fractionBits, exponentBits, 0, fractionBits),
+    u32(2 ** (exponentBits - 1) - 1),
+  ])
+
+/** Encodes a type of signed whole numbers (section IV.A.2.d). */
+const signed = (size: number): Uint8Array => join([bytes(0x10, 0x08, 0, 0), u32(size), u16(0), u16(8 * size)])
+
+/** The type of booleans as h5py writes them: an enumeration (section IV.A.2.d) of FALSE and TRUE over one byte. */
+const boolean = join([
+  bytes(0x18, 2, 0, 0),
+  u32(1),
+  signed(1),
+  padded(join([text("FALSE"), bytes(0)])),
+  padded(join([text("TRUE"), bytes(0)])),
+  bytes(0, 1),
+])
+
+const typeOf = (data: Numbers): Uint8Array => {
+  if (data instanceof Float32Array) return float(4, 8, 23)
+  if (data instanceof Float64Array) return float(8, 11, 52)
+  return data instanceof Int32Array ? signed(4) : boolean
+}
 
 /**
  * The type of UTF-8 text of any length (section IV.A.2.d): a sequence of unsigned bytes. A value of this type is the
@@ -114,12 +144,14 @@ const utf8Name = 1
  */
 export const attributeInfo: Message = { type: 0x15, flags: 4, data: join([bytes(0, 0), nowhere, nowhere]) }
 
-/** Encodes an attribute whose value is one text (section IV.A.2.m), version 3. */
-export const attribute = (name: string, place: TextPlace): Message => {
+/** Encodes an attribute (section IV.A.2.m), version 3. Its value is one text, or one whole number from 0. */
+export const attribute = (name: string, value: TextPlace | number): Message => {
   const zeroEnded = join([text(name), bytes(0)])
   const scalar = dataspace([])
-  const sizes = join([u16(zeroEnded.length), u16(anyText.length), u16(scalar.length)])
-  return { type: 0x0c, data: join([bytes(3, 0), sizes, bytes(utf8Name), zeroEnded, anyText, scalar, reference(place)]) }
+  const type = typeof value === "number" ? signed(8) : anyText
+  const sizes = join([u16(zeroEnded.length), u16(type.length), u16(scalar.length)])
+  const encoded = typeof value === "number" ? u64(value) : reference(value)
+  return { type: 0x0c, data: join([bytes(3, 0), sizes, bytes(utf8Name), zeroEnded, type, scalar, encoded]) }
 }
 
 /** The messages of a group: its links, which name its children, are in its header (sections IV.A.2.c and k). */
@@ -141,10 +173,11 @@ export const link = (name: string, address: number): Message => {
  */
 export const datasetMessages = (
   shape: ReadonlyArray<number>,
+  data: Numbers,
   place: { readonly address: number; readonly size: number },
 ): ReadonlyArray<Message> => [
   { type: 0x01, data: dataspace(shape) },
-  { type: 0x03, flags: 1, data: float32 },
+  { type: 0x03, flags: 1, data: typeOf(data) },
   { type: 0x05, flags: 1, data: bytes(3, 0b1010) },
   { type: 0x08, data: join([bytes(3, 1), place.size === 0 ? nowhere : u64(place.address), u64(place.size)]) },
 ]

@@ -1,0 +1,78 @@
+/// <reference path="./jsfive.d.ts" />
+/**
+ * Reads the bytes of HDF5 files, such as h5py writes them: groups, and datasets of numbers and booleans, whole or in chunks,
+ * also compressed by gzip. It reads no file itself; `learner/transitions/minari.ts` calls it.
+ *
+ * @example
+ * ```ts
+ * const lengths = Effect.gen(function* () {
+ *   const file = yield* read(bytes)
+ *   return (yield* file.numbers("table/lengths")).data
+ * })
+ * ```
+ */
+import { Effect } from "effect"
+import type { Dataset as Leaf, Group as Inner } from "jsfive"
+import { messageOf } from "../../config/text.ts"
+import { Hdf5Error } from "./Hdf5.ts"
+
+/** An array of numbers with its shape; booleans are 0 and 1. */
+export interface Numbers {
+  readonly shape: ReadonlyArray<number>
+  readonly data: Float64Array
+}
+
+/** An HDF5 file in memory. Paths are the names on the way to a group or dataset, joined by `/`; "" is the whole file. */
+export interface Hdf5File {
+  /** Returns the names of a group's children; undefined if there is no group at the path. */
+  readonly namesIn: (path: string) => Effect.Effect<ReadonlyArray<string> | undefined, Hdf5Error>
+  /** Returns a dataset of numbers. */
+  readonly numbers: (path: string) => Effect.Effect<Numbers, Hdf5Error>
+}
+
+type Node = Inner | Leaf
+
+/** Opens an HDF5 file. Its datasets are decoded when they are asked for. */
+export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<Hdf5File, Hdf5Error> {
+  // Loaded here so that programs that read no HDF5 file do not load the package.
+  const { Dataset, File, Group } = yield* Effect.promise(() => import("jsfive"))
+  /** Calls the package, which throws texts and errors alike. */
+  const attempt = <A>(what: string, decode: () => A): Effect.Effect<A, Hdf5Error> =>
+    Effect.try({
+      try: decode,
+      catch: (error) =>
+        error instanceof Hdf5Error ? error : new Hdf5Error({ message: `${what}: ${messageOf(error)}` }),
+    })
+  const { buffer } = bytes
+  const isWhole = buffer instanceof ArrayBuffer && bytes.byteLength === buffer.byteLength
+  const file = yield* attempt("not an HDF5 file", () => new File(isWhole ? buffer : Uint8Array.from(bytes).buffer, ""))
+
+  /** Returns the group or dataset at a path; undefined if there is none. */
+  const at = (path: string): Node | undefined => {
+    let node: Node | null = file
+    for (const name of path.split("/").filter((part) => part !== "")) {
+      if (!(node instanceof Group) || !node.keys.includes(name)) return undefined
+      node = node.get(name)
+    }
+    return node ?? undefined
+  }
+  return {
+    namesIn: (path) =>
+      attempt(path, () => {
+        const node = at(path)
+        return node instanceof Group ? node.keys : undefined
+      }),
+    numbers: (path) =>
+      attempt(path, () => {
+        const node = at(path)
+        if (!(node instanceof Dataset)) throw new Hdf5Error({ message: `${path}: expected a dataset, found none` })
+        const { shape, value } = node
+        return { shape, data: Float64Array.from(value, (element) => numberOf(path, element)) }
+      }),
+  }
+})
+
+const numberOf = (path: string, element: unknown): number => {
+  if (typeof element === "number" || typeof element === "bigint") return Number(element)
+  throw new Hdf5Error({ message: `${path}: expected numbers or booleans, found ${typeof element}` })
+}

@@ -1,0 +1,97 @@
+/** Plays one copy of an env, and keeps every step. `Transitions.record` and `Transitions.play` choose its actions. */
+import { display } from "../../config/Config.ts"
+import * as Batch from "../../env/Batch.ts"
+import type { Env } from "../../env/Env.ts"
+import { EnvError } from "../../env/EnvError.ts"
+import { isWhole, optionsOf, sizeOf } from "../../env/Space.ts"
+import type { Transitions } from "./Transitions.ts"
+
+interface PlayerOptions {
+  /** The name of the caller, for messages. */
+  readonly name: string
+  readonly seed: number
+  /** The number of steps after which an episode is cut short. */
+  readonly maxSteps: number
+}
+
+/** Makes a player of an env. Call `begin` before each episode, then `step` until it returns false. */
+export const makePlayer = (env: Env, { name, seed, maxSteps }: PlayerOptions) => {
+  const batch = Batch.make(env, 1, { autoReset: "disabled" })
+  const actionSize = sizeOf(env.actionSpace)
+  const actions = isWhole(env.actionSpace) ? new Int32Array(actionSize) : new Float32Array(actionSize)
+  const observations: Array<number> = []
+  const taken: Array<number> = []
+  const rewards: Array<number> = []
+  const finals: Array<number> = []
+  const lengths: Array<number> = []
+  const terminated: Array<number> = []
+  const returns: Array<number> = []
+  let steps = 0
+  let total = 0
+
+  const begin = (): void => {
+    if (lengths.length === 0) batch.reset(seed, name)
+    else batch.restart(Uint8Array.of(1))
+    steps = 0
+    total = 0
+  }
+
+  /** Takes an action, and returns whether the episode goes on. Throws an EnvError if the action is invalid. */
+  const step = (action: number | ReadonlyArray<number>): boolean => {
+    const numbers = typeof action === "number" ? [action] : action
+    const problem = actionProblem(env, numbers)
+    if (problem !== undefined) {
+      const place = { episode: lengths.length, step: steps + 1 }
+      const message = `${name}: episode ${place.episode}, step ${place.step}: ${problem}`
+      throw new EnvError({ env: env.id, message, ...place })
+    }
+    for (let at = 0; at < actions.length; at++) actions[at] = numbers[at]
+    for (const number of batch.observations) observations.push(number)
+    for (const number of actions) taken.push(number)
+    batch.step(actions)
+    rewards.push(batch.rewards[0])
+    total += batch.rewards[0]
+    steps++
+    if ((batch.terminated[0] | batch.truncated[0]) === 0 && steps < maxSteps) return true
+    for (const number of batch.observations) finals.push(number)
+    lengths.push(steps)
+    terminated.push(batch.terminated[0])
+    returns.push(total)
+    return false
+  }
+
+  return {
+    /** The env's current observation, with the action mask if the env has masks; each step overwrites it. */
+    observations: batch.observations,
+    begin,
+    step,
+    /** Returns the steps of all complete episodes. */
+    played: (): Transitions => ({
+      rows: rewards.length,
+      observations: Float32Array.from(observations),
+      actions: actions instanceof Int32Array ? Int32Array.from(taken) : Float32Array.from(taken),
+      rewards: Float32Array.from(rewards),
+      lengths: Int32Array.from(lengths),
+      terminated: Uint8Array.from(terminated),
+      finalObservations: Float32Array.from(finals),
+      returns,
+    }),
+  }
+}
+
+/** Returns why these numbers are not an action of the env; undefined if they are one. */
+export const actionProblem = ({ id, actionSpace }: Env, numbers: ReadonlyArray<number>): string | undefined => {
+  const size = sizeOf(actionSpace)
+  if (numbers.length !== size) return `an action of ${id} has ${size} numbers, found ${display(numbers)}`
+  const options = optionsOf(actionSpace)
+  if (options !== undefined) {
+    const isOption = (choice: number, at: number) => Number.isInteger(choice) && choice >= 0 && choice < options[at]
+    const wrong = numbers.findIndex((choice, at) => !isOption(choice, at))
+    if (wrong < 0) return undefined
+    const what = options.length === 1 ? `an action of ${id}` : `element ${wrong} of an action of ${id}`
+    return `${what} is a whole number from 0 to ${options[wrong] - 1}, found ${numbers[wrong]}`
+  }
+  return numbers.every(Number.isFinite)
+    ? undefined
+    : `an action of ${id} consists of finite numbers, found [${numbers.join(", ")}]`
+}

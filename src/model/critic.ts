@@ -3,8 +3,9 @@ import { type Box, box, type RowSpace, sizeOf, tuple, unmasked } from "../env/Sp
 import { withoutForbidden } from "../graph/distributions.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
-import { add, concat, mean, reshape, sub } from "../graph/ops.ts"
+import { concat, reshape } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
+import { type ActionHeadsOptions, actionHeads } from "./actionHeads.ts"
 import { maskOf, withoutMask } from "./observations.ts"
 import { type Declarations, type NetworkConfig, networkFor, trunk, type Weights } from "./trunk.ts"
 
@@ -67,18 +68,6 @@ export interface QNetwork {
   readonly apply: (weights: Weights, observations: Tensor) => Tensor
 }
 
-interface QNetworkOptions extends NetworkConfig {
-  /** The beginning of the names of the parameters. @default "q" */
-  readonly name?: string
-  /** Takes the network that the user made for the critic, if it differs from the actor's. */
-  readonly role?: "critic"
-  readonly observationSpace: RowSpace
-  /** The number of actions. */
-  readonly actions: number
-  /** Whether values are the sum of a state value and of advantages with mean 0 (Wang et al. 2015, arXiv:1511.06581). */
-  readonly dueling: boolean
-}
-
 /**
  * Makes a Q-network: a trunk, then one linear layer; a dueling network has a second one for the state value.
  *
@@ -89,22 +78,12 @@ interface QNetworkOptions extends NetworkConfig {
  * Object.keys(network.parameters) // q.0.weight, q.0.bias, …
  * ```
  */
-export const qNetwork = (options: QNetworkOptions): QNetwork => {
-  const { name = "q", role, observationSpace, actions, dueling } = options
-  const body = trunk(name, observationSpace, options, networkFor(options, role))
-  const advantage = linear(`${name}.${body.depth}`, body.outputs, actions, orthogonal(1))
-  const value = dueling ? linear(`${name}.value`, body.outputs, 1, orthogonal(1)) : undefined
+export const qNetwork = (options: ActionHeadsOptions): QNetwork => {
+  const heads = actionHeads(options)
   return {
-    parameters: { ...body.parameters, ...advantage.parameters, ...value?.parameters },
-    apply: (weights, observations) => {
-      const allowed = maskOf(observationSpace, observations)
-      const features = body.apply(weights, observations)
-      const advantages = advantage.apply(weights, features)
-      if (value === undefined) return withoutForbidden(advantages, allowed)
-      const [rows] = features.shape
-      const values = add(value.apply(weights, features), sub(advantages, reshape(mean(advantages, 1), [rows, 1])))
-      return withoutForbidden(values, allowed)
-    },
+    parameters: heads.parameters,
+    apply: (weights, observations) =>
+      withoutForbidden(heads.apply(weights, observations), maskOf(options.observationSpace, observations)),
   }
 }
 
@@ -115,7 +94,7 @@ export interface TwinQNetworks {
 }
 
 /** Makes two Q-networks, whose parameters begin with `critic1` and `critic2`. */
-export const twinQNetworks = (options: Omit<QNetworkOptions, "name" | "role">): TwinQNetworks => {
+export const twinQNetworks = (options: Omit<ActionHeadsOptions, "name" | "role">): TwinQNetworks => {
   const first = qNetwork({ ...options, name: "critic1", role: "critic" })
   const second = qNetwork({ ...options, name: "critic2", role: "critic" })
   return {

@@ -1,11 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { DqnConfig, dqnLoss } from "../../src/algorithms/replay/Dqn.ts"
+import { distributionalLoss, DqnConfig, dqnLoss } from "../../src/algorithms/replay/Dqn.ts"
 import { epsilonGreedy, epsilonSchedule } from "../../src/learner/exploration.ts"
 import * as Reference from "../../src/backend/reference.ts"
 import { decode } from "../../src/config/Config.ts"
 import * as G from "../../src/graph/ops.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
+import { expectedReturn, type ValueDistribution } from "../../src/model/valueDistribution.ts"
 import { stream } from "../../src/rng/Rng.ts"
 import { compileWith } from "../../property-tests/support/agreement.ts"
 
@@ -81,6 +82,115 @@ describe("the loss of DQN", () => {
       const { loss } = dqnLoss(config, network, inputs(G.constant([0, 1, 0.5])))
       const [, second, third] = errorsOf(doubled).map(huber)
       assert.closeTo(run({ loss }).loss[0], (second + 0.5 * third) / 3, 1e-6)
+    }),
+  )
+})
+
+describe("the loss of distributions", () => {
+  /** Two numbers for each of two actions; the observation is the index of the row. */
+  const numbersOf = (rows: ReadonlyArray<ReadonlyArray<ReadonlyArray<number>>>) => ({
+    all: G.constant(rows.flat(2), [rows.length, 2, 2]),
+  })
+  const networkOf = (distribution: ValueDistribution) => {
+    const distributions = ({ all }: Readonly<Record<string, Tensor>>, observations: Tensor) => {
+      const outputs = G.gather(all, G.cast(G.reshape(observations, [observations.shape[0]]), "i32"))
+      return distribution.type === "quantiles" ? outputs : G.logSoftmax(outputs)
+    }
+    const valuesOf = (outputs: Tensor) => expectedReturn(distribution, outputs)
+    return {
+      distributions,
+      valuesOf,
+      apply: (weights: Readonly<Record<string, Tensor>>, rows: Tensor) => valuesOf(distributions(weights, rows)),
+    }
+  }
+  const onlineRows = [
+    [
+      [1, 2],
+      [0, 2],
+    ],
+    [
+      [0, 1],
+      [2, 3],
+    ],
+    [
+      [3, 1],
+      [0, 0],
+    ],
+  ]
+  const targetRows = [
+    [
+      [0, 0],
+      [0, 0],
+    ],
+    [
+      [5, 7],
+      [1, 2],
+    ],
+    [
+      [1, 4],
+      [6, 5],
+    ],
+  ]
+  /** By means, the online network prefers action 1 after row 1, and after row 2 action 0 (quantiles) or 1 (categories). */
+  const weights = [1, 0.5, 2]
+  const given = {
+    ...inputs(G.constant(weights)),
+    online: numbersOf(onlineRows),
+    targetNetwork: numbersOf(targetRows),
+  }
+  const lossesOf = (distribution: ValueDistribution, double: boolean) => {
+    const config = { double, prioritised: { alpha: 1, beta: 1, epsilon: 1 }, distribution }
+    const { loss, errors } = distributionalLoss(config, networkOf(distribution), given)
+    return run({ loss, errors })
+  }
+  const taken = [onlineRows[0][1], onlineRows[0][0], onlineRows[1][1]]
+
+  it("by quantiles is that of quantile regression towards the moved quantiles of the chosen action", () => {
+    const rowLoss = (quantiles: ReadonlyArray<number>, target: ReadonlyArray<number>) =>
+      mean(
+        target.map((y) =>
+          quantiles.reduce((sum, q, i) => sum + Math.abs([0.25, 0.75][i] - (y < q ? 1 : 0)) * huber(y - q), 0),
+        ),
+      )
+    const chosen = { true: [targetRows[1][1], targetRows[2][0]], false: [targetRows[1][0], targetRows[2][1]] }
+    for (const double of [true, false]) {
+      const [first, second] = chosen[`${double}`]
+      const targets = [first.map((q) => 1 + 0.9 * q), second.map((q) => 2 + 0.5 * q), [3, 3]]
+      const expected = taken.map((quantiles, row) => rowLoss(quantiles, targets[row]))
+      const { loss, errors } = lossesOf({ type: "quantiles", count: 2 }, double)
+      for (const [row, error] of expected.entries()) assert.closeTo(errors[row], error, 1e-5)
+      assert.closeTo(loss[0], mean(expected.map((error, row) => error * weights[row])), 1e-5)
+    }
+  })
+
+  it("by categories is the divergence from the projected distribution of the chosen action", () => {
+    const [min, max] = [-2, 6]
+    const upper = ([a, b]: ReadonlyArray<number>) => Math.exp(b) / (Math.exp(a) + Math.exp(b))
+    // With two categories, a moved return divides its probability by its place between them.
+    const share = (z: number) => (Math.min(Math.max(z, min), max) - min) / (max - min)
+    const targetOf = (logits: ReadonlyArray<number>, reward: number, discount: number) =>
+      upper(logits) * share(reward + discount * max) + (1 - upper(logits)) * share(reward + discount * min)
+    const divergence = (p: number, target: number) =>
+      (target === 0 ? 0 : target * Math.log(target / p)) +
+      (target === 1 ? 0 : (1 - target) * Math.log((1 - target) / (1 - p)))
+    // The mean grows with the upper category's logit above the lower one's: online in row 1 both are equal, so action 0.
+    const chosen = { true: [targetRows[1][0], targetRows[2][1]], false: [targetRows[1][0], targetRows[2][0]] }
+    for (const double of [true, false]) {
+      const [first, second] = chosen[`${double}`]
+      const targets = [targetOf(first, 1, 0.9), targetOf(second, 2, 0.5), share(3)]
+      const expected = taken.map((logits, row) => divergence(upper(logits), targets[row]))
+      const { loss, errors } = lossesOf({ type: "categories", count: 2, min, max }, double)
+      for (const [row, error] of expected.entries()) assert.closeTo(errors[row], error, 1e-5)
+      assert.closeTo(loss[0], mean(expected.map((error, row) => error * weights[row])), 1e-5)
+    }
+  })
+
+  it.effect("needs a range in which the greatest return is above the least", () =>
+    Effect.gen(function* () {
+      const distribution = { type: "categories", min: 1, max: 1 }
+      const error = yield* Effect.flip(decode(DqnConfig, { distribution }, { source: "test" }))
+      assert.include(error.message, "distribution.max")
+      assert.include(error.message.toLowerCase(), "expected more than min, 1")
     }),
   )
 })

@@ -95,6 +95,7 @@ describe("parts of an algorithm that a user replaces", () => {
     Effect.gen(function* () {
       const replay = { learningStarts: 32, batchSize: 16, bufferSize: 64 }
       const layers = [dense(8), Network.relu]
+      const distribution = { type: "quantiles", count: 5 } as const
       const both = { actor: layers, critic: layers }
       const pendulum = { env: Pendulum.env, numEnvs: 1, totalSteps: 96 }
       const parts = { optimiser: { name: "sgd", momentum: 0.9 }, schedule: { type: "linear", warmUp: 0.1 } } as const
@@ -121,6 +122,14 @@ describe("parts of an algorithm that a user replaces", () => {
             Dqn.make({ ...replay, hidden: [8] }),
             Dqn.make({ ...replay, network: layers }),
             Dqn.make({ ...replay, network: layers, ...parts }),
+          ],
+        ],
+        [
+          { ...short, algorithm: "dqn" },
+          [
+            Dqn.make({ ...replay, distribution, hidden: [8] }),
+            Dqn.make({ ...replay, distribution, network: layers }),
+            Dqn.make({ ...replay, distribution, network: layers, ...parts }),
           ],
         ],
         [

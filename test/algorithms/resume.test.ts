@@ -63,6 +63,26 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
     }),
     400,
   ],
+  "DQN by quantiles": [
+    CartPole.env,
+    Dqn.make({ hidden, learningStarts: 50, bufferSize: 200, distribution: { type: "quantiles", count: 5 } }),
+    400,
+  ],
+  "DQN by categories, with everything, on images": [
+    maze,
+    Dqn.make({
+      hidden,
+      learningStarts: 50,
+      bufferSize: 200,
+      batchSize: 8,
+      dueling: true,
+      prioritised: {},
+      nsteps: 3,
+      gradientSteps: 2,
+      distribution: { type: "categories", count: 7, min: 0, max: 1 },
+    }),
+    400,
+  ],
   SAC: [pendulum, Sac.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
   "SAC with a memory that isn't full": [pendulum, Sac.make({ hidden, batchSize: 16, learningStarts: 40 }), 300],
   "DQN by priorities with a memory that isn't full, on images": [

@@ -66,6 +66,17 @@ const cases: Readonly<Record<string, readonly [Env.Env, Algorithm, number]>> = {
     Dqn.make({ hidden, learningStarts: 50, bufferSize: 200, batchSize: 8, dueling: true, prioritised: {}, nsteps: 3 }),
     400,
   ],
+  "DQN by quantiles": [
+    masks,
+    Dqn.make({
+      hidden,
+      learningStarts: 200,
+      updateTargetFreq: 100,
+      bufferSize: 400,
+      distribution: { type: "quantiles", count: 5 },
+    }),
+    1600,
+  ],
   SAC: [thermostat, Sac.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
   TD3: [thermostat, Td3.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
   RND: [masks, Rnd.make({ hidden, nsteps: 16, initObsSteps: 20 }), 512],
@@ -97,6 +108,12 @@ describe("a mask that allows everything", () => {
     PPO: Ppo.make({ hidden, nsteps: 16 }),
     A2C: A2c.make({ hidden }),
     DQN: Dqn.make({ hidden, learningStarts: 100, bufferSize: 400 }),
+    "DQN by categories": Dqn.make({
+      hidden,
+      learningStarts: 100,
+      bufferSize: 400,
+      distribution: { type: "categories", count: 7, min: 0, max: 100 },
+    }),
     "double DQN": Ddqn.make({ hidden }),
     ES: Es.make({ hidden }),
   })) {

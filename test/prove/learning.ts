@@ -97,6 +97,7 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("trpo-pendulum", -300, "above −300 within 300,000 steps"),
   reaches("ddqn-cartpole", 475, "at least 475"),
   reaches("dqn-acrobot", -100, "at least −100"),
+  reaches("dqn-quantiles-cartpole", 475, "by quantiles of returns at least 475"),
   reaches("ppo-acrobot", -100, "at least −100"),
   reaches("sac-pendulum", -200, "at least −200 within 20,000 steps"),
   reaches("discrete-sac-cartpole", 475, "at least 475 within 30,000 steps"),

@@ -1,16 +1,18 @@
 import { Effect, Schema } from "effect"
 import * as Fields from "../../config/fields.ts"
 import * as Graph from "../../graph/ops.ts"
+import type { Tensor } from "../../graph/Tensor.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
-const { abs, argMax, huber, mean, sub } = Graph
+const { abs, argMax, exp, huber, mean, sub } = Graph
 
 /**
  * Deep Q-learning with a replay buffer (Mnih et al. 2015), and improvements that Rainbow (Hessel et al. 2018,
- * arXiv:1710.02298) combines, each with a setting: double Q-learning, dueling networks, prioritised replay, n-step targets.
+ * arXiv:1710.02298) combines, each with a setting: double Q-learning, dueling networks, prioritised replay, n-step targets,
+ * and the distribution of returns in place of their mean.
  */
 
 // --- Config: `DqnOptions` are the settings in code; `DqnConfig` checks them and fills in the defaults ---
@@ -41,6 +43,12 @@ export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOp
   readonly dueling?: boolean
   /** Prioritised replay: `{}` draws transitions with larger errors more often, null draws uniformly. @default null */
   readonly prioritised?: Learner.PrioritisedOptions | null
+  /**
+   * Learns the distribution of the return in place of its mean: `{ type: "quantiles" }` as in QR-DQN, with `count` equally
+   * probable returns; `{ type: "categories", min, max }` as in C51, with the probabilities of `count` returns from `min` to `max`.
+   * null learns the mean. @default null
+   */
+  readonly distribution?: Model.QuantilesOptions | Model.CategoriesOptions | null
   /** The constant that keeps Adam from dividing by zero. @default 1e-8 */
   readonly adamEpsilon?: number
 }
@@ -59,11 +67,24 @@ export const DqnConfig = Schema.Struct({
   double: Fields.withDefault(Schema.Boolean, true),
   dueling: Fields.withDefault(Schema.Boolean, false),
   prioritised: Fields.withDefault(Schema.NullOr(Learner.Prioritised), null),
+  distribution: Fields.withDefault(Schema.NullOr(Model.ValueDistribution), null),
   adamEpsilon: Fields.withDefault(Fields.positive, 1e-8),
 })
 export type DqnConfig = typeof DqnConfig.Type
 
 // --- Learner, which `make` below sets up for a task: network and replay ---
+
+/** Returns the network of action values and its loss: values alone, or distributions whose means are the values. */
+const learned = (config: DqnConfig, task: Algorithm.Task, actions: number) => {
+  const options = { ...config, observationSpace: task.observationSpace, actions }
+  const { distribution } = config
+  if (distribution === null) {
+    const network = Model.qNetwork(options)
+    return { network, lossOf: (at: LossInputs) => dqnLoss(config, network, at) }
+  }
+  const network = Model.distributionalQNetwork(options, distribution)
+  return { network, lossOf: (at: LossInputs) => distributionalLoss({ ...config, distribution }, network, at) }
+}
 
 /**
  * Makes the learner. The online network is the actor, which acts and learns. The trainer (`train/Trainer.ts`) copies it into
@@ -71,9 +92,7 @@ export type DqnConfig = typeof DqnConfig.Type
  */
 const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Task) {
   const actions = yield* Learner.needsChoices("dqn", task)
-  const network = yield* Learner.build(() =>
-    Model.qNetwork({ ...config, observationSpace: task.observationSpace, actions }),
-  )
+  const { network, lossOf } = yield* Learner.build(() => learned(config, task, actions))
   const actor: Model.Actor = {
     parameters: network.parameters,
     noiseSize: 2,
@@ -96,20 +115,31 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Ta
   return yield* Learner.replayLearner(Learner.withPriorities(targeted, config.prioritised), {
     learningRates: { learningRate: config.learningRate },
     noiseSize: 0,
-    update: (learning) => update(config, network, learning),
+    update: (learning) => update(config, lossOf, learning),
   })
 })
 
 // --- Targets and update ---
 
+/** The tensors that a loss reads. */
+interface LossInputs {
+  readonly batch: Learner.Batch<Learner.ReplayColumns>
+  readonly online: Model.Weights
+  readonly targetNetwork: Model.Weights
+}
+
+/** The result of a loss, with the error of each row. */
+interface RowErrors extends Learner.Loss {
+  readonly errors: Tensor
+}
+
 /** Describes one gradient step on a batch, with Adam or the config's optimiser. */
 const update = (
   config: DqnConfig,
-  network: Model.QNetwork,
-  learning: Learner.Learning<never, "actor", "learningRate">,
+  lossOf: (at: LossInputs) => RowErrors,
+  { batch, networks, targets, learningRates }: Learner.Learning<never, "actor", "learningRate">,
 ): Learner.Update => {
-  const { batch, networks, targets, learningRates } = learning
-  const { loss, errors, metrics } = dqnLoss(config, network, {
+  const { loss, errors, metrics } = lossOf({
     batch,
     online: networks.actor.weights,
     targetNetwork: targets.actor.weights,
@@ -123,25 +153,21 @@ const update = (
   return { states: step.states, metrics, errors }
 }
 
+/** The settings that the losses read. */
+type LossConfig = Pick<DqnConfig, "double" | "prioritised">
+
+/** Returns the importance weights of prioritised replay; undefined without it. */
+const importanceIn = ({ prioritised }: LossConfig, { batch }: LossInputs): Tensor | undefined =>
+  prioritised === null ? undefined : batch.importance
+
 /**
  * Computes the loss of DQN: L = E[w · huber(Q(s, a) − y)] with the target y = r + γⁿ Q′(s′, a′). Q′ is the target
  * network, a′ the action that the online network (if `double`) or the target network chooses, and w the importance
  * weight of prioritised replay (1 without it). The batch's `discounts` hold γⁿ, and 0 where the episode terminated; a
  * truncated episode keeps the value of its final observation. Also returns the absolute error of each row.
  */
-export const dqnLoss = (
-  config: Pick<DqnConfig, "double" | "prioritised">,
-  network: Pick<Model.QNetwork, "apply">,
-  {
-    batch,
-    online,
-    targetNetwork,
-  }: {
-    readonly batch: Learner.Batch<Learner.ReplayColumns>
-    readonly online: Model.Weights
-    readonly targetNetwork: Model.Weights
-  },
-) => {
+export const dqnLoss = (config: LossConfig, network: Pick<Model.QNetwork, "apply">, at: LossInputs): RowErrors => {
+  const { batch, online, targetNetwork } = at
   const { observations, actions, rewards, nextObservations, discounts } = batch
   const q_t = network.apply(targetNetwork, nextObservations)
   const v_t = config.double
@@ -152,8 +178,45 @@ export const dqnLoss = (
   const errors = sub(values, targets)
   const rowLoss = huber(errors)
   return {
-    loss: Losses.weightedMean(rowLoss, config.prioritised === null ? undefined : batch.importance),
+    loss: Losses.weightedMean(rowLoss, importanceIn(config, at)),
     errors: abs(errors),
+    metrics: { "losses/td_loss": mean(rowLoss), "losses/q_values": mean(values) },
+  }
+}
+
+/**
+ * Computes the loss of distributions: L = E[w · D(Z(s, a), r + γⁿ Z′(s′, a′))]. Z and Z′ are the distributions by the online
+ * and the target network, and a′ is chosen by the means as in `dqnLoss`. D is the loss of quantile regression (QR-DQN, Dabney
+ * et al. 2017, arXiv:1710.10044), or the divergence from the target that is projected on the categories (C51, Bellemare et
+ * al. 2017, arXiv:1707.06887). The loss of each row is also its error, from which its priority follows, as in Rainbow.
+ */
+export const distributionalLoss = (
+  config: LossConfig & { readonly distribution: Model.ValueDistribution },
+  network: Pick<Model.DistributionalQNetwork, "apply" | "distributions" | "valuesOf">,
+  at: LossInputs,
+): RowErrors => {
+  const { batch, online, targetNetwork } = at
+  const { observations, actions, rewards, nextObservations, discounts } = batch
+  const { distribution } = config
+  const all_t = network.distributions(targetNetwork, nextObservations)
+  const selector_t = config.double ? network.apply(online, nextObservations) : network.valuesOf(all_t, nextObservations)
+  const best_t = Losses.distributionOfBest(all_t, selector_t)
+  const taken_tm1 = Losses.distributionOfAction(network.distributions(online, observations), actions)
+  const [r_t, discount_t] = [rewards, discounts]
+  const rowLoss =
+    distribution.type === "quantiles"
+      ? Losses.quantileLoss({
+          quantiles_tm1: taken_tm1,
+          target: Losses.quantileTarget({ r_t, discount_t, quantiles_t: best_t }),
+        })
+      : Losses.categoricalDivergence({
+          logProbabilities_tm1: taken_tm1,
+          target: Losses.categoricalTarget({ r_t, discount_t, probabilities_t: exp(best_t), categories: distribution }),
+        })
+  const values = Model.expectedReturn(distribution, taken_tm1)
+  return {
+    loss: Losses.weightedMean(rowLoss, importanceIn(config, at)),
+    errors: rowLoss,
     metrics: { "losses/td_loss": mean(rowLoss), "losses/q_values": mean(values) },
   }
 }

@@ -14,16 +14,28 @@ export interface ValidationOptions {
   readonly writesStepFolder?: boolean
   /** Whether to also return the checkpoint's policy as a graph with its weights. */
   readonly exportsPolicy?: boolean
+  /** How many episodes of the validation to also return as pictures. Default: 0. */
+  readonly films?: number
+}
+
+/** The pictures of a validation's episodes. */
+export interface Film {
+  readonly env: string
+  /** The pictures of each episode, as SVG documents. They are empty if the env cannot be drawn. */
+  readonly episodes: ReadonlyArray<ReadonlyArray<string>>
+  /** The number of pictures in a second that the training's config wants. */
+  readonly speed: number
 }
 
 /**
  * The request that makes a training validate a checkpoint instead of training; undefined to train. The training calls
- * `onPlayed` with the outcome of the validation, and `onExported` with the policy if the request asks for it.
+ * `onPlayed` with the outcome of the validation, and `onExported` and `onFilmed` if the request asks for a policy or pictures.
  */
 export const ValidationRequest = Context.Reference<
   | (ValidationOptions & {
       readonly onPlayed: (outcome: ValidationOutcome) => void
       readonly onExported: (policy: TrainedPolicy) => void
+      readonly onFilmed: (film: Film) => void
     })
   | undefined
 >("effect-rl/run/ValidationRequest", { defaultValue: () => undefined })
@@ -41,11 +53,13 @@ export const validate = <A, E, R>(training: Effect.Effect<A, E, R>, options: Val
   Effect.suspend(() => {
     let outcome: ValidationOutcome | undefined
     let policy: TrainedPolicy | undefined
+    let film: Film | undefined
     const onPlayed = (played: ValidationOutcome): void => void (outcome = played)
     const onExported = (exported: TrainedPolicy): void => void (policy = exported)
+    const onFilmed = (filmed: Film): void => void (film = filmed)
     return training.pipe(
-      Effect.provideService(ValidationRequest, { ...options, onPlayed, onExported }),
+      Effect.provideService(ValidationRequest, { ...options, onPlayed, onExported, onFilmed }),
       // The result has the metrics of the run at the checkpoint; `outcome` has the episodes of this validation.
-      Effect.map((result) => ({ result, outcome, policy })),
+      Effect.map((result) => ({ result, outcome, policy, film })),
     )
   })

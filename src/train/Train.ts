@@ -36,6 +36,7 @@ import { setUp, type Training } from "./setUp.ts"
 import { begin, readSource, type Source } from "./start.ts"
 import { earlyEndOf, isOver, type LoopError, trainLoop } from "./Trainer.ts"
 import { TrainingState } from "./TrainingState.ts"
+import { filmOf } from "./validation/rendering.ts"
 import { handlersOf, identityOf, validateAnywhere } from "./validation/spread.ts"
 
 export { validate } from "../run/ValidationRequest.ts"
@@ -235,7 +236,14 @@ const open = Effect.fnUntraced(function* (
 const validated = Effect.fnUntraced(function* (
   training: Training,
   state: TrainingState,
-  { writesStepFolder, exportsPolicy, onPlayed, onExported }: NonNullable<typeof ValidationRequest.Service>,
+  {
+    writesStepFolder,
+    exportsPolicy,
+    films = 0,
+    onPlayed,
+    onExported,
+    onFilmed,
+  }: NonNullable<typeof ValidationRequest.Service>,
 ) {
   const { writeStepFolder } = training
   const outcome = yield* validateAnywhere(training, state.step)
@@ -248,6 +256,10 @@ const validated = Effect.fnUntraced(function* (
   if (exportsPolicy === true) {
     const policy = yield* trainedPolicy(training, state.step)
     if (policy !== undefined) onExported(policy)
+  }
+  if (films > 0) {
+    const film = yield* Effect.scoped(filmOf(training, state.step, films))
+    if (film !== undefined) onFilmed(film)
   }
   const steps = outcome?.episodes.reduce((sum, { length }) => sum + length, 0) ?? 0
   const { wallSeconds } = result.metrics

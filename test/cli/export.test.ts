@@ -1,5 +1,6 @@
-import { existsSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { GifReader } from "omggif"
 import * as ort from "onnxruntime-node"
 import { assert, describe, it } from "vitest"
 import { decode } from "../../src/formats/safetensors.ts"
@@ -66,6 +67,65 @@ describe("effect export", () => {
       assert.include(refused.stderr, "my-pole")
     }))
 
+  it("writes episodes as a moving picture", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program(settings.replace("episodes: 4", "episodes: 4, maxSteps: 20")))
+      const { runDir } = resultOf(await effect(["run", file, "--quiet", "--json"], folder))
+      const exported = async (...args: ReadonlyArray<string>) => {
+        const done = await effect(["export", runDir, ...args], folder)
+        assert.strictEqual(done.code, 0, done.stderr)
+        return readFileSync(join(folder, done.stdout.trim()))
+      }
+      const bytes = await exported("--to", "gif", "--episodes", "2", "--speed", "50", "--step", "1024")
+      const gif = new GifReader(bytes)
+      assert.deepEqual([gif.width, gif.height], [600, 260])
+      // The first episodes of the validation at this step: each lasts as long as there, and its end half a second longer.
+      const evaluation = await effect(["eval", runDir, "--step", "1024", "--episodes", "2", "--json"], folder)
+      const { meanLength } = JSON.parse(evaluation.stdout)
+      const delays = Array.from({ length: gif.numFrames() }, (_, index) => gif.frameInfo(index).delay)
+      assert.strictEqual(delays.length, 2 * meanLength)
+      const ends = delays.flatMap((delay, index) => (delay === 52 ? [index] : []))
+      assert.strictEqual(ends.length, 2)
+      assert.strictEqual(ends[1], delays.length - 1)
+      assert.isTrue(delays.every((delay) => delay === 2 || delay === 52))
+    }))
+
+  it("writes videos by ffmpeg, and shows why that fails", () =>
+    withFolder(async (folder) => {
+      const { runDir } = resultOf(
+        await effect(["run", write(folder, "train.ts", program("")), "--quiet", "--json"], folder),
+      )
+      const before = process.env.PATH
+      const withProgram = async (text: string | undefined) => {
+        const bin = join(folder, "bin")
+        mkdirSync(bin, { recursive: true })
+        if (text !== undefined) writeFileSync(join(bin, "ffmpeg"), `#!${process.execPath}\n${text}`, { mode: 0o755 })
+        process.env.PATH = bin
+        try {
+          return await effect(["export", runDir, "--to", "mp4", "--out", "a.mp4", "--speed", "60"], folder)
+        } finally {
+          process.env.PATH = before
+        }
+      }
+      const missing = await withProgram(undefined)
+      assert.deepEqual(
+        [missing.code, missing.stderr],
+        [2, "effect: --to mp4 needs the program ffmpeg (https://ffmpeg.org); --to gif needs none\n"],
+      )
+      const refused = await withProgram(`console.error("no such\\nencoder"); process.exit(3)`)
+      assert.deepEqual([refused.code, refused.stderr], [2, "effect: ffmpeg failed (exit code 3): no such; encoder\n"])
+      const done = await withProgram(`
+        import { writeFileSync } from "node:fs"
+        let bytes = 0
+        process.stdin.on("data", (chunk) => (bytes += chunk.length))
+        process.stdin.on("end", () => writeFileSync(process.argv.at(-1), JSON.stringify([bytes, process.argv])))
+      `)
+      assert.strictEqual(done.code, 0, done.stderr)
+      const [bytes, args] = JSON.parse(readFileSync(join(folder, "a.mp4"), "utf8"))
+      assert.include(args.join(" "), "-f rawvideo -pix_fmt rgb24 -s 600x260 -framerate 60 -i -")
+      assert.isTrue(bytes > 0 && bytes % (3 * 600 * 260) === 0)
+    }))
+
   it("says what can't be written", () =>
     withFolder(async (folder) => {
       const text = program("").replace("Ppo.make({ nsteps: 32 })", "Ppo.make({ nsteps: 32, lstm: 8 })")
@@ -81,6 +141,8 @@ describe("effect export", () => {
       for (const [args, message] of [
         [[run, "--to", "h"], "--to h only works with policies that have only dense layers, and the policy of "],
         [[run, run, "--to", "h5"], "--to h5: expected one run, found 2"],
+        [[run, "--to", "gif", "--episodes", "0"], "--episodes: expected a number of at least 1, found 0"],
+        [[run, "--to", "csv", "--speed", "9"], "--speed only works with --to gif and mp4"],
         [[folder, "--to", "csv"], "expected a finished run, found no return.json"],
         [[run, "--to", "csv"], "the runs have no validation at the same step"],
         [[run, "--to", "onnx", "--out", join(folder, "no", "where")], "--out"],

@@ -1,4 +1,4 @@
-/** `effect export RUN --to FORMAT`: writes a policy, a language model or a learning curve for other programs. */
+/** `effect export RUN --to FORMAT`: writes a policy, a language model, a learning curve or episodes for other programs. */
 import { basename, join, resolve } from "node:path"
 import { Effect, FileSystem, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
@@ -25,6 +25,7 @@ import { usageError, writeOut } from "../output/output.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
 import { requireNewFolder, writeFolder } from "./folder.ts"
 import type { ModelFormat } from "./languageModel.ts"
+import { movieFile, type MovieFormat, movieFormats } from "./movie.ts"
 import { policyFile, type PolicyFormat, policyFormats, workerFolder } from "./policy.ts"
 
 const modelFormats = ["adapter", "model"] as const satisfies ReadonlyArray<ModelFormat>
@@ -36,9 +37,9 @@ const flags = {
     Argument.atLeast(1),
   ),
   resultsDir: lookupDir,
-  to: Flag.Literals("to", [...policyFormats, "worker", ...modelFormats, ...curveFormats]).pipe(
+  to: Flag.Literals("to", [...policyFormats, "worker", ...modelFormats, ...curveFormats, ...movieFormats]).pipe(
     Flag.withDescription(
-      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG)",
+      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG); gif or mp4 (by ffmpeg) for episodes as a moving picture",
     ),
   ),
   out: text(
@@ -47,6 +48,8 @@ const flags = {
     "The file to write, or the folder of a worker or a language model (default: named after the run)",
   ),
   step: number("step", "The checkpoint of this step (default: the newest)"),
+  episodes: number("episodes", "How many episodes gif and mp4 show, the first ones of the validation (default: 1)"),
+  speed: number("speed", "How many env steps gif and mp4 show in a second (default: render.speed of the run)"),
   file: text(
     "file",
     "file",
@@ -58,14 +61,16 @@ export const exporting = subcommand(
   "export",
   {
     description:
-      "Write a run's policy or language model, or the learning curve of one or several runs, to a file or folder.",
-    short: "Write a policy, a language model or a learning curve",
+      "Write a run's policy, its language model or episodes, or the learning curve of one or several runs, to a file or " +
+      "folder.",
+    short: "Write a policy, a language model, a learning curve or episodes",
     examples: {
       "effect export latest --to onnx --out policy.onnx": "The policy for any ONNX Runtime",
       "effect export ppo/0001 --to h": "The policy as one C++ header without dependencies",
       "effect export latest --to worker --out cartpole": "The policy as an edge worker: npx wrangler deploy",
       "effect export results/…/run_letters --to model": "A trainer's language model in a folder of its own",
       "effect export results/…/CartPole-v1_ppo --to svg": "The learning curve over all seeds",
+      "effect export latest --to gif --episodes 3": "Three episodes as a moving picture",
     },
   },
   flags,
@@ -73,6 +78,10 @@ export const exporting = subcommand(
     const { to } = input
     if (!isCurve(to) && input.runs.length > 1) {
       return yield* usageError(`--to ${to}: expected one run, found ${input.runs.length}`)
+    }
+    if (!isMovie(to)) {
+      const flag = (["episodes", "speed"] as const).find((name) => Option.isSome(input[name]))
+      if (flag !== undefined) return yield* usageError(`--${flag} only works with --to gif and mp4`)
     }
     const usable = isModel(to)
       ? trainedModels
@@ -110,7 +119,9 @@ const exportRuns = Effect.fnUntraced(function* (input: Input<typeof flags>, usab
   }
   const contents = isCurve(to)
     ? yield* curveFile(runs, to)
-    : yield* policyFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, to)
+    : isMovie(to)
+      ? yield* movieFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, input, to)
+      : yield* policyFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, to)
   const out = Option.getOrElse(input.out, () => `${nameFor(runs[0])}.${to}`)
   yield* Effect.mapError((yield* FileSystem.FileSystem).writeFile(out, contents), (error) =>
     usageError(`--out ${out}: ${systemMessage(error)}`),
@@ -118,9 +129,10 @@ const exportRuns = Effect.fnUntraced(function* (input: Input<typeof flags>, usab
   yield* writeOut(`${out}\n`)
 })
 
-type Format = CurveFormat | ModelFormat | PolicyFormat | "worker"
+type Format = CurveFormat | ModelFormat | MovieFormat | PolicyFormat | "worker"
 
 const isCurve = (format: Format): format is CurveFormat => curveFormats.some((curve) => curve === format)
+const isMovie = (format: Format): format is MovieFormat => movieFormats.some((movie) => movie === format)
 const isModel = (format: Format): format is ModelFormat => modelFormats.some((model) => model === format)
 
 const trainedModels = ofKind("a run of a language model's trainer", "multirun")
@@ -140,7 +152,7 @@ const nameFor = (run: string): string => {
 }
 
 /** Returns the folder of the run. Fails if the run has no policy. */
-const runOfPolicy = Effect.fnUntraced(function* (folder: string, format: PolicyFormat | "worker") {
+const runOfPolicy = Effect.fnUntraced(function* (folder: string, format: MovieFormat | PolicyFormat | "worker") {
   const run = resolve(folder)
   const kind = kindOf(yield* readYaml(yield* requireConfig(run)))
   if (kind === "multirun") {

@@ -23,7 +23,7 @@ export const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
 export type PolicyFormat = (typeof policyFormats)[number]
 
 /** The checkpoint whose policy is exported. */
-interface Wanted {
+export interface Wanted {
   /** The folder of the run, an absolute path. */
   readonly run: string
   readonly step: Option.Option<number>
@@ -32,7 +32,7 @@ interface Wanted {
 }
 
 /** Restores the run's training from a checkpoint into a store in memory, with other settings of its validation. */
-const restored = Effect.fnUntraced(function* (
+export const restored = Effect.fnUntraced(function* (
   { run, step, file }: Wanted,
   settings: Readonly<Record<string, Plain[string]>>,
   options: Omit<ValidationOptions, "checkpoint">,
@@ -45,11 +45,11 @@ const restored = Effect.fnUntraced(function* (
     ...Object.entries(settings).map(([path, value]) => ({ path, value, source: "effect export" })),
   ]
   const store = RunStore.memory({ files: yield* filesToLoad(run), resume: run })
-  const { policy } = yield* validate(training, { checkpoint, ...options }).pipe(
+  const { policy, film } = yield* validate(training, { checkpoint, ...options }).pipe(
     Effect.provideService(RunOptions, { overrides, source: config, name: "export" }),
     Effect.provide(Layer.mergeAll(backend("auto"), envPool, platform, Recorder.layerSilent, store.layer)),
   )
-  return { policy, files: store.files }
+  return { policy, film, files: store.files }
 })
 
 /** The formats in which a checkpoint holds the policy, or all weights, already. */

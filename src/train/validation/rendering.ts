@@ -8,6 +8,8 @@ import type { Step } from "../../env/ui/Ui.ts"
 import * as Normalise from "../../env/Normalise.ts"
 import type { RunningMoments } from "../../env/RunningMoments.ts"
 import { stream } from "../../rng/Rng.ts"
+import type { Film } from "../../run/ValidationRequest.ts"
+import type { Training } from "../setUp.ts"
 
 /** The largest number of pictures in an animation, for browsers. It shows only every n-th state of a longer episode. */
 const mostFrames = 500
@@ -56,6 +58,26 @@ export const makePlayer = Effect.fnUntraced(function* (
     })
     return { steps, frames }
   }, Effect.scoped)
+})
+
+/**
+ * Plays the first episodes of the validation at a step, for their pictures. Returns undefined if the algorithm has no
+ * policy that could play.
+ */
+export const filmOf = Effect.fnUntraced(function* ({ plan, learner, envs }: Training, step: number, episodes: number) {
+  const { seed, validation, render } = plan.settings
+  const [env] = plan.validationEnvs
+  if (learner.policy === undefined) return undefined
+  const play = yield* makePlayer(env, learner.policy, envs.observationMoments, validation)
+  const film: Film = {
+    env: env.id,
+    episodes: yield* Effect.forEach(
+      Array.from({ length: episodes }, (_, index) => index),
+      (index) => Effect.map(play(seed, step, index), ({ frames }) => frames),
+    ),
+    speed: render.speed,
+  }
+  return film
 })
 
 /**

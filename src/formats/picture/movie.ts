@@ -1,0 +1,90 @@
+/**
+ * Makes moving pictures of episodes, whose frames are SVG documents. `gifOf` returns a GIF; `rawFrames` returns the pixels,
+ * for programs such as ffmpeg that encode videos.
+ */
+import { Effect, Stream } from "effect"
+import { countColours, writeGif } from "./gif.ts"
+import { type Picture, PictureError } from "./Picture.ts"
+import { drawSvg } from "./svg.ts"
+
+/** The pictures of one episode, each an SVG document. */
+export type Frames = ReadonlyArray<string>
+
+/** The shortest time in hundredths of a second for which browsers show a picture of a GIF. */
+const shortest = 2
+/** The time in hundredths of a second for which a GIF shows the end of an episode, besides the usual one. */
+const pause = 50
+
+interface Shown {
+  readonly svg: string
+  readonly hundredths: number
+}
+
+/** Returns the pictures that a GIF shows, and for how long. It leaves some out if there are more than 50 in a second. */
+export const timesOf = (episodes: ReadonlyArray<Frames>, speed: number): ReadonlyArray<Shown> => {
+  const stride = Math.ceil((shortest * speed) / 100)
+  return episodes.flatMap((frames) => {
+    const shown = frames.filter((_, index) => index % stride === 0)
+    // The times are rounded such that their sum is right.
+    const endOf = (index: number): number => Math.round((100 * stride * index) / speed)
+    return shown.map((svg, index) => ({
+      svg,
+      hundredths: Math.max(shortest, endOf(index + 1) - endOf(index)) + (index === shown.length - 1 ? pause : 0),
+    }))
+  })
+}
+
+/** Draws a picture, which must have the size of the others. */
+const drawn = Effect.fnUntraced(function* (
+  svg: string,
+  size: { width: number; height: number } | undefined,
+): Effect.fn.Return<Picture, PictureError> {
+  const picture = yield* drawSvg(svg)
+  if (size === undefined || (picture.width === size.width && picture.height === size.height)) return picture
+  const found = `${picture.width} × ${picture.height}`
+  return yield* new PictureError({
+    message: `expected pictures of one size, ${size.width} × ${size.height}, found one of ${found}`,
+  })
+})
+
+/** Returns a GIF of episodes at a speed in pictures per second. The same pictures give the same bytes. */
+export const gifOf = Effect.fnUntraced(function* (
+  episodes: ReadonlyArray<Frames>,
+  speed: number,
+): Effect.fn.Return<Uint8Array, PictureError> {
+  const shown = timesOf(episodes, speed)
+  const colours = countColours()
+  let size: Picture | undefined
+  // Pixels need much memory, so each picture is drawn twice instead: for its colours, and for the file.
+  for (const { svg } of shown) {
+    const picture: Picture = yield* drawn(svg, size)
+    size ??= picture
+    colours.add(picture)
+  }
+  if (size === undefined) return yield* new PictureError({ message: "expected pictures, found none" })
+  const gif = writeGif(size.width, size.height, colours)
+  for (const { svg, hundredths } of shown) gif.add(yield* drawn(svg, size), hundredths)
+  return gif.finish()
+})
+
+/** Returns the size of all pictures, and a stream of their pixels: red, green and blue of each, on white paper. */
+export const rawFrames = Effect.fnUntraced(function* (episodes: ReadonlyArray<Frames>) {
+  const frames = episodes.flat()
+  if (frames.length === 0) return yield* new PictureError({ message: "expected pictures, found none" })
+  const { width, height } = yield* drawn(frames[0], undefined)
+  const pixels = Stream.mapEffect(Stream.fromIterable(frames), (svg) =>
+    Effect.map(drawn(svg, { width, height }), onPaper),
+  )
+  return { width, height, pixels }
+})
+
+const onPaper = ({ rgba }: Picture): Uint8Array => {
+  const rgb = new Uint8Array((rgba.length / 4) * 3)
+  for (let from = 0, to = 0; from < rgba.length; from += 4) {
+    const alpha = rgba[from + 3] / 255
+    for (let channel = 0; channel < 3; channel++) {
+      rgb[to++] = Math.round(rgba[from + channel] * alpha + 255 * (1 - alpha))
+    }
+  }
+  return rgb
+}

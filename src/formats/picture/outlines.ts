@@ -1,0 +1,242 @@
+/** Makes the outlines of shapes: of ellipses, paths and texts, and of lines with a width. It only computes. */
+import { cos, sin } from "../../rng/Elementary.ts"
+import type { Outlines } from "./Picture.ts"
+import { glyphs, glyphWidth } from "./letters.ts"
+
+const turn = 2 * Math.PI
+const quarter = turn / 4
+
+/** Returns the number of straight parts that a full turn of this radius in pixels needs to look round. */
+const partsOf = (radius: number): number =>
+  Math.min(400, Math.max(12, Math.ceil(8 * Math.sqrt(Math.max(1, radius)) + 8)))
+
+/** Returns the points of an arc of an ellipse. `scale` is the number of pixels of one unit. */
+export const arcPoints = (
+  x: number,
+  y: number,
+  [rx, ry]: readonly [number, number],
+  scale: number,
+  from = 0,
+  by = turn,
+): Array<number> => {
+  const parts = Math.max(1, Math.ceil((partsOf(Math.max(rx, ry) * scale) * Math.abs(by)) / turn))
+  return Array.from({ length: parts + 1 }, (_, part) => from + (by * part) / parts).flatMap((angle) => [
+    x + rx * cos(angle),
+    y + ry * sin(angle),
+  ])
+}
+
+/** Returns a rectangle whose corners are rounded by the radii. */
+export const rectangle = (
+  x: number,
+  y: number,
+  width: number,
+  height: number,
+  [rx, ry]: readonly [number, number],
+  scale: number,
+): Array<number> => {
+  const radii = [Math.min(rx, width / 2), Math.min(ry, height / 2)] as const
+  if (radii[0] <= 0 || radii[1] <= 0) return [x, y, x + width, y, x + width, y + height, x, y + height]
+  const [left, right, top, bottom] = [x + radii[0], x + width - radii[0], y + radii[1], y + height - radii[1]]
+  return [
+    ...arcPoints(right, top, radii, scale, -quarter, quarter),
+    ...arcPoints(right, bottom, radii, scale, 0, quarter),
+    ...arcPoints(left, bottom, radii, scale, quarter, quarter),
+    ...arcPoints(left, top, radii, scale, 2 * quarter, quarter),
+  ]
+}
+
+/** A line of straight parts, as x and y in turn; a closed one ends where it begins. */
+export interface Line {
+  readonly points: ReadonlyArray<number>
+  readonly closed: boolean
+}
+
+export type Cap = "butt" | "round" | "square"
+
+/** Returns the outlines of lines with a width. Corners are round. All outlines turn the same way, so that they add up. */
+export const stroked = (lines: ReadonlyArray<Line>, width: number, cap: Cap, scale: number): Outlines =>
+  lines.flatMap(({ points, closed }) => {
+    const half = width / 2
+    const outlines: Array<ReadonlyArray<number>> = []
+    const round = (at: number): void => void outlines.push(arcPoints(points[at], points[at + 1], [half, half], scale))
+    const parts = points.length / 2 - (closed ? 0 : 1)
+    for (let part = 0; part < parts; part++) {
+      const [from, to] = [2 * part, (2 * part + 2) % points.length]
+      const [x0, y0, x1, y1] = [points[from], points[from + 1], points[to], points[to + 1]]
+      const length = Math.sqrt((x1 - x0) * (x1 - x0) + (y1 - y0) * (y1 - y0))
+      if (length === 0) continue
+      const [dx, dy] = [((x1 - x0) / length) * half, ((y1 - y0) / length) * half]
+      const [before, after] = cap === "square" && !closed ? [part === 0 ? 1 : 0, part === parts - 1 ? 1 : 0] : [0, 0]
+      outlines.push([
+        x0 - dx * before - dy,
+        y0 - dy * before + dx,
+        x0 - dx * before + dy,
+        y0 - dy * before - dx,
+        x1 + dx * after + dy,
+        y1 + dy * after - dx,
+        x1 + dx * after - dy,
+        y1 + dy * after + dx,
+      ])
+      if (part > 0 || closed) round(from)
+    }
+    if (cap === "round" && !closed && points.length > 0) {
+      round(0)
+      round(points.length - 2)
+    }
+    return outlines
+  })
+
+/** Returns the outlines of a text that begins at (x, y), the left end of its base line, and the width of the text. */
+export const textOutlines = (text: string, x: number, y: number, size: number): Outlines => {
+  const dot = size / 10
+  return Array.from(text).flatMap((letter, index) => {
+    const columns = glyphs(letter)
+    const left = x + index * glyphWidth * dot
+    return Array.from(columns).flatMap((bits, column) =>
+      Array.from({ length: 8 }, (_, row) => row)
+        .filter((row) => ((bits >> row) & 1) === 1)
+        .map((row) => rectangle(left + column * dot, y + (row - 7) * dot, dot, dot, [0, 0], 1)),
+    )
+  })
+}
+
+export const textWidth = (text: string, size: number): number => (Array.from(text).length * glyphWidth * size) / 10
+
+const commands = /([MmLlHhVvCcSsQqTtAaZz])|([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)/g
+const takes: Readonly<Record<string, number>> = { M: 2, L: 2, H: 1, V: 1, C: 6, S: 4, Q: 4, T: 2, A: 7, Z: 0 }
+
+/** Returns the lines of a path in SVG's language (`M 0 0 L 10 0 Z`), with its curves as straight parts. */
+export const pathLines = (path: string, scale: number): ReadonlyArray<Line> => {
+  const lines: Array<{ points: Array<number>; closed: boolean }> = []
+  let [x, y, startX, startY] = [0, 0, 0, 0]
+  /** The last control point of a curve, for commands that go on smoothly, and the kind of that curve. */
+  let [controlX, controlY, lastCurve] = [0, 0, ""]
+  const open = (): Array<number> => {
+    const last = lines.at(-1)
+    if (last !== undefined && !last.closed) return last.points
+    const points = [x, y]
+    lines.push({ points, closed: false })
+    return points
+  }
+  const to = (nextX: number, nextY: number): void => {
+    open().push(nextX, nextY)
+    ;[x, y] = [nextX, nextY]
+  }
+  const curve = (at: (t: number) => readonly [number, number], reach: number): void => {
+    const parts = partsOf(reach * scale)
+    for (let part = 1; part <= parts; part++) to(...at(part / parts))
+  }
+  const cubic = (x1: number, y1: number, x2: number, y2: number, x3: number, y3: number): void => {
+    const [x0, y0] = [x, y]
+    const mix = (p0: number, p1: number, p2: number, p3: number, t: number): number => {
+      const s = 1 - t
+      return s * s * s * p0 + 3 * s * s * t * p1 + 3 * s * t * t * p2 + t * t * t * p3
+    }
+    const reach = Math.abs(x1 - x0) + Math.abs(y1 - y0) + Math.abs(x3 - x2) + Math.abs(y3 - y2)
+    curve((t) => [mix(x0, x1, x2, x3, t), mix(y0, y1, y2, y3, t)], reach)
+    ;[controlX, controlY] = [x2, y2]
+  }
+  const quadratic = (x1: number, y1: number, x2: number, y2: number): void => {
+    const [x0, y0] = [x, y]
+    const third = (end: number, middle: number): number => end + (2 * (middle - end)) / 3
+    cubic(third(x0, x1), third(y0, y1), third(x2, x1), third(y2, y1), x2, y2)
+    ;[controlX, controlY] = [x1, y1]
+  }
+  const draw = (letter: string, values: ReadonlyArray<number>): void => {
+    const upper = letter.toUpperCase()
+    const [baseX, baseY] = letter === upper ? [0, 0] : [x, y]
+    const place = (value: number, at: number): number => value + (upper === "V" || at % 2 === 1 ? baseY : baseX)
+    const [a, b, c, d, e, f] = upper === "A" ? values : values.map(place)
+    const smooth = (kinds: string): readonly [number, number] =>
+      kinds.includes(lastCurve) && lastCurve !== "" ? [2 * x - controlX, 2 * y - controlY] : [x, y]
+    if (upper === "M") {
+      ;[x, y, startX, startY] = [a, b, a, b]
+      lines.push({ points: [x, y], closed: false })
+    } else if (upper === "L") to(a, b)
+    else if (upper === "H") to(a, y)
+    else if (upper === "V") to(x, a)
+    else if (upper === "C") cubic(a, b, c, d, e, f)
+    else if (upper === "S") cubic(...smooth("CS"), a, b, c, d)
+    else if (upper === "Q") quadratic(a, b, c, d)
+    else if (upper === "T") quadratic(...smooth("QT"), a, b)
+    else if (upper === "A") {
+      const end = values.slice(5)
+      ellipticArc(a, b, c, d !== 0, e !== 0, end[0] + baseX, end[1] + baseY)
+    } else {
+      const last = lines.at(-1)
+      if (last !== undefined) last.closed = true
+      ;[x, y] = [startX, startY]
+    }
+    lastCurve = "CSQT".includes(upper) ? upper : ""
+  }
+  /** Draws an arc of an ellipse to a point, as SVG's appendix on arcs computes it. */
+  const ellipticArc = (
+    rx0: number,
+    ry0: number,
+    degrees: number,
+    isLarge: boolean,
+    isClockwise: boolean,
+    x1: number,
+    y1: number,
+  ): void => {
+    let [rx, ry] = [Math.abs(rx0), Math.abs(ry0)]
+    if (rx === 0 || ry === 0 || (x === x1 && y === y1)) return to(x1, y1)
+    const angle = (degrees * turn) / 360
+    const [cosine, sine] = [cos(angle), sin(angle)]
+    const [halfX, halfY] = [(x - x1) / 2, (y - y1) / 2]
+    const [px, py] = [cosine * halfX + sine * halfY, cosine * halfY - sine * halfX]
+    const size = (px * px) / (rx * rx) + (py * py) / (ry * ry)
+    if (size > 1) [rx, ry] = [rx * Math.sqrt(size), ry * Math.sqrt(size)]
+    const denominator = rx * rx * py * py + ry * ry * px * px
+    const root = Math.sqrt(Math.max(0, (rx * rx * ry * ry) / denominator - 1)) * (isLarge === isClockwise ? -1 : 1)
+    const [cx, cy] = [(root * rx * py) / ry, (-root * ry * px) / rx]
+    const [middleX, middleY] = [cosine * cx - sine * cy + (x + x1) / 2, sine * cx + cosine * cy + (y + y1) / 2]
+    const from = angleOf((px - cx) / rx, (py - cy) / ry)
+    const until = angleOf((-px - cx) / rx, (-py - cy) / ry)
+    const by = until - from
+    const swept = isClockwise ? (by < 0 ? by + turn : by) : by > 0 ? by - turn : by
+    const points = arcPoints(0, 0, [rx, ry], scale, from, swept)
+    for (let at = 2; at < points.length - 2; at += 2) {
+      const [ax, ay] = [points[at], points[at + 1]]
+      to(middleX + cosine * ax - sine * ay, middleY + sine * ax + cosine * ay)
+    }
+    to(x1, y1)
+  }
+
+  let letter = ""
+  let values: Array<number> = []
+  for (const [, command, number] of path.matchAll(commands)) {
+    if (command !== undefined) {
+      letter = command
+      values = []
+      if (takes[letter.toUpperCase()] === 0) draw(letter, [])
+      continue
+    }
+    values.push(Number(number))
+    if (values.length !== takes[letter.toUpperCase()]) continue
+    draw(letter, values)
+    values = []
+    // Further points after a move are the ends of lines.
+    if (letter === "M") letter = "L"
+    if (letter === "m") letter = "l"
+  }
+  return lines
+}
+
+/** Returns the angle of a direction, by bisection with our own sine: `Math.atan2` may differ between engines. */
+const angleOf = (x: number, y: number): number => {
+  const length = Math.sqrt(x * x + y * y)
+  const [cosine, sine] = [x / length, Math.abs(y) / length]
+  let [low, high] = [0, Math.PI]
+  for (let step = 0; step < 52; step++) {
+    const middle = (low + high) / 2
+    if (cos(middle) > cosine) low = middle
+    else high = middle
+  }
+  // Near 0 and π, the sine is the more precise.
+  const angle = (low + high) / 2
+  const precise =
+    sine < 0.1 ? (cosine > 0 ? sine + (sine * sine * sine) / 6 : Math.PI - sine - (sine * sine * sine) / 6) : angle
+  return y < 0 ? -precise : precise
+}

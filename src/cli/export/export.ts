@@ -37,9 +37,16 @@ const flags = {
     Argument.atLeast(1),
   ),
   resultsDir: lookupDir,
-  to: Flag.Literals("to", [...policyFormats, "worker", ...modelFormats, ...curveFormats, ...movieFormats]).pipe(
+  to: Flag.Literals("to", [
+    ...policyFormats,
+    "worker",
+    ...modelFormats,
+    ...curveFormats,
+    ...movieFormats,
+    "mlflow",
+  ]).pipe(
     Flag.withDescription(
-      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG); gif or mp4 (by ffmpeg) for episodes as a moving picture",
+      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG); gif or mp4 (by ffmpeg) for episodes as a moving picture; mlflow to send the run to the server in MLFLOW_TRACKING_URI",
     ),
   ),
   out: text(
@@ -62,7 +69,7 @@ export const exporting = subcommand(
   {
     description:
       "Write a run's policy, its language model or episodes, or the learning curve of one or several runs, to a file or " +
-      "folder.",
+      "folder; or send a run to MLflow.",
     short: "Write a policy, a language model, a learning curve or episodes",
     examples: {
       "effect export latest --to onnx --out policy.onnx": "The policy for any ONNX Runtime",
@@ -71,6 +78,7 @@ export const exporting = subcommand(
       "effect export results/…/run_letters --to model": "A trainer's language model in a folder of its own",
       "effect export results/…/CartPole-v1_ppo --to svg": "The learning curve over all seeds",
       "effect export latest --to gif --episodes 3": "Three episodes as a moving picture",
+      "effect export latest --to mlflow": "Settings, metrics and files to a server of MLflow",
     },
   },
   flags,
@@ -85,7 +93,7 @@ export const exporting = subcommand(
     }
     const usable = isModel(to)
       ? trainedModels
-      : isCurve(to)
+      : isCurve(to) || to === "mlflow"
         ? trainings
         : ofKind("a training with a policy", "training")
     const options = { usable, step: input.step, curves: isCurve(to) }
@@ -110,6 +118,11 @@ const exportRuns = Effect.fnUntraced(function* (input: Input<typeof flags>, usab
       return yield* runFolder(typed, { folders: [input.resultsDir], usable })
     }),
   )
+  if (to === "mlflow") {
+    if (Option.isSome(input.out)) return yield* usageError("--out does not work with --to mlflow, which writes no file")
+    const { toMlflow } = yield* Effect.promise(() => import("./mlflow.ts"))
+    return yield* writeOut(`${yield* toMlflow(resolve(runs[0]), input.step)}\n`)
+  }
   if (to === "worker") {
     const run = yield* runOfPolicy(runs[0], to)
     const out = Option.getOrElse(input.out, () => `${nameFor(run)}-worker`)
@@ -129,7 +142,7 @@ const exportRuns = Effect.fnUntraced(function* (input: Input<typeof flags>, usab
   yield* writeOut(`${out}\n`)
 })
 
-type Format = CurveFormat | ModelFormat | MovieFormat | PolicyFormat | "worker"
+type Format = CurveFormat | ModelFormat | MovieFormat | PolicyFormat | "mlflow" | "worker"
 
 const isCurve = (format: Format): format is CurveFormat => curveFormats.some((curve) => curve === format)
 const isMovie = (format: Format): format is MovieFormat => movieFormats.some((movie) => movie === format)

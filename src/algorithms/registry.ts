@@ -17,6 +17,7 @@ import * as Rnd from "./rollouts/Rnd.ts"
 import * as Sac from "./replay/Sac.ts"
 import * as Td3 from "./replay/Td3.ts"
 import * as Trpo from "./rollouts/Trpo.ts"
+import * as Tqc from "./replay/Tqc.ts"
 import * as Unreal from "./rollouts/Unreal.ts"
 import * as Vin from "./rollouts/Vin.ts"
 
@@ -35,6 +36,7 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
   sac: () => Sac.make(),
   td3: () => Td3.make(),
   trpo: () => Trpo.make(),
+  tqc: () => Tqc.make(),
   unreal: () => Unreal.make(),
   vin: () => Vin.make(),
 }

@@ -1,6 +1,24 @@
-import { add, clip, exp, mean, minimum, mul, neg, reshape, square, sub, sum } from "../graph/ops.ts"
+import {
+  add,
+  cast,
+  clip,
+  constant,
+  equal,
+  exp,
+  expandDims,
+  less,
+  mean,
+  minimum,
+  mul,
+  neg,
+  reshape,
+  square,
+  sub,
+  sum,
+} from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { tdTarget } from "./qLearning.ts"
+import { fail } from "../graph/ops/core.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
 /**
@@ -77,6 +95,28 @@ export const softValue = ({
 export const criticLoss = ({ q_tm1, target }: Tensors<"target"> & { readonly q_tm1: CriticValues }): Tensor => {
   expectShape("criticLoss", target.shape, numbered("q_tm1", q_tm1))
   return mean(q_tm1.map((values) => square(sub(values, target))).reduce((sum, errors) => add(sum, errors)))
+}
+
+/**
+ * Returns the `count` lowest numbers of each row, in increasing order: [rows, n] → [rows, count]. TQC's target takes them of
+ * the quantiles of all its critics (Kuznetsov et al. 2020, arXiv:2005.04269, equation 6), because the highest overestimate.
+ */
+export const lowest = (values: Tensor, count: number): Tensor => {
+  const [, n] = values.shape
+  if (values.shape.length !== 2 || count > n) fail("lowest", `expected [rows, n] with n at least ${count}`, values)
+  // The rank of a number is how many of its row are lower; of equal ones, those before it. [rows, n, n] → [rows, n].
+  const [each, others] = [expandDims(values, 2), expandDims(values, 1)]
+  const isBefore = constant(
+    Float32Array.from({ length: n * n }, (_, at) => (at % n < Math.floor(at / n) ? 1 : 0)),
+    [n, n],
+  )
+  const ties = mul(cast(equal(others, each), "f32"), isBefore)
+  const ranks = sum(add(cast(less(others, each), "f32"), ties), 2)
+  const places = constant(
+    Float32Array.from({ length: count }, (_, place) => place),
+    [count, 1],
+  )
+  return sum(mul(cast(equal(expandDims(ranks, 1), places), "f32"), others), 2)
 }
 
 /**

@@ -17,6 +17,7 @@ import * as Rnd from "../../src/algorithms/rollouts/Rnd.ts"
 import * as Sac from "../../src/algorithms/replay/Sac.ts"
 import * as Td3 from "../../src/algorithms/replay/Td3.ts"
 import * as Trpo from "../../src/algorithms/rollouts/Trpo.ts"
+import * as Tqc from "../../src/algorithms/replay/Tqc.ts"
 import * as Unreal from "../../src/algorithms/rollouts/Unreal.ts"
 import * as Vin from "../../src/algorithms/rollouts/Vin.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
@@ -103,6 +104,7 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
   TD3: [pendulum, Td3.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
   DDPG: [pendulum, Ddpg.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
   TRPO: [CartPole.env, Trpo.make({ hidden, nsteps: 16, valueMinibatches: 4 }), 512],
+  TQC: [pendulum, Tqc.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150, critics: 3 }), 300],
   RND: [CartPole.env, Rnd.make({ hidden, nsteps: 16, initObsSteps: 20 }), 512],
   curiosity: [CartPole.env, Curiosity.make({ hidden }), 400],
   "curiosity with real actions": [pendulum, Curiosity.make({ hidden }), 200],

@@ -22,6 +22,7 @@ import {
   Sac,
   Td3,
   Trpo,
+  Tqc,
   Unreal,
   Vin,
 } from "../../src/index.ts"
@@ -43,6 +44,7 @@ export const policyCases: ReadonlyArray<readonly [Env.Env, Algorithm.Algorithm]>
   [Pendulum.env, Sac.make({ hidden })],
   [CartPole.env, DiscreteSac.make({ hidden })],
   [Pendulum.env, Td3.make({ hidden })],
+  [Pendulum.env, Tqc.make({ hidden })],
   [Pendulum.env, Ddpg.make({ hidden })],
   [CartPole.env, Es.make({ hidden })],
   [CartPole.env, Rnd.make({ hidden })],

@@ -17,6 +17,8 @@ import type { EpisodeRow } from "../../src/evaluate/rows.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
 import type { ConfiguredAlgorithm, Task } from "../../src/learner/Algorithm.ts"
 import type { Actor } from "../../src/model/Actor.ts"
+import type { Learning } from "../../src/learner/replay/ReplayLearner.ts"
+import type { SoftLosses } from "../../src/learner/replay/softUpdate.ts"
 import type { Critics } from "../../src/model/critic.ts"
 import type { Program } from "../../src/backend/Backend.ts"
 import type { Runtime as OnnxRuntime } from "../../src/backend/onnx-web.ts"
@@ -96,6 +98,8 @@ export declare const demonstrations: Demonstrations
 export declare const actor: Actor
 export declare const critics: Critics
 export declare const replayConfig: ReplayConfig
+export declare const softLearning: Learning<"critic", "critic", "learningRate">
+export declare const softLosses: SoftLosses
 
 /** A model with its tokenizer, as a directory of Hugging Face holds them. */
 export declare const pretrained: {

@@ -5,6 +5,7 @@ import type { Tensor } from "../../src/graph/Tensor.ts"
 import {
   clippedDoubleQTarget,
   deterministicPolicyLoss,
+  lowest,
   smoothedAction,
   softPolicyLoss,
   softTarget,
@@ -12,6 +13,7 @@ import {
   temperatureGradient,
   criticLoss,
 } from "../../src/losses/critics.ts"
+import { stream } from "../../src/rng/Rng.ts"
 import { evaluated, gradientOf } from "./evaluated.ts"
 
 const close = (tensor: Tensor, expected: ReadonlyArray<number>): void => {
@@ -48,6 +50,20 @@ describe("targets of critics", () => {
     const action = G.constant([0.9, -0.2, 0.1], [3, 1])
     const noise = G.constant([10, -10, 1], [3, 1])
     close(smoothedAction({ action, noise, deviation: 0.2, bound: 0.5 }), [1, -0.7, 0.3])
+  })
+})
+
+describe("the lowest numbers of each row", () => {
+  it("are those that a sort finds, also where numbers are equal", () => {
+    const random = stream(3, "lowest")
+    const rows = Array.from({ length: 40 }, () => Array.from({ length: 9 }, () => random.integer(6) - 2.5))
+    const expected = rows.flatMap((row) => row.toSorted((a, b) => a - b).slice(0, 7))
+    const values = G.constant(rows.flat(), [40, 9])
+    assert.deepStrictEqual(evaluated(lowest(values, 7)), expected)
+  })
+
+  it("are not more than there are", () => {
+    assert.throws(() => lowest(G.constant([1, 2], [1, 2]), 3), GraphError, /expected \[rows, n\] with n at least 3/)
   })
 })
 

@@ -13,6 +13,7 @@ import type {
   Rnd,
   Sac,
   Td3,
+  Tqc,
   Unreal,
   Vin,
   LmConfig,
@@ -38,6 +39,7 @@ describe("the interfaces of settings have the types of their Schemas", () => {
     expectTypeOf<Rnd.RndOptions>().toEqualTypeOf<typeof Rnd.RndConfig.Encoded>()
     expectTypeOf<Sac.SacOptions>().toEqualTypeOf<typeof Sac.SacConfig.Encoded>()
     expectTypeOf<Td3.Td3Options>().toEqualTypeOf<typeof Td3.Td3Config.Encoded>()
+    expectTypeOf<Tqc.TqcOptions>().toEqualTypeOf<typeof Tqc.TqcConfig.Encoded>()
     expectTypeOf<Unreal.UnrealOptions>().toEqualTypeOf<typeof Unreal.UnrealConfig.Encoded>()
     expectTypeOf<Vin.VinOptions>().toEqualTypeOf<typeof Vin.VinConfig.Encoded>()
   })

@@ -4,13 +4,12 @@ import * as Distributions from "../../graph/distributions.ts"
 import * as Initialisers from "../../graph/initialisers.ts"
 import * as Layers from "../../graph/layers.ts"
 import * as Graph from "../../graph/ops.ts"
-import * as Optimisers from "../../graph/optimisers.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
-const { exp, mean, minimum, mul, neg, state } = Graph
+const { mean, minimum, mul, neg } = Graph
 
 /**
  * Soft actor-critic for choices (Christodoulou 2019, arXiv:1910.07207): as in SAC, the entropy of the policy adds to its
@@ -111,61 +110,33 @@ const update = (
   { actions: count, policy, critics }: Networks,
   learning: Learner.Learning<"critic", "critic", "learningRate">,
 ): Learner.Update => {
-  const { batch, networks, targets, learningRates } = learning
+  const { batch, networks, targets } = learning
   const { observations, actions, rewards, nextObservations, discounts } = batch
-  const { learningRate } = learningRates
-  const { maxGradNorm, optimiser } = config
-  const options = { learningRate, maxGradNorm, optimiser }
-  // States start at zero, so α starts at 1.
-  const logAlpha = state("logAlpha", [1])
-  const alpha = config.alpha ?? exp(logAlpha)
+  return Learner.softUpdate(learning, config, {
+    // Keeps the policy's entropy near a share of log n, the entropy of random play.
+    targetEntropy: config.targetEntropy * Math.log(count),
 
-  // Target: y = r + γ Σ π(a | s′) (min Q′(s′, a) − α log π(a | s′)), with the target critics Q′. `discounts` has γ, and 0
-  // where the episode terminated; truncated episodes keep the value of the final observation.
-  const [first, second] = critics.apply(targets.critic.weights, nextObservations)
-  const next = policy(networks.actor.weights, nextObservations)
-  const v_t = Losses.softValue({ q_t: minimum(first, second), logProbabilities_t: next.logProbabilities, alpha })
-  const target = Losses.tdTarget({ r_t: rewards, discount_t: discounts, v_t })
-
-  // Critics: ½ E[(Q₁(s, a) − y)² + (Q₂(s, a) − y)²].
-  const q_tm1 = critics.apply(networks.critic.weights, observations)
-  const taken = [Losses.valueOfAction(q_tm1[0], actions), Losses.valueOfAction(q_tm1[1], actions)] as const
-  const criticLoss = mul(Losses.criticLoss({ q_tm1: taken, target }), 0.5)
-  const criticStep = Learner.gradientStep(networks.critic, criticLoss, options)
-
-  // Actor: E[Σ π(a | s) (α log π(a | s) − min Q(s, a))], with the critics after their own gradient step.
-  const current = policy(networks.actor.weights, observations)
-  const [one, other] = critics.apply(networks.critic.layout.tensorsOf(criticStep.next), observations)
-  const value = Losses.softValue({ q_t: minimum(one, other), logProbabilities_t: current.logProbabilities, alpha })
-  const actorLoss = neg(mean(value))
-  const actorStep = Learner.gradientStep(networks.actor, actorLoss, options)
-
-  // Temperature: keeps the policy's entropy near a share of log n, the entropy of random play, unless it is fixed.
-  const entropy = current.entropy()
-  const targetEntropy = config.targetEntropy * Math.log(count)
-  const temperatureOptimiser = Optimisers.adam({ name: "alpha.adam", size: 1, learningRate })
-  const temperatureStep = temperatureOptimiser.update(
-    logAlpha,
-    Losses.temperatureGradient({ logProbability: neg(entropy), targetEntropy }),
-  )
-
-  return {
-    states: {
-      ...actorStep.states,
-      ...criticStep.states,
-      ...Learner.polyak(targets.critic, criticStep.next, config.tau),
-      ...(config.alpha === null
-        ? { logAlpha: { tensor: logAlpha, next: temperatureStep.next }, ...temperatureStep.moments }
-        : {}),
+    // Target: y = r + γ Σ π(a | s′) (min Q′(s′, a) − α log π(a | s′)), with the target critics Q′. `discounts` has γ, and 0
+    // where the episode terminated; truncated episodes keep the value of the final observation.
+    // Critics: ½ E[(Q₁(s, a) − y)² + (Q₂(s, a) − y)²].
+    critic: (alpha) => {
+      const [first, second] = critics.apply(targets.critic.weights, nextObservations)
+      const next = policy(networks.actor.weights, nextObservations)
+      const v_t = Losses.softValue({ q_t: minimum(first, second), logProbabilities_t: next.logProbabilities, alpha })
+      const target = Losses.tdTarget({ r_t: rewards, discount_t: discounts, v_t })
+      const q_tm1 = critics.apply(networks.critic.weights, observations)
+      const taken = [Losses.valueOfAction(q_tm1[0], actions), Losses.valueOfAction(q_tm1[1], actions)] as const
+      return { loss: mul(Losses.criticLoss({ q_tm1: taken, target }), 0.5), values: taken[0] }
     },
-    metrics: {
-      "losses/critic_loss": criticLoss,
-      "losses/actor_loss": actorLoss,
-      "losses/q_values": mean(taken[0]),
-      "losses/entropy": mean(entropy),
-      ...(config.alpha === null ? { "charts/alpha": mean(exp(logAlpha)) } : {}),
+
+    // Actor: E[Σ π(a | s) (α log π(a | s) − min Q(s, a))], with the critics after their own gradient step.
+    actor: (alpha, criticWeights) => {
+      const current = policy(networks.actor.weights, observations)
+      const [one, other] = critics.apply(criticWeights, observations)
+      const value = Losses.softValue({ q_t: minimum(one, other), logProbabilities_t: current.logProbabilities, alpha })
+      return { loss: neg(mean(value)), logProbability: neg(current.entropy()) }
     },
-  }
+  })
 }
 
 /**

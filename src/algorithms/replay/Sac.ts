@@ -5,13 +5,12 @@ import * as Distributions from "../../graph/distributions.ts"
 import * as Initialisers from "../../graph/initialisers.ts"
 import * as Layers from "../../graph/layers.ts"
 import * as Graph from "../../graph/ops.ts"
-import * as Optimisers from "../../graph/optimisers.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
-const { clip, exp, mean, mul, neg, slice, state } = Graph
+const { clip, mul, slice } = Graph
 
 /**
  * Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): a squashed Gaussian policy whose entropy adds to its
@@ -43,7 +42,7 @@ export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions 
   readonly targetEntropy?: number | null
 }
 
-export const SacConfig = Schema.Struct({
+export const sacFields = {
   ...Learner.replayFields,
   ...Model.networkFields,
   noiseRepeat: Fields.withDefault(Fields.positiveInt, 1),
@@ -53,7 +52,9 @@ export const SacConfig = Schema.Struct({
   tau: Fields.withDefault(Fields.fraction, 0.005),
   alpha: Fields.withDefault(Schema.NullOr(Fields.positive), null),
   targetEntropy: Fields.withDefault(Schema.NullOr(Schema.Finite), null),
-})
+}
+
+export const SacConfig = Schema.Struct(sacFields)
 export type SacConfig = typeof SacConfig.Type
 
 // --- Networks ---
@@ -62,8 +63,66 @@ export type SacConfig = typeof SacConfig.Type
 const lowestLogDeviation = -20
 const highestLogDeviation = 2
 
-/** Makes the networks: an actor that outputs a squashed Gaussian for each observation, and two critics. */
-const networks = (config: SacConfig, { observationSpace }: Algorithm.Task, actionSpace: Space.Box) => {
+/** What the critics of SAC or a relative add to its networks and losses. Actions are scaled to −1 … 1. */
+export interface SoftCritics {
+  readonly parameters: Model.Declarations
+  /** Computes the values of actions for the actor's loss, in which the smallest of them counts. */
+  readonly values: (
+    weights: Model.Weights,
+    observations: Graph.Tensor,
+    actions: Graph.Tensor,
+  ) => ReadonlyArray<Graph.Tensor>
+  /** Computes the loss of the critics, and the values of the batch's actions for the metrics. */
+  readonly loss: (at: CriticInputs) => { readonly loss: Graph.Tensor; readonly values: Graph.Tensor }
+}
+
+/** What the loss of the critics is computed from. */
+export interface CriticInputs {
+  readonly batch: Learner.Batch<Learner.ReplayColumns>
+  /** The batch's actions, scaled to −1 … 1. */
+  readonly actions: Graph.Tensor
+  /** An action that the policy draws at each next observation, and its log π. */
+  readonly next: { readonly action: Graph.Tensor; readonly logProbability: Graph.Tensor }
+  readonly weights: Model.Weights
+  readonly targetWeights: Model.Weights
+  readonly alpha: Graph.Tensor | number
+}
+
+/** A function that makes critics. */
+export type MakeCritics = (observationSpace: Space.RowSpace, actionSpace: Space.Box) => SoftCritics
+
+/** Returns the function that makes SAC's own critics: two, of which the smaller value counts. */
+const twinCritics =
+  (config: SacConfig): MakeCritics =>
+  (observationSpace, actionSpace) => {
+    const critics = Model.critics(2, observationSpace, actionSpace, config)
+    return {
+      parameters: critics.parameters,
+      values: critics.apply,
+      // Target: y = r + γ (min Q′(s′, a′) − α log π(a′ | s′)), with the target critics Q′, and a′ drawn from the policy.
+      // `discounts` has γ, and 0 where the episode terminated; truncated episodes keep the value of the final observation.
+      // Critics: ½ E[(Q₁ − y)² + (Q₂ − y)²].
+      loss: ({ batch, actions, next, weights, targetWeights, alpha }) => {
+        const target = Losses.softTarget({
+          r_t: batch.rewards,
+          discount_t: batch.discounts,
+          q_t: critics.apply(targetWeights, batch.nextObservations, next.action),
+          logProbability_t: next.logProbability,
+          alpha,
+        })
+        const q_tm1 = critics.apply(weights, batch.observations, actions)
+        return { loss: mul(Losses.criticLoss({ q_tm1, target }), 0.5), values: q_tm1[0] }
+      },
+    }
+  }
+
+/** Makes the networks: an actor that outputs a squashed Gaussian for each observation, and the critics. */
+const networks = (
+  config: SacConfig,
+  { observationSpace }: Algorithm.Task,
+  actionSpace: Space.Box,
+  makeCritics: MakeCritics,
+) => {
   const size = Space.sizeOf(actionSpace)
   const body = Model.trunk("actor", observationSpace, config, Model.networkFor(config, "actor"))
   const center = Layers.linear("actor.mean", body.outputs, size, Initialisers.orthogonal(0.01))
@@ -76,7 +135,7 @@ const networks = (config: SacConfig, { observationSpace }: Algorithm.Task, actio
       const clipped = clip(logDeviation.apply(weights, features), lowestLogDeviation, highestLogDeviation)
       return Distributions.squashedGaussian(center.apply(weights, features), clipped)
     },
-    critics: Model.critics(2, observationSpace, actionSpace, config),
+    critics: makeCritics(observationSpace, actionSpace),
     scale: Model.scaledActions(actionSpace),
   }
 }
@@ -92,9 +151,15 @@ const denseActor = (config: SacConfig, space: Space.RowSpace): Model.DensePolicy
 
 // --- Learner, which `make` below sets up for a task: acting and replay ---
 
-const setup = Effect.fnUntraced(function* (config: SacConfig, task: Algorithm.Task) {
-  const actionSpace = yield* Learner.needsBoundedBox("sac", task)
-  const nets = yield* Learner.build(() => networks(config, task, actionSpace))
+/** Makes the learner. `Tqc` makes its own with the same function, under its own name and with its own critics. */
+export const setup = Effect.fnUntraced(function* (
+  config: SacConfig,
+  task: Algorithm.Task,
+  name = "sac",
+  makeCritics = twinCritics(config),
+) {
+  const actionSpace = yield* Learner.needsBoundedBox(name, task)
+  const nets = yield* Learner.build(() => networks(config, task, actionSpace, makeCritics))
   const { actionSize, policy, scale } = nets
   const actor: Model.Actor = {
     parameters: nets.parameters,
@@ -110,7 +175,7 @@ const setup = Effect.fnUntraced(function* (config: SacConfig, task: Algorithm.Ta
     greedy: ({ weights, observations }) => ({ actions: scale.toEnv(policy(weights, observations).mode()) }),
   }
   const experience = Learner.replayExperience({
-    name: "sac",
+    name,
     task,
     config,
     actor,
@@ -136,70 +201,37 @@ const update = (
   learning: Learner.Learning<"critic", "critic", "learningRate" | "criticLearningRate">,
 ): Learner.Update => {
   const { batch, networks, targets, learningRates } = learning
-  const { observations, actions, rewards, nextObservations, discounts, noise } = batch
+  const { observations, actions, nextObservations, noise } = batch
   const [rows] = noise.shape
   // `noise` has the numbers for two actions in each row: 0 is the action of the target, 1 that of the actor's loss.
   const noiseOf = (action: 0 | 1): Graph.Tensor => slice(noise, [0, action * 2 * actionSize], [rows, 2 * actionSize])
-  const { learningRate, criticLearningRate } = learningRates
-  const { maxGradNorm, optimiser } = config
-  // States start at zero, so α starts at 1.
-  const logAlpha = state("logAlpha", [1])
-  const alpha = config.alpha ?? exp(logAlpha)
+  return Learner.softUpdate(learning, config, {
+    // Keeps the policy's entropy near this one.
+    targetEntropy: config.targetEntropy ?? -actionSize,
+    criticLearningRate: learningRates.criticLearningRate,
 
-  // Target: y = r + γ (min Q′(s′, a′) − α log π(a′ | s′)), with the target critics Q′, and a′ drawn from the policy.
-  // `discounts` has γ, and 0 where the episode terminated; truncated episodes keep the value of the final observation.
-  const nextPolicy = policy(networks.actor.weights, nextObservations)
-  const next = nextPolicy.sampleBoth(noiseOf(0))
-  const target = Losses.softTarget({
-    r_t: rewards,
-    discount_t: discounts,
-    q_t: critics.apply(targets.critic.weights, nextObservations, next.action),
-    logProbability_t: nextPolicy.logProbabilityOfRaw(next.raw),
-    alpha,
-  })
-
-  // Critics: ½ E[(Q₁ − y)² + (Q₂ − y)²].
-  const q_tm1 = critics.apply(networks.critic.weights, observations, scale.fromEnv(actions))
-  const criticLoss = mul(Losses.criticLoss({ q_tm1, target }), 0.5)
-  const criticStep = Learner.gradientStep(networks.critic, criticLoss, {
-    learningRate: criticLearningRate,
-    maxGradNorm,
-    optimiser,
-  })
-
-  // Actor: E[α log π(a | s) − min Q(s, a)], with the critics after their own gradient step.
-  const currentPolicy = policy(networks.actor.weights, observations)
-  const current = currentPolicy.sampleBoth(noiseOf(1))
-  const logProbability = currentPolicy.logProbabilityOfRaw(current.raw)
-  const q = critics.apply(networks.critic.layout.tensorsOf(criticStep.next), observations, current.action)
-  const actorLoss = Losses.softPolicyLoss({ q, logProbability, alpha })
-  const actorStep = Learner.gradientStep(networks.actor, actorLoss, { learningRate, maxGradNorm, optimiser })
-
-  // Temperature: keeps the policy's entropy near the target entropy, unless it is fixed.
-  const targetEntropy = config.targetEntropy ?? -actionSize
-  const temperatureOptimiser = Optimisers.adam({ name: "alpha.adam", size: 1, learningRate })
-  const temperatureStep = temperatureOptimiser.update(
-    logAlpha,
-    Losses.temperatureGradient({ logProbability, targetEntropy }),
-  )
-
-  return {
-    states: {
-      ...actorStep.states,
-      ...criticStep.states,
-      ...Learner.polyak(targets.critic, criticStep.next, config.tau),
-      ...(config.alpha === null
-        ? { logAlpha: { tensor: logAlpha, next: temperatureStep.next }, ...temperatureStep.moments }
-        : {}),
+    critic: (alpha) => {
+      const nextPolicy = policy(networks.actor.weights, nextObservations)
+      const next = nextPolicy.sampleBoth(noiseOf(0))
+      return critics.loss({
+        batch,
+        actions: scale.fromEnv(actions),
+        next: { action: next.action, logProbability: nextPolicy.logProbabilityOfRaw(next.raw) },
+        weights: networks.critic.weights,
+        targetWeights: targets.critic.weights,
+        alpha,
+      })
     },
-    metrics: {
-      "losses/critic_loss": criticLoss,
-      "losses/actor_loss": actorLoss,
-      "losses/q_values": mean(q_tm1[0]),
-      "losses/entropy": neg(mean(logProbability)),
-      ...(config.alpha === null ? { "charts/alpha": mean(exp(logAlpha)) } : {}),
+
+    // Actor: E[α log π(a | s) − min Q(s, a)], with the critics after their own gradient step.
+    actor: (alpha, criticWeights) => {
+      const currentPolicy = policy(networks.actor.weights, observations)
+      const current = currentPolicy.sampleBoth(noiseOf(1))
+      const logProbability = currentPolicy.logProbabilityOfRaw(current.raw)
+      const q = critics.values(criticWeights, observations, current.action)
+      return { loss: Losses.softPolicyLoss({ q, logProbability, alpha }), logProbability }
     },
-  }
+  })
 }
 
 /**
@@ -210,4 +242,8 @@ const update = (
  * Train.run({ env: Pendulum.env, numEnvs: 1, algorithm: Sac.make({ learningRate: 1e-3 }), totalSteps: 20_000 })
  * ```
  */
-export const make: Algorithm.Make<SacOptions> = Algorithm.define({ name: "sac", config: SacConfig, setup }).make
+export const make: Algorithm.Make<SacOptions> = Algorithm.define({
+  name: "sac",
+  config: SacConfig,
+  setup: (config, task) => setup(config, task),
+}).make

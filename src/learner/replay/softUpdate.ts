@@ -1,0 +1,96 @@
+/** Builds what the updates of SAC and its relatives share: the steps of critics, actor and temperature, and the metrics. */
+import { exp, mean, neg, state } from "../../graph/ops.ts"
+import { adam } from "../../graph/optimisers.ts"
+import type { Tensor } from "../../graph/Tensor.ts"
+import { temperatureGradient } from "../../losses/critics.ts"
+import type { Weights } from "../../model/trunk.ts"
+import type { OptimiserOption } from "../parts.ts"
+import type { Learning, Update } from "./ReplayLearner.ts"
+import { gradientStep, polyak } from "./steps.ts"
+
+/** The settings that `softUpdate` reads. */
+interface SoftConfig extends Required<OptimiserOption> {
+  readonly maxGradNorm: number
+  /** The share by which the target critics move towards the critics. */
+  readonly tau: number
+  /** The temperature, which is the weight of the policy's entropy; null learns it. */
+  readonly alpha: number | null
+}
+
+/** The losses of critics and actor at a temperature. */
+export interface SoftLosses {
+  readonly critic: (alpha: Tensor | number) => {
+    readonly loss: Tensor
+    /** The values of the batch's actions, for the metrics. */
+    readonly values: Tensor
+  }
+  /** The actor's loss, with the weights that the critics have after their own step. */
+  readonly actor: (
+    alpha: Tensor | number,
+    criticWeights: Weights,
+  ) => {
+    readonly loss: Tensor
+    /** The log π of each row, or minus the entropy of the policy there; its mean is minus the policy's entropy. */
+    readonly logProbability: Tensor
+  }
+  /** The entropy at which a learned temperature keeps the policy. */
+  readonly targetEntropy: number
+  /** The learning rate of the critics, if it differs from the actor's. */
+  readonly criticLearningRate?: Tensor
+}
+
+/**
+ * Describes one update of soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905, Algorithm 1): a step of the critics, a step
+ * of the actor with the critics after theirs, a step of the temperature unless it is fixed, and of the target critics.
+ *
+ * @example
+ * ```ts
+ * const learned = { optimiser: null, maxGradNorm: 0, tau: 0.005, alpha: null }
+ * softUpdate(softLearning, learned, softLosses).states // the next weights, moments and temperature
+ * ```
+ */
+export const softUpdate = (
+  { networks, targets, learningRates }: Learning<"critic", "critic", "learningRate">,
+  config: SoftConfig,
+  losses: SoftLosses,
+): Update => {
+  const { maxGradNorm, optimiser, tau } = config
+  const { learningRate } = learningRates
+  // States start at zero, so α starts at 1.
+  const logAlpha = state("logAlpha", [1])
+  const alpha = config.alpha ?? exp(logAlpha)
+
+  const critic = losses.critic(alpha)
+  const criticStep = gradientStep(networks.critic, critic.loss, {
+    learningRate: losses.criticLearningRate ?? learningRate,
+    maxGradNorm,
+    optimiser,
+  })
+
+  const actor = losses.actor(alpha, networks.critic.layout.tensorsOf(criticStep.next))
+  const actorStep = gradientStep(networks.actor, actor.loss, { learningRate, maxGradNorm, optimiser })
+
+  const { logProbability } = actor
+  const temperature = adam({ name: "alpha.adam", size: 1, learningRate }).update(
+    logAlpha,
+    temperatureGradient({ logProbability, targetEntropy: losses.targetEntropy }),
+  )
+
+  return {
+    states: {
+      ...actorStep.states,
+      ...criticStep.states,
+      ...polyak(targets.critic, criticStep.next, tau),
+      ...(config.alpha === null
+        ? { logAlpha: { tensor: logAlpha, next: temperature.next }, ...temperature.moments }
+        : {}),
+    },
+    metrics: {
+      "losses/critic_loss": critic.loss,
+      "losses/actor_loss": actor.loss,
+      "losses/q_values": mean(critic.values),
+      "losses/entropy": neg(mean(logProbability)),
+      ...(config.alpha === null ? { "charts/alpha": mean(exp(logAlpha)) } : {}),
+    },
+  }
+}

@@ -16,6 +16,7 @@ import type { AnyBatchEnv } from "./BatchEnv.ts"
 import { type ActionOf, type Env, rowSpaceOf } from "./Env.ts"
 import { graphOf, withGraph } from "./EnvGraph.ts"
 import { checkWhole, invalid } from "./EnvError.ts"
+import { goalsOf, withGoals } from "./GoalEnv.ts"
 import { stackedSpace, stackedValue } from "./internal/frames.ts"
 import { mapActions, mapRewards, selectObservations } from "./internal/mapped.ts"
 import { type Around, around, firstStep, refuseElsewhere, rowOf, withConfig } from "./internal/around.ts"
@@ -31,7 +32,9 @@ export const timeLimit = <State, A extends ActionSpace, O extends Space>(
   steps: number,
 ): Env<State, A, O> => {
   checkWhole(env.id, steps, 1, `${env.id}: timeLimit: ${steps} steps`)
+  const goals = goalsOf(env)
   const limited = withGraph({ ...env, maxSteps: Math.min(steps, env.maxSteps ?? steps) }, graphOf(env))
+  if (goals !== undefined) withGoals(limited, goals)
   return withConfig(env, limited, "TimeLimit", { steps })
 }
 

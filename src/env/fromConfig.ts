@@ -11,6 +11,7 @@ import { fraction, intBetween, positiveInt } from "../config/fields.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
 import { builtIn, byId } from "./Envs.ts"
+import * as BitFlip from "./games/BitFlip.ts"
 import * as TicTacToe from "./games/TicTacToe.ts"
 import * as ApplePicker from "./grid/ApplePicker.ts"
 import * as GridWorld from "./grid/GridWorld.ts"
@@ -85,6 +86,7 @@ const makers: Readonly<Record<string, Maker>> = {
   ApplePicker: maker(ApplePicker.Options, ApplePicker.make),
   Breakout: maker(Breakout.Options, Breakout.make),
   Catch: maker(Catch.Options, Catch.make),
+  BitFlip: maker(BitFlip.Options, BitFlip.make),
   TicTacToe: maker(TicTacToe.Options, TicTacToe.make),
   Gymnasium: foreign(GymnasiumOptions, ({ gymnasium }, options) => gymnasium(options)),
   ForeignEnv: foreign(ForeignOptions, ({ command }, options) => command(options)),

@@ -10,6 +10,7 @@ import type { AnyBatchEnv } from "../env/BatchEnv.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import type { EnvGraph } from "../env/EnvGraph.ts"
 import type { EpisodeLog } from "../env/EpisodeLog.ts"
+import type { Goals } from "../env/GoalEnv.ts"
 import type { ActionSpace, RowSpace } from "../env/Space.ts"
 import type { GraphError } from "../graph/GraphError.ts"
 import type { NamedArray } from "../graph/Parameters.ts"
@@ -29,6 +30,8 @@ export interface Task {
   readonly seed: number
   /** The graph form of the env, if it has one, and the number of steps at which its episodes are truncated. */
   readonly graph?: EnvGraph | undefined
+  /** The functions of the env's goals, if it has goals. */
+  readonly goals?: Goals | undefined
   readonly maxSteps?: number | undefined
 }
 

@@ -10,6 +10,7 @@ import { oneLine } from "../config/text.ts"
 import { rowSpaceOf } from "../env/Env.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import { graphOf } from "../env/EnvGraph.ts"
+import { goalsOf } from "../env/GoalEnv.ts"
 import { sizeOf } from "../env/Space.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import type { CurrentRun } from "../run/CurrentRun.ts"
@@ -53,7 +54,14 @@ export const setUp = Effect.fnUntraced(function* (
   const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
   yield* checkRollout(plan)
   const { actionSpace, maxSteps } = env
-  const task = { ...settings, observationSpace: rowSpaceOf(env), actionSpace, maxSteps, graph: graphOf(env) }
+  const described = {
+    observationSpace: rowSpaceOf(env),
+    actionSpace,
+    maxSteps,
+    graph: graphOf(env),
+    goals: goalsOf(env),
+  }
+  const task = { ...settings, ...described }
   const learner = yield* algorithm.setup(task).pipe(
     Effect.catchTag("ConfigError", (error) => Effect.fail(ConfigError.at(plan.from, error.key, error.problem))),
     withinMemory(plan),
@@ -142,6 +150,10 @@ const misfit = (
     return ConfigError.at(from, "validation.every_steps", problem)
   }
   const normalized = (["observations", "rewards"] as const).find((key) => settings.normalize[key])
+  if ((algorithm.config.her ?? null) !== null && normalized !== undefined) {
+    const problem = "expected false with algorithm.her, which computes rewards from goals as the env observes them"
+    return ConfigError.at(from, `normalize.${normalized}`, problem)
+  }
   if (episodes !== undefined && normalized !== undefined) {
     const problem = `expected false with algorithm.rollouts "graph", whose envs are stepped in the graph`
     return ConfigError.at(from, `normalize.${normalized}`, problem)

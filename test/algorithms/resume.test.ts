@@ -23,6 +23,9 @@ import * as Vin from "../../src/algorithms/rollouts/Vin.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import type { Env } from "../../src/env/Env.ts"
+import * as BitFlip from "../../src/env/games/BitFlip.ts"
+import * as GoalEnv from "../../src/env/GoalEnv.ts"
+import { box, dict } from "../../src/env/Space.ts"
 import * as GridWorld from "../../src/env/grid/GridWorld.ts"
 import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
@@ -37,6 +40,24 @@ const blind = Wrapper.keepObservations(CartPole.env, [0, 2])
 /** Short episodes, so that both endings are met. */
 const pendulum = Wrapper.timeLimit(Pendulum.env, 30)
 const maze = KeyDoor.make({ size: 6, maxSteps: 40 })
+
+/** A point that moves to a goal. */
+const numbers = box(-1, 1, [2])
+const far = (one: ArrayLike<number>, other: ArrayLike<number>) => Math.hypot(one[0] - other[0], one[1] - other[1]) > 0.2
+const point = GoalEnv.make({
+  id: "point",
+  observationSpace: dict({ observation: numbers, achieved_goal: numbers, desired_goal: numbers }),
+  actionSpace: numbers,
+  maxSteps: 20,
+  reset: (random) => ({ at: [0, 0], goal: [random.between(-1, 1), random.between(-1, 1)] }),
+  observe: ({ at, goal }) => ({ observation: at, achieved_goal: at, desired_goal: goal }),
+  step: ({ at, goal }, action) => ({
+    at: at.map((number, index) => Math.min(Math.max(number + 0.2 * action[index], -1), 1)),
+    goal,
+  }),
+  computeReward: (achieved, desired) => (far(achieved, desired) ? -1 : 0),
+})
+const small = { hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }
 
 /** Every algorithm, small, on an env that it can be on. */
 const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
@@ -105,6 +126,16 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
   DDPG: [pendulum, Ddpg.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
   TRPO: [CartPole.env, Trpo.make({ hidden, nsteps: 16, valueMinibatches: 4 }), 512],
   TQC: [pendulum, Tqc.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150, critics: 3 }), 300],
+  "DQN with hindsight": [BitFlip.make({ bits: 6 }), Dqn.make({ ...small, her: {} }), 400],
+  "DQN with hindsight, by priorities, of several steps": [
+    BitFlip.make({ bits: 6 }),
+    Dqn.make({ ...small, her: { strategy: "episode" }, prioritised: {}, nsteps: 3, gradientSteps: 2 }),
+    400,
+  ],
+  "SAC with hindsight": [point, Sac.make({ ...small, her: { strategy: "final" } }), 300],
+  "SAC for choices with hindsight": [BitFlip.make({ bits: 6 }), DiscreteSac.make({ ...small, her: {} }), 300],
+  "TD3 with hindsight": [point, Td3.make({ ...small, her: {} }), 300],
+  "TQC with hindsight": [point, Tqc.make({ ...small, her: {} }), 300],
   RND: [CartPole.env, Rnd.make({ hidden, nsteps: 16, initObsSteps: 20 }), 512],
   curiosity: [CartPole.env, Curiosity.make({ hidden }), 400],
   "curiosity with real actions": [pendulum, Curiosity.make({ hidden }), 200],

@@ -5,7 +5,7 @@ import { algorithmMeanings, fileOfAlgorithm, titleOf } from "../../scripts/setti
 import { BcConfig } from "../../src/algorithms/demonstrations/Bc.ts"
 import { byName, names } from "../../src/algorithms/registry.ts"
 import { isPlain, type Plain } from "../../src/config/Config.ts"
-import { Prioritised } from "../../src/learner/replay/fields.ts"
+import { Her, Prioritised } from "../../src/learner/replay/fields.ts"
 import * as LmConfig from "../../src/lm/LmConfig.ts"
 import { Planning } from "../../src/model/valueIteration.ts"
 import { OutputSettings, RunSettings, RuntimeSettings } from "../../src/runtime/RuntimeConfig.ts"
@@ -40,6 +40,7 @@ const all: ReadonlyArray<Options> = [
   ...algorithms,
   { name: "PlannerOptions", file: "src/model/valueIteration.ts", schema: Planning },
   { name: "PrioritisedOptions", file: "src/learner/replay/fields.ts", schema: Prioritised },
+  { name: "HerOptions", file: "src/learner/replay/fields.ts", schema: Her },
   {
     name: "TrainInput",
     file: trainFile,

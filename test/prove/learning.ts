@@ -118,6 +118,13 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("ppo-breakout", 10, "10 and more within 2,000,000 steps"),
   reaches("ddqn-breakout", 10, "10 and more within 2,000,000 steps"),
   ahead(
+    "bit-flip",
+    "DQN with hindsight experience replay reaches at least 0.9 of the goals of 12 bits, without it below 0.2",
+    ["bit-flip", []],
+    ["bit-flip", ["--set", "algorithm.her=null"]],
+    (her, plain) => her.every((score) => score >= 0.9) && plain.every((score) => score < 0.2),
+  ),
+  ahead(
     "rnd-keydoor",
     "RND solves the key-door maze (mean return at least 0.8), PPO without its bonus stays at 0",
     ["rnd-keydoor", []],

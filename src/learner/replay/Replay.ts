@@ -5,6 +5,7 @@ import type { NamedArrays } from "../Algorithm.ts"
 import type { Arrays } from "../Batch.ts"
 import { copyInto, Misfit, namedVector } from "../learnerState.ts"
 import type { ReplayColumns } from "./ReplayExperience.ts"
+import { makeEpisodes } from "./episodes.ts"
 import { type Filled, filledPart, Frames, restoreFilled } from "./storage.ts"
 
 /** The arrays of a batch that `gather` fills, with one row for each transition. */
@@ -21,6 +22,8 @@ export interface ReplayOptions {
   readonly nsteps?: number
   /** Whether observations are images, which `Frames` stores in fewer bytes. */
   readonly images?: boolean
+  /** Whether steps can be drawn with other goals, for which the buffer must know their episodes. */
+  readonly hindsight?: boolean
 }
 
 // These flags say how an episode ended with a step; 0 if it did not end.
@@ -46,7 +49,7 @@ export const replayBytes = (options: ReplayOptions): number => {
  * steps of an env, so that a transition is read from one region of memory.
  */
 export const makeReplay = (options: ReplayOptions) => {
-  const { numEnvs, observationSize: width, actionSize, gamma, nsteps = 1, images = false } = options
+  const { numEnvs, observationSize: width, actionSize, gamma, nsteps = 1, images = false, hindsight = false } = options
   const stepsPerEnv = stepsPerEnvOf(options)
   const places = stepsPerEnv * numEnvs
   const rowWidth = (images ? 0 : width) + actionSize + 2
@@ -57,6 +60,12 @@ export const makeReplay = (options: ReplayOptions) => {
   const endingAt = rewardAt + 1
   const frames = images ? new Frames(places, width) : undefined
   const finals = makeFinals(width)
+  const episodes = hindsight ? makeEpisodes(numEnvs, stepsPerEnv) : undefined
+  /**
+   * Says whether the final observation of an episode with this ending is stored. The value of a terminal state is 0, so it is
+   * stored for truncated episodes only, except for hindsight: with another goal, the state may not be terminal.
+   */
+  const keepsFinal = (ending: number): boolean => ending === truncatedFlag || (hindsight && ending !== 0)
   /** The index of the current step in each ring, and the number of complete steps before it. */
   let head = 0
   let complete = 0
@@ -92,11 +101,11 @@ export const makeReplay = (options: ReplayOptions) => {
         rows[at + actionAt + element] = actions[env * actionSize + element]
       }
       rows[at + rewardAt] = envs.rewards[env]
-      if (rows[at + endingAt] === truncatedFlag) finals.forget(place)
+      if (keepsFinal(rows[at + endingAt])) finals.forget(place)
       const ending = envs.terminated[env] !== 0 ? terminatedFlag : envs.truncated[env] !== 0 ? truncatedFlag : 0
       rows[at + endingAt] = ending
-      // Only the final observation of a truncated episode is read: the value of a terminal state is 0.
-      if (ending === truncatedFlag) finals.keep(place, envs.finalObservations, env)
+      if (keepsFinal(ending)) finals.keep(place, envs.finalObservations, env)
+      episodes?.note(env, place, ending !== 0, Math.min(complete + 1, stepsPerEnv - 1))
     }
     head = head + 1 === stepsPerEnv ? 0 : head + 1
     complete = Math.min(complete + 1, stepsPerEnv - 1)
@@ -145,9 +154,29 @@ export const makeReplay = (options: ReplayOptions) => {
       }
       rewards[row] = total
       discounts[row] = ending === terminatedFlag ? 0 : discountPowers[steps]
-      if (ending === truncatedFlag) finals.read(place, nextObservations, row)
-      else readObservation(after(place), nextObservations, row)
+      readNext(place, ending, nextObservations, row)
     }
+  }
+
+  /** Reads the observation that followed a step, which is the final one if the episode ended with it. */
+  const readNext = (place: number, ending: number, into: Float32Array, row: number): void => {
+    if (keepsFinal(ending)) finals.read(place, into, row)
+    else readObservation(after(place), into, row)
+  }
+
+  /** What hindsight reads of the stored steps. */
+  const past = episodes && {
+    shifted: episodes.shifted,
+    /** Returns how many stored steps of the same episode come before the step at a place. */
+    stepsBefore: (place: number): number =>
+      episodes.before(place, ((place % stepsPerEnv) - head + complete + stepsPerEnv) % stepsPerEnv),
+    /** Returns how many stored steps of the same episode come after the step at a place. */
+    stepsAfter: (place: number): number =>
+      episodes.after(place, (head - 1 - (place % stepsPerEnv) + stepsPerEnv) % stepsPerEnv),
+    /** Copies the observation that followed a step to `into`, which has the size of one observation. */
+    readNext: (place: number, into: Float32Array): void => readNext(place, rows[place * rowWidth + endingAt], into, 0),
+    isLast: (place: number): boolean => rows[place * rowWidth + endingAt] !== 0,
+    isTerminated: (place: number): boolean => rows[place * rowWidth + endingAt] === terminatedFlag,
   }
 
   /** Returns the place of the step that an env took `back` steps ago; 0 is the current step, which has no action yet. */
@@ -178,9 +207,16 @@ export const makeReplay = (options: ReplayOptions) => {
     restoreFilled(arrays, "rows", rows, rowWidth, filled())
     frames?.restore(arrays, "frames", filled())
     finals.restore(arrays)
+    episodes?.forget()
+    for (let env = 0; env < numEnvs; env++) {
+      for (let stored = 1; stored <= complete; stored++) {
+        const place = placeOf(env, complete + 1 - stored)
+        episodes?.note(env, place, rows[place * rowWidth + endingAt] !== 0, stored)
+      }
+    }
   }
 
-  return { size, begin: store, add, draw, gather, placeOf, capacity: places, filled, state, restore }
+  return { size, begin: store, add, draw, gather, past, placeOf, capacity: places, filled, state, restore }
 }
 export type Replay = ReturnType<typeof makeReplay>
 

@@ -22,6 +22,7 @@ import { drive, type Steps, waitFor } from "../drive.ts"
 import { floatsOf, numbersOf, savedState, statesOf, weightsIn } from "../learnerState.ts"
 import { randomActions } from "../exploration.ts"
 import { courseOf } from "../parts.ts"
+import { hindsight } from "./Hindsight.ts"
 import { prioritisedDraws } from "./Priorities.ts"
 import { makeReplay, replayBytes, type ReplayOptions } from "./Replay.ts"
 import { type ReplayColumns, replayColumns, type ReplayExperience } from "./ReplayExperience.ts"
@@ -98,6 +99,8 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
     priorities === null
       ? undefined
       : prioritisedDraws(priorities, replay, experience, floatsOf(update.feeds, "importance"))
+  const { her = null } = config
+  const relabel = her === null ? undefined : yield* hindsight(her, replay, experience)
   const envActions = numbersOf(act.results, "envActions")
   /** The number of steps that each env takes between two updates. */
   const steps = Math.ceil(config.trainEvery / numEnvs)
@@ -148,6 +151,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
     if (prioritised === undefined) replay.draw(random, places)
     else prioritised.draw(random, Math.min(1, step / totalSteps), places)
     replay.gather(places, transitions)
+    relabel?.(random, places, transitions)
     if (noise !== undefined) random.fillUniform(noise)
     yield* update.run
     averages.addResults(update, errorsOutput)
@@ -194,7 +198,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
 const checkedReplayOptions = <N extends string, T extends N | "actor">({
   name,
   task: { numEnvs, observationSpace, actionSpace },
-  config: { bufferSize, batchSize, gamma, nsteps },
+  config: { bufferSize, batchSize, gamma, nsteps, her = null },
 }: ReplayExperience<N, T>): Effect.Effect<ReplayOptions, ConfigError> => {
   const wrong = (problem: string) => Effect.fail(ConfigError.at({ source: name }, "algorithm.buffer_size", problem))
   if (bufferSize < batchSize) return wrong(`${bufferSize} transitions can't give a batch of ${batchSize}`)
@@ -206,6 +210,7 @@ const checkedReplayOptions = <N extends string, T extends N | "actor">({
     gamma,
     nsteps,
     images: isImage(observationSpace),
+    hindsight: her !== null,
   }
   const problem = tooLarge(replayBytes(options))
   return problem === undefined ? Effect.succeed(options) : wrong(`${bufferSize} transitions ${problem}`)

@@ -20,6 +20,11 @@ export interface ReplayOptions extends NetworksOption, OptimiserOption {
   readonly gradientSteps?: number
   /** The number of rewards in a value target, before it continues with the next observation's value. @default 1 */
   readonly nsteps?: number
+  /**
+   * Hindsight experience replay, for goal envs (`GoalEnv`): `{}` draws most transitions with a goal that their episode achieved
+   * in place of the desired one; null draws all as they were. @default null
+   */
+  readonly her?: HerOptions | null
   /** The limit of the global norm of gradients; larger ones are scaled down to it. 0 sets no limit. @default 0 */
   readonly maxGradNorm?: number
   /**
@@ -30,6 +35,24 @@ export interface ReplayOptions extends NetworksOption, OptimiserOption {
   readonly schedule?: Course | Schedule
 }
 
+/** The settings of hindsight experience replay (Andrychowicz et al. 2017, arXiv:1707.01495). */
+export interface HerOptions {
+  /**
+   * The choice of the goal: one that is achieved later in the episode (`future`), at its end (`final`), or at any time in it
+   * (`episode`). @default "future"
+   */
+  readonly strategy?: "future" | "final" | "episode"
+  /** The number of transitions with another goal for each one with its own, in the mean. @default 4 */
+  readonly goals?: number
+}
+
+export const Her = Schema.Struct({
+  strategy: withDefault(Schema.Literals(["future", "final", "episode"]), "future"),
+  goals: withDefault(positive, 4),
+})
+
+export type Her = typeof Her.Type
+
 export const replayFields = {
   gamma: withDefault(fraction, 0.99),
   bufferSize: withDefault(positiveInt, 1_000_000),
@@ -38,6 +61,7 @@ export const replayFields = {
   trainEvery: withDefault(positiveInt, 1),
   gradientSteps: withDefault(positiveInt, 1),
   nsteps: withDefault(positiveInt, 1),
+  her: withDefault(Schema.NullOr(Her), null),
   maxGradNorm: withDefault(nonNegative, 0),
   schedule: withDefault(CourseSetting, "constant"),
   ...networkField,
@@ -69,7 +93,9 @@ export type Prioritised = typeof Prioritised.Type
 type Parts = NetworksOption & OptimiserOption
 
 /** The settings that `replayLearner` reads. The algorithm's own update reads further settings. */
-export interface ReplayConfig extends Required<Omit<ReplayOptions, "maxGradNorm" | "schedule" | keyof Parts>> {
+export interface ReplayConfig extends Required<Omit<ReplayOptions, "maxGradNorm" | "schedule" | "her" | keyof Parts>> {
+  /** The settings of hindsight experience replay; null, the default, draws transitions as they were. */
+  readonly her?: Her | null
   /** The course of the learning rates; constant by default. */
   readonly schedule?: Course | Schedule
   /** The number of consecutive steps for which actions are drawn with the same noise; 1 by default. */

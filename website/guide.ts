@@ -1,0 +1,72 @@
+/**
+ * The order in which the site shows the pages of `docs/`, by topic. A test checks that no page is left out.
+ */
+
+/** A topic of the site's menu, and its pages: paths below `docs/` without `.md`, each with its title in the menu. */
+export interface Topic {
+  readonly title: string
+  readonly pages: Readonly<Record<string, string>>
+}
+
+export const guide: ReadonlyArray<Topic> = [
+  {
+    title: "Begin",
+    pages: {
+      choosing: "Which algorithm, what budget",
+      effect: "Effect in five lines",
+      recipes: "Recipes",
+    },
+  },
+  {
+    title: "Train",
+    pages: {
+      command: "The command",
+      settings: "All settings",
+      tuning: "Search for settings",
+      runs: "The files of a run, the page",
+      policies: "Load a policy, fine-tune, resume",
+      callbacks: "Callbacks",
+      validators: "Validators",
+    },
+  },
+  {
+    title: "Parts of your own",
+    pages: {
+      library: "The library in code, your own env",
+      spaces: "Dict observations, action masks",
+      networks: "Networks, losses, optimisers",
+      "own-algorithm": "Your own algorithm",
+      "foreign-envs": "Gymnasium, other languages",
+    },
+  },
+  {
+    title: "Language models",
+    pages: {
+      agents: "Agents",
+      "agents/data-sets": "Data sets",
+      "agents/models": "Models",
+      "agents/agents-and-memories": "Agents and memories",
+      "agents/evaluations": "Evaluations",
+      "agents/rollouts": "Rollouts",
+      "agents/in-code": "In code",
+      multirun: "Train a small model",
+      "algorithms/tokens": "Objectives on tokens",
+      serve: "Serve a model",
+    },
+  },
+  {
+    title: "Anywhere",
+    pages: {
+      gpu: "GPU",
+      edge: "Edge worker",
+      browser: "Browser",
+      cluster: "Many machines",
+      containers: "Containers",
+      buckets: "Buckets of S3",
+    },
+  },
+  {
+    title: "Behind it",
+    pages: { architecture: "Architecture", proofs: "Proofs" },
+  },
+]

@@ -15,6 +15,7 @@ export const guide: ReadonlyArray<Topic> = [
       choosing: "Which algorithm, what budget",
       effect: "Effect in five lines",
       recipes: "Recipes",
+      install: "In your own project",
     },
   },
   {
@@ -36,6 +37,7 @@ export const guide: ReadonlyArray<Topic> = [
       spaces: "Dict observations, action masks",
       networks: "Networks, losses, optimisers",
       "own-algorithm": "Your own algorithm",
+      "data-sets": "Data sets of transitions",
       "foreign-envs": "Gymnasium, other languages",
     },
   },

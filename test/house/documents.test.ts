@@ -59,6 +59,6 @@ describe("documents", () => {
 
   it("show the first experiment as it is", () => {
     const experiment = read("examples/codebook.yaml").replace(/^#.*\n/gm, "")
-    assert.include(read("README.md"), `\`\`\`yaml\n${experiment}\`\`\``)
+    assert.include(read("docs/agents.md"), `\`\`\`yaml\n${experiment}\`\`\``)
   })
 })

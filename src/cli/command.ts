@@ -18,6 +18,7 @@ const subcommands = {
   eval: () => import("./evaluate/evaluate.ts").then(({ evaluate }) => evaluate),
   replay: () => import("./replay/replay.ts").then(({ replay }) => replay),
   export: () => import("./export/export.ts").then(({ exporting }) => exporting),
+  push: () => import("./push/push.ts").then(({ push }) => push),
   runs: () => import("./runs.ts").then(({ runs }) => runs),
   ui: () => import("./ui.ts").then(({ ui }) => ui),
   serve: () => import("./serve/serve.ts").then(({ serve }) => serve),

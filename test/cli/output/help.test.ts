@@ -48,6 +48,7 @@ describe("the help of the command", () => {
         "eval",
         "replay",
         "export",
+        "push",
         "runs",
         "runs show",
         "runs diff",
@@ -103,7 +104,7 @@ describe("the help of the command", () => {
 
 /** The flags of each command that a text shows, as `effect run --seed`; what follows a pipe is another program's. */
 const flagsShown = (text: string): ReadonlyArray<readonly [string, string]> =>
-  Array.from(text.matchAll(/\beffect ((?:init|run|eval|replay|export|runs|ui)\b[^|`\n]*)/g), ([, words]) => {
+  Array.from(text.matchAll(/\beffect ((?:init|run|eval|replay|export|push|runs|ui)\b[^|`\n]*)/g), ([, words]) => {
     const name = paths.findLast((path) => path.length > 0 && `${words} `.startsWith(`${path.join(" ")} `))?.join(" ")
     const shown = words.replace(/ #.*/, "").match(/(?<= )--[a-z][a-z-]*/g) ?? []
     return shown.map((flag) => [name ?? "", flag] as const)

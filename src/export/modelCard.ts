@@ -1,0 +1,83 @@
+/** Makes the model card of a trained policy, the README of its repository, as the Hugging Face hub reads it. */
+import { stringify } from "yaml"
+import { display, sample, type Space } from "../env/Space.ts"
+import * as Rng from "../rng/Rng.ts"
+import type { PolicyAbout } from "../policy/about.ts"
+
+export interface ModelCard {
+  /** The name of the model, such as ppo-CartPole-v1. */
+  readonly name: string
+  readonly about: PolicyAbout
+  /** The newest validation, if there was one. */
+  readonly validation:
+    | { readonly meanReturn: number; readonly stdReturn: number; readonly episodes: number }
+    | undefined
+  /** The text of the config. */
+  readonly config: string
+  /** The names of the files with the policy, its curve and its episode, if there are such files. */
+  readonly files: { readonly policy: string; readonly curve?: string; readonly replay?: string }
+}
+
+/** Returns an observation in the form of the example: zeros within a box, any value of other spaces. */
+const exampleOf = (space: Space): unknown =>
+  space._tag === "Box"
+    ? Array.from(space.low, (low, at) => Math.min(Math.max(0, low), space.high[at]))
+    : sample(space, Rng.stream(1, "card"))
+
+/** Returns the text of the card. */
+export const modelCard = ({ name, about, validation, config, files }: ModelCard): string => {
+  const { env, algorithm, step, observationSpace, actionSpace, hasActionMask } = about
+  const result = validation && `${validation.meanReturn.toFixed(2)} +/- ${validation.stdReturn.toFixed(2)}`
+  const header = {
+    library_name: "effect-rl",
+    pipeline_tag: "reinforcement-learning",
+    tags: [env, algorithm, "reinforcement-learning", "deep-reinforcement-learning", "effect-rl", "onnx"],
+    ...(result !== undefined && {
+      "model-index": [
+        {
+          name,
+          results: [
+            {
+              task: { type: "reinforcement-learning", name: "reinforcement-learning" },
+              dataset: { name: env, type: env },
+              metrics: [{ type: "mean_reward", value: result, name: "mean_reward", verified: false }],
+            },
+          ],
+        },
+      ],
+    }),
+  }
+  const observation = JSON.stringify(exampleOf(observationSpace))
+  return [
+    `---\n${stringify(header)}---`,
+    `# ${name}`,
+    `A policy for **${env}**, trained by **${algorithm}** of effect-rl for ${step} steps.`,
+    ...(result === undefined ? [] : [`Mean return of ${validation?.episodes} validation episodes: **${result}**`]),
+    ...(files.replay === undefined ? [] : [`![An episode of the policy](${files.replay})`]),
+    "## Use it",
+    "With `effect-rl` and `node@24` installed, in the folder of this file:",
+    [
+      "```ts",
+      `// act.ts: npx node act.ts`,
+      `import { Effect, Layer } from "effect"`,
+      `import { Policy } from "effect-rl"`,
+      `import * as Node from "effect-rl/node"`,
+      "",
+      "const program = Effect.gen(function* () {",
+      `  const policy = yield* Policy.load(import.meta.dirname)`,
+      `  return yield* policy.act(${observation})`,
+      "})",
+      "",
+      `const layers = Layer.merge(Node.backend("wasm"), Node.platform)`,
+      "const { action } = await Effect.runPromise(Effect.scoped(program).pipe(Effect.provide(layers)))",
+      "console.log(action)",
+      "```",
+    ].join("\n"),
+    `Observations are ${display(observationSpace)}, and actions ${display(actionSpace)}${hasActionMask ? ", of which a mask may forbid some" : ""}. \`${files.policy}\` is an ONNX file that contains the normalisation of the training, so any ONNX Runtime can run it.`,
+    "## Training",
+    ...(files.curve === undefined ? [] : [`![The learning curve](${files.curve})`]),
+    "The config, from which `effect run config.yaml` trains it again if its env and algorithm are built in:",
+    `\`\`\`yaml\n${config.trimEnd()}\n\`\`\``,
+    "",
+  ].join("\n\n")
+}

@@ -1,0 +1,146 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { ConfigProvider, Effect, Exit, Scope } from "effect"
+import { GifReader } from "omggif"
+import { assert, describe, it } from "vitest"
+import { parse } from "yaml"
+import { fakeUploads } from "../task/hub/fakeUploads.ts"
+import { uploadModel } from "../../src/task/hub/upload.ts"
+import { effect, program, resultOf, withFolder, write } from "./effect.ts"
+
+const settings = "validation: { everySteps: 1024, episodes: 4, maxSteps: 20 }, checkpoint: { everySteps: 1024 }"
+
+describe("effect push", () => {
+  it("writes a repository whose card has the results, and code that runs", () =>
+    withFolder(async (folder) => {
+      const { runDir } = resultOf(
+        await effect(["run", write(folder, "train.ts", program(settings)), "--quiet", "--json"], folder),
+      )
+      const pushed = await effect(["push", runDir, "--to", "model"], folder)
+      assert.deepEqual([pushed.code, pushed.stdout, pushed.stderr], [0, "model\n", ""])
+      const at = (name: string): string => join(folder, "model", name)
+      assert.deepEqual(readdirSync(at("")).sort(), [
+        "README.md",
+        "checkpoint.onnx",
+        "checkpoint.safetensors",
+        "config.yaml",
+        "curve.gif",
+        "replay.gif",
+      ])
+      const card = readFileSync(at("README.md"), "utf8")
+      const [, header, body] = /^---\n([^]*?)\n---\n([^]*)$/.exec(card) ?? []
+      const validations = JSON.parse(readFileSync(join(folder, runDir, "return.json"), "utf8"))
+      const { returns_mean: mean, returns_std: std } = validations.at(-1)
+      assert.deepEqual(parse(header), {
+        library_name: "effect-rl",
+        pipeline_tag: "reinforcement-learning",
+        tags: ["CartPole-v1", "ppo", "reinforcement-learning", "deep-reinforcement-learning", "effect-rl", "onnx"],
+        "model-index": [
+          {
+            name: "ppo-CartPole-v1",
+            results: [
+              {
+                task: { type: "reinforcement-learning", name: "reinforcement-learning" },
+                dataset: { name: "CartPole-v1", type: "CartPole-v1" },
+                metrics: [
+                  {
+                    type: "mean_reward",
+                    value: `${mean.toFixed(2)} +/- ${std.toFixed(2)}`,
+                    name: "mean_reward",
+                    verified: false,
+                  },
+                ],
+              },
+            ],
+          },
+        ],
+      })
+      assert.deepEqual(readFileSync(at("config.yaml")), readFileSync(join(folder, runDir, "config.yaml")))
+      assert.strictEqual(new GifReader(readFileSync(at("curve.gif"))).numFrames(), 1)
+      assert.isAbove(new GifReader(readFileSync(at("replay.gif"))).numFrames(), 5)
+      // The code of the card acts with the policy of its folder; instead of printing the action, it exports it.
+      const [, code = ""] = /```ts\n([^]*?)```/.exec(body) ?? []
+      writeFileSync(at("act.ts"), code.replace("console.log(action)", "export { action }"))
+      const { action }: { readonly action: unknown } = await import(pathToFileURL(at("act.ts")).href)
+      assert.include([0, 1], action)
+      const again = await effect(["push", runDir, "--to", "model"], folder)
+      assert.deepEqual(
+        [again.code, again.stderr],
+        [2, "effect: --to model: expected a new or empty folder; remove it or name another one\n"],
+      )
+      const misnamed = await effect(["push", runDir, "--repo", "model"], folder)
+      assert.strictEqual(
+        misnamed.stderr,
+        `effect: --repo: expected a repository such as ada/ppo-CartPole-v1, found "model"\n`,
+      )
+      for (const args of [[], ["--to", "a", "--repo", "b/c"]]) {
+        const wrong = await effect(["push", runDir, ...args], folder)
+        assert.deepEqual([wrong.code, wrong.stderr], [2, "effect: expected either --to FOLDER or --repo OWNER/NAME\n"])
+      }
+    }))
+})
+
+describe("uploadModel", () => {
+  const files = {
+    "README.md": Buffer.from("# model\n"),
+    "a.onnx": Buffer.from("policy"),
+    "empty.gif": Buffer.alloc(0),
+    "folder/b c.txt": Buffer.from("é"),
+  }
+  const withHub = async <A>(
+    body: (
+      hub: Effect.Success<ReturnType<typeof fakeUploads>>,
+      upload: (token: string, id: string) => Promise<Exit.Exit<string, { readonly message: string }>>,
+    ) => Promise<A>,
+  ): Promise<A> => {
+    const scope = await Effect.runPromise(Scope.make())
+    try {
+      const hub = await Effect.runPromise(Scope.provide(fakeUploads({ t0ken: "ada" }), scope))
+      const upload = (token: string, id: string) =>
+        Effect.runPromiseExit(
+          Effect.provideService(
+            uploadModel({ id, isPrivate: true, summary: "Add a policy", files }),
+            ConfigProvider.ConfigProvider,
+            ConfigProvider.fromUnknown({ HF_ENDPOINT: hub.url, HF_TOKEN: token }),
+          ),
+        )
+      return await body(hub, upload)
+    } finally {
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+    }
+  }
+
+  it("makes the repository, stores large files once, and commits all", () =>
+    withHub(async (hub, upload) => {
+      for (const _ of [1, 2]) assert.deepEqual(await upload("t0ken", "ada/model"), Exit.succeed(`${hub.url}/ada/model`))
+      const repository = hub.repositories.get("ada/model")
+      assert.deepEqual([repository?.isPrivate, repository?.commits.length, hub.uploads.length], [true, 2, 1])
+      for (const commit of repository?.commits ?? []) assert.deepEqual(commit, { summary: "Add a policy", files })
+      assert.deepEqual(hub.leaked, [])
+    }))
+
+  it("explains refusals without the token", () =>
+    withHub(async (hub, upload) => {
+      for (const [token, id, message] of [
+        [
+          "wr0ng",
+          "ada/model",
+          `${hub.url}/api/repos/create answered 401: Invalid token <redacted>; check that the token in HF_TOKEN may write there`,
+        ],
+        [
+          "t0ken",
+          "eve/model",
+          `${hub.url}/api/repos/create answered 403: You may not write to eve; check that the token in HF_TOKEN may write there`,
+        ],
+        ["t0ken", "model", `expected a repository such as ada/ppo-CartPole-v1, found "model"`],
+        ["", "ada/model", "ada/model: set HF_TOKEN to a token that may write to this repository"],
+      ]) {
+        const outcome = await upload(token, id)
+        const error = Exit.isFailure(outcome)
+          ? String(Effect.runSync(Effect.flip(Effect.flatten(Effect.succeed(outcome)))).message)
+          : ""
+        assert.strictEqual(error, message)
+      }
+    }))
+})

@@ -55,9 +55,9 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm]>> = {
   "of PPO with real actions": [Pendulum.env, Ppo.make({ hidden })],
   "of A2C with a memory": [CartPole.env, A2c.make({ hidden, lstm: 8 })],
   "of DQN on images": [Catch.env, Dqn.make({ hidden, dueling: true })],
-  "of DQN by categories on images": [
+  "of Rainbow on images": [
     Catch.env,
-    Dqn.make({ hidden, dueling: true, distribution: { type: "categories", count: 7, min: -1, max: 1 } }),
+    Dqn.make({ hidden, dueling: true, distribution: { type: "categories", count: 7, min: -1, max: 1 }, noisy: true }),
   ],
   "of SAC": [Pendulum.env, Sac.make({ hidden })],
   "of SAC for choices": [CartPole.env, DiscreteSac.make({ hidden })],

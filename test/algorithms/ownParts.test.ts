@@ -129,7 +129,7 @@ describe("parts of an algorithm that a user replaces", () => {
           [
             Dqn.make({ ...replay, distribution, hidden: [8] }),
             Dqn.make({ ...replay, distribution, network: layers }),
-            Dqn.make({ ...replay, distribution, network: layers, ...parts }),
+            Dqn.make({ ...replay, distribution, network: layers, noisy: true, ...parts }),
           ],
         ],
         [

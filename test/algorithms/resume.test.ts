@@ -90,6 +90,11 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
     Dqn.make({ hidden, learningStarts: 50, bufferSize: 200, distribution: { type: "quantiles", count: 5 } }),
     400,
   ],
+  "DQN with noisy layers": [
+    CartPole.env,
+    Dqn.make({ hidden, learningStarts: 50, bufferSize: 200, noisy: true, epsilonStart: 0, epsilonEnd: 0 }),
+    400,
+  ],
   "DQN by categories, with everything, on images": [
     maze,
     Dqn.make({
@@ -102,6 +107,7 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
       nsteps: 3,
       gradientSteps: 2,
       distribution: { type: "categories", count: 7, min: 0, max: 1 },
+      noisy: true,
     }),
     400,
   ],

@@ -7,12 +7,12 @@ import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
-const { abs, argMax, exp, huber, mean, sub } = Graph
+const { abs, argMax, exp, huber, mean, reshape, slice, sub } = Graph
 
 /**
  * Deep Q-learning with a replay buffer (Mnih et al. 2015), and improvements that Rainbow (Hessel et al. 2018,
  * arXiv:1710.02298) combines, each with a setting: double Q-learning, dueling networks, prioritised replay, n-step targets,
- * and the distribution of returns in place of their mean.
+ * the distribution of returns in place of their mean, and noisy layers.
  */
 
 // --- Config: `DqnOptions` are the settings in code; `DqnConfig` checks them and fills in the defaults ---
@@ -49,6 +49,12 @@ export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOp
    * null learns the mean. @default null
    */
   readonly distribution?: Model.QuantilesOptions | Model.CategoriesOptions | null
+  /**
+   * Adds learned noise to the weights of the dense layers (noisy nets, Fortunato et al. 2017), so that the network explores by
+   * itself: `epsilonStart` and `epsilonEnd` can then be 0. Validations and exports use the weights without noise.
+   * @default false
+   */
+  readonly noisy?: boolean
   /** The constant that keeps Adam from dividing by zero. @default 1e-8 */
   readonly adamEpsilon?: number
 }
@@ -68,6 +74,7 @@ export const DqnConfig = Schema.Struct({
   dueling: Fields.withDefault(Schema.Boolean, false),
   prioritised: Fields.withDefault(Schema.NullOr(Learner.Prioritised), null),
   distribution: Fields.withDefault(Schema.NullOr(Model.ValueDistribution), null),
+  noisy: Fields.withDefault(Schema.Boolean, false),
   adamEpsilon: Fields.withDefault(Fields.positive, 1e-8),
 })
 export type DqnConfig = typeof DqnConfig.Type
@@ -93,15 +100,17 @@ const learned = (config: DqnConfig, task: Algorithm.Task, actions: number) => {
 const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Task) {
   const actions = yield* Learner.needsChoices("dqn", task)
   const { network, lossOf } = yield* Learner.build(() => learned(config, task, actions))
+  const noisy = config.noisy ? Model.noisyLayers(network.parameters) : undefined
   const actor: Model.Actor = {
-    parameters: network.parameters,
-    noiseSize: 2,
+    parameters: noisy?.parameters ?? network.parameters,
+    noiseSize: 2 + (noisy?.noiseSize ?? 0),
     memorySize: 0,
     keeps: [],
     act: ({ weights, observations, noise, exploration }) => ({
       actions: Learner.epsilonGreedy(
-        network.apply(weights, observations),
-        noise,
+        // All envs act by the same draw of the weights: that of the first row.
+        network.apply(noisy?.draw(weights, slice(noise, [0, 2], [1, noisy.noiseSize])) ?? weights, observations),
+        slice(noise, [0, 0], [noise.shape[0], 2]),
         exploration,
         Model.maskOf(task.observationSpace, observations),
       ),
@@ -114,8 +123,9 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Ta
   const targeted = Learner.withTargets(experience, ["actor"], { copyEvery: config.updateTargetFreq })
   return yield* Learner.replayLearner(Learner.withPriorities(targeted, config.prioritised), {
     learningRates: { learningRate: config.learningRate },
-    noiseSize: 0,
-    update: (learning) => update(config, lossOf, learning),
+    // The numbers of all rows together are the noise of an update's draws.
+    noiseSize: Math.ceil((draws * (noisy?.noiseSize ?? 0)) / config.batchSize),
+    update: (learning) => update(config, lossOf, noisy, learning),
   })
 })
 
@@ -125,6 +135,8 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Ta
 interface LossInputs {
   readonly batch: Learner.Batch<Learner.ReplayColumns>
   readonly online: Model.Weights
+  /** The online weights by which double Q-learning chooses the next action: `online` with a noise of their own. */
+  readonly selector?: Model.Weights
   readonly targetNetwork: Model.Weights
 }
 
@@ -133,17 +145,24 @@ interface RowErrors extends Learner.Loss {
   readonly errors: Tensor
 }
 
+/** The number of draws of noisy weights in an update: to learn, to choose the next action, and to value it. */
+const draws = 3
+
 /** Describes one gradient step on a batch, with Adam or the config's optimiser. */
 const update = (
   config: DqnConfig,
   lossOf: (at: LossInputs) => RowErrors,
+  noisy: Model.NoisyLayers | undefined,
   { batch, networks, targets, learningRates }: Learner.Learning<never, "actor", "learningRate">,
 ): Learner.Update => {
-  const { loss, errors, metrics } = lossOf({
-    batch,
-    online: networks.actor.weights,
-    targetNetwork: targets.actor.weights,
-  })
+  const [online, selector, targetNetwork] = [networks.actor, networks.actor, targets.actor].map(
+    ({ weights }, index) => {
+      if (noisy === undefined) return weights
+      const numbers = reshape(batch.noise, [1, -1])
+      return noisy.draw(weights, slice(numbers, [0, index * noisy.noiseSize], [1, noisy.noiseSize]))
+    },
+  )
+  const { loss, errors, metrics } = lossOf({ batch, online, selector, targetNetwork })
   const step = Learner.gradientStep(networks.actor, loss, {
     learningRate: learningRates.learningRate,
     epsilon: config.adamEpsilon,
@@ -167,11 +186,11 @@ const importanceIn = ({ prioritised }: LossConfig, { batch }: LossInputs): Tenso
  * truncated episode keeps the value of its final observation. Also returns the absolute error of each row.
  */
 export const dqnLoss = (config: LossConfig, network: Pick<Model.QNetwork, "apply">, at: LossInputs): RowErrors => {
-  const { batch, online, targetNetwork } = at
+  const { batch, online, selector = online, targetNetwork } = at
   const { observations, actions, rewards, nextObservations, discounts } = batch
   const q_t = network.apply(targetNetwork, nextObservations)
   const v_t = config.double
-    ? Losses.doubleQValue({ q_t, selector_t: network.apply(online, nextObservations) })
+    ? Losses.doubleQValue({ q_t, selector_t: network.apply(selector, nextObservations) })
     : Losses.qLearningValue({ q_t })
   const targets = Losses.tdTarget({ r_t: rewards, discount_t: discounts, v_t })
   const values = Losses.valueOfAction(network.apply(online, observations), actions)
@@ -195,11 +214,13 @@ export const distributionalLoss = (
   network: Pick<Model.DistributionalQNetwork, "apply" | "distributions" | "valuesOf">,
   at: LossInputs,
 ): RowErrors => {
-  const { batch, online, targetNetwork } = at
+  const { batch, online, selector = online, targetNetwork } = at
   const { observations, actions, rewards, nextObservations, discounts } = batch
   const { distribution } = config
   const all_t = network.distributions(targetNetwork, nextObservations)
-  const selector_t = config.double ? network.apply(online, nextObservations) : network.valuesOf(all_t, nextObservations)
+  const selector_t = config.double
+    ? network.apply(selector, nextObservations)
+    : network.valuesOf(all_t, nextObservations)
   const best_t = Losses.distributionOfBest(all_t, selector_t)
   const taken_tm1 = Losses.distributionOfAction(network.distributions(online, observations), actions)
   const [r_t, discount_t] = [rewards, discounts]
@@ -226,8 +247,9 @@ export const distributionalLoss = (
  *
  * @example
  * ```ts
- * const rainbowish = Dqn.make({ dueling: true, prioritised: {}, nsteps: 3 })
- * Train.run({ env: Acrobot.env, numEnvs: 4, algorithm: rainbowish, totalSteps: 100_000 })
+ * const distribution = { type: "categories", min: -100, max: 0 } as const
+ * const rainbow = Dqn.make({ dueling: true, prioritised: {}, nsteps: 3, distribution, noisy: true })
+ * Train.run({ env: Acrobot.env, numEnvs: 4, algorithm: rainbow, totalSteps: 100_000 })
  * ```
  */
 export const make: Algorithm.Make<DqnOptions> = Algorithm.define({ name: "dqn", config: DqnConfig, setup }).make

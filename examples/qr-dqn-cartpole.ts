@@ -1,5 +1,5 @@
 // QR-DQN, which learns the distribution of returns by quantiles, balances a pole.
-//   npx effect run examples/dqn-quantiles-cartpole.ts --seed 1
+//   npx effect run examples/qr-dqn-cartpole.ts --seed 1
 import { CartPole, Dqn, Train } from "effect-rl"
 
 export default Train.run({

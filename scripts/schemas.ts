@@ -7,9 +7,8 @@
 //   npm run schemas
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { Effect, Schema } from "effect"
-import { BcConfig } from "../src/algorithms/demonstrations/Bc.ts"
-import { byName, names } from "../src/algorithms/registry.ts"
+import { Schema } from "effect"
+import { fromData, names, schemaOf } from "../src/algorithms/registry.ts"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { builtIn } from "../src/env/Envs.ts"
 import { NetworksSetting } from "../src/model/network/layers.ts"
@@ -51,8 +50,7 @@ const withNamesOfCode = (tree: unknown): unknown => {
 }
 
 const algorithmOf = (name: string): Plain => {
-  const schema =
-    name === "bc" ? BcConfig : Effect.runSync(Effect.map(byName(name, ""), (algorithm) => algorithm.schema))
+  const schema = schemaOf(name)
   const { properties, ...rest } = objectOf(schema, algorithmMeanings(name), ["name"])
   return { ...rest, properties: { name: { const: name }, ...(isPlain(properties) ? properties : {}) } }
 }
@@ -100,7 +98,7 @@ export const configSchema = (): Plain => {
           { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
         ],
       },
-      algorithm: { anyOf: [{ enum: names }, ...[...names, "bc"].sort().map(algorithmOf)] },
+      algorithm: { anyOf: [{ enum: names }, ...[...names, ...Object.keys(fromData)].sort().map(algorithmOf)] },
       trainer: objectOf(TrainerConfig, trainerMeanings(), []),
     },
     $defs: layerDefinitions(),

@@ -3,9 +3,8 @@
 import { readdirSync, writeFileSync } from "node:fs"
 import { basename } from "node:path"
 import { fileURLToPath } from "node:url"
-import { Effect, Schema } from "effect"
-import { BcConfig } from "../src/algorithms/demonstrations/Bc.ts"
-import { byName, names } from "../src/algorithms/registry.ts"
+import { Schema } from "effect"
+import { fromData, names, schemaOf } from "../src/algorithms/registry.ts"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { builtIn } from "../src/env/Envs.ts"
 import {
@@ -66,10 +65,7 @@ export const fileOfAlgorithm = (title: string): string => {
 }
 
 const algorithm = (name: string): string => {
-  const config =
-    name === "bc"
-      ? Schema.decodeSync(BcConfig)({})
-      : Effect.runSync(Effect.flatMap(byName(name, ""), (algorithm) => algorithm.configure({}, { source: "" }))).config
+  const config = Schema.decodeSync(schemaOf(name))({})
   return `### ${name}\n\n${table(config, algorithmMeanings(name))}`
 }
 
@@ -118,7 +114,7 @@ Envs with options are written as \`env: { name: KeyDoor, size: 12, rooms: 4 }\`,
 
 \`algorithm: { name: ppo, … }\`
 
-${[...names, "bc"].sort().map(algorithm).join("\n\n")}
+${[...names, ...Object.keys(fromData)].sort().map(algorithm).join("\n\n")}
 
 ${experimentSettings()}
 ${evaluationSettings()}

@@ -1,7 +1,9 @@
-/** Finds built-in algorithms by name, for configs and commands; not behaviour cloning, which needs demonstrations. */
-import { Effect } from "effect"
+/** Finds built-in algorithms by name, for configs and commands; `fromData` are those that only code can make. */
+import { Effect, type Schema } from "effect"
 import { choiceHint } from "../config/closest.ts"
-import { ConfigError } from "../config/Config.ts"
+import { ConfigError, type Plain } from "../config/Config.ts"
+import { BcConfig } from "./demonstrations/Bc.ts"
+import { IqlConfig } from "./demonstrations/Iql.ts"
 import * as A2c from "./rollouts/A2c.ts"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import * as Curiosity from "./rollouts/Curiosity.ts"
@@ -44,6 +46,13 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
 /** The names of the algorithms that a config can choose. */
 export const names: ReadonlyArray<string> = Object.keys(algorithms)
 
+/** The Schemas of the configs of algorithms that learn from data, which a config can't hold, by name. */
+export const fromData: Readonly<Record<string, Schema.Codec<Plain, Plain>>> = { bc: BcConfig, iql: IqlConfig }
+
+/** Returns the Schema of an algorithm's config, also of one that learns from data. */
+export const schemaOf = (name: string): Schema.Codec<Plain, Plain> =>
+  Object.hasOwn(fromData, name) ? fromData[name] : algorithms[name]().schema
+
 /** Returns the built-in algorithm with this name and its default settings; undefined if there is none. */
 export const find = (name: string): Algorithm | undefined =>
   Object.hasOwn(algorithms, name) ? algorithms[name]() : undefined
@@ -52,9 +61,8 @@ export const find = (name: string): Algorithm | undefined =>
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
   const algorithm = find(name)
   if (algorithm !== undefined) return Effect.succeed(algorithm)
-  const problem =
-    name === "bc"
-      ? "bc learns from demonstrations, which a config can't hold; make it in code, with Bc.make"
-      : `unknown algorithm "${name}"; ${choiceHint(name, names)}`
+  const problem = Object.hasOwn(fromData, name)
+    ? `${name} learns from data, which a config can't hold; make it in code`
+    : `unknown algorithm "${name}"; ${choiceHint(name, names)}`
   return Effect.fail(ConfigError.at({ source }, "algorithm", problem))
 }

@@ -17,7 +17,7 @@ import { oneLine } from "../config/text.ts"
 import { type Env, rowSpaceOf } from "../env/Env.ts"
 import { forbiddenIn } from "../env/internal/rows.ts"
 import { isWhole, sizeOf } from "../env/Space.ts"
-import { LearningError } from "./Algorithm.ts"
+import { LearningError, type Task } from "./Algorithm.ts"
 import { display } from "../config/Config.ts"
 import { actionProblem } from "./transitions/player.ts"
 
@@ -80,3 +80,20 @@ export const fromJson = Effect.fnUntraced(function* (
     returns: trajectories.map(({ trajectory }) => trajectory.reduce((sum, { reward = 0 }) => sum + reward, 0)),
   }
 })
+
+/** Fails unless there are demonstrations and they fit the env's observation and action spaces. */
+export const checkFit = (
+  algorithm: string,
+  { rows, observations, actions }: Demonstrations,
+  { observationSpace, actionSpace }: Pick<Task, "observationSpace" | "actionSpace">,
+): Effect.Effect<void, LearningError> => {
+  const width = sizeOf(observationSpace)
+  const actionSize = sizeOf(actionSpace)
+  if (rows === 0) {
+    return Effect.fail(new LearningError({ message: `${algorithm}: there are no demonstrated steps to learn from` }))
+  }
+  const fits = observations.length === rows * width && actions.length === rows * actionSize
+  if (fits && isWhole(actionSpace) === actions instanceof Int32Array) return Effect.void
+  const message = `${algorithm}: ${rows} demonstrated steps of ${observations.length / rows} and ${actions.length / rows} numbers don't fit the env's ${width} and ${actionSize}`
+  return Effect.fail(new LearningError({ message }))
+}

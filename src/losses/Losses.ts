@@ -15,6 +15,7 @@
 export * from "./critics.ts"
 export * from "./intrinsicMotivation.ts"
 export * from "./objectiveGraph.ts"
+export * from "./offline.ts"
 export * from "./policyGradient.ts"
 export * from "./qLearning.ts"
 export * from "./tokenLosses.ts"

@@ -11,6 +11,7 @@ import * as Demonstrations from "../../src/learner/Demonstrations.ts"
 import * as DiscreteSac from "../../src/algorithms/replay/DiscreteSac.ts"
 import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
 import * as Es from "../../src/algorithms/episodes/Es.ts"
+import * as Iql from "../../src/algorithms/demonstrations/Iql.ts"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as Randal from "../../src/algorithms/rollouts/Randal.ts"
 import * as Rnd from "../../src/algorithms/rollouts/Rnd.ts"
@@ -154,6 +155,12 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
   ],
   RANDAL: [maze, Randal.make({ hidden, nsteps: 16, initObsSteps: 10, replaySize: 40, replaySteps: 8, cell: 2 }), 512],
   VIN: [GridWorld.make({ size: 6 }), Vin.make({ nsteps: 16, planning: { iterations: 3, filters: 4 } }), 512],
+  IQL: [CartPole.env, Iql.make(shown, { hidden, batchSize: 32 }), 640],
+  "IQL with real actions": [
+    pendulum,
+    Iql.make(Demonstrations.record(pendulum, { episodes: 5, policy: "random" }), { hidden, batchSize: 32 }),
+    640,
+  ],
   "behaviour cloning": [CartPole.env, Bc.make(shown, { hidden }), 1280],
   "evolution strategies": [CartPole.env, Es.make({ hidden }), 800],
 }

@@ -14,6 +14,7 @@ import {
   type Env,
   Es,
   GridWorld,
+  Iql,
   KeyDoor,
   Pendulum,
   Ppo,
@@ -21,6 +22,7 @@ import {
   Rnd,
   Sac,
   Td3,
+  Transitions,
   Trpo,
   Tqc,
   Unreal,
@@ -56,4 +58,6 @@ export const policyCases: ReadonlyArray<readonly [Env.Env, Algorithm.Algorithm]>
   [maze, Randal.make({ hidden, cell: 2 })],
   [GridWorld.make({ size: 6 }), Vin.make({ planning: { iterations: 3, filters: 4 } })],
   [CartPole.env, Bc.make(shown, { hidden })],
+  [CartPole.env, Iql.make(shown, { hidden })],
+  [Pendulum.env, Iql.make(Transitions.record(Pendulum.env, { episodes: 1, policy: "random" }), { hidden })],
 ]

@@ -1,7 +1,6 @@
 import { Effect, Schema } from "effect"
 import { assert, describe, it } from "vitest"
-import { BcConfig } from "../../src/algorithms/demonstrations/Bc.ts"
-import { byName, names } from "../../src/algorithms/registry.ts"
+import { fromData, names, schemaOf } from "../../src/algorithms/registry.ts"
 import { decode, isPlain, type Plain, snakeCase, toCamelCase, toSnakeCase } from "../../src/config/Config.ts"
 import { Settings } from "../../src/train/Settings.ts"
 import { TrainerConfig } from "../../src/train/TrainerConfig.ts"
@@ -14,8 +13,8 @@ describe("schemas/config.schema.json", () => {
     const parts: ReadonlyArray<
       readonly [of: string, schema: Schema.Codec<Plain, Plain>, whole: (part: Plain) => Plain]
     > = [
-      ...[...names, "bc"].map((name) => {
-        const schema = name === "bc" ? BcConfig : Effect.runSync(byName(name, "")).schema
+      ...[...names, ...Object.keys(fromData)].map((name) => {
+        const schema = schemaOf(name)
         return [name, schema, (part: Plain) => ({ env: "CartPole-v1", algorithm: { name, ...part } })] as const
       }),
       ["trainer", TrainerConfig, (trainer) => ({ env: "CartPole-v1", algorithm: "ppo", trainer })],

@@ -1,9 +1,8 @@
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import { membersOf } from "../../scripts/interfaces.ts"
 import { algorithmMeanings, fileOfAlgorithm, titleOf } from "../../scripts/settings.ts"
-import { BcConfig } from "../../src/algorithms/demonstrations/Bc.ts"
-import { byName, names } from "../../src/algorithms/registry.ts"
+import { fromData, names, schemaOf } from "../../src/algorithms/registry.ts"
 import { isPlain, type Plain } from "../../src/config/Config.ts"
 import { Her, Prioritised } from "../../src/learner/replay/fields.ts"
 import * as LmConfig from "../../src/lm/LmConfig.ts"
@@ -26,9 +25,9 @@ interface Options {
   readonly onlyInCode?: ReadonlyArray<string>
 }
 
-const algorithms: ReadonlyArray<Options> = [...names, "bc"].map((algorithm) => {
+const algorithms: ReadonlyArray<Options> = [...names, ...Object.keys(fromData)].map((algorithm) => {
   const title = titleOf(algorithm)
-  const schema = algorithm === "bc" ? BcConfig : Effect.runSync(byName(algorithm, "")).schema
+  const schema = schemaOf(algorithm)
   return { name: `${title}Options`, file: fileOfAlgorithm(title), schema }
 })
 

@@ -115,6 +115,7 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("es-cartpole", 475, "at least 475"),
   reaches("bc-cartpole", 475, "at least 475"),
   reaches("minari-cartpole", 475, "a data set in Minari's format, written and read: at least 475", "1..3"),
+  reaches("iql-pendulum", -300, "from data whose mean returns are −999 and −1209: above −300"),
   reaches("tictactoe", -0.02, "draws with who never loses, after playing itself alone"),
   reaches("ppo-breakout", 10, "10 and more within 2,000,000 steps"),
   reaches("ddqn-breakout", 10, "10 and more within 2,000,000 steps"),

@@ -1,10 +1,9 @@
 import { execFileSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { join, relative } from "node:path"
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { BcConfig } from "../../src/algorithms/demonstrations/Bc.ts"
-import { byName, names } from "../../src/algorithms/registry.ts"
+import { fromData, names, schemaOf } from "../../src/algorithms/registry.ts"
 import { isPlain } from "../../src/config/Config.ts"
 import { LmConfig } from "../../src/lm/LmConfig.ts"
 import { RunSettings } from "../../src/runtime/RuntimeConfig.ts"
@@ -26,10 +25,10 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const algorithms = [...names, "bc"].map((name) => {
+const algorithms = [...names, ...Object.keys(fromData)].map((name) => {
   const title = titleOf(name)
-  const schema = name === "bc" ? BcConfig : Effect.runSync(byName(name, "")).schema
-  const before = name === "bc" ? "Bc.make({} as never, {" : `${title}.make({`
+  const schema = schemaOf(name)
+  const before = Object.hasOwn(fromData, name) ? `${title}.make({} as never, {` : `${title}.make({`
   return { title, before, defaults: Object.entries(Schema.decodeSync(schema)({})) }
 })
 

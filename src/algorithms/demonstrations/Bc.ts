@@ -1,27 +1,19 @@
 import { Effect, Schema, type Scope } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import { nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
-import { isWhole, sizeOf } from "../../env/Space.ts"
+import { sizeOf } from "../../env/Space.ts"
 import { mean, mul, sub } from "../../graph/ops.ts"
 import { adam } from "../../graph/optimisers.ts"
 import type { Course, Schedule } from "../../graph/schedules.ts"
 import { type Layout, layout } from "../../graph/Parameters.ts"
 import type { ProgramSpec } from "../../graph/Program.ts"
 import { policies } from "../../learner/acting.ts"
-import {
-  type Algorithm,
-  define,
-  type Learner,
-  LearningError,
-  type SetupError,
-  steered,
-  type Task,
-} from "../../learner/Algorithm.ts"
+import { type Algorithm, define, type Learner, type SetupError, steered, type Task } from "../../learner/Algorithm.ts"
 import { Averages } from "../../learner/Averages.ts"
 import { actionColumn, type Arrays, f32, feedsOf } from "../../learner/Batch.ts"
 import { batchSpec } from "../../learner/batchProgram.ts"
 import { build, descend, netOf } from "../../learner/graphs.ts"
-import type { Demonstrations } from "../../learner/Demonstrations.ts"
+import { checkFit, type Demonstrations } from "../../learner/Demonstrations.ts"
 import { namedVector, savedState, statesOf, weightsIn } from "../../learner/learnerState.ts"
 import {
   chosenOptimiser,
@@ -115,7 +107,7 @@ const learnFrom = (demonstrations: Demonstrations) =>
     config: BcConfig,
     task: Task,
   ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
-    yield* checkFit(demonstrations, task)
+    yield* checkFit("bc", demonstrations, task)
     const { observations, actions } = demonstrations
     const backend = yield* Backend
     const network = yield* build(() => actorCritic({ ...task, ...config, lstm: 0 }))
@@ -156,19 +148,6 @@ const learnFrom = (demonstrations: Demonstrations) =>
       }),
     }
   })
-
-/** Fails unless there are demonstrations and they fit the env's observation and action spaces. */
-const checkFit = ({ rows, observations, actions }: Demonstrations, { observationSpace, actionSpace }: Task) => {
-  const width = sizeOf(observationSpace)
-  const actionSize = sizeOf(actionSpace)
-  if (rows === 0) {
-    return Effect.fail(new LearningError({ message: "bc: there are no demonstrated steps to learn from" }))
-  }
-  const fits = observations.length === rows * width && actions.length === rows * actionSize
-  if (fits && isWhole(actionSpace) === actions instanceof Int32Array) return Effect.void
-  const message = `bc: ${rows} demonstrated steps of ${observations.length / rows} and ${actions.length / rows} numbers don't fit the env's ${width} and ${actionSize}`
-  return Effect.fail(new LearningError({ message }))
-}
 
 /**
  * Returns a function that fills the feeds with the batch of an iteration. The demonstrations are shuffled anew for each

@@ -5,7 +5,7 @@ import type { Tensor } from "../../graph/Tensor.ts"
 import { temperatureGradient } from "../../losses/critics.ts"
 import type { Weights } from "../../model/trunk.ts"
 import type { OptimiserOption } from "../parts.ts"
-import type { Learning, Update } from "./ReplayLearner.ts"
+import type { Learning, Update } from "./networks.ts"
 import { gradientStep, polyak } from "./steps.ts"
 
 /** The settings that `softUpdate` reads. */

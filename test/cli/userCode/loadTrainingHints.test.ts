@@ -39,7 +39,7 @@ describe("a run of one's own code", () => {
   for (const [what, from, to, problem] of [
     ["env", "env: CartPole-v1", "env: river", 'env: unknown env "river"'],
     ["algorithm", "name: a2c", "name: mine", 'unknown algorithm "mine"'],
-    ["algorithm that learns from demonstrations", "name: a2c", "name: bc", "bc learns from demonstrations"],
+    ["algorithm that learns from demonstrations", "name: a2c", "name: bc", "bc learns from data"],
   ] as const) {
     it(`names --file where its ${what} is not known`, async () => {
       const run = runWith(what.replaceAll(" ", "-"), from, to)

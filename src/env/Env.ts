@@ -73,6 +73,11 @@ export interface Env<State = unknown, A extends ActionSpace = ActionSpace, O ext
    * refuses it. It is not called in terminal states. Leave it out if everything is always allowed.
    */
   actionMask?(state: State): ArrayLike<number | boolean>
+  /**
+   * The names of the agents of a game that `MultiEnv` made, all of which act in a batch: each game has a row for each of them,
+   * so the number of envs is a multiple of their number.
+   */
+  readonly agents?: ReadonlyArray<string>
   /** Renders a state as lines of text. */
   renderText?(state: State): string
   /** Renders a state as an SVG document. */

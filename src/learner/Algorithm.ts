@@ -75,6 +75,11 @@ export interface Policy {
   readonly program: Program
   /** The output: the actions of numEnvs envs. */
   readonly actions: Float32Array | Int32Array
+  /** Reads and writes the weights that the policy has copied, as one vector; a policy without it cannot be a past self. */
+  readonly weights?: {
+    readonly read: Effect.Effect<Float32Array, BackendError>
+    readonly write: (weights: Float32Array) => Effect.Effect<void, BackendError>
+  }
   /** Copies the learner's current weights into the policy, and sets the memory of a recurrent policy to zeros. */
   readonly refresh: Effect.Effect<void, BackendError>
 }

@@ -129,6 +129,7 @@ export const policies = (
         observations: floatsOf(program.feeds, "observations"),
         noise: program.feeds.noise === undefined ? undefined : floatsOf(program.feeds, "noise"),
         actions: numbersOf(program.results, "actions"),
+        weights: { read: program.read("theta"), write: (weights) => program.write("theta", weights) },
         refresh: Effect.gen(function* () {
           yield* program.write("theta", yield* currentWeights)
           for (const [name, { tensor }] of memories)

@@ -111,7 +111,7 @@ export const isOver = (settings: Decided, state: TrainingState): boolean =>
  * gives the recorder this record and the episodes that ended.
  */
 const iterate = Effect.fnUntraced(function* (training: Training, state: TrainingState, callbacks: Callbacks) {
-  const { learner, envs, plan } = training
+  const { learner, envs, plan, afterUpdate: envsAfterUpdate } = training
   const { settings } = plan
   const { rollout, update, target } = learner
   const firstStep = state.step
@@ -127,6 +127,7 @@ const iterate = Effect.fnUntraced(function* (training: Training, state: Training
     yield* update(position)
     state.step += steps
     state.iteration++
+    if (envsAfterUpdate !== undefined) yield* envsAfterUpdate(state.iteration)
     if (target !== undefined && crossed(position.step, state.step, target.everySteps)) yield* target.update
     if (!watchesUpdates) continue
     const metrics = learner.metrics()

@@ -43,7 +43,7 @@ export const validationBatches = (
   { validation }: Settings,
   training: TrainingEnvs,
 ): Effect.Effect<ReadonlyArray<EpisodeBatch>, EnvError, Scope.Scope> =>
-  Effect.forEach(partsOf(validation, envs.length), ({ env, from, to }) =>
+  Effect.forEach(partsOf(validation, envs), ({ env, from, to }) =>
     validationBatch(envs[env], { first: from, count: to - from, workers: validation.workers }, training),
   )
 

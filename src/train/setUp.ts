@@ -4,13 +4,14 @@
  */
 import { Effect, Scope } from "effect"
 import type { Learner, LearnerError, SetupError } from "../learner/Algorithm.ts"
-import { Backend } from "../backend/Backend.ts"
+import { Backend, type BackendError } from "../backend/Backend.ts"
 import { ConfigError, display, snakeCase } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
 import { rowSpaceOf } from "../env/Env.ts"
-import type { EnvError } from "../env/EnvError.ts"
+import { type EnvError, invalid } from "../env/EnvError.ts"
 import { graphOf } from "../env/EnvGraph.ts"
 import { goalsOf } from "../env/GoalEnv.ts"
+import { Trainee, type TraineeService } from "../env/multi/Trainee.ts"
 import { sizeOf } from "../env/Space.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import type { CurrentRun } from "../run/CurrentRun.ts"
@@ -33,6 +34,8 @@ export interface Training {
   readonly validator: Validator | undefined
   /** How other machines get this training, to play its validations; undefined if they cannot. */
   readonly sent?: SentTraining | undefined
+  /** Runs after each update, with the number of updates so far, for envs that play against the trained policy. */
+  readonly afterUpdate: ((updates: number) => Effect.Effect<void, BackendError>) | undefined
   readonly writeStepFolder: WriteStepFolder | undefined
   /** Writes `steps/{STEP}/` on a user's request, even if `render` is off. The first request compiles what it needs. */
   readonly writeWantedStep: WriteWantedStep | undefined
@@ -70,10 +73,16 @@ export const setUp = Effect.fnUntraced(function* (
   if (problem !== undefined) return yield* problem
   // A learner that plays its envs in the graph needs no batch of them; the one that is left is never stepped.
   const numEnvs = learner.episodes === undefined ? settings.numEnvs : 1
-  const envs = yield* trainingEnvs(env, { ...settings, numEnvs }, gamma).pipe(withinMemory(plan))
+  const trainee = traineeOf(plan, learner)
+  const envs = yield* trainingEnvs(env, { ...settings, numEnvs }, gamma).pipe(
+    Effect.provideService(Trainee, trainee.service),
+    withinMemory(plan),
+  )
+  const afterUpdate = trainee.afterUpdate()
   const { policy } = learner
   if (policy === undefined) {
-    return { plan, envs, learner, validator: undefined, writeStepFolder: undefined, writeWantedStep: undefined }
+    const none = { validator: undefined, writeStepFolder: undefined, writeWantedStep: undefined }
+    return { plan, envs, learner, afterUpdate, ...none }
   }
   const own = yield* OwnValidator
   const makeValidation =
@@ -99,8 +108,36 @@ export const setUp = Effect.fnUntraced(function* (
       state.evaluationHere ?? evaluationOf(state.step, yield* made.validator.validate(settings.seed, state.step))
     return yield* made.writeStepFolder(state, evaluation)
   })
-  return { plan, envs, learner, validator, writeStepFolder, writeWantedStep }
+  return { plan, envs, learner, afterUpdate, validator, writeStepFolder, writeWantedStep }
 })
+
+/** Returns the service by which envs play against the trained policy, and what has to run after updates for them. */
+const traineeOf = ({ settings, env, algorithm }: Plan, { policy, episodes }: Learner) => {
+  const hooks: Array<(updates: number) => Effect.Effect<void, BackendError>> = []
+  const refuse = (problem: string) => invalid(env.id, `past selves: ${problem}`)
+  const service: TraineeService = {
+    seed: settings.seed,
+    policy: Effect.fnUntraced(function* (rows) {
+      if (settings.normalize.observations) {
+        return yield* refuse("they see observations as the game gives them; set normalize.observations to false")
+      }
+      if (policy === undefined || episodes !== undefined)
+        return yield* refuse(`${algorithm.name} has no policy for them`)
+      const { program, refresh, weights } = yield* Effect.mapError(
+        policy(rows, { sampled: true, externalMemory: true }),
+        ({ message }) => refuse(message),
+      )
+      if (weights === undefined) return yield* refuse(`the policy of ${algorithm.name} does not give its weights`)
+      return { program, refresh, ...weights }
+    }),
+    afterUpdate: (hook) => hooks.push(hook),
+  }
+  const afterUpdate = () =>
+    hooks.length === 0
+      ? undefined
+      : (updates: number) => Effect.forEach(hooks, (hook) => hook(updates), { discard: true })
+  return { service, afterUpdate }
+}
 
 /** The largest count of numbers in the observations of one rollout; as 32-bit floats they take two gibibytes. */
 const mostNumbers = 2 ** 29

@@ -20,8 +20,9 @@ export interface Around<State> {
   readonly inner: State
 }
 
-/** Throws if the env steps elsewhere: a wrapper that calls its functions cannot wrap it. */
+/** Throws if the env steps elsewhere, or has several agents: a wrapper that calls its functions cannot wrap it. */
 export const refuseElsewhere = (env: Env): void => {
+  if (env.agents !== undefined) throw invalid(env.id, "it has several agents; wrap what MultiEnv.against makes of it")
   if (env.open === undefined) return
   throw invalid(env.id, "it steps elsewhere, so wrap it there, e.g. by `wrappers` of a Gymnasium env")
 }

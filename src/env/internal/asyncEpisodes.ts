@@ -46,6 +46,12 @@ export interface AsyncKernel {
    */
   readonly exchange: (actions: Float32Array | Int32Array) => Effect.Effect<void, EnvError>
   readonly renderSvg?: (index: number) => Effect.Effect<string, EnvError>
+  /** The states of the envs, if the kernel has them itself. Then no episode is played again by `restore`. */
+  readonly states?: {
+    readonly save: () => Snapshot
+    /** Copies saved states back; `streamOf` returns the random stream of an env's current episode. */
+    readonly load: (saved: Snapshot, streamOf: (index: number) => Stream) => Effect.Effect<void, EnvError>
+  }
 }
 
 /** The length in steps above which an episode is not played again by `restore`, but ends as truncated. */
@@ -211,7 +217,8 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
           continue
         }
         commands[index] = elapsed[index] + 1 >= limit ? command.lastStep : command.step
-        if (elapsed[index] < longestReplay) taken[index].put(elapsed[index], actions, index * actionSize)
+        if (kernel.states === undefined && elapsed[index] < longestReplay)
+          taken[index].put(elapsed[index], actions, index * actionSize)
       }
       truncated.fill(0)
       return Effect.andThen(
@@ -284,6 +291,9 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
   const snapshot = (): Snapshot => {
     const origin = utf8.encode(JSON.stringify({ seed: seed ?? null, path }))
     const copies = Object.entries(columns).map(([key, column]) => [key, column.slice()] as const)
+    if (kernel.states !== undefined) {
+      return { origin, ...Object.fromEntries(copies), ...(seed === undefined ? {} : kernel.states.save()) }
+    }
     const kept = taken.map((actions, index) => actions.of(isReplayable(index) ? elapsed[index] : 0))
     const all = new (isDiscrete ? Int32Array : Float32Array)(kept.reduce((sum, { length }) => sum + length, 0))
     let at = 0
@@ -350,10 +360,13 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
         seed = undefined
         if (origin.seed === null) return false
         seedStreams(origin.seed, origin.path)
-        loadActions(saved)
+        if (kernel.states === undefined) loadActions(saved)
         return true
       }, EnvError),
-      (isSeeded) => (isSeeded ? replay : Effect.void),
+      (isSeeded) =>
+        !isSeeded
+          ? Effect.void
+          : (kernel.states?.load(saved, (index) => parents[index].child(episodes[index])) ?? replay),
     )
 
   return {

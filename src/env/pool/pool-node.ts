@@ -133,9 +133,13 @@ const make = Effect.fnUntraced(function* (
     const problem = "workers can't find it; export it from its module as EnvPool.located(env, import.meta.url)"
     return yield* invalid(env.id, problem)
   }
-  const workers = Math.min(Math.max(1, options.workers), numEnvs)
+  // The rows of a game with several agents stay together.
+  const together = env.agents?.length ?? 1
+  const workers = Math.min(Math.max(1, options.workers), Math.ceil(numEnvs / together))
   const memory = new SharedArrayBuffer(bytesFor(env, numEnvs))
-  const bounds = Array.from({ length: workers + 1 }, (_, index) => Math.floor((index * numEnvs) / workers))
+  const bounds = Array.from({ length: workers + 1 }, (_, index) =>
+    index === workers ? numEnvs : Math.floor((index * numEnvs) / workers / together) * together,
+  )
   const threads = yield* Effect.forEach(bounds.slice(1), (end, index) =>
     startThread({
       place,

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { Learner, LearnerError, Policy } from "../../learner/Algorithm.ts"
 import { drive, waitFor } from "../../learner/drive.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
+import type { Env } from "../../env/Env.ts"
 import { outcomeOf, type ValidationOutcome } from "../../run/evaluation.ts"
 import type { Chunk } from "../../cluster/chunks.ts"
 import { stream } from "../../rng/Rng.ts"
@@ -61,16 +62,21 @@ export interface Part extends Chunk {
  */
 export const partsOf = (
   { episodes, workers }: { readonly episodes: number; readonly workers: number },
-  envs: number,
+  envs: ReadonlyArray<Pick<Env, "agents">>,
 ): ReadonlyArray<Part> =>
-  shares(episodes, envs).flatMap(({ first, count }, env) => {
+  shares(episodes, envs.length).flatMap(({ first, count }, env) => {
     const parts = workers > 0 ? 1 : Math.min(mostParts, Math.max(1, Math.floor(count / leastInPart)))
-    return shares(count, parts).map((part) => ({
+    const together = togetherIn(envs[env], count)
+    return shares(count / together, Math.min(parts, count / together)).map((part) => ({
       env,
-      from: first + part.first,
-      to: first + part.first + part.count,
+      from: first + part.first * together,
+      to: first + (part.first + part.count) * together,
     }))
   })
+
+/** Returns how many episodes of an env cannot be parted: those of the agents of a game. */
+export const togetherIn = ({ agents = [""] }: Pick<Env, "agents">, count: number): number =>
+  count % agents.length === 0 ? agents.length : 1
 
 interface ValidatorOptions {
   readonly maxSteps: number

@@ -25,7 +25,7 @@ import { floats } from "../checkpointing.ts"
 import { validationBatch } from "../envs.ts"
 import { sharedSettings } from "../resume.ts"
 import type { Training } from "../setUp.ts"
-import { partsOf } from "./Validator.ts"
+import { partsOf, togetherIn } from "./Validator.ts"
 
 /** The number of jobs of the first validation, before it is known how long one takes. */
 const firstJobs = 16
@@ -130,9 +130,11 @@ const spread = Effect.fnUntraced(function* (training: Training, step: number, si
     policyDigest: (yield* sha256(bytes)).slice(0, 12),
   }
   const lock = Semaphore.makeUnsafe(1)
-  const parts = validator.batches.flatMap(({ size: whole }, batch) =>
-    chunksOf(whole, size).map((chunk) => ({ batch, ...chunk })),
-  )
+  const owners = partsOf(plan.settings.validation, plan.validationEnvs)
+  const parts = validator.batches.flatMap(({ size: whole }, batch) => {
+    const together = togetherIn(plan.validationEnvs[owners[batch].env], whole)
+    return chunksOf(whole, Math.ceil(size / together) * together).map((chunk) => ({ batch, ...chunk }))
+  })
   const answers = yield* Effect.forEach(
     parts,
     (part) => {
@@ -158,7 +160,7 @@ const playPart = Effect.fnUntraced(function* (
   }
   const first = validator.batches[batch].first + from
   const { validation } = plan.settings
-  const { env } = partsOf(validation, plan.validationEnvs.length)[batch]
+  const { env } = partsOf(validation, plan.validationEnvs)[batch]
   const { outcome: episodes, seconds } = yield* timed(
     Effect.flatMap(
       validationBatch(plan.validationEnvs[env], { first, count: to - from, workers: validation.workers }, envs),

@@ -5,6 +5,7 @@ import type * as HistoryAgent from "../../src/agent/HistoryAgent.ts"
 import type { Memory } from "../../src/agent/memory/Memory.ts"
 import type { Tool } from "../../src/agent/Tool.ts"
 import type { Definition } from "../../src/env/Env.ts"
+import type { MultiEnv } from "../../src/env/MultiEnv.ts"
 import type * as Space from "../../src/env/Space.ts"
 import type { TaskSet } from "../../src/task/TaskSet.ts"
 import type { TextEnv, TextRules } from "../../src/task/TextEnv.ts"
@@ -36,6 +37,10 @@ import type { Completion, LmRequest } from "../../src/lm/Chat.ts"
 import type { Lm, LmService } from "../../src/lm/Lm.ts"
 import type { ReadableParts } from "../../src/formats/Weights.ts"
 
+/** A game of two agents that take turns. */
+export declare const game: MultiEnv<Space.Discrete, Space.Box>
+/** A game of a fox, an owl and a hare. */
+export declare const pursuit: MultiEnv<Space.Discrete, Space.Box>
 export declare const myLearner: (
   config: { readonly learningRate: number },
   task: Task,

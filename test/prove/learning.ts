@@ -117,6 +117,13 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("minari-cartpole", 475, "a data set in Minari's format, written and read: at least 475", "1..3"),
   reaches("iql-pendulum", -300, "from data whose mean returns are −999 and −1209: above −300"),
   reaches("tictactoe", -0.02, "draws with who never loses, after playing itself alone"),
+  reaches("pursuit", 0.9, "one policy for two hounds, which catch a hare together: at least 0.9", "1..3"),
+  reaches(
+    "past-selves",
+    0.3,
+    "by games against past selves alone: a mean of at least 0.3 of about 0.45 against a random player and who never loses",
+    "1..3",
+  ),
   reaches("ppo-breakout", 10, "10 and more within 2,000,000 steps"),
   reaches("ddqn-breakout", 10, "10 and more within 2,000,000 steps"),
   ahead(

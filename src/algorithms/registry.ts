@@ -5,6 +5,7 @@ import { ConfigError, type Plain } from "../config/Config.ts"
 import { BcConfig } from "./demonstrations/Bc.ts"
 import { IqlConfig } from "./demonstrations/Iql.ts"
 import * as A2c from "./rollouts/A2c.ts"
+import * as AlphaZero from "./planning/AlphaZero.ts"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import * as Curiosity from "./rollouts/Curiosity.ts"
 import * as Daac from "./rollouts/Daac.ts"
@@ -25,6 +26,7 @@ import * as Vin from "./rollouts/Vin.ts"
 
 const algorithms: Readonly<Record<string, () => Algorithm>> = {
   a2c: () => A2c.make(),
+  "alpha-zero": () => AlphaZero.make(),
   curiosity: () => Curiosity.make(),
   daac: () => Daac.make(),
   ddpg: () => Ddpg.make(),

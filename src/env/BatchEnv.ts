@@ -72,6 +72,8 @@ export interface AnyBatchEnv extends BatchArrays {
    * switch 0 or 1. Throws or fails with an `EnvError` if an action is wrong or an env fails.
    */
   readonly step: (actions: Float32Array | Int32Array) => Wait
+  /** Returns the state of the env at `index`, for searches. Missing if the states are elsewhere, as in other threads. */
+  readonly stateAt?: (index: number) => unknown
   /** Returns a copy of the batch's state, from which `restore` continues with equal results, bit for bit. */
   readonly snapshot: () => Snapshot
   readonly restore: (snapshot: Snapshot) => Wait

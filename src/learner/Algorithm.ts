@@ -7,6 +7,7 @@ import { Effect, Schema, type Scope } from "effect"
 import type { Backend, BackendError, BackendUnavailable, Program } from "../backend/Backend.ts"
 import { type ConfigError, decode, type Plain } from "../config/Config.ts"
 import type { AnyBatchEnv } from "../env/BatchEnv.ts"
+import type { Env } from "../env/Env.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import type { EnvGraph } from "../env/EnvGraph.ts"
 import type { EpisodeLog } from "../env/EpisodeLog.ts"
@@ -18,6 +19,7 @@ import type { ProgramSpec } from "../graph/Program.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { DensePolicy } from "../model/DensePolicy.ts"
 import { withCode, withoutCode } from "./code.ts"
+import type { Steps } from "./drive.ts"
 
 /** The problem that an algorithm is set up for: the facts about envs and run that its programs are compiled for. */
 export interface Task {
@@ -32,6 +34,8 @@ export interface Task {
   readonly graph?: EnvGraph | undefined
   /** The functions of the env's goals, if it has goals. */
   readonly goals?: Goals | undefined
+  /** The env itself, whose steps are the model of learners that plan. It is not stepped in training. */
+  readonly model?: Env | undefined
   readonly maxSteps?: number | undefined
 }
 
@@ -80,6 +84,11 @@ export interface Policy {
     readonly read: Effect.Effect<Float32Array, BackendError>
     readonly write: (weights: Float32Array) => Effect.Effect<void, BackendError>
   }
+  /**
+   * Chooses the actions in place of `program`, if the policy plans: it searches from the states of the envs, the first of
+   * which has the row `at` in `actions`.
+   */
+  readonly search?: (envs: AnyBatchEnv, at: number) => Steps<void>
   /** Copies the learner's current weights into the policy, and sets the memory of a recurrent policy to zeros. */
   readonly refresh: Effect.Effect<void, BackendError>
 }
@@ -133,6 +142,8 @@ export interface Learner {
    * that `rollout` gets, and saves the states of its envs as a part of its own state.
    */
   readonly episodes?: EpisodeLog
+  /** Whether the learner plans with the env's own states, so that it needs them as they are, and in this thread. */
+  readonly plans?: boolean
   /** Data that the learner learns from besides rollouts: demonstrations. A run can be resumed only with equal data. */
   readonly data?: NamedArrays
   /** The number of slices of each minibatch, whose gradients as many ranks can compute; 1 if left out. */

@@ -111,7 +111,7 @@ export const policies = (
   backend: Backend["Service"],
   acting: Acting,
   currentWeights: Effect.Effect<Float32Array, BackendError>,
-): Pick<Learner, "policy" | "exportPolicy" | "policyGraph" | "dense"> => {
+): Pick<Learner, "exportPolicy" | "policyGraph" | "dense"> & Required<Pick<Learner, "policy">> => {
   const graphOf = (options: PolicyOptions = {}) =>
     Effect.flatMap(currentWeights, (theta) =>
       build((): PolicyGraph => ({

@@ -166,6 +166,27 @@ export const standardised = (x: Tensor): Tensor => {
 export const behaviourCloning = (logProbability_t: Tensor): Tensor => neg(mean(logProbability_t))
 
 /**
+ * Computes the cross entropy of a policy to probabilities that it learns, such as the visits of a search in AlphaZero
+ * (Silver et al. 2018): −E[Σ_a π(a) log p(a | s)]. Both have the shape [rows, actions].
+ *
+ * @example
+ * ```ts
+ * const logProbabilities = Graph.logSoftmax(Graph.constant([0, 0], [1, 2]))
+ * Losses.crossEntropy({ logProbabilities, target: Graph.constant([0.5, 0.5], [1, 2]) }) // log 2
+ * ```
+ */
+export const crossEntropy = ({
+  logProbabilities,
+  target,
+}: {
+  readonly logProbabilities: Tensor
+  readonly target: Tensor
+}): Tensor => {
+  expectShape("crossEntropy", logProbabilities.shape, { target })
+  return neg(mean(Graph.sum(mul(target, logProbabilities), -1)))
+}
+
+/**
  * Returns the share of rows in which the policy's action (`chosen`) equals the demonstrated one (`actions`): a metric.
  *
  * @example

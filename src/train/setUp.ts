@@ -63,6 +63,7 @@ export const setUp = Effect.fnUntraced(function* (
     maxSteps,
     graph: graphOf(env),
     goals: goalsOf(env),
+    model: env,
   }
   const task = { ...settings, ...described }
   const learner = yield* algorithm.setup(task).pipe(
@@ -171,7 +172,7 @@ const withinMemory =
 /** Returns an error if validation, normalisation or ranks are on and the learner does not support it; else undefined. */
 const misfit = (
   { settings, algorithm, from }: Plan,
-  { episodes, policy, plays, slices = 1 }: Learner,
+  { episodes, plans = false, policy, plays, slices = 1 }: Learner,
 ): ConfigError | undefined => {
   const name = String(settings.algorithm.name)
   const { ranks } = settings
@@ -198,6 +199,15 @@ const misfit = (
   if (episodes !== undefined && settings.workers > 0) {
     const problem = `expected 0 with algorithm.rollouts "graph", which steps all envs in one program`
     return ConfigError.at(from, "workers", problem)
+  }
+  if (plans && normalized !== undefined) {
+    const problem = `expected false with algorithm "${name}", which searches the env's own states`
+    return ConfigError.at(from, `normalize.${normalized}`, problem)
+  }
+  const threads = settings.workers > 0 ? "workers" : settings.validation.workers > 0 ? "validation.workers" : undefined
+  if (plans && threads !== undefined) {
+    const problem = `expected 0 with algorithm "${name}", which searches the env's own states`
+    return ConfigError.at(from, threads, problem)
   }
   if (plays !== "nothing" || normalized === undefined) return undefined
   const problem = `algorithm "${name}" plays no env, so there is nothing to normalise by`

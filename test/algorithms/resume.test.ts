@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Algorithm } from "../../src/learner/Algorithm.ts"
 import * as A2c from "../../src/algorithms/rollouts/A2c.ts"
+import * as AlphaZero from "../../src/algorithms/planning/AlphaZero.ts"
 import * as Bc from "../../src/algorithms/demonstrations/Bc.ts"
 import * as Curiosity from "../../src/algorithms/rollouts/Curiosity.ts"
 import * as Daac from "../../src/algorithms/rollouts/Daac.ts"
@@ -27,6 +28,7 @@ import type { Env } from "../../src/env/Env.ts"
 import * as BitFlip from "../../src/env/games/BitFlip.ts"
 import * as GoalEnv from "../../src/env/GoalEnv.ts"
 import { box, dict } from "../../src/env/Space.ts"
+import * as TicTacToe from "../../src/env/games/TicTacToe.ts"
 import * as GridWorld from "../../src/env/grid/GridWorld.ts"
 import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
@@ -154,6 +156,16 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
     512,
   ],
   RANDAL: [maze, Randal.make({ hidden, nsteps: 16, initObsSteps: 10, replaySize: 40, replaySteps: 8, cell: 2 }), 512],
+  AlphaZero: [
+    TicTacToe.selfPlay,
+    AlphaZero.make({ hidden, convolutions: [], gamma: -1, simulations: 8, nsteps: 16, window: 3, temperatureSteps: 3 }),
+    512,
+  ],
+  "AlphaZero with chance and truncated episodes": [
+    Wrapper.stickyActions(GridWorld.make({ size: 6, maxSteps: 10 })),
+    AlphaZero.make({ hidden, convolutions: [], simulations: 4, nsteps: 16, window: 3 }),
+    512,
+  ],
   VIN: [GridWorld.make({ size: 6 }), Vin.make({ nsteps: 16, planning: { iterations: 3, filters: 4 } }), 512],
   IQL: [CartPole.env, Iql.make(shown, { hidden, batchSize: 32 }), 640],
   "IQL with real actions": [

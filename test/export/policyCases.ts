@@ -1,6 +1,7 @@
 import {
   A2c,
   type Algorithm,
+  AlphaZero,
   Bc,
   CartPole,
   Catch,
@@ -56,6 +57,7 @@ export const policyCases: ReadonlyArray<readonly [Env.Env, Algorithm.Algorithm]>
   [CartPole.env, Trpo.make({ hidden, valueMinibatches: 2 })],
   [maze, Unreal.make({ hidden, lstm: 8, cell: 2 })],
   [maze, Randal.make({ hidden, cell: 2 })],
+  [GridWorld.make({ size: 6 }), AlphaZero.make({ hidden, convolutions: [], simulations: 4, window: 2 })],
   [GridWorld.make({ size: 6 }), Vin.make({ planning: { iterations: 3, filters: 4 } })],
   [CartPole.env, Bc.make(shown, { hidden })],
   [CartPole.env, Iql.make(shown, { hidden })],

@@ -29,6 +29,7 @@ const folders = [
   "learner",
   "losses",
   "model",
+  "algorithms/planning",
   "algorithms/rollouts",
   "algorithms/replay",
   "algorithms/demonstrations",

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { GraphError } from "../../src/graph/GraphError.ts"
+import { categorical } from "../../src/graph/distributions.ts"
 import * as G from "../../src/graph/ops.ts"
 import * as Losses from "../../src/losses/policyGradient.ts"
 import { evaluated, gradientOf } from "./evaluated.ts"
@@ -160,5 +161,25 @@ describe("against PyTorch", () => {
       return evaluated(loss)[0]
     })
     near([losses.reduce((sum, loss) => sum + loss, 0)], [0.0208834])
+  })
+})
+
+describe("crossEntropy", () => {
+  it("is −E[Σ π log p], and does not read forbidden actions", () => {
+    const logits = [0.2, -0.3, 1, 0, -0.5, 0.5]
+    const visits = [0.5, 0.25, 0.25, 0, 0.9, 0.1]
+    const plain = [0, 1].map((row) => {
+      const own = logits.slice(3 * row, 3 * row + 3)
+      const total = Math.log(own.reduce((sum, logit) => sum + Math.exp(logit), 0))
+      return own.reduce((sum, logit, at) => sum - visits[3 * row + at] * (logit - total), 0)
+    })
+    const target = G.constant(visits, [2, 3])
+    const policy = categorical(G.constant(logits, [2, 3]))
+    near(evaluated(Losses.crossEntropy({ logProbabilities: policy.logProbabilities, target })), [
+      (plain[0] + plain[1]) / 2,
+    ])
+    const masked = categorical(G.constant([3, 1, 1], [1, 3]), G.constant([0, 1, 1], [1, 3]))
+    const half = G.constant([0, 0.5, 0.5], [1, 3])
+    near(evaluated(Losses.crossEntropy({ logProbabilities: masked.logProbabilities, target: half })), [Math.LN2])
   })
 })

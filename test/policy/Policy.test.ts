@@ -20,7 +20,14 @@ describe("a policy that was loaded from its ONNX file acts as it does in the tra
       Effect.gen(function* () {
         const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
         const { observationSpace, actionSpace, id } = env
-        const learner = yield* configured.setup({ observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 5 })
+        const learner = yield* configured.setup({
+          observationSpace,
+          actionSpace,
+          numEnvs: 2,
+          totalSteps: 100,
+          seed: 5,
+          model: env,
+        })
         const about = {
           env: id,
           algorithm: algorithm.name,

@@ -124,6 +124,8 @@ export const learning: ReadonlyArray<Proof> = [
     "by games against past selves alone: a mean of at least 0.3 of about 0.45 against a random player and who never loses",
     "1..3",
   ),
+  reaches("alpha-zero-tictactoe", -0.02, "draws with who never loses, after 40,000 moves against itself"),
+  reaches("alpha-zero-gridworld", 0.9, "solves unseen gridworlds by search: at least 0.9 of about 0.97"),
   reaches("ppo-breakout", 10, "10 and more within 2,000,000 steps"),
   reaches("ddqn-breakout", 10, "10 and more within 2,000,000 steps"),
   ahead(

@@ -221,6 +221,7 @@ export const batchOf = (
     reset,
     restart,
     step,
+    stateAt: kernel.stateAt,
     ...(env.renderText && { renderText: (index: number) => env.renderText?.(kernel.stateAt(index)) ?? "" }),
     ...(env.renderSvg && { renderSvg: (index: number) => env.renderSvg?.(kernel.stateAt(index)) ?? "" }),
     snapshot,

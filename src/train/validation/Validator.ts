@@ -148,7 +148,8 @@ const playWith = (policy: Policy, batchSize: number, { maxSteps }: ValidatorOpti
       yield* drive(function* () {
         for (let slice = 0; slice < 256 && running > 0; slice++) {
           readObservations()
-          yield program
+          if (policy.search === undefined) yield program
+          else yield* policy.search(envs, at)
           const wait = envs.step(actions)
           if (wait !== undefined) yield waitFor(wait)
           count()

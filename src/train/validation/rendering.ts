@@ -46,7 +46,8 @@ export const makePlayer = Effect.fnUntraced(function* (
         const observation = Array.from(plain.observations)
         policy.observations.set(seen.observations)
         if (policy.noise !== undefined) random.fillUniform(policy.noise)
-        yield policy.program
+        if (policy.search === undefined) yield policy.program
+        else yield* policy.search(seen, 0)
         const wait = seen.step(policy.actions)
         if (wait !== undefined) yield waitFor(wait)
         const terminated = seen.terminated[0] === 1

@@ -38,7 +38,7 @@ describe("an exported policy acts to the bit as the policy does in Node", () => 
       Effect.gen(function* () {
         const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
         const { observationSpace, actionSpace } = env
-        const task = { observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 5 }
+        const task = { observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 5, model: env }
         const learner = yield* configured.setup(task)
         const random = Rng.stream(8)
         const observations = Array.from({ length: 40 }, () =>

@@ -14,6 +14,7 @@ export default Train.run({
     gamma: 0.999,
     lambda: 0.98,
     entropyCoefficient: 0.01,
+    clipValue: false,
     hidden: [64, 64],
   }),
   totalSteps: 1_000_000,

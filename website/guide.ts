@@ -34,6 +34,7 @@ export const guide: ReadonlyArray<Topic> = [
     title: "Parts of your own",
     pages: {
       library: "The library in code, your own env",
+      "several-agents": "Several agents",
       spaces: "Dict observations, action masks",
       networks: "Networks, losses, optimisers",
       "own-algorithm": "Your own algorithm",

@@ -1,7 +1,6 @@
 import { Effect, Schema } from "effect"
 import * as Fields from "../../config/fields.ts"
 import * as Graph from "../../graph/ops.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
@@ -142,7 +141,7 @@ interface LossInputs {
 
 /** The result of a loss, with the error of each row. */
 interface RowErrors extends Learner.Loss {
-  readonly errors: Tensor
+  readonly errors: Graph.Tensor
 }
 
 /** The number of draws of noisy weights in an update: to learn, to choose the next action, and to value it. */
@@ -176,7 +175,7 @@ const update = (
 type LossConfig = Pick<DqnConfig, "double" | "prioritised">
 
 /** Returns the importance weights of prioritised replay; undefined without it. */
-const importanceIn = ({ prioritised }: LossConfig, { batch }: LossInputs): Tensor | undefined =>
+const importanceIn = ({ prioritised }: LossConfig, { batch }: LossInputs): Graph.Tensor | undefined =>
   prioritised === null ? undefined : batch.importance
 
 /**

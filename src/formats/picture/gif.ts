@@ -61,7 +61,7 @@ type Counted = readonly [colour: number, count: number]
 
 const channel = (colour: number, shift: number): number => (colour >> shift) & 255
 
-/** Splits colours into boxes of similar ones: again and again, the box with the largest spread at its median. */
+/** Splits colours into boxes of similar ones: again and again, the one with the largest spread times weight^¼, at its median. */
 const split = (all: ReadonlyArray<Counted>): ReadonlyArray<ReadonlyArray<Counted>> => {
   const spreadOf = (box: ReadonlyArray<Counted>) => {
     const spreads = [16, 8, 0].map((shift) => {
@@ -225,6 +225,8 @@ const compress = (pixels: Uint8Array, to: ByteWriter, codes: Uint16Array): void 
     run = pixels[at]
   }
   write(run)
+  // A reader adds a run to its table for this code, too, and reads longer codes if that was the last one of this size.
+  if (next === 1 << size && size < 12) size++
   write(end)
   if (count > 0) block[filled++] = bits & 255
   if (filled > 0) flush()

@@ -1,6 +1,7 @@
 /** Reads PNG files, which programs of other languages render. It knows all kinds of pixels but no interlaced files. */
 import { Effect } from "effect"
 import { joined } from "../../config/bytes.ts"
+import { unpack } from "../gzip.ts"
 import { mostPixels, type Picture, PictureError } from "./Picture.ts"
 
 const signature = [137, 80, 78, 71, 13, 10, 26, 10]
@@ -9,15 +10,6 @@ const signature = [137, 80, 78, 71, 13, 10, 26, 10]
 const channelsOf: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 }
 
 const failed = (problem: string): PictureError => new PictureError({ message: `PNG: ${problem}` })
-
-const inflate = (bytes: Uint8Array): Effect.Effect<Uint8Array, PictureError> =>
-  Effect.tryPromise({
-    try: async () => {
-      const stream = new Blob([Uint8Array.from(bytes)]).stream().pipeThrough(new DecompressionStream("deflate"))
-      return new Uint8Array(await new Response(stream).arrayBuffer())
-    },
-    catch: () => failed("its pixels are damaged"),
-  })
 
 /** Returns the picture in a PNG file. */
 export const decodePng = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<Picture, PictureError> {
@@ -47,8 +39,10 @@ export const decodePng = Effect.fnUntraced(function* (bytes: Uint8Array): Effect
     at += 12 + length
   }
   const rowBytes = Math.ceil((width * channels * depth) / 8)
-  const raw = yield* inflate(joined(data))
-  if (raw.length < height * (rowBytes + 1)) return yield* failed("its pixels are cut off")
+  const size = height * (rowBytes + 1)
+  const raw = yield* Effect.mapError(unpack(joined(data), "deflate", size), () => failed("its pixels are damaged"))
+  if (raw.length < size) return yield* failed("its pixels are cut off")
+  if (raw.length > size) return yield* failed(`it has more pixels than its size, ${width} × ${height}, says`)
   const step = Math.max(1, (channels * depth) >> 3)
   const rgba = new Uint8ClampedArray(4 * width * height)
   let before: Uint8Array = new Uint8Array(rowBytes)

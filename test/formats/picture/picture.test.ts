@@ -2,6 +2,7 @@ import { deflateSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { GifReader } from "omggif"
+import { countColours, writeGif } from "../../../src/formats/picture/gif.ts"
 import { gifOf, rawFrames, timesOf } from "../../../src/formats/picture/movie.ts"
 import type { Picture } from "../../../src/formats/picture/Picture.ts"
 import { decodePng } from "../../../src/formats/picture/png.ts"
@@ -170,9 +171,15 @@ describe("decodePng", () => {
   it.effect("refuses damaged files", () =>
     Effect.gen(function* () {
       const whole = png(2, 2, 8, 0, [0, 10, 20, 0, 1, 2])
+      // Half of it: reading on to the end would find that the rest is missing.
+      const packed = deflateSync(new Uint8Array(2 ** 25))
+      const half = chunk("IDAT", packed.subarray(0, packed.length / 2))
+      const bomb = Buffer.concat([png(1, 1, 8, 0, []).subarray(0, 33), half])
       for (const [bytes, message] of [
         [png(2, 3, 8, 0, [0, 1, 2]), "PNG: its pixels are cut off"],
         [whole.subarray(0, 45), "PNG: its pixels are damaged"],
+        [png(1, 1, 8, 0, [0, 1, 2]), "PNG: it has more pixels than its size, 1 × 1, says"],
+        [bomb, "PNG: it has more pixels than its size, 1 × 1, says"],
         [png(1, 1, 3, 0, [0, 1]), "PNG: expected a known kind of colours, found kind 0 with 3 bits"],
       ] as const) {
         assert.strictEqual((yield* Effect.flip(decodePng(bytes))).message, message)
@@ -180,6 +187,34 @@ describe("decodePng", () => {
     }),
   )
 })
+
+/** Reads GIF's codes of pixels up to their end, which has to be there in full, and returns the number of pixels. */
+const pixelsIn = (blocks: Uint8Array): number => {
+  const bytes: Array<number> = []
+  let from = 1
+  for (; blocks[from] > 0; from += 1 + blocks[from]) bytes.push(...blocks.subarray(from + 1, from + 1 + blocks[from]))
+  assert.deepStrictEqual(Array.from(blocks.subarray(from)), [0, 0x3b])
+  let [bit, size, pixels] = [0, 9, 0]
+  /** The number of pixels of each code; those of clear and end are not used. */
+  let lengths: Array<number> = []
+  let before: number | undefined
+  for (;;) {
+    let code = 0
+    for (let at = 0; at < size; at++, bit++) code |= ((bytes[bit >> 3] >> (bit & 7)) & 1) << at
+    assert.isAtMost(bit, 8 * bytes.length)
+    if (code === 257) return pixels
+    if (code === 256) {
+      lengths = Array.from({ length: 258 }, () => 1)
+      ;[size, before] = [9, undefined]
+      continue
+    }
+    if (before !== undefined && lengths.length < 4096) lengths.push(before + 1)
+    if (lengths.length === 1 << size && size < 12) size++
+    assert.isBelow(code, lengths.length)
+    before = lengths[code]
+    pixels += before
+  }
+}
 
 const frame = (x: number): string => svg(`${paper}<rect x="${x}" width="2" height="2" fill="#204060"/>`)
 
@@ -224,6 +259,22 @@ describe("gifOf", () => {
       }
     }),
   )
+
+  it("writes the end in as many bits as readers expect, however many pixels there are", () => {
+    // No two neighbours repeat, so each pixel adds a code. With the last two lengths, the last code is the last one of
+    // its size, and the bits before the end fill whole bytes, so that a bit that lacks is not among the zeros that follow.
+    for (const length of [1, 2, 255, 256, 257, 8445, 19450]) {
+      const greys = Array.from({ length }, (_, at) => (at % 2 === 0 ? (at / 2) % 101 : 101 + (((at - 1) / 2) % 103)))
+      const rgba = Uint8ClampedArray.from(greys.flatMap((grey) => [grey, grey, grey, 255]))
+      const picture = { width: length, height: 1, rgba }
+      const colours = countColours()
+      colours.add(picture)
+      const gif = writeGif(length, 1, colours)
+      gif.add(picture, 2)
+      // The header, the palette, the block that says "repeat", the times and the rectangle of the picture.
+      assert.strictEqual(pixelsIn(gif.finish().subarray(13 + 768 + 19 + 8 + 10)), length)
+    }
+  })
 
   it.effect("takes the nearest of 255 colours where there are more, and leaves pictures out above 50 a second", () =>
     Effect.gen(function* () {

@@ -38,8 +38,10 @@ export const stage = (into: string): void => {
       return `/source/${path}.txt`
     }
     const language = languages[extname(path)] ?? extname(path).slice(1)
-    write(`${path}.md`, `# ${basename(path)}\n\n\`${path}\`\n\n${fenced(text, language)}`)
-    return relative(dirname(from), `${path}.md`)
+    // Servers would take a page named cartpole.ts for a program.
+    const page = `${path.replace(/\.(\w+)$/, "-$1")}.md`
+    write(page, `# ${basename(path)}\n\n\`${path}\`\n\n${fenced(text, language)}`)
+    return relative(dirname(from), page)
   }
   /** Returns a document whose links lead to the pages of the site. `path` and `page` are its old and its new place. */
   const linked = (path: string, page: string): string =>

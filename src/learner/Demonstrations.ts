@@ -20,8 +20,9 @@ import { isWhole, sizeOf } from "../env/Space.ts"
 import { LearningError, type Task } from "./Algorithm.ts"
 import { display } from "../config/Config.ts"
 import { actionProblem } from "./transitions/player.ts"
+import * as Transitions from "./transitions/Transitions.ts"
 
-export { record, type RecordOptions } from "./transitions/Transitions.ts"
+export type { RecordOptions } from "./transitions/Transitions.ts"
 
 /** Steps of an expert, from which `Bc` learns: one row per step. */
 export interface Demonstrations {
@@ -32,6 +33,12 @@ export interface Demonstrations {
   readonly actions: Int32Array | Float32Array
   /** The return of each episode; a step without a reward (`fromJson` allows such steps) counts as 0. */
   readonly returns: ReadonlyArray<number>
+}
+
+/** Plays whole episodes in an env by a function of observations, as `Transitions.record` does, and keeps what it did. */
+export const record = (env: Env, options: Transitions.RecordOptions): Demonstrations => {
+  const { rows, observations, actions, returns } = Transitions.record(env, options)
+  return { rows, observations, actions, returns }
 }
 
 const Trajectories = Schema.Array(

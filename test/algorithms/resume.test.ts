@@ -8,7 +8,7 @@ import * as Curiosity from "../../src/algorithms/rollouts/Curiosity.ts"
 import * as Daac from "../../src/algorithms/rollouts/Daac.ts"
 import * as Ddpg from "../../src/algorithms/replay/Ddpg.ts"
 import * as Ddqn from "../../src/algorithms/rollouts/Ddqn.ts"
-import * as Demonstrations from "../../src/learner/Demonstrations.ts"
+import * as Transitions from "../../src/learner/transitions/Transitions.ts"
 import * as DiscreteSac from "../../src/algorithms/replay/DiscreteSac.ts"
 import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
 import * as Es from "../../src/algorithms/episodes/Es.ts"
@@ -34,7 +34,7 @@ import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
 import { resumable } from "../train/resumable.ts"
 
-const shown = Demonstrations.record(CartPole.env, {
+const shown = Transitions.record(CartPole.env, {
   episodes: 2,
   policy: ([, , angle, spin]) => (angle + spin > 0 ? 1 : 0),
 })
@@ -170,7 +170,7 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
   IQL: [CartPole.env, Iql.make(shown, { hidden, batchSize: 32 }), 640],
   "IQL with real actions": [
     pendulum,
-    Iql.make(Demonstrations.record(pendulum, { episodes: 5, policy: "random" }), { hidden, batchSize: 32 }),
+    Iql.make(Transitions.record(pendulum, { episodes: 5, policy: "random" }), { hidden, batchSize: 32 }),
     640,
   ],
   "behaviour cloning": [CartPole.env, Bc.make(shown, { hidden }), 1280],

@@ -9,7 +9,6 @@ import {
   Daac,
   Ddpg,
   Ddqn,
-  Demonstrations,
   DiscreteSac,
   Dqn,
   type Env,
@@ -32,7 +31,7 @@ import {
 
 const hidden = [8]
 const maze = KeyDoor.make({ size: 6 })
-const shown = Demonstrations.record(CartPole.env, { episodes: 1, policy: ([, , angle]) => (angle > 0 ? 1 : 0) })
+const shown = Transitions.record(CartPole.env, { episodes: 1, policy: ([, , angle]) => (angle > 0 ? 1 : 0) })
 
 /** Small policies of every algorithm, each with an env in which it can be trained. */
 export const policyCases: ReadonlyArray<readonly [Env.Env, Algorithm.Algorithm]> = [

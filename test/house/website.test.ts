@@ -40,7 +40,7 @@ describe("the site of the documentation", () => {
         .map((link) => `${page}: ${link}`),
     )
     assert.deepEqual(wrong, [])
-    assert.isTrue(existsSync(join(folder, "examples/cartpole.ts.md")))
+    assert.isTrue(existsSync(join(folder, "examples/cartpole-ts.md")))
     assert.isTrue(existsSync(join(folder, "public/source/src/algorithms/rollouts/A2c.ts.txt")))
   })
 })

@@ -26,7 +26,6 @@ export default defineConfig({
   description: "Reinforcement learning and language-model agents in TypeScript, as pure Effect programs.",
   srcDir: ".pages",
   outDir: "dist",
-  cleanUrls: true,
   lastUpdated: false,
   // The address of the site's folder, if it is not the root of its server.
   base: process.env.SITE_BASE ?? "/",

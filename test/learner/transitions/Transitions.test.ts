@@ -69,8 +69,9 @@ describe("Transitions", () => {
     }),
   )
 
-  it("are demonstrations", () => {
+  it("begin with demonstrations", () => {
     const shown = Demonstrations.record(CartPole.env, { episodes: 1, policy: () => 1 })
-    assert.deepEqual(shown, Transitions.record(CartPole.env, { episodes: 1, policy: () => 1 }))
+    const { rows, observations, actions, returns } = Transitions.record(CartPole.env, { episodes: 1, policy: () => 1 })
+    assert.deepEqual(shown, { rows, observations, actions, returns })
   })
 })

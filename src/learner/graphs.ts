@@ -3,7 +3,7 @@ import type { Effect } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { gradients } from "../graph/gradients.ts"
-import { add, constant, mul, state, sub } from "../graph/ops.ts"
+import { add, constant, greater, mul, state, sub, where } from "../graph/ops.ts"
 import { clipGlobalNorm, type Optimiser, type Updated } from "../graph/optimisers.ts"
 import type { Layout } from "../graph/Parameters.ts"
 import type { Tensor } from "../graph/Tensor.ts"
@@ -81,6 +81,19 @@ export const slowed = ({ layout, theta }: Net, shares: Readonly<Record<string, n
   Object.keys(shares).length === 0
     ? next
     : add(theta, mul(constant(layout.spread((name) => shares[name] ?? 1)), sub(next, theta)))
+
+/**
+ * Restricts a step to the parameters that are learned; the others keep their values, also if the optimiser moves weights whose
+ * gradient is 0, as weight decay does.
+ */
+export const restricted = (
+  { layout, theta }: Net,
+  learns: ((parameter: string) => boolean) | undefined,
+  next: Tensor,
+): Tensor =>
+  learns === undefined
+    ? next
+    : where(greater(constant(layout.spread((name) => (learns(name) ? 1 : 0))), 0), next, theta)
 
 /** The result of a loss function: the number to minimise, and the metrics to report. */
 export interface Loss {

@@ -84,8 +84,13 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
   return yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
     learningRate: Learner.learningRateOf(config),
     phases: [
-      { ...ppoPhase(config, policyLoss), name: "policy" },
-      { ...ppoPhase(config, criticLoss), name: "value", epochs: config.valueEpochs },
+      { ...ppoPhase(config, policyLoss), name: "policy", learns: (name) => name.startsWith("actor.") },
+      {
+        ...ppoPhase(config, criticLoss),
+        name: "value",
+        epochs: config.valueEpochs,
+        learns: (name) => name.startsWith("critic."),
+      },
     ],
   })
 })

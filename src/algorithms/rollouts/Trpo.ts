@@ -34,7 +34,7 @@ export interface TrpoOptions extends Learner.LearningOptions {
   readonly lambda?: number
   /** The KL limit: the largest mean KL divergence between the policies before and after an update. @default 0.01 */
   readonly maxKl?: number
-  /** The number of iterations of the conjugate gradient, which computes the natural gradient. @default 10 */
+  /** The largest number of iterations of the conjugate gradient, which computes the natural gradient. @default 10 */
   readonly cgIterations?: number
   /** The number that is added to the diagonal of the Fisher matrix. @default 0.1 */
   readonly cgDamping?: number
@@ -125,6 +125,7 @@ const setup = Effect.fnUntraced(function* (settings: TrpoConfig, task: Algorithm
         minibatches: config.valueMinibatches,
         maxGradNorm: config.maxGradNorm,
         loss: criticLoss,
+        learns: (name) => name.startsWith("critic."),
         optimiser: Learner.chosenOptimiser(config, Optimisers.adam),
       },
     ],

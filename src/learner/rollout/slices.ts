@@ -13,7 +13,7 @@ import { resultCount } from "../../ranks/wire.ts"
 import type { Averages } from "../Averages.ts"
 import type { Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
-import { build, follow, gradientOf, netOf, slowed } from "../graphs.ts"
+import { build, follow, gradientOf, netOf, restricted, slowed } from "../graphs.ts"
 import { floatsOf, numbersOf, statesOf } from "../learnerState.ts"
 import type { Experience } from "./Experience.ts"
 import type { CompiledPhase, Phase } from "./update.ts"
@@ -77,7 +77,7 @@ const applySpec = <C extends Columns>(
   const inputs = { gradient: input("gradient", [parameters.size]), learningRate: input("learningRate", []) }
   const optimiser = phase.optimiser({ layout: parameters, size: parameters.size, learningRate: inputs.learningRate })
   const { next, moments } = follow(net, inputs.gradient, optimiser, phase.maxGradNorm)
-  const theta = { tensor: net.theta, next: slowed(net, learningRateShares, next) }
+  const theta = { tensor: net.theta, next: restricted(net, phase.learns, slowed(net, learningRateShares, next)) }
   return { name: `${name}.${phase.name}.apply`, inputs, state: { theta, ...moments }, outputs: {} }
 }
 

@@ -13,7 +13,7 @@ import type { NamedArrays } from "../Algorithm.ts"
 import type { Averages } from "../Averages.ts"
 import type { Batch, Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
-import { build, descend, type Loss, type Net, netOf, slowed } from "../graphs.ts"
+import { build, descend, type Loss, type Net, netOf, restricted, slowed } from "../graphs.ts"
 import { type SavedState, statesOf } from "../learnerState.ts"
 import type { Experience } from "./Experience.ts"
 import { compileSliced, type Slices } from "./slices.ts"
@@ -48,6 +48,8 @@ export interface Phase<C> extends Passes {
   /** Divides the minibatches into slices, whose gradients several processes can compute; by default they are whole. */
   readonly slices?: Slices | undefined
   readonly optimiser: OptimiserOf
+  /** Returns whether the phase learns the parameter of this name; the others keep their values. By default it learns all. */
+  readonly learns?: ((parameter: string) => boolean) | undefined
 }
 
 /** A phase that computes its step itself, from more than the gradient of a loss. */
@@ -215,7 +217,7 @@ export const gradientStep = <C>(
   const { loss, metrics, continueWhile } = phase.loss(minibatch)
   const optimiser = phase.optimiser({ layout: net.layout, size: net.layout.size, learningRate })
   const { next, moments } = descend(net, loss, optimiser, phase.maxGradNorm)
-  const theta = { tensor: net.theta, next: slowed(net, learningRateShares, next) }
+  const theta = { tensor: net.theta, next: restricted(net, phase.learns, slowed(net, learningRateShares, next)) }
   const states = Object.entries({ theta, ...moments }).map(([key, { tensor, next }]) => {
     return [key, { tensor, next: continueWhile === undefined ? next : where(continueWhile, next, tensor) }] as const
   })

@@ -56,9 +56,17 @@ export const hessianProduct = (scalar: Tensor, theta: Tensor): ((vector: Tensor)
   return (vector) => gradients(sum(mul(slope, stopGradient(vector))), [theta])[0]
 }
 
+/** The share of |b|² at which the squared residual of a solution is small enough. */
+const solved = 1e-10
+
+/** The share of the largest curvature below which that of another direction is mostly rounding, in float32. */
+const flat = 1e-4
+
 /**
- * Solves A x = b by a fixed number of iterations of the conjugate gradient (Hestenes and Stiefel 1952), from x = 0. A must
- * be symmetric and positive definite, and is given as a function that multiplies it by a vector.
+ * Solves A x = b by at most `iterations` of the conjugate gradient (Hestenes and Stiefel 1952), from x = 0. A must be
+ * symmetric and positive definite, and is given as a function that multiplies it by a vector. x stays from the iteration on in
+ * which it nearly solves the system, or whose direction has hardly any curvature, along which rounding would decide how far x
+ * goes.
  *
  * @example
  * ```ts
@@ -70,10 +78,17 @@ export const conjugateGradient = (product: (vector: Tensor) => Tensor, b: Tensor
   let residual = b
   let direction = b
   let squares = dot(residual, residual)
+  const enough = mul(squares, solved)
+  let largest = constant(0)
+  let goesOn = greater(squares, 0)
   for (let iteration = 0; iteration < iterations; iteration++) {
     const image = product(direction)
-    const length = div(squares, maximum(dot(direction, image), tiny))
-    x = add(x, mul(direction, length))
+    const bend = dot(direction, image)
+    const curvature = div(bend, maximum(dot(direction, direction), tiny))
+    largest = maximum(largest, curvature)
+    goesOn = and(goesOn, and(greater(squares, enough), greater(curvature, mul(largest, flat))))
+    const length = div(squares, maximum(bend, tiny))
+    x = where(goesOn, add(x, mul(direction, length)), x)
     residual = sub(residual, mul(image, length))
     const next = dot(residual, residual)
     direction = add(residual, mul(direction, div(next, maximum(squares, tiny))))

@@ -10,6 +10,8 @@ import { evaluate } from "../../src/graph/evaluate.ts"
 import * as G from "../../src/graph/ops.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
 import { conjugateGradient, hessianProduct, trustRegionStep } from "../../src/graph/trustRegion.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import { compileWith } from "../../property-tests/support/agreement.ts"
 import { stream } from "../../src/rng/Rng.ts"
 
 /** A policy with one hidden layer: 3 observations, 4 tanh units, 3 outputs, and all weights in one vector of 31. */
@@ -150,6 +152,29 @@ describe("the conjugate gradient", () => {
     ])
     closeTo(x, [1, 3], 1e-12)
     closeTo(zero, [0, 0], 0)
+  })
+})
+
+describe("the conjugate gradient in float32", () => {
+  const numbersOf = (x: Tensor): ReadonlyArray<number> => {
+    const program = compileWith(Wasm.layer, { name: "solve", inputs: {}, state: {}, outputs: { x } })
+    program.runSync?.()
+    return Array.from(program.results.x)
+  }
+
+  it("keeps the solution through many more iterations", () => {
+    const diagonal = G.constant([4, 3, 2, 1, 0.5])
+    const x = numbersOf(conjugateGradient((vector) => G.mul(vector, diagonal), G.constant([4, 6, 6, 4, 2.5]), 60))
+    closeTo(x, [1, 2, 3, 4, 5], 1e-3)
+  })
+
+  it("goes nowhere along directions without curvature", () => {
+    for (const curvature of [0, 1e-9, -1e-9]) {
+      const diagonal = G.constant([1, curvature])
+      const x = numbersOf(conjugateGradient((vector) => G.mul(vector, diagonal), G.constant([1, 1]), 30))
+      closeTo(x, [2, 2], 1e-5)
+    }
+    closeTo(numbersOf(conjugateGradient((vector) => G.mul(vector, -1), G.constant([1, 1]), 5)), [0, 0], 0)
   })
 })
 

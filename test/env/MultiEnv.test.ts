@@ -186,6 +186,47 @@ describe("a game of turns", () => {
   )
 })
 
+describe("an agent whose turn does not come", () => {
+  const waiting = {
+    id: "waiting",
+    agents: ["a", "b"],
+    observationSpace: box(0, 1),
+    actionSpace: discrete(2),
+    reset: () => ({ turn: 0 }),
+    turn: ({ turn }: { readonly turn: number }) => turn,
+    observe: () => [0],
+    step: () => ({ state: { turn: 1 }, rewards: [0, 0], terminated: false }),
+  }
+
+  it("ends with an error, not never", () => {
+    const game = MultiEnv.turns(waiting)
+    const batch = Batch.make(MultiEnv.against(game, "random", { as: "a" }), 1)
+    batch.reset(1)
+    const message = 'waiting: 10000 steps passed without a turn of a; "maxSteps" can end such games'
+    assert.include(envError(() => batch.step(Int32Array.of(0))).message, message)
+    const late = MultiEnv.turns({ ...waiting, reset: () => ({ turn: 1 }) })
+    const error = envError(() => Batch.make(MultiEnv.against(late, "random", { as: "a" }), 1).reset(1))
+    assert.include(error.message, message)
+    assert.include(JSON.stringify(check(MultiEnv.against(game))), "steps passed without a turn of")
+  })
+
+  it("is not asked for its mask where the game is truncated", () => {
+    const game = MultiEnv.turns({
+      ...waiting,
+      maxSteps: 3,
+      actionMask: ({ turn }, agent) => (turn === agent ? [1, 1] : [0, 0]),
+      step: ({ turn }) => ({ state: { turn: 1 - turn }, rewards: [0, 0], terminated: false }),
+    })
+    const env = MultiEnv.against(game, "random", { as: "a" })
+    const batch = Batch.make(env, 1)
+    batch.reset(1)
+    batch.step(Int32Array.of(0))
+    batch.step(Int32Array.of(0))
+    assert.deepStrictEqual([batch.truncated[0], ...batch.finalObservations], [1, 0, 1, 1])
+    assert.deepStrictEqual(check(env), [])
+  })
+})
+
 describe("errors of games", () => {
   const definition = { ...race.game, id: "mine" }
   it("name what is wrong", () => {

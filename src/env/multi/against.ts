@@ -62,6 +62,9 @@ interface Running<T> {
   answers: Array<Answer>
 }
 
+/** The number of steps of a game in which the trained agent may wait for its turn. */
+const mostWaiting = 10_000
+
 type Course<T> = Generator<ReadonlyArray<Omit<Asked, "row">>, T, ReadonlyArray<Answer>>
 
 /** Makes the env of one agent of a game. */
@@ -87,7 +90,8 @@ export const againstEnv = <A extends ActionSpace, O extends Space>(
     ...(renderSvg && { renderSvg: ({ position }: Seated) => renderSvg.call(game, position.inner) }),
   }
   const maskOf = ({ position, seat }: Seated): ArrayLike<number | boolean> =>
-    maskAt(game, position, seat) ?? allowAll(actionSpace)
+    // A game can be truncated in another agent's turn, when the game has no mask for this one.
+    (actingAgents(game, position).includes(seat) ? maskAt(game, position, seat) : undefined) ?? allowAll(actionSpace)
   if (forms.some((form) => form._tag === "Later")) {
     const env: Env<Seated, A, O> = {
       ...facts,
@@ -176,12 +180,17 @@ const coursesOf = (game: Game, forms: ReadonlyArray<Now | Later>, fixedSeat: num
     const state = { position: next.position, seat, memories: remembered }
     return { state, reward: next.rewards[seat], isOver, isTruncated: next.isTruncated }
   }
-  const acts = ({ position, seat }: Seated): boolean => actingAgents(game, position).includes(seat)
+  /** Tells whether the trained agent acts now. Throws if it has waited too long for its turn. */
+  const acts = ({ position, seat }: Seated, waited: number): boolean => {
+    if (actingAgents(game, position).includes(seat)) return true
+    if (waited < mostWaiting) return false
+    throw invalid(game.id, `${waited} steps passed without a turn of ${game.agents[seat]}; "maxSteps" can end such games`)
+  }
 
   const step = function* (before: Seated, action: ActionOf<ActionSpace>, random: Stream): Course<Transition<Seated>> {
     let next = yield* oneStep(before, action, random)
     let { reward } = next
-    while (!next.isOver && !next.isTruncated && !acts(next.state)) {
+    for (let waited = 0; !next.isOver && !next.isTruncated && !acts(next.state, waited); waited++) {
       next = yield* oneStep(next.state, noAction(game.actionSpace), random)
       reward += next.reward
     }
@@ -194,7 +203,7 @@ const coursesOf = (game: Game, forms: ReadonlyArray<Now | Later>, fixedSeat: num
       const seat = fixedSeat ?? random.integer(game.agents.length)
       let state: Seated = { position: begin(game, random), seat, memories: game.agents.map(() => null) }
       let isOver = false
-      while (!isOver && !acts(state)) {
+      for (let waited = 0; !isOver && !acts(state, waited); waited++) {
         const next = yield* oneStep(state, noAction(game.actionSpace), random)
         state = next.state
         isOver = next.isOver || next.isTruncated

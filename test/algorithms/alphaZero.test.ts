@@ -4,6 +4,7 @@ import * as AlphaZero from "../../src/algorithms/planning/AlphaZero.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import * as Env from "../../src/env/Env.ts"
+import * as MultiEnv from "../../src/env/MultiEnv.ts"
 import { box, discrete } from "../../src/env/Space.ts"
 import { categorical } from "../../src/graph/distributions.ts"
 import * as G from "../../src/graph/ops.ts"
@@ -26,6 +27,16 @@ const lock = Env.make({
     return { state: { tried: next }, reward: isOpen ? 1 : 0, terminated: isOver }
   },
   actionMask: ({ tried }) => [0, 1, 2].map((action) => action !== tried.at(-1)),
+})
+
+const game = MultiEnv.parallel({
+  id: "game",
+  agents: ["a", "b"],
+  observationSpace: box(0, 1),
+  actionSpace: discrete(2),
+  reset: () => 0,
+  observe: () => [0],
+  step: () => ({ state: 0, rewards: [0, 0], terminated: true }),
 })
 
 const settings = { hidden: [16], nsteps: 8, updates: 4, batchSize: 16 }
@@ -72,6 +83,10 @@ describe("AlphaZero", () => {
     "normalised observations": [
       { env: CartPole.env, algorithm: AlphaZero.make(), totalSteps: 100, normalize: { observations: true } },
       /expected false with algorithm "alpha-zero", which searches the env's own states/,
+    ],
+    "games of several agents": [
+      { env: game, algorithm: AlphaZero.make(), numEnvs: 2, totalSteps: 100 },
+      /alpha-zero needs an env of one agent, found game; MultiEnv.against makes one of a game/,
     ],
     "worker threads": [
       { env: CartPole.env, algorithm: AlphaZero.make(), totalSteps: 100, workers: 2 },

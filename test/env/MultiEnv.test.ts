@@ -1,3 +1,4 @@
+import { gunzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
@@ -105,6 +106,42 @@ describe("a game in which all act at once", () => {
       assert.strictEqual(result.validation?.episodes, 99)
       const error = yield* Effect.flip(keep({ ...settings, numEnvs: 4 }))
       assert.include(error.message, "expected a multiple of 3 as the number of envs, found 4")
+    }),
+  )
+})
+
+describe("a rendered game", () => {
+  it.effect("is that of the validation, with pictures of the whole game and the actions of all agents", () =>
+    Effect.gen(function* () {
+      const pictured = MultiEnv.parallel({
+        ...race.game,
+        renderSvg: (counts) => `<svg viewBox="0 0 1 1"><!--${String(counts)}--></svg>`,
+      })
+      const { files } = yield* keep({
+        env: pictured,
+        numEnvs: 6,
+        algorithm: Ppo.make({ nsteps: 16, minibatches: 1, epochs: 1 }),
+        totalSteps: 96,
+        validation: { everySteps: 96, episodes: 6, sampled: true },
+        render: { everySteps: 96, episodes: 2 },
+      })
+      const bytesOf = (name: string) =>
+        [...files].flatMap(([path, bytes]) => (path.endsWith(name) ? [bytes] : []))[0] ?? new Uint8Array()
+      const textOf = (name: string) => new TextDecoder().decode(bytesOf(name))
+      const episodes = JSON.parse(gunzipSync(bytesOf("trajectories.json.gz")).toString())
+      const { returns } = JSON.parse(textOf("evaluation_results.json"))
+      assert.lengthOf(episodes, 2)
+      for (const [episode, { trajectory }] of episodes.entries()) {
+        let total = 0
+        for (const { action, reward, observation, state } of trajectory) {
+          total += reward
+          assert.lengthOf(action, 3)
+          assert.strictEqual(observation.length, 2)
+          assert.lengthOf(state.inner, 3)
+        }
+        assert.strictEqual(total, returns[3 * episode])
+      }
+      assert.include(textOf("episode.svg"), `<!--${episodes[0].trajectory.at(-1).state.inner.join()}-->`)
     }),
   )
 })

@@ -184,7 +184,10 @@ const coursesOf = (game: Game, forms: ReadonlyArray<Now | Later>, fixedSeat: num
   const acts = ({ position, seat }: Seated, waited: number): boolean => {
     if (actingAgents(game, position).includes(seat)) return true
     if (waited < mostWaiting) return false
-    throw invalid(game.id, `${waited} steps passed without a turn of ${game.agents[seat]}; "maxSteps" can end such games`)
+    throw invalid(
+      game.id,
+      `${waited} steps passed without a turn of ${game.agents[seat]}; "maxSteps" can end such games`,
+    )
   }
 
   const step = function* (before: Seated, action: ActionOf<ActionSpace>, random: Stream): Course<Transition<Seated>> {

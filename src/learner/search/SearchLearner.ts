@@ -291,17 +291,15 @@ const updateSpec = (
   })
 }
 
-/** Returns the env of a task, which is the model; fails if it steps elsewhere. */
-const modelOf = (name: string, { model }: Task): Effect.Effect<Env, ConfigError> =>
-  model !== undefined && model.open === undefined
+/** Returns the env of a task, which is the model; fails if its states are elsewhere, or those of several agents. */
+const modelOf = (name: string, { model }: Task): Effect.Effect<Env, ConfigError> => {
+  const fail = (problem: string) =>
+    Effect.fail(ConfigError.at({ source: name }, "algorithm", `${name} needs an env ${problem}`))
+  if (model === undefined || model.open !== undefined) return fail("whose states are in this program, to search them")
+  return model.agents === undefined
     ? Effect.succeed(model)
-    : Effect.fail(
-        ConfigError.at(
-          { source: name },
-          "algorithm",
-          `${name} needs an env whose states are in this program, to search them`,
-        ),
-      )
+    : fail(`of one agent, found ${model.id}; MultiEnv.against makes one of a game`)
+}
 
 /** Searches from the states of a batch without noise, and takes the most visited actions. */
 function* searchIn(

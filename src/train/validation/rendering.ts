@@ -16,7 +16,8 @@ const mostFrames = 500
 
 /**
  * Makes a function `(seed, index, episode)` that plays one episode exactly as the validation with this seed and index
- * does, and returns its steps and a picture (an SVG) of each state.
+ * does, and returns its steps and a picture (an SVG) of each state. An episode of a game of several agents has the actions
+ * of all agents, and the observation and the reward of the first one.
  */
 export const makePlayer = Effect.fnUntraced(function* (
   env: Env,
@@ -24,28 +25,34 @@ export const makePlayer = Effect.fnUntraced(function* (
   moments: RunningMoments | undefined,
   { maxSteps, sampled }: { readonly maxSteps: number; readonly sampled: boolean },
 ) {
-  const policy = yield* policyFor(1, { sampled })
+  const { length: rows } = env.agents ?? [env.id]
+  const policy = yield* policyFor(rows, { sampled })
+  const width = (policy.noise?.length ?? 0) / rows
   return Effect.fnUntraced(function* (seed: number, index: number, episode: number) {
     yield* policy.refresh
     const watched = watch(env)
-    const plain = yield* Batch.open(watched.env, 1, { firstIndex: episode })
+    const plain = yield* Batch.open(watched.env, rows, { firstIndex: episode * rows })
     const seen = moments === undefined ? plain : Normalise.observations(plain, { moments, frozen: true })
-    const random = stream(seed, "validation", index, episode, "actions")
+    const randoms = Array.from({ length: rows }, (_, row) =>
+      stream(seed, "validation", index, episode * rows + row, "actions"),
+    )
     const steps: Array<Step & { readonly observation: ReadonlyArray<number> }> = []
     const frames: Array<string> = []
     yield* drive(function* () {
       const wait = seen.reset(seed, "validation", index)
       if (wait !== undefined) yield waitFor(wait)
       for (let over = false; !over;) {
-        const state = watched.state()
+        const state = env.agents === undefined ? watched.state() : plain.stateAt?.(0)
         if (plain.isAsync === true) {
           if (plain.renderSvg !== undefined) {
             yield waitFor(Effect.map(plain.renderSvg(0), (picture) => void frames.push(picture)))
           }
         } else if (env.renderSvg !== undefined) frames.push(env.renderSvg(state))
-        const observation = Array.from(plain.observations)
+        const observation = Array.from(plain.observations.subarray(0, plain.observationSize))
         policy.observations.set(seen.observations)
-        if (policy.noise !== undefined) random.fillUniform(policy.noise)
+        for (const [row, random] of randoms.entries()) {
+          if (policy.noise !== undefined) random.fillUniform(policy.noise, row * width, (row + 1) * width)
+        }
         if (policy.search === undefined) yield policy.program
         else yield* policy.search(seen, 0)
         const wait = seen.step(policy.actions)
@@ -86,8 +93,8 @@ export const filmOf = Effect.fnUntraced(function* ({ plan, learner, envs }: Trai
  * which does not expose its states.
  */
 const watch = (env: Env): { readonly env: Env; readonly state: () => unknown } => {
-  // The state of an env that steps elsewhere is not in this program.
-  if (env.open !== undefined) return { env, state: () => null }
+  // The state of an env that steps elsewhere is not in this program; that of a game is in its batch.
+  if (env.open !== undefined || env.agents !== undefined) return { env, state: () => null }
   let last: unknown
   const { batch: _batch, ...pure } = env
   return {

@@ -27,8 +27,11 @@ export interface Colour {
 /** An affine map: (x, y) becomes (a x + c y + e, b x + d y + f). */
 export type Matrix = readonly [a: number, b: number, c: number, d: number, e: number, f: number]
 
+/** The longest side of a picture that is drawn. */
+export const mostSide = 4096
+
 /** The largest number of pixels in a picture: 4096 × 4096. */
-export const mostPixels = 2 ** 24
+export const mostPixels = mostSide * mostSide
 
 /** Makes a picture in which all pixels are transparent. */
 export const empty = (width: number, height: number): Picture => ({

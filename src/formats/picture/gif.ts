@@ -61,7 +61,7 @@ type Counted = readonly [colour: number, count: number]
 
 const channel = (colour: number, shift: number): number => (colour >> shift) & 255
 
-/** Splits colours into boxes of similar ones: again and again, the one with the largest spread times weight^¼, at its median. */
+/** Splits colours into boxes of similar ones: again and again, the box of the largest spread × weight^¼ at its median. */
 const split = (all: ReadonlyArray<Counted>): ReadonlyArray<ReadonlyArray<Counted>> => {
   const spreadOf = (box: ReadonlyArray<Counted>) => {
     const spreads = [16, 8, 0].map((shift) => {

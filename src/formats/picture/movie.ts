@@ -20,16 +20,21 @@ interface Shown {
   readonly hundredths: number
 }
 
-/** Returns the pictures that a GIF shows, and for how long. It leaves some out if there are more than 50 in a second. */
+/**
+ * Returns the pictures that a GIF shows, and for how long. It leaves some out if there are more than 50 in a second, but
+ * never the last one of an episode.
+ */
 export const timesOf = (episodes: ReadonlyArray<Frames>, speed: number): ReadonlyArray<Shown> => {
   const stride = Math.ceil((shortest * speed) / 100)
   return episodes.flatMap((frames) => {
-    const shown = frames.filter((_, index) => index % stride === 0)
+    const last = frames.length - 1
+    const indices = Array.from(frames.keys()).filter((index) => index % stride === 0 || index === last)
     // The times are rounded such that their sum is right.
-    const endOf = (index: number): number => Math.round((100 * stride * index) / speed)
-    return shown.map((svg, index) => ({
-      svg,
-      hundredths: Math.max(shortest, endOf(index + 1) - endOf(index)) + (index === shown.length - 1 ? pause : 0),
+    const startOf = (index: number): number => Math.round((100 * index) / speed)
+    return indices.map((index, at) => ({
+      svg: frames[index],
+      hundredths:
+        Math.max(shortest, startOf(indices[at + 1] ?? index + stride) - startOf(index)) + (index === last ? pause : 0),
     }))
   })
 }

@@ -1,6 +1,6 @@
 /** Makes the outlines of shapes: of ellipses, paths and texts, and of lines with a width. It only computes. */
 import { cos, sin } from "../../rng/Elementary.ts"
-import type { Outlines } from "./Picture.ts"
+import { type Outlines, PictureError } from "./Picture.ts"
 import { glyphs, glyphWidth } from "./letters.ts"
 
 const turn = 2 * Math.PI
@@ -103,7 +103,9 @@ export const textOutlines = (text: string, x: number, y: number, size: number): 
 
 export const textWidth = (text: string, size: number): number => (Array.from(text).length * glyphWidth * size) / 10
 
-const commands = /([MmLlHhVvCcSsQqTtAaZz])|([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)/g
+const part = /[\s,]*(?:(?<command>[MmLlHhVvCcSsQqTtAaZz])|(?<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?))/y
+/** The flags of an arc are single digits, after which the next number may follow without a space. */
+const flag = /[\s,]*(?<number>[01])/y
 const takes: Readonly<Record<string, number>> = { M: 2, L: 2, H: 1, V: 1, C: 6, S: 4, Q: 4, T: 2, A: 7, Z: 0 }
 
 /** Returns the lines of a path in SVG's language (`M 0 0 L 10 0 Z`), with its curves as straight parts. */
@@ -206,10 +208,20 @@ export const pathLines = (path: string, scale: number): ReadonlyArray<Line> => {
 
   let letter = ""
   let values: Array<number> = []
-  for (const [, command, number] of path.matchAll(commands)) {
+  const length = path.trimEnd().length
+  for (let at = 0; at < length;) {
+    const isFlag = letter.toUpperCase() === "A" && (values.length === 3 || values.length === 4)
+    const pattern = isFlag ? flag : part
+    pattern.lastIndex = at
+    const { command, number } = pattern.exec(path)?.groups ?? {}
+    const isInPlace =
+      command === undefined ? takes[letter.toUpperCase()] > 0 : values.length === 0 && (at > 0 || /m/i.test(command))
+    if ((command === undefined && number === undefined) || !isInPlace) {
+      throw new PictureError({ message: `SVG: expected a path, found ${JSON.stringify(path.slice(at, at + 20))} in d` })
+    }
+    at = pattern.lastIndex
     if (command !== undefined) {
       letter = command
-      values = []
       if (takes[letter.toUpperCase()] === 0) draw(letter, [])
       continue
     }
@@ -221,6 +233,7 @@ export const pathLines = (path: string, scale: number): ReadonlyArray<Line> => {
     if (letter === "M") letter = "L"
     if (letter === "m") letter = "l"
   }
+  if (values.length > 0) throw new PictureError({ message: "SVG: expected a path, found one that is cut off" })
   return lines
 }
 

@@ -57,6 +57,9 @@ describe("drawSvg", () => {
         [`<rect x="10" y="10" width="40" height="40" rx="10"/>`, 1600 - 400 + Math.PI * 100],
         [`<g opacity="0.5"><rect width="10" height="10" fill-opacity="0.5"/></g>`, 25],
         [`<rect width="10" height="10" style="fill: none"/>`, 0],
+        [`<path d="M20 50a30 30 0 1160 0a30,30,0,0,1-60 0Z"/>`, Math.PI * 900],
+        [`<text x="5" y="50" visibility="hidden">hidden</text>`, 0],
+        [`<g opacity="50%"><rect width="10" height="10" fill-opacity="50%"/></g>`, 25],
         [`<!-- <rect/> --><title>a &lt; b</title><g visibility="hidden"><rect width="9" height="9"/></g>`, 0],
       ] as const
       for (const [part, area] of areas) {
@@ -93,6 +96,24 @@ describe("drawSvg", () => {
     }),
   )
 
+  it.effect("goes on in a part of a text where the text is", () =>
+    Effect.gen(function* () {
+      const text = (content: string) =>
+        Effect.map(
+          drawSvg(svg(`<text x="20" y="20" font-size="10">${content}</text>`, "0 0 100 60")),
+          ({ rgba }) => rgba,
+        )
+      const whole = yield* text("a bc")
+      assert.deepStrictEqual(yield* text("<tspan>a bc</tspan>"), whole)
+      assert.deepStrictEqual(yield* text("a <tspan>b</tspan>c"), whole)
+      assert.deepStrictEqual(
+        yield* text(`<tspan x="30" dy="9"> a</tspan><tspan x="20" y="11" dx="0" dy="9">a bc</tspan>`),
+        yield* text(`<tspan x="30" y="29">a</tspan><tspan x="20" y="20">a bc</tspan>`),
+      )
+      assert.notDeepEqual(yield* text("<tspan>a</tspan>"), yield* text(`<tspan x="30" y="40">a</tspan>`))
+    }),
+  )
+
   it.effect("says what it cannot draw", () =>
     Effect.gen(function* () {
       for (const [text, message] of [
@@ -104,6 +125,33 @@ describe("drawSvg", () => {
         [svg(`<rect width="a" height="2"/>`), "SVG: width of rect: expected a number, found a"],
         [svg(`<g transform="skewX(3)"/>`), "SVG: expected translate, scale, rotate or matrix, found skewX"],
         [`<svg></svg>`, "SVG: expected a viewBox, or a width and a height in pixels, of at most 4096 × 4096"],
+        [svg("", "0 0 9 4097"), "SVG: expected a viewBox, or a width and a height in pixels, of at most 4096 × 4096"],
+        [svg(`<rect width="1em" height="2"/>`), "SVG: width of rect: expected a number, found 1em"],
+        [svg(`<rect width="-1" height="2"/>`), "SVG: width of rect: expected a number of at least 0, found -1"],
+        [
+          svg(`<g stroke="red"><line x1="5" stroke-width="wide"/></g>`),
+          "SVG: stroke-width of line: expected a number, found wide",
+        ],
+        [svg(`<g opacity="half"/>`), "SVG: opacity of g: expected a number or a percentage, found half"],
+        [svg(`<text>&#x110000;</text>`), "SVG: expected a character, found &#x110000;"],
+        [svg(`<g clip-path="url(#a)"/>`), "SVG: clip-path of g is not supported"],
+        [svg(`<g style="filter: blur(2px)"/>`), "SVG: filter of g is not supported"],
+        [svg(`<path stroke-dasharray="2 1"/>`), "SVG: stroke-dasharray of path is not supported"],
+        [
+          svg(`<rect width=2 height="2"/>`),
+          `SVG: expected a tag such as <rect width="2"/>, found "<rect width=2 height=\\"2\\"/></svg>"`,
+        ],
+        [svg(`<g>`), "SVG: expected </g>, found </svg>"],
+        [svg(`<polygon points="1 2 3"/>`), "SVG: points of polygon: expected x and y in turn, found 3 numbers"],
+        [svg(`<polygon points="1 b"/>`), `SVG: points of polygon: expected numbers, found "1 b"`],
+        [svg(`<g transform="rotate(45deg)"/>`), `SVG: rotate: expected numbers, found "45deg"`],
+        [
+          svg(`<g transform="translate(1) rotate"/>`),
+          `SVG: expected a transform such as rotate(45), found "translate(1) rotate"`,
+        ],
+        [svg(`<path d="M 0 0 L 5 x"/>`), `SVG: expected a path, found " x" in d`],
+        [svg(`<path d="M 0 0 A 5 5 0 2 1 9 9"/>`), `SVG: expected a path, found " 2 1 9 9" in d`],
+        [svg(`<path d="M 0 0 L 5"/>`), "SVG: expected a path, found one that is cut off"],
         ["no picture", "SVG: expected a document that begins with <svg>, found another text"],
         [
           svg(`<image href="https://example.org/a.png"/>`),
@@ -293,6 +341,12 @@ describe("gifOf", () => {
       assert.deepStrictEqual(timesOf([["a", "b", "c"]], 100), [
         { svg: "a", hundredths: 2 },
         { svg: "c", hundredths: 52 },
+      ])
+      // The end of an episode is never left out.
+      assert.deepStrictEqual(timesOf([["a", "b", "c", "d"]], 100), [
+        { svg: "a", hundredths: 2 },
+        { svg: "c", hundredths: 2 },
+        { svg: "d", hundredths: 52 },
       ])
     }),
   )

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { GifReader } from "omggif"
 import * as ort from "onnxruntime-node"
@@ -114,6 +114,8 @@ describe("effect export", () => {
       )
       const refused = await withProgram(`console.error("no such\\nencoder"); process.exit(3)`)
       assert.deepEqual([refused.code, refused.stderr], [2, "effect: ffmpeg failed (exit code 3): no such; encoder\n"])
+      // A file is replaced as a whole: under its other name, the earlier one stays as it was.
+      linkSync(write(folder, "a.mp4", "earlier"), join(folder, "earlier.mp4"))
       const done = await withProgram(`
         import { writeFileSync } from "node:fs"
         let bytes = 0
@@ -121,6 +123,7 @@ describe("effect export", () => {
         process.stdin.on("end", () => writeFileSync(process.argv.at(-1), JSON.stringify([bytes, process.argv])))
       `)
       assert.strictEqual(done.code, 0, done.stderr)
+      assert.strictEqual(readFileSync(join(folder, "earlier.mp4"), "utf8"), "earlier")
       const [bytes, args] = JSON.parse(readFileSync(join(folder, "a.mp4"), "utf8"))
       assert.include(args.join(" "), "-f rawvideo -pix_fmt rgb24 -s 600x260 -framerate 60 -i -")
       assert.isTrue(bytes > 0 && bytes % (3 * 600 * 260) === 0)

@@ -1,9 +1,9 @@
 /** `effect export RUN --to FORMAT`: writes a policy, a language model, a learning curve or episodes for other programs. */
 import { basename, join, resolve } from "node:path"
-import { Effect, FileSystem, Option } from "effect"
+import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
-import { exists, namesIn, systemMessage } from "../../config/files.ts"
+import { exists, namesIn } from "../../config/files.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { curveCsv, curveSvg } from "../../export/curveFiles.ts"
 import { unplacedEntry } from "../../run/find/RunEntry.ts"
@@ -23,7 +23,7 @@ import {
 import { argument, type Input, lookupDir, number, runArgument, subcommand, text } from "../flags.ts"
 import { usageError, writeOut } from "../output/output.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
-import { requireNewFolder, writeFolder } from "./folder.ts"
+import { requireNewFolder, writeFile, writeFolder } from "./folder.ts"
 import type { ModelFormat } from "./languageModel.ts"
 import { movieFile, type MovieFormat, movieFormats } from "./movie.ts"
 import { policyFile, type PolicyFormat, policyFormats, workerFolder } from "./policy.ts"
@@ -136,9 +136,7 @@ const exportRuns = Effect.fnUntraced(function* (input: Input<typeof flags>, usab
       ? yield* movieFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, input, to)
       : yield* policyFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, to)
   const out = Option.getOrElse(input.out, () => `${nameFor(runs[0])}.${to}`)
-  yield* Effect.mapError((yield* FileSystem.FileSystem).writeFile(out, contents), (error) =>
-    usageError(`--out ${out}: ${systemMessage(error)}`),
-  )
+  yield* writeFile(out, contents)
   yield* writeOut(`${out}\n`)
 })
 

@@ -1,7 +1,7 @@
-/** Writes an exported folder as a whole, and only where it replaces nothing. */
+/** Writes exported files and folders as a whole; a folder only where it replaces nothing. */
 import { basename, resolve } from "node:path"
-import { Effect } from "effect"
-import { namesIn, statOf } from "../../config/files.ts"
+import { Effect, FileSystem } from "effect"
+import { exists, namesIn, statOf, systemMessage } from "../../config/files.ts"
 import { type Contents, onDisk } from "../../run/store/FileTree.ts"
 import { usageError } from "../output/output.ts"
 
@@ -17,4 +17,17 @@ export const requireNewFolder = Effect.fnUntraced(function* (folder: string, fla
 export const writeFolder = Effect.fnUntraced(function* (folder: string, files: Readonly<Record<string, Contents>>) {
   const path = resolve(folder)
   yield* (yield* onDisk(resolve(path, ".."))).writeDirectory(basename(path), files)
+})
+
+/** Writes a file as a whole or not at all, except where nothing can be replaced: to a pipe or a device. */
+export const writeFile = Effect.fnUntraced(function* (file: string, contents: Uint8Array) {
+  const fs = yield* FileSystem.FileSystem
+  const refused = (message: string) => usageError(`--out ${file}: ${message}`)
+  const type = (yield* statOf(file))?.type
+  const isReplaced = type === "File" || (type === undefined && (yield* exists(resolve(file, ".."))))
+  if (!isReplaced) return yield* Effect.mapError(fs.writeFile(file, contents), (error) => refused(systemMessage(error)))
+  // A link stays; the file that it leads to is replaced.
+  const path = yield* Effect.orElseSucceed(fs.realPath(file), () => resolve(file))
+  const { write } = yield* onDisk(resolve(path, ".."))
+  yield* Effect.mapError(write(basename(path), contents), (error) => refused(error.message))
 })

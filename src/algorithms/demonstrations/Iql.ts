@@ -175,16 +175,17 @@ const update = (
   const v_t = valueOf(networks.value.weights, observations)
   const valueLoss = Losses.expectileLoss({ q_t, v_t, expectile: config.expectile })
   const valueStep = Learner.gradientStep(networks.value, valueLoss, options)
+  const valueWeights = networks.value.layout.tensorsOf(valueStep.next)
 
-  // Actor: −E[min(exp(β A), limit) log π(a | s)] with A = min Q′(s, a) − V(s).
-  const advantage_t = sub(q_t, v_t)
+  // Actor: −E[min(exp(β A), limit) log π(a | s)] with A = min Q′(s, a) − V(s), and V after its own gradient step.
+  const advantage_t = sub(q_t, valueOf(valueWeights, observations))
   const logProbability_t = policy(networks.actor.weights, observations).logProbability(fromEnv(actions))
   const { beta, weightLimit: limit } = config
   const actorLoss = Losses.advantageWeightedRegression({ logProbability_t, advantage_t, beta, limit })
   const actorStep = Learner.gradientStep(networks.actor, actorLoss, options)
 
   // Critics: E[(Q₁(s, a) − y)² + (Q₂(s, a) − y)²] with y = r + γ V(s′). `discounts` has γ, and 0 where the episode terminated.
-  const v_next = valueOf(networks.value.weights, nextObservations)
+  const v_next = valueOf(valueWeights, nextObservations)
   const target = Losses.tdTarget({ r_t: rewards, discount_t: discounts, v_t: v_next })
   const criticLoss = Losses.criticLoss({ q_tm1: critics(networks.critic.weights, observations, actions), target })
   const criticStep = Learner.gradientStep(networks.critic, criticLoss, options)

@@ -37,7 +37,23 @@ const CategoriesSetting = Schema.Struct({
   min: Schema.Finite,
   max: Schema.Finite,
 }).check(
-  Schema.makeFilter(({ min, max }) => (min < max ? [] : [{ path: ["max"], issue: `Expected more than min, ${min}` }])),
+  Schema.makeFilter(({ count, min, max }) => {
+    if (min >= max) return [{ path: ["max"], issue: `Expected more than min, ${min}` }]
+    // Networks compute in float32, in which no two categories may be the same number.
+    const tooLarge = (
+      [
+        ["min", min],
+        ["max", max],
+      ] as const
+    ).find(([, bound]) => !Number.isFinite(Math.fround(bound)))
+    if (tooLarge !== undefined) return [{ path: [tooLarge[0]], issue: "Expected a number that float32 can hold" }]
+    if (!Number.isFinite(Math.fround(max - min)))
+      return [{ path: ["max"], issue: "Expected a distance from min that float32 can hold" }]
+    const returns = Float32Array.from({ length: count }, (_, index) => min + (index * (max - min)) / (count - 1))
+    return returns.every((value, index) => index === 0 || value > returns[index - 1])
+      ? []
+      : [{ path: ["max"], issue: `Expected ${count} different numbers in float32 from min, ${min}` }]
+  }),
 )
 
 /** The Schema of the setting. */

@@ -216,3 +216,24 @@ describe("ε-greedy", () => {
     assert.closeTo(at(900), 0.1, 1e-12)
   })
 })
+
+describe("the categories of a value distribution", () => {
+  it.effect("are different numbers in float32", () =>
+    Effect.gen(function* () {
+      const refusal = (min: number, max: number) => {
+        const settings = { distribution: { type: "categories", min, max } as const }
+        return Effect.map(Effect.flip(decode(DqnConfig, settings, { source: "test" })), String)
+      }
+      assert.include(yield* refusal(-1e39, 1e39), "expected a number that float32 can hold")
+      assert.include(yield* refusal(-3e38, 3e38), "expected a distance from min that float32 can hold")
+      assert.include(yield* refusal(0, 1e39), "expected a number that float32 can hold")
+      assert.include(yield* refusal(1e9, 1e9 + 1), "expected 51 different numbers in float32 from min, 1000000000")
+      const { distribution } = yield* decode(
+        DqnConfig,
+        { distribution: { type: "categories", min: -1e38, max: 1e38 } },
+        { source: "test" },
+      )
+      assert.strictEqual(distribution?.count, 51)
+    }),
+  )
+})

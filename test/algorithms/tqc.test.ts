@@ -29,6 +29,15 @@ const listsOf = (
 const huber = (error: number): number => (Math.abs(error) <= 1 ? error ** 2 / 2 : Math.abs(error) - 0.5)
 const mean = (values: ReadonlyArray<number>): number => values.reduce((a, b) => a + b) / values.length
 
+/** The message with which TQC refuses settings. */
+const refusalOf = (settings: Tqc.TqcOptions) =>
+  Effect.gen(function* () {
+    const algorithm = Tqc.make(settings)
+    const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
+    const { observationSpace, actionSpace } = Pendulum.env
+    yield* configured.setup({ observationSpace, actionSpace, numEnvs: 1, totalSteps: 10, seed: 1 })
+  }).pipe(Effect.flip, Effect.map(String), Effect.scoped, Effect.provide(Wasm.layer))
+
 describe("the critics of TQC", () => {
   it.effect(
     "have the loss of the paper's equations 5 to 10, worked out by sorting, and the mean of all quantiles as value",
@@ -102,12 +111,20 @@ describe("the critics of TQC", () => {
 
   it.effect("must keep at least one quantile", () =>
     Effect.gen(function* () {
-      const algorithm = Tqc.make({ quantiles: 4, dropped: 4 })
-      const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
-      const { observationSpace, actionSpace } = Pendulum.env
-      const task = { observationSpace, actionSpace, numEnvs: 1, totalSteps: 10, seed: 1 }
-      const error = yield* Effect.flip(configured.setup(task))
-      assert.include(String(error), "algorithm.dropped: expected less than quantiles, which is 4, found 4")
-    }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+      assert.include(
+        yield* refusalOf({ quantiles: 4, dropped: 4 }),
+        "algorithm.dropped: expected less than quantiles, which is 4, found 4",
+      )
+    }),
+  )
+
+  it.effect("have at most 500 quantiles together, because their order takes n² numbers for each row", () =>
+    Effect.gen(function* () {
+      assert.include(
+        yield* refusalOf({ critics: 6, quantiles: 100 }),
+        "algorithm.quantiles: expected at most 500 of all 6 critics together, found 600",
+      )
+      assert.include(yield* refusalOf({ quantiles: 100_000 }), "quantiles")
+    }),
   )
 })

@@ -26,10 +26,13 @@ export interface TqcOptions extends Sac.SacOptions {
   readonly dropped?: number
 }
 
+/** The largest number of critics, of quantiles of each, and of quantiles of all: their order takes n² numbers for each row. */
+const most = 500
+
 export const TqcConfig = Schema.Struct({
   ...Sac.sacFields,
-  critics: Fields.withDefault(Fields.positiveInt, 2),
-  quantiles: Fields.withDefault(Fields.positiveInt, 25),
+  critics: Fields.withDefault(Fields.intBetween(1, most), 2),
+  quantiles: Fields.withDefault(Fields.intBetween(1, most), 25),
   dropped: Fields.withDefault(Fields.naturalInt, 2),
 })
 export type TqcConfig = typeof TqcConfig.Type
@@ -66,10 +69,17 @@ export const quantileCritics =
   }
 
 const setup = (config: TqcConfig, task: Algorithm.Task) => {
-  const { quantiles, dropped } = config
-  if (dropped < quantiles) return Sac.setup(config, task, "tqc", quantileCritics(config))
-  const problem = `expected less than quantiles, which is ${quantiles}, found ${dropped}`
-  return Effect.fail(ConfigError.at({ source: "tqc" }, "algorithm.dropped", problem))
+  const { critics, quantiles, dropped } = config
+  const refused = (key: "dropped" | "quantiles", problem: string) =>
+    Effect.fail(ConfigError.at({ source: "tqc" }, `algorithm.${key}`, problem))
+  if (dropped >= quantiles)
+    return refused("dropped", `expected less than quantiles, which is ${quantiles}, found ${dropped}`)
+  if (critics * quantiles > most)
+    return refused(
+      "quantiles",
+      `expected at most ${most} of all ${critics} critics together, found ${critics * quantiles}`,
+    )
+  return Sac.setup(config, task, "tqc", quantileCritics(config))
 }
 
 /**

@@ -17,11 +17,11 @@ import {
 } from "./ops.ts"
 import type { Tensor } from "./Tensor.ts"
 
-/** What a policy's parameters are worth, as scalars. */
+/** The surrogate objective of a policy's parameters, and their divergence from the policy before the step, as scalars. */
 export interface Judged {
   /** The number to increase. */
   readonly gain: Tensor
-  /** How far the policy is from the one at which the step begins: the mean of KL(π_old ‖ π). */
+  /** The mean KL divergence from the policy at which the step begins, KL(π_old ‖ π). */
   readonly divergence: Tensor
 }
 
@@ -30,7 +30,7 @@ export interface TrustRegion {
   readonly maxKl: number
   /** The number of iterations of the conjugate gradient. */
   readonly iterations: number
-  /** Is added to the diagonal of the Fisher matrix. */
+  /** The number that is added to the diagonal of the Fisher matrix. */
   readonly damping: number
   /** The number of steps that the line search tries. */
   readonly tries: number

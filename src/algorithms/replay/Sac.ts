@@ -63,7 +63,7 @@ export type SacConfig = typeof SacConfig.Type
 const lowestLogDeviation = -20
 const highestLogDeviation = 2
 
-/** What the critics of SAC or a relative add to its networks and losses. Actions are scaled to −1 … 1. */
+/** The critics of SAC or a relative: their parameters, values and loss. Actions are scaled to −1 … 1. */
 export interface SoftCritics {
   readonly parameters: Model.Declarations
   /** Computes the values of actions for the actor's loss, in which the smallest of them counts. */
@@ -76,7 +76,7 @@ export interface SoftCritics {
   readonly loss: (at: CriticInputs) => { readonly loss: Graph.Tensor; readonly values: Graph.Tensor }
 }
 
-/** What the loss of the critics is computed from. */
+/** The inputs of the loss of the critics. */
 export interface CriticInputs {
   readonly batch: Learner.Batch<Learner.ReplayColumns>
   /** The batch's actions, scaled to −1 … 1. */

@@ -28,7 +28,7 @@ export interface RolloutProgram {
 
 /** The columns that the update computes from the others. */
 export const followingColumns = ["advantages", "targets"] as const
-/** What the update needs of each step besides the columns of the loss, to compute `followingColumns`. */
+/** The numbers of each step that the update needs besides the columns of the loss, to compute `followingColumns`. */
 export const stepColumns = ["rewards", "nextValues", "ended"] as const
 
 /** Returns the name of the state that holds a column of the rollout. */

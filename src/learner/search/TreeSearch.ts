@@ -12,7 +12,7 @@ import { log } from "../../rng/Elementary.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import type { Awaited, Steps } from "../drive.ts"
 
-/** What judges states: a program with its arrays, which have a row for each tree. */
+/** The network that judges states: a program with its arrays, which have a row for each tree. */
 export interface Judge {
   /** Computes `priors` and `values` from `observations`. */
   readonly program: Awaited
@@ -39,7 +39,7 @@ export interface SearchOptions {
   readonly explorationBase: number
 }
 
-/** What is given to a search: a state for each row from `first` to `first + count` − 1. */
+/** The roots of a search: a state for each row from `first` to `first + count` − 1. */
 export interface Roots {
   readonly first: number
   readonly count: number

@@ -19,7 +19,7 @@ import { forbiddenIn } from "../env/internal/rows.ts"
 import { isWhole, sizeOf } from "../env/Space.ts"
 import { LearningError, type Task } from "./Algorithm.ts"
 import { display } from "../config/Config.ts"
-import { actionProblem } from "./transitions/player.ts"
+import { actionProblem, notFiniteIn, wrongElementIn } from "./transitions/player.ts"
 import * as Transitions from "./transitions/Transitions.ts"
 
 export type { RecordOptions } from "./transitions/Transitions.ts"
@@ -88,19 +88,33 @@ export const fromJson = Effect.fnUntraced(function* (
   }
 })
 
-/** Fails unless there are demonstrations and they fit the env's observation and action spaces. */
+/** Fails unless there are demonstrations, and they fit the env's observation and action spaces. */
 export const checkFit = (
   algorithm: string,
   { rows, observations, actions }: Demonstrations,
   { observationSpace, actionSpace }: Pick<Task, "observationSpace" | "actionSpace">,
 ): Effect.Effect<void, LearningError> => {
+  const fail = (problem: string) => Effect.fail(new LearningError({ message: `${algorithm}: ${problem}` }))
   const width = sizeOf(observationSpace)
   const actionSize = sizeOf(actionSpace)
-  if (rows === 0) {
-    return Effect.fail(new LearningError({ message: `${algorithm}: there are no demonstrated steps to learn from` }))
-  }
+  if (rows === 0) return fail("there are no demonstrated steps to learn from")
   const fits = observations.length === rows * width && actions.length === rows * actionSize
-  if (fits && isWhole(actionSpace) === actions instanceof Int32Array) return Effect.void
-  const message = `${algorithm}: ${rows} demonstrated steps of ${observations.length / rows} and ${actions.length / rows} numbers don't fit the env's ${width} and ${actionSize}`
-  return Effect.fail(new LearningError({ message }))
+  if (!fits || isWhole(actionSpace) !== actions instanceof Int32Array) {
+    return fail(
+      `${rows} demonstrated steps of ${observations.length / rows} and ${actions.length / rows} numbers don't fit the env's ${width} and ${actionSize}`,
+    )
+  }
+  const wrong = notFiniteIn(observations)
+  if (wrong >= 0) {
+    return fail(
+      `observations: step ${Math.floor(wrong / width)}: expected finite numbers, found ${observations[wrong]}`,
+    )
+  }
+  const wrongElementOf = wrongElementIn(actionSpace)
+  for (let row = 0; row < rows; row++) {
+    const found = wrongElementOf(actions, row * actionSize)
+    if (found === undefined) continue
+    return fail(`actions: step ${row}: expected ${found.expected}, found ${actions[row * actionSize + found.element]}`)
+  }
+  return Effect.void
 }

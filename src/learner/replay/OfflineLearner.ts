@@ -1,14 +1,16 @@
 /** Makes learners of algorithms that learn from a data set of transitions, and play no env. */
-import { Effect, Record, type Scope } from "effect"
+import { Effect, Record, type Scope, Struct } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import type { Schedule } from "../../graph/schedules.ts"
 import { type Stream, stream } from "../../rng/Rng.ts"
 import { policies } from "../acting.ts"
-import { type Learner, type SetupError, steered } from "../Algorithm.ts"
+import { display } from "../../config/Config.ts"
+import { type Learner, LearningError, type SetupError, steered } from "../Algorithm.ts"
 import { Averages } from "../Averages.ts"
 import { type Arrays, feedsOf } from "../Batch.ts"
 import { checkFit } from "../Demonstrations.ts"
 import { namedVector, savedState } from "../learnerState.ts"
+import { notFiniteIn } from "../transitions/player.ts"
 import type { Transitions } from "../transitions/Transitions.ts"
 import { compileUpdate, type UpdateOptions, type Updating } from "./networks.ts"
 import { type ReplayColumns, replayColumns } from "./ReplayExperience.ts"
@@ -35,6 +37,7 @@ export const offlineLearner = Effect.fnUntraced(function* <N extends string, T e
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   const { name, task, actor, transitions, config, course } = experience
   yield* checkFit(name, transitions, task)
+  yield* checkEpisodes(name, transitions)
   const backend = yield* Backend
   const { batchSize } = config
   const compiled = yield* compileUpdate(
@@ -77,6 +80,30 @@ export const offlineLearner = Effect.fnUntraced(function* <N extends string, T e
     restore: (weights, saved) => compiled.restore(weights, savedState(saved)),
   }
 })
+
+/** Fails unless the fields of a data set have the same steps and episodes, and its rewards and last observations are finite. */
+const checkEpisodes = (
+  algorithm: string,
+  { rows, observations, rewards, lengths, terminated, finalObservations }: Transitions,
+): Effect.Effect<void, LearningError> => {
+  const fail = (problem: string) => Effect.fail(new LearningError({ message: `${algorithm}: ${problem}` }))
+  const steps = lengths.reduce((sum, length) => sum + length, 0)
+  if (steps !== rows || lengths.some((length) => length < 0)) {
+    return fail(`lengths: expected those of the episodes of ${rows} steps, found ${display(Array.from(lengths))}`)
+  }
+  const width = observations.length / rows
+  const expected = { rewards: rows, terminated: lengths.length, finalObservations: lengths.length * width }
+  const found = { rewards, terminated, finalObservations }
+  for (const name of Struct.keys(expected)) {
+    if (found[name].length === expected[name]) continue
+    return fail(`${name}: expected ${expected[name]} numbers, found ${found[name].length}`)
+  }
+  for (const [name, numbers] of Object.entries({ rewards, finalObservations })) {
+    const wrong = notFiniteIn(numbers)
+    if (wrong >= 0) return fail(`${name}: expected finite numbers, found ${numbers[wrong]} at ${wrong}`)
+  }
+  return Effect.void
+}
 
 /** Returns a function that fills the feeds with drawn transitions. */
 const batches = (

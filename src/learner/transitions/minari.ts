@@ -10,6 +10,7 @@ import { type ActionSpace, isWhole, maskSizeOf, partsOf, sizeOf, type Space } fr
 import { type Dataset, encode, type Group, type Node } from "../../formats/hdf5/Hdf5.ts"
 import { type Hdf5File, read } from "../../formats/hdf5/read.ts"
 import { LearningError } from "../Algorithm.ts"
+import { notFiniteIn, wrongElementIn } from "./player.ts"
 import type { Transitions } from "./Transitions.ts"
 
 const dataFile = "main_data.hdf5"
@@ -76,7 +77,7 @@ const startsIn = (
 
 /**
  * Reads a data set of Minari that has the observations and actions of an env: its folder, or the folder `data` in it. It
- * reads the format `hdf5`; images must be stored without JPEG. Fails if the data set and the env do not fit.
+ * reads the format `hdf5`; images must be stored without JPEG. Fails if the data set and the env do not fit, or a number is not one that the env has.
  *
  * @example
  * ```ts
@@ -138,6 +139,15 @@ const readEpisode = Effect.fnUntraced(function* (
   const rewards = (yield* file.numbers(`${episode}/rewards`)).data
   const terminations = (yield* file.numbers(`${episode}/terminations`)).data
   const steps = rewards.length
+  if (terminations.length !== steps) {
+    const message = `${episode}/terminations: expected ${steps} numbers, as there are rewards, found ${terminations.length}`
+    return yield* new LearningError({ message })
+  }
+  const wrong = notFiniteIn(rewards)
+  if (wrong >= 0) {
+    const message = `${episode}/rewards: step ${wrong}: expected a finite number, found ${rewards[wrong]}`
+    return yield* new LearningError({ message })
+  }
   const rowsOf = Effect.fnUntraced(function* (root: string, space: Space, rows: number) {
     const width = sizeOf(space)
     const flat = new Float32Array(rows * width)
@@ -148,9 +158,15 @@ const readEpisode = Effect.fnUntraced(function* (
         return yield* new LearningError({ message })
       }
       const start = starts.get(leaf.path)
+      const wrongElementOf = wrongElementIn(leaf.space)
       for (let row = 0; row < rows; row++) {
         for (let at = 0; at < leaf.size; at++) {
           flat[row * width + leaf.offset + at] = data[row * leaf.size + at] - (start?.[at] ?? 0)
+        }
+        const wrong = wrongElementOf(flat, row * width + leaf.offset)
+        if (wrong !== undefined) {
+          const message = `${episode}/${leaf.path}: step ${row}: expected ${wrong.expected}, found ${data[row * leaf.size + wrong.element]}`
+          return yield* new LearningError({ message })
         }
       }
     }

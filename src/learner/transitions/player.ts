@@ -3,7 +3,7 @@ import { display } from "../../config/Config.ts"
 import * as Batch from "../../env/Batch.ts"
 import type { Env } from "../../env/Env.ts"
 import { EnvError } from "../../env/EnvError.ts"
-import { isWhole, optionsOf, sizeOf } from "../../env/Space.ts"
+import { type ActionSpace, isWhole, optionsOf, sizeOf } from "../../env/Space.ts"
 import type { Transitions } from "./Transitions.ts"
 
 interface PlayerOptions {
@@ -83,15 +83,40 @@ export const makePlayer = (env: Env, { name, seed, maxSteps }: PlayerOptions) =>
 export const actionProblem = ({ id, actionSpace }: Env, numbers: ReadonlyArray<number>): string | undefined => {
   const size = sizeOf(actionSpace)
   if (numbers.length !== size) return `an action of ${id} has ${size} numbers, found ${display(numbers)}`
-  const options = optionsOf(actionSpace)
-  if (options !== undefined) {
-    const isOption = (choice: number, at: number) => Number.isInteger(choice) && choice >= 0 && choice < options[at]
-    const wrong = numbers.findIndex((choice, at) => !isOption(choice, at))
-    if (wrong < 0) return undefined
-    const what = options.length === 1 ? `an action of ${id}` : `element ${wrong} of an action of ${id}`
-    return `${what} is a whole number from 0 to ${options[wrong] - 1}, found ${numbers[wrong]}`
+  const wrong = wrongElementIn(actionSpace)(numbers, 0)
+  if (wrong === undefined) return undefined
+  if (!isWhole(actionSpace)) return `an action of ${id} consists of finite numbers, found [${numbers.join(", ")}]`
+  const what = size === 1 ? `an action of ${id}` : `element ${wrong.element} of an action of ${id}`
+  return `${what} is ${wrong.expected}, found ${numbers[wrong.element]}`
+}
+
+/**
+ * Returns a function that finds the first number that the space does not allow, among the numbers of a value that begin at
+ * `from`, and says what it should be; undefined if all are allowed. The bounds of real numbers are not checked.
+ */
+export const wrongElementIn = (
+  space: ActionSpace,
+): ((
+  numbers: ArrayLike<number>,
+  from: number,
+) => { readonly element: number; readonly expected: string } | undefined) => {
+  const options = optionsOf(space)
+  const size = sizeOf(space)
+  return (numbers, from) => {
+    for (let element = 0; element < size; element++) {
+      const number = numbers[from + element]
+      if (options === undefined) {
+        if (!Number.isFinite(number)) return { element, expected: "a finite number" }
+      } else if (!Number.isInteger(number) || number < 0 || number >= options[element]) {
+        return { element, expected: `a whole number from 0 to ${options[element] - 1}` }
+      }
+    }
+    return undefined
   }
-  return numbers.every(Number.isFinite)
-    ? undefined
-    : `an action of ${id} consists of finite numbers, found [${numbers.join(", ")}]`
+}
+
+/** Returns the place of the first number that is not finite as a 32-bit float; −1 if all are. */
+export const notFiniteIn = (numbers: ArrayLike<number>): number => {
+  for (let at = 0; at < numbers.length; at++) if (!Number.isFinite(Math.fround(numbers[at]))) return at
+  return -1
 }

@@ -6,6 +6,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { CartPole, GridWorld, Pendulum, Space, Transitions } from "../../../src/index.ts"
+import { encode } from "../../../src/formats/hdf5/Hdf5.ts"
 import { read } from "../../../src/formats/hdf5/read.ts"
 
 const fixtures = fileURLToPath(new URL("../../fixtures/minari", import.meta.url))
@@ -101,6 +102,65 @@ describe("data sets that h5py wrote", () => {
       cpSync(join(fixtures, "parts", "data"), folder, { recursive: true })
       writeFileSync(join(folder, "main_data.hdf5"), "no HDF5")
       assert.match(yield* refusal(parts, folder), /^…\/main_data\.hdf5: not an HDF5 file: /)
+    }).pipe(Effect.scoped, onNode),
+  )
+})
+
+describe("data sets whose numbers no env can have given", () => {
+  const good = Transitions.record(CartPole.env, { episodes: 2, policy: "random", seed: 1 })
+  const { lengths } = good
+  const at = (step: number, width = 1) => (lengths[0] + step) * width
+  const cases: Readonly<
+    Record<string, readonly [Parameters<typeof Transitions.toMinari>[0], Partial<Transitions.Transitions>, string]>
+  > = {
+    "another action": [
+      CartPole.env,
+      { actions: good.actions.with(at(2), 7) },
+      "episode_1/actions: step 2: expected a whole number from 0 to 1, found 7",
+    ],
+    "a fractional action": [
+      { ...CartPole.env, actionSpace: Space.box(0, 1) },
+      { actions: Float32Array.from(good.actions).with(at(3), 0.5) },
+      "episode_1/actions: step 3: expected a whole number from 0 to 1, found 0.5",
+    ],
+    "an observation that is no number": [
+      CartPole.env,
+      { observations: good.observations.with(at(4, 4) + 1, NaN) },
+      "episode_1/observations: step 4: expected a finite number, found NaN",
+    ],
+    "an infinite reward": [
+      CartPole.env,
+      { rewards: good.rewards.with(at(1), Infinity) },
+      "episode_1/rewards: step 1: expected a finite number, found Infinity",
+    ],
+  }
+  for (const [what, [env, fields, message]] of Object.entries(cases)) {
+    it.effect(`are refused: ${what}`, () =>
+      Effect.gen(function* () {
+        const folder = yield* temporary
+        yield* Transitions.toMinari(env, folder, { ...good, ...fields }, { id: "wrong-v0" })
+        const error = yield* Effect.flip(Transitions.fromMinari(CartPole.env, folder))
+        assert.include(error.message, message)
+      }).pipe(Effect.scoped, onNode),
+    )
+  }
+
+  it.effect("are refused: other terminations than steps", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporary
+      const floats = (shape: ReadonlyArray<number>) => ({
+        shape,
+        data: new Float64Array(shape.reduce((product, size) => product * size, 1)),
+      })
+      const children = {
+        rewards: floats([2]),
+        terminations: floats([1]),
+        observations: floats([3, 4]),
+        actions: floats([2]),
+      }
+      writeFileSync(join(folder, "main_data.hdf5"), encode({ children: { episode_0: { children } } }))
+      const error = yield* Effect.flip(Transitions.fromMinari(CartPole.env, folder))
+      assert.include(error.message, "episode_0/terminations: expected 2 numbers, as there are rewards, found 1")
     }).pipe(Effect.scoped, onNode),
   )
 })

@@ -194,6 +194,40 @@ describe("hindsight experience replay", () => {
     }),
   )
 
+  const broken: Readonly<Record<string, readonly [Partial<GoalEnv.Goals>, RegExp]>> = {
+    "gives no number": [
+      { computeReward: () => NaN },
+      /^walk: computeReward\(achieved \[\d+\], desired \[\d+\]\) returned NaN; expected a finite number$/,
+    ],
+    throws: [
+      {
+        computeReward: () => {
+          throw new TypeError("no goals today")
+        },
+      },
+      /^walk: computeReward\(achieved \[\d+\], desired \[\d+\]\) threw TypeError: no goals today$/,
+    ],
+    "throws at an end": [
+      {
+        computeTerminated: () => {
+          throw new Error("no ends today")
+        },
+      },
+      /^walk: computeTerminated\(achieved \[\d+\], desired \[\d+\]\) threw Error: no ends today$/,
+    ],
+  }
+  for (const [what, [functions, message]] of Object.entries(broken)) {
+    it.effect(`fails with the goals where a function of the env ${what}`, () =>
+      Effect.gen(function* () {
+        const env = GoalEnv.withGoals({ ...walk }, { computeReward: () => 0, ...functions })
+        const algorithm = Dqn.make({ her: {}, hidden: [8], learningStarts: 32, batchSize: 16 })
+        const error = yield* Effect.flip(keep({ env, algorithm, totalSteps: 200 }))
+        assert.strictEqual(error._tag, "EnvError")
+        assert.match(error.message, message)
+      }),
+    )
+  }
+
   it.effect("needs an env with goals, whose observations and rewards are not normalised", () =>
     Effect.gen(function* () {
       const algorithm = Dqn.make({ her: {}, hidden: [8] })

@@ -1,7 +1,9 @@
 /** Hindsight experience replay: draws transitions as if a goal that their episode achieved had been the desired one. */
 import { Effect } from "effect"
-import { ConfigError } from "../../config/Config.ts"
-import { layoutOf } from "../../env/GoalEnv.ts"
+import { ConfigError, display } from "../../config/Config.ts"
+import { messageOf, oneLine } from "../../config/text.ts"
+import { EnvError } from "../../env/EnvError.ts"
+import { type Goals, layoutOf } from "../../env/GoalEnv.ts"
 import { sizeOf, unflatten } from "../../env/Space.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import type { Arrays } from "../Batch.ts"
@@ -19,7 +21,7 @@ type Relabel = (random: Stream, places: Int32Array, into: Relabelled) => void
 /**
  * Makes the function that gives drawn transitions other goals (Andrychowicz et al. 2017, arXiv:1707.01495): of `goals` + 1
  * transitions, `goals` in the mean. The new goal is what a step of the same episode achieved, as far as the buffer still has
- * it; rewards and ends are computed anew. Fails if the env has no goals.
+ * it; rewards and ends are computed anew. Fails if the env has no goals. The function throws an `EnvError` if the env's own fail.
  */
 export const hindsight = (
   her: Her,
@@ -27,7 +29,7 @@ export const hindsight = (
   { name, task, config: { nsteps, gamma } }: Pick<ReplayExperience<string, never>, "name" | "task" | "config">,
 ): Effect.Effect<Relabel, ConfigError> => {
   const { past } = replay
-  const goals = goalFunctions(task)
+  const goals = goalFunctions(task, name)
   if (past === undefined || goals === undefined) {
     const problem = "expected null, as the env has no goals; GoalEnv.make makes envs with goals"
     return Effect.fail(ConfigError.at({ source: name }, "algorithm.her", problem))
@@ -85,8 +87,11 @@ export const hindsight = (
   })
 }
 
-/** Returns the functions of a task's goals over rows of numbers; undefined if it has no goals. */
-const goalFunctions = ({ observationSpace, goals }: Task) => {
+/**
+ * Returns the functions of a task's goals over rows of numbers; undefined if it has no goals. They throw an `EnvError` if the
+ * env's own functions throw, or return no finite reward.
+ */
+const goalFunctions = ({ observationSpace, goals, model }: Task, algorithm: string) => {
   const layout = layoutOf(observationSpace)
   if (goals === undefined || layout === undefined) return undefined
   const { space, achievedAt, desiredAt } = layout
@@ -95,14 +100,47 @@ const goalFunctions = ({ observationSpace, goals }: Task) => {
   // Goals that are lists of numbers are passed as they lie in the rows.
   const valueAt = (row: Float32Array, at: number) =>
     isList ? row.subarray(at, at + goalSize) : unflatten(space, row, at)
+  const failed = (
+    name: keyof Goals,
+    row: Float32Array,
+    at: number,
+    goal: Float32Array,
+    problem: string,
+    userStack?: string,
+  ): EnvError => {
+    const [achieved, desired] = [display(unflatten(space, row, at)), display(unflatten(space, goal, 0))]
+    const env = model?.id ?? algorithm
+    const message = `${env}: ${name}(achieved ${achieved}, desired ${desired}) ${problem}`
+    return new EnvError({ env, message, ...(userStack !== undefined && { userStack }) })
+  }
+  const calling = <A>(name: keyof Goals, row: Float32Array, at: number, goal: Float32Array, call: () => A): A => {
+    try {
+      return call()
+    } catch (error) {
+      const isError = error instanceof Error
+      const problem = `threw ${isError ? `${error.name}: ` : ""}${oneLine(messageOf(error))}`
+      throw failed(name, row, at, goal, problem, isError ? error.stack : undefined)
+    }
+  }
   return {
     achievedAt,
     desiredAt,
     goalSize,
     /** Returns the reward for the goal that lies at an offset of a row, if `goal` is desired. */
-    reward: (row: Float32Array, at: number, goal: Float32Array): number =>
-      goals.computeReward(valueAt(row, at), valueAt(goal, 0)),
+    reward: (row: Float32Array, at: number, goal: Float32Array): number => {
+      const reward = calling("computeReward", row, at, goal, () =>
+        goals.computeReward(valueAt(row, at), valueAt(goal, 0)),
+      )
+      if (Number.isFinite(reward)) return reward
+      throw failed("computeReward", row, at, goal, `returned ${display(reward)}; expected a finite number`)
+    },
     isTerminal: (row: Float32Array, at: number, goal: Float32Array): boolean =>
-      goals.computeTerminated?.(valueAt(row, at), valueAt(goal, 0)) ?? false,
+      calling(
+        "computeTerminated",
+        row,
+        at,
+        goal,
+        () => goals.computeTerminated?.(valueAt(row, at), valueAt(goal, 0)) ?? false,
+      ),
   }
 }

@@ -4,8 +4,10 @@
  */
 import { Effect, type Scope } from "effect"
 import { Backend } from "../../backend/Backend.ts"
+import { attempt } from "../../config/attempt.ts"
 import { ConfigError } from "../../config/Config.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
+import { EnvError } from "../../env/EnvError.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { indicesFeed } from "../../graph/Program.ts"
 import { isImage } from "../../model/observations.ts"
@@ -106,7 +108,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
     if (prioritised === undefined) replay.draw(random, places)
     else prioritised.draw(random, Math.min(1, step / totalSteps), places)
     replay.gather(places, transitions)
-    relabel?.(random, places, transitions)
+    if (relabel !== undefined) yield* attempt(() => relabel(random, places, transitions), EnvError)
     if (noise !== undefined) random.fillUniform(noise)
     yield* update.run
     averages.addResults(update, errorsOutput)

@@ -11,6 +11,7 @@
  * ```
  */
 import { Effect } from "effect"
+import { attempt } from "../../config/attempt.ts"
 import { type Env, rowSpaceOf } from "../../env/Env.ts"
 import { EnvError } from "../../env/EnvError.ts"
 import { isWhole, maskSizeOf, sizeOf, unflatten, type Value } from "../../env/Space.ts"
@@ -105,29 +106,22 @@ export const play = Effect.fnUntraced(function* <E>(
   policy: Acting<E>,
   { episodes, seed = 0, maxSteps = 10_000 }: PlayOptions,
 ): Effect.fn.Return<Transitions, EnvError | E> {
-  const player = yield* trying(env, () => makePlayer(env, { name: "transitions", seed, maxSteps }))
+  const player = yield* attempt(() => makePlayer(env, { name: "transitions", seed, maxSteps }), EnvError)
   const size = sizeOf(env.observationSpace)
   const hasMask = maskSizeOf(rowSpaceOf(env)) > 0
   for (let episode = 0; episode < episodes; episode++) {
-    yield* trying(env, player.begin)
+    yield* attempt(player.begin, EnvError)
     let state: ReadonlyArray<number> | undefined
     for (let goesOn = true; goesOn;) {
       const row = Array.from(player.observations)
       const observation = unflatten(env.observationSpace, row)
       const acted = yield* policy.act(observation, state, hasMask ? row.slice(size) : undefined)
       state = acted.state
-      goesOn = yield* trying(env, () => player.step(acted.action))
+      goesOn = yield* attempt(() => player.step(acted.action), EnvError)
     }
   }
   return player.played()
 })
-
-/** Calls a function that throws an EnvError if the env fails. */
-const trying = <A>(env: Env, call: () => A): Effect.Effect<A, EnvError> =>
-  Effect.try({
-    try: call,
-    catch: (error) => (error instanceof EnvError ? error : new EnvError({ env: env.id, message: String(error) })),
-  })
 
 /**
  * Joins data sets of the same env.

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Cause, Effect, Exit } from "effect"
 import { CartPole, Demonstrations, EnvError, Pendulum, Transitions, Wrapper } from "../../../src/index.ts"
 
 /** Pendulum's episodes end by truncation alone. */
@@ -44,24 +44,32 @@ describe("Transitions", () => {
     assert.instanceOf(both.actions, Int32Array)
   })
 
-  it.effect("of a loaded policy are those of the same policy as a function", () =>
+  it.effect("of a loaded policy are what it does with its memory, which begins anew in each episode", () =>
     Effect.gen(function* () {
-      const act = (observation: ArrayLike<number>) => [observation[1] > 0 ? 1 : -1]
+      const act = (observation: ArrayLike<number>, step: number) => [((observation[1] > 0 ? 1 : -1) * step) / 4]
       const policy = {
-        act: (observation: unknown, state: ReadonlyArray<number> = [0]) =>
-          Effect.succeed({
-            action: Array.isArray(observation) ? act(observation) : [],
-            // A memory that counts the steps of the episode.
-            state: [state[0] + 1],
-          }),
+        // The memory counts the steps of the episode.
+        act: (observation: unknown, [step]: ReadonlyArray<number> = [1]) =>
+          Effect.succeed({ action: Array.isArray(observation) ? act(observation, step) : [], state: [step + 1] }),
       }
       const played = yield* Transitions.play(short, policy, { episodes: 2, seed: 0 })
-      const recorded = Transitions.record(short, { episodes: 2, policy: act })
-      // The seeds of the envs have the names of their callers, so the starts differ; the policy is the same.
-      assert.deepEqual([...played.lengths], [...recorded.lengths])
+      assert.deepEqual([...played.lengths], [5, 5])
       for (let row = 0; row < played.rows; row++) {
-        assert.strictEqual(played.actions[row], played.observations[3 * row + 1] > 0 ? 1 : -1)
+        const observation = played.observations.subarray(3 * row, 3 * row + 3)
+        // Each episode begins without memory.
+        assert.deepEqual([played.actions[row]], act(observation, (row % 5) + 1))
       }
+      const confused = {
+        act: () =>
+          Effect.succeed({
+            get action(): number {
+              throw new TypeError("a bug")
+            },
+            state: undefined,
+          }),
+      }
+      const exit = yield* Effect.exit(Transitions.play(short, confused, { episodes: 1 }))
+      assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
       const wrong = { act: () => Effect.succeed({ action: [NaN], state: undefined }) }
       const error = yield* Effect.flip(Transitions.play(short, wrong, { episodes: 1 }))
       assert.instanceOf(error, EnvError)

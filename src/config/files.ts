@@ -225,6 +225,34 @@ export const makeFolder = Effect.fnUntraced(function* (folder: string) {
   }
 })
 
+/**
+ * Writes a folder with these files, in place of an older one. It appears only when it is complete: files of both are never
+ * mixed. Another process may write the same folder meanwhile.
+ */
+export const replaceFolder = Effect.fnUntraced(function* (folder: string, files: Readonly<Record<string, Uint8Array>>) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const parent = paths.dirname(paths.resolve(folder))
+  yield* makeFolder(parent)
+  const beside = paths.join(parent, `.${paths.basename(folder)}.${crypto.randomUUID()}`)
+  const [temporary, old] = [`${beside}.tmp`, `${beside}.old`]
+  yield* fs.makeDirectory(temporary)
+  yield* Effect.forEach(Object.entries(files), ([name, bytes]) => fs.writeFile(paths.join(temporary, name), bytes), {
+    discard: true,
+  }).pipe(
+    Effect.andThen(
+      Effect.uninterruptible(
+        Effect.gen(function* () {
+          if (yield* fs.exists(folder)) yield* fs.rename(folder, old)
+          yield* fs.rename(temporary, folder)
+          yield* fs.remove(old, { recursive: true, force: true })
+        }),
+      ),
+    ),
+    Effect.ensuring(Effect.ignore(fs.remove(temporary, { recursive: true, force: true }))),
+  )
+})
+
 /** Removes empty parts and `.` from a path, also the `/` at its beginning and end; returns `.` if nothing is left. */
 export const tidyFolder = (folder: string): string =>
   folder

@@ -2,8 +2,9 @@
  * Reads and writes data sets of transitions as Minari (https://minari.farama.org) stores them: a folder with `metadata.json`
  * and `main_data.hdf5`, which has a group for each episode. `Transitions.ts` exports the public functions.
  */
-import { Effect, FileSystem, Path, Schema } from "effect"
-import { makeFolder, mostBytes, readBytes, readText, statOf, systemMessage } from "../../config/files.ts"
+import { Effect, type FileSystem, Path, Schema } from "effect"
+import { utf8 } from "../../config/utf8.ts"
+import { mostBytes, readBytes, readText, replaceFolder, statOf, systemMessage } from "../../config/files.ts"
 import { oneLine } from "../../config/text.ts"
 import { type Env, rowSpaceOf } from "../../env/Env.ts"
 import { type ActionSpace, isWhole, maskSizeOf, partsOf, sizeOf, type Space } from "../../env/Space.ts"
@@ -225,7 +226,7 @@ const minariVersion = "0.5.0"
 
 /**
  * Writes transitions as a data set that Minari's Python reads: `minari.MinariDataset("FOLDER/data")`, or by its id, if the
- * folder is the one of this id in Minari's folder of data sets. An existing data set is overwritten.
+ * folder is the one of this id in Minari's folder of data sets. An existing data set is replaced as a whole.
  *
  * @example
  * ```ts
@@ -243,7 +244,6 @@ export const toMinari = Effect.fnUntraced(function* (
   if (!/^([-_\w][-_\w/]*[-_\w]+\/)?[-_\w]+?-v\d+$/.test(id)) {
     return yield* failure(folder, `expected a name of a data set such as pendulum/mixed-v0, found "${id}"`)
   }
-  const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const place = paths.join(folder, "data")
   const failed = Effect.mapError((error: Parameters<typeof systemMessage>[0]) => failure(place, systemMessage(error)))
@@ -263,9 +263,8 @@ export const toMinari = Effect.fnUntraced(function* (
     observation_space: spaceText(env.observationSpace),
     action_space: spaceText(env.actionSpace),
   }
-  yield* failed(makeFolder(place))
-  yield* failed(fs.writeFile(paths.join(place, dataFile), bytes))
-  yield* failed(fs.writeFileString(paths.join(place, metadataFile), `${JSON.stringify(described)}\n`))
+  const files = { [dataFile]: bytes, [metadataFile]: utf8.encode(`${JSON.stringify(described)}\n`) }
+  yield* failed(replaceFolder(place, files))
 })
 
 /** Minari has no place for action masks. */

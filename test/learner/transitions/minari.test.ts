@@ -1,10 +1,10 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, FileSystem, PlatformError } from "effect"
 import { CartPole, GridWorld, Pendulum, Space, Transitions } from "../../../src/index.ts"
 import { encode } from "../../../src/formats/hdf5/Hdf5.ts"
 import { read } from "../../../src/formats/hdf5/read.ts"
@@ -211,6 +211,33 @@ describe("data sets that we write", () => {
       assert.deepEqual([...(yield* file.numbers("episode_1/terminations")).data], [0, 1])
       assert.deepEqual(yield* file.namesIn("episode_1/observations/list"), ["_index_0", "_index_1"])
       assert.isUndefined(yield* file.namesIn("episode_1/rewards"))
+    }).pipe(Effect.scoped, onNode),
+  )
+
+  it.effect("replace an older one as a whole, or leave it as it was", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporary
+      const write = (seed: number) => {
+        const transitions = Transitions.record(CartPole.env, { episodes: 1, policy: "random", seed })
+        return Effect.as(Transitions.toMinari(CartPole.env, folder, transitions, { id: "a-v0" }), transitions)
+      }
+      const older = yield* write(1)
+      const fs = yield* FileSystem.FileSystem
+      // The disk is full when the second file is written.
+      let writes = 0
+      const full = PlatformError.systemError({ _tag: "WriteZero", module: "FileSystem", method: "writeFile" })
+      const limited = {
+        ...fs,
+        writeFile: (...args: Parameters<typeof fs.writeFile>) =>
+          ++writes === 2 ? Effect.fail(full) : fs.writeFile(...args),
+        writeFileString: () => Effect.fail(full),
+      }
+      yield* Effect.flip(Effect.provideService(write(2), FileSystem.FileSystem, limited))
+      assert.deepEqual(yield* Transitions.fromMinari(CartPole.env, folder), older)
+      assert.deepEqual(readdirSync(folder), ["data"])
+      const newer = yield* write(2)
+      assert.deepEqual(yield* Transitions.fromMinari(CartPole.env, folder), newer)
+      assert.deepEqual(readdirSync(folder), ["data"])
     }).pipe(Effect.scoped, onNode),
   )
 

@@ -23,7 +23,7 @@ export const game = MultiEnv.turns({
 })
 
 /** Plays as TicTacToe's own opponents do, whose boards have a 1 for their own stones and a 2 for the others. */
-const never: MultiEnv.Player<Space.Discrete, Space.Box> = (planes, { random }) =>
+const neverLoses: MultiEnv.Player<Space.Discrete, Space.Box> = (planes, { random }) =>
   TicTacToe.playOptimally(
     Array.from({ length: 9 }, (_, at) => planes[at] + 2 * planes[9 + at]),
     random,
@@ -46,7 +46,7 @@ export default Train.run({
     episodes: 200,
     envs: [
       MultiEnv.against(game, "random"),
-      MultiEnv.against(game, never, { id: "tic-tac-toe against who never loses" }),
+      MultiEnv.against(game, neverLoses, { id: "tic-tac-toe against who never loses" }),
     ],
   },
 })

@@ -43,7 +43,7 @@ export type GoalSpace<O extends Space, G extends Space> = DictOf<{
   readonly desired_goal: G
 }>
 
-/** What follows from an achieved and a desired goal, as pure functions. */
+/** Pure functions of an achieved and a desired goal. */
 export interface Goals<G extends Space = Space> {
   /** Returns the reward of a step, from the goal that was achieved after it. */
   computeReward(achieved: ValueOf<G>, desired: ValueOf<G>): number

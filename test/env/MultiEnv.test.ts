@@ -307,6 +307,13 @@ describe("errors of games", () => {
       for (let step = 0; step < 5; step++) cheat.step(new Int32Array(8))
     })
     assert.match(error.message, /the opponent that plays (x|y): the action mask forbids 1/)
+    const stuck = MultiEnv.turns({ ...adding.game, id: "stuck", actionMask: ({ turn }) => [turn === 0, turn === 0] })
+    for (const opponent of ["random", () => 0] as const) {
+      const batch = Batch.make(MultiEnv.against(stuck, opponent, { as: "x" }), 1)
+      batch.reset(1)
+      const { message } = envError(() => batch.step(Int32Array.of(0)))
+      assert.include(message, "stuck: actionMask forbids all 2 choices; expected at least one that is allowed")
+    }
     assert.throws(
       () => MultiEnv.against(race, { actAll: () => Effect.succeed([]), actionSpace: multiDiscrete([3, 2]) }),
       /other actions/,

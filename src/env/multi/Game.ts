@@ -6,7 +6,7 @@ import type { ActionOf } from "../Env.ts"
 import { invalid } from "../EnvError.ts"
 import { type ActionSpace, choicesOf, sizeOf, type Space, type ValueOf } from "../Space.ts"
 
-/** What a step of a game gives. */
+/** The result of a step of a game. */
 export interface Outcome<State> {
   /** The new state. A step must not change the state that it was given. */
   readonly state: State
@@ -30,7 +30,7 @@ export interface Common<State, A extends ActionSpace, O extends Space> {
   /** Truncates games at this many steps, those of all agents together if they take turns. */
   readonly maxSteps?: number
   reset(random: Stream): State
-  /** What an agent sees of a state. It is also called for agents whose turn it is not. */
+  /** Returns the part of a state that an agent observes. It is also called for agents whose turn it is not. */
   observe(state: State, agent: number): ValueOf<O>
   /** Says which choices an agent has that can act now, as `actionMask` of `Env.make` does. */
   actionMask?(state: State, agent: number): ArrayLike<number | boolean>

@@ -31,10 +31,10 @@ import {
   noAction,
   type Position,
 } from "./Game.ts"
-import { type Answer, type Asked, formOf, type Later, type Now, type Opponent, rowSpaceOf } from "./opponents.ts"
+import { type Answer, type Asked, formOf, type Later, type Now, type Opponent, agentRowSpace } from "./opponents.ts"
 import { statesIn } from "./shared.ts"
 
-/** Who plays the other agents: one opponent for all of them, or one for each by name. */
+/** The opponents, which play the other agents: one opponent for all of them, or one for each by name. */
 export type Opponents<A extends ActionSpace = ActionSpace, O extends Space = Space> =
   | Opponent<A, O>
   | { readonly [agent: string]: Opponent<A, O> }
@@ -51,7 +51,7 @@ export interface Seated {
   readonly position: Position
   /** The number of the agent that is trained. */
   readonly seat: number
-  /** What the opponents remember, by the numbers of their agents. */
+  /** The memories of the opponents, by the numbers of their agents. */
   readonly memories: ReadonlyArray<ReadonlyArray<number> | null>
 }
 
@@ -229,7 +229,7 @@ const openKernel = Effect.fnUntraced(function* (
 ): Effect.fn.Return<AsyncKernel, EnvError, Scope.Scope> {
   const { numEnvs, observations, finalObservations, rewards, terminated, truncated, commands, episodes, elapsed } =
     columns
-  const rowSpace = rowSpaceOf(game, hasMasks(game))
+  const rowSpace = agentRowSpace(game, hasMasks(game))
   const rowSize = sizeOf(rowSpace)
   const size = sizeOf(env.observationSpace)
   const perRow = game.turn === undefined ? game.agents.length - 1 : 1

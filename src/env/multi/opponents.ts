@@ -1,4 +1,4 @@
-/** Declares who plays the agents that are not trained: random players, functions, policies, and past policies of a training. */
+/** Declares the opponents, which play the agents that are not trained: random players, functions, policies, and past policies of a training. */
 import { Effect, Predicate, type Scope } from "effect"
 import { display } from "../../config/Config.ts"
 import { messageOf } from "../../config/text.ts"
@@ -6,6 +6,7 @@ import type { Stream } from "../../rng/Rng.ts"
 import type { Snapshot } from "../BatchEnv.ts"
 import type { ActionOf } from "../Env.ts"
 import { type EnvError, invalid } from "../EnvError.ts"
+import { drawAllowed, forbiddenProblemIn, givenMaskWriter } from "../internal/rows.ts"
 import {
   type ActionSpace,
   choicesOf,
@@ -13,13 +14,14 @@ import {
   problemOf,
   type RowSpace,
   sample,
+  sizeOf,
   type Space,
   type Value,
   type ValueOf,
 } from "../Space.ts"
 import type { Game } from "./Game.ts"
 
-/** What a player of your own gets besides an observation. */
+/** The situation in which a player of your own is asked for an action, besides its observation. */
 export interface Situation {
   /** The name of the agent whose action is wanted. */
   readonly agent: string
@@ -55,13 +57,13 @@ export interface PolicyLike {
   >
 }
 
-/** What an opponent is asked: an action for an observation of an agent in the game of this row. */
+/** A question to an opponent: the action for an observation of an agent in the game of this row. */
 export interface Asked {
   readonly row: number
   readonly agent: number
   readonly observation: Value
   readonly mask: ArrayLike<number | boolean> | undefined
-  /** What the opponent remembers of this game. */
+  /** The memory that the opponent has of this game. */
   readonly memory: ReadonlyArray<number> | null
 }
 
@@ -95,7 +97,7 @@ export interface Later {
   readonly open: (place: Place) => Effect.Effect<Responder, EnvError, Scope.Scope>
 }
 
-/** Who plays an agent: a random player, a function, a loaded policy, or past policies of the training (`pastSelves`). */
+/** An opponent, which plays an agent: a random player, a function, a loaded policy, or past policies of the training (`pastSelves`). */
 export type Opponent<A extends ActionSpace = ActionSpace, O extends Space = Space> =
   | "random"
   | Player<A, O>
@@ -110,7 +112,7 @@ export interface Now {
 
 /** Brings an opponent into one of two forms: one that answers at once, or one that is asked by Effects. */
 export const formOf = (game: Game, opponent: Opponent): Now | Later => {
-  if (opponent === "random") return { _tag: "Now", play: (_, situation) => randomAction(game.actionSpace, situation) }
+  if (opponent === "random") return { _tag: "Now", play: randomPlayer(game) }
   if (Predicate.isFunction(opponent)) return { _tag: "Now", play: checked(game, opponent) }
   if (Predicate.isTagged(opponent, "Later")) return opponent
   if (Predicate.hasProperty(opponent, "actAll")) return laterOf(game, opponent)
@@ -120,41 +122,49 @@ export const formOf = (game: Game, opponent: Opponent): Now | Later => {
   )
 }
 
-const randomAction = (space: ActionSpace, { mask, random }: Situation): ActionOf<ActionSpace> => {
-  if (mask === undefined) return sample(space, random)
-  let from = 0
-  const action = (choicesOf(space) ?? []).map((count) => {
-    const allowed = Array.from({ length: count }, (_, choice) => choice).filter((choice) =>
-      Boolean(mask[from + choice]),
-    )
-    from += count
-    return allowed[random.integer(allowed.length)]
-  })
-  return space._tag === "Discrete" ? action[0] : action
+/** Makes a player that draws each action from the whole space, or from the choices that are allowed. */
+const randomPlayer = (game: Game): Now["play"] => {
+  const { actionSpace } = game
+  const rowSpace = agentRowSpace(game, choicesOf(actionSpace) !== undefined)
+  const withMask = maskRow(game)
+  const action = new Int32Array(sizeOf(actionSpace))
+  return (_, { mask, random }) => {
+    if (mask === undefined || rowSpace._tag !== "Masked") return sample(actionSpace, random)
+    drawAllowed(rowSpace, withMask(mask), random, action)
+    return actionSpace._tag === "Discrete" ? action[0] : Array.from(action)
+  }
 }
 
 /** Adds a check to a player: its actions must be in the space, and allowed. */
-const checked =
-  ({ id, actionSpace }: Game, player: Player<ActionSpace, Space>): Now["play"] =>
-  (observation, situation) => {
+const checked = (game: Game, player: Player<ActionSpace, Space>): Now["play"] => {
+  const { id, actionSpace } = game
+  const rowSpace = agentRowSpace(game, choicesOf(actionSpace) !== undefined)
+  const forbidden = forbiddenProblemIn(rowSpace, sizeOf(actionSpace))
+  const withMask = maskRow(game)
+  return (observation, situation) => {
+    const { mask } = situation
     const action = player(observation, situation)
-    const problem = problemOf(actionSpace, action, "action") ?? forbiddenProblem(actionSpace, situation.mask, action)
+    const problem =
+      problemOf(actionSpace, action, "action") ??
+      (mask === undefined
+        ? undefined
+        : forbidden?.(withMask(mask), Int32Array.from(typeof action === "number" ? [action] : action))?.problem)
     if (problem === undefined) return action
     throw invalid(id, `the opponent that plays ${situation.agent}: ${problem}`)
   }
+}
 
-const forbiddenProblem = (
-  space: ActionSpace,
-  mask: Situation["mask"],
-  action: ActionOf<ActionSpace>,
-): string | undefined => {
-  let from = 0
-  const chosen = typeof action === "number" ? [action] : action
-  for (const [element, count] of (choicesOf(space) ?? []).entries()) {
-    if (mask !== undefined && !mask[from + chosen[element]]) return `the action mask forbids ${chosen[element]}`
-    from += count
+/** Returns a function that writes a game's mask to a row, which the next call overwrites. Throws if the mask is wrong. */
+const maskRow = ({ id, observationSpace, actionSpace }: Game): ((mask: NonNullable<Mask>) => Float32Array) => {
+  const choices = choicesOf(actionSpace) ?? []
+  const size = sizeOf(observationSpace)
+  const write = givenMaskWriter(choices)
+  const row = new Float32Array(size + choices.reduce((sum, count) => sum + count, 0))
+  return (mask) => {
+    const problem = write(mask, row, size)
+    if (problem !== undefined) throw invalid(id, problem)
+    return row
   }
-  return undefined
 }
 
 /** Makes an opponent of a loaded policy. */
@@ -182,5 +192,5 @@ const laterOf = ({ id, actionSpace }: Game, policy: PolicyLike): Later => {
 }
 
 /** Returns the space of the rows that a game's agents have. */
-export const rowSpaceOf = (game: Game, hasMask: boolean): RowSpace =>
+export const agentRowSpace = (game: Game, hasMask: boolean): RowSpace =>
   hasMask ? masked(game.observationSpace, game.actionSpace) : game.observationSpace

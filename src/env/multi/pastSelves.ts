@@ -62,7 +62,8 @@ export const pastSelves = ({ every = 10, size = 10, slots = 4 }: Options = {}): 
       const refresh = Effect.gen(function* () {
         yield* policies[0].refresh
         pool.push(yield* policies[0].read)
-        if (pool.length > size) pool.shift()
+        // After a resume with a smaller size, the pool has more than one too many.
+        while (pool.length > size) pool.shift()
         const random = stream(trainee.seed, "past selves", counts[0]++)
         played.forEach((_, slot) => (played[slot] = slot === 0 ? pool.length - 1 : random.integer(pool.length)))
         yield* deal
@@ -113,11 +114,14 @@ export const pastSelves = ({ every = 10, size = 10, slots = 4 }: Options = {}): 
           }
           yield* inTraining(program.run)
         }
+        const actionsOf = policies.map(({ program: { results } }) =>
+          results.actions instanceof Int32Array ? results.actions : Float32Array.from(results.actions),
+        )
         for (const { slot, at } of places) {
-          const { actions, nextMemory } = policies[slot].program.results
+          const { nextMemory } = policies[slot].program.results
           const width = widthOf(nextMemory, policies[slot].program.feeds.observations, rowSize)
           answers.push({
-            action: actionAt(actions instanceof Int32Array ? actions : Float32Array.from(actions), at),
+            action: actionAt(actionsOf[slot], at),
             memory: nextMemory === undefined ? null : Array.from(nextMemory.subarray(at * width, (at + 1) * width)),
           })
         }

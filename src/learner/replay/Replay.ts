@@ -164,7 +164,7 @@ export const makeReplay = (options: ReplayOptions) => {
     else readObservation(after(place), into, row)
   }
 
-  /** What hindsight reads of the stored steps. */
+  /** The functions by which hindsight reads the stored steps. */
   const past = episodes && {
     shifted: episodes.shifted,
     /** Returns how many stored steps of the same episode come before the step at a place. */

@@ -8,7 +8,7 @@ import { keep } from "../../train/inMemory.ts"
 const data = Transitions.record(CartPole.env, { episodes: 2, policy: "random", seed: 1 })
 const [first] = data.lengths
 
-const problemOf = (algorithm: Bc.Bc | Iql.Iql) =>
+const problemOf = (algorithm: ReturnType<typeof Bc.make> | ReturnType<typeof Iql.make>) =>
   Effect.map(Effect.flip(keep({ env: CartPole.env, algorithm, totalSteps: 64 })), ({ message }) => message)
 
 describe("data that an algorithm can't learn from", () => {

@@ -3,8 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
+import type { BackendError } from "../../src/backend/Backend.ts"
 import * as Batch from "../../src/env/Batch.ts"
 import { check } from "../../src/env/check.ts"
+import { Trainee } from "../../src/env/multi/Trainee.ts"
 import * as MultiEnv from "../../src/env/MultiEnv.ts"
 import { box, discrete, maskSizeOf, multiDiscrete } from "../../src/env/Space.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
@@ -107,6 +109,53 @@ describe("a game in which all act at once", () => {
       const error = yield* Effect.flip(keep({ ...settings, numEnvs: 4 }))
       assert.include(error.message, "expected a multiple of 3 as the number of envs, found 4")
     }),
+  )
+})
+
+describe("the pool of past selves", () => {
+  it.effect("keeps the newest ones, also after a resume with a smaller size", () =>
+    Effect.gen(function* () {
+      let updates = 0
+      let afterUpdate: (updates: number) => Effect.Effect<void, BackendError> = () => Effect.void
+      const program = {
+        name: "policy",
+        device: "none",
+        feeds: { observations: new Float32Array(3) },
+        results: {},
+        iterations: () => 1,
+      }
+      const trainee = {
+        seed: 1,
+        policy: () =>
+          Effect.succeed({
+            program: { ...program, run: Effect.void, read: () => Effect.die("unread"), write: () => Effect.void },
+            refresh: Effect.void,
+            read: Effect.sync(() => Float32Array.of(updates)),
+            write: () => Effect.void,
+          }),
+        afterUpdate: (run: typeof afterUpdate) => void (afterUpdate = run),
+      }
+      const place = {
+        id: "adding",
+        rowSpace: adding.observationSpace,
+        actionSpace: adding.actionSpace,
+        rows: 1,
+        perRow: 1,
+      }
+      const open = (size: number) =>
+        MultiEnv.pastSelves({ every: 1, size }).open(place).pipe(Effect.provideService(Trainee, trainee))
+      const update = Effect.suspend(() => afterUpdate(++updates))
+      const poolOf = (saved: Readonly<Record<string, ArrayLike<number>>> = {}) =>
+        Object.entries(saved).flatMap(([name, weights]) => (/^pool\.\d+$/.test(name) ? Array.from(weights) : []))
+      const large = yield* open(4)
+      for (let count = 0; count < 6; count++) yield* update
+      const saved = large.save?.() ?? {}
+      assert.deepStrictEqual(poolOf(saved), [3, 4, 5, 6])
+      const small = yield* open(2)
+      yield* small.load?.(saved) ?? Effect.void
+      yield* update
+      assert.deepStrictEqual(poolOf(small.save?.()), [6, 7])
+    }).pipe(Effect.scoped),
   )
 })
 
@@ -307,7 +356,17 @@ describe("errors of games", () => {
       for (let step = 0; step < 5; step++) cheat.step(new Int32Array(8))
     })
     assert.match(error.message, /the opponent that plays (x|y): the action mask forbids 1/)
-    const stuck = MultiEnv.turns({ ...adding.game, id: "stuck", actionMask: ({ turn }) => [turn === 0, turn === 0] })
+    const stuck = MultiEnv.turns({
+      id: "stuck",
+      agents: ["x", "y"],
+      observationSpace: box(0, 1),
+      actionSpace: discrete(2),
+      reset: () => 0,
+      turn: (turn) => turn,
+      observe: () => [0],
+      actionMask: (turn) => [turn === 0, turn === 0],
+      step: (turn) => ({ state: 1 - turn, rewards: [0, 0], terminated: false }),
+    })
     for (const opponent of ["random", () => 0] as const) {
       const batch = Batch.make(MultiEnv.against(stuck, opponent, { as: "x" }), 1)
       batch.reset(1)

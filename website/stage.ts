@@ -5,6 +5,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { basename, dirname, extname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
+import { fenced } from "../src/config/text.ts"
 
 export const root = fileURLToPath(new URL("..", import.meta.url))
 
@@ -13,12 +14,6 @@ const documents: Readonly<Record<string, string>> = { "README.md": "start.md", "
 
 /** The languages in which examples are highlighted, by the ending of their files. */
 const languages: Readonly<Record<string, string>> = { ".jsonl": "json", ".mjs": "js", ".h": "c" }
-
-/** Returns a fenced block of code. The fence is longer than any in the text itself. */
-const fenced = (text: string, language: string): string => {
-  const fence = "`".repeat(Math.max(3, ...Array.from(text.matchAll(/`+/g), ([ticks]) => ticks.length + 1)))
-  return `${fence}${language}\n${text.trimEnd()}\n${fence}\n`
-}
 
 /** Copies all pages into an emptied folder. */
 export const stage = (into: string): void => {

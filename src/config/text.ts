@@ -50,3 +50,9 @@ export const parsedJson = (text: string): unknown => {
 
 /** Converts a value to JSON for files that people read: indented, with a line feed at the end. */
 export const prettyJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+
+/** Returns a fenced block of Markdown. The fence is longer than any in the text itself. */
+export const fenced = (text: string, language: string): string => {
+  const fence = "`".repeat(Math.max(3, ...Array.from(text.matchAll(/`+/g), ([ticks]) => ticks.length + 1)))
+  return `${fence}${language}\n${text.trimEnd()}\n${fence}\n`
+}

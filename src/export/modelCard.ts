@@ -1,5 +1,6 @@
 /** Makes the model card of a trained policy, the README of its repository, as the Hugging Face hub reads it. */
 import { stringify } from "yaml"
+import { fenced } from "../config/text.ts"
 import { display, sample, type Space } from "../env/Space.ts"
 import * as Rng from "../rng/Rng.ts"
 import type { PolicyAbout } from "../policy/about.ts"
@@ -55,10 +56,10 @@ export const modelCard = ({ name, about, validation, config, files }: ModelCard)
     ...(result === undefined ? [] : [`Mean return of ${validation?.episodes} validation episodes: **${result}**`]),
     ...(files.replay === undefined ? [] : [`![An episode of the policy](${files.replay})`]),
     "## Use it",
-    "With `effect-rl` and `node@24` installed, in the folder of this file:",
+    "With effect-rl, which is in no package registry but is installed from a clone of its repository (its `docs/install.md` says how), in the folder of this file:",
     [
       "```ts",
-      `// act.ts: npx node act.ts`,
+      `// act.ts`,
       `import { Effect, Layer } from "effect"`,
       `import { Policy } from "effect-rl"`,
       `import * as Node from "effect-rl/node"`,
@@ -77,7 +78,6 @@ export const modelCard = ({ name, about, validation, config, files }: ModelCard)
     "## Training",
     ...(files.curve === undefined ? [] : [`![The learning curve](${files.curve})`]),
     "The config, from which `effect run config.yaml` trains it again if its env and algorithm are built in:",
-    `\`\`\`yaml\n${config.trimEnd()}\n\`\`\``,
-    "",
+    fenced(config, "yaml"),
   ].join("\n\n")
 }

@@ -17,7 +17,7 @@ import { messageOf } from "../../config/text.ts"
 import { Hdf5Error } from "./Hdf5.ts"
 
 /** An array of numbers with its shape; booleans are 0 and 1. */
-export interface Numbers {
+export interface NumberArray {
   readonly shape: ReadonlyArray<number>
   readonly data: Float64Array
 }
@@ -27,7 +27,7 @@ export interface Hdf5File {
   /** Returns the names of a group's children; undefined if there is no group at the path. */
   readonly namesIn: (path: string) => Effect.Effect<ReadonlyArray<string> | undefined, Hdf5Error>
   /** Returns a dataset of numbers. */
-  readonly numbers: (path: string) => Effect.Effect<Numbers, Hdf5Error>
+  readonly numbers: (path: string) => Effect.Effect<NumberArray, Hdf5Error>
 }
 
 type Node = Inner | Leaf

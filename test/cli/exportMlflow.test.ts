@@ -69,12 +69,15 @@ describe("effect export --to mlflow", () => {
       const wrongToken = await refused({ MLFLOW_TRACKING_TOKEN: "wr0ng" }, { authorization: "Bearer t0ken" })
       assert.strictEqual(
         wrongToken.message,
-        "effect: --to mlflow: SERVER/api/2.0/mlflow/experiments/get-by-name answered 401: who are you?; check MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD\n",
+        "effect: --to mlflow: SERVER/api/2.0/mlflow/experiments/get-by-name answered 401: bad header <redacted>; check MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD\n",
       )
+      const basic = { MLFLOW_TRACKING_USERNAME: "ada", MLFLOW_TRACKING_PASSWORD: "s3cr3t" }
+      const wrongPassword = await refused(basic, { authorization: "Bearer t0ken" })
+      assert.include(wrongPassword.message, "answered 401: bad header <redacted>;")
       const deleted = await refused({ MLFLOW_EXPERIMENT_NAME: "old" }, { deleted: ["old"] })
       assert.include(deleted.message, `the experiment "old" is deleted`)
       const broken = await refused({}, { failsAt: "mlflow-artifacts" })
-      assert.include(broken.message, "answered 500: no space left")
+      assert.include(broken.message, "answered 400: no space left")
       assert.deepEqual(
         broken.runs.map(({ status }) => status),
         ["FAILED"],

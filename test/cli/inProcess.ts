@@ -2,7 +2,7 @@ import { Console as NodeConsole } from "node:console"
 import { registerHooks } from "node:module"
 import { Writable } from "node:stream"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Clock, Console, Effect } from "effect"
+import { Clock, ConfigProvider, Console, Effect } from "effect"
 import { command } from "../../src/cli/command.ts"
 import { exitCodeOf } from "../../src/cli/output/errors.ts"
 import { Output } from "../../src/cli/output/output.ts"
@@ -67,6 +67,8 @@ const captured = async (args: ReadonlyArray<string>, signal: AbortSignal): Promi
       Effect.provideService(Output, { stdout: (text) => Effect.sync(() => writeOut(text)), stderr: writeError }),
       Effect.provideService(RunCommand, runChild),
       Effect.provideService(Console.Console, globalThis.console),
+      // A test may set variables of this process, which the default provider reads only once.
+      Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv()),
       Effect.provide(NodeServices.layer),
       inNextSecond,
     )

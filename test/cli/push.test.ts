@@ -143,4 +143,23 @@ describe("uploadModel", () => {
         assert.strictEqual(error, message)
       }
     }))
+
+  const messageOf = (outcome: Exit.Exit<string, { readonly message: string }>): string =>
+    Exit.isFailure(outcome) ? String(Effect.runSync(Effect.flip(outcome)).message) : ""
+
+  it("goes on with a repository that there is, if it is as private as asked", () =>
+    withHub(async (hub, upload) => {
+      hub.repositories.set("ada/given", { isPrivate: true, commits: [] })
+      assert.deepEqual(await upload("t0ken", "ada/given"), Exit.succeed(`${hub.url}/ada/given`))
+      hub.repositories.set("ada/public", { isPrivate: false, commits: [] })
+      assert.include(messageOf(await upload("t0ken", "ada/public")), "ada/public is public already")
+      assert.deepEqual(hub.repositories.get("ada/public")?.commits, [])
+    }))
+
+  it("hides the token in a refusal of a large file", () =>
+    withHub(async (hub, upload) => {
+      hub.faults.objects = true
+      const message = messageOf(await upload("t0ken", "ada/model"))
+      assert.include(message, "no room for Bearer <redacted> and <redacted>")
+    }))
 })

@@ -158,10 +158,10 @@ export const fakeMlflow = (options: Options) =>
         }
         try {
           if (options.authorization !== undefined && request.headers.authorization !== options.authorization) {
-            throw new Refused(401, "UNAUTHENTICATED", "who are you?")
+            throw new Refused(401, "UNAUTHENTICATED", `bad header ${request.headers.authorization}`)
           }
           if (options.failsAt !== undefined && url.pathname.includes(options.failsAt)) {
-            throw new Refused(500, "INTERNAL_ERROR", "no space left")
+            throw new Refused(400, "INTERNAL_ERROR", `no space left ${request.headers.authorization}`)
           }
           reply(200, answer(request.method ?? "", url, Buffer.concat(chunks)))
         } catch (error) {

@@ -1,8 +1,9 @@
 /** Sends a run to the tracking server of MLflow, for `effect export RUN --to mlflow`. */
 import { basename, join } from "node:path"
-import { Effect, Option, Redacted } from "effect"
+import { Effect, FileSystem, Option, Redacted } from "effect"
 import { exists, mostBytes, readBytes } from "../../config/files.ts"
 import { isPlain } from "../../config/plain.ts"
+import { variable } from "../../config/variables.ts"
 import { type MlflowMetric, type MlflowRun, type MlflowServer, sendRun } from "../../export/mlflow.ts"
 import { decode } from "../../formats/tfevents.ts"
 import { httpClient } from "../../node.ts"
@@ -15,13 +16,11 @@ import { over } from "../../run/RunReader.ts"
 import { foldersOnDisk, savedAt } from "../../run/savedAt.ts"
 import { checkpointOf } from "../evaluate/evaluateRun.ts"
 import { warningSource } from "../findRun.ts"
-import { usageError } from "../output/output.ts"
-
-const variable = (name: string): string => (process.env[name] ?? "").trim()
+import { usageError, writeError } from "../output/output.ts"
 
 /** Reads the server and the key from the variables that MLflow's own client reads. */
 const serverOf = Effect.gen(function* () {
-  const uri = variable("MLFLOW_TRACKING_URI")
+  const uri = yield* variable("MLFLOW_TRACKING_URI")
   if (uri === "") {
     return yield* usageError(
       "--to mlflow: set MLFLOW_TRACKING_URI to the address of the server; mlflow server starts one at http://127.0.0.1:5000",
@@ -33,18 +32,19 @@ const serverOf = Effect.gen(function* () {
       "MLFLOW_TRACKING_URI: expected an address such as http://127.0.0.1:5000 without a user, found another text",
     )
   }
-  const token = variable("MLFLOW_TRACKING_TOKEN")
-  const user = variable("MLFLOW_TRACKING_USERNAME")
-  const password = variable("MLFLOW_TRACKING_PASSWORD")
+  const token = yield* variable("MLFLOW_TRACKING_TOKEN")
+  const user = yield* variable("MLFLOW_TRACKING_USERNAME")
+  const password = yield* variable("MLFLOW_TRACKING_PASSWORD")
   // The HTTP client's own error for a wrong header would show the token.
   if (!/^[\x21-\x7e]*$/.test(token)) {
     return yield* usageError("MLFLOW_TRACKING_TOKEN: expected visible ASCII characters, found others in it")
   }
-  const basic = `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`
-  const header = token !== "" ? `Bearer ${token}` : user !== "" ? basic : undefined
+  const pair = Buffer.from(`${user}:${password}`).toString("base64")
+  const header = token !== "" ? `Bearer ${token}` : user !== "" ? `Basic ${pair}` : undefined
   const server: MlflowServer = {
     url,
     authorization: header === undefined ? undefined : Redacted.make(header),
+    secrets: [token, pair, password].map((secret) => Redacted.make(secret)),
   }
   return server
 })
@@ -53,8 +53,6 @@ const serverOf = Effect.gen(function* () {
 const described = [Layout.config, Layout.metrics, Layout.returns, Layout.provenance]
 
 const statuses = {
-  waiting: "RUNNING",
-  running: "RUNNING",
   finished: "FINISHED",
   failed: "FAILED",
   stopped: "KILLED",
@@ -64,6 +62,10 @@ const statuses = {
 export const toMlflow = Effect.fnUntraced(function* (run: string, step: Option.Option<number>) {
   const server = yield* serverOf
   const read = over(warningSource)(unplacedEntry(run))
+  const state = yield* read.state
+  if (state === "running" || state === "waiting") {
+    return yield* usageError("--to mlflow: expected a run that has ended, found one that is still running")
+  }
   const config = yield* read.config
   const log = yield* read.locate(Layout.tensorBoard)
   if (!(yield* exists(log))) {
@@ -82,7 +84,7 @@ export const toMlflow = Effect.fnUntraced(function* (run: string, step: Option.O
   const times = events.map(({ wallSeconds }) => Math.round(wallSeconds * 1000))
   const results = yield* read.metrics
   const identity = fromPath(run)
-  const experiment = variable("MLFLOW_EXPERIMENT_NAME") || (identity?.name ?? "effect-rl")
+  const experiment = (yield* variable("MLFLOW_EXPERIMENT_NAME")) || (identity?.name ?? "effect-rl")
   const settings = settingsOf(isPlain(config) ? config : {})
   const about: Readonly<Record<string, unknown>> = {
     "mlflow.source.name": run,
@@ -104,9 +106,10 @@ export const toMlflow = Effect.fnUntraced(function* (run: string, step: Option.O
       identity === undefined
         ? basename(run)
         : `${identity.time} ${Object.values(identity.population).join(" ")} ${identity.seed}`.replace(/ +/g, " "),
-    status: statuses[yield* read.state],
-    startedAtMillis: times.reduce((least, time) => Math.min(least, time), Infinity),
-    endedAtMillis: times.reduce((latest, time) => Math.max(latest, time), 0),
+    status: statuses[state],
+    startedAtMillis:
+      times.length === 0 ? yield* changedAt(join(run, Layout.config)) : Math.min(times[0], times.at(-1) ?? Infinity),
+    endedAtMillis: times.length === 0 ? yield* changedAt(log) : Math.max(times[0], times.at(-1) ?? 0),
     params: Object.fromEntries(Object.entries(settings).map(([key, value]) => [key, String(value)])),
     tags: Object.fromEntries(
       Object.entries(about).flatMap(([key, value]) => (typeof value === "string" ? [[key, value]] : [])),
@@ -114,17 +117,31 @@ export const toMlflow = Effect.fnUntraced(function* (run: string, step: Option.O
     metrics,
     artifacts: { ...Object.fromEntries(files.flat()), ...(yield* policyIn(run, step)) },
   }
-  return yield* sendRun(server, content).pipe(
+  const { page, areFilesSent } = yield* sendRun(server, content).pipe(
     Effect.provide(httpClient),
     Effect.mapError(({ message }) => usageError(`--to mlflow: ${message}`)),
   )
+  if (!areFilesSent) {
+    yield* writeError(
+      "without files: the server takes none itself; mlflow server does with --serve-artifacts, its default\n",
+    )
+  }
+  return page
+})
+
+/** Returns the time of a file's last change in milliseconds since 1970. */
+const changedAt = Effect.fnUntraced(function* (file: string) {
+  const { mtime } = yield* (yield* FileSystem.FileSystem).stat(file)
+  return Option.match(mtime, { onNone: () => 0, onSome: (time) => time.getTime() })
 })
 
 /** Returns the policy of a checkpoint, if it has one: runs of language-model agents have none. */
 const policyIn = Effect.fnUntraced(function* (run: string, step: Option.Option<number>) {
   const name = yield* checkpointOf(run, step)
   const { tree } = yield* savedAt(run, yield* foldersOnDisk)
-  const loaded = yield* Effect.option(Checkpoint.loadFiles(tree, name, (file) => file === Layout.inCheckpoint.policy))
-  const policy = Option.isNone(loaded) ? undefined : loaded.value.files[Layout.inCheckpoint.policy]
+  if ((yield* Checkpoint.names(tree)).length === 0) return {}
+  const { files, skipped } = yield* Checkpoint.loadFiles(tree, name, (file) => file === Layout.inCheckpoint.policy)
+  for (const { name: damaged, reason } of skipped) yield* writeError(`without the checkpoint ${damaged}: ${reason}\n`)
+  const policy = files[Layout.inCheckpoint.policy]
   return policy === undefined ? {} : { [Layout.inCheckpoint.policy]: policy }
 })

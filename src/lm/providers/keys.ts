@@ -59,8 +59,16 @@ const checked = (model: string, value: string, from: string): Effect.Effect<Key,
         ),
       )
 
-/** Replaces the key, and all that looks like a key, by `<redacted>` in a server's text, which may quote the request. */
-export const withoutKey = (text: string, key: Key | null): string => {
-  const cleaned = text.replace(/\bBearer\s+\S+/gi, `Bearer ${shownKey}`).replace(/\bsk-[\w*-]{8,}/g, shownKey)
-  return key === null ? cleaned : cleaned.replaceAll(Redacted.value(key.secret), shownKey)
-}
+/** Replaces these secrets, and all that looks like a key, by `<redacted>` in a server's text, which may quote the request. */
+export const withoutSecrets = (text: string, secrets: ReadonlyArray<string>): string =>
+  secrets
+    .filter((secret) => secret !== "")
+    // A secret may be a part of a longer one.
+    .sort((left, right) => right.length - left.length)
+    .reduce((safe, secret) => safe.replaceAll(secret, shownKey), text)
+    .replace(/\bBearer\s+\S+/gi, `Bearer ${shownKey}`)
+    .replace(/\bsk-[\w*-]{8,}/g, shownKey)
+
+/** Replaces the key, and all that looks like a key, by `<redacted>` in a server's text. */
+export const withoutKey = (text: string, key: Key | null): string =>
+  withoutSecrets(text, key === null ? [] : [Redacted.value(key.secret)])

@@ -5,11 +5,12 @@
  * The cache is the folder `effect-rl` in `HF_HOME`, which is `~/.cache/huggingface` by default. Files appear there only
  * when they are complete, so several processes can share it. With `HF_HUB_OFFLINE=1`, only the cache is read.
  */
-import { Config, Effect, FileSystem, Path, Stream } from "effect"
+import { Effect, FileSystem, Path, Stream } from "effect"
 import { ConfigError, type DecodeOptions } from "../../config/Config.ts"
 import { exists, makeFolder, mostBytes, readText, systemMessage } from "../../config/files.ts"
 import { sha256 } from "../../config/sha256.ts"
 import { utf8 } from "../../config/utf8.ts"
+import { variable } from "../../config/variables.ts"
 import { DatasetError } from "../TaskSet.ts"
 import { fileOf, type Hub, type HubInfo, infoOf, openHub } from "./client.ts"
 import { linesOf } from "./rows.ts"
@@ -29,12 +30,6 @@ const isCommit = (revision: string): boolean => /^[0-9a-f]{40}$/.test(revision)
 const usualRevision = "main"
 const convertedRevision = "refs/convert/parquet"
 
-const textOf = (name: string) =>
-  Effect.map(
-    Effect.orElseSucceed(Config.String(name), () => ""),
-    (value) => value.trim(),
-  )
-
 /** Makes a name for a file, which several splits must not share, even on a disk that ignores case. */
 const fileName = Effect.fnUntraced(function* (...parts: ReadonlyArray<string | null>) {
   const digest = yield* sha256(utf8.encode(JSON.stringify(parts)))
@@ -45,8 +40,8 @@ const fileName = Effect.fnUntraced(function* (...parts: ReadonlyArray<string | n
 /** Returns the folder of a data set in the cache. */
 const folderOf = Effect.fnUntraced(function* (id: string) {
   const paths = yield* Path.Path
-  const own = yield* textOf("HF_HOME")
-  const home = (yield* textOf("HOME")) || (yield* textOf("USERPROFILE"))
+  const own = yield* variable("HF_HOME")
+  const home = (yield* variable("HOME")) || (yield* variable("USERPROFILE"))
   const root = own === "" ? paths.join(home, ".cache", "huggingface") : own
   return paths.resolve(root, "effect-rl", "datasets", yield* fileName(id))
 })
@@ -74,7 +69,7 @@ const writeWhole = <E, R>(path: string, content: Stream.Stream<Uint8Array, E, R>
     )
   })
 
-const offline = Effect.map(textOf("HF_HUB_OFFLINE"), (value) => /^(1|on|true|yes)$/i.test(value))
+const offline = Effect.map(variable("HF_HUB_OFFLINE"), (value) => /^(1|on|true|yes)$/i.test(value))
 
 const notCached = (id: string, what: string): DatasetError =>
   new DatasetError({ path: id, message: `${id}: ${what} is not in the cache, and HF_HUB_OFFLINE forbids a download` })

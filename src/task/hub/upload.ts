@@ -2,15 +2,13 @@
  * Uploads files to a model repository of the Hugging Face hub, or of a server that speaks its HTTP API: makes the repository,
  * asks which files are large, stores those by the protocol of git-lfs, and commits all files at once.
  */
-import { Effect, Schema } from "effect"
+import { Effect, Redacted, Schema } from "effect"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
-import * as HttpClient from "effect/http/HttpClient"
-import * as UrlParams from "effect/http/UrlParams"
 import { sha256 } from "../../config/sha256.ts"
-import { innermostCause, oneLine, parsedJson, shortened } from "../../config/text.ts"
+import { oneLine, parsedJson } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
-import { withoutKey } from "../../lm/providers/keys.ts"
-import { type Hub, openHub } from "./client.ts"
+import { exchange, type ExchangeOptions, quoted, refusalOf, type Site, withoutName } from "../../lm/exchange.ts"
+import { openHub } from "./client.ts"
 
 /** The error of a hub that cannot be reached or refuses an upload. The message is one line for people. */
 export class UploadError extends Schema.TaggedError<UploadError>()("UploadError", { message: Schema.String }) {}
@@ -18,7 +16,7 @@ export class UploadError extends Schema.TaggedError<UploadError>()("UploadError"
 export interface Upload {
   /** The repository: the name of a user or an organization, a slash, and a name. */
   readonly id: string
-  /** Whether a new repository is private. One that there is already stays as it is. */
+  /** Whether a new repository is private. A public one that there is already is refused. */
   readonly isPrivate: boolean
   /** The first line of the commit's message. */
   readonly summary: string
@@ -43,43 +41,20 @@ const Batch = Schema.Struct({
     }),
   ),
 })
+const Repository = Schema.Struct({ private: Schema.optional(Schema.Boolean) })
 const Committed = Schema.Struct({ commitUrl: Schema.optional(Schema.String) })
 
 const toBase64 = Schema.encodeSync(Schema.Uint8ArrayFromBase64)
 
 const lfsType = "application/vnd.git-lfs+json"
 
-/** Sends a request, with the token only to the hub's own host, and returns the answer's text if its status is right. */
-const send = Effect.fnUntraced(function* (
-  hub: Hub,
-  request: HttpClientRequest.HttpClientRequest,
-  allowed: ReadonlyArray<number> = [200, 201, 204],
-) {
-  const url = URL.parse(request.url)
-  const at = `${url?.origin}${url?.pathname}`
-  const isOwn = hub.token !== null && url?.origin === hub.endpoint.origin
-  const failing = Effect.mapError(
-    (error: { readonly reason: { readonly _tag: string; readonly cause?: unknown } }) =>
-      new UploadError({
-        message: `${at} cannot be reached: ${innermostCause(error.reason.cause) || error.reason._tag}`,
-      }),
+/** Sends a request, which may be sent twice if it is not the commit. */
+const send = (site: Site, request: HttpClientRequest.HttpClientRequest, options: ExchangeOptions = {}) =>
+  exchange(site, request, { isRepeatable: true, ...options }, Effect.succeed).pipe(
+    Effect.mapError((error) => new UploadError({ message: withoutName(site, error) })),
   )
-  const response = yield* hub.client
-    .execute(isOwn ? HttpClientRequest.bearerToken(request, hub.token.secret) : request)
-    .pipe(
-      Effect.provideService(UrlParams.CurrentRedactedNames, [/^/]),
-      Effect.provideService(HttpClient.TracerPropagationEnabled, false),
-      failing,
-    )
-  const text = yield* failing(response.text)
-  if (allowed.includes(response.status)) return text
-  const { error }: { readonly error?: unknown } = Object(parsedJson(text))
-  const problem = shortened(oneLine(typeof error === "string" ? error : text.replace(/<[^>]*>/g, " ")).trim(), 300)
-  const hint =
-    response.status === 401 || response.status === 403 ? "; check that the token in HF_TOKEN may write there" : ""
-  const message = `${at} answered ${response.status}${problem === "" ? "" : `: ${problem}`}${hint}`
-  return yield* new UploadError({ message: withoutKey(message, hub.token) })
-})
+
+const textOf = Effect.map(({ bytes }: { readonly bytes: Uint8Array }) => utf8.decode(bytes))
 
 const decoded = <S extends Schema.Codec<unknown, unknown>>(schema: S, what: string, text: string) =>
   Effect.mapError(
@@ -106,21 +81,34 @@ export const checkId = (id: string): Effect.Effect<void, UploadError> =>
 export const uploadModel = Effect.fnUntraced(function* ({ id, isPrivate, summary, files }: Upload) {
   yield* checkId(id)
   const [organization, name] = id.split("/")
-  const hub = yield* Effect.mapError(openHub(id), ({ message }) => new UploadError({ message }))
-  if (hub.token === null) {
+  const { site, endpoint } = yield* Effect.mapError(openHub(id), ({ message }) => new UploadError({ message }))
+  if (site.authorization === null) {
     return yield* new UploadError({ message: `${id}: set HF_TOKEN to a token that may write to this repository` })
   }
-  const root = `${hub.endpoint.origin}${hub.endpoint.pathname.replace(/\/$/, "")}`
+  const root = `${endpoint.origin}${endpoint.pathname.replace(/\/$/, "")}`
   const post = (path: string, body: unknown) => HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post(path), body)
 
-  // 409 says that there is such a repository already.
-  const created = post(`${root}/api/repos/create`, { name, organization, type: "model", private: isPrivate })
-  yield* send(hub, created, [200, 201, 409])
+  // 409 says that there is such a repository already. A token that may make none may still write to one that there is.
+  const question = post(`${root}/api/repos/create`, { name, organization, type: "model", private: isPrivate })
+  const created = yield* send(site, question, { accepted: [409, 403] })
+  if (created.status === 409 || created.status === 403) {
+    const found = yield* send(site, HttpClientRequest.get(`${root}/api/models/${id}`), { accepted: [401, 403, 404] })
+    if (found.status >= 400) {
+      const refused = created.status === 403 ? created : found
+      return yield* new UploadError({ message: withoutName(site, refusalOf(site, refused)) })
+    }
+    const about = yield* decoded(Repository, id, utf8.decode(found.bytes))
+    if (isPrivate && about.private !== true) {
+      return yield* new UploadError({
+        message: `${id} is public already; make it private at ${root}/${id}/settings, or leave out --private`,
+      })
+    }
+  }
 
   const entries = yield* Effect.forEach(Object.entries(files), ([path, bytes]) =>
     Effect.map(sha256(bytes), (oid) => ({ path, bytes, oid })),
   )
-  const question = {
+  const described = {
     files: entries.map(({ path, bytes, oid }) => ({
       path,
       sample: toBase64(bytes.subarray(0, 512)),
@@ -128,12 +116,16 @@ export const uploadModel = Effect.fnUntraced(function* ({ id, isPrivate, summary
       sha: oid,
     })),
   }
-  const modes = yield* decoded(Modes, id, yield* send(hub, post(`${root}/api/models/${id}/preupload/main`, question)))
+  const modes = yield* decoded(
+    Modes,
+    id,
+    yield* textOf(send(site, post(`${root}/api/models/${id}/preupload/main`, described))),
+  )
   const large = new Set(modes.files.filter(({ uploadMode }) => uploadMode === "lfs").map(({ path }) => path))
   const isLarge = ({ path, bytes }: { readonly path: string; readonly bytes: Uint8Array }): boolean =>
     large.has(path) && bytes.length > 0
 
-  yield* storeLarge(hub, `${root}/${id}.git/info/lfs/objects/batch`, entries.filter(isLarge))
+  yield* storeLarge(site, `${root}/${id}.git/info/lfs/objects/batch`, entries.filter(isLarge))
   const operations = entries.map((entry) =>
     isLarge(entry)
       ? { key: "lfsFile", value: { path: entry.path, algo: "sha256", oid: entry.oid, size: entry.bytes.length } }
@@ -147,7 +139,7 @@ export const uploadModel = Effect.fnUntraced(function* ({ id, isPrivate, summary
     utf8.encode(`${lines.join("\n")}\n`),
     "application/x-ndjson",
   )
-  yield* decoded(Committed, id, yield* send(hub, commit))
+  yield* decoded(Committed, id, yield* textOf(send(site, commit, { isRepeatable: false })))
   return `${root}/${id}`
 })
 
@@ -156,8 +148,18 @@ interface Entry {
   readonly oid: string
 }
 
-/** Stores large files where the hub says. It asks for no upload of a file that it has already. */
-const storeLarge = Effect.fnUntraced(function* (hub: Hub, address: string, entries: ReadonlyArray<Entry>) {
+/** Sends a request with the headers that the hub asks for, which may be secrets, such as an authorization of their own. */
+const sendAs = (site: Site, request: HttpClientRequest.HttpClientRequest, { header }: typeof Action.Type) => {
+  const headers = header ?? {}
+  const own = Object.entries(headers).flatMap(([name, value]) =>
+    /authorization|token|signature|key/i.test(name) ? [value, ...value.split(" ").slice(1)] : [],
+  )
+  const secrets = [...site.secrets, ...own.map((value) => Redacted.make(value))]
+  return send({ ...site, secrets }, HttpClientRequest.setHeaders(request, headers))
+}
+
+/** Stores large files where the hub says. The hub requests no upload of a file that it already has. */
+const storeLarge = Effect.fnUntraced(function* (site: Site, address: string, entries: ReadonlyArray<Entry>) {
   if (entries.length === 0) return
   const body = {
     operation: "upload",
@@ -170,23 +172,23 @@ const storeLarge = Effect.fnUntraced(function* (hub: Hub, address: string, entri
     utf8.encode(JSON.stringify(body)),
     lfsType,
   )
-  const text = yield* send(hub, HttpClientRequest.setHeader(asked, "accept", lfsType))
+  const text = yield* textOf(send(site, HttpClientRequest.setHeader(asked, "accept", lfsType)))
   const { objects } = yield* decoded(Batch, address, text)
   for (const { oid, error, actions } of objects) {
     const entry = entries.find((one) => one.oid === oid)
     if (error !== undefined && error !== null) {
-      return yield* new UploadError({ message: `${address}: ${oneLine(error.message)}` })
+      return yield* new UploadError({ message: `${address}: ${quoted(site, error.message)}` })
     }
     if (entry === undefined || actions?.upload === undefined) continue
     const { upload, verify } = actions
     const put = HttpClientRequest.bodyUint8Array(HttpClientRequest.put(upload.href), entry.bytes)
-    yield* send(hub, HttpClientRequest.setHeaders(put, upload.header ?? {}))
+    yield* sendAs(site, put, upload)
     if (verify === undefined) continue
     const verified = HttpClientRequest.bodyUint8Array(
       HttpClientRequest.post(verify.href),
       utf8.encode(JSON.stringify({ oid, size: entry.bytes.length })),
       lfsType,
     )
-    yield* send(hub, HttpClientRequest.setHeaders(verified, verify.header ?? {}))
+    yield* sendAs(site, verified, verify)
   }
 })

@@ -5,7 +5,7 @@ import { parquetWriteBuffer } from "hyparquet-writer"
 import { gzip } from "../../../src/formats/gzip.ts"
 import type { Opening } from "../../../src/task/DatasetKind.ts"
 import * as Datasets from "../../../src/task/Datasets.ts"
-import { HubRetries } from "../../../src/task/hub/client.ts"
+import { ServerRetries } from "../../../src/lm/exchange.ts"
 import { recordsFile } from "../../../src/task/hub/dataset.ts"
 import { disk } from "../../run/store/disk.ts"
 import { answered, lines } from "../opening.ts"
@@ -81,7 +81,7 @@ const withHub = <A, E>(
       )
     return yield* use({ hub, home, open })
   }).pipe(
-    Effect.provideService(HubRetries, {
+    Effect.provideService(ServerRetries, {
       maxRetries: 2,
       startingDelay: 0,
       backoffFactor: 1,

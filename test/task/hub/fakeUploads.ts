@@ -56,6 +56,7 @@ export const fakeUploads = (tokens: Readonly<Record<string, string>>) =>
     const stored = new Map<string, Buffer>()
     const verified = new Set<string>()
     const uploads: Array<string> = []
+    const faults = { objects: false }
     const leaked: Array<string> = []
 
     const storage = yield* listening(async (request, response) => {
@@ -75,10 +76,13 @@ export const fakeUploads = (tokens: Readonly<Record<string, string>>) =>
         if (kind !== "model" || user !== organization)
           return { status: 403, error: `You may not write to ${organization}` }
         const id = `${organization}/${name}`
+        if (name === "given") return { status: 403, error: "You may make no repository" }
         if (repositories.has(id)) return { status: 409, error: "You already created this model repo" }
         repositories.set(id, { isPrivate, commits: [] })
         return { url: `/${id}` }
       }
+      const asked = repositories.get(/^\/api\/models\/([^/]+\/[^/]+)$/.exec(path)?.[1] ?? "")
+      if (asked !== undefined) return { private: asked.isPrivate }
       const [, id = "", action = ""] =
         /^\/api\/models\/([^/]+\/[^/]+)\/(preupload|commit)\/main$/.exec(path) ??
         /^\/([^/]+\/[^/]+)\.git\/info\/(lfs)\/objects\/batch$/.exec(path) ??
@@ -113,6 +117,7 @@ export const fakeUploads = (tokens: Readonly<Record<string, string>>) =>
           objects: objects.map(({ oid, size }: { oid: string; size: number }) => ({
             oid,
             size,
+            ...(faults.objects && { error: { code: 507, message: `no room for Bearer ${user} and t0ken` } }),
             ...(!stored.has(oid) && {
               actions: {
                 upload: { href: `${storage}/${oid}`, header: { "x-signature": `of-${oid}` } },
@@ -149,5 +154,5 @@ export const fakeUploads = (tokens: Readonly<Record<string, string>>) =>
       const status = "status" in reply && typeof reply.status === "number" ? reply.status : 200
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(reply))
     })
-    return { url, repositories, uploads, leaked }
+    return { url, repositories, uploads, leaked, faults }
   })

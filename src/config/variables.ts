@@ -1,0 +1,9 @@
+/** Reads variables of the environment. */
+import { Config, Effect } from "effect"
+
+/** Returns the value of a variable without the spaces around it; empty if it is not set. */
+export const variable = (name: string): Effect.Effect<string> =>
+  Effect.map(
+    Effect.orElseSucceed(Config.String(name), () => ""),
+    (value) => value.trim(),
+  )

@@ -51,9 +51,12 @@ const ofThisMachine =
   /^(run\.log|logs\.tfevents|system\.jsonl|git\.(json|diff)|sweep\.txt|checkpoints\/.*(runtime|manifest|latest)\.json)$/
 
 const timed =
-  /"(duration_ms|retries|timestamp\w*|step_start|step_end|run_dir|wall_seconds|steps_per_second|\w*_seconds|runDir|wallSeconds|stepsPerSecond)": ?("[^"]*"|[^,}\n]*)/g
+  /"(duration_ms|retries|attempts|timestamp\w*|step_start|step_end|run_dir|wall_seconds|steps_per_second|\w*_seconds|runDir|wallSeconds|stepsPerSecond)": ?("[^"]*"|[^,}\n]*)/g
 
-/** Returns the content of each file of a run, by its path, without times and the names of folders. */
+/**
+ * Returns the content of each file of a run, by its path, without times, the names of folders, and how often a model was asked
+ * again because its server could not be reached.
+ */
 export const contentOf = (run: string): Readonly<Record<string, string>> =>
   Object.fromEntries(
     readdirSync(run, { recursive: true, encoding: "utf8" })
@@ -61,7 +64,9 @@ export const contentOf = (run: string): Readonly<Record<string, string>> =>
       .sort()
       .map((path) => {
         const bytes = readFileSync(join(run, path))
-        if (path === "table.csv") return [path, bytes.toString("utf8").replaceAll(/,[\d.]+,([^,\n]*)$/gm, ",,$1")]
+        // A row ends with calls, retries, two numbers of tokens, cost, duration and error.
+        const ending = /,\d+,(\d+,\d+,[\d.]*),[\d.]+,([^,\n]*)$/gm
+        if (path === "table.csv") return [path, bytes.toString("utf8").replaceAll(ending, ",,$1,,$2")]
         return [
           path,
           /\.(json|jsonl|yaml|txt)$/.test(path)

@@ -17,6 +17,11 @@ export interface Actor<Kept extends string = never> {
   readonly dense?: DensePolicy | undefined
   /** The number of uniform random numbers in [0, 1) that `act` needs for each env. */
   readonly noiseSize: number
+  /**
+   * The number of these random numbers, the last ones, that all envs share: `act` reads them in the first row only.
+   * @default 0
+   */
+  readonly sharedNoiseSize?: number
   /** The number of elements of each env's memory, the state of a recurrent network; 0 if the actor has no memory. */
   readonly memorySize: number
   /** The names of the numbers that `act` returns in `kept`. A rollout stores them for the update. */

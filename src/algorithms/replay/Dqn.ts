@@ -103,11 +103,12 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Ta
   const actor: Model.Actor = {
     parameters: noisy?.parameters ?? network.parameters,
     noiseSize: 2 + (noisy?.noiseSize ?? 0),
+    // All envs act by the same draw of the weights.
+    sharedNoiseSize: noisy?.noiseSize ?? 0,
     memorySize: 0,
     keeps: [],
     act: ({ weights, observations, noise, exploration }) => ({
       actions: Learner.epsilonGreedy(
-        // All envs act by the same draw of the weights: that of the first row.
         network.apply(noisy?.draw(weights, slice(noise, [0, 2], [1, noisy.noiseSize])) ?? weights, observations),
         slice(noise, [0, 0], [noise.shape[0], 2]),
         exploration,

@@ -10,6 +10,7 @@ import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { EnvError } from "../../env/EnvError.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { indicesFeed } from "../../graph/Program.ts"
+import type { Actor } from "../../model/Actor.ts"
 import { isImage } from "../../model/observations.ts"
 import { stream } from "../../rng/Rng.ts"
 import { actSpec, policies } from "../acting.ts"
@@ -62,6 +63,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   /** The number of steps that each env takes between two updates. */
   const steps = Math.ceil(config.trainEvery / numEnvs)
   const actNoise = new Float32Array(actor.noiseSize * numEnvs)
+  const readNoise = readParts(actNoise, actor)
   const actRandom = stream(seed, "act")
   /** The number of the last draw of noise; `noiseRepeat` consecutive steps use the same draw. */
   let drawn = -1
@@ -75,7 +77,10 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
         randomActions(task, envs.observations, actRandom.child("random", draw), envActions)
       } else {
         act.feeds.observations.set(envs.observations)
-        if (draw !== drawn) actRandom.child(draw).fillUniform(actNoise)
+        if (draw !== drawn) {
+          const random = actRandom.child(draw)
+          for (const part of readNoise) random.fillUniform(part)
+        }
         drawn = draw
         act.feeds.noise.set(actNoise)
         if (exploration !== undefined) act.feeds.exploration[0] = exploration(now / totalSteps)
@@ -141,6 +146,16 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
     }),
   }
 })
+
+/** Returns the parts of the noise that an actor reads: all of it, or all rows without what they share after the first one. */
+const readParts = (noise: Float32Array, actor: Actor): ReadonlyArray<Float32Array> => {
+  const { noiseSize, sharedNoiseSize = 0 } = actor
+  if (sharedNoiseSize === 0) return [noise]
+  const own = noiseSize - sharedNoiseSize
+  return Array.from({ length: noise.length / noiseSize }, (_, row) =>
+    noise.subarray(row * noiseSize, row * noiseSize + (row === 0 ? noiseSize : own)),
+  )
+}
 
 /** Returns the options of the replay buffer; fails unless it can hold a batch and fits into memory. */
 const checkedReplayOptions = <N extends string, T extends N | "actor">({

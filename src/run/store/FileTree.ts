@@ -83,8 +83,8 @@ export interface FileTree {
   /** Removes a file, or a folder with its content, as a whole or not at all. Succeeds if it is missing. */
   readonly remove: (path: string) => Effect.Effect<void, RunStoreError>
   /**
-   * Writes a folder with these files, as a whole or not at all, and replaces a folder with the same name. `last` returns
-   * more files after the others are written, for content that is not known before.
+   * Writes a folder with these files, as a whole or not at all, and replaces a folder with the same name. A name in `files`
+   * may begin with folders. `last` returns more files after the others are written, for content that is not known before.
    */
   readonly writeDirectory: (
     path: string,
@@ -252,13 +252,18 @@ export const onDisk = Effect.fnUntraced(function* (
           const temporary = hidden(final, "tmp")
           yield* erase(temporary)
           yield* makeDirectory(temporary)
-          const writeAll = (some: Readonly<Record<string, Contents>>) =>
-            Effect.forEach(
+          const writeAll = Effect.fnUntraced(function* (some: Readonly<Record<string, Contents>>) {
+            const folders = new Set(Object.keys(some).map((name) => path.dirname(path.join(temporary, name))))
+            folders.delete(temporary)
+            yield* Effect.forEach(folders, makeDirectory, { discard: true })
+            yield* Effect.forEach(
               Object.entries(some),
               ([name, contents]) => writeSynced(path.join(temporary, name), contents),
               // Flush concurrently: many flushes at once take hardly longer than one.
               { concurrency: "unbounded", discard: true },
             )
+            yield* Effect.forEach(folders, syncDirectory, { discard: true })
+          })
           yield* writeAll(files).pipe(
             Effect.andThen(Effect.suspend(() => writeAll(last()))),
             Effect.onError(() => Effect.ignore(erase(temporary))),

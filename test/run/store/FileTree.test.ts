@@ -111,6 +111,21 @@ for (const [where, make] of Object.entries(trees)) {
         assert.deepEqual([...(yield* tree.read("checkpoints/one/b"))], [3])
       }))
 
+    test("writes a folder with folders in it", (tree) =>
+      Effect.gen(function* () {
+        yield* tree.writeDirectory("d", { "a/b/c": bytes(1), "a/d": bytes(2), e: bytes(3) }, () => ({ f: bytes(4) }))
+        assert.deepEqual(
+          [yield* tree.list("d"), yield* tree.list("d/a")],
+          [
+            ["a", "e", "f"],
+            ["b", "d"],
+          ],
+        )
+        for (const [name, byte] of Object.entries({ "a/b/c": 1, "a/d": 2, e: 3, f: 4 })) {
+          assert.deepEqual([...(yield* tree.read(`d/${name}`))], [byte])
+        }
+      }))
+
     test("points a link to one thing, then to another", (tree) =>
       Effect.gen(function* () {
         assert.isUndefined(yield* tree.target("d/latest"))

@@ -82,7 +82,8 @@ export const mirrored = Effect.fnUntraced(function* (
       yield* removeCopy(path)
       const names = yield* tree.list(path)
       // The files of `last`, such as the manifest of a checkpoint, say that the others are complete.
-      const inOrder = [...Object.keys(files), ...names.filter((name) => !(name in files))]
+      const given = new Set(Object.keys(files).flatMap((name) => [name, name.split("/")[0]]))
+      const inOrder = [...Object.keys(files), ...names.filter((name) => !given.has(name))]
       yield* Effect.forEach(inOrder, (name) => copy(`${path}/${name}`), { discard: true })
     }),
     link: (path, target) =>

@@ -4,7 +4,7 @@
  * it). We write no record about all runs together, so the plugin collects the settings and metrics from each run.
  * `tensorBoard.ts` calls these functions; they only write into its buffer.
  */
-import { isPlain, snakeCase } from "../../config/Config.ts"
+import { isPlain, type Plain, snakeCase } from "../../config/Config.ts"
 import type { ByteWriter } from "../../formats/ByteWriter.ts"
 import { Message } from "../../formats/protobuf.ts"
 import { writeSummary } from "../../formats/tfevents.ts"
@@ -50,19 +50,44 @@ export const writeEnd = (to: ByteWriter, seconds: number, status: keyof typeof s
 /** The longest text, in characters, that counts as a setting. A longer text is treated as data. */
 const longestText = 100
 
-/**
- * Returns the settings of a config by their paths in snake_case, as `--set` takes them. A list is one setting. Lists of
- * objects and long values are data, and API keys are secrets, so both are left out.
- */
-export const settingsOf = (value: unknown, path: ReadonlyArray<string> = []): Readonly<Record<string, Setting>> => {
-  const name = path.map(snakeCase).join(".")
-  if (/^api_?key$/i.test(path.at(-1) ?? "")) return {}
-  if (typeof value === "number" || typeof value === "boolean") return { [name]: value }
-  if (typeof value === "string") return value.length > longestText ? {} : { [name]: value }
-  if (Array.isArray(value)) {
-    const isData = value.length === 0 || value.some((item) => typeof item === "object")
-    return isData || value.length > longestText ? {} : settingsOf(JSON.stringify(value), path)
-  }
-  if (!isPlain(value)) return {}
-  return Object.assign({}, ...Object.entries(value).map(([inner, item]) => settingsOf(item, [...path, inner])))
+/** The settings of a config under their names in snake_case, nested as in the config. A list is one setting. */
+export interface SettingTree {
+  readonly [name: string]: Setting | ReadonlyArray<Setting> | SettingTree
 }
+
+const isSetting = (value: unknown): value is Setting => ["number", "string", "boolean"].includes(typeof value)
+
+const isList = (value: unknown): value is ReadonlyArray<Setting> =>
+  Array.isArray(value) && value.length > 0 && value.length <= longestText && value.every(isSetting)
+
+/**
+ * Returns the settings of a config. Lists of objects and long values are data, and API keys are secrets, so both are left
+ * out.
+ *
+ * @example
+ * ```ts
+ * settingTree({ numEnvs: 8, algorithm: { name: "ppo", hidden: [64, 64] }, apiKey: "s3cr3t" })
+ * // { num_envs: 8, algorithm: { name: "ppo", hidden: [64, 64] } }
+ * ```
+ */
+export const settingTree = (config: Plain): SettingTree =>
+  Object.fromEntries(
+    Object.entries(config).flatMap(([key, value]): ReadonlyArray<readonly [string, SettingTree[string]]> => {
+      const name = snakeCase(key)
+      if (/^api_?key$/i.test(key)) return []
+      if (isSetting(value)) return typeof value === "string" && value.length > longestText ? [] : [[name, value]]
+      if (isList(value)) return JSON.stringify(value).length > longestText ? [] : [[name, value]]
+      const section = isPlain(value) ? settingTree(value) : {}
+      return Object.keys(section).length === 0 ? [] : [[name, section]]
+    }),
+  )
+
+/** Returns settings by their paths, as `--set` takes them. A list is written as JSON. */
+export const byPath = (settings: SettingTree): Readonly<Record<string, Setting>> =>
+  Object.fromEntries(
+    Object.entries(settings).flatMap(([name, value]): ReadonlyArray<readonly [string, Setting]> => {
+      if (isSetting(value)) return [[name, value]]
+      if (isList(value)) return [[name, JSON.stringify(value)]]
+      return Object.entries(byPath(value)).map(([path, setting]) => [`${name}.${path}`, setting])
+    }),
+  )

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { fileSink } from "./appender.ts"
 import { silent, type Sink } from "./Recorder.ts"
 import { scalarsOf } from "./scalars.ts"
-import { settingsOf, writeEnd, writeStart } from "./hparams.ts"
+import { byPath, settingTree, writeEnd, writeStart } from "./hparams.ts"
 import { writeHeader, writeScalars } from "../../formats/tfevents.ts"
 import * as Layout from "../Layout.ts"
 
@@ -17,7 +17,7 @@ export const tensorBoard: Sink = (run, about) =>
 const scalarLog = fileSink(Layout.tensorBoard, ({ buffer, isNew, startedAtMillis, about }) => {
   if (isNew) {
     writeHeader(buffer, startedAtMillis / 1000)
-    writeStart(buffer, startedAtMillis / 1000, settingsOf(about.config))
+    writeStart(buffer, startedAtMillis / 1000, byPath(settingTree(about.config)))
   }
   return (events, now) => {
     for (const event of events) {

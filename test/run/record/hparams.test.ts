@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ByteWriter } from "../../../src/formats/ByteWriter.ts"
-import { settingsOf, writeEnd, writeStart } from "../../../src/run/record/hparams.ts"
+import { byPath, settingTree, writeEnd, writeStart } from "../../../src/run/record/hparams.ts"
 import { decode } from "../../../src/formats/tfevents.ts"
 
 /** The summaries that TensorBoard 2.21 itself writes for these settings and times, as its protobuf serialises them. */
@@ -53,7 +53,13 @@ describe("the records of TensorBoard's HParams plugin", () => {
       envs: [],
       logScalars: true,
     }
-    assert.deepEqual(settingsOf(config), {
+    assert.deepEqual(settingTree(config), {
+      train_dataset: { seed: 3 },
+      algorithm: { name: "ppo", learning_rate: 0.1, hidden: [64, 32] },
+      lm_config: { base_url: "http://localhost" },
+      log_scalars: true,
+    })
+    assert.deepEqual(byPath(settingTree(config)), {
       "train_dataset.seed": 3,
       "algorithm.name": "ppo",
       "algorithm.learning_rate": 0.1,

@@ -14,3 +14,6 @@ export const crcOf = (polynomial: number): ((bytes: Uint8Array, start?: number, 
     return ~crc >>> 0
   }
 }
+
+/** Computes the CRC-32 of zip files, which zlib calls `crc32`. */
+export const crc32 = crcOf(0xedb88320)

@@ -2,7 +2,7 @@ import { joined } from "../config/bytes.ts"
 import { utf8 } from "../config/utf8.ts"
 
 /**
- * Encodes a protobuf message, as far as ONNX models and event files need it. `int`, `text` and so on append a field by
+ * Encodes a protobuf message, as far as ONNX models, event files and W&B's logs need it. `int`, `text` and so on append a field by
  * its number, and `finish` returns the bytes of the message. A field begins with its number times eight plus a code for
  * its type: 0 for a varint (an integer, seven bits in each byte), 1 for eight bytes, 2 for a length followed by so many
  * bytes, and 5 for four bytes.

@@ -10,11 +10,9 @@
  * entries.get("archive/data.pkl") // a part of `bytes`, not a copy
  * ```
  */
-import { crcOf } from "../crc.ts"
+import { crc32 } from "../crc.ts"
 import { refuse } from "./TorchError.ts"
 import { utf8 } from "../../config/utf8.ts"
-
-const crc32 = crcOf(0xedb88320)
 
 /** Returns the contents of the entries by name, as views of `bytes`. Throws a `TorchError`. */
 export const readStoredZip = (bytes: Uint8Array): ReadonlyMap<string, Uint8Array> => {

@@ -1,28 +1,26 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Exit, Scope } from "effect"
+import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { fakeMlflow } from "../export/fakeMlflow.ts"
 import { effect, program, resultOf, withFolder, write } from "./effect.ts"
+import { withVariables } from "./withVariables.ts"
 
 /** Runs with a server and these variables of the environment. */
-const withServer = async <A>(
+const withServer = <A>(
   variables: Readonly<Record<string, string>>,
   options: Parameters<typeof fakeMlflow>[0],
   body: (server: Effect.Success<ReturnType<typeof fakeMlflow>>) => Promise<A>,
-): Promise<A> => {
-  const scope = await Effect.runPromise(Scope.make())
-  const before = { ...process.env }
-  try {
-    const server = await Effect.runPromise(Scope.provide(fakeMlflow(options), scope))
-    Object.assign(process.env, { MLFLOW_TRACKING_URI: server.url, ...variables })
-    return await body(server)
-  } finally {
-    for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name]
-    Object.assign(process.env, before)
-    await Effect.runPromise(Scope.close(scope, Exit.void))
-  }
-}
+): Promise<A> =>
+  Effect.runPromise(
+    Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* fakeMlflow(options)
+        yield* withVariables({ MLFLOW_TRACKING_URI: server.url, ...variables })
+        return yield* Effect.promise(() => body(server))
+      }),
+    ),
+  )
 
 describe("effect export --to mlflow", () => {
   it("sends settings, metrics, tags and files as MLflow's API takes them", () =>

@@ -27,6 +27,7 @@ import { requireNewFolder, writeFile, writeFolder } from "./folder.ts"
 import type { ModelFormat } from "./languageModel.ts"
 import { movieFile, type MovieFormat, movieFormats } from "./movie.ts"
 import { policyFile, type PolicyFormat, policyFormats, workerFolder } from "./policy.ts"
+import { type Tracker, trackers } from "./trackedRun.ts"
 
 const modelFormats = ["adapter", "model"] as const satisfies ReadonlyArray<ModelFormat>
 const curveFormats = ["csv", "svg"] as const
@@ -43,16 +44,16 @@ const flags = {
     ...modelFormats,
     ...curveFormats,
     ...movieFormats,
-    "mlflow",
+    ...trackers,
   ]).pipe(
     Flag.withDescription(
-      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG); gif or mp4 (by ffmpeg) for episodes as a moving picture; mlflow to send the run to the server in MLFLOW_TRACKING_URI",
+      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG); gif or mp4 (by ffmpeg) for episodes as a moving picture; mlflow to send the run to the server in MLFLOW_TRACKING_URI; wandb for a folder that wandb sync uploads to Weights & Biases",
     ),
   ),
   out: text(
     "out",
     "path",
-    "The file to write, or the folder of a worker or a language model (default: named after the run)",
+    "The file to write, or the folder of a worker, a language model or wandb (default: named after the run)",
   ),
   step: number("step", "The checkpoint of this step (default: the newest)"),
   episodes: number("episodes", "How many episodes gif and mp4 show, the first ones of the validation (default: 1)"),
@@ -69,7 +70,7 @@ export const exporting = subcommand(
   {
     description:
       "Write a run's policy, its language model or episodes, or the learning curve of one or several runs, to a file or " +
-      "folder; or send a run to MLflow.",
+      "folder; or the whole run for MLflow or Weights & Biases.",
     short: "Write a policy, a language model, a learning curve or episodes",
     examples: {
       "effect export latest --to onnx --out policy.onnx": "The policy for any ONNX Runtime",
@@ -79,6 +80,7 @@ export const exporting = subcommand(
       "effect export results/…/CartPole-v1_ppo --to svg": "The learning curve over all seeds",
       "effect export latest --to gif --episodes 3": "Three episodes as a moving picture",
       "effect export latest --to mlflow": "Settings, metrics and files to a server of MLflow",
+      "effect export latest --to wandb": "The same as a folder: wandb sync uploads it",
     },
   },
   flags,
@@ -93,7 +95,7 @@ export const exporting = subcommand(
     }
     const usable = isModel(to)
       ? trainedModels
-      : isCurve(to) || to === "mlflow"
+      : isCurve(to) || isTracker(to)
         ? trainings
         : ofKind("a training with a policy", "training")
     const options = { usable, step: input.step, curves: isCurve(to) }
@@ -123,6 +125,10 @@ const exportRuns = Effect.fnUntraced(function* (input: Input<typeof flags>, usab
     const { toMlflow } = yield* Effect.promise(() => import("./mlflow.ts"))
     return yield* writeOut(`${yield* toMlflow(resolve(runs[0]), input.step)}\n`)
   }
+  if (to === "wandb") {
+    const { toWandb } = yield* Effect.promise(() => import("./wandb.ts"))
+    return yield* writeOut(`${yield* toWandb(resolve(runs[0]), input)}\n`)
+  }
   if (to === "worker") {
     const run = yield* runOfPolicy(runs[0], to)
     const out = Option.getOrElse(input.out, () => `${nameFor(run)}-worker`)
@@ -140,10 +146,11 @@ const exportRuns = Effect.fnUntraced(function* (input: Input<typeof flags>, usab
   yield* writeOut(`${out}\n`)
 })
 
-type Format = CurveFormat | ModelFormat | MovieFormat | PolicyFormat | "mlflow" | "worker"
+type Format = CurveFormat | ModelFormat | MovieFormat | PolicyFormat | Tracker | "worker"
 
 const isCurve = (format: Format): format is CurveFormat => curveFormats.some((curve) => curve === format)
 const isMovie = (format: Format): format is MovieFormat => movieFormats.some((movie) => movie === format)
+const isTracker = (format: Format): format is Tracker => trackers.some((tracker) => tracker === format)
 const isModel = (format: Format): format is ModelFormat => modelFormats.some((model) => model === format)
 
 const trainedModels = ofKind("a run of a language model's trainer", "multirun")

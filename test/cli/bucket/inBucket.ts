@@ -3,23 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { s3Proxy } from "../../run/store/objects/s3Proxy.ts"
-
-/** Sets variables of this process until the scope closes. */
-const withVariables = (variables: Readonly<Record<string, string>>) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const before = Object.keys(variables).map((name) => [name, process.env[name]] as const)
-      Object.assign(process.env, variables)
-      return before
-    }),
-    (before) =>
-      Effect.sync(() => {
-        for (const [name, value] of before) {
-          if (value === undefined) delete process.env[name]
-          else process.env[name] = value
-        }
-      }),
-  )
+import { withVariables } from "../withVariables.ts"
 
 /** Starts a server with the bucket `runs`, and gives its key to the commands that run in this process. */
 export const bucketServer = (options?: Parameters<typeof s3Proxy>[0]) =>

@@ -3,11 +3,13 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { ConfigProvider, Effect, Exit, Scope } from "effect"
 import { GifReader } from "omggif"
+import * as ort from "onnxruntime-node"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
 import { fakeUploads } from "../task/hub/fakeUploads.ts"
 import { uploadModel } from "../../src/task/hub/upload.ts"
 import { effect, program, resultOf, withFolder, write } from "./effect.ts"
+import { withVariables } from "./withVariables.ts"
 
 const settings = "validation: { everySteps: 1024, episodes: 4, maxSteps: 20 }, checkpoint: { everySteps: 1024 }"
 
@@ -64,10 +66,41 @@ describe("effect push", () => {
       writeFileSync(at("act.ts"), code.replace("console.log(action)", "export { action }"))
       const { action }: { readonly action: unknown } = await import(pathToFileURL(at("act.ts")).href)
       assert.include([0, 1], action)
+      // Its other code does the same by ONNX Runtime; test/cli/push.slow.test.ts runs it in Python.
+      const [, python = ""] = /```py\n([^]*?)```/.exec(body) ?? []
+      assert.deepEqual(python.split("\n").slice(3), [
+        `policy = onnxruntime.InferenceSession("checkpoint.onnx")`,
+        `observations = np.array([[0,0,0,0]], np.float32)`,
+        `(actions,) = policy.run(["actions"], {"observations": observations})`,
+        "print(actions)",
+        "",
+      ])
+      const session = await ort.InferenceSession.create(at("checkpoint.onnx"))
+      const { actions } = await session.run({ observations: new ort.Tensor("float32", [0, 0, 0, 0], [1, 4]) })
+      assert.strictEqual(Number(actions.data[0]), action)
       const again = await effect(["push", runDir, "--to", "model"], folder)
       assert.deepEqual(
         [again.code, again.stderr],
         [2, "effect: --to model: expected a new or empty folder; remove it or name another one\n"],
+      )
+      await Effect.runPromise(
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { url, repositories, uploads, leaked } = yield* fakeUploads({ t0ken: "ada" })
+            yield* withVariables({ HF_ENDPOINT: url, HF_TOKEN: "t0ken" })
+            const push = Effect.promise(() => effect(["push", runDir, "--repo", "ada/cartpole", "--private"], folder))
+            const first = yield* push
+            assert.deepEqual([first.code, first.stdout, first.stderr], [0, `${url}/ada/cartpole\n`, ""])
+            const { isPrivate, commits } = repositories.get("ada/cartpole") ?? assert.fail("no repository")
+            const names = readdirSync(at("")).filter((name) => name !== "act.ts")
+            const expected = Object.fromEntries(names.map((name) => [name, readFileSync(at(name))]))
+            assert.deepEqual([isPrivate, commits.map(({ files: sent }) => sent)], [true, [expected]])
+            // The policy, its weights and two pictures are large files, which the second push does not send again.
+            assert.strictEqual(uploads.length, 4)
+            yield* push
+            assert.deepEqual([commits.length, commits[1], uploads.length, leaked], [2, commits[0], 4, []])
+          }),
+        ),
       )
       const misnamed = await effect(["push", runDir, "--repo", "model"], folder)
       assert.strictEqual(

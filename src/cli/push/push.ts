@@ -1,6 +1,6 @@
 /** `effect push RUN`: a run's policy as a model repository with a card, in a folder or on the Hugging Face hub. */
 import { join, resolve } from "node:path"
-import { Effect, Option } from "effect"
+import { Effect, Option, Record } from "effect"
 import { mostBytes, readBytes } from "../../config/files.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { modelCard } from "../../export/modelCard.ts"
@@ -107,6 +107,7 @@ const filesOf = Effect.fnUntraced(function* (wanted: Parameters<typeof policyFil
   const card = modelCard({
     name,
     about,
+    inputs: Record.map(embedded.programs.main.inputs, ({ shape }) => shape),
     validation: scored && { meanReturn: scored.mean, stdReturn: scored.std, episodes: scored.episodes },
     config: utf8.decode(config),
     files: {

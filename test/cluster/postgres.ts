@@ -1,8 +1,8 @@
 import { execFileSync, type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { freePort } from "../servers/listen.ts"
 
 /** The folder with Postgres' programs: Debian keeps them out of the path. */
 const programs = (): string | undefined => {
@@ -30,17 +30,6 @@ export interface Postgres {
   /** Ends the server for good, and removes its data. */
   readonly remove: () => Promise<void>
 }
-
-/** Returns a port that no process uses now. */
-export const freePort = (host: string): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer()
-    server.listen(0, host, () => {
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      server.close(() => resolve(port))
-    })
-  })
 
 /** Starts a server on this machine. `host` is an address of this machine; the user `effect` needs the password. */
 export const startPostgres = async (host = "127.0.0.1"): Promise<Postgres> => {

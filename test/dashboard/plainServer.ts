@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs"
-import { createServer } from "node:http"
 import { extname, join } from "node:path"
+import { type HttpServer, startHttp } from "../servers/listen.ts"
 
 /** Serves the files of a folder, in which `site` is the exported site. It knows a few types and nothing else. */
-export const plainServer = async (folder: string): Promise<{ readonly url: string; readonly close: () => void }> => {
-  const server = createServer((request, response) => {
+export const plainServer = async (folder: string): Promise<Pick<HttpServer, "url" | "close">> => {
+  const { port, close } = await startHttp((request, response) => {
     const path = decodeURIComponent(new URL(request.url ?? "", "http://x").pathname)
     try {
       const contents = readFileSync(join(folder, path.replace(/\/$/, "/index.html")))
@@ -15,15 +15,7 @@ export const plainServer = async (folder: string): Promise<{ readonly url: strin
       response.writeHead(404).end()
     }
   })
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
-  const address = server.address()
-  return {
-    url: `http://localhost:${typeof address === "object" ? address?.port : ""}/site/`,
-    close: () => {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
+  return { url: `http://localhost:${port}/site/`, close }
 }
 
 const types: Record<string, string> = {

@@ -10,7 +10,6 @@ import { workerd } from "../bundle/workerd.ts"
 import { type Body, serve } from "../lm/server.ts"
 import { namespaceOf } from "../run/store/objects/bindings.ts"
 import { edge, post } from "./edge.ts"
-import type { ObjectServer } from "./listening.ts"
 import { serveNamespace } from "./namespace.ts"
 
 /** Answers as a waiter who reads the notes in the prompt, and writes down what the feedback says. */
@@ -34,7 +33,7 @@ const inNode = (served: number, baseUrl: string, resume?: string) =>
   )
 
 /** A store over the objects that the worker has written. */
-const storeOf = ({ objects }: ObjectServer): Layer.Layer<ObjectStore> =>
+const storeOf = ({ objects }: { readonly objects: ReadonlyMap<string, Uint8Array> }): Layer.Layer<ObjectStore> =>
   layerNamespace(namespaceOf(new Map([...objects].map(([key, bytes]) => [key, Uint8Array.from(bytes).buffer]))))
 
 const rolloutsOf = (run: string) =>
@@ -54,10 +53,7 @@ describe.skipIf(workerd === undefined)("an agent in workerd", () => {
       assert.lengthOf(whole.rollouts, 8)
       assert.isTrue(whole.rollouts.some((line) => line.includes("Ada drinks tea")))
 
-      const kv = yield* Effect.acquireRelease(
-        Effect.promise(() => serveNamespace()),
-        (server) => Effect.sync(() => server.close()),
-      )
+      const kv = yield* serveNamespace
       const served = yield* edge({
         entry: "examples/edge-agent/worker.ts",
         store: { kind: "kvNamespace", port: kv.port },

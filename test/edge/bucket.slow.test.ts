@@ -12,10 +12,7 @@ describe.skipIf(workerd === undefined)("a training in workerd, in a bucket of R2
   it.effect("resumes there and in Node to the digest of a run that never stopped", () =>
     Effect.gen(function* () {
       const whole = yield* train(128).pipe(Effect.provide(ObjectStore.layerMemory))
-      const bucket = yield* Effect.acquireRelease(
-        Effect.promise(() => serveBucket()),
-        (server) => Effect.sync(() => server.close()),
-      )
+      const bucket = yield* serveBucket
       const served = yield* edge({ entry: "test/edge/bucketWorker.ts", store: { kind: "r2Bucket", port: bucket.port } })
       const first = yield* post(served.url)
       assert.strictEqual(first.status, 200, served.printed())

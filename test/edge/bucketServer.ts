@@ -2,8 +2,8 @@
  * A bucket of R2 over HTTP, as workerd asks for one: its binding `r2Bucket` turns the methods of a worker's `R2Bucket` into
  * these requests. What is asked for is JSON in a header, or before the bytes of a body. It keeps objects in memory.
  */
-import { createServer } from "node:http"
-import { listening, type ObjectServer } from "./listening.ts"
+import { Effect } from "effect"
+import { serveHttp } from "../servers/listen.ts"
 
 const pageSize = 3
 
@@ -18,9 +18,9 @@ const describe = (name: string, bytes: Uint8Array): object => ({
   checksums: {},
 })
 
-export const serveBucket = async (): Promise<ObjectServer> => {
+export const serveBucket = Effect.suspend(() => {
   const objects = new Map<string, Uint8Array>()
-  const server = createServer(async (request, response) => {
+  const server = serveHttp(async (request, response) => {
     const chunks: Array<Buffer> = []
     for await (const chunk of request) chunks.push(chunk)
     const body = Buffer.concat(chunks)
@@ -59,5 +59,5 @@ export const serveBucket = async (): Promise<ObjectServer> => {
       response.end()
     }
   })
-  return { ...(await listening(server)), objects }
-}
+  return Effect.map(server, ({ port }) => ({ port, objects }))
+})

@@ -2,14 +2,14 @@
  * A namespace of Workers KV over HTTP, as workerd asks for one: its binding `kvNamespace` turns the methods of a worker's
  * `KVNamespace` into these requests. It keeps objects in memory.
  */
-import { createServer } from "node:http"
-import { listening, type ObjectServer } from "./listening.ts"
+import { Effect } from "effect"
+import { serveHttp } from "../servers/listen.ts"
 
 const pageSize = 3
 
-export const serveNamespace = async (): Promise<ObjectServer> => {
+export const serveNamespace = Effect.suspend(() => {
   const objects = new Map<string, Uint8Array>()
-  const server = createServer(async (request, response) => {
+  const server = serveHttp(async (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://kv")
     const key = decodeURIComponent(pathname.slice(1))
     const chunks: Array<Buffer> = []
@@ -34,5 +34,5 @@ export const serveNamespace = async (): Promise<ObjectServer> => {
       response.end(bytes)
     }
   })
-  return { ...(await listening(server)), objects }
-}
+  return Effect.map(server, ({ port }) => ({ port, objects }))
+})

@@ -3,9 +3,9 @@
  * (`mlflow/utils/validation.py` and `mlflow/server/handlers.py`), and keeps what it was sent.
  */
 import { randomUUID } from "node:crypto"
-import { once } from "node:events"
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { IncomingMessage, ServerResponse } from "node:http"
 import { Effect } from "effect"
+import { serveHttp } from "../servers/listen.ts"
 
 interface Run {
   readonly id: string
@@ -170,21 +170,6 @@ export const fakeMlflow = (options: Options) =>
         }
       })
     }
-    const server = yield* Effect.acquireRelease(
-      Effect.promise(async () => {
-        const listening = createServer(serve)
-        listening.listen(0, "127.0.0.1")
-        await once(listening, "listening")
-        return listening
-      }),
-      (listening) =>
-        Effect.promise(async () => {
-          listening.closeAllConnections()
-          listening.close()
-          await once(listening, "close")
-        }),
-    )
-    const address = server.address()
-    const url = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+    const { url } = yield* serveHttp(serve)
     return { url, experiments, runs }
   })

@@ -8,12 +8,12 @@
  * const lm = yield* OpenAi.make({ model: "local", baseUrl: server.url })
  * ```
  */
-import { once } from "node:events"
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http"
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http"
 import { Effect, type Scope } from "effect"
 import type { ToolCall } from "../../src/lm/Chat.ts"
 import { bytes } from "../../src/tokens/words.ts"
 import { stream } from "../../src/rng/Rng.ts"
+import { serveHttp } from "../servers/listen.ts"
 
 export interface Body {
   readonly model: string
@@ -310,24 +310,9 @@ export const serve = (options: Options = {}): Effect.Effect<Server, never, Scope
       else response.writeHead(404).end('{"detail":"Not Found"}')
     }
 
-    const server = yield* Effect.acquireRelease(
-      Effect.promise(async () => {
-        const server = createServer((request, response) => void answer(request, response))
-        server.listen(0, "127.0.0.1")
-        await once(server, "listening")
-        return server
-      }),
-      (server) =>
-        Effect.promise(async () => {
-          server.closeAllConnections()
-          server.close()
-          await once(server, "close")
-        }),
-    )
-    const address = server.address()
-    const port = typeof address === "object" && address !== null ? address.port : 0
+    const { url } = yield* serveHttp((request, response) => void answer(request, response))
     return {
-      url: `http://127.0.0.1:${port}`,
+      url,
       asked,
       left: () => left,
       until: (condition) =>

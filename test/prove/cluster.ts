@@ -1,5 +1,3 @@
-import { once } from "node:events"
-import { createServer, type Server } from "node:http"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { type Stream, stream } from "../../src/rng/Rng.ts"
@@ -8,13 +6,14 @@ import { type Outcome, program, resultOf, start, write } from "../cli/effect.ts"
 import { type Machine, makeNetwork, type Network, whyNoNetwork } from "../cluster/network.ts"
 import { hasPostgres, type Postgres, startPostgres } from "../cluster/postgres.ts"
 import { contentOf, type Worker, watched } from "../cluster/workers.ts"
+import { type HttpServer, startHttp } from "../servers/listen.ts"
 import { must, type Proof } from "./Proof.ts"
 
 /** Proofs of clusters, on machines that are network namespaces. They need Linux, root and Postgres. */
 
 /** A model behind HTTP that thinks for a while. Its answer depends on the question alone. */
-const slowModel = async (host: string, milliseconds: number) => {
-  const server = createServer((request, response) => {
+const slowModel = (host: string, milliseconds: number): Promise<HttpServer> =>
+  startHttp((request, response) => {
     let body = ""
     request.setEncoding("utf8").on("data", (text: string) => (body += text))
     request.on("end", () => {
@@ -24,12 +23,7 @@ const slowModel = async (host: string, milliseconds: number) => {
       const usage = { prompt_tokens: body.length, completion_tokens: 1 }
       setTimeout(() => response.end(JSON.stringify({ id: "1", model: "slow", choices: [choice], usage })), milliseconds)
     })
-  })
-  server.listen(0, host)
-  await once(server, "listening")
-  const address = server.address()
-  return { server, url: `http://${host}:${typeof address === "object" ? address?.port : ""}/v1` }
-}
+  }, host)
 
 /** An evaluation of `tasks` episodes whose agent asks that model. */
 const tasks = (count: number, url: string, workers: number): string => `
@@ -38,7 +32,7 @@ seed: 4
 dataset: { type: codebook, num_tasks: ${count} }
 agent:
   type: memoryless_agent
-  lm_config: { model: "vllm:slow", base_url: "${url}", timeout_s: 60, max_retries: 50, max_delay: 2, log_calls: false }
+  lm_config: { model: "vllm:slow", base_url: "${url}/v1", timeout_s: 60, max_retries: 50, max_delay: 2, log_calls: false }
 scorers: [score, tokens]
 workers: ${workers}
 `
@@ -48,7 +42,7 @@ const training = (episodes: number, url: string): string => `
 kind: agents
 agent:
   type: memoryless_agent
-  lm_config: { model: "vllm:slow", base_url: "${url}", timeout_s: 60, max_retries: 50, max_delay: 2 }
+  lm_config: { model: "vllm:slow", base_url: "${url}/v1", timeout_s: 60, max_retries: 50, max_delay: 2 }
 train_dataset: { type: codebook, num_tasks: ${episodes} }
 validation_dataset: { type: codebook, num_tasks: 70, seed: 2 }
 runtime: { validation_freq: ${episodes / 2}, run_validation_at_start: true, validation_num_workers: 4, num_parallel_episodes: 4 }
@@ -59,7 +53,7 @@ output: { save_rollouts: true }
 interface World {
   readonly network: Network
   readonly postgres: Postgres
-  readonly model: { readonly server: Server; readonly url: string }
+  readonly model: HttpServer
 }
 
 const withWorld = async (machines: number, body: (world: World) => Promise<string>): Promise<string> => {
@@ -72,8 +66,7 @@ const withWorld = async (machines: number, body: (world: World) => Promise<strin
     try {
       return await body({ network, postgres, model })
     } finally {
-      model.server.close()
-      model.server.closeAllConnections()
+      await model.close()
       await postgres.remove()
     }
   } finally {

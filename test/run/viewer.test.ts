@@ -3,7 +3,6 @@
  * `static/extrack_ui` of a copy of rl-tools/rl-tools, and without one its tests are skipped.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { createServer, type Server } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { gunzipSync } from "node:zlib"
@@ -12,6 +11,7 @@ import { fromPath } from "../../src/run/identifier.ts"
 import { runsIn } from "../cli/crash.ts"
 import { effect, program, withFolder, write } from "../cli/effect.ts"
 import { type Browser, chromium, launch } from "../dashboard/chromium.ts"
+import { type HttpServer, startHttp } from "../servers/listen.ts"
 import { found } from "./store/found.ts"
 
 const viewer = process.env.RL_TOOLS_EXTRACK_UI
@@ -56,7 +56,7 @@ describe("the index of a sweep", () => {
   })
 })
 
-/** Where the viewer would take a library from the net: what it asks of that one, by Node's. */
+/** The viewer loads this library from the Internet; here, Node does what the viewer needs of it. */
 const pako = `
 export const ungzip = (bytes) => {
   const request = new XMLHttpRequest()
@@ -70,8 +70,8 @@ export const ungzip = (bytes) => {
 const page = `<!doctype html><link rel="icon" href="data:,"><body>`
 
 /** Files as they are, as any static server has them. */
-const serve = async (folders: Readonly<Record<string, string>>): Promise<{ server: Server; url: string }> => {
-  const server = createServer((request, response) => {
+const serve = (folders: Readonly<Record<string, string>>): Promise<HttpServer> =>
+  startHttp((request, response) => {
     const path = decodeURIComponent(new URL(request.url ?? "", "http://x").pathname)
     const [, top, ...rest] = path.split("/")
     const file = join(folders[top] ?? "", rest.join("/"))
@@ -90,25 +90,17 @@ const serve = async (folders: Readonly<Record<string, string>>): Promise<{ serve
       response.writeHead(200, { "content-type": type }).end(readFileSync(file))
     }
   })
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
-  const address = server.address()
-  return { server, url: `http://localhost:${typeof address === "object" ? address?.port : ""}/` }
-}
 
 describe.skipIf(lacking !== undefined)("RLtools' viewer", () => {
   let browser: Browser
-  let server: Server
-  let url: string
+  let server: HttpServer
   beforeAll(async () => {
     browser = await launch(chromium ?? "")
-    ;({ server, url } = await serve({ ui: viewer ?? "", results }))
+    server = await serve({ ui: viewer ?? "", results })
   })
   afterAll(async () => {
     await browser.close()
-    await new Promise((resolve) => {
-      server.close(resolve)
-      server.closeAllConnections()
-    })
+    await server.close()
   })
 
   const refresh = `(async () => {
@@ -119,7 +111,7 @@ describe.skipIf(lacking !== undefined)("RLtools' viewer", () => {
 
   it("finds every run, with its identifier and its steps' files", async () => {
     const { page } = browser
-    await page.goto(url)
+    await page.goto(`${server.url}/`)
     const seen = await page.evaluate(`${refresh}.then(({ run_list }) => run_list.map(({ config, steps, ...run }) => ({
       config, ui: run.ui_jsm, evaluations: run.return, steps: Object.values(steps).map(
         ({ step, checkpoint_code, checkpoint_hdf5, trajectories_compressed }) =>
@@ -160,7 +152,7 @@ describe.skipIf(lacking !== undefined)("RLtools' viewer", () => {
 
   it("plays an episode of each population, in pictures that move", async () => {
     const { page } = browser
-    await page.goto(url)
+    await page.goto(`${server.url}/`)
     for (const algorithm of ["a2c", "ppo"]) {
       await page.evaluate(`(async () => {
         const { TrajectoryPlayer } = await import("/ui/TrajectoryPlayer.js")

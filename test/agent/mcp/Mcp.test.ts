@@ -1,41 +1,22 @@
-import { once } from "node:events"
-import { createServer } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Mcp from "../../../src/agent/Mcp.ts"
+import { serveHttp } from "../../servers/listen.ts"
 import { answer } from "./server.ts"
 import { call, platform, problem, variables } from "./support.ts"
 
-/** The server of the tests behind HTTP, which wants a token. */
+/** Serves the tools of the tests over HTTP, to those who have the token, and returns the address. */
 const overHttp = Effect.map(
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const server = createServer((request, response) => {
-        void (async () => {
-          const chunks: Array<Uint8Array> = []
-          for await (const chunk of request) chunks.push(chunk)
-          if (request.headers.authorization !== "Bearer secret") return response.writeHead(401).end()
-          if (request.method !== "POST") return response.writeHead(200).end()
-          const message = answer(Buffer.concat(chunks).toString())
-          if (message === undefined) return response.writeHead(202).end()
-          return response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(message))
-        })()
-      })
-      server.listen(0, "127.0.0.1")
-      await once(server, "listening")
-      return server
-    }),
-    (server) =>
-      Effect.promise(async () => {
-        server.closeAllConnections()
-        server.close()
-        await once(server, "close")
-      }),
-  ),
-  (server) => {
-    const address = server.address()
-    return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/mcp`
-  },
+  serveHttp(async (request, response) => {
+    const chunks: Array<Uint8Array> = []
+    for await (const chunk of request) chunks.push(chunk)
+    if (request.headers.authorization !== "Bearer secret") return response.writeHead(401).end()
+    if (request.method !== "POST") return response.writeHead(200).end()
+    const message = answer(Buffer.concat(chunks).toString())
+    if (message === undefined) return response.writeHead(202).end()
+    return response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(message))
+  }),
+  ({ url }) => `${url}/mcp`,
 )
 
 describe("tools of MCP servers", () => {

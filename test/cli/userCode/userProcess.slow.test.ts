@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from "node:fs"
 import { createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
+import { listen } from "../../servers/listen.ts"
 import { type Started, start, until, withFolder, write } from "../effect.ts"
 
 const training = (more: string): string => `import { CartPole, Env, Ppo, Space, Train } from "effect-rl"
@@ -76,10 +77,7 @@ describe("code of the user's that doesn't behave", () => {
       // The connection is closed by the system when the run's process ends.
       const server = createServer()
       const connected = once(server, "connection")
-      server.listen(0, "127.0.0.1")
-      await once(server, "listening")
-      const address = server.address()
-      const port = typeof address === "object" ? address?.port : undefined
+      const port = await listen(server)
       const code = `import { connect } from "node:net"
 import { once } from "node:events"
 // The sweep imports this file, too; only a run of it has a channel.

@@ -1,4 +1,3 @@
-import { createServer } from "node:http"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Exit, Fiber, type Layer, Redacted, Schema, Scope } from "effect"
 import { assert, describe, it } from "vitest"
@@ -7,6 +6,7 @@ import { LmRequest } from "../../../src/lm/Chat.ts"
 import { OrchestratorConfig } from "../../../src/multirun/config/OrchestratorConfig.ts"
 import { connect, type ServerEvent } from "../../../src/multirun/outside/InferenceServer.ts"
 import { serve } from "../../../src/serve/server-node.ts"
+import { serveHttp } from "../../servers/listen.ts"
 import { chat, type FakeEngine, fakeEngine } from "../../serve/fakeEngine.ts"
 
 const { sampling } = Schema.decodeUnknownSync(OrchestratorConfig)({})
@@ -43,15 +43,7 @@ const until = (condition: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => (condition() ? Effect.void : Effect.andThen(Effect.sleep(2), until(condition))))
 
 /** A web server that knows no path at all. */
-const answeringNotFound = Effect.gen(function* () {
-  const server = yield* Effect.acquireRelease(
-    Effect.sync(() => createServer((_, response) => void response.writeHead(404).end("not found"))),
-    (server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void))),
-  )
-  yield* Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
-  const address = server.address()
-  return typeof address === "object" && address !== null ? `http://127.0.0.1:${address.port}` : assert.fail("no port")
-})
+const answeringNotFound = serveHttp((_, response) => void response.writeHead(404).end("not found"))
 
 const open = Effect.fnUntraced(function* (url: string, apiKey: Redacted.Redacted | null = null) {
   const events: Array<ServerEvent> = []
@@ -148,7 +140,7 @@ describe("the client of an inference server", () => {
   it("blames no run if something else answers 404 to everything", () =>
     run(
       Effect.gen(function* () {
-        const url = yield* answeringNotFound
+        const { url } = yield* answeringNotFound
         const { awaitWeights, policy, refused, tags } = yield* open(url)
         const waiting = yield* Effect.forkChild(awaitWeights(1))
         const asking = yield* Effect.forkChild(Effect.asVoid(policy.complete(request)))

@@ -4,7 +4,8 @@ import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { stringify } from "yaml"
 import { runsIn } from "../../cli/crash.ts"
 import { effect, resultOf, start, until, withFolder, write } from "../../cli/effect.ts"
-import { freePort, hasPostgres, type Postgres, startPostgres } from "../../cluster/postgres.ts"
+import { hasPostgres, type Postgres, startPostgres } from "../../cluster/postgres.ts"
+import { freePort } from "../../servers/listen.ts"
 import { interrupted, killAll, startWorker, watched, type Worker } from "../../cluster/workers.ts"
 import { configOf, runConfig, validated } from "../smallTraining.ts"
 
@@ -129,7 +130,7 @@ describe.skipIf(!hasPostgres)("a trainer with ranks on the workers of a cluster"
       const digest = await digestAlone()
       const workers = [0, 1].map(() => startWorker(postgres.url, folder, ["--slots", "3"]))
       await Promise.all(workers.map(({ says }) => says(/joined/)))
-      const port = await freePort("127.0.0.1")
+      const port = await freePort()
       const trainer = spread("--set", "trainer.ranks=2", "--server", `http://127.0.0.1:${port}`)
       await meanwhile(() => existsSync(join(runDir(), "run_b")))
       const server = watched(start(["serve", runDir(), "--port", String(port), "--backend", "wasm"]))

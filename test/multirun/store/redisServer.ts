@@ -1,20 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { freePort } from "../../servers/listen.ts"
 
 /** Tells whether this machine has a Redis server; a test that needs one is skipped otherwise. */
 export const hasRedis = spawnSync("redis-server", ["--version"]).status === 0
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
 
 const ended = (child: ChildProcess) =>
   Effect.callback<void>((resume) => {
@@ -24,7 +16,7 @@ const ended = (child: ChildProcess) =>
 
 /** Starts a Redis server of its own on a free port, and stops it with the scope. Returns its address. */
 export const redisServer = Effect.gen(function* () {
-  const port = yield* freePort
+  const port = yield* Effect.promise(() => freePort())
   const directory = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "redis-"))),
     (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true })),

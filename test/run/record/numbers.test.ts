@@ -1,4 +1,3 @@
-import { createServer } from "node:http"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,6 +10,7 @@ import { csv } from "../../../src/run/record/csv.ts"
 import { Recorder } from "../../../src/run/record/Recorder.ts"
 import { telemetry } from "../../../src/run/record/telemetry.ts"
 import * as Train from "../../../src/train/Train.ts"
+import { startHttp } from "../../servers/listen.ts"
 import { program, root, withFolder, write } from "../../cli/effect.ts"
 import { spawn } from "node:child_process"
 import { runsIn } from "../../cli/crash.ts"
@@ -71,7 +71,7 @@ describe("telemetry", () => {
     Effect.promise(() =>
       withFolder(async (folder) => {
         const bodies = new Map<string, string>()
-        const server = createServer((request, response) => {
+        const { port, close } = await startHttp((request, response) => {
           let text = ""
           request.on("data", (chunk) => (text += String(chunk)))
           request.on("end", () => {
@@ -79,10 +79,7 @@ describe("telemetry", () => {
             response.writeHead(200, { "content-type": "application/json" }).end("{}")
           })
         })
-        await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
         try {
-          const address = server.address()
-          const port = typeof address === "object" && address !== null ? address.port : 0
           const file = write(folder, "train.ts", program("validation: { everySteps: 1024, episodes: 2 }"))
           const results = join(folder, "results")
           const child = spawn(
@@ -100,7 +97,7 @@ describe("telemetry", () => {
           const [run] = runsIn(results)
           assert.match(readFileSync(join(run, "progress.csv"), "utf8"), /^2048,validation\/score,[\d.]+$/m)
         } finally {
-          server.close()
+          await close()
         }
       }),
     ),

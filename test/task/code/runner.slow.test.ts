@@ -5,6 +5,7 @@ import { Effect, Fiber } from "effect"
 import { CodeRunner, type CodeTest, type Outcome } from "../../../src/task/code/CodeRunner.ts"
 import { lockDown } from "../../../src/task/code/guest-node.ts"
 import { flags, layer as codeRunner } from "../../../src/task/code/runner-node.ts"
+import { listen } from "../../servers/listen.ts"
 
 /** Runs a program and one expression after it, which should be 1, and returns the outcome. */
 const outcome = (program: string, run = "result()"): Effect.Effect<Outcome, unknown, CodeRunner> =>
@@ -277,12 +278,7 @@ it.effect("outside its realm a program still has no network", () =>
       socket.destroy()
     })
     const port = yield* Effect.acquireRelease(
-      Effect.callback<number>((resume) => {
-        server.listen(0, "127.0.0.1", () => {
-          const address = server.address()
-          resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
-        })
-      }),
+      Effect.promise(() => listen(server)),
       () => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void))),
     )
     const visit = (before: string) =>

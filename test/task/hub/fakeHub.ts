@@ -3,9 +3,9 @@
  * large files to another host, private data sets, and whatever faults a test asks for. It keeps the requests.
  */
 import { createHash } from "node:crypto"
-import { once } from "node:events"
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { IncomingMessage, ServerResponse } from "node:http"
 import { Effect, type Scope } from "effect"
+import { serveHttp } from "../../servers/listen.ts"
 
 export interface Repository {
   /** The files of each commit. */
@@ -34,28 +34,6 @@ export interface FakeHub {
 const bytesOf = (content: string | Uint8Array): Uint8Array =>
   typeof content === "string" ? new TextEncoder().encode(content) : content
 
-const listening = (answer: (request: IncomingMessage, response: ServerResponse) => void) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.promise(async () => {
-        const server = createServer(answer)
-        server.listen(0, "127.0.0.1")
-        await once(server, "listening")
-        return server
-      }),
-      (server) =>
-        Effect.promise(async () => {
-          server.closeAllConnections()
-          server.close()
-          await once(server, "close")
-        }),
-    ),
-    (server) => {
-      const address = server.address()
-      return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
-    },
-  )
-
 /** Serves data sets. Parquet files are large files, which another host holds. `fault` is asked at each request. */
 export const fakeHub = (
   repositories: Readonly<Record<string, Repository>>,
@@ -78,7 +56,7 @@ export const fakeHub = (
       if (wrong === "damaged") sent[sent.length >> 1] ^= 1
       response.writeHead(200).end(sent)
     }
-    const storage = yield* listening((request, response) => {
+    const { url: storage } = yield* serveHttp((request, response) => {
       const wrong = record(request, "storage")
       const [, id = "", sha = "", path = ""] = /^\/([^/]+)\/([0-9a-f]{40})\/([^?]+)/.exec(request.url ?? "") ?? []
       send(
@@ -87,7 +65,7 @@ export const fakeHub = (
         wrong,
       )
     })
-    const url = yield* listening((request, response) => {
+    const { url } = yield* serveHttp((request, response) => {
       const wrong = record(request, "hub")
       const refuse = (status: number, code: string): void => {
         response.writeHead(status, { "x-error-code": code }).end(JSON.stringify({ error: code }))

@@ -3,9 +3,9 @@
  * large, stores those by git-lfs at another host, and takes commits only if all that they name is there.
  */
 import { createHash } from "node:crypto"
-import { once } from "node:events"
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
+import { serveHttp } from "../../servers/listen.ts"
 
 interface Refusal {
   readonly status: number
@@ -27,28 +27,6 @@ const textOf = (request: IncomingMessage): Promise<Buffer> =>
     request.on("error", fail)
   })
 
-const listening = (answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.promise(async () => {
-        const server = createServer((request, response) => void answer(request, response))
-        server.listen(0, "127.0.0.1")
-        await once(server, "listening")
-        return server
-      }),
-      (server) =>
-        Effect.promise(async () => {
-          server.closeAllConnections()
-          server.close()
-          await once(server, "close")
-        }),
-    ),
-    (server) => {
-      const address = server.address()
-      return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
-    },
-  )
-
 /** Serves a hub whose users have these tokens. */
 export const fakeUploads = (tokens: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
@@ -59,7 +37,7 @@ export const fakeUploads = (tokens: Readonly<Record<string, string>>) =>
     const faults = { objects: false }
     const leaked: Array<string> = []
 
-    const storage = yield* listening(async (request, response) => {
+    const { url: storage } = yield* serveHttp(async (request, response) => {
       if (request.headers.authorization !== undefined) leaked.push(request.headers.authorization)
       const oid = (request.url ?? "").slice(1)
       const bytes = await textOf(request)
@@ -144,7 +122,7 @@ export const fakeUploads = (tokens: Readonly<Record<string, string>>) =>
       repository.commits.push({ summary: header.value.summary, files })
       return { success: true, commitUrl: `${url}/${id}/commit/1`, commitOid: "1".repeat(40) }
     }
-    const url: string = yield* listening(async (request, response) => {
+    const { url } = yield* serveHttp(async (request, response) => {
       const text = (await textOf(request)).toString()
       const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? ""
       const reply =

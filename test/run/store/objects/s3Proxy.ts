@@ -1,12 +1,7 @@
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  request as sendRequest,
-  type Server,
-} from "node:http"
+import { type IncomingHttpHeaders, type IncomingMessage, request as sendRequest } from "node:http"
 import { Effect } from "effect"
 import { signed, sortedQuery } from "../../../../src/run/store/objects/signature.ts"
+import { serveHttp } from "../../../servers/listen.ts"
 import { s3Server } from "./s3Server.ts"
 
 /** Says how the proxy treats a request that it does not simply pass on to the server. */
@@ -29,21 +24,6 @@ interface Answer {
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
 }
-
-const listening = (server: Server) =>
-  Effect.acquireRelease(
-    Effect.callback<number>((resume) => {
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
-      })
-    }),
-    () =>
-      Effect.sync(() => {
-        server.close()
-        server.closeAllConnections()
-      }),
-  )
 
 const bodyOf = async (message: IncomingMessage): Promise<Buffer> => {
   const parts: Array<Buffer> = []
@@ -130,7 +110,7 @@ export const s3Proxy = ({ isConditional = true, buckets = ["runs"] } = {}) =>
       return { ...answer, headers: { ...answer.headers, "content-length": String(body.length) }, body }
     }
 
-    const proxy = createServer((message, response) => {
+    const { url } = yield* serveHttp((message, response) => {
       const answer = async () => {
         const path = decodeURIComponent((message.url ?? "").replace(/\?.*$/, ""))
         const seen = { method: message.method ?? "", path }
@@ -156,10 +136,9 @@ export const s3Proxy = ({ isConditional = true, buckets = ["runs"] } = {}) =>
       }
       answer().catch(() => message.socket.destroy())
     })
-    const port = yield* listening(proxy)
     return {
       ...server,
-      endpoint: `http://127.0.0.1:${port}`,
+      endpoint: url,
       /** All requests so far. */
       requests,
       /** Makes requests fail from now on. */

@@ -83,7 +83,7 @@ export interface Handler {
   readonly perform: (payload: unknown) => Effect.Effect<Answer, DispatchError>
 }
 
-/** How a job ended, as it is sent: with the encoded result, or with the encoded failure. */
+/** The end of a job as it is sent: it holds the encoded result, or the encoded failure. */
 export const Answer = Schema.Union([
   Schema.TaggedStruct("Done", { result: Schema.Unknown }),
   Schema.TaggedStruct("Failed", { failure: Schema.Unknown }),

@@ -1,5 +1,5 @@
 /**
- * How a job travels: as a durable workflow of Effect Cluster, whose only step puts the job into a durable queue and waits
+ * Defines the way of a job: it is a durable workflow of Effect Cluster, whose only step puts the job into a durable queue and waits
  * for the answer. The workflow and the queue are kept in Postgres, so neither a worker nor a client that disappears loses
  * them. Workers take jobs from the queue when they have a free slot, so fast workers get more of them; the workflow belongs
  * to whichever worker holds its shard, and costs that worker nothing.

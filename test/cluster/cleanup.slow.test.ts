@@ -174,7 +174,7 @@ describe.skipIf(!hasPostgres)("the database of a cluster", () => {
       assert.deepStrictEqual(yield* count("answer-5"), [0, 0, 0, 0])
       assert.deepStrictEqual(yield* count("number 5"), [0, 0, 0, 0])
       assert.deepStrictEqual(yield* count("number 6"), [1, 0, 1, 0])
-      // As if a client with another version of the code had left the job behind.
+      // The job looks as if a client with another version of the code had left it behind.
       yield* sql`UPDATE cluster_messages SET payload = regexp_replace(payload, '"version":"[^"]*"', '"version":"0.0.1"')`
       assert.strictEqual(yield* removeOld(0), 1)
       assert.deepStrictEqual(yield* count("number 6"), [0, 0, 0, 0])

@@ -40,7 +40,7 @@ describe.skipIf(!hasPostgres)("a job over Postgres", () => {
         Effect.provideContext(client),
       )
       assert.strictEqual(yield* ask, 42)
-      // What such a worker leaves: the answer has arrived, and the workflow is still suspended.
+      // Such a worker leaves this behind: the answer has arrived, and the workflow is still suspended.
       yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const suspended = JSON.stringify({ _tag: "Success", value: { _tag: "Suspended", cause: null } })

@@ -68,7 +68,7 @@ describe.skipIf(!hasPostgres)("an observer of a cluster", () => {
       )
       assert.deepStrictEqual(overview?.repeated, [])
 
-      // As if two workers had been lost while they did one of the jobs.
+      // Pretend that two workers were lost while they did one of the jobs.
       yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`UPDATE effect_rl_queue SET attempts = 3 WHERE element LIKE '%waits number 2%'`

@@ -14,7 +14,7 @@
  */
 import { Config, Context, Deferred, Duration, Effect, Layer, Path, Schema } from "effect"
 import { Dispatcher, type Handler, handler, job } from "../../cluster/Dispatcher.ts"
-import { sentPath } from "../../cluster/sentFiles-node.ts"
+import { sentPath } from "../../cluster/sent/sentFiles-node.ts"
 import { exists } from "../../config/files.ts"
 import { utf8 } from "../../config/utf8.ts"
 import type * as Lms from "../../lm/Lms.ts"

@@ -16,7 +16,7 @@
 import { Context, Duration, Effect, Fiber, type FileSystem, Layer, Path, Schema } from "effect"
 import { type BackendName, backendNames } from "../../backend/named-node.ts"
 import { Dispatcher, type Handler, handler, job } from "../../cluster/Dispatcher.ts"
-import { sentPath } from "../../cluster/sentFiles-node.ts"
+import { sentPath } from "../../cluster/sent/sentFiles-node.ts"
 import { exists } from "../../config/files.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { RankFailed, RankLost } from "../../ranks/RankError.ts"

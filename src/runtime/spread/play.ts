@@ -6,7 +6,7 @@ import { type DispatchError, type Handler, handler } from "../../cluster/Dispatc
 import { cores } from "../../config/cores.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { inOrder } from "../../episode/rollouts/inOrder.ts"
-import { type Chunk, indicesOf } from "../../cluster/chunks.ts"
+import { type Chunk, indicesOf } from "../../cluster/sent/chunks.ts"
 import * as Evaluate from "../../evaluate/Evaluate.ts"
 import type { TimedStep } from "../../evaluate/PlayedEpisode.ts"
 import { withCalls } from "../../evaluate/remoteCalls.ts"

@@ -12,7 +12,7 @@ import { Dispatcher, DispatchError, type Handler, handler, job } from "../../clu
 import type { Plain } from "../../config/Config.ts"
 import { sha256 } from "../../config/sha256.ts"
 import { EnvError } from "../../env/EnvError.ts"
-import { chunksOf } from "../../cluster/chunks.ts"
+import { chunksOf } from "../../cluster/sent/chunks.ts"
 import * as safetensors from "../../formats/safetensors.ts"
 import { type LearnerError, LearningError } from "../../learner/Algorithm.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"

@@ -11,7 +11,7 @@
 import { readFileSync, statSync } from "node:fs"
 import { isAbsolute, relative, resolve } from "node:path"
 import { Effect } from "effect"
-import { DispatchError } from "./Dispatcher.ts"
+import { DispatchError } from "../Dispatcher.ts"
 import { digestOfBytes, digestWhenLoaded, loadedBesides } from "./loadedModules-node.ts"
 import type { SentFile } from "./SentFile.ts"
 

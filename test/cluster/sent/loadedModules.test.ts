@@ -3,9 +3,9 @@ import { join, relative } from "node:path"
 import { pathToFileURL } from "node:url"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { watchModules } from "../../src/cluster/loadedModules-node.ts"
-import { asSentProgram, checkFiles } from "../../src/cluster/sentFiles-node.ts"
-import { withFolder, write } from "../cli/effect.ts"
+import { watchModules } from "../../../src/cluster/sent/loadedModules-node.ts"
+import { asSentProgram, checkFiles } from "../../../src/cluster/sent/sentFiles-node.ts"
+import { withFolder, write } from "../../cli/effect.ts"
 
 describe("the files of a program", () => {
   it("are the module and the local files that it imports, and each must be the same on a worker", () =>

@@ -20,7 +20,7 @@ const loaded = new Map<string, string>()
 let isWatching = false
 
 /** The folder with the code of this library, which has a version of its own. */
-const library = fileURLToPath(new URL("../", import.meta.url))
+const library = fileURLToPath(new URL("../../", import.meta.url))
 
 /** Begins to note the local files that Node loads. It stays on until the process ends. */
 export const watchModules = (): void => {

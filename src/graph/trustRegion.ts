@@ -18,9 +18,9 @@ import {
 import type { Tensor } from "./Tensor.ts"
 
 /** The surrogate objective of a policy's parameters, and their divergence from the policy before the step, as scalars. */
-export interface Judged {
+export interface Surrogate {
   /** The number to increase. */
-  readonly gain: Tensor
+  readonly objective: Tensor
   /** The mean KL divergence from the policy at which the step begins, KL(π_old ‖ π). */
   readonly divergence: Tensor
 }
@@ -100,28 +100,28 @@ export const conjugateGradient = (product: (vector: Tensor) => Tensor, b: Tensor
 const dot = (a: Tensor, b: Tensor): Tensor => sum(mul(a, b))
 
 /**
- * Builds a step from the parameters `theta` (a flat vector) that increases a gain and keeps a divergence within a limit.
- * The direction is s = F⁻¹ ∇gain, with the damped Fisher matrix F, at the length √(2 maxKl / sᵀ F s). The line search
- * takes the longest of the shrinking steps that increases the gain and is within the limit; if there is none, `theta` stays.
- * `judge` computes both numbers of any parameters.
+ * Builds a step from the parameters `theta` (a flat vector) that increases an objective and keeps a divergence within a limit.
+ * The direction is s = F⁻¹ ∇objective, with the damped Fisher matrix F, at the length √(2 maxKl / sᵀ F s). The line search
+ * takes the longest of the shrinking steps that increases the objective and is within the limit; if there is none, `theta`
+ * stays. `surrogate` computes both numbers of any parameters.
  *
  * @example
  * ```ts
  * const theta = Graph.state("theta", [2])
- * const judge = (x: Graph.Tensor) => ({
- *   gain: Graph.sum(x),
+ * const surrogate = (x: Graph.Tensor) => ({
+ *   objective: Graph.sum(x),
  *   divergence: Graph.sum(Graph.square(Graph.sub(x, Graph.stopGradient(theta)))),
  * })
- * const { next } = trustRegionStep(theta, judge, { maxKl: 0.01, iterations: 10, damping: 0, tries: 10, shrink: 0.8 })
+ * const { next } = trustRegionStep(theta, surrogate, { maxKl: 0.01, iterations: 10, damping: 0, tries: 10, shrink: 0.8 })
  * ```
  */
 export const trustRegionStep = (
   theta: Tensor,
-  judge: (theta: Tensor) => Judged,
+  surrogate: (theta: Tensor) => Surrogate,
   { maxKl, iterations, damping, tries, shrink }: TrustRegion,
 ): { readonly next: Tensor; readonly divergence: Tensor; readonly fraction: Tensor } => {
-  const old = judge(theta)
-  const [slope] = gradients(old.gain, [theta])
+  const old = surrogate(theta)
+  const [slope] = gradients(old.objective, [theta])
   const curvature = hessianProduct(old.divergence, theta)
   const product = (vector: Tensor): Tensor => add(curvature(vector), mul(vector, damping))
   const direction = conjugateGradient(product, slope, iterations)
@@ -131,12 +131,12 @@ export const trustRegionStep = (
   // From the shortest step to the longest, so that the longest one that passes is the last to be chosen.
   let fraction = constant(0)
   let divergence = constant(0)
-  for (let tried = tries - 1; tried >= 0; tried--) {
-    const share = shrink ** tried
-    const judged = judge(add(theta, mul(whole, share)))
-    const passes = and(greater(judged.gain, old.gain), lessEqual(judged.divergence, maxKl))
+  for (let attempt = tries - 1; attempt >= 0; attempt--) {
+    const share = shrink ** attempt
+    const candidate = surrogate(add(theta, mul(whole, share)))
+    const passes = and(greater(candidate.objective, old.objective), lessEqual(candidate.divergence, maxKl))
     fraction = where(passes, share, fraction)
-    divergence = where(passes, judged.divergence, divergence)
+    divergence = where(passes, candidate.divergence, divergence)
   }
   return { next: where(greater(fraction, 0), add(theta, mul(whole, fraction)), theta), divergence, fraction }
 }

@@ -184,42 +184,42 @@ describe("a step in a trust region", () => {
   const actions = G.constant(Int32Array.from({ length: rows }, (_, row) => row % outputs))
   const old = policyOf(theta)
   const advantages = G.constant(draw(rows))
-  const judge = (sign: number) => (weights: Tensor) => {
+  const surrogate = (sign: number) => (weights: Tensor) => {
     const policy = policyOf(weights)
     const logRatio = G.sub(policy.logProbability(actions), G.stopGradient(old.logProbability(actions)))
     return {
-      gain: G.mul(G.mean(G.mul(G.exp(logRatio), advantages)), sign),
+      objective: G.mul(G.mean(G.mul(G.exp(logRatio), advantages)), sign),
       divergence: G.mean(policy.klFrom(old.parameters.map((parameter) => G.stopGradient(parameter)))),
     }
   }
 
-  it("has the direction F⁻¹ g, increases the gain, and keeps within the limit, which it nearly reaches", () => {
-    const { next, divergence, fraction } = trustRegionStep(theta, judge(1), settings)
+  it("has the direction F⁻¹ g, increases the objective, and keeps within the limit, which it nearly reaches", () => {
+    const { next, divergence, fraction } = trustRegionStep(theta, surrogate(1), settings)
     const [moved, [kl], [share]] = evaluate([next, divergence, fraction], new Map([[theta, start]]))
     const actual = G.constant(Array.from(moved))
-    const [[gain], [before], [measured]] = evaluate(
-      [judge(1)(actual).gain, judge(1)(theta).gain, judge(1)(actual).divergence],
+    const [[objective], [before], [measured]] = evaluate(
+      [surrogate(1)(actual).objective, surrogate(1)(theta).objective, surrogate(1)(actual).divergence],
       new Map([[theta, start]]),
     )
-    assert.isAbove(gain, before)
+    assert.isAbove(objective, before)
     assert.closeTo(measured, kl, 1e-6)
     assert.isAtMost(kl, settings.maxKl)
     assert.isAbove(kl, 0.5 * settings.maxKl)
     assert.isAbove(share, 0)
-    // (F + damping) times the step is a multiple of the gradient of the gain.
+    // (F + damping) times the step is a multiple of the gradient of the objective.
     const step = start.map((one, at) => moved[at] - one)
     const image = fisher().map((row, at) =>
       row.reduce((sum, one, i) => sum + one * step[i], settings.damping * step[at]),
     )
     const h = 1e-6
     const gradient = start.map((_, i) => {
-      const gainAt = (by: number): number =>
+      const objectiveAt = (by: number): number =>
         plainOutputs(start.with(i, start[i] + by)).reduce((sum, row, r) => {
           const now = logSoftmax(row)[r % outputs]
           const then = logSoftmax(plainOutputs(start)[r])[r % outputs]
           return sum + (Math.exp(now - then) * evaluate([advantages])[0][r]) / rows
         }, 0)
-      return (gainAt(h) - gainAt(-h)) / (2 * h)
+      return (objectiveAt(h) - objectiveAt(-h)) / (2 * h)
     })
     const largest = gradient.reduce((best, one, at) => (Math.abs(one) > Math.abs(gradient[best]) ? at : best), 0)
     const factor = image[largest] / gradient[largest]
@@ -231,8 +231,11 @@ describe("a step in a trust region", () => {
     )
   })
 
-  it("stays where no step increases the gain", () => {
-    const flat = (weights: Tensor) => ({ ...judge(1)(weights), gain: G.mul(judge(1)(weights).gain, 0) })
+  it("stays where no step increases the objective", () => {
+    const flat = (weights: Tensor) => ({
+      ...surrogate(1)(weights),
+      objective: G.mul(surrogate(1)(weights).objective, 0),
+    })
     const { next, fraction } = trustRegionStep(theta, flat, settings)
     const [moved, [share]] = evaluate([next, fraction], new Map([[theta, start]]))
     assert.strictEqual(share, 0)
@@ -244,7 +247,7 @@ describe("a step in a trust region", () => {
     const x = G.state("x", [1])
     const steep = (at: Tensor) => {
       const away = G.sum(G.square(G.sub(at, G.stopGradient(x))))
-      return { gain: G.sum(at), divergence: G.add(away, G.mul(G.square(away), 1e4)) }
+      return { objective: G.sum(at), divergence: G.add(away, G.mul(G.square(away), 1e4)) }
     }
     const { next, divergence, fraction } = trustRegionStep(x, steep, { ...settings, iterations: 2, damping: 0 })
     const [[moved], [kl], [share]] = evaluate([next, divergence, fraction], new Map([[x, [0]]]))

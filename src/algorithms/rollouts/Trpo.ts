@@ -86,15 +86,15 @@ const setup = Effect.fnUntraced(function* (settings: TrpoConfig, task: Algorithm
     const advantage_t = config.normalizeAdvantages ? Losses.standardised(batch.advantages) : batch.advantages
     const old = network.evaluate(net.weights, batch.observations).distribution
     const oldParameters = old.parameters.map((parameter) => stopGradient(parameter))
-    const judge = (theta: Graph.Tensor): TrustRegion.Judged => {
+    const surrogate = (theta: Graph.Tensor): TrustRegion.Surrogate => {
       const { distribution } = network.evaluate(net.layout.tensorsOf(theta), batch.observations)
       const { ratio_t } = Losses.importanceRatio({
         logProbability_t: distribution.logProbability(batch.actions),
         logProbabilityOld_t: batch.logProbs,
       })
-      return { gain: mean(mul(ratio_t, advantage_t)), divergence: mean(distribution.klFrom(oldParameters)) }
+      return { objective: mean(mul(ratio_t, advantage_t)), divergence: mean(distribution.klFrom(oldParameters)) }
     }
-    const { next, divergence, fraction } = TrustRegion.trustRegionStep(net.theta, judge, {
+    const { next, divergence, fraction } = TrustRegion.trustRegionStep(net.theta, surrogate, {
       maxKl: config.maxKl,
       iterations: config.cgIterations,
       damping: config.cgDamping,

@@ -73,8 +73,8 @@ const searchColumns = (task: Task, actions: number) => ({
   targets: f32(),
 })
 
-/** Describes the program that judges states: the probabilities of actions and the value of each observation. */
-const judgeSpec = (
+/** Describes the program that evaluates states: the probabilities of actions and the value of each observation. */
+const evaluatorSpec = (
   { name, task, network }: SearchLearnerOptions,
   parameters: ReturnType<typeof layout>,
   rows: number,
@@ -84,14 +84,14 @@ const judgeSpec = (
   const { distribution, value } = network.evaluate(weights, observations)
   const [logProbabilities]: ReadonlyArray<Tensor> = distribution.parameters
   return {
-    name: `${name}.judge`,
+    name: `${name}.evaluator`,
     inputs: { observations },
     state: { theta: { tensor: theta } },
     outputs: { priors: exp(logProbabilities), values: value },
   }
 }
 
-const judgeOf = (program: Program) => ({
+const evaluatorOf = (program: Program) => ({
   program,
   observations: floatsOf(program.feeds, "observations"),
   priors: floatsOf(program.results, "priors"),
@@ -111,17 +111,17 @@ export const searchLearner = Effect.fnUntraced(function* (
   const model = yield* modelOf(name, task)
   const backend = yield* Backend
   const parameters = yield* build(() => layout(network.parameters))
-  const judge = yield* backend.compile(yield* build(() => judgeSpec(options, parameters, numEnvs)))
+  const evaluator = yield* backend.compile(yield* build(() => evaluatorSpec(options, parameters, numEnvs)))
   const rows = nsteps * numEnvs
   const columns = searchColumns(task, actions)
   const spec = yield* build(() => updateSpec(options, parameters, columns, rows * window))
   const update = yield* backend.compile(spec)
   const optimiser = statesOf(update, spec, ["theta"])
-  const search = treeSearch(judgeOf(judge), { ...options, env: model, rows: numEnvs })
+  const search = treeSearch(evaluatorOf(evaluator), { ...options, env: model, rows: numEnvs })
 
   // The window of rollouts is the input of the update itself; the rollout of iteration i is number i modulo the window.
   const stored = feedsOf(columns, update.feeds)
-  const { observations } = judgeOf(judge)
+  const { observations } = evaluatorOf(evaluator)
   const width = observations.length / numEnvs
   const rollout = arraysOf(
     { rewards: f32(), values: f32(), truncatedValues: f32(), advantages: f32(), targets: f32() },
@@ -196,12 +196,12 @@ export const searchLearner = Effect.fnUntraced(function* (
       }
       if (!cut) continue
       observations.set(envs.finalObservations)
-      yield judge
-      rollout.truncatedValues.set(floatsOf(judge.results, "values"), base)
+      yield evaluator
+      rollout.truncatedValues.set(floatsOf(evaluator.results, "values"), base)
     }
     observations.set(envs.observations)
-    yield judge
-    lastValues.set(floatsOf(judge.results, "values"))
+    yield evaluator
+    lastValues.set(floatsOf(evaluator.results, "values"))
     const { rewards, values, truncatedValues, advantages: out, targets } = rollout
     gae({ rewards, values, lastValues, terminated, truncated, truncatedValues, gamma, lambda, out, targets })
     stored.targets.set(targets, slot)
@@ -222,13 +222,13 @@ export const searchLearner = Effect.fnUntraced(function* (
     yield* update.run
     averages.addResults(update)
     yield* averages.checkFinite(`update ${iteration + 1}`)
-    yield* judge.write("theta", yield* weights)
+    yield* evaluator.write("theta", yield* weights)
   })
 
   const weights = update.read("theta")
   const setWeights = Effect.fnUntraced(function* (theta: Float32Array) {
     yield* update.write("theta", theta)
-    yield* judge.write("theta", theta)
+    yield* evaluator.write("theta", theta)
   })
   yield* setWeights(parameters.initialise(stream(seed, "weights")))
 
@@ -237,8 +237,8 @@ export const searchLearner = Effect.fnUntraced(function* (
   const searching: typeof plain = Effect.fnUntraced(function* (count, policyOptions) {
     const policy = yield* plain(count, policyOptions)
     if (policyOptions?.sampled === true) return policy
-    const program = yield* backend.compile(yield* build(() => judgeSpec(options, parameters, count)))
-    const trees = treeSearch(judgeOf(program), { ...options, env: model, rows: count })
+    const program = yield* backend.compile(yield* build(() => evaluatorSpec(options, parameters, count)))
+    const trees = treeSearch(evaluatorOf(program), { ...options, env: model, rows: count })
     return {
       ...policy,
       refresh: Effect.andThen(
@@ -250,7 +250,7 @@ export const searchLearner = Effect.fnUntraced(function* (
   })
   const progress = vectorsOf({ ...stored, elapsed })
   return {
-    devices: { [judge.name]: judge.device, [update.name]: update.device },
+    devices: { [evaluator.name]: evaluator.device, [update.name]: update.device },
     plans: true,
     rollout: (envs, { iteration }) => drive(() => collect(envs, iteration)),
     update: learn,

@@ -1,7 +1,7 @@
 /**
  * Searches trees of an env's future from several states at once, as AlphaZero does (Silver et al. 2018, "A general
  * reinforcement learning algorithm that masters chess, shogi, and Go through self-play"). The env's own functions are the
- * model; a network judges the leaves of all trees together, in one call for each simulation.
+ * model; a network evaluates the leaves of all trees together, in one call for each simulation.
  */
 import { type Env, rowSpaceOf } from "../../env/Env.ts"
 import { invalid } from "../../env/EnvError.ts"
@@ -12,8 +12,8 @@ import { log } from "../../rng/Elementary.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import type { Awaited, Steps } from "../drive.ts"
 
-/** The network that judges states: a program with its arrays, which have a row for each tree. */
-export interface Judge {
+/** The network that evaluates states: a program with its arrays, which have a row for each tree. */
+export interface Evaluator {
   /** Computes `priors` and `values` from `observations`. */
   readonly program: Awaited
   /** The observations [rows, size], with action masks if the env has them. */
@@ -73,7 +73,7 @@ const wordsPerState = 65_536
  *     Q(s, a) + c(s) P(s, a) √N(s) / (1 + N(s, a)),    c(s) = log((1 + N(s) + c_base) / c_base) + c_init,
  *
  * with the prior P, the mean return Q of the simulations through the action (0 before the first), their number N(s, a), and
- * N(s) = 1 + Σ N(s, a). At the first action that was never taken it steps the env, judges the new state, and adds
+ * N(s) = 1 + Σ N(s, a). At the first action that was never taken it steps the env, evaluates the new state, and adds
  * r + γ v to the returns of all actions on the way. The env steps once for each action of a tree: of an env with chance, the
  * search sees one outcome of each action.
  *
@@ -81,17 +81,17 @@ const wordsPerState = 65_536
  * ```ts
  * import { Learner, Rng, TicTacToe } from "effect-rl"
  *
- * const moveOf = function* (judge: Learner.Judge, state: Int32Array): Learner.Steps<number> {
+ * const moveOf = function* (evaluator: Learner.Evaluator, state: Int32Array): Learner.Steps<number> {
  *   const weights = { exploration: 1.25, explorationBase: 19_652 }
- *   const search = Learner.treeSearch(judge, { env: TicTacToe.selfPlay, rows: 1, simulations: 50, gamma: -1, ...weights })
+ *   const search = Learner.treeSearch(evaluator, { env: TicTacToe.selfPlay, rows: 1, simulations: 50, gamma: -1, ...weights })
  *   yield* search.run({ first: 0, count: 1, stateAt: () => state, randomOf: () => Rng.stream(1) })
  *   return search.best(0)
  * }
  * ```
  */
-export const treeSearch = (judge: Judge, options: SearchOptions): TreeSearch => {
+export const treeSearch = (evaluator: Evaluator, options: SearchOptions): TreeSearch => {
   const { env, rows, simulations, gamma, exploration, explorationBase } = options
-  const actions = judge.priors.length / rows
+  const actions = evaluator.priors.length / rows
   const width = sizeOf(rowSpaceOf(env))
   const observed = sizeOf(env.observationSpace)
   const writeObservation = writerOf(env.observationSpace, "observation")
@@ -117,23 +117,23 @@ export const treeSearch = (judge: Judge, options: SearchOptions): TreeSearch => 
   const rootVisits = new Int32Array(rows * actions)
   const rootValues = new Float64Array(rows)
 
-  /** Writes the observation of a node to its row of the judge's input. */
+  /** Writes the observation of a node to its row of the evaluator's input. */
   const observe = (row: number, node: number, isOver: boolean): void => {
     const state = states[node]
     const problem =
-      writeObservation(env.observe(state), judge.observations, row * width) ??
-      writeMask?.(state, isOver, judge.observations, row * width + observed)
+      writeObservation(env.observe(state), evaluator.observations, row * width) ??
+      writeMask?.(state, isOver, evaluator.observations, row * width + observed)
     if (problem !== undefined) throw invalid(env.id, `${problem}, in a search`)
   }
 
-  /** Opens a node that was judged: its actions get their priors. */
+  /** Opens a node that was evaluated: its actions get their priors. */
   const open = (row: number, node: number): void => {
     passed[node] = 1
     const from = node * actions
     const maskAt = row * width + observed
     for (let action = 0; action < actions; action++) {
-      const isAllowed = writeMask === undefined || judge.observations[maskAt + action] !== 0
-      priors[from + action] = isAllowed ? judge.priors[row * actions + action] : forbidden
+      const isAllowed = writeMask === undefined || evaluator.observations[maskAt + action] !== 0
+      priors[from + action] = isAllowed ? evaluator.priors[row * actions + action] : forbidden
       children[from + action] = -1
       visits[from + action] = 0
       totals[from + action] = 0
@@ -176,7 +176,7 @@ export const treeSearch = (judge: Judge, options: SearchOptions): TreeSearch => 
       parents[leaf] = edge
       rewards[leaf] = reward
       children[edge] = leaf
-      // The value of a state in which the env cuts an episode off is judged, once.
+      // The value of a state in which the env cuts an episode off is evaluated, once.
       isEnd[leaf] = terminated || truncated === true ? 1 : 0
       ends[leaf] = terminated ? 0 : NaN
       if (!terminated) observe(row, leaf, truncated === true)
@@ -212,7 +212,7 @@ export const treeSearch = (judge: Judge, options: SearchOptions): TreeSearch => 
         randoms[row] = randomOf(row)
         observe(row, root, false)
       }
-      yield judge.program
+      yield evaluator.program
       for (let row = first; row < end; row++) {
         open(row, row * size)
         mix?.(row, priors, row * size * actions)
@@ -220,12 +220,12 @@ export const treeSearch = (judge: Judge, options: SearchOptions): TreeSearch => 
       }
       for (let simulation = 1; simulation <= simulations; simulation++) {
         for (let row = first; row < end; row++) leaves[row] = descend(row, simulation)
-        yield judge.program
+        yield evaluator.program
         for (let row = first; row < end; row++) {
           const leaf = leaves[row]
           if (isEnd[leaf] === 0) open(row, leaf)
-          else if (Number.isNaN(ends[leaf])) ends[leaf] = judge.values[row]
-          backUp(row, leaf, isEnd[leaf] === 0 ? judge.values[row] : ends[leaf])
+          else if (Number.isNaN(ends[leaf])) ends[leaf] = evaluator.values[row]
+          backUp(row, leaf, isEnd[leaf] === 0 ? evaluator.values[row] : ends[leaf])
         }
       }
       for (let row = first; row < end; row++) {

@@ -4,18 +4,18 @@ import * as Env from "../../../src/env/Env.ts"
 import * as TicTacToe from "../../../src/env/games/TicTacToe.ts"
 import { box, discrete } from "../../../src/env/Space.ts"
 import { drive } from "../../../src/learner/drive.ts"
-import { type Judge, type Roots, type SearchOptions, treeSearch } from "../../../src/learner/search/TreeSearch.ts"
+import { type Evaluator, type Roots, type SearchOptions, treeSearch } from "../../../src/learner/search/TreeSearch.ts"
 import { stream } from "../../../src/rng/Rng.ts"
 
 const paper = { exploration: 1.25, explorationBase: 19_652 }
 
-/** Makes a judge of `rows` states from a function of an observation's row. */
-const judgeBy = (
+/** Makes an evaluator of `rows` states from a function of an observation's row. */
+const evaluatorBy = (
   rows: number,
   width: number,
   actions: number,
-  judged: (seen: Float32Array) => { readonly priors: ReadonlyArray<number>; readonly value: number },
-): Judge & { readonly calls: () => number } => {
+  evaluated: (seen: Float32Array) => { readonly priors: ReadonlyArray<number>; readonly value: number },
+): Evaluator & { readonly calls: () => number } => {
   const observations = new Float32Array(rows * width)
   const priors = new Float32Array(rows * actions)
   const values = new Float32Array(rows)
@@ -23,7 +23,7 @@ const judgeBy = (
   const runSync = (): void => {
     calls++
     for (let row = 0; row < rows; row++) {
-      const { priors: chances, value } = judged(observations.subarray(row * width, (row + 1) * width))
+      const { priors: chances, value } = evaluated(observations.subarray(row * width, (row + 1) * width))
       priors.set(chances, row * actions)
       values[row] = value
     }
@@ -34,8 +34,12 @@ const judgeBy = (
 const randomOf = (row: number) => stream(1, "search", row)
 
 /** Searches, and returns the visits of each row and the values. */
-const searched = Effect.fnUntraced(function* (judge: Judge, options: SearchOptions, roots: Partial<Roots> = {}) {
-  const search = treeSearch(judge, options)
+const searched = Effect.fnUntraced(function* (
+  evaluator: Evaluator,
+  options: SearchOptions,
+  roots: Partial<Roots> = {},
+) {
+  const search = treeSearch(evaluator, options)
   const random = stream(1)
   const stateAt = (): unknown => options.env.reset(random)
   yield* drive(() => search.run({ first: 0, count: options.rows, stateAt, randomOf, ...roots }))
@@ -62,10 +66,13 @@ const fork = Env.make({
 describe("a search", () => {
   it.effect("visits as worked out by hand", () =>
     Effect.gen(function* () {
-      const judge = judgeBy(1, 2, 2, ([depth]) => ({ priors: depth === 0 ? [0.4, 0.6] : [0.5, 0.5], value: 0.2 }))
+      const evaluator = evaluatorBy(1, 2, 2, ([depth]) => ({
+        priors: depth === 0 ? [0.4, 0.6] : [0.5, 0.5],
+        value: 0.2,
+      }))
       const options = { env: fork, rows: 1, gamma: 0.5, ...paper }
       // c is 1.25 here, to three digits. The root is L or R, with N = 1 at first:
-      // 1: L 1.25·0.4 = 0.5, R 0.75: R, whose state is judged 0.2, so it returns 0.5·0.2 = 0.1.
+      // 1: L 1.25·0.4 = 0.5, R 0.75: R, whose state is evaluated 0.2, so it returns 0.5·0.2 = 0.1.
       // 2: N = 2, √2·1.25 = 1.768: L 0.707, R 0.1 + 1.768·0.6/2 = 0.630: L, which returns 0.1.
       // 3: N = 3, 2.165: L 0.1 + 2.165·0.4/2 = 0.533, R 0.1 + 2.165·0.6/2 = 0.750: R, then its first action, which returns 0.
       // 4: N = 4, 2.5: L 0.1 + 0.5 = 0.6, R 0.05 + 2.5·0.6/3 = 0.55: L, then its first action, which returns 0.
@@ -75,7 +82,7 @@ describe("a search", () => {
       // 7: N = 7, 3.307: L 0.05 + 3.307·0.4/3 = 0.491, R 0.025 + 3.307·0.6/5 = 0.422: L. There N = 2: the first action
       //    has 0 + 1.768·0.5/2 and the second one, which was never taken, 1.768·0.5: it ends with 1 and returns 0.5.
       const visitsAfter = Effect.fnUntraced(function* (simulations: number) {
-        return (yield* searched(judge, { ...options, simulations })).visits[0]
+        return (yield* searched(evaluator, { ...options, simulations })).visits[0]
       })
       const all: Array<ReadonlyArray<number>> = []
       for (let simulations = 1; simulations <= 7; simulations++) all.push(yield* visitsAfter(simulations))
@@ -88,26 +95,26 @@ describe("a search", () => {
         [2, 4],
         [3, 4],
       ])
-      const { values } = yield* searched(judge, { ...options, simulations: 7 })
+      const { values } = yield* searched(evaluator, { ...options, simulations: 7 })
       assert.closeTo(values[0], (0.1 + 0.1 + 0.5) / 7, 1e-7)
     }),
   )
 
-  it.effect("finds the only way to a reward, and calls the judge once for each simulation of all rows", () =>
+  it.effect("finds the only way to a reward, and calls the evaluator once for each simulation of all rows", () =>
     Effect.gen(function* () {
-      const judge = judgeBy(3, 2, 2, () => ({ priors: [0.1, 0.9], value: 0 }))
-      const { best, visits } = yield* searched(judge, { env: fork, rows: 3, simulations: 100, gamma: 1, ...paper })
+      const evaluator = evaluatorBy(3, 2, 2, () => ({ priors: [0.1, 0.9], value: 0 }))
+      const { best, visits } = yield* searched(evaluator, { env: fork, rows: 3, simulations: 100, gamma: 1, ...paper })
       assert.deepStrictEqual(best, [0, 0, 0])
       assert.deepStrictEqual(visits[1], visits[0])
-      assert.strictEqual(judge.calls(), 101)
+      assert.strictEqual(evaluator.calls(), 101)
     }),
   )
 
   it.effect("never takes an action that the mask forbids", () =>
     Effect.gen(function* () {
       const masked = Env.make({ ...fork, actionMask: ({ depth }: { depth: number }) => [depth > 0, true] })
-      const judge = judgeBy(1, 4, 2, () => ({ priors: [0.9, 0.1], value: 0 }))
-      const { visits } = yield* searched(judge, { env: masked, rows: 1, simulations: 50, gamma: 1, ...paper })
+      const evaluator = evaluatorBy(1, 4, 2, () => ({ priors: [0.9, 0.1], value: 0 }))
+      const { visits } = yield* searched(evaluator, { env: masked, rows: 1, simulations: 50, gamma: 1, ...paper })
       assert.deepStrictEqual(visits, [[0, 50]])
     }),
   )
@@ -127,14 +134,14 @@ interface PlainNode {
 /** The same search as a recursive function over objects. */
 const plainVisits = (
   start: Int32Array,
-  judged: (state: Int32Array) => { readonly priors: ReadonlyArray<number>; readonly value: number },
+  evaluated: (state: Int32Array) => { readonly priors: ReadonlyArray<number>; readonly value: number },
   simulations: number,
   gamma: number,
 ): ReadonlyArray<number> => {
   const env = TicTacToe.selfPlay
   const unused = stream(0)
   const node = (state: Int32Array, reward: number, isEnd: boolean): PlainNode => {
-    const { priors, value } = judged(state)
+    const { priors, value } = evaluated(state)
     return { state, reward, isEnd, children: new Map(), priors, value: isEnd ? 0 : value, visits: 0, total: 0 }
   }
   const root = node(start, 0, false)
@@ -171,7 +178,7 @@ const plainVisits = (
 const boardOf = (seen: ArrayLike<number>): ReadonlyArray<number> =>
   Array.from({ length: 9 }, (_, place) => seen[place] + 2 * seen[9 + place])
 
-/** Judges that give each board other numbers, which fit in float32. */
+/** Evaluators that give each board other numbers, which fit in float32. */
 const arbitrary = (board: ReadonlyArray<number>) => {
   const random = stream(7, board.join(""))
   const draws = Array.from({ length: 9 }, () => random.uniform() + 0.05)
@@ -193,9 +200,9 @@ describe("a search of tic-tac-toe", () => {
       }
       states.push(state)
       for (const simulations of [1, 10, 200]) {
-        const judge = judgeBy(states.length, 18, 9, (seen) => arbitrary(boardOf(seen)))
+        const evaluator = evaluatorBy(states.length, 18, 9, (seen) => arbitrary(boardOf(seen)))
         const options = { env, rows: states.length, simulations, gamma: -1, ...paper }
-        const { visits } = yield* searched(judge, options, { stateAt: (row) => states[row] })
+        const { visits } = yield* searched(evaluator, options, { stateAt: (row) => states[row] })
         const expected = states.map((start) => plainVisits(start, (at) => arbitrary(observe(at)), simulations, -1))
         assert.deepStrictEqual(visits, expected)
       }
@@ -206,11 +213,11 @@ describe("a search of tic-tac-toe", () => {
     Effect.gen(function* () {
       const rows = 24
       const random = stream(3, "opponent")
-      const judge = judgeBy(rows, 18, 9, (seen) => ({
+      const evaluator = evaluatorBy(rows, 18, 9, (seen) => ({
         priors: Array.from({ length: 9 }, () => 1 / 9),
         value: TicTacToe.valueOf(boardOf(seen)),
       }))
-      const search = treeSearch(judge, { env, rows, simulations: 100, gamma: -1, ...paper })
+      const search = treeSearch(evaluator, { env, rows, simulations: 100, gamma: -1, ...paper })
       const games = Array.from({ length: rows }, () => ({ state: env.reset(random), result: 0, isOver: false }))
       // In odd rows the other player begins. Half of the others play at random, half as well as possible.
       for (let turn = 0; turn < 10; turn++) {
@@ -236,12 +243,12 @@ describe("a search of tic-tac-toe", () => {
     Effect.gen(function* () {
       const dice = TicTacToe.env
       const state = dice.reset(stream(2))
-      const judge = judgeBy(3, 18, 9, (seen) => arbitrary(boardOf(seen)))
+      const evaluator = evaluatorBy(3, 18, 9, (seen) => arbitrary(boardOf(seen)))
       const options = { env: dice, rows: 3, simulations: 60, gamma: 1, ...paper }
-      const first = yield* searched(judge, options, { stateAt: () => state })
-      const again = yield* searched(judge, options, { stateAt: () => state })
+      const first = yield* searched(evaluator, options, { stateAt: () => state })
+      const again = yield* searched(evaluator, options, { stateAt: () => state })
       assert.deepStrictEqual(again, first)
-      const alone = yield* searched(judge, options, { stateAt: () => state, first: 2, count: 1 })
+      const alone = yield* searched(evaluator, options, { stateAt: () => state, first: 2, count: 1 })
       assert.deepStrictEqual(alone.visits[2], first.visits[2])
       // Each tree has a stream of its own for the opponent's moves.
       assert.notDeepEqual(first.visits[1], first.visits[0])

@@ -60,6 +60,17 @@ const point = GoalEnv.make({
   }),
   computeReward: (achieved, desired) => (far(achieved, desired) ? -1 : 0),
 })
+/** DQN's settings with all that extends it. */
+const everyExtension = {
+  hidden,
+  learningStarts: 50,
+  bufferSize: 200,
+  batchSize: 8,
+  dueling: true,
+  prioritised: {},
+  nsteps: 3,
+  gradientSteps: 2,
+}
 const small = { hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }
 
 /** Every algorithm, small, on an env that it can be on. */
@@ -74,20 +85,7 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
   "PPO with a memory, on images": [maze, Ppo.make({ hidden, lstm: 8, nsteps: 16, sequence: 8 }), 512],
   "double DQN": [CartPole.env, Ddqn.make({ hidden, dueling: true, updateTargetFreq: 100 }), 400],
   DQN: [CartPole.env, Dqn.make({ hidden, learningStarts: 50, updateTargetFreq: 100, bufferSize: 200 }), 400],
-  "DQN with everything, on images": [
-    maze,
-    Dqn.make({
-      hidden,
-      learningStarts: 50,
-      bufferSize: 200,
-      batchSize: 8,
-      dueling: true,
-      prioritised: {},
-      nsteps: 3,
-      gradientSteps: 2,
-    }),
-    400,
-  ],
+  "DQN with everything, on images": [maze, Dqn.make(everyExtension), 400],
   "DQN by quantiles": [
     CartPole.env,
     Dqn.make({ hidden, learningStarts: 50, bufferSize: 200, distribution: { type: "quantiles", count: 5 } }),
@@ -101,14 +99,7 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
   "DQN by categories, with everything, on images": [
     maze,
     Dqn.make({
-      hidden,
-      learningStarts: 50,
-      bufferSize: 200,
-      batchSize: 8,
-      dueling: true,
-      prioritised: {},
-      nsteps: 3,
-      gradientSteps: 2,
+      ...everyExtension,
       distribution: { type: "categories", count: 7, min: 0, max: 1 },
       noisy: true,
     }),

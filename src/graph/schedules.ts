@@ -35,6 +35,9 @@ export const polynomial = (start: number, end = 0, power = 1): Schedule => {
   return (progress) => end + (start - end) * (1 - clamp(progress)) ** power
 }
 
+/** Returns how much of the time after the warm-up has passed, from 0 to 1; 0 if the warm-up takes the whole run. */
+const afterWarmUp = (at: number, warmUp: number): number => (warmUp < 1 ? (at - warmUp) / (1 - warmUp) : 0)
+
 /** Rises linearly over the first part of the run (`warmUp`, from 0 to 1), then falls to `end` as half a cosine. */
 export const cosine =
   (peak: number, options: { readonly warmUp?: number; readonly end?: number } = {}): Schedule =>
@@ -42,7 +45,7 @@ export const cosine =
     const { warmUp = 0, end = 0 } = options
     const at = clamp(progress)
     if (at < warmUp) return peak * (at / warmUp)
-    return end + 0.5 * (peak - end) * (1 + Math.cos((Math.PI * (at - warmUp)) / (1 - warmUp)))
+    return end + 0.5 * (peak - end) * (1 + Math.cos(Math.PI * afterWarmUp(at, warmUp)))
   }
 
 /**
@@ -86,7 +89,7 @@ export const course = (setting: Course): Schedule => {
   if (warmUp === 0) return after
   return (progress) => {
     const at = clamp(progress)
-    return at < warmUp ? at / warmUp : after((at - warmUp) / (1 - warmUp))
+    return at < warmUp ? at / warmUp : after(afterWarmUp(at, warmUp))
   }
 }
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { GraphError } from "../../src/graph/GraphError.ts"
-import { byStep, constant, cosine, linear, polynomial, ScheduleConfig } from "../../src/graph/schedules.ts"
+import { byStep, constant, cosine, course, linear, polynomial, ScheduleConfig } from "../../src/graph/schedules.ts"
 
 describe("schedules", () => {
   it("polynomial: the start, nine tenths after one step of ten, nothing at the end and beyond", () => {
@@ -38,6 +38,9 @@ describe("schedules", () => {
     assert.closeTo(schedule(0.6), 1.25, 1e-12)
     assert.closeTo(schedule(1), 0.5, 1e-12)
     assert.strictEqual(cosine(2)(0), 2)
+    // The warm-up can take the whole run.
+    assert.deepStrictEqual([0.5, 1].map(cosine(2, { warmUp: 1 })), [1, 2])
+    assert.deepStrictEqual([0.5, 1].map(course({ type: "linear", warmUp: 1 })), [0.5, 1])
   })
 })
 

@@ -1,5 +1,6 @@
 /** Reads large files line by line, without the last line if it is still being written. */
 import { Effect } from "effect"
+import { joined } from "../../config/bytes.ts"
 import { utf8 } from "../../config/utf8.ts"
 import type { FileSource } from "../../run/read/FileSource.ts"
 
@@ -37,7 +38,8 @@ export const forEachLine = Effect.fnUntraced(function* (
       length += end - start
       const next = at + end + 1
       if (length > 0 && length <= longest) {
-        const text = utf8.decode(joined([...parts, chunk.subarray(start, end)]))
+        const rest = chunk.subarray(start, end)
+        const text = utf8.decode(parts.length === 0 ? rest : joined([...parts, rest]))
         if (take({ text, from: begin, to: next }) === "stop") return
       }
       parts = []
@@ -51,14 +53,3 @@ export const forEachLine = Effect.fnUntraced(function* (
     at += chunk.length
   }
 })
-
-const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
-  if (parts.length === 1) return parts[0]
-  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    all.set(part, at)
-    at += part.length
-  }
-  return all
-}

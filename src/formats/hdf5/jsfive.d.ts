@@ -12,5 +12,22 @@ declare module "jsfive" {
     readonly shape: ReadonlyArray<number>
     readonly dtype: unknown
     readonly value: ArrayLike<unknown>
+    readonly _dataobjects: {
+      /** The shape of a chunk; null for a dataset that is stored as a whole. */
+      readonly chunks: ReadonlyArray<number> | null
+    }
+  }
+  /** The filters that unpack chunks, by their numbers in HDF5. */
+  export const Filters: Map<number, (chunk: ArrayBuffer, itemSize: number) => ArrayBuffer>
+}
+
+/** The part of the package `pako`, which comes without types, that `read.ts` uses. */
+declare module "pako" {
+  export class Inflate {
+    /** 0, or the number of an error. */
+    readonly err: number
+    readonly msg: string
+    onData: (part: Uint8Array) => void
+    push(bytes: Uint8Array, isLast: boolean): boolean
   }
 }

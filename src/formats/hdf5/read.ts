@@ -13,6 +13,8 @@
  */
 import { Effect } from "effect"
 import type { Dataset as Leaf, Group as Inner } from "jsfive"
+import type { Inflate } from "pako"
+import { joined } from "../../config/bytes.ts"
 import { messageOf } from "../../config/text.ts"
 import { Hdf5Error } from "./Hdf5.ts"
 
@@ -35,7 +37,9 @@ type Node = Inner | Leaf
 /** Opens an HDF5 file. Its datasets are decoded when they are asked for. */
 export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<Hdf5File, Hdf5Error> {
   // Loaded here so that programs that read no HDF5 file do not load the package.
-  const { Dataset, File, Group } = yield* Effect.promise(() => import("jsfive"))
+  const [{ Dataset, File, Filters, Group }, { Inflate }] = yield* Effect.promise(() =>
+    Promise.all([import("jsfive"), import("pako")]),
+  )
   /** Calls the package, which throws texts and errors alike. */
   const attempt = <A>(what: string, decode: () => A): Effect.Effect<A, Hdf5Error> =>
     Effect.try({
@@ -66,11 +70,34 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
       attempt(path, () => {
         const node = at(path)
         if (!(node instanceof Dataset)) throw new Hdf5Error({ message: `${path}: expected a dataset, found none` })
+        // The package would unpack a chunk of any size, so that a small file could fill the memory.
+        const inChunk = node._dataobjects.chunks?.reduce((product, size) => product * size, 1) ?? 0
+        Filters.set(gzip, (chunk, itemSize) => inflated(new Inflate(), chunk, inChunk * itemSize + checksumBytes))
         const { shape, value } = node
         return { shape, data: Float64Array.from(value, (element) => numberOf(path, element)) }
       }),
   }
 })
+
+/** The number of the filter that compresses. */
+const gzip = 1
+
+/** The bytes that another filter may add to a chunk before it is compressed. */
+const checksumBytes = 4
+
+/** Unpacks a chunk of at most `most` bytes; throws if it is larger. */
+const inflated = (stream: Inflate, chunk: ArrayBuffer, most: number): ArrayBuffer => {
+  const parts: Array<Uint8Array> = []
+  let length = 0
+  stream.onData = (part) => {
+    length += part.length
+    if (length > most) throw new Error(`a chunk has more than its ${most} bytes`)
+    parts.push(part)
+  }
+  stream.push(new Uint8Array(chunk), true)
+  if (stream.err !== 0) throw new Error(`a chunk is damaged: ${stream.msg}`)
+  return joined(parts).buffer
+}
 
 const numberOf = (path: string, element: unknown): number => {
   if (typeof element === "number" || typeof element === "bigint") return Number(element)

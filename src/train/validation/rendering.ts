@@ -11,7 +11,7 @@ import { stream } from "../../rng/Rng.ts"
 import type { Film } from "../../run/ValidationRequest.ts"
 import type { Training } from "../setUp.ts"
 
-/** The largest number of pictures in an animation, for browsers. It shows only every n-th state of a longer episode. */
+/** The largest number of pictures in an animation, for browsers. It shows every n-th state of a longer episode, and the last. */
 const mostFrames = 500
 
 /**
@@ -113,8 +113,9 @@ const watch = (env: Env): { readonly env: Env; readonly state: () => unknown } =
 
 /** Makes one SVG that shows SVG pictures one after another, `speed` per second, and repeats without end. */
 export const animate = (pictures: ReadonlyArray<string>, speed: number): string => {
-  const stride = Math.ceil(pictures.length / mostFrames)
-  const frames = pictures.filter((_, index) => index % stride === 0)
+  const last = pictures.length - 1
+  const stride = Math.max(1, Math.ceil(last / (mostFrames - 1)))
+  const frames = pictures.filter((_, index) => index % stride === 0 || index === last)
   const seconds = (frames.length * stride) / speed
   const [, box = "0 0 400 300"] = /viewBox="([^"]+)"/.exec(frames[0]) ?? []
   const share = (index: number): string => (index / frames.length).toFixed(5)

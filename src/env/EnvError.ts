@@ -1,5 +1,6 @@
-/** Defines the error of envs, batches, spaces and wrappers, and two functions that make or throw it. */
+/** Defines the error of envs, batches, spaces and wrappers, and functions that make or throw it. */
 import { Schema } from "effect"
+import { closest } from "../config/closest.ts"
 
 /**
  * The error of an env that failed or was used wrongly: its code threw, a reward or an observation is not finite, an
@@ -26,4 +27,25 @@ export const invalid = (env: string, problem: string): EnvError => new EnvError(
 export const checkWhole = (env: string, value: number, least: number, described: string): void => {
   if (Number.isInteger(value) && value >= least) return
   throw new EnvError({ env, message: `${described}; it must be a whole number of at least ${least}` })
+}
+
+/**
+ * Throws an `EnvError` if an env's options have a key that its Schema lacks. A config cannot, but code without types can.
+ *
+ * @example
+ * ```ts
+ * const Options = Schema.Struct({ bits: Schema.Int })
+ * checkOptions("BitFlip", { bit: 4 }, Options) // throws: BitFlip.make: unknown option "bit"; did you mean "bits"?
+ * ```
+ */
+export const checkOptions = (
+  name: string,
+  options: object,
+  { fields }: { readonly fields: Readonly<Record<string, unknown>> },
+): void => {
+  const unknown = Object.keys(options).find((key) => !Object.hasOwn(fields, key))
+  if (unknown === undefined) return
+  const near = closest(unknown, Object.keys(fields))
+  const hint = near === undefined ? `its options are ${Object.keys(fields).join(", ")}` : `did you mean "${near}"?`
+  throw new EnvError({ env: name, message: `${name}.make: unknown option "${unknown}"; ${hint}` })
 }

@@ -1,5 +1,13 @@
 import { assert, describe, it } from "vitest"
 import { builtIn, byId } from "../../src/env/Envs.ts"
+import * as BitFlip from "../../src/env/games/BitFlip.ts"
+import * as TicTacToe from "../../src/env/games/TicTacToe.ts"
+import * as ApplePicker from "../../src/env/grid/ApplePicker.ts"
+import * as GridWorld from "../../src/env/grid/GridWorld.ts"
+import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
+import * as PixelMaze from "../../src/env/grid/PixelMaze.ts"
+import * as Breakout from "../../src/env/pixel/Breakout.ts"
+import * as Catch from "../../src/env/pixel/Catch.ts"
 import { envError } from "./errors.ts"
 
 describe("byId", () => {
@@ -24,6 +32,22 @@ describe("byId", () => {
     assert.include(
       envError(() => byId("Chess")).message,
       'unknown env "Chess"; expected one of CartPole-v1, Pendulum-v1',
+    )
+  })
+})
+
+describe("the options of a built-in env, in code without types", () => {
+  const modules = { ApplePicker, BitFlip, Breakout, Catch, GridWorld, KeyDoor, PixelMaze, TicTacToe }
+
+  it.each(Object.entries(modules))("of %s have only keys that it knows", (name, { make }) => {
+    const { message } = envError(() => make(JSON.parse('{"unheardOf": 4}')))
+    assert.include(message, `${name}.make: unknown option "unheardOf"; its options are `)
+  })
+
+  it("suggest the right name of a misspelt key", () => {
+    assert.strictEqual(
+      envError(() => BitFlip.make(JSON.parse('{"bit": 4}'))).message,
+      'BitFlip.make: unknown option "bit"; did you mean "bits"?',
     )
   })
 })

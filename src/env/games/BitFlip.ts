@@ -9,7 +9,7 @@ import { Schema } from "effect"
 import { intBetween, positiveInt } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import type { Env } from "../Env.ts"
-import { checkWhole } from "../EnvError.ts"
+import { checkOptions, checkWhole } from "../EnvError.ts"
 import * as GoalEnv from "../GoalEnv.ts"
 import { withRecipe } from "../recipe.ts"
 import { dict, discrete, type Discrete, multiBinary, type MultiBinary } from "../Space.ts"
@@ -37,6 +37,7 @@ const draw = (count: number, random: Stream): ReadonlyArray<number> =>
 
 /** Makes the env with other options: `BitFlip.make({ bits: 15 })`. */
 export const make = (options: Options = {}): Env<State, Discrete, GoalEnv.GoalSpace<MultiBinary, MultiBinary>> => {
+  checkOptions("BitFlip", options, Options)
   const { bits: count = 12 } = options
   const id = `BitFlip-${count}-v0`
   const { maxSteps = count } = options

@@ -12,7 +12,7 @@
  */
 import { Schema } from "effect"
 import type { Stream } from "../../rng/Rng.ts"
-import { EnvError } from "../EnvError.ts"
+import { checkOptions, EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type BoardGame, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
@@ -182,6 +182,7 @@ export type Options = Omit<typeof Options.Type, "opponent"> & {
 
 /** Makes the env with other options: `TicTacToe.make({ opponent: "optimal" })`. */
 export const make = (options: Options = {}): BoardEnv => {
+  checkOptions("TicTacToe", options, Options)
   const { opponent = "random" } = options
   const isOwn = typeof opponent === "function"
   // No config can contain a function, so this env must not have the id of one that a config can make.

@@ -14,7 +14,7 @@ import * as G from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
-import { checkWhole, EnvError } from "../EnvError.ts"
+import { checkOptions, checkWhole, EnvError } from "../EnvError.ts"
 import {
   boardEnv,
   type BoardEnv,
@@ -133,6 +133,7 @@ const rulesFor = (size: number, count: number, layoutSeed: number | undefined): 
 
 /** Makes the env with other options: `ApplePicker.make({ size: 21, apples: 10 })`. */
 export const make = (options: Options = {}): BoardEnv => {
+  checkOptions("ApplePicker", options, Options)
   const { size = 84, layoutSeed } = options
   const { apples: count = layoutSeed === undefined ? 100 : 20, id = "ApplePicker-v0" } = options
   checkWhole(id, size, 8, `ApplePicker: size ${size}`)

@@ -11,7 +11,7 @@ import { fraction, intBetween, positiveInt } from "../../config/fields.ts"
 import * as G from "../../graph/ops.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
-import { checkWhole, EnvError } from "../EnvError.ts"
+import { checkOptions, checkWhole, EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, flagged, lookUp, numbersOf, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
@@ -164,6 +164,7 @@ const graphFor = (size: number): Omit<EnvGraph, "start" | "stateSize"> => {
 
 /** Makes the env with other options: `GridWorld.make({ size: 16, density: 0.3 })`. */
 export const make = (options: Options = {}): BoardEnv => {
+  checkOptions("GridWorld", options, Options)
   const { size = 8, density = 0.25, maxSteps = 4 * size } = options
   const id = `GridWorld-${size}x${size}-v0`
   checkWhole(id, size, 5, `GridWorld: size ${size}`)

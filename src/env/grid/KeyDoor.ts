@@ -26,7 +26,7 @@ import {
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
 import { keyDoor } from "../ui/boards.ts"
-import { checkWhole, EnvError } from "../EnvError.ts"
+import { checkOptions, checkWhole, EnvError } from "../EnvError.ts"
 
 export const Options = Schema.Struct({
   /** Width and height, including the walls around the field. Default: 8. */
@@ -230,6 +230,7 @@ const graphFor = (size: number, rooms: number): Omit<EnvGraph, "start" | "stateS
 
 /** Makes the env with other options: `KeyDoor.make({ size: 10 })`. */
 export const make = (options: Options = {}): BoardEnv => {
+  checkOptions("KeyDoor", options, Options)
   const { size = 8, rooms = 2, layoutSeed } = options
   const named = rooms === 2 ? `${size}x${size}` : `${size}x${size}-${rooms}rooms`
   const { id = `KeyDoor-${named}-v0`, maxSteps = 4 * size * size } = options

@@ -11,7 +11,7 @@
 import { Schema } from "effect"
 import { intBetween, positiveInt } from "../../config/fields.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
-import { EnvError } from "../EnvError.ts"
+import { checkOptions, EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
 import { board } from "../ui/board.ts"
 import { pixelMaze } from "../ui/boards.ts"
@@ -132,6 +132,7 @@ const drawMaze = (state: Int32Array, at: number, apples: number, random: Stream)
 
 /** Makes the env with other options: `PixelMaze.make({ layoutSeed: 1 })`. */
 export const make = (options: Options = {}): BoardEnv => {
+  checkOptions("PixelMaze", options, Options)
   const { apples = 4, maxSteps = 200, layoutSeed, layouts = 1 } = options
   const id = "PixelMaze-v0"
   if (!Number.isInteger(apples) || apples < 0 || apples > mostApples) {

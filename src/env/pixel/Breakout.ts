@@ -9,6 +9,7 @@
  */
 import { Schema } from "effect"
 import { fraction } from "../../config/fields.ts"
+import { checkOptions } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
@@ -125,8 +126,9 @@ export const Options = Schema.Struct({
 export type Options = typeof Options.Type
 
 /** Makes the env with other options: `Breakout.make({ stickiness: 0 })`. */
-export const make = (options: Options = {}): BoardEnv =>
-  boardEnv({
+export const make = (options: Options = {}): BoardEnv => {
+  checkOptions("Breakout", options, Options)
+  return boardEnv({
     id: "MinAtar/Breakout-v1",
     recipe: { name: "Breakout", options },
     planes: [
@@ -140,6 +142,7 @@ export const make = (options: Options = {}): BoardEnv =>
     ui: board("MinAtar/Breakout-v1", side, breakout),
     rules: rulesWith(options.stickiness ?? 0.1),
   })
+}
 
 /** The env with its default options: `Batch.make(Breakout.env, 32)`. */
 export const env: BoardEnv = make()

@@ -9,6 +9,7 @@
 import { Schema } from "effect"
 import { fraction } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
+import { checkOptions } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
@@ -85,8 +86,9 @@ export const Options = Schema.Struct({
 export type Options = typeof Options.Type
 
 /** Makes the game with other options: `Catch.make({ stickiness: 0, ramps: false })`. */
-export const make = (options: Options = {}): BoardEnv =>
-  boardEnv({
+export const make = (options: Options = {}): BoardEnv => {
+  checkOptions("Catch", options, Options)
+  return boardEnv({
     id: "Catch-v0",
     recipe: { name: "Catch", options },
     planes: [
@@ -99,6 +101,7 @@ export const make = (options: Options = {}): BoardEnv =>
     maxSteps: 1000,
     rules: rulesWith(options.stickiness ?? 0.1, options.ramps ?? true),
   })
+}
 
 /** The game with its default options: `Batch.make(Catch.env, 32)`. */
 export const env: BoardEnv = make()

@@ -1,7 +1,7 @@
 /**
  * Executes runs of every kind: trainings, trainings of language-model agents, and evaluations of such agents. Each kind
- * describes itself by a `Program`. `execute` opens the run's folder, makes a new state or restores it from a
- * checkpoint, writes the config, and starts recording. Then it runs the program's `loop`. If the loop is interrupted,
+ * describes itself by a `Program`. `execute` opens the run's folder, writes the config, makes a new state or restores it from
+ * a checkpoint, and starts recording. Then it runs the program's `loop`. If the loop is interrupted,
  * it saves a checkpoint; if the loop ends, it writes the results. `inspect` only restores a checkpoint, and writes
  * nothing.
  *
@@ -100,7 +100,7 @@ export interface Opened<S, A> {
   readonly warnings?: ReadonlyArray<string>
 }
 
-/** How the state of a run is saved in checkpoints. */
+/** Says how the state of a run is saved in checkpoints. */
 interface Saving<S, E, R> {
   /** The Schema that encodes the state for saving and decodes it for restoring. */
   readonly schema: Schema.Codec<S, unknown>
@@ -157,7 +157,11 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   const files = yield* openFiles(program)
   const isUnsaved = saving !== undefined && files.resumed && (yield* (yield* Checkpoints)(files).list).length === 0
   const saved = saving !== undefined && files.resumed && !isUnsaved ? yield* restore(program, saving, files) : undefined
-  const opened = yield* program.open(files, saved)
+  // A new run has its config from the start, so that it can be resumed even if it is interrupted while it is opened.
+  if (!files.resumed) yield* writeSpec(files, spec)
+  const opened = yield* Effect.onError(program.open(files, saved), (cause) =>
+    files.resumed ? Effect.void : Effect.ignore(recordUnopened(files, spec, cause)),
+  )
   const finished = files.resumed ? yield* finishedResult(files, program.result.schema) : undefined
   if (finished !== undefined && opened.isOver?.(finished) === true) {
     if (saved !== undefined) yield* refuseChanged(files, saved)
@@ -170,9 +174,7 @@ export const execute = Effect.fn("effect-rl.run")(function* <
     yield* opened.logsUntil === undefined ? files.cutBack({ sizes: {} }) : keepLogsUntil(files, opened.logsUntil)
   }
   for (const stale of [...Layout.results, ...(program.results ?? [])]) yield* files.remove(stale)
-  yield* files.write(Layout.config, stringify(toSnakeCase(spec.config)))
-  yield* files.write(Layout.configJson, prettyJson(toSnakeCase(spec.config)))
-  yield* files.write(Layout.description, `${spec.description}\n`)
+  if (files.resumed) yield* writeSpec(files, spec)
 
   const started = startedOf(spec, resumedFromStep)
   const recording = yield* (yield* Recorder).start(files, started)
@@ -193,6 +195,22 @@ export const execute = Effect.fn("effect-rl.run")(function* <
       Effect.provideService(work(program, state, restore(program.loop(state))), CurrentRun, current(recording)),
     ).pipe(Effect.andThen(Effect.provideService(conclude(program, state), CurrentRun, current(recording)))),
   )
+})
+
+/** Writes the files that say what the run is. */
+const writeSpec = Effect.fnUntraced(function* (files: RunFiles, { config, description }: RunSpec) {
+  yield* files.write(Layout.config, stringify(toSnakeCase(config)))
+  yield* files.write(Layout.configJson, prettyJson(toSnakeCase(config)))
+  yield* files.write(Layout.description, `${description}\n`)
+})
+
+/** Records why a new run could not be opened, so that it counts as failed. An interrupted one can begin again. */
+const recordUnopened = Effect.fnUntraced(function* (files: RunFiles, spec: RunSpec, cause: Cause.Cause<unknown>) {
+  if (Cause.hasInterruptsOnly(cause)) return
+  const started = startedOf(spec, null)
+  const recording = yield* (yield* Recorder).start(files, started)
+  const message = Cause.pretty(cause)
+  yield* recording.emit([started, { _tag: "RunEnded", step: 0, episodes: 0, reason: "failed", message }])
 })
 
 /**

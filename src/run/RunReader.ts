@@ -21,12 +21,12 @@ import { configReader } from "./read/configText.ts"
 import type { FileSource } from "./read/FileSource.ts"
 import { countLines, type Position, readOn, start } from "./read/readOn.ts"
 import { curveOf, evaluationsIn, type Played, playedIn, scoreLines, type Validation } from "./read/validations.ts"
-import { isFailure } from "./record/runLog.ts"
+import { failureIn } from "./record/runLog.ts"
 import { type ScoreLine, scoreLine } from "./record/scoreLine.ts"
 import { utf8 } from "../config/utf8.ts"
 import { kindOf } from "./RunSpec.ts"
 
-/** Whether a run is in progress, and if not, how it ended; `stopped` may have been interrupted or killed. */
+/** Says whether a run is in progress, and if not, how it ended; `stopped` may have been interrupted or killed. */
 export type RunState = "waiting" | "running" | "finished" | "stopped" | "failed"
 
 /** Reads the facts about one run. Most facts are Effects that read files at their first use and keep the result. */
@@ -35,8 +35,8 @@ export type RunReader = ReturnType<typeof reader>
 /** The numbers of bytes to read from a score file's end: the second if the first contain no whole line of scores. */
 const tailBytes = [4096, 1024 * 1024]
 
-/** The number of bytes to read from the end of a log; enough for its last line. */
-const logBytes = 4096
+/** The number of bytes to read from the end of a log; enough for its last entry, which may have the stack of an error. */
+const logBytes = 16_384
 
 /**
  * Makes the function that returns a `RunReader` for a run whose files `source` reads. The readers that it returns share
@@ -241,8 +241,11 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     const hasBegun = yield* has(Layout.config)
     if (trainer !== undefined && !hasBegun && (yield* isHeld(yield* source.text(`${trainer}/${Layout.lock}`))))
       return "waiting"
-    return isFailure((yield* log(logBytes)).at(-1) ?? "") ? "failed" : "stopped"
+    return (yield* failure) === undefined ? "stopped" : "failed"
   })
+
+  /** The reason why the run failed when it was last started; undefined if it did not. */
+  const failure = once(Effect.suspend(() => Effect.map(log(logBytes), failureIn)))
 
   /** The kind of the run; undefined if it has no config.yaml. */
   const kind = once(function* () {
@@ -263,6 +266,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     entry,
     isFinished,
     state,
+    failure,
     kind,
     seed,
     steps,

@@ -93,7 +93,10 @@ describe("the index of runs", () => {
       assert.deepStrictEqual(await states(), [["running", 100]])
       write(folder, `${path}/run.lock`, owner.name.replace(/\d+/, "999999999"))
       assert.deepStrictEqual(await states(), [["stopped", 100]])
-      appendFileSync(join(folder, path, "run.log"), "2026-01-31T12:00:01Z failed at step 3 after 0 episodes: no\n")
+      appendFileSync(
+        join(folder, path, "run.log"),
+        "2026-01-31T12:00:01Z failed at step 3 after 0 episodes: no\n    at f (a.ts:1:2)\n",
+      )
       assert.deepStrictEqual(await states(), [["failed", 100]])
     }))
 

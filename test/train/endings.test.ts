@@ -7,9 +7,11 @@ import * as Es from "../../src/algorithms/episodes/Es.ts"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as Env from "../../src/env/Env.ts"
+import * as Space from "../../src/env/Space.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
-import { runLog } from "../../src/run/record/runLog.ts"
+import { failureIn, runLog } from "../../src/run/record/runLog.ts"
 import { tensorBoard } from "../../src/run/record/tensorBoard.ts"
 import { RunOptions } from "../../src/train/RunOptions.ts"
 import * as Train from "../../src/train/Train.ts"
@@ -241,6 +243,45 @@ describe("what should be known before a training starts", () => {
   )
 })
 
+describe("a new training that cannot begin", () => {
+  it.effect("leaves a run that says why, and that can be started again", () =>
+    Effect.gen(function* () {
+      let isBroken = true
+      const env = Env.make({
+        id: "Track-v0",
+        observationSpace: Space.box(0, 1, [1]),
+        actionSpace: Space.discrete(2),
+        maxSteps: 5,
+        reset: () => {
+          if (isBroken) throw new Error("no track")
+          return 0
+        },
+        observe: () => [0],
+        step: (state) => ({ state, reward: 0, terminated: false }),
+      })
+      const input: Input = { env, totalSteps: 32, algorithm: Ppo.make(ppo) }
+      const store = RunStore.memory()
+      const recorder = Recorder.layer(runLog)
+      const { message } = yield* Train.run(input).pipe(
+        Effect.provide(Layer.mergeAll(Wasm.layer, store.layer, recorder)),
+        Effect.flip,
+      )
+      assert.include(message, "no track")
+      const log = [...store.files.keys()].find((path) => path.endsWith("/run.log")) ?? ""
+      const lines = new TextDecoder().decode(store.files.get(log)).split("\n")
+      assert.include(failureIn(lines), "no track", lines.join("\n"))
+
+      isBroken = false
+      const run = log.slice(0, -"/run.log".length)
+      const again = RunStore.memory({ files: store.files, resume: run })
+      const layers = Layer.mergeAll(Wasm.layer, again.layer, recorder)
+      const resumed = yield* Effect.provide(Train.run(input), layers)
+      const whole = yield* keep(input)
+      assert.deepStrictEqual([resumed.runDir, resumed.digest], [run, whole.result.digest])
+    }),
+  )
+})
+
 describe("logs and checkpoints", () => {
   const elsewhere = { trainer: { totalSteps: 64, saveFreq: 32, logDir: "logs", modelDir: "kept/models" } }
   const input: Input = { env: CartPole.env, numEnvs: 2, algorithm: Ppo.make(ppo), ...elsewhere }
@@ -254,7 +295,7 @@ describe("logs and checkpoints", () => {
       assert.includeMembers(paths, ["logs/run.log", "logs/logs.tfevents", "kept/models/latest.json", "config.yaml"])
       assert.isFalse(paths.some((path) => path.startsWith("checkpoints") || path === "run.log"))
 
-      // As if it had been killed after its first checkpoint.
+      // Make the run look as if it had been killed after its first checkpoint.
       const left = new Map([...store.files].filter(([path]) => !/step_0+64\/|return\.json/.test(path)))
       const rest = RunStore.memory({ files: left, resume: whole.runDir })
       const resumed = yield* Train.run(input).pipe(Effect.provide(Layer.mergeAll(Wasm.layer, rest.layer, recorder)))

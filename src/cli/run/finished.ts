@@ -1,7 +1,7 @@
 /** Reads the results of finished runs from their folders. `runToEnd` executes a run and reports how it ended. */
 import { join } from "node:path"
 import { Cause, Effect, FileSystem, Option, Predicate, type Schema } from "effect"
-import { mostBytes, readRunText, statOf } from "../../config/files.ts"
+import { exists, mostBytes, readRunText, statOf } from "../../config/files.ts"
 import { LmError } from "../../lm/LmError.ts"
 import { parseMetrics } from "../../run/finishedResult.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -88,7 +88,11 @@ export const runToEnd = Effect.fnUntraced(function* <A, E, R, R2>(
     const wasFinished = time !== undefined && time !== opened.finishedAt
     const result = wasFinished ? yield* Effect.option(read(opened.directory)) : Option.none()
     if (Option.isNone(result)) {
-      yield* writeError(`\ninterrupted; resume with: ${resumeCommand(opened.directory)}\n`)
+      const hasConfig = yield* exists(join(opened.directory, Layout.config))
+      const remedy = hasConfig
+        ? `resume with: ${resumeCommand(opened.directory)}`
+        : "the run had not begun; start it again"
+      yield* writeError(`\ninterrupted; ${remedy}\n`)
       return yield* Effect.failCause(cause)
     }
     process.exitCode = 0

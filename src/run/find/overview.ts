@@ -19,9 +19,12 @@ export const overview = Effect.fnUntraced(function* (run: RunReader, source: Fil
   const checkpoints = yield* checkpointsIn(run.entry.path, folder, files, source)
   const ownCheckpoints = checkpoints.filter(({ path }) => Layout.belowCheckpoints(`${path}/`, folder) !== undefined)
   // A run that another library wrote has no config.yaml, so it cannot be resumed.
+  const line = yield* runLine(run)
   const isResumable = !(yield* run.isFinished) && (yield* run.configText) !== undefined
   return {
-    ...(yield* runLine(run)),
+    ...line,
+    /** The reason why the run failed; null if it has not failed. */
+    reason: line.state === "failed" ? ((yield* run.failure) ?? null) : null,
     /** The parsed config; null if it is missing or damaged. */
     config: config ?? null,
     metrics: (yield* run.metrics) ?? null,
@@ -122,6 +125,7 @@ export const overviewText = (
     ...Object.entries(population),
     ["seed", about.seed],
     ["state", about.state],
+    ...(about.reason === null ? [] : [["reason", about.reason] as const]),
     ["steps", about.steps],
     ...(about.resumesFrom === null ? [] : [["resumes from", about.resumesFrom] as const]),
   ]

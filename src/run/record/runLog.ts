@@ -56,8 +56,15 @@ export const levelOf = (event: RunEvent): LogLevel => {
   }
 }
 
-/** Tells whether a line of `run.log` says that the run failed. Such a line is the last one. */
-export const isFailure = (line: string): boolean => /^\S+ failed at (?:step|episode) \d/.test(line)
+/**
+ * Returns the reason why a run failed, from the last lines of its `run.log`; undefined if its last entry is no failure. An
+ * entry begins with its time, and that of a failure can go on with lines of a stack.
+ */
+export const failureIn = (lines: ReadonlyArray<string>): string | undefined => {
+  const last = lines.findLast((line) => /^\d{4}-\d\d-\d\dT\S+ /.test(line))
+  const failed = /^\S+ failed at (?:step|episode) \d[^:]*(?:: (.*))?$/.exec(last ?? "")
+  return failed === null ? undefined : (failed[1] ?? "")
+}
 
 export const lineOfWarning = ({ message, isError = false }: Warning): string =>
   `${isError ? "error" : "warning"}: ${message}`

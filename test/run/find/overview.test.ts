@@ -9,6 +9,7 @@ const about: Overview = {
   population: {},
   seed: 0,
   state: "finished",
+  reason: null,
   steps: 20,
   validation: null,
   config: null,
@@ -19,7 +20,7 @@ const about: Overview = {
   files: [],
 }
 
-/** How long the bars of validations with these means are. */
+/** Returns the lengths of the bars of validations with these means. */
 const barsOf = (...means: ReadonlyArray<number>): ReadonlyArray<number> => {
   const validations = means.map((mean, at) => ({ step: at + 1, mean, std: 0, episodes: 1 }))
   return [...overviewText({ ...about, validations }, undefined).matchAll(/[█▏▎▍▌▋▊▉]+$/gm)].map(([bar]) => bar.length)
@@ -39,4 +40,8 @@ describe("the config of a run", () => {
     const text = overviewText(about, config)
     assert.include(text, "config (and 4 that are null)\n  a: 1\n  kept:\n    y: 2\n  list:\n  - 1\n")
   })
+})
+
+it("the overview of a failed run has the reason", () => {
+  assert.match(overviewText({ ...about, state: "failed", reason: "no track" }, undefined), /^ +reason +no track$/m)
 })

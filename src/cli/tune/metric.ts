@@ -2,10 +2,15 @@
 import { Effect, type FileSystem, type Path, Schema } from "effect"
 import { mostBytes, readBytes } from "../../config/files.ts"
 import { decode } from "../../formats/tfevents.ts"
+import { choiceHint, closest } from "../../config/closest.ts"
+import { type Origin, snakeCase, sourceOf } from "../../config/Config.ts"
 import { dataAt } from "../../run/find/Value.ts"
 import * as Layout from "../../run/Layout.ts"
 import { meanOf } from "../../statistics/resampling.ts"
+import { RunResult } from "../../run/RunResult.ts"
+import { RuntimeResult } from "../../run/RuntimeResult.ts"
 import { readRunIn } from "../findRun.ts"
+import { type UsageError, usageError } from "../output/output.ts"
 import type { Finished } from "../run/finished.ts"
 import { scoreOf } from "../sweep/metrics.ts"
 
@@ -14,6 +19,30 @@ const others =
 
 /** Reports that a study cannot go on. */
 export class StudyError extends Schema.TaggedError<StudyError>()("StudyError", { message: Schema.String }) {}
+
+/** The numbers that metrics.json can have, and the metrics that are computed from validations. */
+const metrics = [
+  "validation",
+  "best_validation",
+  "mean_validation",
+  ...Object.keys({ ...RunResult.fields, ...RuntimeResult.fields })
+    .filter((key) => !["runDir", "digest", "validation", "usage"].includes(key))
+    .map(snakeCase),
+]
+
+/**
+ * Refuses a metric that no run has, before any trial runs. A tag of TensorBoard is only known when a run has ended.
+ */
+export const checkMetric = (metric: string, origin: Origin): Effect.Effect<void, UsageError> => {
+  const [key] = metric.split(".")
+  if (metric.includes("/") || [...metrics, "usage"].includes(key)) return Effect.void
+  const near = closest(metric, metrics)
+  const hint =
+    near === undefined
+      ? `expected one of ${metrics.join(", ")}, or a tag of TensorBoard, such as losses/entropy`
+      : `did you mean "${near}"?`
+  return Effect.fail(usageError(`${sourceOf(origin, "metric")}: metric: unknown metric "${metric}"; ${hint}`))
+}
 
 /** Tells whether a metric measures time, and so differs between equal runs. */
 export const measuresTime = (metric: string): boolean =>
@@ -54,5 +83,5 @@ const lastScalar = Effect.fnUntraced(function* (directory: string, tag: string) 
     if (Object.hasOwn(scalars, tag)) value = scalars[tag]
   }
   if (value !== undefined) return Number.isFinite(value) ? value : null
-  return yield* new StudyError({ message: `metric: ${file} has no ${tag}; it has ${[...known].sort().join(", ")}` })
+  return yield* new StudyError({ message: `metric: ${file} has no ${tag}; ${choiceHint(tag, [...known].sort())}` })
 })

@@ -12,7 +12,7 @@ import { owner } from "../../run/store/owner-node.ts"
 import { suggest } from "../../tune/study.ts"
 import { readStudy, type Study } from "../../tune/StudySettings.ts"
 import type { Trial } from "../../tune/Trial.ts"
-import { watchModules } from "../../cluster/loadedModules-node.ts"
+import { watchModules } from "../../cluster/sent/loadedModules-node.ts"
 import { defaultResultsDir, flagWords, isBucket, quoted, subcommand } from "../flags.ts"
 import { Output, usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import { removeAttempts } from "../sweep/job.ts"
@@ -29,7 +29,7 @@ import {
   saveSettings,
   type StudyFolder,
 } from "./folder.ts"
-import { measuresTime } from "./metric.ts"
+import { checkMetric, measuresTime } from "./metric.ts"
 import { checkSpace, planBase, planTrial, type Tuned } from "./plan.ts"
 import { bestYaml, resultOf, statusLine, summary, trialLine } from "./report.ts"
 import { runTrials, type Watched } from "./trials.ts"
@@ -79,6 +79,7 @@ const readSpace = Effect.fnUntraced(function* (tuned: Tuned, file: string) {
   const sources = new Map([...lines, ...Object.keys(fromFlags).map((key) => [key, `--${key}`] as const)])
   const origin = { source: file, sources }
   const study = yield* readStudy({ ...value, ...fromFlags }, origin)
+  yield* checkMetric(study.settings.metric, origin)
   const planned = yield* checkSpace(tuned, study, origin)
   return { study, ...planned }
 })

@@ -218,11 +218,14 @@ parameters:
         "trials: 9\nmetric: no_such\nparameters:\n  num_envs: { int: [1, 4] }\n",
       )
       const noMetric = await effect(["tune", file, "--space", broken], folder)
-      assert.strictEqual(noMetric.code, 1)
+      assert.strictEqual(noMetric.code, 2)
       assert.match(
         noMetric.stderr,
-        /metrics\.json has no number no_such; it has steps, episodes, .* other metrics are valid/,
+        /broken\.yaml:2: metric: unknown metric "no_such"; expected one of validation, best_validation, .*, mean_score/,
       )
+      write(folder, "broken.yaml", "metric: validaton\nparameters:\n  num_envs: { int: [1, 4] }\n")
+      const misspelt = await effect(["tune", file, "--space", broken], folder)
+      assert.match(misspelt.stderr, /metric: unknown metric "validaton"; did you mean "validation"\?/)
     }))
 
   it("trains several seeds for each trial, and takes their mean", () =>
@@ -234,7 +237,7 @@ parameters:
       assert.strictEqual(record.value, (record.runs[0].value + record.runs[1].value) / 2)
     }))
 
-  it("takes any metric of the logs, too, and says which ones there are", () =>
+  it("takes any metric of the logs, too, and names the nearest one if there is no such", () =>
     withFolder(async (folder) => {
       const { file } = files(folder)
       const study = (metric: string) => {
@@ -249,7 +252,7 @@ parameters:
       assert.isTrue(best.value > 0 && best.value < 0.6932)
       assert.match(
         (await study("losses/entropie")).stderr,
-        /logs\.tfevents has no losses\/entropie; it has .*losses\/entropy/,
+        /logs\.tfevents has no losses\/entropie; did you mean "losses\/entropy"\?/,
       )
     }))
 

@@ -44,9 +44,20 @@ export const argument = (name: string, description: string) =>
 export const toggle = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDefault(false), Flag.withDescription(description))
 
-/** Makes an optional flag with a whole number. */
+/** Returns the whole number that a text stands for, such as `2_000_000` or `2e6`. */
+const wholeNumber = (text: string): Option.Option<number> => {
+  const value = /^[-+]?\d[\d_]*(e\+?\d+)?$/i.test(text) ? Number(text.replaceAll("_", "")) : NaN
+  return Number.isSafeInteger(value) ? Option.some(value) : Option.none()
+}
+
+/** Makes an optional flag with a whole number. As in `--set`, there may be underscores between the digits. */
 export const number = (name: string, description: string) =>
-  Flag.Int(name).pipe(Flag.optional, Flag.withDescription(description))
+  Flag.String(name).pipe(
+    Flag.withMetavar("integer"),
+    Flag.filterMap(wholeNumber, () => "a whole number, such as 2000000 or 2_000_000"),
+    Flag.optional,
+    Flag.withDescription(description),
+  )
 
 /** Makes an optional flag with a text. The help shows the placeholder as its value: `--out <file>`. */
 export const text = (name: string, placeholder: string, description: string) =>

@@ -181,6 +181,11 @@ describe.concurrent("settings", () => {
   it("negative steps", () =>
     runs(program(""), ["--total-steps", "-5"])((outcome) => says(outcome, 2, "--total-steps", "total_steps", "-5")))
 
+  it("steps that are no whole number", () =>
+    runs(program(""), ["--total-steps", "2.5"])((outcome) =>
+      says(outcome, 2, "--total-steps", "2.5", "a whole number, such as 2000000 or 2_000_000"),
+    ))
+
   it("a learning rate that is not a number", () =>
     runs(program(""), ["--set", "algorithm.learning_rate=NaN"])((outcome) =>
       says(outcome, 2, "--set", "algorithm.learning_rate", "NaN"),

@@ -24,6 +24,9 @@ export const shortened = (text: string, most = 60): string =>
 /** Formats a mean score or return for people. Scores of at most 1, such as shares of right answers, have more digits. */
 export const shownScore = (score: number): string => score.toFixed(Math.abs(score) <= 1 ? 3 : 1)
 
+/** Shortens a digest for people: the digits that all commands print. */
+export const shownDigest = (digest: string): string => digest.slice(0, 16)
+
 /** Rounds a number of steps a second for people. Slow runs have a digit after the point. */
 export const roundedSpeed = (speed: number): number => (speed < 10 ? Math.round(speed * 10) / 10 : Math.round(speed))
 

@@ -5,6 +5,7 @@
 import { join } from "node:path"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
 import { exists } from "../../config/files.ts"
+import { shownDigest } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import {
   backend,
@@ -130,7 +131,7 @@ const replayAll = Effect.fnUntraced(function* <E, R>(
     difference: difference ?? null,
   }
   const digest =
-    digestBefore === undefined ? "it was not finished, so there is no digest" : `digest ${digestBefore.slice(0, 16)}`
+    digestBefore === undefined ? "it was not finished, so there is no digest" : `digest ${shownDigest(digestBefore)}`
   return yield* conclude(
     input,
     outcome,
@@ -244,7 +245,7 @@ const isAfterEpisode = (event: RunEvent, episode: number): boolean =>
     : event._tag === "StepScored" && event.mode === "train" && event.seenEpisodes >= episode
 
 /** Returns the reason for the error message: the score that differs, or else only the digest. */
-const explain = (difference: Scores.ScoreDifference | undefined, before?: string, after?: string): string =>
+const explain = (difference: Scores.ScoreDifference | undefined, before = "", after = ""): string =>
   difference === undefined
-    ? `all scores are the same, but the digest was ${before} and is ${after}: the last weights differ`
+    ? `all scores are the same, but the digest was ${shownDigest(before)} and is ${shownDigest(after)}: the last weights differ`
     : `${difference.file}, line ${difference.line}, step ${difference.step ?? "?"}: ${difference.key} was ${JSON.stringify(difference.then)} and is ${JSON.stringify(difference.now)}`

@@ -1,11 +1,11 @@
 /** Runs one training in this process, for `effect run`: saves it in its folder, and prints progress and a summary. */
 import { join } from "node:path"
 import { Effect, FileSystem, Layer, Option, Schema } from "effect"
-import { watchModules } from "../../cluster/loadedModules-node.ts"
-import { asSentProgram } from "../../cluster/sentFiles-node.ts"
+import { watchModules } from "../../cluster/sent/loadedModules-node.ts"
+import { asSentProgram } from "../../cluster/sent/sentFiles-node.ts"
 import { exists } from "../../config/files.ts"
 import { isPlain } from "../../config/plain.ts"
-import { roundedSpeed, shownScore } from "../../config/text.ts"
+import { roundedSpeed, shownDigest, shownScore } from "../../config/text.ts"
 import { backend, trainerThreads, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
 import { dateOf } from "../../run/identifier.ts"
 import { dataAt } from "../../run/find/Value.ts"
@@ -199,7 +199,7 @@ const summary = (result: RunResult, imitated: number | undefined, isResumed: boo
   return [
     `${work} in ${seconds}`,
     scoreOf(result, imitated !== undefined),
-    `digest ${result.digest.slice(0, 16)}`,
+    `digest ${shownDigest(result.digest)}`,
     result.runDir,
     "",
   ].join("\n")

@@ -126,7 +126,13 @@ export const plan = Effect.fnUntraced(function* (
     key: string,
   ): Effect.Effect<Env, ConfigError> => {
     const value = candidates.find((candidate) => candidate !== undefined && Equal.equals(inConfig(candidate), written))
-    return value === undefined ? fromConfig(written, { ...from, prefix: key.split(".") }) : Effect.succeed(value)
+    if (value !== undefined) return Effect.succeed(value)
+    const ids = new Set(candidates.flatMap((candidate) => candidate?.id ?? []))
+    return Effect.mapError(fromConfig(written, { ...from, prefix: key.split(".") }), (error) =>
+      error.problem.includes("unknown env ") && ids.size > 0
+        ? error.reworded((message) => `${message}; the env of this program is ${[...ids].join(" or ")}`)
+        : error,
+    )
   }
   const env = yield* envOf(settings.env, [envValue, ...validationEnvValues], "env")
   const others = yield* Effect.forEach(settings.validation.envs, (written, index) =>

@@ -61,6 +61,19 @@ describe("a run of one's own code", () => {
   }
 })
 
+it("a program that does not define the run's env is named, with the env that it has", async () => {
+  const run = runWith("of-another-program", "env: CartPole-v1", "env: river")
+  const file = write(
+    folder,
+    "other.ts",
+    'import { A2c, CartPole, Train } from "effect-rl"\n' +
+      "export default Train.run({ env: CartPole.env, algorithm: A2c.make(), totalSteps: 32 })\n",
+  )
+  const { stderr, code } = await effect(["eval", run, "--file", file])
+  assert.strictEqual(code, 2)
+  assert.match(stderr, /env: unknown env "river"; .*; the env of this program is CartPole-v1\n$/)
+})
+
 describe("a file with only some settings", () => {
   it("names --config where it is run alone, also as a sweep", async () => {
     for (const [name, text] of [

@@ -98,12 +98,20 @@ export const checkFit = (
   const width = sizeOf(observationSpace)
   const actionSize = sizeOf(actionSpace)
   if (rows === 0) return fail("there are no demonstrated steps to learn from")
-  const fits = observations.length === rows * width && actions.length === rows * actionSize
-  if (!fits || isWhole(actionSpace) !== actions instanceof Int32Array) {
-    return fail(
-      `${rows} demonstrated steps of ${observations.length / rows} and ${actions.length / rows} numbers don't fit the env's ${width} and ${actionSize}`,
-    )
-  }
+  const areWhole = actions instanceof Int32Array
+  const kind = (whole: boolean): string => (whole ? "choices" : "real numbers")
+  const misfits = [
+    ...(observations.length === rows * width
+      ? []
+      : [`an observation has ${observations.length / rows} numbers in the data and ${width} in the env`]),
+    ...(areWhole === isWhole(actionSpace)
+      ? []
+      : [`actions are ${kind(areWhole)} in the data and ${kind(isWhole(actionSpace))} in the env`]),
+    ...(actions.length === rows * actionSize
+      ? []
+      : [`an action has ${actions.length / rows} numbers in the data and ${actionSize} in the env`]),
+  ]
+  if (misfits.length > 0) return fail(`the data are of another env: ${misfits.join("; ")}`)
   const wrong = notFiniteIn(observations)
   if (wrong >= 0) {
     return fail(

@@ -14,12 +14,16 @@ import * as Node from "effect-rl/node"
 const Numbers = Schema.Array(Schema.Finite)
 const Body = Schema.Struct({ observation: Numbers, state: Schema.optionalKey(Numbers) })
 
+const wrongBody = {
+  message: 'body: expected JSON such as {"observation":[0.01,0.2]}, with "state" for a recurrent policy',
+}
+
 /** Answers an observation with an action. The client of a recurrent policy sends the last answer's state back. */
 export const routes = (run: string) =>
   Effect.gen(function* () {
     const policy = yield* Policy.load(run)
     const act = Effect.gen(function* () {
-      const { observation, state } = yield* HttpServerRequest.schemaBodyJson(Body)
+      const { observation, state } = yield* Effect.mapError(HttpServerRequest.schemaBodyJson(Body), () => wrongBody)
       return HttpServerResponse.jsonUnsafe(yield* policy.act(observation, state))
     })
     const refuse = ({ message }: { readonly message: string }) =>

@@ -46,7 +46,11 @@ describe("the example of a policy in an HTTP handler", () => {
             { error: "observation: expected 4 numbers, found 1" },
           ])
           for (const body of [`{"observation":"1"}`, "{", `{"observations":[1,2,3,4]}`])
-            assert.strictEqual((yield* post(body))[0], 400, body)
+            assert.deepStrictEqual(
+              yield* post(body),
+              [400, { error: 'body: expected JSON such as {"observation":[0.01,0.2]}, with "state" for a recurrent policy' }], // prettier-ignore
+              body,
+            )
           yield* Effect.promise(dispose)
         }).pipe(Effect.scoped),
       (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true })),

@@ -55,5 +55,5 @@ export const stage = (into: string): void => {
     else if (extname(path) !== "") cpSync(join(root, "docs", path), join(into, path), { recursive: true })
   }
   for (const [path, page] of Object.entries(documents)) write(page, linked(path, page))
-  cpSync(join(root, "website/home.md"), join(into, "index.md"))
+  write("index.md", linked("website/home.md", "index.md"))
 }

@@ -131,7 +131,7 @@ const changedIn =
 
 const changed = changedIn(everything)
 
-/** Whether the library itself takes a whole file. */
+/** Tells whether the library itself accepts a whole file. */
 const isTaken = (decoding: Effect.Effect<void, unknown, NodeServices.NodeServices>): Promise<boolean> =>
   Effect.runPromise(
     Effect.map(Effect.exit(Effect.provide(decoding, NodeServices.layer)), (exit) => Exit.isSuccess(exit)),

@@ -24,7 +24,7 @@ parameters:
   num_envs: { log_int: [4, 64], when: { algorithm.hidden: [[64]] } }
 `
 
-/** Whether the library takes a study's file. */
+/** Tells whether the library accepts the file of a study. */
 const isTaken = (value: unknown): boolean =>
   Effect.runSync(Effect.isSuccess(readStudy(value, { source: "space.yaml" })))
 

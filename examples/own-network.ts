@@ -23,7 +23,7 @@ const network = Network.sequential([
 
 export default Train.run({
   env: CartPole.env,
-  // Of vectors, an actor and a critic learn better with a network each than with one that they share.
+  // From vectors, an actor and a critic learn better with two networks than with one that they share.
   algorithm: Ppo.make({
     network: { actor: network, critic: network },
     learningRate: 1e-3,

@@ -63,7 +63,7 @@ const space = fc
     }))
   })
 
-/** Whether the space has these settings, written without the code that suggests them. */
+/** Tells whether the space has these settings, written without the code that suggests them. */
 const isIn = (space: Space, params: Params): boolean =>
   Object.keys(params).every((path) => space.some((one) => one.path === path)) &&
   space.every((parameter) => {

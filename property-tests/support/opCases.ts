@@ -188,7 +188,7 @@ function distinct(x: Tensor): Tensor {
   )
 }
 
-/** Not all alike, whose deviation is no pole. */
+/** Adds different numbers to the elements of a row: with equal ones, the deviation would have a pole. */
 function spread(x: Tensor): Tensor {
   const size = x.shape[x.shape.length - 1]
   return G.add(x, G.constant(Float32Array.from({ length: size }, (_, i) => i * 2)))

@@ -60,7 +60,7 @@ const session = { run: 10, node: 0.19, multiplyAdds: 82_000, elements: 4500 }
 const wasm = { multiplyAdds: 40_000, elements: 14_000 }
 
 /**
- * Whether a run of each of the graphs is expected to take less time as a WebAssembly module than in sessions. Programs that
+ * Tells whether a run of each of the graphs is expected to take less time as a WebAssembly module than in sessions. Programs that
  * share states run on the same backend, so the sum of their times decides.
  */
 export const prefersWasm = (...specs: ReadonlyArray<ProgramSpec>): boolean => {

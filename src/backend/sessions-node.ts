@@ -46,7 +46,7 @@ export interface Runtime {
   readonly Tensor: typeof OrtTensor
 }
 
-/** Where and how sessions run. */
+/** Says where and how sessions run. */
 export interface Host {
   readonly runtime: Runtime
   readonly device: Device

@@ -88,7 +88,7 @@ const triedVersions = ["12.4", "13.6"]
 /** Matches flags on Node's command line that conflict with `flags`: with one of them, no module is widened. */
 const conflicting = /experimental.wasm.revec|liftoff|lazy.compilation|jitless|freeze.flags/
 
-/** Whether the process's V8 can widen modules, and Node was started without flags that conflict with `flags`. */
+/** Tells whether the process's V8 can widen modules, and Node was started without flags that conflict with `flags`. */
 export const canWiden = ({ arch, versions, config, execArgv }: Engine = process): boolean =>
   arch === "x64" &&
   Object.entries(config.variables).some(([name, value]) => name === "v8_enable_wasm_simd256_revec" && value === 1) &&

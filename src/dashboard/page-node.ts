@@ -30,7 +30,7 @@ const types: Readonly<Record<string, string>> = {
 /** The page's folder, relative to `src/`. */
 const folder = "dashboard/page/"
 
-/** Whether this package is its TypeScript source, so that types must be removed; a built package has JavaScript. */
+/** Is true if this package is its TypeScript source, so that types must be removed; a built package has JavaScript. */
 const isSource = posix.extname(import.meta.url) === ".ts"
 
 const fileOf = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url))

@@ -21,7 +21,7 @@ export interface BatchOptions {
   /** The way in which an env starts again after an episode has ended. Default: `same-step`. */
   readonly autoReset: AutoReset
   /**
-   * Is added to the index of an env in the path of its random stream (see `reset`). If one set of envs is split into
+   * This number is added to the index of an env in the path of its random stream (see `reset`). If one set of envs is split into
    * several batches, set it to the number of envs in the batches before this one, so that no two envs share a stream.
    * Default: 0.
    */

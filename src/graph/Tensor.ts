@@ -136,7 +136,7 @@ export interface Tensor {
 
 const elementwise = new Set<Op["kind"]>(["unary", "binary", "compare", "logical", "not", "where", "clip", "cast"])
 
-/** Whether each element of the result depends only on the elements at its place in the inputs, which broadcast. */
+/** Tells whether each element of the result depends only on the elements at its place in the inputs, which broadcast. */
 export const isElementwise = ({ kind }: Op): boolean => elementwise.has(kind)
 
 export const sizeOf = (shape: Shape): number => shape.reduce((size, dimension) => size * dimension, 1)

@@ -47,7 +47,7 @@ const maxSteps = 8
 /** Replaces `stopGradient(x)` by x: when a program is simplified, its graph already has the ops of all gradients. */
 const gradientStops: Rule = ({ op, inputs }) => (op.kind === "stopGradient" ? inputs[0] : undefined)
 
-/** Whether all JavaScript engines compute the same bits. Functions such as exp differ, so the backend computes them. */
+/** Tells whether all JavaScript engines compute the same bits. Functions such as exp differ, so the backend computes them. */
 const isExact = ({ op }: Tensor): boolean => {
   switch (op.kind) {
     case "unary":

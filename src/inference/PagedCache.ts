@@ -59,7 +59,7 @@ export interface CacheCounts {
   readonly free: number
 }
 
-/** Where the numbers of the pages are. */
+/** Says where the numbers of the pages are. */
 export interface PageStore {
   readonly pages: number
   readonly pageSize: number

@@ -42,7 +42,7 @@ export interface Site {
   readonly authorization: Redacted.Redacted | null
   /** Other texts that no message may show, such as the password within the authorization. */
   readonly secrets: ReadonlyArray<Redacted.Redacted>
-  /** What to check if the server itself answers 401 or 403. */
+  /** Tells the user what to check if the server itself answers 401 or 403. */
   readonly hint: string
 }
 

@@ -69,7 +69,7 @@ export const tokenPolicyGradient = ({
   return neg(mul(stopGradient(advantage_t), logProbability_t))
 }
 
-/** How far a ratio may lie below and above 1. */
+/** Says how far a ratio may lie below and above 1. */
 export interface ClipRange {
   readonly clipLow: number
   readonly clipHigh: number

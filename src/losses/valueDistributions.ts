@@ -72,7 +72,7 @@ export const quantileLoss = ({ quantiles_tm1, target }: Tensors<"quantiles_tm1" 
   if (quantiles_tm1.shape.length !== 2) fail("quantileLoss", "quantiles_tm1: expected [rows, n]", quantiles_tm1)
   const [rows, count] = quantiles_tm1.shape
   expectShape("quantileLoss", [rows, target.shape[1]], { target })
-  // Of shape [rows, n, m].
+  // The errors have the shape [rows, n, m].
   const errors = sub(expandDims(target, 1), expandDims(quantiles_tm1, 2))
   const probabilities = constant(
     Float32Array.from({ length: count }, (_, index) => (index + 0.5) / count),

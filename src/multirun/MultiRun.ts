@@ -24,7 +24,7 @@ import { readConfig } from "./config/readConfig.ts"
 export { MultiRunConfig } from "./config/MultiRunConfig.ts"
 export { MultiRunError } from "./MultiRunError.ts"
 
-/** Where a config comes from. */
+/** Says where a config comes from. */
 export interface Where {
   /** The folder that relative paths start from; by default the current folder. */
   readonly baseDir?: string

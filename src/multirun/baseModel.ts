@@ -11,7 +11,7 @@ import * as Scratch from "../tokens/scratch.ts"
 import type { Tokenizer } from "../tokens/Tokenizer.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
 
-/** How a model reads and writes texts, without its weights. */
+/** A model's way of reading and writing texts, without its weights. */
 export interface Language {
   readonly tokenizer: Tokenizer
   readonly chat: ChatModel.ChatModel

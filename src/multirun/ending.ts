@@ -21,7 +21,7 @@ import type { Progress } from "./runs/RunSlot.ts"
 import { runStateIn } from "./trainer/checkpointParts.ts"
 import { loadCheckpoint } from "./weights/checkpoints.ts"
 
-/** How a run ended. */
+/** Says how a run ended. */
 export interface Ending {
   readonly id: string
   readonly progress: Readonly<Progress>

@@ -18,7 +18,7 @@ import { startingProgress } from "./runs/resume.ts"
 import { makeRunFolders } from "./runs/runFolder.ts"
 import type { Progress } from "./runs/RunSlot.ts"
 
-/** How far each run is, by its id. */
+/** Says how far each run is, by its id. */
 type ProgressOfRuns = ReadonlyMap<string, Readonly<Progress>>
 
 /** Returns how far the runs of a resumed trainer are. */

@@ -6,19 +6,19 @@ import type { RankLost } from "./RankError.ts"
 
 /** The kinds of messages. */
 export const kinds = {
-  /** From the rank: it has the token and this number. */
+  /** The rank says that it has the token and this number. */
   hello: 0,
-  /** From the master: the program to compute. */
+  /** The master sends the program to compute. */
   program: 1,
-  /** From the rank: the program is compiled. */
+  /** The rank says that the program is compiled. */
   ready: 2,
-  /** From the master: the rows of an update. */
+  /** The master sends the rows of an update. */
   rows: 3,
-  /** From the master: the state, the other inputs, and the slices to compute. */
+  /** The master sends the state, the other inputs, and the slices to compute. */
   compute: 4,
-  /** From the rank: the results of these slices. */
+  /** The rank sends the results of these slices. */
   results: 5,
-  /** From the rank: why it cannot work. */
+  /** The rank says why it cannot work. */
   failure: 6,
 } as const
 

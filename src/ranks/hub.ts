@@ -32,7 +32,7 @@ export interface Hub {
   readonly serve: (rank: number, channel: Channel) => Effect.Effect<never, RankLost | RankFailed>
 }
 
-/** How many times as long as the master a rank may take for its slices, if that is more than the deadline. */
+/** A rank may take so many times as long as the master for its slices, if that is more than the deadline. */
 const patience = 20
 
 /** Makes a hub without ranks. `deadline` is the time after which a rank that does not answer is given up. */

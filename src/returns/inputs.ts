@@ -80,7 +80,7 @@ export const nextValue = (inputs: ReturnInputs<Numbers>, row: number, next: Numb
   return next[nextRow]
 }
 
-/** Whether an episode ended at the row. */
+/** Tells whether an episode ended at the row. */
 export const isDone = (
   { terminated, truncated }: Pick<ReturnInputs<Numbers>, "terminated" | "truncated">,
   row: number,

@@ -31,7 +31,7 @@ const whole = Schema.Struct({
   agent: Agents.AgentConfig,
 })
 
-/** Where a config comes from. */
+/** Says where a config comes from. */
 export interface Where {
   /** The folder that relative paths of data sets and prompts start from; by default the current folder. */
   readonly baseDir?: string

@@ -40,7 +40,7 @@ export const quantile = (sorted: ArrayLike<number>, share: number): number => {
   return sorted[below] + (place - below) * (sorted[above] - sorted[below])
 }
 
-/** How a confidence interval is computed; by default from 2000 resamples, at the confidence level 0.95, with seed 0. */
+/** Says how a confidence interval is computed; by default from 2000 resamples, at the confidence level 0.95, with seed 0. */
 export interface Resampling {
   readonly resamples?: number | undefined
   readonly confidence?: number | undefined

@@ -40,7 +40,7 @@ export class CallbackError extends Schema.TaggedError<CallbackError>()("Callback
 /** The numbers that a callback keeps from one call to the next. */
 export type Memory = Record<string, number>
 
-/** How far a training is, as its callbacks see it. */
+/** Says how far a training is, as its callbacks see it. */
 export interface Seen {
   /** The number of env steps so far, over all envs. */
   readonly step: number

@@ -29,7 +29,7 @@ export interface TpeOptions {
   readonly multivariate: boolean
 }
 
-/** What a sampler knows when it suggests a trial. */
+/** The information that a sampler has when it suggests a trial. */
 export interface Known {
   readonly space: Space
   readonly direction: Direction

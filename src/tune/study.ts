@@ -15,7 +15,7 @@ import type { Ended } from "./Trial.ts"
  */
 export const knownAt = (trial: number, parallel: number): number => Math.max(0, trial - parallel + 1)
 
-/** What is known when a trial starts. */
+/** The information with which a trial starts. */
 export interface Before {
   /** The trials 0 to `knownAt(trial)` − 1. */
   readonly ended: ReadonlyArray<Ended>

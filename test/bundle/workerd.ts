@@ -35,7 +35,7 @@ export interface Served {
   readonly url: string
   /** The group of the engine's processes. */
   readonly group: number
-  /** What the engine printed so far, such as complaints. */
+  /** Returns the output of the engine so far, such as complaints. */
   readonly printed: () => string
   readonly stop: () => Promise<void>
 }

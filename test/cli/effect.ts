@@ -20,7 +20,7 @@ export interface Started {
 }
 
 export interface StartOptions {
-  /** With whatever it starts, a group that can be killed at once. */
+  /** The process leads a group, with all that it starts, that can be killed at once. */
   readonly detached?: boolean
   readonly env?: NodeJS.ProcessEnv
 }
@@ -41,7 +41,7 @@ export const start = (args: ReadonlyArray<string>, cwd = root, options: StartOpt
 /** Runs the command in this process, in the given folder. Calls wait for each other: a process has one working directory. */
 export const effect = (args: ReadonlyArray<string>, cwd = root): Promise<Outcome> => begin(args, cwd).ended
 
-/** The same, to be interrupted as by Ctrl-C. */
+/** Starts the command as `effect` does, and returns what is needed to interrupt it, as Ctrl-C would. */
 export const begin = (args: ReadonlyArray<string>, cwd = root): Running => beginInProcess(args, cwd)
 
 /** Waits for what no event tells of: a file that is written, a line in it. */
@@ -49,7 +49,7 @@ export const until = async (condition: () => boolean): Promise<void> => {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-/** Whether a run has begun to learn: it has a log, and scores. */
+/** Tells whether a run has begun to learn: it has a log, and scores. */
 export const isTraining = (run: string): boolean =>
   existsSync(join(run, "run.log")) && sizeOf(join(run, "scores/train/scores.jsonl")) > 0
 

@@ -25,7 +25,7 @@ let calls = 0
 /** Runs the command in this process as its own process would; sweeps train their runs in this process, too. */
 export const inProcess = (args: ReadonlyArray<string>, cwd: string): Promise<Outcome> => beginInProcess(args, cwd).ended
 
-/** The same, to be interrupted. */
+/** Starts the command, which can be interrupted. */
 export const beginInProcess = (args: ReadonlyArray<string>, cwd: string): Running => {
   const controller = new AbortController()
   const ended = last.then(() => {

@@ -15,7 +15,7 @@ const small = ["--port", "0", "--backend", "wasm", "--max-model-len", "64", "--s
 
 interface Served {
   readonly client: OpenAI
-  /** What the command printed on stdout. */
+  /** The output of the command on stdout. */
   readonly printed: string
   readonly stderr: () => string
 }

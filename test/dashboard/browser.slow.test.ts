@@ -39,7 +39,7 @@ inBrowser("the page", ({ page, served, text, count, drawn, click, set }) => {
           "Validation return over steps",
         )
 
-        // By what varies, by nothing, and only some.
+        // Group by the settings that vary, then by nothing, then select some runs.
         await set(".slot select", "none")
         await count(".runs tbody tr", 2)
         await drawn(0, 2)

@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path"
 
 const names = ["chromium", "chromium-browser", "google-chrome"]
 
-/** Where a browser lies that can be driven; undefined where there is none. */
+/** The path of a browser that the tests can control; undefined if there is none. */
 export const chromium = [
   process.env.CHROMIUM ?? "",
   ...(process.env.PATH ?? "").split(delimiter).flatMap((folder) => names.map((name) => join(folder, name))),

@@ -1,4 +1,4 @@
-/** How the page writes numbers. The page's modules are plain scripts, and these need no browser. */
+/** Checks how the page writes numbers. The page's modules are plain scripts, and these need no browser. */
 import { assert, describe, it } from "vitest"
 
 const format = new URL("../../src/dashboard/page/parts/format.js", import.meta.url).href

@@ -1,4 +1,4 @@
-/** How a group's band is labelled. */
+/** Checks how the band of a group is labelled. */
 import { assert, it } from "vitest"
 
 const { bandLabel } = await import(

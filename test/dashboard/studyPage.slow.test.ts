@@ -28,7 +28,7 @@ inBrowser("a study's page", ({ page, served, text, count, click }) => {
         assert.deepStrictEqual(await page.evaluate(circles), [11, 11])
         assert.match(await text(".importance tbody tr"), /^algorithm\.learning_rate\d+ %/)
         assert.strictEqual(await page.evaluate("document.querySelectorAll('circle.best').length"), 2)
-        // What a program wrote is text, and never markup.
+        // The page shows what a program wrote as text, never as markup.
         assert.include(await text(".study"), "<b>no luck</b>")
         for (const scheme of ["light", "dark"] as const) {
           await page.look(1280, 900, scheme)

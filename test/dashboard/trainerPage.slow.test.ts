@@ -43,7 +43,7 @@ inBrowser("a trainer's page", ({ page, served, text, count, click, set }) => {
       const { trainer } = makeRuns(folder)
       await page.look(1280, 900)
       await served(folder, async (url) => {
-        // From the overview, by way of a run.
+        // Go there from the overview, by way of a run.
         await page.goto(`${url}#/?by=none`)
         await count(".runs tbody tr", 2)
         assert.strictEqual(await text(".trainers"), "Many runs in one trainer: words (5 runs)")

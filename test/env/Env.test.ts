@@ -64,7 +64,7 @@ describe("make", () => {
 
 describe("a wrong definition", () => {
   const wrong = (changes: Readonly<Record<string, unknown>>): string => {
-    // As it comes from JavaScript, where no compiler has looked at it.
+    // JavaScript can pass this, because no compiler checks it.
     const definition: unknown = { ...corridor, ...changes }
     return envError(() => Env.make(definition as Definition<unknown, Discrete>)).message
   }

@@ -10,7 +10,7 @@ import { LmError } from "../../src/lm/LmError.ts"
 import * as Scripted from "../../src/lm/providers/scripted.ts"
 import { contestant, model, tasks, words } from "./support.ts"
 
-/** To its end, however long it sleeps on the test's clock. */
+/** Runs an effect to its end, even if it sleeps on the test's clock, for up to a minute. */
 const ended = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(effect)

@@ -20,7 +20,7 @@ const ended = <A, E>(effect: Effect.Effect<A, E>) =>
     return yield* Fiber.join(fiber)
   })
 
-/** Is interrupted by itself at the moment when `file` is about to be written or removed. */
+/** Begins an evaluation that is interrupted at the moment when `file` is about to be written or removed. */
 const evaluatedUntil = (who: ReadonlyArray<Contestant>, files: Map<string, Uint8Array>, file: string) =>
   Effect.gen(function* () {
     const store = RunStore.memory({ files }).layer
@@ -227,7 +227,7 @@ describe("an evaluation as a run", () => {
       const journal = files.get(`${directory}/played.jsonl`) ?? new Uint8Array(0)
       files.set(`${directory}/played.jsonl`, journal.slice(0, -20))
       const before = said.asked.length
-      // Once more, so that something is written behind the cut.
+      // Evaluate once more, so that something is written behind the cut.
       const one = { ...settings, workers: 1 }
       const second = yield* Effect.forkChild(evaluated(prepared(who, { settings: one }), { files, resume: directory }))
       yield* TestClock.adjust(9)

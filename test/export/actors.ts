@@ -15,7 +15,7 @@ export const drawnLayer = (inputs: number, outputs: number, activation: Activati
 
 export const activations = ["identity", "relu", "tanh", "sigmoid", "gelu", "silu", "softplus"] as const
 
-/** As SAC leaves one: normalised inputs, hidden layers that are alike, and means and deviations side by side. */
+/** Returns an actor like SAC's: normalised inputs, equal hidden layers, and means and deviations in one output. */
 export const squashed: DenseActor = {
   inputs: 3,
   normalisation: { mean: drawn(3), deviation: Float32Array.of(0.5, 1, 3) },

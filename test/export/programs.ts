@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
-/** Whether a program is installed. Tests that need it are skipped otherwise. */
+/** Tells whether a program is installed. Tests that need it are skipped otherwise. */
 export const isInstalled = (program: string): boolean => spawnSync(program, ["--version"]).status === 0
 
 /** Runs a program and returns its output. The exit code must be 0. */

@@ -9,7 +9,7 @@ export interface FakeOptions {
   readonly generating?: ReadonlyArray<number>
   readonly reading?: ReadonlyArray<number>
   readonly adapterSlots?: number
-  /** Is called before each step. */
+  /** The model calls it before each step. */
   readonly onStep?: (program: GeneratingProgram | ReadingProgram) => Effect.Effect<void>
 }
 

@@ -92,7 +92,7 @@ describe("1,000 episodes over a server that fails one time in twenty", () => {
         const wrong = asked.length - right.length
         assert.isAbove(wrong, 2 * episodes * 0.03)
         assert.strictEqual(new Set(asked.map(({ fault }) => JSON.stringify(fault))).size, kinds.length + 1)
-        // By whom.
+        // Count the tries of each question.
         const tries = new Map<string, number>()
         for (const { body } of asked) {
           const content = String(body.messages.at(-1)?.content)

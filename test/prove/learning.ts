@@ -80,7 +80,7 @@ const ahead = (
   curve: "one",
 })
 
-/** Whether the confidence interval of one's interquartile mean is above the other's. */
+/** Tells whether the confidence interval of one's interquartile mean is above the other's. */
 const isApart = (one: ReadonlyArray<number>, other: ReadonlyArray<number>): boolean =>
   summary(one).low > summary(other).high
 

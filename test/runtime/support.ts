@@ -47,7 +47,7 @@ export const history = HistoryAgent.make({ model: "scripted:reader" })
 export interface Kept {
   readonly result: RuntimeResult
   readonly events: ReadonlyArray<RunEvent>
-  /** By their paths in the run's folder. */
+  /** The texts of the files, by their paths in the run's folder. */
   readonly files: ReadonlyMap<string, string>
 }
 
@@ -59,7 +59,7 @@ export interface Place {
   readonly resume?: string
   readonly model?: Layer.Layer<Lm>
   readonly sinks?: ReadonlyArray<Sink>
-  /** Where other runs' checkpoints lie; there is none unless given. */
+  /** The disk with the checkpoints of other runs; none if left out. */
   readonly disk?: Layer.Layer<FileSystem.FileSystem | Path.Path>
   /** Wraps the run's files, for example so that some operations fail. */
   readonly broken?: (run: RunFiles) => RunFiles

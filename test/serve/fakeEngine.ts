@@ -46,7 +46,7 @@ export const chat: ChatModel = {
   },
 }
 
-/** What a request's answer is; undefined stands for letters that the seed determines. */
+/** Returns the answer to a request; undefined stands for letters that the seed determines. */
 export type Script = (prompt: string, request: GenerateRequest) => string | undefined
 
 export interface FakeEngine extends EngineService {

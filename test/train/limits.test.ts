@@ -91,7 +91,7 @@ describe("an env or an algorithm that is none is told of in one line", () => {
     )
   }
 
-  // As a program without types may have it.
+  // A program without types can pass this.
   const untyped = (json: string, more: object = {}): TrainInput => Object.assign(JSON.parse(json), more)
   const inCode: ReadonlyArray<readonly [title: string, input: TrainInput, expected: string]> = [
     ["nothing at all", untyped("{}"), "env: missing key"],

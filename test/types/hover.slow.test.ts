@@ -63,7 +63,7 @@ const others = [
   },
 ]
 
-/** As a comment shows it: of a block with many keys, each key shows its own. */
+/** Returns a default as comments show it. A block with many keys has none, because each of its keys shows its own. */
 const shownDefault = (value: unknown): string => (isPlain(value) ? "" : `@default* — ${JSON.stringify(value)}`)
 
 const oneLine = (text: string): string => text.replaceAll(/\\([`[\]*_{}])/g, "$1").replaceAll(/`{3}\w*|\s+/g, " ")

@@ -53,7 +53,7 @@ export const evaluateFile = Effect.fnUntraced(function* (input: EvalFlags) {
   })
 })
 
-/** Where the config of an evaluation comes from, and how the evaluation is resumed. */
+/** Says where the config of an evaluation comes from, and how the evaluation is resumed. */
 interface Playing extends Omit<EvaluationOptions, "placeOf"> {
   /** The folder of the evaluation to resume. */
   readonly resume?: string | undefined

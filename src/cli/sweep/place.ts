@@ -1,4 +1,4 @@
-/** Where the runs of a sweep are saved: in the results folder itself, or in a bucket for which that folder stands. */
+/** Finds where the runs of a sweep are saved: in the results folder itself, or in a bucket for which that folder stands. */
 import { Context, Effect, type Scope } from "effect"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import type { UsageError } from "../output/output.ts"

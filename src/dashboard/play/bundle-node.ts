@@ -13,7 +13,7 @@ export const bundleName = "worker.bundle.js"
 
 const here = (file: string): string => fileURLToPath(new URL(`./${file}`, import.meta.url))
 
-/** Whether this package is its TypeScript source. */
+/** Is true if this package is its TypeScript source. */
 const isSource = posix.extname(import.meta.url) === ".ts"
 
 /** Bundles the worker from its source. esbuild is no dependency of the published package, so only a checkout has it. */

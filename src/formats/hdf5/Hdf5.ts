@@ -50,7 +50,7 @@ export interface Dataset {
 
 export type Node = Group | Dataset
 
-/** How many texts we put into a heap collection (HDF5's storage for texts), which has at most 65535. */
+/** We put so many texts into a heap collection (HDF5's storage for texts), which can have at most 65535. */
 const textsPerCollection = 4096
 const mostDimensions = 32
 

@@ -13,7 +13,7 @@ const digits = String.raw`[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?`
 const length = new RegExp(`^\\s*(${digits})(?:px)?\\s*$`)
 const share = new RegExp(`^\\s*(${digits})(%?)\\s*$`)
 const numbers = new RegExp(digits, "g")
-/** Whether a text has only numbers, spaces and commas. */
+/** Tells whether a text has only numbers, spaces and commas. */
 const isList = (text: string): boolean => !/[^\s,]/.test(text.replace(numbers, " "))
 
 /** Returns a number of units or pixels, which are the same here; other units are refused. */

@@ -112,7 +112,7 @@ const scaledHalf = (product: Tensor) => {
   return undefined
 }
 
-/** Whether a tensor is the first or the second half of x along its last axis. */
+/** Tells whether a tensor is the first or the second half of x along its last axis. */
 const isHalfOf = ({ op, inputs, shape }: Tensor, x: Tensor): boolean => {
   const axis = x.shape.length - 1
   const size = x.shape[axis] / 2

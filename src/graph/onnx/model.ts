@@ -16,7 +16,7 @@ export type Attribute = number | string | ReadonlyArray<number> | Graph | { read
 
 export interface Node {
   readonly op: string
-  /** Whose op it is: ONNX's own by default. */
+  /** Names the set of ops that the op belongs to: ONNX's own by default. */
   readonly domain?: typeof runtimeDomain
   readonly inputs: ReadonlyArray<string>
   readonly outputs: ReadonlyArray<string>
@@ -110,7 +110,7 @@ export const modelBytes = (graph: Graph, metadata: Readonly<Record<string, strin
   return message.finish()
 }
 
-/** Whether only ONNX Runtime can run the graph. */
+/** Tells whether only ONNX Runtime can run the graph. */
 const usesRuntimeOps = ({ nodes }: Graph): boolean =>
   nodes.some(
     ({ domain, attributes = {} }) =>

@@ -30,7 +30,7 @@ export const transposedProduct = (
 const manyMultiplyAdds = 1 << 18
 
 /**
- * Whether a product aᵀ b takes less time as the transpose of bᵀ a: ONNX Runtime copies its first input if that is
+ * Tells whether a product aᵀ b takes less time as the transpose of bᵀ a: ONNX Runtime copies its first input if that is
  * transposed, so that input should be the narrow one. The gradients of an adapter's matrices are such products.
  */
 export const isQuickerTransposed = ({ op, inputs: [a], shape: [m, n] }: Tensor): boolean =>

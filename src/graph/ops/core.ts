@@ -20,7 +20,7 @@ export const nextMark = (): number => nextId
 
 const isShape = (shape: Shape): boolean => shape.length <= maxRank && shape.every(isSize)
 
-/** Whether a number can be the size of an axis: an integer that is not negative. */
+/** Tells whether a number can be the size of an axis: an integer that is not negative. */
 export const isSize = (size: number): boolean => Number.isSafeInteger(size) && size >= 0
 
 export const shapeText = (shape: Shape): string => `[${shape.join(", ")}]`

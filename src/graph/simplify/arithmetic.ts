@@ -16,7 +16,7 @@ const ifSameShape = (tensor: Tensor, x: Tensor): Tensor | undefined => (likeShap
 
 const zeroLike = (tensor: Tensor): Tensor => broadcastTo(scalarLike(tensor, 0), tensor.shape)
 
-/** Whether all elements are certainly finite, so that multiplying them by 0 always gives 0. */
+/** Tells whether all elements are certainly finite, so that multiplying them by 0 always gives 0. */
 const isFinite = ({ op, dtype, inputs }: Tensor): boolean => {
   if (dtype !== "f32" || op.kind === "oneHot" || op.kind === "cast") return true
   if (op.kind === "constant") return op.data.every(Number.isFinite)

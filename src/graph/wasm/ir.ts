@@ -20,7 +20,7 @@ export type MapFn =
   | "toBool"
   | { readonly clip: readonly [number, number] }
 
-/** Where an input goes in an assembled array: its offset and strides, in elements of that array. */
+/** The place of an input in an assembled array: its offset and strides, in elements of that array. */
 interface Piece {
   readonly offset: number
   readonly strides: ReadonlyArray<number>
@@ -65,7 +65,7 @@ export interface Node {
 }
 
 /**
- * How often a value changes. 0 means only when a state is written; 1 means in each run; 2 means in each minibatch, or in
+ * Says how often a value changes. 0 means only when a state is written; 1 means in each run; 2 means in each minibatch, or in
  * each run of a program without minibatches. A node has the highest phase of its inputs.
  */
 export type Phase = 0 | 1 | 2
@@ -87,7 +87,7 @@ export const wholeOf = (node: Node, shape: Shape = node.shape): Ref => ({
   offset: 0,
 })
 
-/** Whether the elements are contiguous in memory, in order. */
+/** Tells whether the elements are contiguous in memory, in order. */
 export const isContiguous = (ref: Ref): boolean => {
   let expected = 1
   for (let axis = ref.shape.length - 1; axis >= 0; axis--) {
@@ -98,7 +98,7 @@ export const isContiguous = (ref: Ref): boolean => {
   return true
 }
 
-/** Whether the ref reads its whole node, each element once, in order. */
+/** Tells whether the ref reads its whole node, each element once, in order. */
 export const isWhole = (ref: Ref): boolean =>
   ref.offset === 0 && isContiguous(ref) && sizeOf(ref.shape) === sizeOf(ref.node.shape)
 

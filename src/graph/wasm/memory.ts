@@ -86,7 +86,7 @@ const placements = (lowered: Lowered, groups: ReadonlyArray<Group>) => {
   return placed
 }
 
-/** Whether a group can write `next` over `state`: it must read each old element only in the step that replaces it. */
+/** Tells whether a group can write `next` over `state`: it must read each old element only in the step that replaces it. */
 const readsOnlyInStep = (group: Group, state: Node, next: Node): boolean =>
   nodesOf(group).every((node) =>
     node.inputs.every(
@@ -180,7 +180,7 @@ export const planMemory = (
   return { own, temporary: shared.size, at }
 }
 
-/** Where an array is: in one of the program's two blocks of memory, or at an address that other programs use too. */
+/** Says where an array is: in one of the program's two blocks of memory, or at an address that other programs use too. */
 interface Address {
   readonly block: "own" | "temporary" | "common"
   readonly offset: number

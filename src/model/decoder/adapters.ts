@@ -173,7 +173,7 @@ export const oneAdapter = (
   return { adapter, scaling, adapt: adaptBy(config, shape, offsets, routing) }
 }
 
-/** How tokens get the numbers of their adapters. */
+/** Says how tokens get the numbers of their adapters. */
 interface Routing {
   /** The leading axes of all products: the number of blocks, or none if all tokens have one adapter. */
   readonly groups: ReadonlyArray<number>

@@ -136,7 +136,7 @@ const specOf = ({ config }: RunSlot, layout: Layout): ProgramSpec => {
   return { name: `${type}.step`, inputs: { theta, gradient, learningRate }, state: moments, outputs: { next } }
 }
 
-/** Whether a state has one number for each parameter's number, so that it can be saved under the parameters' names. */
+/** Tells whether a state has one number for each parameter's number, so that it can be saved under the parameters' names. */
 const isPerParameter = (shape: Shape, { size }: Layout): boolean => shape.length === 1 && shape[0] === size
 
 const normOf = (numbers: ArrayLike<number>): number => {

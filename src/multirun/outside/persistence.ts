@@ -15,12 +15,12 @@ export const mostAttempts = 8
 /** The longest delay between two attempts, in seconds. */
 const longestDelay = 30
 
-/** How an attempt ended: `step` is how far it got. */
+/** Says how an attempt ended: `step` is how far it got. */
 export type Attempt =
   | { readonly _tag: "Complete" }
   | { readonly _tag: "Again"; readonly step: number; readonly reason: string }
 
-/** How the work ended. */
+/** Says how the work ended. */
 export type Outcome = { readonly _tag: "Complete" } | { readonly _tag: "Failed"; readonly reason: string }
 
 /** Repeats the attempt until it is complete, or has failed too often. `again` is called before each repetition. */

@@ -36,7 +36,7 @@ import { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
 import { readStepReport, type Validation, validationsIn } from "./reports.ts"
 
-/** What a checkpoint says about the recording: the file `recorded.json`. */
+/** The contents of a checkpoint's file `recorded.json`, which describes the recording. */
 const Recorded = Schema.Struct({
   appended: Appended,
   /** The step of the last validation that was recorded; −1 if there was none. */

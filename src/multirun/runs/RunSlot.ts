@@ -3,7 +3,7 @@ import { type Effect, Schema } from "effect"
 import { naturalInt } from "../../config/fields.ts"
 import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 
-/** How far a run is. A checkpoint saves it as `progress.json`, so that a resumed run also continues these totals. */
+/** Says how far a run is. A checkpoint saves it as `progress.json`, so that a resumed run also continues these totals. */
 export const Progress = Schema.Struct({ step: naturalInt, totalTokens: naturalInt, totalSamples: naturalInt })
 /** The progress of a run; the trainer changes it in place. */
 export interface Progress {

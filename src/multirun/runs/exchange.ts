@@ -46,7 +46,7 @@ const messageBy = <S extends Schema.Codec<unknown, unknown>>(schema: S) => {
 const reasonsJson = messageBy(Reasons)
 const differenceJson = messageBy(Difference)
 
-/** Where this rank stands among the others. */
+/** The place of this rank among the others. */
 export interface Place {
   readonly rank: number
   readonly ranks: number

@@ -1,4 +1,4 @@
-/** What a trainer writes into the file `token` of a run's folder, by which it recognises the folder and its turn. */
+/** The contents of the file `token` in a run's folder, by which a trainer recognises the folder and its turn. */
 export interface Token {
   readonly id: string
   /** Grows with each run that the trainer finds; runs begin in this order. */

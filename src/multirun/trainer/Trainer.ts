@@ -95,7 +95,7 @@ interface Trained {
   backAt: number | null
   /** The moments of the optimiser in the checkpoint that the run began with. */
   moments: RunState["moments"] | undefined
-  /** What that checkpoint says about the recording. */
+  /** The checkpoint's description of the recording. */
   readonly recorded: Uint8Array | undefined
   loss: number
   sums: MetricSums<number>

@@ -158,7 +158,7 @@ interface Parts {
   readonly kept: KeptAdapters
 }
 
-/** Whether the programs get one adapter, instead of the table of all. */
+/** Tells whether the programs get one adapter, instead of the table of all. */
 const hasOneAdapter = ({ adapters, mixing }: GradientShape): boolean => adapters !== null && mixing === "one-run"
 
 const programOf = (shape: GradientShape, { gradient, reference, holder, kept }: Parts): GradientProgram => {

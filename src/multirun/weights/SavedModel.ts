@@ -42,7 +42,7 @@ export class SavedModelError extends Schema.TaggedError<SavedModelError>()("Save
 
 /** The folder with the weights of a model. */
 export interface ModelPlace {
-  /** What the folder holds: the files of a model, those of an adapter as peft writes it, or a checkpoint of a run. */
+  /** The contents of the folder: the files of a model, those of an adapter as peft writes it, or a checkpoint of a run. */
   readonly holds: "model" | "adapter" | "checkpoint"
   readonly folder: string
   /** A short name: that of the run, or of the folder. */

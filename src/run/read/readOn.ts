@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { type FileSource, mostAtOnce } from "./FileSource.ts"
 
-/** How far a file has been read, and up to 1024 bytes before that, by which we notice that the file was replaced. */
+/** Says how far a file has been read, and holds up to 1024 bytes before that, by which we notice that the file was replaced. */
 export interface Position {
   readonly read: number
   readonly before: Uint8Array

@@ -114,7 +114,7 @@ export type UpdateApplied = typeof UpdateApplied.Type
 /** The metric of a trainer of several runs with the mean score of their last validations, which the terminal shows. */
 export const validationOfTrainer = "trainer/validation_score"
 
-/** How an episode of a validation ended. */
+/** Says how an episode of a validation ended. */
 export const PlayedEpisode = Schema.Struct({
   return: Schema.Number,
   length: Schema.Int,

@@ -13,7 +13,7 @@ export interface Machine {
   readonly host: string
   /** Stays the same when the machine is started again; empty if the system has no such id. */
   readonly id: string
-  /** Is another one after each boot, and in each container; empty if the system does not tell. */
+  /** This text differs after each boot, and in each container; it is empty if the system has none. */
   readonly boot: string
   /** Returns when a process began, as the system counts the time: empty if it hides that, undefined if no such process runs. */
   readonly begun: (pid: number) => string | undefined

@@ -8,7 +8,7 @@ import { digestsOf, finished, left, logOf } from "./sweeps.ts"
 const tiny = program("totalSteps: 512, checkpoint: { everySteps: 128 }")
 const long = program("totalSteps: 120_000, checkpoint: { everySteps: 0 }")
 
-/** Whether no process of a group is there any more. */
+/** Tells whether all processes of a group have ended. */
 const isGone = (group: number): boolean => {
   try {
     return !process.kill(group, 0)

@@ -1,4 +1,4 @@
-/** How much of a run's files is read for its episodes, and what they may hold. */
+/** Checks how much of a run's files is read for its episodes, and what they may hold. */
 import { execFileSync } from "node:child_process"
 import { appendFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

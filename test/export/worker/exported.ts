@@ -15,7 +15,7 @@ export const trainings = {
 
 export type Kind = keyof typeof trainings
 
-/** How many episodes each policy plays: at least 1,000 steps together. */
+/** Each policy plays so many episodes, which have at least 1,000 steps together. */
 const episodesOf: Readonly<Record<Kind, number>> = { ppo: 60, "ppo-continuous": 5, lstm: 60, sac: 5, dqn: 120 }
 
 export interface Played {

@@ -12,8 +12,8 @@ describe("the broadcasts of a trainer", () => {
       /** The number of reports of updates: a run and its trainer each report an update. */
       let reports = 0
       /**
-       * What a folder waits for, so that the first turn trains only run a, and the second only run b: the samples of b for
-       * the broadcast of a, and this broadcast and the next samples of a for the update of b.
+       * Delays a folder, so that the first turn trains only run a, and the second only run b: the samples of b wait for
+       * the broadcast of a; this broadcast and the next samples of a wait for the update of b.
        */
       const before = (folder: string) => {
         if (/run_b.rollouts.step_0$/.test(folder)) return Deferred.await(asked)

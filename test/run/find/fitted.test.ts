@@ -4,7 +4,7 @@ import { type Column, fitted } from "../../../src/run/find/fitted.ts"
 const columnsOf = (headings: Readonly<Record<string, Column["role"]>>, rows: ReadonlyArray<Column["cells"]>) =>
   Object.entries(headings).map(([heading, role], index): Column => ({ heading, role, cells: rows.map((row) => row[index]) })) // prettier-ignore
 
-/** As `effect runs` has them. */
+/** Returns the columns of `effect runs`. */
 const runs = (values: ReadonlyArray<readonly [algorithm: string, rate: string, seed: number]>) =>
   columnsOf(
     { time: "detail", name: "name", environment: "name", algorithm: "name", learning_rate: "name", seed: "figure", state: "figure", steps: "detail", validation: "figure", path: "path" }, // prettier-ignore

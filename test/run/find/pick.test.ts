@@ -15,11 +15,11 @@ const found = (part: string): string => Effect.runSync(pick(part, entries, { fol
 describe("a part of a path", () => {
   it.for([
     ["history-agent", 0],
-    // As the agent's type and the setting are written.
+    // Configs write the agent's type and the setting like this.
     ["history_agent", 0],
     ["react_agent/0001", 1],
     ["num_envs", 2],
-    // As a narrow table of runs shows it.
+    // A narrow table of runs shows the path like this.
     ["…/items_react-agent/0001", 1],
     ["a=5Fb", 2],
   ] as const)("%s finds its run", ([part, index]) => assert.strictEqual(found(part), paths[index]))

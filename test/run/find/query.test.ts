@@ -46,7 +46,7 @@ const files: Readonly<Record<string, string>> = Object.fromEntries(
       "scores/val/10_seen_episodes_scores.jsonl": `${scoreLine(32, 2)}${scoreLine(32, 4)}${scoreLine(40, 6)}${scoreLine(40, 8)}`,
     },
     [running]: { "run.lock": "process 2 on here", "checkpoints/step_000000000000064/manifest.json": "{}" },
-    // As RLtools leaves it: no config.yaml and no metrics.json.
+    // RLtools leaves a run like this: it has no config.yaml and no metrics.json.
     [theirs]: { "return.json": JSON.stringify([evaluation(10, 3), evaluation(20, 4)]), "steps/000000000000020/a": "" },
   }).flatMap(([run, inside]) => Object.entries(inside).map(([name, text]) => [`${run}/${name}`, text])),
 )

@@ -31,7 +31,7 @@ export interface Lease {
   readonly confirm: Effect.Effect<void, RunStoreError>
 }
 
-/** How long a lock holds that is not renewed, in seconds. Its holder renews it three times as often. */
+/** A lock that is not renewed holds for so many seconds. Its holder renews it three times as often. */
 export const leaseSeconds = 60
 
 /** The content of a lock: the name of its holder, the token that no other process has, and how long it holds. */

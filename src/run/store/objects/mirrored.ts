@@ -9,7 +9,7 @@ import type { FileTree } from "../FileTree.ts"
 import { runStoreError } from "../RunStoreError.ts"
 import type { ObjectStore } from "./ObjectStore.ts"
 
-/** Where the copies go. */
+/** Says where the copies go. */
 export interface Mirror {
   readonly store: ObjectStore["Service"]
   /** The beginning of the keys of the folder's files, without a `/` at its end. */

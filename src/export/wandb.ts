@@ -83,9 +83,32 @@ const listOf = (items: ReadonlyArray<Message>): Message => {
   return list
 }
 
-/** Writes numbers as JSON; W&B also reads `NaN`, `Infinity` and `-Infinity`. */
-const numberItems = (numbers: Readonly<Record<string, number>>): ReadonlyArray<Message> =>
-  Object.entries(numbers).map(([key, value]) => itemOf(key, String(value)))
+/**
+ * Makes the function that appends numbers as items of a list, for the history: a run can have a million of them, so the bytes
+ * of each name are made once. Numbers are written as JSON, for which W&B also takes `NaN`, `Infinity` and `-Infinity`.
+ */
+const numberWriter = () => {
+  const keys = new Map<string, Uint8Array>()
+  const keyOf = (key: string): Uint8Array => {
+    const known = keys.get(key)
+    if (known !== undefined) return known
+    const made = new Message().text(fields.Item.key, key).finish()
+    keys.set(key, made)
+    return made
+  }
+  return (to: ByteWriter, numbers: Readonly<Record<string, number>>): void => {
+    for (const key in numbers) {
+      const [name, json] = [keyOf(key), String(numbers[key])]
+      to.varint(fields.items * 8 + 2)
+      // Two bytes begin the JSON, and one is its length.
+      to.varint(name.length + 3 + json.length)
+      to.piece(name)
+      to.varint(fields.Item.valueJson * 8 + 2)
+      to.varint(json.length)
+      to.text(json)
+    }
+  }
+}
 
 /** Joins the events of each step, in the order of steps: W&B takes one row for a step, and refuses an earlier step. */
 const rowsOf = (events: ReadonlyArray<TrackedEvent>): ReadonlyArray<TrackedEvent> => {
@@ -139,28 +162,33 @@ export const wandbFolder = Effect.fnUntraced(function* (
   const log = new ByteWriter(1 << 16)
   writeLogHeader(log)
   let count = 0
-  const write = (field: number, content: Message): void =>
-    writeLogRecord(log, new Message().int(fields.Record.num, ++count).message(field, content).finish())
+  const write = (field: number, content: Uint8Array): void =>
+    writeLogRecord(log, new Message().int(fields.Record.num, ++count).bytes(field, content).finish())
 
-  write(fields.Record.run, runRecord(run, labels))
-  const rows = rowsOf(run.events)
+  write(fields.Record.run, runRecord(run, labels).finish())
+  const writeNumbers = numberWriter()
+  const row = new ByteWriter()
   const last: Record<string, number> = {}
-  for (const { step, wallSeconds, metrics } of rows) {
+  for (const { step, wallSeconds, metrics } of rowsOf(run.events)) {
     const runtime = Math.max(0, wallSeconds - run.startedAtMillis / 1000)
     const numbers = { ...metrics, _step: step, _timestamp: wallSeconds, _runtime: runtime }
     Object.assign(last, numbers)
-    const history = listOf(numberItems(numbers))
-    write(
-      fields.Record.history,
-      history.message(fields.HistoryRecord.step, new Message().int(fields.HistoryStep.num, step)),
+    row.clear()
+    writeNumbers(row, numbers)
+    row.piece(
+      new Message().message(fields.HistoryRecord.step, new Message().int(fields.HistoryStep.num, step)).finish(),
     )
+    write(fields.Record.history, row.written)
   }
 
   const seconds = Math.round(Math.max(0, run.endedAtMillis - run.startedAtMillis) / 1000)
   const { nestedKey, valueJson } = fields.Item
   const runtime = new Message().text(nestedKey, "_wandb").text(nestedKey, "runtime").text(valueJson, String(seconds))
   const digest = run.digest === undefined ? [] : [itemOf("effect_rl/digest", JSON.stringify(run.digest))]
-  write(fields.Record.summary, listOf([...numberItems(last), ...digest, runtime]))
+  row.clear()
+  writeNumbers(row, last)
+  row.piece(listOf([...digest, runtime]).finish())
+  write(fields.Record.summary, row.written)
 
   const files = Object.entries(run.files).map(([name, bytes]) => [`${ownFiles}/${name}`, bytes] as const)
   const listed = new Message()
@@ -171,11 +199,11 @@ export const wandbFolder = Effect.fnUntraced(function* (
       new Message().text(FilesItem.path, path).int(FilesItem.policy, uploadAtEnd),
     )
   }
-  write(fields.Record.files, listed)
+  write(fields.Record.files, listed.finish())
   const { exitCode, runtime: ran } = fields.RunExitRecord
-  write(fields.Record.exit, new Message().int(exitCode, exitCodes[run.state]).int(ran, seconds))
+  write(fields.Record.exit, new Message().int(exitCode, exitCodes[run.state]).int(ran, seconds).finish())
   // Older clients of W&B handle the exit when they read this record.
-  write(fields.Record.final, new Message())
+  write(fields.Record.final, new Uint8Array(0))
 
   const time = toFlatPath({ time: timeOf(new Date(run.startedAtMillis)) })
   return {

@@ -22,13 +22,15 @@ export class Message {
 
   private varint(value: number): this {
     const bytes: Array<number> = []
-    // Negative numbers are written in 64-bit two's complement.
-    let rest = value < 0 ? BigInt.asUintN(64, BigInt(value)) : BigInt(value)
-    while (rest >= 128n) {
-      bytes.push(Number(rest & 127n) | 128)
-      rest >>= 7n
+    let rest = value
+    if (value < 0) {
+      // Negative numbers are written in 64-bit two's complement, in ten bytes.
+      let bits = BigInt.asUintN(64, BigInt(value))
+      for (; bits >= 128n; bits >>= 7n) bytes.push(Number(bits & 127n) | 128)
+      rest = Number(bits)
     }
-    bytes.push(Number(rest))
+    for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128)
+    bytes.push(rest)
     return this.push(Uint8Array.from(bytes))
   }
 

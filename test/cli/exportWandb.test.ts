@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
+import { ownerName } from "../../src/run/store/owner-node.ts"
 import { runIn } from "../export/wandbLog.ts"
 import { effect, program, resultOf, withFolder, write } from "./effect.ts"
 import { withVariables } from "./withVariables.ts"
@@ -82,5 +83,23 @@ describe("effect export --to wandb", () => {
       assert.strictEqual(refused.code, 2)
       assert.include(refused.stderr, `effect: --to wandb: project "a/b": expected 1 to 128 characters`)
       assert.notInclude(readdirSync(folder), "refused")
+
+      // A run without its last file has not finished.
+      const [files, lock] = [join(folder, runDir), join(folder, runDir, "run.lock")]
+      rmSync(join(files, "return.json"))
+      const stopped = await effect(["export", runDir, "--to", "wandb", "--out", "stopped"], folder)
+      assert.strictEqual(stopped.code, 0, stopped.stderr)
+      assert.deepEqual(runIn(readFileSync(join(folder, "stopped", `run-${id}.wandb`))).exit[1], [255])
+      writeFileSync(lock, ownerName(process.ppid))
+      const running = await effect(["export", runDir, "--to", "wandb", "--out", "running"], folder)
+      assert.deepEqual(
+        [running.code, running.stderr],
+        [2, "effect: --to wandb: expected a run that has ended, found one that is still running\n"],
+      )
+      rmSync(lock)
+      rmSync(join(files, "logs.tfevents"))
+      const silent = await effect(["export", runDir, "--to", "wandb", "--out", "silent"], folder)
+      assert.strictEqual(silent.code, 2)
+      assert.include(silent.stderr, "effect: --to wandb: expected the run's metrics in ")
     }))
 })

@@ -24,7 +24,7 @@ import type { EngineThreads } from "./multirun/engine/EngineThreads.ts"
 import * as engineThreads from "./multirun/engine/thread-node.ts"
 import type { ReferenceThreads } from "./multirun/reference/ReferenceThreads.ts"
 import * as referenceThreads from "./multirun/reference/thread-node.ts"
-import { layer as foreignEnvs } from "./env/foreign/gymnasium-node.ts"
+import { layer as foreignEnvs } from "./env/foreign/layer-node.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
 import { owner } from "./run/store/owner-node.ts"
 import { type Code, type FileSystemOptions, RunStore } from "./run/store/RunStore.ts"
@@ -103,8 +103,9 @@ export const trainerThreads = (options: {
 /** Provides threads that step envs, for a training that sets `workers`. */
 export { layer as envPool } from "./env/pool/pool-node.ts"
 
-/** Envs of Gymnasium, and of programs in any language. */
+/** Envs of Gymnasium, games of PettingZoo, and envs of programs in any language. */
 export * as Gymnasium from "./env/foreign/gymnasium-node.ts"
+export * as PettingZoo from "./env/foreign/pettingzoo-node.ts"
 export * as ForeignEnv from "./env/foreign/command-node.ts"
 
 /** Provides the processes that step the envs of other programs, for configs that name such envs. */

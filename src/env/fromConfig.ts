@@ -19,7 +19,13 @@ import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
 import * as Breakout from "./pixel/Breakout.ts"
 import * as Catch from "./pixel/Catch.ts"
-import { ForeignEnvs, type ForeignEnvsService, ForeignOptions, GymnasiumOptions } from "./foreign/options.ts"
+import {
+  ForeignEnvs,
+  type ForeignEnvsService,
+  ForeignOptions,
+  GymnasiumOptions,
+  PettingZooOptions,
+} from "./foreign/options.ts"
 import { recipeOf } from "./recipe.ts"
 import { type ActionSpace, type Box, display as displayedSpace } from "./Space.ts"
 import * as Wrapper from "./Wrapper.ts"
@@ -89,6 +95,7 @@ const makers: Readonly<Record<string, Maker>> = {
   BitFlip: maker(BitFlip.Options, BitFlip.make),
   TicTacToe: maker(TicTacToe.Options, TicTacToe.make),
   Gymnasium: foreign(GymnasiumOptions, ({ gymnasium }, options) => gymnasium(options)),
+  PettingZoo: foreign(PettingZooOptions, ({ pettingZoo }, options) => pettingZoo(options)),
   ForeignEnv: foreign(ForeignOptions, ({ command }, options) => command(options)),
   TimeLimit: wrapper(Schema.Struct({ steps: positiveInt }), (env, { steps }) => Wrapper.timeLimit(env, steps)),
   ClipAction: wrapper(Schema.Struct({}), (env) => Wrapper.clipAction(continuous(env))),

@@ -19,6 +19,8 @@ def send(status, *parts):
 def parts_of(space, of):
     return [of[key] for key in (space.spaces if type(space).__name__ == "Dict" else range(len(space.spaces)))]
 
+def is_box(space): return type(space).__name__ == "Box"
+
 def is_image(space):  # effect-rl has the channels of an image first, most envs of Gymnasium have them last.
     return is_box(space) and space.dtype == np.uint8 and len(space.shape) == 3 and space.shape[2] in (1, 3)
 
@@ -43,6 +45,18 @@ def flatten(space, value):
     if is_image(space): return np.moveaxis(value, 2, 0).ravel()
     return np.ravel(value) - np.ravel(space.start) if hasattr(space, "start") else np.ravel(value)
 
+def choices_of(space):  # The number of choices of each element of an action; 0 if there are none.
+    return np.ravel(getattr(space, "n" if type(space).__name__ == "Discrete" else "nvec", 0))
+
+def rows_for(space, count, mask_size):  # The observations of a batch.
+    dtype = "uint8" if is_box(space) and space.dtype == np.uint8 else "float32"
+    return np.zeros((count, len(flatten(space, space.sample())) + mask_size), dtype)
+
+def describe_env(env, space, action_space):
+    described = {"observationSpace": describe(space), "actionSpace": describe(action_space)}
+    dtype = str(rows_for(space, 0, 0).dtype)
+    return {**described, "observationType": dtype, "renders": getattr(env, "render_mode", None) == "rgb_array"}
+
 def to_actions(space, rows):
     if type(space).__name__ == "Discrete": return (rows.ravel() + space.start).tolist()
     return (rows + np.ravel(getattr(space, "start", 0))).astype(space.dtype).reshape(-1, *space.shape)
@@ -60,9 +74,21 @@ def make(name, options, wrappers):
         env = getattr(gymnasium.wrappers, wrapper["name"])(env, **given)
     return env
 
+def make_envs(name, options, count):
+    global envs, action_space, flat, mask_size, observations
+    wrappers, masks = options.pop("wrappers", []), options.pop("action_masks", True)
+    envs = [make(name, options, wrappers) for _ in range(count)]
+    space, action_space, spec = envs[0].observation_space, envs[0].action_space, envs[0].spec
+    flat = np.ravel if is_box(space) and not is_image(space) else lambda value: flatten(space, value)
+    masks = masks and choices_of(action_space).all() and "action_mask" in envs[0].reset(seed=0)[1]
+    mask_size = int(choices_of(action_space).sum()) if masks else 0
+    observations = rows_for(space, len(envs), mask_size)
+    described = {**describe_env(envs[0], space, action_space), "hasActionMask": bool(mask_size)}
+    return {**described, "maxSteps": spec and spec.max_episode_steps, "rewardThreshold": spec and spec.reward_threshold}
+
 def exchange(body):
     global index
-    count, action_space = len(envs), envs[0].action_space
+    count = len(envs)
     seeds, commands = np.frombuffer(body, "<u4", count), body[-count:]
     actions = np.frombuffer(body[4 * count : -count], "<f4" if is_box(action_space) else "<i4").reshape(count, -1)
     actions, rewards, terminated, truncated, finals = to_actions(action_space, actions), [0.0] * count, [0] * count, [0] * count, []
@@ -85,31 +111,23 @@ def picture(env):
     lines = zlib.compress(b"".join(b"\0" + line.tobytes() for line in pixels), 6)
     return struct.pack("<II", width, height), b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
 
-is_box = lambda space: type(space).__name__ == "Box"
-while True:
-    length, kind = struct.unpack("<II", read(8))
-    body, index = read(length), 0
-    try:
-        if kind == 0:
-            import gymnasium, numpy as np
-            given = json.loads(body)
-            wrappers, masks = given["options"].pop("wrappers", []), given["options"].pop("action_masks", True)
-            envs = [make(given["env"], given["options"], wrappers) for _ in range(max(1, given["count"]))]
-            space, action_space, spec = envs[0].observation_space, envs[0].action_space, envs[0].spec
-            flat = np.ravel if is_box(space) and not is_image(space) else lambda value: flatten(space, value)
-            choices = np.ravel(getattr(action_space, "n" if type(action_space).__name__ == "Discrete" else "nvec", 0))
-            masks = masks and choices.all() and "action_mask" in envs[0].reset(seed=0)[1]
-            mask_size = int(choices.sum()) if masks else 0
-            dtype = "uint8" if is_box(space) and space.dtype == np.uint8 else "float32"
-            described = {"protocol": 1, "observationSpace": describe(space), "actionSpace": describe(action_space), "hasActionMask": bool(mask_size)}
-            described.update(observationType=dtype, maxSteps=spec and spec.max_episode_steps)
-            described.update(rewardThreshold=spec and spec.reward_threshold, renders=envs[0].render_mode == "rgb_array")
-            observations = np.zeros((len(envs), len(flatten(space, space.sample())) + mask_size), dtype)
-            send(0, json.dumps(described).encode())
-        elif kind == 1: exchange(body)
-        else: send(0, *picture(envs[struct.unpack("<I", body)[0]]))
-    except Exception as error:
-        message = "".join(traceback.format_exception_only(type(error), error)).strip()
-        if isinstance(error, ModuleNotFoundError):
-            message = f"Python has no module {error.name}; install it, for example by {sys.executable} -m pip install {error.name}, or set the env's option `python` to a Python that has it"
-        send(1, json.dumps({"message": message, "index": index, "traceback": traceback.format_exc()}).encode())
+def serve(make_envs, exchange, env_at):
+    global index, np, gymnasium
+    while True:
+        length, kind = struct.unpack("<II", read(8))
+        body, index = read(length), 0
+        try:
+            if kind == 0:
+                import gymnasium, numpy as np
+                given = json.loads(body)
+                described = make_envs(given["env"], given["options"], max(1, given["count"]))
+                send(0, json.dumps({"protocol": 1, **described}).encode())
+            elif kind == 1: exchange(body)
+            else: send(0, *picture(env_at(struct.unpack("<I", body)[0])))
+        except Exception as error:
+            message = "".join(traceback.format_exception_only(type(error), error)).strip()
+            if isinstance(error, ModuleNotFoundError):
+                message = f"Python has no module {error.name}; install it, for example by {sys.executable} -m pip install {error.name}, or set the env's option `python` to a Python that has it"
+            send(1, json.dumps({"message": message, "index": index, "traceback": traceback.format_exc()}).encode())
+
+if __name__ == "__main__": serve(make_envs, exchange, lambda index: envs[index])

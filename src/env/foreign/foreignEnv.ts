@@ -73,6 +73,7 @@ export const foreignEnv = (foreign: Foreign, described: Description, connect: Co
     actionSpace,
     ...(described.maxSteps === null ? {} : { maxSteps: described.maxSteps }),
     ...(typeof described.rewardThreshold === "number" ? { rewardThreshold: described.rewardThreshold } : {}),
+    ...(described.agents !== undefined && { agents: described.agents }),
     ...elsewhere({ id, actionSpace }, described.hasActionMask === true),
     open: (numEnvs, options) =>
       asyncBatchOf(env, numEnvs, options, (columns) => openKernel(env, foreign, described, connect, columns)),
@@ -80,7 +81,7 @@ export const foreignEnv = (foreign: Foreign, described: Description, connect: Co
   return env
 }
 
-/** The envs from `first` to `first + count - 1` of a batch, which one program steps. */
+/** The rows from `first` to `first + count - 1` of a batch, which one program steps. */
 interface Part {
   readonly first: number
   readonly count: number
@@ -102,12 +103,14 @@ const openKernel = Effect.fnUntraced(function* (
   connect: Connect,
   columns: AsyncColumns,
 ): Effect.fn.Return<AsyncKernel, EnvError, Scope.Scope> {
-  const { numEnvs } = columns
-  const processes = Math.min(Math.max(1, foreign.processes), numEnvs)
-  const bounds = Array.from({ length: processes + 1 }, (_, index) => Math.floor((index * numEnvs) / processes))
+  // The rows of a game with several agents stay together.
+  const together = env.agents?.length ?? 1
+  const games = columns.numEnvs / together
+  const processes = Math.min(Math.max(1, foreign.processes), games)
+  const bounds = Array.from({ length: processes + 1 }, (_, index) => together * Math.floor((index * games) / processes))
   const open = Effect.fnUntraced(function* (first: number, end: number) {
     const connection = yield* connect(end - first === 1 ? `env ${first}` : `envs ${first} to ${end - 1}`)
-    const reply = yield* ask(connection, makeRequest(foreign.name, foreign.options, end - first))
+    const reply = yield* ask(connection, makeRequest(foreign.name, foreign.options, (end - first) / together))
     const found = yield* Effect.try({
       try: () => describedBy(env.id, reply),
       catch: (error) => (error instanceof EnvError ? error : invalid(env.id, messageOf(error))),

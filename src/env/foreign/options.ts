@@ -11,6 +11,12 @@ const common = {
   timeoutSeconds: withDefault(positive, 60),
 }
 
+const python = {
+  /** The Python program. */
+  python: withDefault(Schema.NonEmptyString, "python3"),
+  ...common,
+}
+
 export const GymnasiumOptions = Schema.Struct({
   /** The env's id in Gymnasium, such as LunarLander-v3. */
   id: Schema.NonEmptyString,
@@ -20,9 +26,19 @@ export const GymnasiumOptions = Schema.Struct({
   wrappers: withDefault(Schema.Array(Schema.Record(Schema.String, Schema.Json)), []),
   /** Whether masks in the env's info (`info["action_mask"]`, as Taxi has) forbid actions. */
   actionMasks: withDefault(Schema.Boolean, true),
-  /** The Python program. */
-  python: withDefault(Schema.NonEmptyString, "python3"),
-  ...common,
+  ...python,
+})
+
+export const PettingZooOptions = Schema.Struct({
+  /** The game's id in PettingZoo, such as classic/tictactoe_v3, or the Python module that makes it. */
+  id: Schema.NonEmptyString,
+  /** The arguments of the function that makes the game. */
+  options: withDefault(Schema.Record(Schema.String, Schema.Json), {}),
+  /** The wrappers around the game, from the inside to the outside: each the name of a function of Python, with arguments. */
+  wrappers: withDefault(Schema.Array(Schema.Record(Schema.String, Schema.Json)), []),
+  /** Whether all agents act at once (`parallel`) or take turns (`aec`); null: at once, if the game can do so. */
+  api: withDefault(Schema.NullOr(Schema.Literals(["parallel", "aec"])), null),
+  ...python,
 })
 
 export const ForeignOptions = Schema.Struct({
@@ -37,6 +53,7 @@ export const ForeignOptions = Schema.Struct({
 
 export interface ForeignEnvsService {
   readonly gymnasium: (options: typeof GymnasiumOptions.Type) => Env
+  readonly pettingZoo: (options: typeof PettingZooOptions.Type) => Env
   readonly command: (options: typeof ForeignOptions.Type) => Env
 }
 
@@ -49,6 +66,6 @@ export const ForeignEnvs = Context.Reference<ForeignEnvsService>("effect-rl/env/
         "its program needs a process, which this platform doesn't have; provide the Layers of effect-rl/node",
       )
     }
-    return { gymnasium: refuse, command: refuse }
+    return { gymnasium: refuse, pettingZoo: refuse, command: refuse }
   },
 })

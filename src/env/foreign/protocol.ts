@@ -86,6 +86,8 @@ const Description = Schema.Struct({
   renders: Schema.optionalKey(Schema.Boolean),
   /** Whether a mask, which says which choices are allowed, follows each observation. */
   hasActionMask: Schema.optionalKey(Schema.Boolean),
+  /** The names of the agents of a game. Then messages have a row for each agent of each env. */
+  agents: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
 })
 export type Description = typeof Description.Type
 export const decodeDescription = Schema.decodeUnknownResult(Schema.fromJsonString(Description))
@@ -151,7 +153,7 @@ const simpleSpaceOf = (described: SpaceDescription): ActionSpace | undefined => 
   return type === "MultiBinary" ? multiBinary(n) : undefined
 }
 
-/** The place of each array in the requests and replies of one program, which steps `count` envs. */
+/** The place of each array in the requests and replies of one program, which steps `count` rows: envs, or agents of envs. */
 export const exchangeLayout = (
   env: Pick<Env, "observationSpace" | "actionSpace" | "actionMask">,
   observationType: Description["observationType"],

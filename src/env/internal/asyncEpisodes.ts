@@ -15,6 +15,7 @@ import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
 import { maskSizeOf, optionsOf, sizeOf } from "../Space.ts"
 import { arraysFor, type Columns, copyFrom, errorAt, noLimit, originOf, stepsTaken, wrongLength } from "./episodes.ts"
+import { ofWholeGames, rowsOfGame } from "./games.ts"
 import { forbiddenProblemIn, givenMaskWriter } from "./rows.ts"
 
 /** The commands of an exchange, one for each env. Foreign envs get these numbers in their messages. */
@@ -99,6 +100,7 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
   if (autoReset !== "same-step") {
     return yield* invalid(env.id, `it steps elsewhere, which is always with auto-reset same-step, not ${autoReset}`)
   }
+  const together = yield* attempt(() => rowsOfGame(env, numEnvs), EnvError)
   const observationSpace = rowSpaceOf(env)
   const observationSize = sizeOf(observationSpace)
   const maskSize = maskSizeOf(observationSpace)
@@ -275,9 +277,10 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
       if (seed === undefined) return Effect.fail(invalid(env.id, "restart before reset"))
       if (mask.length !== numEnvs)
         return Effect.fail(invalid(env.id, `restart got a mask of ${mask.length} for ${numEnvs} envs`))
+      const restarted = ofWholeGames(mask, together)
       for (let index = 0; index < numEnvs; index++) {
-        commands[index] = mask[index] === 0 ? command.none : command.start
-        if (mask[index] !== 0) episodes[index]++
+        commands[index] = restarted[index] === 0 ? command.none : command.start
+        if (restarted[index] !== 0) episodes[index]++
       }
       clearStarted()
       return Effect.andThen(
@@ -350,6 +353,7 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
       }
       lost[index] = replayed[index] ? 0 : 1
     }
+    lost.set(ofWholeGames(lost, together))
   })
 
   const restore = (saved: Snapshot): Effect.Effect<void, EnvError> =>

@@ -10,6 +10,7 @@ import type { BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
 import { batchOf, type Columns, errorAt, type Kernel, streamsOf } from "../internal/episodes.ts"
+import { ofWholeGames, rowsOfGame } from "../internal/games.ts"
 import { fromText, toText } from "../internal/plainData.ts"
 import { givenMaskWriter } from "../internal/rows.ts"
 import { writerOf } from "../internal/values.ts"
@@ -43,17 +44,9 @@ export const sharedEnv = <A extends ActionSpace, O extends Space>(game: Game<unk
 }
 
 const batchOfAgents = (env: Env, game: Game, numEnvs: number, options: BatchOptions): BatchEnv => {
-  const count = game.agents.length
-  if (numEnvs % count !== 0) {
-    throw invalid(
-      env.id,
-      `it has a row for each of its ${count} agents; expected a multiple of ${count} as the number of envs, found ${numEnvs}`,
-    )
-  }
+  const count = rowsOfGame(env, numEnvs)
   const batch = batchOf(env, numEnvs, options, (columns) => kernelOf(env, game, columns))
-  const ofGames = (mask: Uint8Array): Uint8Array =>
-    mask.map((_, index) => Math.max(...mask.subarray(index - (index % count), index - (index % count) + count)))
-  return { ...batch, restart: (mask) => batch.restart(mask.length === numEnvs ? ofGames(mask) : mask) }
+  return { ...batch, restart: (mask) => batch.restart(mask.length === numEnvs ? ofWholeGames(mask, count) : mask) }
 }
 
 const kernelOf = (env: Env, game: Game, columns: Columns): Kernel => {

@@ -13,6 +13,7 @@ import type { Env } from "../../../src/env/Env.ts"
 import { EnvError } from "../../../src/env/EnvError.ts"
 import { command, type Options } from "../../../src/env/foreign/command-node.ts"
 import * as Gymnasium from "../../../src/env/foreign/gymnasium-node.ts"
+import { layer as foreignEnvs } from "../../../src/env/foreign/layer-node.ts"
 import { fromConfig } from "../../../src/env/fromConfig.ts"
 import { stream } from "../../../src/rng/Rng.ts"
 import { Recorder } from "../../../src/run/record/Recorder.ts"
@@ -112,7 +113,7 @@ describe("an env that a program steps", () => {
       const { whole, resumed } = yield* resumable({ ...settings, env: corridor() }, 300, { env: corridor({}) })
       assert.strictEqual(resumed.digest, whole.digest)
       const config = { name: "ForeignEnv", command: [process.execPath, script], id: "corridor" }
-      const configured = yield* fromConfig(config, { source: "train.yaml" }).pipe(Effect.provide(Gymnasium.layer))
+      const configured = yield* fromConfig(config, { source: "train.yaml" }).pipe(Effect.provide(foreignEnvs))
       const { result } = yield* keep({ ...settings, env: configured })
       assert.strictEqual(result.digest, whole.digest)
       const error = yield* Effect.flip(fromConfig(config, { source: "train.yaml" }))

@@ -9,16 +9,7 @@ import { drawAllowed } from "../../../src/env/internal/rows.ts"
 import { sampleInto, shapeOf, sizeOf } from "../../../src/env/Space.ts"
 import { stream } from "../../../src/rng/Rng.ts"
 import { resumable } from "../../train/resumable.ts"
-
-/** The Python with Gymnasium: EFFECT_RL_PYTHON, or python3. */
-const python = process.env.EFFECT_RL_PYTHON ?? "python3"
-const reference = fileURLToPath(new URL("trace.py", import.meta.url))
-
-const has = (...modules: ReadonlyArray<string>): boolean => {
-  const isThere = spawnSync(python, ["-c", `import ${modules.join(", ")}`]).status === 0
-  if (!isThere) console.log(`skipped: ${python} has no ${modules.join(", ")}; EFFECT_RL_PYTHON can name another Python`)
-  return isThere
-}
+import { has, python, reference } from "./python.ts"
 
 const made = (id: string, options: Options = {}) => gymnasiumEnv(id, { python, ...options })
 
@@ -63,13 +54,7 @@ describe("envs of Gymnasium", () => {
           if (ended) shown.push(Array.from(batch.observations))
         }
         const seeds = Array.from({ length: 1001 }, (_, episode) => stream(4, 0, "episode", episode).uint32())
-        const { stdout, stderr } = spawnSync(python, [reference], {
-          input: JSON.stringify({ id, options, seeds, actions }),
-          encoding: "utf8",
-          maxBuffer: 2 ** 28,
-        })
-        assert.notStrictEqual(stdout, "", stderr)
-        assert.deepStrictEqual(shown, JSON.parse(stdout))
+        assert.deepStrictEqual(shown, reference("trace.py", { id, options, seeds, actions }))
       }),
     )
   }

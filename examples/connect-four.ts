@@ -1,0 +1,19 @@
+// PPO plays PettingZoo's Connect Four against itself: one policy plays both sides, and a Python process steps the games. It
+// needs: python3 -m pip install "pettingzoo[classic]" gymnasium
+//   npx effect run examples/connect-four.ts --seed 1
+import { Ppo, Train } from "effect-rl"
+import { PettingZoo } from "effect-rl/node"
+
+export default Train.run({
+  env: PettingZoo.env("classic/connect_four_v3", { python: process.env.EFFECT_RL_PYTHON ?? "python3" }),
+  // A batch has a row for each side of each game, so these are 16 games.
+  numEnvs: 32,
+  algorithm: Ppo.make({
+    hidden: [128, 128],
+    convolutions: [],
+    nsteps: 64,
+    minibatches: 8,
+    entropyCoefficient: 0.02,
+  }),
+  totalSteps: 200_000,
+})

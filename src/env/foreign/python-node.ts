@@ -1,0 +1,26 @@
+/** Makes envs that the Python scripts of this folder step. */
+import { fileURLToPath } from "node:url"
+import type { Env } from "../Env.ts"
+import { envOf } from "./command-node.ts"
+
+/** The options of all envs in Python processes. */
+export interface PythonOptions {
+  /** The number of processes among which the envs of a batch are divided. Results don't depend on it. Default: 1. */
+  readonly processes?: number
+  /** The Python program. Default: `python3`. */
+  readonly python?: string
+  /** The number of seconds after which a step without a reply fails. Default: 60. */
+  readonly timeoutSeconds?: number
+}
+
+/** Makes the env with this id of a script, which needs the package. `given` are the options that the script gets. */
+export const pythonEnv = (
+  { script, needs }: { readonly script: string; readonly needs: string },
+  id: string,
+  given: object,
+  { processes = 1, python = "python3", timeoutSeconds }: PythonOptions,
+): Env => {
+  const path = fileURLToPath(new URL(script, import.meta.url))
+  const install = `install Python 3.9 or later, then: python3 -m pip install ${needs}; or set \`python\` to another program`
+  return envOf({ command: [python, "-u", path], timeoutSeconds, install }, id, given, processes)
+}

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, type Scope } from "effect"
 import * as fc from "fast-check"
 import * as KeyDoor from "../src/task/games/KeyDoor.ts"
 import * as Maze from "../src/task/games/Maze.ts"
@@ -32,12 +32,12 @@ const action = fc.oneof(
 
 const law = <Ts extends [unknown, ...Array<unknown>]>(
   arbitraries: { [K in keyof Ts]: fc.Arbitrary<Ts[K]> },
-  holds: (...values: Ts) => Effect.Effect<void, unknown>,
+  holds: (...values: Ts) => Effect.Effect<void, unknown, Scope.Scope>,
   numRuns: number,
 ): Effect.Effect<void> =>
   Effect.promise(() =>
     fc.assert(
-      fc.asyncProperty(...arbitraries, (...values: Ts) => Effect.runPromise(holds(...values))),
+      fc.asyncProperty(...arbitraries, (...values: Ts) => Effect.runPromise(Effect.scoped(holds(...values)))),
       { numRuns },
     ),
   )

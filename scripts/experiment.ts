@@ -88,6 +88,7 @@ const datasetFiles: Readonly<Record<string, string>> = {
   calendar: "games/CalendarTask.ts",
   omega_math: "OmegaMath.ts",
   finer: "Finer.ts",
+  foreign: "foreign/ForeignTask.ts",
   codebook: "games/Codebook.ts",
   reverse_text: "games/ReverseText.ts",
   sort_text: "games/SortText.ts",
@@ -104,11 +105,20 @@ const sharedByDatasets = ["data/fileSet.ts", "games/letters.ts", "games/levels.t
   read(`src/task/${file}`),
 )
 
+/** The settings without which a kind of data set cannot be decoded, with values that stand for any. */
+const requiredByDatasets: Readonly<Record<string, Plain>> = { foreign: { command: ["any"], id: "any" } }
+
+/** Returns the keys of the settings that a kind of data set requires. */
+export const requiredBy = (type: string): ReadonlyArray<string> => Object.keys(requiredByDatasets[type] ?? {})
+
+const datasetDefaults = (type: string): Plain =>
+  plain(toCamelCase(Effect.runSync(Datasets.decode({ type, ...requiredByDatasets[type] }))))
+
 export const datasets = (): ReadonlyArray<Part> =>
   Datasets.builtIn.map(({ type, schema }) => ({
     type,
     schema,
-    defaults: without(plain(toCamelCase(Effect.runSync(Datasets.decode({ type })))), "type"),
+    defaults: without(datasetDefaults(type), "type", ...requiredBy(type)),
     meanings: meaningsIn([schemaIn(`src/task/${datasetFiles[type]}`, "Config"), ...sharedByDatasets]),
   }))
 
@@ -173,8 +183,9 @@ export const experimentSettings = (): string => {
   // Data sets read records from files, or are games, which generate their tasks.
   const [records, games] = [
     allDatasets.filter(({ defaults }) => "datasetPath" in defaults),
-    allDatasets.filter(({ defaults }) => "numTasks" in defaults),
+    allDatasets.filter(({ defaults }) => typeof defaults.numTasks === "number"),
   ]
+  const programs = allDatasets.filter(({ type }) => requiredBy(type).length > 0)
   const [sharedByRecords, sharedByGames] = [common(records), common(games)]
   const { limits, budget, prices } = model.blocks
   return `## An experiment
@@ -227,5 +238,9 @@ Games need no file; they have these:
 ${table(only(games[0].defaults, sharedByGames), games[0].meanings)}
 
 ${sections(games, sharedByGames)}
+
+The tasks of other programs have these:
+
+${programs.map(({ type, defaults, meanings }) => `#### \`${type}\`\n\n${table(defaults, meanings, requiredBy(type))}`).join("\n\n")}
 `
 }

@@ -79,7 +79,9 @@ const datasets = (): ReadonlyArray<Plain> =>
         parts: { feedbackLmConfig: { anyOf: [modelRef, { type: "null" }] } },
       })
     if (type === "qa") return [kind([])]
-    return type === "omega_math" ? [kind(["type"]), kind(["evalMode"])] : [kind(["type"])]
+    return type === "omega_math"
+      ? [kind(["type"]), kind(["evalMode"])]
+      : [kind(["type", ...Experiment.requiredBy(type)])]
   })
 
 /** Returns the `$defs` of a file: the schemas of a model and of a data set. */

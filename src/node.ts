@@ -26,6 +26,7 @@ import type { ReferenceThreads } from "./multirun/reference/ReferenceThreads.ts"
 import * as referenceThreads from "./multirun/reference/thread-node.ts"
 import { layer as foreignEnvs } from "./env/foreign/layer-node.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
+import { layer as textPrograms } from "./task/foreign/programs-node.ts"
 import { owner } from "./run/store/owner-node.ts"
 import { type Code, type FileSystemOptions, RunStore } from "./run/store/RunStore.ts"
 import { progress } from "./run/record/progress.ts"
@@ -114,6 +115,9 @@ export { foreignEnvs }
 /** Provides the service that runs untrusted programs without files or network, for data sets of `type: code`. */
 export { codeRunner }
 
+/** Provides the programs that play tasks in words, for data sets of `type: foreign`, and ends them with the Layer. */
+export { textPrograms }
+
 /** Provides the MCP servers that agents name in `tools`, and ends them with the Layer's scope. */
 export const mcpServers: Layer.Layer<never, never, HttpClient.HttpClient | FileSystem.FileSystem | Path.Path> =
   Layer.unwrap(
@@ -127,7 +131,7 @@ const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 /**
  * Provides what language-model agents need: files for data sets and caches, HTTP to model servers, models in this process,
- * processes for untrusted programs, and MCP servers; also processes for the envs of other programs.
+ * processes for untrusted programs, and MCP servers; also processes for the envs and the tasks of other programs.
  */
 export const platform = Layer.mergeAll(
   files,
@@ -135,6 +139,7 @@ export const platform = Layer.mergeAll(
   Layer.provide(decoders, files),
   codeRunner(),
   foreignEnvs,
+  textPrograms,
   Layer.provide(mcpServers, Layer.merge(files, httpClient)),
 )
 

@@ -47,6 +47,7 @@ export const guide: ReadonlyArray<Topic> = [
     pages: {
       agents: "Agents",
       "agents/data-sets": "Data sets",
+      "agents/foreign-tasks": "Tasks of other programs",
       "agents/models": "Models",
       "agents/agents-and-memories": "Agents and memories",
       "agents/evaluations": "Evaluations",

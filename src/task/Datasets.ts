@@ -32,6 +32,7 @@ import * as TicTacToe from "./games/TicTacToe.ts"
 import * as TwentyQuestions from "./games/TwentyQuestions.ts"
 import * as WordGuess from "./games/WordGuess.ts"
 import * as Finer from "./Finer.ts"
+import * as ForeignTask from "./foreign/ForeignTask.ts"
 import * as OmegaMath from "./OmegaMath.ts"
 import * as Qa from "./Qa.ts"
 import { commitOf } from "./hub/dataset.ts"
@@ -53,6 +54,7 @@ export const builtIn: ReadonlyArray<DatasetKind> = [
   TicTacToe.kind,
   TwentyQuestions.kind,
   WordGuess.kind,
+  ForeignTask.kind,
 ]
 
 /** The kinds that configs can name; provide a longer list to add your own. */
@@ -105,7 +107,7 @@ const kindOf = (type: unknown, from: DecodeOptions) =>
     const kind = kinds.findLast((candidate) => candidate.type === type)
     if (kind !== undefined) return Effect.succeed(kind)
     if (type === "alfworld") {
-      const problem = `"alfworld" needs a simulator that isn't included; provide your own kind of that name with Datasets.Kinds`
+      const problem = `"alfworld" needs a simulator that isn't included; a program of type "foreign" can play it`
       return Effect.fail(ConfigError.at(from, "type", problem))
     }
     const hint = choiceHint(

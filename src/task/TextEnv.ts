@@ -20,7 +20,7 @@
  * })
  * ```
  */
-import { Effect } from "effect"
+import { Effect, type Scope } from "effect"
 import type { Answer, ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
@@ -69,8 +69,11 @@ export interface TextEnv {
   readonly demonstrate?: (seen: string, random: Stream, made: number) => Answer
   /** The game for several players in which this task is the seat of one of them, so that agents can play it together. */
   readonly game?: MultiTextEnv
-  /** Begins an episode. The stream is its only randomness: the same stream and actions give the same episode. */
-  readonly begin: (random: Stream) => Effect.Effect<TextEpisode, EnvError>
+  /**
+   * Begins an episode. The stream is its only randomness: the same stream and actions give the same episode. The scope is that
+   * of the episode: when it closes, the episode frees what it holds, such as a process.
+   */
+  readonly begin: (random: Stream) => Effect.Effect<TextEpisode, EnvError, Scope.Scope>
 }
 
 /** The step that an env's author returns. Its feedback may have an older form, `{ correct }` or `{ is_correct }`. */
@@ -79,7 +82,7 @@ export interface StepInput extends Omit<TextStep, "feedback"> {
 }
 
 export interface TextRules<State> extends Omit<TextEnv, "metadata" | "begin">, Partial<Pick<TextEnv, "metadata">> {
-  readonly begin: (random: Stream) => OrEffect<{ readonly state: State; readonly observation: string }>
+  readonly begin: (random: Stream) => OrEffect<{ readonly state: State; readonly observation: string }, Scope.Scope>
   /** Takes an action. `random` is the random stream of this step. */
   readonly step: (state: State, action: string, random: Stream) => OrEffect<StepInput & { readonly state: State }>
   /** Answers the call of a tool; required if there are tools. `random` is the random stream of this call. */

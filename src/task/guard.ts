@@ -7,7 +7,7 @@ import { EnvError } from "../env/EnvError.ts"
 import type { CallResult, TextRules, TextStep } from "./TextEnv.ts"
 
 /** The result of a function that the author of an env writes: a value, or an Effect of it. */
-export type OrEffect<A> = A | Effect.Effect<A, EnvError>
+export type OrEffect<A, R = never> = A | Effect.Effect<A, EnvError, R>
 
 /** Describes why info or extra feedback can't be saved as JSON, e.g. because of a bigint; undefined if it can be. */
 export const notJson = (value: unknown, step: number): string | undefined => {
@@ -29,7 +29,11 @@ export const guardOf = (id: string) => {
       ...(stack === undefined ? {} : { userStack: stack }),
     })
   /** Runs a function of the env's author. An exception in it or its Effect becomes an `EnvError` that names `where`. */
-  const run = <A>(step: number, where: string, body: () => OrEffect<A>): Effect.Effect<A, EnvError> => {
+  const run = <A, R = never>(
+    step: number,
+    where: string,
+    body: () => OrEffect<A, R>,
+  ): Effect.Effect<A, EnvError, R> => {
     const thrown = (error: unknown) =>
       Effect.fail(
         wrong(step, `threw at ${where}: ${messageOf(error)}`, error instanceof Error ? error.stack : undefined),

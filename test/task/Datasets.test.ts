@@ -175,7 +175,7 @@ describe("a data set of a config", () => {
         [{ items: [item], type: "qaa" }, `conf.yaml: type: unknown kind of data set "qaa"; did you mean "qa"?`],
         [
           { type: "alfworld", split: "eval_out_of_distribution" },
-          `conf.yaml: type: "alfworld" needs a simulator that isn't included; provide your own kind of that name with Datasets.Kinds`,
+          `conf.yaml: type: "alfworld" needs a simulator that isn't included; a program of type "foreign" can play it`,
         ],
         [
           { items: [item], task_type: "numerical" },

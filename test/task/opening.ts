@@ -56,7 +56,7 @@ export const answered = (env: TextEnv, answer: string) =>
     const episode = yield* env.begin(stream(1, env.id))
     const { feedback, terminated, observation } = yield* episode.step(answer)
     return { question: episode.observation, feedback, terminated, observation }
-  })
+  }).pipe(Effect.scoped)
 
 /** The scores of answers to the task of a config with one item. */
 export const scoresOf = (said: object, item: object, ...answers: ReadonlyArray<string>) =>

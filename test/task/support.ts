@@ -36,7 +36,7 @@ export const play = (env: TextEnv, player: Player, seed = 1): Effect.Effect<Play
     const score = steps.reduce((sum, { feedback }) => sum + feedback.score, 0)
     assert.isTrue(score >= 0 && score <= 1, `${env.id}: score ${score}`)
     return { env, observations, steps, score, terminated: steps.at(-1)?.terminated ?? false }
-  })
+  }).pipe(Effect.scoped)
 
 /** Says these one after another, and then the last of them for ever. */
 export const saying =

@@ -2,7 +2,7 @@
 import type { Effect, Scope } from "effect"
 import type { EnvError } from "../EnvError.ts"
 
-/** A reply: its status (see `protocol.ts`) and its body, which is valid until the next request. */
+/** A reply: its status (see `protocol.ts`; that of a line is `done`) and its body, which is valid until the next request. */
 export interface Reply {
   readonly status: number
   readonly body: Uint8Array

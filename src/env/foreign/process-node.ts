@@ -81,14 +81,45 @@ export const askOnce = (id: string, options: Command, request: Uint8Array): Repl
 }
 
 /** Assembles replies from the pieces in which they arrive. */
-class Replies {
-  private pieces: Array<Buffer> = []
-  private length = 0
-
+interface Assembly {
   /**
    * Adds a piece; returns the reply if it is complete, and a description of what is no reply: `stray`. The body of a
    * successful reply has `most` bytes at most.
    */
+  readonly add: (piece: Buffer, most: number) => { readonly reply?: Reply; readonly stray?: string }
+}
+
+/** Assembles the messages of `protocol.ts`, which begin with their lengths. */
+export const messages = (): Assembly => new Messages()
+
+/** Assembles replies of one line each. */
+export const lines = (): Assembly => new Lines()
+
+class Lines implements Assembly {
+  private pieces: Array<Buffer> = []
+  private length = 0
+
+  add(piece: Buffer, most: number): { readonly reply?: Reply; readonly stray?: string } {
+    this.pieces.push(piece)
+    this.length += piece.length
+    const end = piece.indexOf(10)
+    if (end < 0) {
+      const tooLong = { length: this.length, most }
+      return this.length > most ? { stray: strayOutput(this.pieces[0], tooLong) } : {}
+    }
+    const whole = Buffer.concat(this.pieces, this.length)
+    const at = this.length - piece.length + end
+    this.pieces = []
+    this.length = 0
+    const reply = { status: status.done, body: whole.subarray(0, at) }
+    return at + 1 === whole.length ? { reply } : { reply, stray: strayOutput(whole.subarray(at + 1)) }
+  }
+}
+
+class Messages implements Assembly {
+  private pieces: Array<Buffer> = []
+  private length = 0
+
   add(piece: Buffer, most: number): { readonly reply?: Reply; readonly stray?: string } {
     this.pieces.push(piece)
     this.length += piece.length
@@ -114,7 +145,7 @@ interface Started {
   readonly ended: Promise<void>
 }
 
-const start = (id: string, options: Command, described: string): Started => {
+const start = (id: string, options: Command, replies: Assembly, described: string): Started => {
   const { timeoutSeconds = 60 } = options
   const [program, ...args] = options.command
   const child = spawn(program, args, {
@@ -124,7 +155,6 @@ const start = (id: string, options: Command, described: string): Started => {
     detached: process.platform !== "win32",
     windowsHide: true,
   })
-  const replies = new Replies()
   let errorText = ""
   let waiting: ((reply: Reply | EnvError) => void) | undefined
   /** The size of the largest reply that is expected. */
@@ -189,12 +219,15 @@ const start = (id: string, options: Command, described: string): Started => {
   }
 }
 
-/** Returns the function that starts a process for each connection, and kills it when the scope closes. */
+/**
+ * Returns the function that starts a process for each connection, and kills it when the scope closes. `assembly` says how its
+ * replies are told apart.
+ */
 export const connectTo =
-  (id: string, options: Command): Connect =>
+  (id: string, options: Command, assembly: () => Assembly = messages): Connect =>
   (described) =>
     Effect.acquireRelease(
-      Effect.sync(() => start(id, options, described)),
+      Effect.sync(() => start(id, options, assembly(), described)),
       ({ child, ended }) =>
         Effect.promise(() => {
           child.kill("SIGKILL")

@@ -102,7 +102,7 @@ export const play: (
     yield* reflect(agent, recording, { ...callContext, step })
     return recording.finish(agent, ending)
   },
-  (effect, _agent, episode) => Effect.provideService(effect, SamplingSeed, episode.samplingSeed),
+  (effect, _agent, episode) => Effect.scoped(Effect.provideService(effect, SamplingSeed, episode.samplingSeed)),
 )
 
 /** Makes the protocol. A clone of the agent, with its memory, plays each episode, so many can be played at a time. */

@@ -59,7 +59,8 @@ export const demonstrations = (agentOf: AgentOf, encode: Encode): Protocol => ({
       new ProtocolError({ protocol: name, rollout: id, message: `${env.id}: ${message}` })
     let { demonstrate } = env
     if (demonstrate === undefined) {
-      const { feedback } = yield* Effect.flatMap(env.begin(stream(envSeed, "env")), ({ step }) => step(""))
+      const answered = Effect.flatMap(env.begin(stream(envSeed, "env")), ({ step }) => step(""))
+      const { feedback } = yield* Effect.scoped(answered)
       const { target } = feedback
       if (target === null) return yield* refuse("expected feedback with the right answer, to imitate it; found none")
       demonstrate = () => target

@@ -1,0 +1,23 @@
+/** Provides the programs that play tasks in words, as processes of this machine, which end with the Layer. */
+import { Effect, Exit, Layer } from "effect"
+import { utf8 } from "../../config/utf8.ts"
+import { EnvError } from "../../env/EnvError.ts"
+import { connectTo, lines } from "../../env/foreign/process-node.ts"
+import { pooled, type StartProgram, TextPrograms } from "./TextPrograms.ts"
+
+/** The length in bytes above which a line is no reply. */
+const longestLine = 2 ** 26
+
+const start: StartProgram = ({ id, command, timeoutSeconds }) =>
+  Effect.map(
+    connectTo(id, { command, timeoutSeconds }, lines)("its tasks"),
+    ({ send }) =>
+      (line) =>
+        Effect.callback((resume) =>
+          send(utf8.encode(`${line}\n`), longestLine, (reply) =>
+            resume(reply instanceof EnvError ? Exit.fail(reply) : Exit.succeed(utf8.decode(reply.body))),
+          ),
+        ),
+  )
+
+export const layer: Layer.Layer<never> = Layer.effect(TextPrograms, pooled(start))

@@ -118,3 +118,24 @@ export function feedsOf(columns: Columns, feeds: Readonly<Record<string, unknown
   })
   return Object.fromEntries(entries)
 }
+
+/**
+ * Copies rows of an array to `into`, which has as many rows as `rows` has numbers: the first row of `into` is row `rows[0]`.
+ *
+ * @example
+ * ```ts
+ * const into = new Float32Array(4)
+ * copyRows(Float32Array.of(1, 2, 3, 4, 5, 6), Int32Array.of(2, 0), into) // into is [5, 6, 1, 2]
+ * ```
+ */
+export const copyRows = (
+  from: ArrayLike<number>,
+  rows: Int32Array,
+  into: { readonly length: number; [index: number]: number },
+): void => {
+  const width = into.length / rows.length
+  for (let row = 0; row < rows.length; row++) {
+    const base = rows[row] * width
+    for (let at = 0; at < width; at++) into[row * width + at] = from[base + at]
+  }
+}

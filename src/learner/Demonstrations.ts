@@ -15,11 +15,10 @@
 import { Effect, Schema } from "effect"
 import { oneLine } from "../config/text.ts"
 import { type Env, rowSpaceOf } from "../env/Env.ts"
-import { forbiddenIn } from "../env/internal/rows.ts"
 import { isWhole, sizeOf } from "../env/Space.ts"
-import { LearningError, type Task } from "./Algorithm.ts"
-import { display } from "../config/Config.ts"
-import { actionProblem, notFiniteIn, wrongElementIn } from "./transitions/player.ts"
+import { LearningError, type NamedArrays, type Task } from "./Algorithm.ts"
+import { namedVector } from "./learnerState.ts"
+import { labelProblemIn, notFiniteIn, wrongElementIn } from "./transitions/player.ts"
 import * as Transitions from "./transitions/Transitions.ts"
 
 export type { RecordOptions } from "./transitions/Transitions.ts"
@@ -66,17 +65,14 @@ export const fromJson = Effect.fnUntraced(function* (
   )
   const space = rowSpaceOf(env)
   const width = sizeOf(space)
-  const forbidden = forbiddenIn(space)
+  const problemOf = labelProblemIn(env, space)
   const steps = trajectories.flatMap(({ trajectory }) => trajectory)
   for (const [row, { observation, action }] of steps.entries()) {
     const numbers = typeof action === "number" ? [action] : action
     const problem =
       observation.length !== width
         ? `an observation of ${env.id} has ${width} numbers, found ${observation.length}`
-        : (actionProblem(env, numbers) ??
-          ((forbidden?.(observation, 0, numbers, 0) ?? -1) < 0
-            ? undefined
-            : `the action mask forbids ${display(action)}`))
+        : problemOf(numbers, observation, 0)
     if (problem !== undefined) return yield* new LearningError({ message: `demonstrations: step ${row}: ${problem}` })
   }
   const actions = steps.flatMap(({ action }) => action)
@@ -126,3 +122,9 @@ export const checkFit = (
   }
   return Effect.void
 }
+
+/** Returns the arrays of demonstrations as a learner's `data`: a run that learns from them is resumed only with equal ones. */
+export const dataOf = ({ observations, actions }: Demonstrations): NamedArrays => ({
+  observations: namedVector(observations),
+  actions: namedVector(actions),
+})

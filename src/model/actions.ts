@@ -87,7 +87,13 @@ export const noiseSizeFor = (space: ActionSpace): number => (space._tag === "Box
 export const toEnvAction = (space: ActionSpace, action: Tensor): Tensor =>
   space._tag !== "Box"
     ? action
-    : minimum(maximum(action, constant(space.low.map(atLeast))), constant(space.high.map((high) => -atLeast(-high))))
+    : minimum(maximum(action, constant(boundsOf(space).low)), constant(boundsOf(space).high))
+
+/** Returns the bounds of a space as the outermost float32 numbers within them. */
+export const boundsOf = ({ low, high }: Box): { readonly low: Array<number>; readonly high: Array<number> } => ({
+  low: low.map(atLeast),
+  high: high.map((bound) => -atLeast(-bound)),
+})
 
 /** Holds one float32 while `atLeast` reads and changes its bits. */
 const bits = new DataView(new ArrayBuffer(4))

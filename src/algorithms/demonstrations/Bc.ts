@@ -8,13 +8,23 @@ import type { Course, Schedule } from "../../graph/schedules.ts"
 import { type Layout, layout } from "../../graph/Parameters.ts"
 import type { ProgramSpec } from "../../graph/Program.ts"
 import { policies } from "../../learner/acting.ts"
-import { type Algorithm, define, type Learner, type SetupError, steered, type Task } from "../../learner/Algorithm.ts"
+import {
+  type Algorithm,
+  define,
+  type Learner,
+  type LearnerState,
+  type NamedTensors,
+  type Position,
+  type SetupError,
+  steered,
+  type Task,
+} from "../../learner/Algorithm.ts"
 import { Averages } from "../../learner/Averages.ts"
-import { actionColumn, type Arrays, f32, feedsOf } from "../../learner/Batch.ts"
+import { actionColumn, copyRows, f32, feedsOf } from "../../learner/Batch.ts"
 import { batchSpec } from "../../learner/batchProgram.ts"
 import { build, descend, netOf } from "../../learner/graphs.ts"
-import { checkFit, type Demonstrations } from "../../learner/Demonstrations.ts"
-import { namedVector, savedState, statesOf, weightsIn } from "../../learner/learnerState.ts"
+import { checkFit, dataOf, type Demonstrations } from "../../learner/Demonstrations.ts"
+import { savedState, statesOf, weightsIn } from "../../learner/learnerState.ts"
 import {
   chosenOptimiser,
   CourseSetting,
@@ -53,7 +63,7 @@ export interface BcOptions extends NetworkOptions, PlanningOptions, NetworksOpti
   readonly maxGradNorm?: number
 }
 
-export const BcConfig = Schema.Struct({
+export const bcFields = {
   ...networkFields,
   ...planningFields,
   ...networkField,
@@ -63,7 +73,8 @@ export const BcConfig = Schema.Struct({
   batchSize: withDefault(positiveInt, 64),
   entropyCoefficient: withDefault(nonNegative, 0),
   maxGradNorm: withDefault(nonNegative, 0),
-})
+}
+export const BcConfig = Schema.Struct(bcFields)
 export type BcConfig = typeof BcConfig.Type
 
 // --- Update ---
@@ -73,9 +84,15 @@ const columnsOf = ({ observationSpace, actionSpace }: Task) => {
 }
 
 /** Describes the update: one step of Adam on L = −E[log π] − c_e H, with the entropy H, weighted by c_e. */
-const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, task: Task): ProgramSpec =>
+const updateSpec = (
+  name: string,
+  config: BcConfig,
+  network: ActorCritic,
+  parameters: Layout,
+  task: Task,
+): ProgramSpec =>
   batchSpec({
-    name: "bc.update",
+    name: `${name}.update`,
     columns: columnsOf(task),
     sequences: config.batchSize,
     build: ({ batch, scalar }) => {
@@ -99,6 +116,57 @@ const updateSpec = (config: BcConfig, network: ActorCritic, parameters: Layout, 
     },
   })
 
+/**
+ * Compiles the policy and its update, for behaviour cloning and DAgger. `fill` fills the batch that `update` learns from, and
+ * `learner` has the hooks that do not depend on where the demonstrations come from.
+ */
+export const cloner = Effect.fnUntraced(function* (name: string, config: BcConfig, task: Task) {
+  const backend = yield* Backend
+  const network = yield* build(() => actorCritic({ ...task, ...config, lstm: 0 }))
+  const parameters = layout(network.parameters)
+  const spec = yield* build(() => updateSpec(name, config, network, parameters, task))
+  const update = yield* backend.compile(spec)
+  const optimiser = statesOf(update, spec, ["theta"])
+  yield* update.write("theta", parameters.initialise(stream(task.seed, "weights")))
+
+  const averages = new Averages()
+  const feeds = feedsOf(columnsOf(task), update.feeds)
+  const rows = new Int32Array(config.batchSize)
+  const learningRate = learningRateOf(config)
+  const learner = {
+    devices: { [update.name]: update.device },
+    metrics: () => averages.take(),
+    ...policies(backend, { name, task, actor: network, layout: parameters }, update.read("theta")),
+    weights: Effect.map(update.read("theta"), parameters.toNamed),
+    state: Effect.map(optimiser.read, (optimizer) => ({ optimizer })),
+    start: (weights: NamedTensors) =>
+      Effect.flatMap(weightsIn(parameters, weights), (theta) => update.write("theta", theta)),
+    restore: Effect.fnUntraced(function* (weights: NamedTensors, saved: LearnerState) {
+      const checkpoint = savedState(saved)
+      yield* update.write("theta", yield* checkpoint.weights(parameters, weights))
+      yield* optimiser.restore(checkpoint, "optimizer")
+    }),
+  }
+  return {
+    learner,
+    update,
+    averages,
+    /** Fills the batch with the rows that stand in `order` from `from` on, and again from its beginning after its end. */
+    fill: (
+      { observations, actions }: Pick<Demonstrations, "observations" | "actions">,
+      order: Int32Array,
+      from: number,
+    ) => {
+      for (let row = 0; row < rows.length; row++) rows[row] = order[(from + row) % order.length]
+      copyRows(observations, rows, feeds.observations)
+      copyRows(actions, rows, feeds.actions)
+    },
+    setLearningRate: (position: Position): void => {
+      update.feeds.learningRate[0] = steered(position, learningRate(position.step / task.totalSteps))
+    },
+  }
+})
+
 // --- Learner: it takes the next batch of the demonstrations instead of a rollout ---
 
 /** Returns a function that makes the learner for a config and a task. It learns from these demonstrations. */
@@ -108,74 +176,31 @@ const learnFrom = (demonstrations: Demonstrations) =>
     task: Task,
   ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
     yield* checkFit("bc", demonstrations, task)
-    const { observations, actions } = demonstrations
-    const backend = yield* Backend
-    const network = yield* build(() => actorCritic({ ...task, ...config, lstm: 0 }))
-    const parameters = layout(network.parameters)
-    const spec = yield* build(() => updateSpec(config, network, parameters, task))
-    const update = yield* backend.compile(spec)
-    const optimiser = statesOf(update, spec, ["theta"])
-    yield* update.write("theta", parameters.initialise(stream(task.seed, "weights")))
-
-    const averages = new Averages()
-    const fill = batches(demonstrations, task, config.batchSize, feedsOf(columnsOf(task), update.feeds))
-    const learningRate = learningRateOf(config)
+    const { learner, update, averages, fill, setLearningRate } = yield* cloner("bc", config, task)
+    const order = new Int32Array(demonstrations.rows)
+    const perPass = Math.ceil(order.length / config.batchSize)
+    let orderedPass = -1
     return {
-      devices: { [update.name]: update.device },
+      ...learner,
       plays: "nothing",
-      data: { observations: namedVector(observations), actions: namedVector(actions) },
+      data: dataOf(demonstrations),
+      // The demonstrations are shuffled anew for each pass.
       rollout: (_envs, { iteration }) =>
         Effect.sync(() => {
-          fill(iteration)
+          const pass = Math.floor(iteration / perPass)
+          if (pass !== orderedPass) stream(task.seed, "demonstrations", pass).permutation(order)
+          orderedPass = pass
+          fill(demonstrations, order, (iteration % perPass) * config.batchSize)
           return config.batchSize
         }),
       update: Effect.fnUntraced(function* (position) {
-        const { iteration, step } = position
-        update.feeds.learningRate[0] = steered(position, learningRate(step / task.totalSteps))
+        setLearningRate(position)
         yield* update.run
         averages.addResults(update)
-        yield* averages.checkFinite(`update ${iteration + 1}`)
-      }),
-      metrics: () => averages.take(),
-      ...policies(backend, { name: "bc", task, actor: network, layout: parameters }, update.read("theta")),
-      weights: Effect.map(update.read("theta"), parameters.toNamed),
-      state: Effect.map(optimiser.read, (optimizer) => ({ optimizer })),
-      start: (weights) => Effect.flatMap(weightsIn(parameters, weights), (theta) => update.write("theta", theta)),
-      restore: Effect.fnUntraced(function* (weights, saved) {
-        const checkpoint = savedState(saved)
-        yield* update.write("theta", yield* checkpoint.weights(parameters, weights))
-        yield* optimiser.restore(checkpoint, "optimizer")
+        yield* averages.checkFinite(`update ${position.iteration + 1}`)
       }),
     }
   })
-
-/**
- * Returns a function that fills the feeds with the batch of an iteration. The demonstrations are shuffled anew for each
- * pass. The last batch of a pass is filled up with rows from the beginning of the pass.
- */
-const batches = (
-  { rows, observations, actions }: Demonstrations,
-  { seed }: Task,
-  batchSize: number,
-  feeds: Arrays<ReturnType<typeof columnsOf>>,
-): ((iteration: number) => void) => {
-  const width = observations.length / rows
-  const actionSize = actions.length / rows
-  const perPass = Math.ceil(rows / batchSize)
-  const order = new Int32Array(rows)
-  let orderedPass = -1
-  return (iteration) => {
-    const pass = Math.floor(iteration / perPass)
-    if (pass !== orderedPass) stream(seed, "demonstrations", pass).permutation(order)
-    orderedPass = pass
-    const from = (iteration % perPass) * batchSize
-    for (let row = 0; row < batchSize; row++) {
-      const step = order[(from + row) % rows]
-      for (let at = 0; at < width; at++) feeds.observations[row * width + at] = observations[step * width + at]
-      for (let at = 0; at < actionSize; at++) feeds.actions[row * actionSize + at] = actions[step * actionSize + at]
-    }
-  }
-}
 
 /**
  * Makes behaviour cloning of demonstrations; settings that are left out have their defaults.

@@ -9,7 +9,7 @@ import type { Tensor } from "../../graph/Tensor.ts"
 import { type ActionSpace, sizeOf } from "../../env/Space.ts"
 import type { ActorCritic, ActorCriticKept } from "../../model/ActorCritic.ts"
 import { stream } from "../../rng/Rng.ts"
-import { actionColumn, type Batch, type Column, type Columns, f32, i32, perUpdate } from "../Batch.ts"
+import { actionColumn, type Batch, type Column, type Columns, copyRows, f32, i32, perUpdate } from "../Batch.ts"
 import type { Learner, NamedArrays, Task } from "../Algorithm.ts"
 import type { Loss } from "../graphs.ts"
 import { namedVector } from "../learnerState.ts"
@@ -218,10 +218,7 @@ const drawing =
         for (const [name, array] of Object.entries(arrays)) {
           const feed = feeds[`${prefix}${name}`]
           // A column that the loss does not read has no input.
-          if (feed === undefined) continue
-          const width = array.length / rows
-          for (let row = 0; row < batchSize; row++)
-            for (let at = 0; at < width; at++) feed[row * width + at] = array[drawn[row] * width + at]
+          if (feed !== undefined) copyRows(array, drawn, feed)
         }
       },
     })

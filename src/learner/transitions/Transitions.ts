@@ -14,11 +14,11 @@ import { Effect } from "effect"
 import { attempt } from "../../config/attempt.ts"
 import { type Env, rowSpaceOf } from "../../env/Env.ts"
 import { EnvError } from "../../env/EnvError.ts"
-import { isWhole, maskSizeOf, sizeOf, unflatten, type Value } from "../../env/Space.ts"
+import { isWhole, sizeOf, type Value } from "../../env/Space.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Demonstrations } from "../Demonstrations.ts"
 import { randomActions } from "../exploration.ts"
-import { makePlayer } from "./player.ts"
+import { makePlayer, observationIn } from "./player.ts"
 
 export { fromMinari, type MinariOptions, toMinari } from "./minari.ts"
 
@@ -107,15 +107,13 @@ export const play = Effect.fnUntraced(function* <E>(
   { episodes, seed = 0, maxSteps = 10_000 }: PlayOptions,
 ): Effect.fn.Return<Transitions, EnvError | E> {
   const player = yield* attempt(() => makePlayer(env, { name: "transitions", seed, maxSteps }), EnvError)
-  const size = sizeOf(env.observationSpace)
-  const hasMask = maskSizeOf(rowSpaceOf(env)) > 0
+  const observe = observationIn(rowSpaceOf(env))
   for (let episode = 0; episode < episodes; episode++) {
     yield* attempt(player.begin, EnvError)
     let state: ReadonlyArray<number> | undefined
     for (let goesOn = true; goesOn;) {
-      const row = Array.from(player.observations)
-      const observation = unflatten(env.observationSpace, row)
-      const acted = yield* policy.act(observation, state, hasMask ? row.slice(size) : undefined)
+      const { observation, mask } = observe(Array.from(player.observations))
+      const acted = yield* policy.act(observation, state, mask)
       state = acted.state
       goesOn = yield* attempt(() => player.step(acted.action), EnvError)
     }

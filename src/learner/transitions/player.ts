@@ -3,7 +3,18 @@ import { display } from "../../config/Config.ts"
 import * as Batch from "../../env/Batch.ts"
 import type { Env } from "../../env/Env.ts"
 import { EnvError } from "../../env/EnvError.ts"
-import { type ActionSpace, isWhole, optionsOf, sizeOf } from "../../env/Space.ts"
+import { forbiddenIn } from "../../env/internal/rows.ts"
+import {
+  type ActionSpace,
+  isWhole,
+  maskSizeOf,
+  optionsOf,
+  type RowSpace,
+  sizeOf,
+  unflatten,
+  unmasked,
+  type Value,
+} from "../../env/Space.ts"
 import type { Transitions } from "./Transitions.ts"
 
 interface PlayerOptions {
@@ -80,7 +91,10 @@ export const makePlayer = (env: Env, { name, seed, maxSteps }: PlayerOptions) =>
 }
 
 /** Returns why these numbers are not an action of the env; undefined if they are one. */
-export const actionProblem = ({ id, actionSpace }: Env, numbers: ReadonlyArray<number>): string | undefined => {
+export const actionProblem = (
+  { id, actionSpace }: Pick<Env, "id" | "actionSpace">,
+  numbers: ReadonlyArray<number>,
+): string | undefined => {
   const size = sizeOf(actionSpace)
   if (numbers.length !== size) return `an action of ${id} has ${size} numbers, found ${display(numbers)}`
   const wrong = wrongElementIn(actionSpace)(numbers, 0)
@@ -88,6 +102,35 @@ export const actionProblem = ({ id, actionSpace }: Env, numbers: ReadonlyArray<n
   if (!isWhole(actionSpace)) return `an action of ${id} consists of finite numbers, found [${numbers.join(", ")}]`
   const what = size === 1 ? `an action of ${id}` : `element ${wrong.element} of an action of ${id}`
   return `${what} is ${wrong.expected}, found ${numbers[wrong.element]}`
+}
+
+/**
+ * Returns a function that says why numbers are not an action for an observation, whose row begins at `from` in `rows`: they
+ * are not an action of the env, or the row's mask forbids them. It returns undefined if they are one.
+ */
+export const labelProblemIn = (
+  env: Pick<Env, "id" | "actionSpace">,
+  space: RowSpace,
+): ((numbers: ReadonlyArray<number>, rows: ArrayLike<number>, from: number) => string | undefined) => {
+  const forbidden = forbiddenIn(space)
+  return (numbers, rows, from) =>
+    actionProblem(env, numbers) ??
+    ((forbidden?.(rows, from, numbers, 0) ?? -1) < 0
+      ? undefined
+      : `the action mask forbids ${display(numbers.length === 1 ? numbers[0] : numbers)}`)
+}
+
+/** Returns a function that divides a row into the observation as the env gives it and its mask, as a loaded policy takes them. */
+export const observationIn = (
+  space: RowSpace,
+): ((row: ReadonlyArray<number>) => {
+  readonly observation: Value
+  readonly mask: ReadonlyArray<number> | undefined
+}) => {
+  const plain = unmasked(space)
+  const size = sizeOf(plain)
+  const hasMask = maskSizeOf(space) > 0
+  return (row) => ({ observation: unflatten(plain, row), mask: hasMask ? row.slice(size) : undefined })
 }
 
 /**

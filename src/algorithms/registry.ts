@@ -3,6 +3,8 @@ import { Effect, type Schema } from "effect"
 import { choiceHint } from "../config/closest.ts"
 import { ConfigError, type Plain } from "../config/Config.ts"
 import { BcConfig } from "./demonstrations/Bc.ts"
+import { DaggerConfig } from "./demonstrations/Dagger.ts"
+import { GailConfig } from "./demonstrations/Gail.ts"
 import { IqlConfig } from "./demonstrations/Iql.ts"
 import * as A2c from "./rollouts/A2c.ts"
 import * as AlphaZero from "./planning/AlphaZero.ts"
@@ -48,10 +50,15 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
 /** The names of the algorithms that a config can choose. */
 export const names: ReadonlyArray<string> = Object.keys(algorithms)
 
-/** The Schemas of the configs of algorithms that learn from data, which a config can't hold, by name. */
-export const fromData: Readonly<Record<string, Schema.Codec<Plain, Plain>>> = { bc: BcConfig, iql: IqlConfig }
+/** The Schemas of the configs of algorithms that learn from data or from an expert, which a config can't hold, by name. */
+export const fromData: Readonly<Record<string, Schema.Codec<Plain, Plain>>> = {
+  bc: BcConfig,
+  dagger: DaggerConfig,
+  gail: GailConfig,
+  iql: IqlConfig,
+}
 
-/** Returns the Schema of an algorithm's config, also of one that learns from data. */
+/** Returns the Schema of an algorithm's config, also of one that only code can make. */
 export const schemaOf = (name: string): Schema.Codec<Plain, Plain> =>
   Object.hasOwn(fromData, name) ? fromData[name] : algorithms[name]().schema
 
@@ -64,7 +71,7 @@ export const byName = (name: string, source: string): Effect.Effect<Algorithm, C
   const algorithm = find(name)
   if (algorithm !== undefined) return Effect.succeed(algorithm)
   const problem = Object.hasOwn(fromData, name)
-    ? `${name} learns from data, which a config can't hold; make it in code`
+    ? `${name} learns from data or an expert, which a config can't hold; make it in code`
     : `unknown algorithm "${name}"; ${choiceHint(name, names)}`
   return Effect.fail(ConfigError.at({ source }, "algorithm", problem))
 }

@@ -144,6 +144,11 @@ export interface Learner {
   readonly episodes?: EpisodeLog
   /** Whether the learner plans with the env's own states, so that it needs them as they are, and in this thread. */
   readonly plans?: boolean
+  /**
+   * Whether the learner imitates an expert: it needs observations as the env gives them, as the expert does, and no rewards.
+   * So neither can be normalised.
+   */
+  readonly imitates?: boolean
   /** Data that the learner learns from besides rollouts: demonstrations. A run can be resumed only with equal data. */
   readonly data?: NamedArrays
   /** The number of slices of each minibatch, whose gradients as many ranks can compute; 1 if left out. */

@@ -2,8 +2,8 @@
  * The parts that algorithms are made of; this file collects them from the folder. An experience describes how an
  * algorithm acts and what it stores. An on-policy algorithm makes an `experience` and gives it to `rolloutLearner` with
  * its losses; an off-policy algorithm makes a `replayExperience` and gives it to `replayLearner` with its update.
- * Further functions add features: `withMemory`, `withTarget`, `withBonus` and `withAuxiliary` to an experience,
- * `withTargets` and `withPriorities` to a replay experience.
+ * Further functions add features: `withMemory`, `withTarget`, `withBonus`, `withDemonstrations` and `withAuxiliary` to an
+ * experience, `withTargets` and `withPriorities` to a replay experience.
  *
  * `src/algorithms/rollouts/A2c.ts` is a complete algorithm of 100 lines. It works in your project if you import everything from
  * `effect-rl`.
@@ -75,3 +75,4 @@ export type { Slices } from "./rollout/slices.ts"
 export type { AnyPhase, Minibatch, Phase, SteppingPhase } from "./rollout/update.ts"
 export * from "./rollout/features.ts"
 export * from "./rollout/withBonus.ts"
+export * from "./rollout/withDemonstrations.ts"

@@ -12,6 +12,7 @@
  * const loss = Losses.clippedSurrogate({ ratio_t, advantage_t, epsilon: 0.2 }) // −(0.9 + 2.4) / 2
  * ```
  */
+export * from "./adversarial.ts"
 export * from "./critics.ts"
 export * from "./intrinsicMotivation.ts"
 export * from "./objectiveGraph.ts"

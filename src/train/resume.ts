@@ -52,7 +52,8 @@ const ofUpdates = [
   ["curiosityCoefficient", "curiosityLossCoefficient", "forwardShare", "predictionShare", "predictionPace"],
   ["pixelControlCoefficient", "pixelControlGamma", "rewardPredictionCoefficient", "valueReplayCoefficient"],
   ["tau", "updateTargetFreq", "targetNoise", "targetNoiseClip", "explorationNoise", "targetEntropy", "deviation"],
-  ["epsilonStart", "epsilonEnd", "explorationFraction", "maxEpisodeSteps"],
+  ["epsilonStart", "epsilonEnd", "explorationFraction", "maxEpisodeSteps", "betaStart", "betaEnd", "betaFraction"],
+  ["discriminatorEpochs", "discriminatorMinibatches", "discriminatorPace", "gradientPenalty"],
 ].flat()
 const allowed: ReadonlySet<string> = new Set(["num_envs", ...ofUpdates.map((key) => `algorithm.${snakeCase(key)}`)])
 

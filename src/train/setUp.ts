@@ -172,7 +172,7 @@ const withinMemory =
 /** Returns an error if validation, normalisation or ranks are on and the learner does not support it; else undefined. */
 const misfit = (
   { settings, algorithm, from }: Plan,
-  { episodes, plans = false, policy, plays, slices = 1 }: Learner,
+  { episodes, imitates = false, plans = false, policy, plays, slices = 1 }: Learner,
 ): ConfigError | undefined => {
   const name = String(settings.algorithm.name)
   const { ranks } = settings
@@ -202,6 +202,10 @@ const misfit = (
   }
   if (plans && normalized !== undefined) {
     const problem = `expected false with algorithm "${name}", which searches the env's own states`
+    return ConfigError.at(from, `normalize.${normalized}`, problem)
+  }
+  if (imitates && normalized !== undefined) {
+    const problem = `expected false with algorithm "${name}", which imitates an expert that sees the env's own observations, and reads no rewards`
     return ConfigError.at(from, `normalize.${normalized}`, problem)
   }
   const threads = settings.workers > 0 ? "workers" : settings.validation.workers > 0 ? "validation.workers" : undefined

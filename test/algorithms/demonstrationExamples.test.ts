@@ -22,7 +22,7 @@ const scoreAfter = (example: Promise<{ readonly default: Run }>, totalSteps: num
 
 describe("examples that learn from data", () => {
   it("have at most 40 lines", () => {
-    for (const name of ["minari-cartpole", "iql-pendulum"]) {
+    for (const name of ["minari-cartpole", "iql-pendulum", "dagger-cartpole", "gail-cartpole"]) {
       const text = readFileSync(new URL(`../../examples/${name}.ts`, import.meta.url), "utf8")
       assert.isAtMost(text.trim().split("\n").length, 40, name)
     }
@@ -32,6 +32,18 @@ describe("examples that learn from data", () => {
     Effect.gen(function* () {
       // Random play has a mean return of about 22.
       assert.isAbove(yield* scoreAfter(import("../../examples/minari-cartpole.ts"), 10_000), 150)
+    }),
+  )
+
+  it.effect("dagger-cartpole.ts learns from a few answers", () =>
+    Effect.gen(function* () {
+      assert.isAbove(yield* scoreAfter(import("../../examples/dagger-cartpole.ts"), 400), 300)
+    }),
+  )
+
+  it.effect("gail-cartpole.ts trains from its demonstrations", () =>
+    Effect.gen(function* () {
+      assert.isAbove(yield* scoreAfter(import("../../examples/gail-cartpole.ts"), 2048), 8)
     }),
   )
 

@@ -6,12 +6,14 @@ import * as AlphaZero from "../../src/algorithms/planning/AlphaZero.ts"
 import * as Bc from "../../src/algorithms/demonstrations/Bc.ts"
 import * as Curiosity from "../../src/algorithms/rollouts/Curiosity.ts"
 import * as Daac from "../../src/algorithms/rollouts/Daac.ts"
+import * as Dagger from "../../src/algorithms/demonstrations/Dagger.ts"
 import * as Ddpg from "../../src/algorithms/replay/Ddpg.ts"
 import * as Ddqn from "../../src/algorithms/rollouts/Ddqn.ts"
 import * as Transitions from "../../src/learner/transitions/Transitions.ts"
 import * as DiscreteSac from "../../src/algorithms/replay/DiscreteSac.ts"
 import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
 import * as Es from "../../src/algorithms/episodes/Es.ts"
+import * as Gail from "../../src/algorithms/demonstrations/Gail.ts"
 import * as Iql from "../../src/algorithms/demonstrations/Iql.ts"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as Randal from "../../src/algorithms/rollouts/Randal.ts"
@@ -40,6 +42,7 @@ const shown = Transitions.record(CartPole.env, {
 })
 const hidden = [16]
 const blind = Wrapper.keepObservations(CartPole.env, [0, 2])
+const seenBlind = Transitions.record(blind, { episodes: 2, policy: ([, angle]) => (angle > 0 ? 1 : 0) })
 /** Short episodes, so that both endings are met. */
 const pendulum = Wrapper.timeLimit(Pendulum.env, 30)
 const maze = KeyDoor.make({ size: 6, maxSteps: 40 })
@@ -163,6 +166,28 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
     pendulum,
     Iql.make(Transitions.record(pendulum, { episodes: 5, policy: "random" }), { hidden, batchSize: 32 }),
     640,
+  ],
+  DAgger: [
+    CartPole.env,
+    Dagger.make((row, random) => (random.uniform() < 0.1 ? 0 : row[2] + row[3] > 0 ? 1 : 0), { hidden, nsteps: 20 }),
+    480,
+  ],
+  "DAgger with real actions": [
+    pendulum,
+    Dagger.make(([, sin, speed]) => [-3 * sin - speed], { hidden, nsteps: 20 }),
+    480,
+  ],
+  GAIL: [CartPole.env, Gail.make(shown, { hidden, nsteps: 16 }), 512],
+  "GAIL with a memory": [blind, Gail.make(seenBlind, { hidden, lstm: 8, nsteps: 16, sequence: 8 }), 512],
+  "GAIL with real actions": [
+    pendulum,
+    Gail.make(Transitions.record(pendulum, { episodes: 5, policy: "random" }), {
+      hidden,
+      nsteps: 16,
+      reward: "logit",
+      gradientPenalty: 1,
+    }),
+    512,
   ],
   "behaviour cloning": [CartPole.env, Bc.make(shown, { hidden }), 1280],
   "evolution strategies": [CartPole.env, Es.make({ hidden }), 800],

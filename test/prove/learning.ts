@@ -114,6 +114,8 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("randal-maze", 9, "at least 9 of 10"),
   reaches("es-cartpole", 475, "at least 475"),
   reaches("bc-cartpole", 475, "at least 475"),
+  reaches("dagger-cartpole", 475, "from 400 answers of an expert: at least 475"),
+  reaches("gail-cartpole", 475, "from ten demonstrated episodes, without seeing a reward: at least 475"),
   reaches("minari-cartpole", 475, "a data set in Minari's format, written and read: at least 475", "1..3"),
   reaches("iql-pendulum", -300, "from data whose mean returns are −999 and −1209: above −300"),
   reaches("tictactoe", -0.02, "draws with who never loses, after playing itself alone"),

@@ -4,10 +4,12 @@ import type {
   Bc,
   Curiosity,
   Daac,
+  Dagger,
   Ddpg,
   Ddqn,
   Dqn,
   Es,
+  Gail,
   Ppo,
   Randal,
   Rnd,
@@ -30,10 +32,12 @@ describe("the interfaces of settings have the types of their Schemas", () => {
     expectTypeOf<Bc.BcOptions>().toEqualTypeOf<typeof Bc.BcConfig.Encoded>()
     expectTypeOf<Curiosity.CuriosityOptions>().toEqualTypeOf<typeof Curiosity.CuriosityConfig.Encoded>()
     expectTypeOf<Daac.DaacOptions>().toEqualTypeOf<typeof Daac.DaacConfig.Encoded>()
+    expectTypeOf<Dagger.DaggerOptions>().toEqualTypeOf<typeof Dagger.DaggerConfig.Encoded>()
     expectTypeOf<Ddpg.DdpgOptions>().toEqualTypeOf<typeof Ddpg.DdpgConfig.Encoded>()
     expectTypeOf<Ddqn.DdqnOptions>().toEqualTypeOf<typeof Ddqn.DdqnConfig.Encoded>()
     expectTypeOf<Dqn.DqnOptions>().toEqualTypeOf<typeof Dqn.DqnConfig.Encoded>()
     expectTypeOf<Es.EsOptions>().toEqualTypeOf<typeof Es.EsConfig.Encoded>()
+    expectTypeOf<Gail.GailOptions>().toEqualTypeOf<typeof Gail.GailConfig.Encoded>()
     expectTypeOf<Ppo.PpoOptions>().toEqualTypeOf<typeof Ppo.PpoConfig.Encoded>()
     expectTypeOf<Randal.RandalOptions>().toEqualTypeOf<typeof Randal.RandalConfig.Encoded>()
     expectTypeOf<Rnd.RndOptions>().toEqualTypeOf<typeof Rnd.RndConfig.Encoded>()

@@ -127,7 +127,7 @@ interface ProgramHint {
 /** Adds the hint to the error of a config that names an env or an algorithm which isn't built in. */
 const withProgramHint = (training: Training, { text, ofRun }: ProgramHint): Training =>
   withHint(training, (message) => {
-    if (!/unknown (env|algorithm) "|learns from data, which|is made in code, by the program/.test(message))
+    if (!/unknown (env|algorithm) "|learns from data or an expert, which|is made in code, by the program/.test(message))
       return message
     // The subcommands that read a saved run need its callbacks, or do not ask for them: leaving them out is no remedy.
     return `${ofRun ? message.replace(/; (?:expected one of|known:|did you mean|leave it out with) [^;]*/, "") : message}; ${text}`

@@ -17,7 +17,7 @@ import { type BaseColumns, type Kept, kept, type Rollout, type StepHooks } from 
 /**
  * Describes how an algorithm collects experience: how it acts, for how many steps, which numbers (columns) it stores
  * for each step (row), and how rewards become returns. `experience` makes one without features; `withMemory`,
- * `withTarget`, `withBonus` and `withAuxiliary` each add a feature. `rolloutLearner` makes a learner from it.
+ * `withTarget`, `withBonus`, `withDemonstrations` and `withAuxiliary` each add a feature. `rolloutLearner` makes a learner from it.
  *
  * The type `C` lists the columns, so that a loss that reads a column which is not stored does not compile.
  */

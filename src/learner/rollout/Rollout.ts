@@ -211,8 +211,13 @@ export class GrowingRows {
     this.count = 0
   }
 
+  /** The numbers of all vectors; the next `add` can make this view out of date. */
+  get numbers(): Float32Array {
+    return this.contents.subarray(0, this.count * this.width)
+  }
+
   /** Appends a copy of the vector that begins at index `from`. */
-  add(numbers: Float32Array, from: number): void {
+  add(numbers: ArrayLike<number>, from: number): void {
     const { width } = this
     const to = this.count * width
     if (to + width > this.contents.length) {

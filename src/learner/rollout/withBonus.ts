@@ -1,4 +1,7 @@
-/** Adds a bonus to an on-policy algorithm (Curiosity, RND): a reward for surprising transitions, after each rollout. */
+/**
+ * Adds a bonus to an on-policy algorithm after each rollout: a reward for surprising transitions (Curiosity, RND), or for those
+ * like an expert's (GAIL).
+ */
 import { Effect } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
@@ -19,7 +22,7 @@ import { randomActions } from "../exploration.ts"
 import type { Experience, Feature } from "./Experience.ts"
 import { type BaseColumns, copy, type Rollout } from "./Rollout.ts"
 
-/** Describes a reward that the learner gives itself for each transition, in proportion to its surprise. */
+/** Describes a reward that the learner gives itself for each transition, such as its surprise. */
 export interface Bonus<C> {
   readonly parameters: Declarations
   /** The learning rate of `parameters` as a share of the common learning rate; 1 by default. */
@@ -28,8 +31,8 @@ export interface Bonus<C> {
   readonly fixed?: Declarations
   /** Computes the surprise, one number for each row, such as the error of a prediction. */
   readonly surprise: (rows: BonusRows<C>) => Tensor
-  /** Says whether the surprise is added to the env's reward, or is a separate reward with its own critic. */
-  readonly reward: AddedReward | SeparateReward<C>
+  /** Says whether the surprise is added to the env's reward, replaces it, or is a separate reward with its own critic. */
+  readonly reward: AddedReward | ReplacedReward | SeparateReward<C>
 }
 
 /** The rows for which the surprise is computed, such as a minibatch. */
@@ -43,6 +46,11 @@ interface AddedReward {
   readonly kind: "added"
   /** The factor of the surprise. */
   readonly coefficient: number
+}
+
+/** The surprise is the reward; the env's rewards are not read. */
+interface ReplacedReward {
+  readonly kind: "replaced"
 }
 
 /**
@@ -118,7 +126,7 @@ export const withBonus = <C extends BaseColumns & Columns>(
 
 /**
  * Makes the feature that computes the bonus. After a rollout, one program computes the surprise of all rows. The surprise is
- * then added to the rewards, or gives its own advantages, which are added to the advantages of the env's rewards.
+ * then added to the rewards, or replaces them, or gives its own advantages, which are added to those of the env's rewards.
  */
 const bonusFeature =
   <C extends BonusColumns & BaseColumns & Columns>({ surprise, reward }: Bonus<C>): Feature<C> =>
@@ -219,10 +227,11 @@ const bonusFeature =
           mean = 0
           for (let row = 0; row < rows; row++) mean += surprises[row] / rows
           if (reward.kind === "separate") estimateSeparately(reward)
+          else if (reward.kind === "replaced") rollout.rewards.set(surprises)
           else for (let row = 0; row < rows; row++) rollout.rewards[row] += reward.coefficient * surprises[row]
         },
         afterReturns: () => {
-          if (reward.kind === "added") return
+          if (reward.kind !== "separate") return
           const { advantages } = columns
           for (let row = 0; row < rows; row++) {
             advantages[row] =

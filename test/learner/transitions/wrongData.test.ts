@@ -1,14 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Bc from "../../../src/algorithms/demonstrations/Bc.ts"
+import * as Gail from "../../../src/algorithms/demonstrations/Gail.ts"
 import * as Iql from "../../../src/algorithms/demonstrations/Iql.ts"
 import { CartPole, Transitions } from "../../../src/index.ts"
+import type { Algorithm } from "../../../src/learner/Algorithm.ts"
 import { keep } from "../../train/inMemory.ts"
 
 const data = Transitions.record(CartPole.env, { episodes: 2, policy: "random", seed: 1 })
 const [first] = data.lengths
 
-const problemOf = (algorithm: ReturnType<typeof Bc.make> | ReturnType<typeof Iql.make>) =>
+const problemOf = (algorithm: Algorithm) =>
   Effect.map(Effect.flip(keep({ env: CartPole.env, algorithm, totalSteps: 64 })), ({ message }) => message)
 
 describe("data that an algorithm can't learn from", () => {
@@ -27,6 +29,7 @@ describe("data that an algorithm can't learn from", () => {
       Effect.gen(function* () {
         assert.include(yield* problemOf(Bc.make({ ...data, ...fields })), `bc: ${message}`)
         assert.include(yield* problemOf(Iql.make({ ...data, ...fields })), `iql: ${message}`)
+        assert.include(yield* problemOf(Gail.make({ ...data, ...fields })), `gail: ${message}`)
       }),
     )
   }

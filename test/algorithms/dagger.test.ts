@@ -1,0 +1,128 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Dagger from "../../src/algorithms/demonstrations/Dagger.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import * as Batch from "../../src/env/Batch.ts"
+import * as Env from "../../src/env/Env.ts"
+import { box, discrete } from "../../src/env/Space.ts"
+import type { Algorithm, Learner } from "../../src/learner/Algorithm.ts"
+import { keep } from "../train/inMemory.ts"
+
+/** A walk along a line of five places; the observation is the place. */
+const line = Env.make({
+  id: "line",
+  observationSpace: box(0, 4, [1]),
+  actionSpace: discrete(2),
+  maxSteps: 6,
+  reset: () => 0,
+  observe: (place) => [place],
+  step: (place, right) => ({
+    state: Math.min(Math.max(place + (right === 1 ? 1 : -1), 0), 4),
+    reward: 0,
+    terminated: false,
+  }),
+})
+/** Walks to the right, but turns back at the end. */
+const expert = ([place]: ReadonlyArray<number>): number => (place < 4 ? 1 : 0)
+
+const learnerOf = (algorithm: Algorithm, totalSteps = 1000) =>
+  Effect.gen(function* () {
+    const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
+    const { observationSpace, actionSpace } = line
+    return yield* configured.setup({ observationSpace, actionSpace, numEnvs: 2, totalSteps, seed: 1 })
+  })
+
+/** The places and labels that a learner has gathered. */
+const gathered = (learner: Learner) =>
+  Effect.map(learner.state, ({ aggregate }) => ({
+    places: Array.from(aggregate.observations.data),
+    labels: Array.from(aggregate.actions.data),
+  }))
+
+const play = (learner: Learner, rollouts: number) =>
+  Effect.gen(function* () {
+    const envs = Batch.make(line, 2)
+    envs.reset(1, "env")
+    for (let iteration = 0; iteration < rollouts; iteration++) {
+      const steps = yield* learner.rollout(envs, { iteration, step: iteration * 12 })
+      assert.strictEqual(steps, 12)
+    }
+  })
+
+const provided = <A, E, R>(effect: Effect.Effect<A, E, R>) => effect.pipe(Effect.scoped, Effect.provide(Wasm.layer))
+
+describe("DAgger", () => {
+  it.effect("with β = 1 plays as the expert, and labels each step once", () =>
+    Effect.gen(function* () {
+      const learner = yield* learnerOf(Dagger.make(expert, { nsteps: 6, betaEnd: 1 }))
+      yield* play(learner, 2)
+      // Two rollouts of six steps in each of two envs; the fifth place comes first, then the way back begins.
+      const episode = [0, 1, 2, 3, 4, 3].flatMap((place) => [place, place])
+      const { places, labels } = yield* gathered(learner)
+      assert.deepStrictEqual(places, [...episode, ...episode])
+      assert.deepStrictEqual(
+        labels,
+        places.map((place) => expert([place])),
+      )
+    }).pipe(provided),
+  )
+
+  it.effect("with β = 0 plays as the learner, and labels its steps by the expert", () =>
+    Effect.gen(function* () {
+      const learner = yield* learnerOf(Dagger.make(expert, { nsteps: 6, betaStart: 0 }))
+      yield* play(learner, 4)
+      const { places, labels } = yield* gathered(learner)
+      assert.strictEqual(places.length, 48)
+      // An expert that goes right is at the beginning only once in each of the eight episodes; a random walk comes back.
+      assert.isAbove(places.filter((place) => place === 0).length, 10)
+      assert.deepStrictEqual(
+        labels,
+        places.map((place) => expert([place])),
+      )
+    }).pipe(provided),
+  )
+
+  it.effect("learns from all labels so far, in `epochs` passes of each update", () =>
+    Effect.gen(function* () {
+      const learner = yield* learnerOf(Dagger.make(expert, { nsteps: 6, batchSize: 5, epochs: 60, learningRate: 0.03 }))
+      yield* play(learner, 3)
+      yield* learner.update({ iteration: 2, step: 24 })
+      const metrics = learner.metrics()
+      assert.strictEqual(metrics["charts/labels"], 36)
+      assert.closeTo(metrics["charts/beta"], 1 - 24 / 500, 1e-9)
+      const policy = yield* learner.policy?.(1) ?? Effect.die("no policy")
+      yield* policy.refresh
+      for (const place of [0, 1, 2, 3, 4]) {
+        policy.observations.set([place])
+        yield* policy.program.run
+        assert.strictEqual(policy.actions[0], expert([place]), `at ${place}`)
+      }
+    }).pipe(provided),
+  )
+
+  const problems: Readonly<Record<string, readonly [Parameters<typeof keep>[0], string]>> = {
+    "an expert that chooses what is no action": [
+      { env: line, algorithm: Dagger.make(() => 2), totalSteps: 400 },
+      "line: the expert: an action of line is a whole number from 0 to 1, found 2",
+    ],
+    "normalised observations": [
+      { env: line, algorithm: Dagger.make(expert), totalSteps: 400, normalize: { observations: true } },
+      'normalize.observations: expected false with algorithm "dagger"',
+    ],
+    "normalised rewards": [
+      { env: line, algorithm: Dagger.make(expert), totalSteps: 400, normalize: { rewards: true } },
+      'normalize.rewards: expected false with algorithm "dagger"',
+    ],
+    "more labels than fit into memory": [
+      { env: line, algorithm: Dagger.make(expert), totalSteps: 4e9 },
+      "total_steps: 4000000000 labelled steps need 30 GiB of memory",
+    ],
+  }
+  for (const [what, [input, message]] of Object.entries(problems)) {
+    it.effect(`refuses ${what}`, () =>
+      Effect.gen(function* () {
+        assert.include((yield* Effect.flip(keep(input))).message, message)
+      }),
+    )
+  }
+})

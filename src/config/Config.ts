@@ -5,6 +5,7 @@
  * everywhere. It reads no files. Every module that has settings uses it.
  */
 import { Effect, Schema, SchemaAST, SchemaIssue } from "effect"
+import { choiceProblem, tagAt, textsAt } from "./choices.ts"
 import { closest } from "./closest.ts"
 import { camelCase, convertPath, isPlain, type Plain, snakeCase } from "./plain.ts"
 import { jsonOf, shortened } from "./text.ts"
@@ -174,16 +175,30 @@ const configError = (
   issue: SchemaIssue.Issue,
   options: DecodeOptions,
 ): ConfigError => {
-  const problems = issuesOf(issue).issues.map(({ message, path = [] }) => {
-    const keys = path.map((part) => String(typeof part === "object" ? part.key : part))
+  const issues = issuesOf(issue).issues.map(({ message, path = [] }) => ({
+    message,
+    keys: path.map((part) => String(typeof part === "object" ? part.key : part)),
+  }))
+  // If a section has several forms, a text that names one form is wrong in the others.
+  const encoded = SchemaAST.toEncoded(schema.ast)
+  const own = issues.filter(
+    ({ message, keys }) =>
+      !message.startsWith('Expected "') || !textsAt(encoded, keys).some((text) => text === valueAt(input, keys)),
+  )
+  const problems = (own.length > 0 ? own : issues).map(({ message, keys }) => {
     const full = [...(options.prefix ?? []), ...keys]
     const source = nearestSource(options.sources, full) ?? options.source
     const spell = spelledIn(source)
     const text = explain(schema, input, { keys, message, full, whole: options.whole, spell })
     return { source, key: convertPath(full, snakeCase).join("."), text }
   })
-  // If several checks of one key failed, only the first problem is reported.
-  const perKey = problems.filter((problem, index) => problems.findIndex((other) => other.key === problem.key) === index)
+  // If several checks of one key failed, only the first problem is reported. If a setting of a section is wrong, the other
+  // forms that could stand in the place of the section are of no interest.
+  const perKey = problems.filter(
+    ({ key }, index) =>
+      problems.findIndex((other) => other.key === key) === index &&
+      (key === "" || !problems.some((other) => other.key.startsWith(`${key}.`))),
+  )
   return new ConfigError({
     source: perKey[0].source,
     key: perKey[0].key,
@@ -273,9 +288,19 @@ const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whol
   }
   const place = name === "" ? "config" : name
   if (message === missingKey) return `${place}: missing key`
-  const found = keys.some(isSecret) ? shownSecret : display(valueAt(input, keys))
+  const value = valueAt(input, keys)
+  const found = keys.some(isSecret) ? shownSecret : display(value)
+  const encoded = SchemaAST.toEncoded(schema.ast)
+  const choices = /^Expected "[^"]*"(?: \| "[^"]*")*$/.test(message) ? textsAt(encoded, keys) : []
+  if (choices.length > 0) return `${place}: ${choiceProblem(choices, value, found)}`
+  const tag = message.startsWith("Expected { ") && isPlain(value) ? tagAt(encoded, keys) : undefined
+  if (isPlain(value) && tag !== undefined) {
+    const texts = textsAt(encoded, [...keys, tag])
+    if (!texts.some((text) => text === value[tag]))
+      return `${place}.${spell(tag)}: ${choiceProblem(texts, value[tag], display(value[tag]))}`
+  }
   const expected = message.charAt(0).toLowerCase() + message.slice(1)
-  return `${place}: ${expected}, found ${found}`
+  return `${place}: ${expected.replaceAll(/\{ readonly "(\w+)": ("[^"]*"), \.\.\. \}/g, "{ $1: $2, … }")}, found ${found}`
 }
 
 const valueAt = (input: unknown, keys: ReadonlyArray<string>): unknown =>

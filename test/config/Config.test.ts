@@ -129,6 +129,21 @@ describe("decode", () => {
     }),
   )
 
+  it.effect("names the choices where a section has several forms, and the nearest one", () =>
+    Effect.gen(function* () {
+      const Adam = Schema.Struct({ name: Schema.Literals(["adam", "adamw"]) })
+      const Sgd = Schema.Struct({ name: Schema.Literal("sgd"), momentum: Schema.Finite })
+      const Forms = Schema.Struct({ optimiser: Schema.NullOr(Schema.Union([Adam, Sgd])) })
+      const problem = (optimiser: unknown) =>
+        Effect.map(Effect.flip(decode(Forms, { optimiser }, { source: "c.yaml" })), ({ message }) => message)
+      const choices = 'c.yaml: optimiser.name: expected "adam" | "adamw" | "sgd"'
+      assert.strictEqual(yield* problem({ name: "sdg" }), `${choices}, found "sdg"; did you mean "sgd"?`)
+      assert.strictEqual(yield* problem({ name: 3 }), `${choices}, found 3`)
+      assert.strictEqual(yield* problem({ name: "sgd" }), "c.yaml: optimiser.momentum: missing key")
+      assert.notInclude(yield* problem("sgd"), "readonly")
+    }),
+  )
+
   it.effect("says what is missing", () =>
     Effect.gen(function* () {
       assert.match((yield* complaint({})).message, /^train\.ts: numEnvs: missing key$/)

@@ -179,7 +179,7 @@ describe("a data set of a config", () => {
         ],
         [
           { items: [item], task_type: "numerical" },
-          `conf.yaml: task_type: expected "exact" | "f1" | "numeric" | "mcq" | "custom", found "numerical"`,
+          `conf.yaml: task_type: expected "exact" | "f1" | "numeric" | "mcq" | "custom", found "numerical"; did you mean "numeric"?`,
         ],
         [
           { items: [item], max_samples: -1 },

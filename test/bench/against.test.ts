@@ -11,12 +11,12 @@ describe("bench --against", () => {
     }
     const found = await compare(3, { higherIsBetter: true }, measure)
     assert.deepStrictEqual(order, [false, true, true, false, false, true])
-    assert.deepStrictEqual(found, { value: 100, against: 50, ratio: 3, ratios: [2, 3, 3] })
+    assert.deepStrictEqual(found, { value: 100, against: 50, ratio: 3, interval: [2, 3], ratios: [2, 3, 3] })
   })
 
   it("says how many times as fast also where less is better", async () => {
     const found = await compare(2, { higherIsBetter: false }, async (against) => (against ? 30 : 20))
-    assert.deepStrictEqual(found, { value: 20, against: 30, ratio: 1.5, ratios: [1.5, 1.5] })
+    assert.deepStrictEqual(found, { value: 20, against: 30, ratio: 1.5, interval: [1.5, 1.5], ratios: [1.5, 1.5] })
   })
 
   it("takes an environment variable with any value, also an empty one, and nothing else", () => {

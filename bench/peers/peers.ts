@@ -1,0 +1,115 @@
+/**
+ * The programs of other projects that `npm run bench -- --against peers` measures against ours, with the same settings.
+ * `PEERS.md` says how to get them.
+ */
+import { existsSync, mkdtempSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { type Command, failureOf } from "../measuring.ts"
+
+/** A program that does the same work as a benchmark. */
+export interface Peer {
+  readonly name: string
+  /** The name of the benchmark. */
+  readonly bench: string
+  /** Returns the program from the folder with the peers, or a sentence that says what is missing. */
+  readonly find: (folder: string) => Command | string
+}
+
+/** The folder with the peers: the environment variable `EFFECT_RL_PEERS`. */
+export const peersFolder = (): string => process.env.EFFECT_RL_PEERS ?? join(process.cwd(), "peers")
+
+const source = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
+
+/** The last line that a measuring program prints: `{"value": 1.5}`. */
+const printedValue = /^\{"value": ?([\d.e+]+)/m
+
+/** Compiles a program of this folder; returns its path, or the compiler's last words. */
+export const compiled = (
+  name: string,
+  compiler: string,
+  options: ReadonlyArray<string>,
+): { readonly path: string } | string => {
+  const path = join(mkdtempSync(join(tmpdir(), "effect-rl-peer-")), "program")
+  const failure = failureOf(compiler, source(name), "-o", path, ...options)
+  return failure === undefined ? { path } : failure
+}
+
+const rltools = (bench: string, file: string): Peer => ({
+  name: "RLtools",
+  bench,
+  find: (folder) => {
+    const root = join(folder, "rl-tools")
+    if (!existsSync(root)) return `no folder ${root}`
+    const includes = ["include", "src/rl/environments/pendulum"].map((path) => `-I${join(root, path)}`)
+    const features = ["BENCHMARK", "RL_TOOLS_DISABLE_TENSORBOARD", "RL_TOOLS_DISABLE_HDF5"]
+    const blas = ["RL_TOOLS_BACKEND_ENABLE_BLAS", "RL_TOOLS_BACKEND_ENABLE_OPENBLAS"]
+    const definitions = [...features, ...blas].map((name) => `-D${name}`)
+    const flags = ["-std=c++17", "-Ofast", "-march=native", "-w", ...includes, ...definitions]
+    const program = compiled(file, "c++", [...flags, "-lopenblas", "-lpthread"])
+    if (typeof program === "string") return program
+    return { program: program.path, args: [], variables: { OPENBLAS_NUM_THREADS: "1" }, value: printedValue }
+  },
+})
+
+/** Makes a peer that is a script for Python, whose modules are in clones below the folder with the peers. */
+const python = (
+  { name, bench, modules, paths }: Pick<Peer, "name" | "bench"> & Record<"modules" | "paths", ReadonlyArray<string>>,
+  argsOf: (folder: string) => ReadonlyArray<string>,
+  value = printedValue,
+): Peer => ({
+  name,
+  bench,
+  find: (folder) => {
+    const own = join(folder, "venv/bin/python")
+    const program = existsSync(own) ? own : "python3"
+    const missing = paths.map((path) => join(folder, path)).find((path) => !existsSync(path))
+    if (missing !== undefined) return `no folder ${missing}`
+    const variables = {
+      PYTHONPATH: paths.map((path) => join(folder, path)).join(":"),
+      JAX_PLATFORMS: "cpu",
+      OMP_NUM_THREADS: "1",
+    }
+    if (failureOf(program, "-c", `import ${modules.join(", ")}`) !== undefined)
+      return `${program} lacks one of the modules ${modules.join(", ")}`
+    return { program, args: argsOf(folder), variables, value }
+  },
+})
+
+const pureJaxRl = (bench: string, envs: number, total: number): Peer =>
+  python(
+    {
+      name: "PureJaxRL",
+      bench,
+      modules: ["jax", "flax", "optax", "gymnasium", "toolz"],
+      paths: ["purejaxrl/purejaxrl", "gymnax", "chex"],
+    },
+    () => [source("purejaxrl.py"), ...[envs, 128, 4, 4, total].map(String)],
+  )
+
+export const peers: ReadonlyArray<Peer> = [
+  pureJaxRl("ppo-cartpole-cleanrl", 4, 500_000),
+  pureJaxRl("ppo-cartpole-1024-128", 1024, 1_310_720),
+  python(
+    {
+      name: "CleanRL",
+      bench: "ppo-cartpole-cleanrl",
+      modules: ["torch", "gymnasium", "tensorboard"],
+      paths: ["cleanrl", "tyro/src"],
+    },
+    (folder) => [join(folder, "cleanrl/cleanrl/ppo.py"), "--no-cuda", "--total-timesteps", "50000"],
+    /SPS: (\d+)\s*$/,
+  ),
+  python(
+    {
+      name: "Stable-Baselines3",
+      bench: "ppo-cartpole-cleanrl",
+      modules: ["torch", "gymnasium", "pandas", "cloudpickle"],
+      paths: ["sb3"],
+    },
+    () => [source("sb3.py"), "50000"],
+  ),
+  rltools("ppo-pendulum-rltools", "rltools-ppo.cpp"),
+  rltools("sac-pendulum-rltools", "rltools-sac.cpp"),
+]

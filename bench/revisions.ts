@@ -1,0 +1,39 @@
+/** Checks out another revision of the project beside this one, so that both can be measured in one run. */
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+
+const git = (...args: ReadonlyArray<string>): string => {
+  const { error, status, stdout, stderr } = spawnSync("git", ["-C", root, ...args], { encoding: "utf8" })
+  if (error !== undefined || status !== 0) throw new Error(error?.message ?? stderr.trim())
+  return stdout.trim()
+}
+
+const commitOf = (revision: string): string => {
+  try {
+    return git("rev-parse", "--verify", "--quiet", "--end-of-options", `${revision}^{commit}`)
+  } catch {
+    throw new Error(`--compare ${revision}: git knows no such revision`)
+  }
+}
+
+/**
+ * Calls `use` with the folder of a revision, which shares `node_modules` with this folder and is deleted at the end.
+ * So a change of the dependencies between the revisions is not measured.
+ */
+export const withRevision = async <A>(revision: string, use: (folder: string) => Promise<A>): Promise<A> => {
+  const commit = commitOf(revision)
+  const folder = join(mkdtempSync(join(tmpdir(), "effect-rl-bench-")), "revision")
+  git("worktree", "add", "--quiet", "--detach", folder, commit)
+  try {
+    symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
+    return await use(folder)
+  } finally {
+    git("worktree", "remove", "--force", folder)
+    rmSync(join(folder, ".."), { recursive: true, force: true })
+  }
+}

@@ -8,13 +8,15 @@ export default Train.run({
   env: KeyDoor.make({ size: 11, rooms: 5, layoutSeed: 1, maxSteps: 150 }),
   numEnvs: 16,
   algorithm: Rnd.make({
+    convolutions: [{ filters: 16, kernel: 3, stride: 2 }],
     hidden: [128],
     learningRate: 5e-4,
     nsteps: 64,
     predictionShare: 0.5,
     entropyCoefficient: 0.001,
+    initObsSteps: 150,
   }),
-  totalSteps: 300_000,
+  totalSteps: 200_000,
   // A policy that is never in doubt would walk into the same wall for ever, until it has learnt the way.
   validation: { everySteps: 50_000, episodes: 20, sampled: true },
 })

@@ -145,6 +145,13 @@ export const learning: ReadonlyArray<Proof> = [
     (rnd, ppo) => interquartileMean(rnd) >= 0.8 && ppo.every((score) => score === 0),
   ),
   ahead(
+    "curiosity-corridor",
+    "curiosity reaches the only reward (10) at the end of a corridor, A2C without the bonus never sees it: the intervals of their interquartile means are apart",
+    ["curiosity-corridor", []],
+    ["curiosity-corridor", ["--set", "algorithm.curiosity_coefficient=0"]],
+    isApart,
+  ),
+  ahead(
     "vin-gridworld",
     "a value-iteration network solves unseen gridworlds (0.9 of at most 0.98), a plain conv net of its size does not (below 0.8)",
     ["vin-gridworld", []],

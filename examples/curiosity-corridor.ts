@@ -1,5 +1,5 @@
-// A corridor of 40 doors with the only reward behind the last, which steps at random never reach in 80 steps. A curious A2C
-// is paid for transitions that it cannot foresee yet; the second command runs A2C alone, for comparison.
+// A corridor of 40 doors with the only reward behind the last, which steps at random hardly ever reach. A curious A2C is paid
+// for transitions that it cannot foresee yet; the second command runs A2C alone, for comparison.
 //   npx effect run examples/curiosity-corridor.ts --seed 1
 //   npx effect run examples/curiosity-corridor.ts --seed 1 --set algorithm.curiosity_coefficient=0
 import { Curiosity, Env, Space, Train } from "effect-rl"
@@ -13,8 +13,9 @@ const corridor = Env.make({
   maxSteps: 2 * doors,
   reset: () => ({ at: 0 }),
   observe: ({ at }) => at,
+  // One handle of each door leads on and the other one back; which is which alternates from door to door.
   step: ({ at }, action) => {
-    const next = Math.max(0, at + (action === 1 ? 1 : -1))
+    const next = Math.max(0, at + (action === at % 2 ? 1 : -1))
     const found = next === doors - 1
     return { state: { at: next }, reward: found ? 10 : 0, terminated: found }
   },
@@ -32,6 +33,6 @@ export default Train.run({
     entropyCoefficient: 0.003,
     hidden: [64],
   }),
-  totalSteps: 120_000,
-  validation: { everySteps: 30_000, episodes: 50, sampled: true },
+  totalSteps: 200_000,
+  validation: { everySteps: 50_000, episodes: 50, sampled: true },
 })

@@ -146,7 +146,7 @@ export const learning: ReadonlyArray<Proof> = [
   ),
   ahead(
     "curiosity-corridor",
-    "curiosity reaches the only reward (10) at the end of a corridor, A2C without the bonus never sees it: the intervals of their interquartile means are apart",
+    "curiosity is ahead of A2C (the same without the bonus) where the only reward (10) is at the end of a corridor: the intervals of their interquartile means are apart",
     ["curiosity-corridor", []],
     ["curiosity-corridor", ["--set", "algorithm.curiosity_coefficient=0"]],
     isApart,

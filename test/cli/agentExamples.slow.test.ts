@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
@@ -84,6 +84,25 @@ describe("examples of agents that talk", () => {
         "Pierre drinks lemonade.",
       ])
     }))
+
+  it.skipIf(spawnSync("python3", ["--version"]).status !== 0)(
+    "adventure.ts: an agent plays a text adventure that a Python program hosts",
+    () =>
+      withFolder(async (folder) => {
+        const { curve, digest, runDir } = await trained("adventure.ts", folder)
+        assert.deepStrictEqual(
+          curve.map(([step]) => step),
+          [10, 20],
+        )
+        assert.isAbove(curve[1][1], 0.3)
+        const [first] = linesOf(runDir, "scores/train/scores.jsonl")
+        assert.match(
+          String(first.observation),
+          /^Open the chest in the hall\. You are in the hall\. .*\nPossible actions: go /,
+        )
+        assert.strictEqual((await trained("adventure.ts", folder)).digest, digest)
+      }),
+  )
 
   it("learning-lm.ts: rewards alone make a model better, round by round, until it knows a shortest way", () =>
     withFolder(async (folder) => {

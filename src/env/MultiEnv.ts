@@ -32,7 +32,10 @@
  * ```
  */
 import type { Env } from "./Env.ts"
+import { invalid } from "./EnvError.ts"
+import { kernelOf } from "./internal/kernels.ts"
 import { againstEnv, type Options, type Opponents, type Seated } from "./multi/against.ts"
+import { againstElsewhere, type GameElsewhere } from "./multi/againstElsewhere.ts"
 import { checkGame, type Game, type Parallel, type Position, type Turns } from "./multi/Game.ts"
 import { sharedEnv } from "./multi/shared.ts"
 import type { ActionSpace, Box, Space } from "./Space.ts"
@@ -75,16 +78,29 @@ const envOf = <A extends ActionSpace, O extends Space>(game: Game<unknown, A, O>
   game,
 })
 
+export type { GameElsewhere } from "./multi/againstElsewhere.ts"
+
 /**
- * Makes the env of one agent of a game, whose other agents are played by `opponents`: one for all, or one for each by name.
+ * Makes the env of one agent of a game, of `MultiEnv` or PettingZoo, whose other agents are played by `opponents`: one for all, or one for each by name.
  *
  * @example
  * ```ts
  * const env = MultiEnv.against(pursuit, { fox: yield* Policy.load("results/foxes"), owl: "random" }, { as: "hare" })
  * ```
  */
-export const against = <A extends ActionSpace, O extends Space>(
-  { game }: MultiEnv<A, O>,
-  opponents: Opponents<A, O> = "random",
+export function against<A extends ActionSpace, O extends Space>(
+  game: MultiEnv<A, O>,
+  opponents?: Opponents<A, O>,
+  options?: Options,
+): Env<Seated, A, O>
+export function against(game: GameElsewhere, opponents?: Opponents, options?: Options): Env
+export function against(
+  env: MultiEnv | GameElsewhere,
+  opponents: Opponents = "random",
   options: Options = {},
-): Env<Seated, A, O> => againstEnv(game, opponents, options)
+): Env<Seated> | Env {
+  if ("game" in env) return againstEnv(env.game, opponents, options)
+  const open = kernelOf(env)
+  if (open === undefined) throw invalid(env.id, "it is no game: expected one of MultiEnv or of PettingZoo")
+  return againstElsewhere(env, open, opponents, options)
+}

@@ -7,6 +7,7 @@ import { EnvError, invalid } from "../EnvError.ts"
 import { type AsyncColumns, type AsyncKernel, asyncBatchOf, command } from "../internal/asyncEpisodes.ts"
 import { elsewhere } from "../internal/elsewhere.ts"
 import { errorAt } from "../internal/episodes.ts"
+import { withKernel } from "../internal/kernels.ts"
 import { type ActionSpace, sizeOf } from "../Space.ts"
 import type { Connect, Connection, Reply } from "./Connection.ts"
 import {
@@ -78,7 +79,7 @@ export const foreignEnv = (foreign: Foreign, described: Description, connect: Co
     open: (numEnvs, options) =>
       asyncBatchOf(env, numEnvs, options, (columns) => openKernel(env, foreign, described, connect, columns)),
   }
-  return env
+  return withKernel(env, (columns) => openKernel(env, foreign, described, connect, columns))
 }
 
 /** The rows from `first` to `first + count - 1` of a batch, which one program steps. */

@@ -17,6 +17,8 @@
  * ```
  */
 import type { Env } from "../Env.ts"
+import { invalid } from "../EnvError.ts"
+import type * as MultiEnv from "../MultiEnv.ts"
 import { withRecipe } from "../recipe.ts"
 import { asConfig } from "./command-node.ts"
 import { pythonEnv, type PythonOptions } from "./python-node.ts"
@@ -33,14 +35,17 @@ export interface Options extends PythonOptions {
   readonly api?: "parallel" | "aec"
 }
 
+const isGame = (env: Env): env is MultiEnv.GameElsewhere => env.agents !== undefined
+
 /**
  * Makes a game of PettingZoo, by its id such as `classic/tictactoe_v3`, or by the Python module that makes it, such as
  * `mpe2.simple_spread_v3`. Throws an `EnvError` if there is no Python, no PettingZoo or no such game, or if its agents have
  * different spaces.
  */
-export const env = (id: string, options: Options = {}): Env => {
+export const env = (id: string, options: Options = {}): MultiEnv.GameElsewhere => {
   const { options: given = {}, wrappers = [], api } = options
   const all = { ...given, ...(wrappers.length > 0 && { wrappers }), ...(api !== undefined && { api }) }
   const made = pythonEnv({ script: "effect_rl_pettingzoo.py", needs: "pettingzoo gymnasium" }, id, all, options)
+  if (!isGame(made)) throw invalid(id, "its program names no agents")
   return withRecipe(made, "PettingZoo", asConfig({ id, ...options }))
 }

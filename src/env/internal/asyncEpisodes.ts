@@ -53,6 +53,8 @@ export interface AsyncKernel {
     /** Copies saved states back; `streamOf` returns the random stream of an env's current episode. */
     readonly load: (saved: Snapshot, streamOf: (index: number) => Stream) => Effect.Effect<void, EnvError>
   }
+  /** What is saved besides the seeds and actions by which episodes are played again. It is loaded before that. */
+  readonly others?: { readonly save: () => Snapshot; readonly load: (saved: Snapshot) => Effect.Effect<void, EnvError> }
 }
 
 /** The length in steps above which an episode is not played again by `restore`, but ends as truncated. */
@@ -304,7 +306,7 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
       all.set(actions, at)
       at += actions.length
     }
-    return { origin, ...Object.fromEntries(copies), actions: all }
+    return { origin, ...Object.fromEntries(copies), actions: all, ...kernel.others?.save() }
   }
 
   const isReplayable = (index: number): boolean => lost[index] === 0 && elapsed[index] <= longestReplay
@@ -370,7 +372,8 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
       (isSeeded) =>
         !isSeeded
           ? Effect.void
-          : (kernel.states?.load(saved, (index) => parents[index].child(episodes[index])) ?? replay),
+          : (kernel.states?.load(saved, (index) => parents[index].child(episodes[index])) ??
+            Effect.andThen(kernel.others?.load(saved) ?? Effect.void, replay)),
     )
 
   return {

@@ -31,7 +31,16 @@ import {
   noAction,
   type Position,
 } from "./Game.ts"
-import { type Answer, type Asked, formOf, type Later, type Now, type Opponent, agentRowSpace } from "./opponents.ts"
+import {
+  type Answer,
+  type Asked,
+  formOf,
+  type Later,
+  type Now,
+  type Opponent,
+  agentRowSpace,
+  type Played,
+} from "./opponents.ts"
 import { statesIn } from "./shared.ts"
 
 /** The opponents, which play the other agents: one opponent for all of them, or one for each by name. */
@@ -63,7 +72,7 @@ interface Running<T> {
 }
 
 /** The number of steps of a game in which the trained agent may wait for its turn. */
-const mostWaiting = 10_000
+export const mostWaiting = 10_000
 
 type Course<T> = Generator<ReadonlyArray<Omit<Asked, "row">>, T, ReadonlyArray<Answer>>
 
@@ -74,10 +83,8 @@ export const againstEnv = <A extends ActionSpace, O extends Space>(
   options: Options = {},
 ): Env<Seated, A, O> => {
   const { agents, observationSpace, actionSpace, renderText, renderSvg, maxSteps } = game
-  const { as, id = `${game.id} against ${describe(opponents)}` } = options
-  if (as !== undefined && !agents.includes(as)) {
-    throw invalid(game.id, `"as" must be one of ${agents.join(", ")}, found ${as}`)
-  }
+  const id = nameOf(game, opponents, options)
+  const { as } = options
   const forms = agents.map((agent) => formIn(game, opponents, agent, as))
   const courses = coursesOf(game, forms, as === undefined ? undefined : agents.indexOf(as))
   const facts = {
@@ -110,6 +117,14 @@ export const againstEnv = <A extends ActionSpace, O extends Space>(
   }
 }
 
+/** Returns the id of a game's env. Throws an `EnvError` if the trained agent is not one of the game's. */
+export const nameOf = (game: Played, opponents: Opponents, { as, id }: Options): string => {
+  if (as !== undefined && !game.agents.includes(as)) {
+    throw invalid(game.id, `"as" must be one of ${game.agents.join(", ")}, found ${as}`)
+  }
+  return id ?? `${game.id} against ${describe(opponents)}`
+}
+
 const allowAll = (space: ActionSpace): ReadonlyArray<boolean> =>
   (choicesOf(space) ?? []).flatMap((count) => Array.from({ length: count }, () => true))
 
@@ -121,7 +136,7 @@ const areByName = (opponents: Opponents): opponents is { readonly [agent: string
   Predicate.isObject(opponents) && !Predicate.isTagged(opponents, "Later") && !("actAll" in opponents)
 
 /** Returns the opponent that plays an agent. The agent that is always trained needs none. */
-const formIn = (game: Game, opponents: Opponents, agent: string, as: string | undefined): Now | Later => {
+export const formIn = (game: Played, opponents: Opponents, agent: string, as: string | undefined): Now | Later => {
   if (!areByName(opponents)) return formOf(game, opponents)
   const byName: Readonly<Record<string, Opponent | undefined>> = opponents
   const unknown = Object.keys(byName).find((name) => !game.agents.includes(name))

@@ -110,8 +110,11 @@ export interface Now {
   readonly play: (observation: Value, situation: Situation) => ActionOf<ActionSpace>
 }
 
+/** The facts about a game that opponents need. */
+export type Played = Pick<Game, "id" | "agents" | "observationSpace" | "actionSpace">
+
 /** Brings an opponent into one of two forms: one that answers at once, or one that is asked by Effects. */
-export const formOf = (game: Game, opponent: Opponent): Now | Later => {
+export const formOf = (game: Played, opponent: Opponent): Now | Later => {
   if (opponent === "random") return { _tag: "Now", play: randomPlayer(game) }
   if (Predicate.isFunction(opponent)) return { _tag: "Now", play: checked(game, opponent) }
   if (Predicate.isTagged(opponent, "Later")) return opponent
@@ -123,7 +126,7 @@ export const formOf = (game: Game, opponent: Opponent): Now | Later => {
 }
 
 /** Makes a player that draws each action from the whole space, or from the choices that are allowed. */
-const randomPlayer = (game: Game): Now["play"] => {
+const randomPlayer = (game: Played): Now["play"] => {
   const { actionSpace } = game
   const rowSpace = agentRowSpace(game, choicesOf(actionSpace) !== undefined)
   const withMask = maskRow(game)
@@ -136,7 +139,7 @@ const randomPlayer = (game: Game): Now["play"] => {
 }
 
 /** Adds a check to a player: its actions must be in the space, and allowed. */
-const checked = (game: Game, player: Player<ActionSpace, Space>): Now["play"] => {
+const checked = (game: Played, player: Player<ActionSpace, Space>): Now["play"] => {
   const { id, actionSpace } = game
   const rowSpace = agentRowSpace(game, choicesOf(actionSpace) !== undefined)
   const forbidden = forbiddenProblemIn(rowSpace, sizeOf(actionSpace))
@@ -155,7 +158,7 @@ const checked = (game: Game, player: Player<ActionSpace, Space>): Now["play"] =>
 }
 
 /** Returns a function that writes a game's mask to a row, which the next call overwrites. Throws if the mask is wrong. */
-const maskRow = ({ id, observationSpace, actionSpace }: Game): ((mask: NonNullable<Mask>) => Float32Array) => {
+const maskRow = ({ id, observationSpace, actionSpace }: Played): ((mask: NonNullable<Mask>) => Float32Array) => {
   const choices = choicesOf(actionSpace) ?? []
   const size = sizeOf(observationSpace)
   const write = givenMaskWriter(choices)
@@ -168,7 +171,7 @@ const maskRow = ({ id, observationSpace, actionSpace }: Game): ((mask: NonNullab
 }
 
 /** Makes an opponent of a loaded policy. */
-const laterOf = ({ id, actionSpace }: Game, policy: PolicyLike): Later => {
+const laterOf = ({ id, actionSpace }: Played, policy: PolicyLike): Later => {
   if (JSON.stringify(policy.actionSpace) !== JSON.stringify(actionSpace)) {
     throw invalid(id, "opponents: the policy has other actions than the game")
   }
@@ -192,5 +195,5 @@ const laterOf = ({ id, actionSpace }: Game, policy: PolicyLike): Later => {
 }
 
 /** Returns the space of the rows that a game's agents have. */
-export const agentRowSpace = (game: Game, hasMask: boolean): RowSpace =>
+export const agentRowSpace = (game: Played, hasMask: boolean): RowSpace =>
   hasMask ? masked(game.observationSpace, game.actionSpace) : game.observationSpace

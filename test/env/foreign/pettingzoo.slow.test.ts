@@ -11,6 +11,7 @@ import { layer } from "../../../src/env/foreign/layer-node.ts"
 import { env as pettingZooEnv, type Options } from "../../../src/env/foreign/pettingzoo-node.ts"
 import { fromConfig } from "../../../src/env/fromConfig.ts"
 import { drawAllowed } from "../../../src/env/internal/rows.ts"
+import * as MultiEnv from "../../../src/env/MultiEnv.ts"
 import { sampleInto, sizeOf } from "../../../src/env/Space.ts"
 import { stream } from "../../../src/rng/Rng.ts"
 import { Recorder } from "../../../src/run/record/Recorder.ts"
@@ -255,6 +256,54 @@ describe("games of PettingZoo", () => {
     ),
   )
 
+  it.effect.skipIf(!has("pettingzoo", "pygame"))("are played by one agent against others", () =>
+    Effect.gen(function* () {
+      const game = made("classic/tictactoe_v3")
+      /** Marks the first free cell. */
+      const first = (_: unknown, { mask }: { readonly mask: ArrayLike<number | boolean> | undefined }) =>
+        Array.from(mask ?? []).findIndex((allowed) => Number(allowed) === 1)
+      const played = (as: string, ...moves: ReadonlyArray<number>) =>
+        Effect.gen(function* () {
+          const env = MultiEnv.against(game, first, { as })
+          assert.strictEqual(env.id, "classic/tictactoe_v3 against opponents")
+          const batch = yield* opened(env, 2)
+          yield* batch.reset(1)
+          const seen: Array<unknown> = []
+          for (const move of moves) {
+            yield* batch.step(Int32Array.of(move, move))
+            const { rewards, terminated, truncated } = batch
+            seen.push([rewards[1], terminated[1], truncated[1]])
+          }
+          const marks = (rows: Float32Array) => numbersIn(env, batch, rows, 1).filter(Boolean).length
+          return [...seen, marks(batch.finalObservations), marks(batch.observations)]
+        })
+      const goesOn = [0, 0, 0]
+      // The other one marks cells 0, 1 and 2, which are a line; so are 3, 4 and 5.
+      assert.deepStrictEqual(yield* played("player_1", 4, 3, 5), [goesOn, goesOn, [1, 1, 0], 5, 0])
+      assert.deepStrictEqual(yield* played("player_2", 4, 3), [goesOn, [-1, 1, 0], 5, 1])
+      assert.throws(() => MultiEnv.against(game, first, { as: "player_3" }), /"as" must be one of player_1, player_2/)
+    }),
+  )
+
+  it.effect.skipIf(!has("pettingzoo", "pygame"))("are learned against others, also against past selves", () =>
+    Effect.gen(function* () {
+      const game = made("classic/tictactoe_v3", { processes: 2 })
+      const settings = {
+        env: MultiEnv.against(game),
+        numEnvs: 4,
+        algorithm: Ppo.make({ nsteps: 32, epochs: 1 }),
+        totalSteps: 512,
+        validation: { everySteps: 256, episodes: 4 },
+      }
+      const { whole, resumed } = yield* resumable(settings, 200)
+      assert.strictEqual(resumed.digest, whole.digest)
+      const env = MultiEnv.against(game, MultiEnv.pastSelves({ every: 1, slots: 2 }))
+      const selves = { ...settings, env, validation: { ...settings.validation, envs: [settings.env] } }
+      const past = yield* resumable(selves, 200, { ...selves })
+      assert.strictEqual(past.resumed.steps, 512)
+    }),
+  )
+
   it.effect.skipIf(!has("pettingzoo"))("say which agents have other spaces than the first", () =>
     withGames(
       Effect.sync(() =>
@@ -271,12 +320,13 @@ describe("games of PettingZoo", () => {
       const file = new URL("../../../examples/connect-four.ts", import.meta.url)
       assert.isAtMost(readFileSync(file, "utf8").trim().split("\n").length, 40)
       const { default: example } = yield* Effect.promise(() => import("../../../examples/connect-four.ts"))
-      const overrides = [{ path: "totalSteps", value: 2048, source: "test" }]
+      const settings = { totalSteps: 2048, "validation.everySteps": 2048, "validation.episodes": 4 }
+      const overrides = Object.entries(settings).map(([path, value]) => ({ path, value, source: "test" }))
       const result = yield* example.pipe(
         Effect.provideService(RunOptions, { overrides, source: "example", name: "run" }),
         Effect.provide(Layer.mergeAll(Wasm.layer, RunStore.memory().layer, Recorder.layerSilent)),
       )
-      assert.strictEqual(result.steps, 2048)
+      assert.strictEqual(result.validation?.episodes, 4)
     }),
   )
 

@@ -2,7 +2,7 @@ import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { Frames } from "../src/learner/replay/storage.ts"
 import { makePriorities } from "../src/learner/replay/Priorities.ts"
-import { makeReplay, type ReplayOptions } from "../src/learner/replay/Replay.ts"
+import { makeReplay, type ReplayOptions, type SequenceOptions } from "../src/learner/replay/Replay.ts"
 import * as Batch from "../src/env/Batch.ts"
 import type { BatchEnv } from "../src/env/BatchEnv.ts"
 import * as Env from "../src/env/Env.ts"
@@ -36,7 +36,7 @@ interface Step {
 const rowOf = (all: Float32Array, index: number): ReadonlyArray<number> =>
   Array.from(all.subarray(3 * index, 3 * index + 3))
 
-/** Plays steps into the replay buffer, and into one plain list for each env. */
+/** Plays steps into the replay buffer, and into one plain list for each env. Memories are the number of steps before. */
 const play = (envs: BatchEnv, replay: ReturnType<typeof makeReplay>, steps: number, seed: number) => {
   const history = Array.from({ length: envs.numEnvs }, (): Array<Step> => [])
   const random = stream(seed)
@@ -45,6 +45,7 @@ const play = (envs: BatchEnv, replay: ReturnType<typeof makeReplay>, steps: numb
     const actions = Int32Array.from({ length: envs.numEnvs }, () => random.integer(5))
     const before = Array.from(history.keys(), (index) => rowOf(envs.observations, index))
     envs.step(actions)
+    replay.memories.fill(step + 1)
     replay.add(actions, envs)
     for (const [index, list] of history.entries()) {
       const ended = (envs.terminated[index] | envs.truncated[index]) !== 0
@@ -67,6 +68,35 @@ const makeBatch = (rows: number) => ({
   rewards: new Float32Array(rows),
   nextObservations: new Float32Array(3 * rows),
   discounts: new Float32Array(rows),
+})
+
+/** Copies the sequences at drawn places to a new batch. */
+const drawSequences = (
+  replay: ReturnType<typeof makeReplay>,
+  places: Int32Array,
+  nsteps: number,
+  { length, burnIn, memorySize }: SequenceOptions,
+) => {
+  const rows = places.length
+  const count = burnIn + length + nsteps
+  const batch = {
+    observations: new Float32Array(3 * rows * count),
+    fresh: new Float32Array(rows * count),
+    memory: new Float32Array(rows * memorySize),
+    actions: new Int32Array(rows * length),
+    rewards: new Float32Array(rows * length),
+    discounts: new Float32Array(rows * length),
+    next: new Int32Array(rows * length),
+    valid: new Float32Array(rows * length),
+  }
+  replay.gatherSequences(places, batch)
+  return batch
+}
+
+const lengths = fc.record({
+  length: fc.integer({ min: 1, max: 6 }),
+  burnIn: fc.integer({ min: 0, max: 4 }),
+  memorySize: fc.constant(2),
 })
 
 const gamma = 0.5
@@ -143,7 +173,8 @@ describe("a replay buffer", () => {
 
   it("continues from its saved state as if it had never stopped", () => {
     fc.assert(
-      fc.property(shapes, ({ seed, steps, ...shape }) => {
+      fc.property(shapes, fc.option(lengths, { nil: undefined }), ({ seed, steps, ...rest }, sequences) => {
+        const shape = { ...rest, sequences }
         const options: ReplayOptions = { ...shape, observationSize: 3, actionSize: 1, gamma }
         const envs = Batch.make(clock, shape.numEnvs)
         envs.reset(seed)
@@ -152,6 +183,7 @@ describe("a replay buffer", () => {
         const second = makeReplay(options)
         // Through copies: a checkpoint's arrays are not the replay's own.
         second.restore(structuredClone(first.state()))
+        assert.deepEqual(second.memories, first.memories)
         for (let more = 0; more < 10; more++) {
           const actions = new Int32Array(shape.numEnvs).fill(more % 5)
           envs.step(actions)
@@ -161,11 +193,94 @@ describe("a replay buffer", () => {
         const [a, b] = [first, second].map((replay) => {
           const places = new Int32Array(50)
           replay.draw(stream(seed), places)
+          if (shape.sequences !== undefined) return drawSequences(replay, places, shape.nsteps, shape.sequences)
           const batch = makeBatch(50)
           replay.gather(places, batch)
           return batch
         })
         assert.deepEqual(a, b)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it("gives exactly the newest sequences, across the ends of episodes, with the memory before them", () => {
+    fc.assert(
+      fc.property(shapes, lengths, ({ numEnvs, capacity, steps, nsteps, images, seed }, sequences) => {
+        const { length, burnIn } = sequences
+        const shape = { observationSize: 3, actionSize: 1, capacity, gamma, nsteps, images }
+        const envs = Batch.make(clock, numEnvs)
+        envs.reset(seed)
+        const replay = makeReplay({ numEnvs, ...shape, sequences })
+        const history = play(envs, replay, steps, seed)
+        const count = burnIn + length + nsteps
+        const stride = Math.max(1, Math.floor(length / 2))
+        const held = Math.ceil((Math.ceil(capacity / numEnvs) + count - 1) / stride) * stride
+
+        /** The observations from a step on, and the steps whose actions were taken there; −1 for final observations. */
+        const from = (list: ReadonlyArray<Step>, start: number, env: number) => {
+          const seen: Array<{ observation: ReadonlyArray<number>; fresh: number; step: number }> = []
+          const ended = (at: number) => list[at].terminated || list[at].truncated
+          for (let at = start; seen.length < count; at++) {
+            const observation = at < steps ? list[at].observation : rowOf(envs.observations, env)
+            seen.push({ observation, fresh: at > start && ended(at - 1) ? 1 : 0, step: at })
+            // A termination at the time limit counts as a termination.
+            if (seen.length < count && list[at].truncated && !list[at].terminated)
+              seen.push({ observation: list[at].next, fresh: 0, step: -1 })
+          }
+          return seen
+        }
+        const expected = new Map<string, () => void>()
+        const drawn = new Set<string>()
+        const rows = 400
+        const places = new Int32Array(rows)
+        const starts = Array.from({ length: steps }, (_, start) => start).filter(
+          (start) => start % stride === 0 && start >= steps - (held - 1) && start + count - 1 <= steps,
+        )
+        assert.strictEqual(replay.size(), starts.length * numEnvs)
+        if (starts.length === 0) return
+        replay.draw(stream(seed, "draw"), places)
+        const batch = drawSequences(replay, places, nsteps, sequences)
+        let row = 0
+        for (const [env, list] of history.entries()) {
+          for (const start of starts) {
+            const seen = from(list, start, env)
+            expected.set([start, ...seen[0].observation].join(), () => {
+              assert.deepEqual(Array.from(batch.memory.subarray(2 * row, 2 * row + 2)), [start, start])
+              for (const [at, { observation, fresh }] of seen.entries()) {
+                assert.deepEqual(rowOf(batch.observations, row * count + at), observation)
+                assert.strictEqual(batch.fresh[row * count + at], fresh)
+              }
+              for (let learned = 0; learned < length; learned++) {
+                const first = seen[burnIn + learned].step
+                const at = row * length + learned
+                assert.strictEqual(batch.valid[at], first < 0 ? 0 : 1)
+                if (first < 0) continue
+                let last = first
+                let reward = list[first].reward
+                while (last - first + 1 < nsteps && !list[last].terminated && !list[last].truncated) {
+                  last++
+                  reward += gamma ** (last - first) * list[last].reward
+                }
+                assert.strictEqual(batch.actions[at], list[first].action)
+                assert.strictEqual(batch.rewards[at], Math.fround(reward))
+                const discount = list[last].terminated ? 0 : gamma ** (last - first + 1)
+                assert.strictEqual(batch.discounts[at], discount)
+                // After the end of an episode the next observation is not defined.
+                const next = row * count + burnIn + batch.next[at]
+                if (discount > 0) assert.deepEqual(rowOf(batch.observations, next), list[last].next)
+              }
+            })
+          }
+        }
+        for (; row < rows; row++) {
+          const key = [batch.memory[2 * row], ...rowOf(batch.observations, row * count)].join()
+          drawn.add(key)
+          const check = expected.get(key)
+          if (check === undefined) assert.fail(`no sequence begins with ${key}`)
+          check()
+        }
+        if (expected.size <= 30) assert.strictEqual(drawn.size, expected.size)
       }),
       { numRuns: 60 },
     )

@@ -3,7 +3,7 @@
  * algorithm acts and what it stores. An on-policy algorithm makes an `experience` and gives it to `rolloutLearner` with
  * its losses; an off-policy algorithm makes a `replayExperience` and gives it to `replayLearner` with its update.
  * Further functions add features: `withMemory`, `withTarget`, `withBonus`, `withDemonstrations` and `withAuxiliary` to an
- * experience, `withTargets` and `withPriorities` to a replay experience.
+ * experience, `withTargets`, `withPriorities` and `withSequences` to a replay experience.
  *
  * `src/algorithms/rollouts/A2c.ts` is a complete algorithm of 100 lines. It works in your project if you import everything from
  * `effect-rl`.
@@ -47,8 +47,8 @@ export { epsilonGreedy, epsilonSchedule, explorationFields, type ExplorationOpti
 export * from "./parts.ts"
 export { needsBoundedBox, needsChoices, needsImagesAndChoices } from "./requirements.ts"
 export * from "./replay/fields.ts"
-export type { ReplayColumns, ReplayExperience } from "./replay/ReplayExperience.ts"
-export { replayExperience, withPriorities, withTargets } from "./replay/ReplayExperience.ts"
+export type { ReplayColumns, ReplayExperience, SequenceColumns, SequenceLengths } from "./replay/ReplayExperience.ts"
+export { replayExperience, withPriorities, withSequences, withTargets } from "./replay/ReplayExperience.ts"
 export { type SoftLosses, softUpdate } from "./replay/softUpdate.ts"
 export { type Learning, type Update } from "./replay/networks.ts"
 export { offlineLearner } from "./replay/OfflineLearner.ts"

@@ -3,7 +3,8 @@ import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
 import { add, mean, reshape, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { type Declarations, type NetworkConfig, networkFor, trunk, type Weights } from "./trunk.ts"
+import { memory, type Recall } from "./memory.ts"
+import { type Declarations, type NetworkConfig, networkFor, type Trunk, trunk, type Weights } from "./trunk.ts"
 
 /** The options of networks that compute numbers for each action. */
 export interface ActionHeadsOptions extends NetworkConfig {
@@ -25,20 +26,62 @@ interface ActionHeads {
   readonly apply: (weights: Weights, observations: Tensor) => Tensor
 }
 
+/** The part of a network with a memory that computes a number for each action, without the action masks. */
+interface RecurrentActionHeads {
+  readonly parameters: Declarations
+  /** The number of elements of the memory before a sequence. */
+  readonly memorySize: number
+  /** Computes [sequences × steps, actions], and the memory after each sequence. */
+  readonly apply: (
+    weights: Weights,
+    observations: Tensor,
+    recall: Recall,
+  ) => { readonly values: Tensor; readonly memory: Tensor }
+}
+
 /**
  * Makes a trunk, then one linear layer, which computes `numbers` numbers for each action; a dueling network has a second
  * one for the state.
  */
 export const actionHeads = (options: ActionHeadsOptions, numbers = 1): ActionHeads => {
-  const { name = "q", role, observationSpace, actions, dueling } = options
-  const each = numbers === 1 ? [] : [numbers]
-  const body = trunk(name, observationSpace, options, networkFor(options, role))
-  const advantage = linear(`${name}.${body.depth}`, body.outputs, actions * numbers, orthogonal(1))
-  const value = dueling ? linear(`${name}.value`, body.outputs, numbers, orthogonal(1)) : undefined
+  const body = bodyOf(options)
+  const heads = headsOver(options, body, body.outputs, numbers)
   return {
-    parameters: { ...body.parameters, ...advantage.parameters, ...value?.parameters },
-    apply: (weights, observations) => {
-      const features = body.apply(weights, observations)
+    parameters: { ...body.parameters, ...heads.parameters },
+    apply: (weights, observations) => heads.apply(weights, body.apply(weights, observations)),
+  }
+}
+
+/** Makes the layers of `actionHeads` with an LSTM of `lstm` units between the trunk and the heads. */
+export const recurrentActionHeads = (options: ActionHeadsOptions & { readonly lstm: number }): RecurrentActionHeads => {
+  const body = bodyOf(options)
+  const lstm = memory(`${nameOf(options)}.memory`, body.outputs, options.lstm)
+  const heads = headsOver(options, body, lstm.outputs, 1)
+  return {
+    parameters: { ...body.parameters, ...lstm.parameters, ...heads.parameters },
+    memorySize: lstm.size,
+    apply: (weights, observations, recall) => {
+      const { features, memory: after } = lstm.apply(weights, body.apply(weights, observations), recall)
+      return { values: heads.apply(weights, features), memory: after }
+    },
+  }
+}
+
+const nameOf = ({ name = "q" }: ActionHeadsOptions): string => name
+
+const bodyOf = (options: ActionHeadsOptions): Trunk =>
+  trunk(nameOf(options), options.observationSpace, options, networkFor(options, options.role))
+
+/** Makes the linear layers after a trunk: from features to `numbers` numbers for each action. */
+const headsOver = (options: ActionHeadsOptions, { depth }: Trunk, inputs: number, numbers: number): ActionHeads => {
+  const { actions, dueling } = options
+  const name = nameOf(options)
+  const each = numbers === 1 ? [] : [numbers]
+  const advantage = linear(`${name}.${depth}`, inputs, actions * numbers, orthogonal(1))
+  const value = dueling ? linear(`${name}.value`, inputs, numbers, orthogonal(1)) : undefined
+  return {
+    parameters: { ...advantage.parameters, ...value?.parameters },
+    apply: (weights, features) => {
       const [rows] = features.shape
       const advantages = reshape(advantage.apply(weights, features), [rows, actions, ...each])
       if (value === undefined) return advantages

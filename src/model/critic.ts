@@ -3,9 +3,10 @@ import { type Box, box, type RowSpace, sizeOf, tuple, unmasked } from "../env/Sp
 import { withoutForbidden } from "../graph/distributions.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
-import { concat, reshape } from "../graph/ops.ts"
+import { concat, constant, reshape } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { type ActionHeadsOptions, actionHeads } from "./actionHeads.ts"
+import { type ActionHeadsOptions, actionHeads, recurrentActionHeads } from "./actionHeads.ts"
+import type { Recall } from "./memory.ts"
 import { maskOf, withoutMask } from "./observations.ts"
 import { type Declarations, type NetworkConfig, networkFor, trunk, type Weights } from "./trunk.ts"
 
@@ -99,6 +100,48 @@ export const qNetwork = (options: ActionHeadsOptions): QNetwork => {
       withoutForbidden(heads.apply(weights, observations), maskOf(options.observationSpace, observations)),
   }
 }
+
+/** A Q-network with a memory, whose values depend on the earlier observations of an episode too. */
+export interface RecurrentQNetwork {
+  readonly parameters: Declarations
+  /** The number of elements of the memory before a sequence. */
+  readonly memorySize: number
+  /**
+   * Computes the values of all actions for the observations [sequences × steps, size] of sequences, of shape
+   * [sequences × steps, actions], and the memory after each sequence. Without `recall`, each row begins an episode.
+   */
+  readonly evaluate: (
+    weights: Weights,
+    observations: Tensor,
+    recall?: Recall,
+  ) => { readonly values: Tensor; readonly memory: Tensor }
+}
+
+/**
+ * Makes a Q-network with an LSTM of `lstm` units between the trunk and the linear layers.
+ *
+ * @example
+ * ```ts
+ * const { observationSpace } = CartPole.env
+ * recurrentQNetwork({ ...networkConfig, observationSpace, actions: 2, dueling: false, lstm: 64 }).memorySize // 128
+ * ```
+ */
+export const recurrentQNetwork = (options: ActionHeadsOptions & { readonly lstm: number }): RecurrentQNetwork => {
+  const heads = recurrentActionHeads(options)
+  return {
+    parameters: heads.parameters,
+    memorySize: heads.memorySize,
+    evaluate: (weights, observations, recall = emptyMemory(observations.shape[0], heads.memorySize)) => {
+      const { values, memory } = heads.apply(weights, observations, recall)
+      return { values: withoutForbidden(values, maskOf(options.observationSpace, observations)), memory }
+    },
+  }
+}
+
+const emptyMemory = (rows: number, size: number): Recall => ({
+  state: constant(new Float32Array(rows * size), [rows, size]),
+  fresh: constant(new Float32Array(rows), [rows]),
+})
 
 /** Two Q-networks with separate weights, of which the smaller values count. */
 export interface TwinQNetworks {

@@ -17,7 +17,7 @@ import { type ReplayColumns, replayColumns } from "./ReplayExperience.ts"
 
 interface OfflineExperience<N extends string, T extends N | "actor"> extends Omit<
   Updating<N, T>,
-  "config" | "priorities"
+  "config" | "priorities" | "columns"
 > {
   readonly transitions: Transitions
   readonly config: { readonly batchSize: number; readonly gamma: number }
@@ -40,13 +40,14 @@ export const offlineLearner = Effect.fnUntraced(function* <N extends string, T e
   yield* checkEpisodes(name, transitions)
   const backend = yield* Backend
   const { batchSize } = config
+  const columnsOf = (noiseSize: number) => replayColumns(task, noiseSize)
   const compiled = yield* compileUpdate(
-    { ...experience, config: { batchSize, gradientSteps: 1 }, priorities: null },
+    { ...experience, config: { batchSize, gradientSteps: 1 }, priorities: null, columns: columnsOf },
     options,
   )
   const { update, layouts } = compiled
 
-  const { importance: _, noise: noiseColumn, ...columns } = replayColumns(task, options.noiseSize)
+  const { importance: _, noise: noiseColumn, ...columns } = columnsOf(options.noiseSize)
   const fill = batches(experience, feedsOf(columns, update.feeds))
   const noise = options.noiseSize === 0 ? undefined : feedsOf({ noise: noiseColumn }, update.feeds).noise
   const random = stream(task.seed, "update")

@@ -78,21 +78,22 @@ export const makePriorities = (capacity: number) => {
 export const prioritisedDraws = (
   { alpha, beta, epsilon }: Prioritised,
   replay: Replay,
-  { task: { numEnvs }, config: { nsteps, batchSize } }: Pick<ReplayExperience<string, never>, "task" | "config">,
+  { task: { numEnvs }, config: { batchSize } }: Pick<ReplayExperience<string, never>, "task" | "config">,
   importance: Float32Array,
 ) => {
   const priorities = makePriorities(replay.capacity)
   const drawn = new Int32Array(batchSize)
   return {
     /**
-     * Updates the priorities; call it after each step that is added to the buffer. A step can be drawn once all rewards
-     * of the transition that begins there have arrived. The current step, which has no action yet, is never drawn.
+     * Updates the priorities; call it after each step that is added to the buffer. A step can be drawn once all rewards of the
+     * transition or sequence that begins there have arrived. The current step, which has no action yet, is never drawn.
      */
     added: (): void => {
       const drawable = replay.size() > 0
       for (let env = 0; env < numEnvs; env++) {
         priorities.clear(replay.placeOf(env, 0))
-        if (drawable) priorities.setNew(replay.placeOf(env, nsteps))
+        const place = replay.placeOf(env, replay.span)
+        if (drawable && replay.isStart(place)) priorities.setNew(place)
       }
     },
     /** Fills `places` with drawn transitions, and `importance` with their weights; β rises to 1 as `progress` does. */

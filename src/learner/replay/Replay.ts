@@ -4,12 +4,26 @@ import type { Stream } from "../../rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import type { Arrays } from "../Batch.ts"
 import { copyInto, Misfit, namedVector } from "../learnerState.ts"
-import type { ReplayColumns } from "./ReplayExperience.ts"
+import type { ReplayColumns, SequenceColumns } from "./ReplayExperience.ts"
 import { makeEpisodes } from "./episodes.ts"
+import { makeFinals } from "./finals.ts"
 import { type Filled, filledPart, Frames, restoreFilled } from "./storage.ts"
 
 /** The arrays of a batch that `gather` fills, with one row for each transition. */
 type Transitions = Arrays<Omit<ReplayColumns, "importance" | "noise">>
+
+/** The arrays of a batch that `gatherSequences` fills, with one row for each sequence. */
+type Sequences = Arrays<Omit<SequenceColumns, "importance" | "noise">>
+
+/** Describes the sequences of steps that are drawn for a network with a memory. */
+export interface SequenceOptions {
+  /** The number of steps whose actions are learned from. */
+  readonly length: number
+  /** The number of steps before them, which only warm up the memory. */
+  readonly burnIn: number
+  /** The number of elements of an env's memory, which is stored where sequences begin. */
+  readonly memorySize: number
+}
 
 export interface ReplayOptions {
   readonly numEnvs: number
@@ -24,20 +38,37 @@ export interface ReplayOptions {
   readonly images?: boolean
   /** Whether steps can be drawn with other goals, for which the buffer must know their episodes. */
   readonly hindsight?: boolean
+  /** If set, sequences of steps are drawn in place of transitions. */
+  readonly sequences?: SequenceOptions | undefined
 }
 
 // These flags say how an episode ended with a step; 0 if it did not end.
 const terminatedFlag = 1
 const truncatedFlag = 2
 
-/** Returns the number of steps stored for each env: those that can be drawn, and the `nsteps` steps after them. */
-const stepsPerEnvOf = ({ capacity, numEnvs, nsteps = 1 }: ReplayOptions): number =>
-  Math.ceil(capacity / numEnvs) + nsteps
+/** Returns the number of steps after the first one of a draw that must be stored before it can be drawn. */
+const spanOf = ({ nsteps = 1, sequences }: ReplayOptions): number =>
+  nsteps + (sequences === undefined ? 0 : sequences.burnIn + sequences.length - 1)
+
+/** Returns the distance of the steps where sequences can begin: half a sequence, so that each step lies in two of them. */
+const strideOf = ({ sequences }: ReplayOptions): number =>
+  sequences === undefined ? 1 : Math.max(1, Math.floor(sequences.length / 2))
+
+/** Returns the number of steps stored for each env: those that can be drawn, and the steps after them that a draw needs. */
+const stepsPerEnvOf = (options: ReplayOptions): number => {
+  const stride = strideOf(options)
+  return Math.ceil((Math.ceil(options.capacity / options.numEnvs) + spanOf(options)) / stride) * stride
+}
+
+/** Returns the number of transitions or sequences of which a full buffer can draw at least so many. */
+export const drawableIn = (options: ReplayOptions): number =>
+  options.numEnvs * Math.floor(Math.ceil(options.capacity / options.numEnvs) / strideOf(options))
 
 /** Returns the bytes that a full buffer takes, without final observations, if images are stored as bytes. */
 export const replayBytes = (options: ReplayOptions): number => {
-  const { numEnvs, observationSize, actionSize, images = false } = options
-  return stepsPerEnvOf(options) * numEnvs * (observationSize * (images ? 1 : 4) + (actionSize + 2) * 4)
+  const { numEnvs, observationSize, actionSize, images = false, sequences } = options
+  const ofMemory = (4 * (sequences?.memorySize ?? 0)) / strideOf(options)
+  return stepsPerEnvOf(options) * numEnvs * (observationSize * (images ? 1 : 4) + (actionSize + 2) * 4 + ofMemory)
 }
 
 /**
@@ -51,6 +82,7 @@ export const replayBytes = (options: ReplayOptions): number => {
 export const makeReplay = (options: ReplayOptions) => {
   const { numEnvs, observationSize: width, actionSize, gamma, nsteps = 1, images = false, hindsight = false } = options
   const stepsPerEnv = stepsPerEnvOf(options)
+  const [span, stride] = [spanOf(options), strideOf(options)]
   const places = stepsPerEnv * numEnvs
   const rowWidth = (images ? 0 : width) + actionSize + 2
   const actionAt = images ? 0 : width
@@ -61,6 +93,11 @@ export const makeReplay = (options: ReplayOptions) => {
   const frames = images ? new Frames(places, width) : undefined
   const finals = makeFinals(width)
   const episodes = hindsight ? makeEpisodes(numEnvs, stepsPerEnv) : undefined
+  const memorySize = options.sequences?.memorySize ?? 0
+  /** The envs' memories before their current observations; callers change them before `begin` and `add`. */
+  const memories = new Float32Array(numEnvs * memorySize)
+  /** The memories before the steps where sequences can begin. */
+  const storedMemories = new Float32Array((places / stride) * memorySize)
   /**
    * Says whether the final observation of an episode with this ending is stored. The value of a terminal state is 0, so it is
    * stored for truncated episodes only, except for hindsight: with another goal, the state may not be terminal.
@@ -86,8 +123,18 @@ export const makeReplay = (options: ReplayOptions) => {
 
   /** Stores the envs' current observations. `add` calls it; before the first step, callers call it as `begin`. */
   const store = (envs: AnyBatchEnv): void => {
-    for (let env = 0; env < numEnvs; env++) writeObservation(env * stepsPerEnv + head, envs.observations, env)
+    for (let env = 0; env < numEnvs; env++) {
+      const place = env * stepsPerEnv + head
+      writeObservation(place, envs.observations, env)
+      if (memorySize > 0 && isStart(place)) {
+        const to = (place / stride) * memorySize
+        for (let at = 0; at < memorySize; at++) storedMemories[to + at] = memories[env * memorySize + at]
+      }
+    }
   }
+
+  /** Says whether a draw can begin at a place, once the steps after it that it needs are complete. */
+  const isStart = (place: number): boolean => place % stride === 0
 
   /** Returns the place of the next step of the same env. */
   const after = (place: number): number => ((place + 1) % stepsPerEnv === 0 ? place + 1 - stepsPerEnv : place + 1)
@@ -112,13 +159,22 @@ export const makeReplay = (options: ReplayOptions) => {
     store(envs)
   }
 
-  /** Returns the number of transitions that can be drawn. */
-  const size = (): number => Math.max(0, complete - nsteps + 1) * numEnvs
+  /** Returns the index in each ring of the oldest step where a draw can begin; it can lie one round further. */
+  const oldestStart = (): number => Math.ceil(((head - complete + stepsPerEnv) % stepsPerEnv) / stride) * stride
 
-  /** Fills `into` with the places of drawn transitions, for `gather`. All transitions have the same probability. */
+  /** Returns how many draws can begin in each ring. */
+  const startsPerEnv = (): number => {
+    const newest = ((head - complete + stepsPerEnv) % stepsPerEnv) + complete - span
+    return Math.max(0, Math.floor((newest - oldestStart()) / stride) + 1)
+  }
+
+  /** Returns the number of transitions, or of sequences, that can be drawn. */
+  const size = (): number => startsPerEnv() * numEnvs
+
+  /** Fills `into` with the places of drawn transitions or sequences, each with the same probability, for a `gather` function. */
   const draw = (random: Stream, into: Int32Array): void => {
-    const oldest = (head - complete + stepsPerEnv) % stepsPerEnv
-    const perEnv = Math.max(0, complete - nsteps + 1)
+    const oldest = oldestStart()
+    const perEnv = startsPerEnv()
     const count = perEnv * numEnvs
     if (uniform.length !== into.length) uniform = new Float64Array(into.length)
     random.fillUniform(uniform)
@@ -126,35 +182,92 @@ export const makeReplay = (options: ReplayOptions) => {
       // A uniform number has 53 random bits, so the probabilities of two places differ by at most a factor of 1 + count / 2⁵³.
       const drawn = Math.floor(uniform[index] * count)
       const env = numEnvs === 1 ? 0 : Math.floor(drawn / perEnv)
-      const step = oldest + drawn - env * perEnv
+      const step = oldest + (drawn - env * perEnv) * stride
       into[index] = env * stepsPerEnv + (step < stepsPerEnv ? step : step - stepsPerEnv)
     }
   }
 
+  const readAction = (place: number, into: Float32Array | Int32Array, row: number): void => {
+    const at = place * rowWidth + actionAt
+    for (let element = 0; element < actionSize; element++) into[row * actionSize + element] = rows[at + element]
+  }
+
+  /**
+   * Writes the reward and the discount of the transition at a place, whose first step has this ending, to a row. Returns the
+   * number of its steps.
+   */
+  const sumUp = (first: number, firstEnding: number, into: Pick<Transitions, "rewards" | "discounts">, row: number) => {
+    let place = first
+    let total = rows[place * rowWidth + rewardAt]
+    let ending = firstEnding
+    let steps = 1
+    for (; steps < nsteps && ending === 0; steps++) {
+      place = after(place)
+      total += discountPowers[steps] * rows[place * rowWidth + rewardAt]
+      ending = rows[place * rowWidth + endingAt]
+    }
+    into.rewards[row] = total
+    into.discounts[row] = ending === terminatedFlag ? 0 : discountPowers[steps]
+    return steps
+  }
+
   /** Copies the transitions at the drawn places to a batch: each has `nsteps` steps, or ends with the episode. */
   const gather = (drawn: Int32Array, into: Transitions): void => {
-    const { observations, actions, rewards, nextObservations, discounts } = into
+    const { observations, actions, nextObservations, discounts } = into
     // Read the endings first, into `discounts` for now: then cache misses of many rows overlap, which saves much time.
     for (let row = 0; row < drawn.length; row++) discounts[row] = rows[drawn[row] * rowWidth + endingAt]
     for (let row = 0; row < drawn.length; row++) {
       let place = drawn[row]
       readObservation(place, observations, row)
-      let at = place * rowWidth
-      for (let element = 0; element < actionSize; element++) {
-        actions[row * actionSize + element] = rows[at + actionAt + element]
-      }
-      let total = rows[at + rewardAt]
-      let ending = discounts[row]
-      let steps = 1
-      for (; steps < nsteps && ending === 0; steps++) {
+      readAction(place, actions, row)
+      const steps = sumUp(place, discounts[row], into, row)
+      for (let step = 1; step < steps; step++) place = after(place)
+      readNext(place, rows[place * rowWidth + endingAt], nextObservations, row)
+    }
+  }
+
+  /**
+   * Copies the sequences that begin at the drawn places to a batch. A sequence is a row of observations: those of successive
+   * steps, across the ends of episodes, and the final observation of each truncated episode after its last step. `next` is the
+   * observation, counted from the first learned one, from which a transition continues.
+   */
+  const gatherSequences = (drawn: Int32Array, into: Sequences): void => {
+    const { observations, actions, memory, fresh, discounts, next, valid } = into
+    const { length, burnIn } = options.sequences ?? { length: 1, burnIn: 0 }
+    const count = span + 1
+    /** The place of the step at each observation; −1 for a final observation, at which no action is taken. */
+    const placesOf = new Int32Array(count)
+    for (let index = 0; index < drawn.length; index++) {
+      const first = drawn[index]
+      const from = (first / stride) * memorySize
+      for (let at = 0; at < memorySize; at++) memory[index * memorySize + at] = storedMemories[from + at]
+      let place = first
+      let begins = 0
+      for (let at = 0; at < count; at++) {
+        placesOf[at] = place
+        fresh[index * count + at] = begins
+        readObservation(place, observations, index * count + at)
+        // The last observation can be the current one, whose step has no ending yet.
+        const ending = at < count - 1 ? rows[place * rowWidth + endingAt] : 0
+        begins = ending === 0 ? 0 : 1
+        if (ending === truncatedFlag) {
+          at++
+          placesOf[at] = -1
+          fresh[index * count + at] = 0
+          finals.read(place, observations, index * count + at)
+        }
         place = after(place)
-        at = place * rowWidth
-        total += discountPowers[steps] * rows[at + rewardAt]
-        ending = rows[at + endingAt]
       }
-      rewards[row] = total
-      discounts[row] = ending === terminatedFlag ? 0 : discountPowers[steps]
-      readNext(place, ending, nextObservations, row)
+      for (let step = 0; step < length; step++) {
+        const row = index * length + step
+        const at = placesOf[burnIn + step]
+        valid[row] = at < 0 ? 0 : 1
+        // A row without a step has a place in the batch, but no part in the loss.
+        const learned = at < 0 ? first : at
+        readAction(learned, actions, row)
+        const steps = sumUp(learned, rows[learned * rowWidth + endingAt], into, row)
+        next[row] = discounts[row] === 0 || at < 0 ? step : step + steps
+      }
     }
   }
 
@@ -185,12 +298,25 @@ export const makeReplay = (options: ReplayOptions) => {
   /** Says how many steps of each ring are filled, from index 0 on. The current step counts: it has an observation. */
   const filled = (): Filled => ({ numEnvs, capacity: stepsPerEnv, used: complete + 1 })
 
+  /** Says the same of the steps where a draw can begin. */
+  const filledStarts = (): Filled => ({
+    numEnvs,
+    capacity: stepsPerEnv / stride,
+    used: Math.ceil((complete + 1) / stride),
+  })
+
   /** Returns the arrays for a checkpoint: views of the filled part, not copies. */
   const state = (): NamedArrays => ({
     position: namedVector(Int32Array.of(head, complete)),
     ...filledPart("rows", rows, rowWidth, filled()),
     ...frames?.state("frames", filled()),
     ...finals.state(),
+    ...(memorySize === 0
+      ? {}
+      : {
+          memories: { shape: [numEnvs, memorySize], data: memories },
+          ...filledPart("storedMemories", storedMemories, memorySize, filledStarts()),
+        }),
   })
 
   const restore = (arrays: NamedArrays): void => {
@@ -207,6 +333,10 @@ export const makeReplay = (options: ReplayOptions) => {
     restoreFilled(arrays, "rows", rows, rowWidth, filled())
     frames?.restore(arrays, "frames", filled())
     finals.restore(arrays)
+    if (memorySize > 0) {
+      copyInto(arrays, "memories", memories)
+      restoreFilled(arrays, "storedMemories", storedMemories, memorySize, filledStarts())
+    }
     episodes?.forget()
     for (let env = 0; env < numEnvs; env++) {
       for (let stored = 1; stored <= complete; stored++) {
@@ -216,57 +346,23 @@ export const makeReplay = (options: ReplayOptions) => {
     }
   }
 
-  return { size, begin: store, add, draw, gather, past, placeOf, capacity: places, filled, state, restore }
-}
-export type Replay = ReturnType<typeof makeReplay>
-
-/** Makes a store of final observations, each under the place of its episode's last step. It grows when it is full. */
-const makeFinals = (width: number) => {
-  /** For each place, its slot: the index of its observation in `contents`. `free` has slots that can be used again. */
-  const slots = new Map<number, number>()
-  const free: Array<number> = []
-  let contents = new Float32Array(16 * width)
   return {
-    keep: (place: number, from: Float32Array, env: number): void => {
-      const slot = free.pop() ?? slots.size
-      if ((slot + 1) * width > contents.length) {
-        const larger = new Float32Array(contents.length * 2)
-        larger.set(contents)
-        contents = larger
-      }
-      for (let at = 0; at < width; at++) contents[slot * width + at] = from[env * width + at]
-      slots.set(place, slot)
-    },
-    forget: (place: number): void => {
-      const slot = slots.get(place)
-      if (slot === undefined) return
-      slots.delete(place)
-      free.push(slot)
-    },
-    read: (place: number, into: Float32Array, row: number): void => {
-      const slot = slots.get(place) ?? 0
-      for (let at = 0; at < width; at++) into[row * width + at] = contents[slot * width + at]
-    },
-    state: (): NamedArrays => {
-      const places = Int32Array.from(slots.keys())
-      const kept = new Float32Array(places.length * width)
-      for (let index = 0; index < places.length; index++) {
-        const slot = slots.get(places[index]) ?? 0
-        kept.set(contents.subarray(slot * width, (slot + 1) * width), index * width)
-      }
-      return { finalPlaces: namedVector(places), finals: { shape: [places.length, width], data: kept } }
-    },
-    restore: (arrays: NamedArrays): void => {
-      const places = arrays.finalPlaces?.data
-      const kept = arrays.finals?.data
-      if (!(places instanceof Int32Array) || !(kept instanceof Float32Array) || kept.length !== places.length * width) {
-        throw new Misfit(`"finalPlaces" and "finals" have lengths that do not match`)
-      }
-      slots.clear()
-      free.length = 0
-      contents = new Float32Array(Math.max(16 * width, kept.length))
-      contents.set(kept)
-      for (let index = 0; index < places.length; index++) slots.set(places[index], index)
-    },
+    size,
+    begin: store,
+    add,
+    memories,
+    draw,
+    gather,
+    gatherSequences,
+    past,
+    placeOf,
+    /** The number of steps after the first one of a draw that must be stored before it can be drawn. */
+    span,
+    isStart,
+    capacity: places,
+    filled,
+    state,
+    restore,
   }
 }
+export type Replay = ReturnType<typeof makeReplay>

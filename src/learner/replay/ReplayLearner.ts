@@ -3,7 +3,7 @@
  * touch no files: `state` returns the arrays of a checkpoint, and `restore` takes them.
  */
 import { Effect, type Scope } from "effect"
-import { Backend } from "../../backend/Backend.ts"
+import { Backend, type Program } from "../../backend/Backend.ts"
 import { attempt } from "../../config/attempt.ts"
 import { ConfigError } from "../../config/Config.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
@@ -12,11 +12,11 @@ import { sizeOf } from "../../env/Space.ts"
 import { indicesFeed } from "../../graph/Program.ts"
 import type { Actor } from "../../model/Actor.ts"
 import { isImage } from "../../model/observations.ts"
-import { stream } from "../../rng/Rng.ts"
+import { type Stream, stream } from "../../rng/Rng.ts"
 import { actSpec, policies } from "../acting.ts"
 import { type Learner, type Position, type SetupError, steered } from "../Algorithm.ts"
 import { Averages } from "../Averages.ts"
-import { feedsOf } from "../Batch.ts"
+import { type Columns, f32, feedsOf } from "../Batch.ts"
 import { build } from "../graphs.ts"
 import { drive, type Steps, waitFor } from "../drive.ts"
 import { floatsOf, numbersOf, savedState } from "../learnerState.ts"
@@ -24,8 +24,8 @@ import { randomActions } from "../exploration.ts"
 import { courseOf } from "../parts.ts"
 import { hindsight } from "./Hindsight.ts"
 import { prioritisedDraws } from "./Priorities.ts"
-import { makeReplay, replayBytes, type ReplayOptions } from "./Replay.ts"
-import { replayColumns, type ReplayExperience } from "./ReplayExperience.ts"
+import { drawableIn, makeReplay, type Replay, replayBytes, type ReplayOptions } from "./Replay.ts"
+import { replayColumns, type ReplayExperience, sequenceColumns } from "./ReplayExperience.ts"
 import { compileUpdate, errorsOutput, type UpdateOptions } from "./networks.ts"
 import { tooLarge } from "./storage.ts"
 
@@ -33,9 +33,14 @@ import { tooLarge } from "./storage.ts"
  * Makes a learner that stores env steps in a replay buffer and learns from batches that it draws from there: DQN, SAC and
  * TD3. In each iteration it acts for `trainEvery` env steps, then updates its networks with `gradientSteps` batches.
  */
-export const replayLearner = Effect.fnUntraced(function* <N extends string, T extends N | "actor", S extends string>(
-  experience: ReplayExperience<N, T>,
-  options: UpdateOptions<N, T, S>,
+export const replayLearner = Effect.fnUntraced(function* <
+  N extends string,
+  T extends N | "actor",
+  S extends string,
+  C extends Columns,
+>(
+  experience: ReplayExperience<N, T, C>,
+  options: UpdateOptions<N, T, S, C>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   const { name, task, config, actor, exploration, copyTargetsEvery, priorities } = experience
   const { numEnvs, seed, totalSteps } = task
@@ -57,8 +62,6 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
     priorities === null
       ? undefined
       : prioritisedDraws(priorities, replay, experience, floatsOf(update.feeds, "importance"))
-  const { her = null } = config
-  const relabel = her === null ? undefined : yield* hindsight(her, replay, experience)
   const envActions = numbersOf(act.results, "envActions")
   /** The number of steps that each env takes between two updates. */
   const steps = Math.ceil(config.trainEvery / numEnvs)
@@ -67,13 +70,22 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   const actRandom = stream(seed, "act")
   /** The number of the last draw of noise; `noiseRepeat` consecutive steps use the same draw. */
   let drawn = -1
+  const remembers = actor.memorySize > 0
+  /** Keeps the memories after a step; those of envs whose episode ended with it become empty. */
+  const remember = ({ terminated, truncated }: AnyBatchEnv): void => {
+    const { memorySize } = actor
+    replay.memories.set(act.results.nextMemory)
+    for (let env = 0; env < numEnvs; env++) {
+      if ((terminated[env] | truncated[env]) !== 0) replay.memories.fill(0, env * memorySize, (env + 1) * memorySize)
+    }
+  }
   /** Takes the steps of one rollout. It yields the acting program each time that it has to run; `drive` runs it. */
   const collect = function* (envs: AnyBatchEnv, { iteration, step }: Position): Steps<number> {
     if (iteration === 0) replay.begin(envs)
     for (let t = 0; t < steps; t++) {
       const now = step + t * numEnvs
       const draw = Math.floor((iteration * steps + t) / noiseRepeat)
-      if (now < learningStarts) {
+      if (now < learningStarts && !remembers) {
         randomActions(task, envs.observations, actRandom.child("random", draw), envActions)
       } else {
         act.feeds.observations.set(envs.observations)
@@ -83,21 +95,24 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
         }
         drawn = draw
         act.feeds.noise.set(actNoise)
-        if (exploration !== undefined) act.feeds.exploration[0] = exploration(now / totalSteps)
+        // An actor with a memory acts from the start, so that its memory is that of its steps; its first actions are random.
+        if (exploration !== undefined)
+          act.feeds.exploration[0] = now < learningStarts ? 1 : exploration(now / totalSteps)
+        if (remembers) act.feeds.memory.set(replay.memories)
         yield act
       }
       const wait = envs.step(envActions)
       if (wait !== undefined) yield waitFor(wait)
+      if (remembers) remember(envs)
       replay.add(envActions, envs)
       prioritised?.added()
     }
     return steps * numEnvs
   }
 
-  // The update: draws transitions and noise into the feeds (input arrays) of its program.
-  const { importance: _, noise: noiseColumn, ...columns } = replayColumns(task, options.noiseSize)
-  const transitions = feedsOf(columns, update.feeds)
-  const noise = options.noiseSize === 0 ? undefined : feedsOf({ noise: noiseColumn }, update.feeds).noise
+  // The update: draws transitions or sequences, and noise, into the feeds (input arrays) of its program.
+  const fill = yield* filling(experience, replay, update)
+  const noise = options.noiseSize === 0 ? undefined : feedsOf({ noise: f32(options.noiseSize) }, update.feeds).noise
   const places = new Int32Array(batchSize * gradientSteps)
   // The drawn transitions are in random order already, so the minibatches take them one after another.
   if (gradientSteps > 1) for (let row = 0; row < places.length; row++) update.feeds[indicesFeed][row] = row
@@ -112,8 +127,7 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
     const random = updateRandom.child(iteration)
     if (prioritised === undefined) replay.draw(random, places)
     else prioritised.draw(random, Math.min(1, step / totalSteps), places)
-    replay.gather(places, transitions)
-    if (relabel !== undefined) yield* attempt(() => relabel(random, places, transitions), EnvError)
+    yield* fill(random, places)
     if (noise !== undefined) random.fillUniform(noise)
     yield* update.run
     averages.addResults(update, errorsOutput)
@@ -147,6 +161,33 @@ export const replayLearner = Effect.fnUntraced(function* <N extends string, T ex
   }
 })
 
+/** Returns the function that fills the feeds of an update with the drawn transitions or sequences. */
+const filling = Effect.fnUntraced(function* <N extends string, T extends N | "actor", C extends Columns>(
+  experience: Pick<ReplayExperience<N, T, C>, "name" | "task" | "config" | "actor" | "sequences">,
+  replay: Replay,
+  { feeds }: Program,
+): Effect.fn.Return<(random: Stream, places: Int32Array) => Effect.Effect<void, EnvError>, ConfigError> {
+  const { name, task, config, actor, sequences } = experience
+  const { her = null, nsteps } = config
+  if (sequences === undefined) {
+    const { importance: _, noise: __, ...columns } = replayColumns(task, 0)
+    const transitions = feedsOf(columns, feeds)
+    const relabel = her === null ? undefined : yield* hindsight(her, replay, experience)
+    return (random, places) => {
+      replay.gather(places, transitions)
+      return relabel === undefined ? Effect.void : attempt(() => relabel(random, places, transitions), EnvError)
+    }
+  }
+  if (her !== null) {
+    const problem = "expected null for a network with a memory: hindsight changes the goals of single transitions"
+    return yield* Effect.fail(ConfigError.at({ source: name }, "algorithm.her", problem))
+  }
+  const lengths = { ...sequences, nsteps, memorySize: actor.memorySize }
+  const { importance: _, noise: __, ...columns } = sequenceColumns(task, lengths, 0)
+  const drawn = feedsOf(columns, feeds)
+  return (_random, places) => Effect.sync(() => replay.gatherSequences(places, drawn))
+})
+
 /** Returns the parts of the noise that an actor reads: all of it, or all rows without what they share after the first one. */
 const readParts = (noise: Float32Array, actor: Actor): ReadonlyArray<Float32Array> => {
   const { noiseSize, sharedNoiseSize = 0 } = actor
@@ -158,13 +199,14 @@ const readParts = (noise: Float32Array, actor: Actor): ReadonlyArray<Float32Arra
 }
 
 /** Returns the options of the replay buffer; fails unless it can hold a batch and fits into memory. */
-const checkedReplayOptions = <N extends string, T extends N | "actor">({
+const checkedReplayOptions = <N extends string, T extends N | "actor", C extends Columns>({
   name,
   task: { numEnvs, observationSpace, actionSpace },
   config: { bufferSize, batchSize, gamma, nsteps, her = null },
-}: ReplayExperience<N, T>): Effect.Effect<ReplayOptions, ConfigError> => {
+  actor: { memorySize },
+  sequences,
+}: ReplayExperience<N, T, C>): Effect.Effect<ReplayOptions, ConfigError> => {
   const wrong = (problem: string) => Effect.fail(ConfigError.at({ source: name }, "algorithm.buffer_size", problem))
-  if (bufferSize < batchSize) return wrong(`${bufferSize} transitions can't give a batch of ${batchSize}`)
   const options: ReplayOptions = {
     numEnvs,
     observationSize: sizeOf(observationSpace),
@@ -174,6 +216,11 @@ const checkedReplayOptions = <N extends string, T extends N | "actor">({
     nsteps,
     images: isImage(observationSpace),
     hindsight: her !== null,
+    sequences: sequences === undefined ? undefined : { ...sequences, memorySize },
+  }
+  if (drawableIn(options) < batchSize) {
+    const what = sequences === undefined ? "" : ` sequences of ${sequences.length} steps`
+    return wrong(`${bufferSize} transitions can't give a batch of ${batchSize}${what}`)
   }
   const problem = tooLarge(replayBytes(options))
   return problem === undefined ? Effect.succeed(options) : wrong(`${bufferSize} transitions ${problem}`)

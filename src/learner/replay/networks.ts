@@ -7,24 +7,29 @@ import type { ProgramSpec } from "../../graph/Program.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Learner, NamedArrays, NamedTensors } from "../Algorithm.ts"
-import type { Batch } from "../Batch.ts"
+import type { Batch, Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
 import { build, netOf } from "../graphs.ts"
 import { type SavedState, statesOf, weightsIn } from "../learnerState.ts"
-import { type ReplayColumns, replayColumns, type ReplayExperience } from "./ReplayExperience.ts"
+import type { ReplayColumns, ReplayExperience } from "./ReplayExperience.ts"
 import type { NamedNet, NextStates } from "./steps.ts"
 
 /** The part of an experience that an update needs. */
-export interface Updating<N extends string, T extends N | "actor"> extends Pick<
-  ReplayExperience<N, T>,
-  "name" | "task" | "actor" | "networks" | "targets" | "priorities"
+export interface Updating<N extends string, T extends N | "actor", C extends Columns = ReplayColumns> extends Pick<
+  ReplayExperience<N, T, C>,
+  "name" | "task" | "actor" | "networks" | "targets" | "priorities" | "columns"
 > {
   readonly config: { readonly batchSize: number; readonly gradientSteps: number }
 }
 
-/** The inputs of an update's graph: a batch of transitions, and the networks before the update. */
-export interface Learning<Name extends string, Target extends Name | "actor", Rate extends string> {
-  readonly batch: Batch<ReplayColumns>
+/** The inputs of an update's graph: a batch of transitions or sequences, and the networks before the update. */
+export interface Learning<
+  Name extends string,
+  Target extends Name | "actor",
+  Rate extends string,
+  C extends Columns = ReplayColumns,
+> {
+  readonly batch: Batch<C>
   readonly networks: PerNetwork<Name, NamedNet>
   readonly targets: Pick<PerNetwork<Name, NamedNet>, Target>
   readonly learningRates: Readonly<Record<Rate, Tensor>>
@@ -38,17 +43,22 @@ export interface Update {
   /** The next weights of networks and target networks, and the next states of optimisers. */
   readonly states: NextStates
   readonly metrics: Readonly<Record<string, Tensor>>
-  /** The error of each transition; only an experience made by `withPriorities` needs it. */
+  /** The error of each transition or sequence; only an experience made by `withPriorities` needs it. */
   readonly errors?: Tensor
 }
 
 /** Describes how a learner learns from a batch. */
-export interface UpdateOptions<Name extends string, Target extends Name | "actor", Rate extends string> {
+export interface UpdateOptions<
+  Name extends string,
+  Target extends Name | "actor",
+  Rate extends string,
+  C extends Columns = ReplayColumns,
+> {
   /** The learning rates, by the names that the update reads them by. */
   readonly learningRates: Readonly<Record<Rate, number>>
-  /** The number of uniform random numbers that an update needs for each transition. */
+  /** The number of uniform random numbers that an update needs for each transition or sequence. */
   readonly noiseSize: number
-  readonly update: (at: Learning<Name, Target, Rate>) => Update
+  readonly update: (at: Learning<Name, Target, Rate, C>) => Update
 }
 
 type CompileError = GraphError | BackendUnavailable | BackendError
@@ -70,9 +80,14 @@ interface CompiledUpdate<N extends string> {
  * Compiles the update of an experience, and draws the first weights. The networks' weights, those of their target networks,
  * and the states of optimisers are states of its program.
  */
-export const compileUpdate = Effect.fnUntraced(function* <N extends string, T extends N | "actor", S extends string>(
-  experience: Updating<N, T>,
-  options: UpdateOptions<N, T, S>,
+export const compileUpdate = Effect.fnUntraced(function* <
+  N extends string,
+  T extends N | "actor",
+  S extends string,
+  C extends Columns,
+>(
+  experience: Updating<N, T, C>,
+  options: UpdateOptions<N, T, S, C>,
 ): Effect.fn.Return<CompiledUpdate<N>, CompileError, Backend | Scope.Scope> {
   const { task, actor, networks, targets } = experience
   const backend = yield* Backend
@@ -117,15 +132,15 @@ const targetOf = (name: string): string => `target.${name}`
 export const errorsOutput = "errors"
 
 /** Describes the update's program. Its graph, from a batch to the next weights, runs once for each gradient step. */
-const updateSpec = <N extends string, T extends N | "actor", S extends string>(
-  { name, task, config: { batchSize, gradientSteps }, targets, priorities }: Updating<N, T>,
-  { learningRates, noiseSize, update }: UpdateOptions<N, T, S>,
+const updateSpec = <N extends string, T extends N | "actor", S extends string, C extends Columns>(
+  { name, columns, config: { batchSize, gradientSteps }, targets, priorities }: Updating<N, T, C>,
+  { learningRates, noiseSize, update }: UpdateOptions<N, T, S, C>,
   layouts: PerNetwork<N, Layout>,
 ): ProgramSpec => {
   const namedNet = (layout: Layout, key: string): NamedNet => ({ name: key, ...netOf(layout, key) })
   return batchSpec({
     name: `${name}.update`,
-    columns: replayColumns(task, noiseSize),
+    columns: columns(noiseSize),
     sequences: batchSize,
     minibatches: gradientSteps === 1 ? undefined : { rows: batchSize * gradientSteps, count: gradientSteps },
     build: ({ batch, scalar }) => {

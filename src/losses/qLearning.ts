@@ -1,4 +1,19 @@
-import { add, argMax, max, mean, mul, oneHot, stopGradient, sum } from "../graph/ops.ts"
+import {
+  abs,
+  add,
+  argMax,
+  div,
+  max,
+  mean,
+  mul,
+  oneHot,
+  sign,
+  sqrt,
+  square,
+  stopGradient,
+  sub,
+  sum,
+} from "../graph/ops.ts"
 import { fail } from "../graph/ops/core.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
@@ -52,6 +67,25 @@ export const qLearningValue = ({ q_t }: { readonly q_t: Tensor }): Tensor => max
 export const doubleQValue = ({ q_t, selector_t }: Tensors<"q_t" | "selector_t">): Tensor => {
   expectShape("doubleQValue", q_t.shape, { selector_t })
   return valueOfAction(q_t, argMax(selector_t))
+}
+
+/** The ε of `rescaled`, as in R2D2. */
+const slope = 1e-3
+
+/**
+ * Computes the scale on which values of very different sizes can be learned (Pohlen et al. 2018, arXiv:1805.11593):
+ * h(x) = sign(x) (√(|x| + 1) − 1) + ε x with ε = 0.001.
+ */
+export const rescaled = (x: Tensor): Tensor => add(mul(sign(x), sub(sqrt(add(abs(x), 1)), 1)), mul(x, slope))
+
+/**
+ * Computes the inverse of `rescaled`: h⁻¹(x) = sign(x) (((√(1 + 4 ε (|x| + 1 + ε)) − 1) / 2ε)² − 1). The root is computed as
+ * 2 y / (√(1 + 4 ε y) + 1) with y = |x| + 1 + ε, which is the same number without a difference of nearly equal ones.
+ */
+export const unrescaled = (x: Tensor): Tensor => {
+  const y = add(abs(x), 1 + slope)
+  const root = div(mul(y, 2), add(sqrt(add(mul(y, 4 * slope), 1)), 1))
+  return mul(sign(x), sub(square(root), 1))
 }
 
 /** Computes the mean of the rows x, or of w · x with the importance weights w of rows that were drawn by priority. */

@@ -59,6 +59,7 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm]>> = {
     Catch.env,
     Dqn.make({ hidden, dueling: true, distribution: { type: "categories", count: 7, min: -1, max: 1 }, noisy: true }),
   ],
+  "of DQN with a memory": [Catch.env, Dqn.make({ hidden, lstm: 8 })],
   "of SAC": [Pendulum.env, Sac.make({ hidden })],
   "of SAC for choices": [CartPole.env, DiscreteSac.make({ hidden })],
   "of TRPO": [CartPole.env, Trpo.make({ hidden })],

@@ -108,6 +108,23 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
     }),
     400,
   ],
+  "DQN with a memory": [blind, Dqn.make({ ...small, batchSize: 4, lstm: 8, sequence: 6, burnIn: 2 }), 400],
+  "DQN with a memory and everything, on images": [
+    maze,
+    Dqn.make({
+      ...small,
+      batchSize: 4,
+      lstm: 8,
+      sequence: 5,
+      dueling: true,
+      prioritised: {},
+      nsteps: 3,
+      gradientSteps: 2,
+      noisy: true,
+      rescale: true,
+    }),
+    400,
+  ],
   SAC: [pendulum, Sac.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
   "SAC with a memory that isn't full": [pendulum, Sac.make({ hidden, batchSize: 16, learningStarts: 40 }), 300],
   "DQN by priorities with a memory that isn't full, on images": [

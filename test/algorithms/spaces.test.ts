@@ -60,6 +60,11 @@ const cases: Readonly<Record<string, readonly [Env.Env, Algorithm, number]>> = {
   "A2C with several choices": [lock, A2c.make({ hidden }), 400],
   DAAC: [lock, Daac.make({ hidden, nsteps: 16 }), 512],
   "double DQN": [masks, Ddqn.make({ hidden, dueling: true, updateTargetFreq: 100 }), 800],
+  "DQN with a memory": [
+    masks,
+    Dqn.make({ hidden, learningStarts: 50, bufferSize: 200, batchSize: 4, lstm: 8, sequence: 6, burnIn: 2, nsteps: 2 }),
+    400,
+  ],
   DQN: [masks, Dqn.make({ hidden, learningStarts: 200, updateTargetFreq: 100, bufferSize: 400 }), 1600],
   "DQN with everything, on images": [
     image,

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Bc from "../../src/algorithms/demonstrations/Bc.ts"
 import * as Demonstrations from "../../src/learner/Demonstrations.ts"
+import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as Randal from "../../src/algorithms/rollouts/Randal.ts"
 import * as Sac from "../../src/algorithms/replay/Sac.ts"
@@ -9,6 +10,8 @@ import * as Unreal from "../../src/algorithms/rollouts/Unreal.ts"
 import * as Vin from "../../src/algorithms/rollouts/Vin.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
+import type { Env } from "../../src/env/Env.ts"
+import * as BitFlip from "../../src/env/games/BitFlip.ts"
 import * as PixelMaze from "../../src/env/grid/PixelMaze.ts"
 import { lock } from "../env/locks.ts"
 import { keep } from "../train/inMemory.ts"
@@ -37,6 +40,37 @@ describe("settings that can't be followed", () => {
       assert.match(few, /ranks: expected at most algorithm\.slices, which is 2, found 4; set algorithm\.slices to 4/)
       const none = yield* messageOf({ env: CartPole.env, algorithm: "dqn", ranks: 2 })
       assert.match(none, /ranks: expected 1 with algorithm "dqn", whose minibatches have no slices, found 2/)
+    }),
+  )
+
+  it.effect("settings of a memory without one, and those that do not work with one", () =>
+    Effect.gen(function* () {
+      const messageWith = (settings: Parameters<typeof Dqn.make>[0], env: Env = CartPole.env) =>
+        messageOf({ env, algorithm: Dqn.make({ batchSize: 4, ...settings }) })
+      assert.match(
+        yield* messageWith({ sequence: 8 }),
+        /algorithm\.sequence: 8 steps of a memory, but algorithm\.lstm is 0/,
+      )
+      assert.match(
+        yield* messageWith({ burnIn: 4 }),
+        /algorithm\.burn_in: 4 steps of a memory, but algorithm\.lstm is 0/,
+      )
+      assert.match(
+        yield* messageWith({ lstm: 8, distribution: { type: "quantiles" } }),
+        /algorithm\.distribution: expected null with algorithm\.lstm, found quantiles/,
+      )
+      assert.match(
+        yield* messageWith({ rescale: true, distribution: { type: "quantiles" } }),
+        /algorithm\.rescale: expected false with algorithm\.distribution/,
+      )
+      assert.match(
+        yield* messageWith({ lstm: 8, her: {} }, BitFlip.make({ bits: 4 })),
+        /algorithm\.her: expected null for a network with a memory/,
+      )
+      assert.match(
+        yield* messageWith({ lstm: 8, sequence: 20, bufferSize: 30 }),
+        /algorithm\.buffer_size: 30 transitions can't give a batch of 4 sequences of 20 steps/,
+      )
     }),
   )
 

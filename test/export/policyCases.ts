@@ -45,6 +45,7 @@ export const policyCases: ReadonlyArray<readonly [Env.Env, Algorithm.Algorithm]>
   [CartPole.env, Dqn.make({ hidden, distribution: { type: "quantiles", count: 5 } })],
   [Catch.env, Dqn.make({ hidden, dueling: true, distribution: { type: "categories", count: 7, min: -1, max: 1 } })],
   [CartPole.env, Dqn.make({ hidden, noisy: true })],
+  [CartPole.env, Dqn.make({ hidden, lstm: 8, dueling: true })],
   [CartPole.env, Ddqn.make({ hidden })],
   [Pendulum.env, Sac.make({ hidden })],
   [CartPole.env, DiscreteSac.make({ hidden })],

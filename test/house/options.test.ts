@@ -98,9 +98,10 @@ describe("what a setting means", () => {
         meaning(algorithm, "nsteps"),
         "The number of rewards in a value target, before it continues with the next observation's value.",
       )
+      const sequences = algorithm === "dqn" ? "; with `lstm`, the number of sequences" : ""
       assert.strictEqual(
         meaning(algorithm, "batchSize"),
-        "The number of transitions that each gradient step learns from.",
+        `The number of transitions that each gradient step learns from${sequences}.`,
       )
       assert.strictEqual(meaning(algorithm, "gamma"), "The discount factor of future rewards.")
     }

@@ -1,7 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { GraphError } from "../../src/graph/GraphError.ts"
 import * as G from "../../src/graph/ops.ts"
-import { doubleQValue, qLearningValue, tdTarget, valueOfAction, weightedMean } from "../../src/losses/qLearning.ts"
+import {
+  doubleQValue,
+  qLearningValue,
+  rescaled,
+  tdTarget,
+  unrescaled,
+  valueOfAction,
+  weightedMean,
+} from "../../src/losses/qLearning.ts"
 import { evaluated, gradientOf } from "./evaluated.ts"
 
 const rows = (numbers: ReadonlyArray<ReadonlyArray<number>>) =>
@@ -34,6 +42,15 @@ describe("losses of Q-learning", () => {
     ])
     assert.deepStrictEqual(evaluated(qLearningValue({ q_t })), [5, 7])
     assert.deepStrictEqual(evaluated(doubleQValue({ q_t, selector_t })), [1, 7])
+  })
+
+  it("rescale values, and back", () => {
+    const values = [0, 3, -3, 99, -2499]
+    const scaled = evaluated(rescaled(G.constant(values)))
+    for (const [index, expected] of [0, 1.003, -1.003, 9.099, -51.499].entries())
+      assert.closeTo(scaled[index], expected, 1e-4)
+    for (const [index, value] of evaluated(unrescaled(rescaled(G.constant(values)))).entries())
+      assert.closeTo(value, values[index], 1e-5 + 1e-5 * Math.abs(values[index]))
   })
 
   it("weigh rows by importance", () => {

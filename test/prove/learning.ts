@@ -109,6 +109,7 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("sac-mountaincar", 90, "at least 90"),
   reaches("a2c-lstm-cartpole", 400, "without seeing velocities at least 400"),
   reaches("ppo-lstm-cartpole", 400, "without seeing velocities at least 400"),
+  reaches("dqn-lstm-cartpole", 400, "without seeing velocities at least 400"),
   reaches("daac-cartpole", 475, "at least 475"),
   reaches("curiosity-cartpole", 475, "at least 475"),
   reaches("randal-maze", 9, "at least 9 of 10"),

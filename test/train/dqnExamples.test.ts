@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import recurrent from "../../examples/dqn-lstm-cartpole.ts"
 import quantiles from "../../examples/qr-dqn-cartpole.ts"
 import rainbow from "../../examples/rainbow-cartpole.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
@@ -8,7 +9,12 @@ import { RunStore } from "../../src/run/store/RunStore.ts"
 import { RunOptions } from "../../src/train/RunOptions.ts"
 
 describe("examples of DQN's extensions", () => {
-  for (const [name, training] of Object.entries({ "qr-dqn-cartpole.ts": quantiles, "rainbow-cartpole.ts": rainbow })) {
+  const examples = {
+    "qr-dqn-cartpole.ts": quantiles,
+    "rainbow-cartpole.ts": rainbow,
+    "dqn-lstm-cartpole.ts": recurrent,
+  }
+  for (const [name, training] of Object.entries(examples)) {
     it.effect(`${name} trains and validates`, () =>
       Effect.gen(function* () {
         const settings = { totalSteps: 1400, "validation.everySteps": 1400, "validation.episodes": 2 }

@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { ConfigError } from "../../config/Config.ts"
 import * as Fields from "../../config/fields.ts"
 import * as Graph from "../../graph/ops.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
@@ -6,12 +7,13 @@ import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
-const { abs, argMax, exp, huber, mean, reshape, slice, sub } = Graph
+const { abs, add, argMax, constant, exp, gather, huber, max, mean, mul, reshape, slice, stopGradient, sub } = Graph
 
 /**
  * Deep Q-learning with a replay buffer (Mnih et al. 2015), and improvements that Rainbow (Hessel et al. 2018,
  * arXiv:1710.02298) combines, each with a setting: double Q-learning, dueling networks, prioritised replay, n-step targets,
- * the distribution of returns in place of their mean, and noisy layers.
+ * the distribution of returns in place of their mean, and noisy layers. With `lstm` the network has a memory, which learns from
+ * sequences of steps as in R2D2 (Kapturowski et al. 2019, openreview.net/forum?id=r1lyTjAqYX), in one process.
  */
 
 // --- Config: `DqnOptions` are the settings in code; `DqnConfig` checks them and fills in the defaults ---
@@ -19,7 +21,7 @@ const { abs, argMax, exp, huber, mean, reshape, slice, sub } = Graph
 export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOptions, Model.NetworkOptions {
   /** The number of transitions that the replay buffer holds. @default 100000 */
   readonly bufferSize?: number
-  /** The number of transitions that each gradient step learns from. @default 64 */
+  /** The number of transitions that each gradient step learns from; with `lstm`, the number of sequences. @default 64 */
   readonly batchSize?: number
   /** The number of env steps between two updates, over all envs. @default 4 */
   readonly trainEvery?: number
@@ -54,6 +56,20 @@ export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOp
    * @default false
    */
   readonly noisy?: boolean
+  /** The number of units of an LSTM after the hidden layers; 0 makes a network without memory. @default 0 */
+  readonly lstm?: number
+  /**
+   * With `lstm`, the number of steps of each sequence whose actions are learned from, and through which gradients flow back; 0
+   * is 16. @default 0
+   */
+  readonly sequence?: number
+  /** With `lstm`, the number of steps before each sequence that only warm up the memory, without a gradient. @default 0 */
+  readonly burnIn?: number
+  /**
+   * Learns values on the scale of `Losses.rescaled`, which is close to a square root (Pohlen et al. 2018), so that returns of very
+   * different sizes need no clipping. @default false
+   */
+  readonly rescale?: boolean
   /** The constant that keeps Adam from dividing by zero. @default 1e-8 */
   readonly adamEpsilon?: number
 }
@@ -74,71 +90,134 @@ export const DqnConfig = Schema.Struct({
   prioritised: Fields.withDefault(Schema.NullOr(Learner.Prioritised), null),
   distribution: Fields.withDefault(Schema.NullOr(Model.ValueDistribution), null),
   noisy: Fields.withDefault(Schema.Boolean, false),
+  lstm: Fields.withDefault(Fields.intBetween(0, 65_536), 0),
+  sequence: Fields.withDefault(Fields.naturalInt, 0),
+  burnIn: Fields.withDefault(Fields.naturalInt, 0),
+  rescale: Fields.withDefault(Schema.Boolean, false),
   adamEpsilon: Fields.withDefault(Fields.positive, 1e-8),
 })
 export type DqnConfig = typeof DqnConfig.Type
 
 // --- Learner, which `make` below sets up for a task: network and replay ---
 
-/** Returns the network of action values and its loss: values alone, or distributions whose means are the values. */
-const learned = (config: DqnConfig, task: Algorithm.Task, actions: number) => {
-  const options = { ...config, observationSpace: task.observationSpace, actions }
-  const { distribution } = config
-  if (distribution === null) {
-    const network = Model.qNetwork(options)
-    return { network, lossOf: (at: LossInputs) => dqnLoss(config, network, at) }
-  }
-  const network = Model.distributionalQNetwork(options, distribution)
-  return { network, lossOf: (at: LossInputs) => distributionalLoss({ ...config, distribution }, network, at) }
-}
-
-/**
- * Makes the learner. The online network is the actor, which acts and learns. The trainer (`train/Trainer.ts`) copies it into
- * the target network every `updateTargetFreq` env steps.
- */
+/** Makes the learner of a network of action values: values alone, of a network with a memory, or means of distributions. */
 const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Task) {
   const actions = yield* Learner.needsChoices("dqn", task)
-  const { network, lossOf } = yield* Learner.build(() => learned(config, task, actions))
+  yield* checkMemory(config)
+  const options = { ...config, observationSpace: task.observationSpace, actions }
+  const { distribution } = config
+  if (config.lstm > 0) {
+    const network = yield* Learner.build(() => Model.recurrentQNetwork(options))
+    const lengths = { length: config.sequence || defaultSequence, burnIn: config.burnIn }
+    const { experience, learning } = parts(config, task, network)
+    const loss = (at: SequenceInputs) => sequenceLoss({ ...config, ...lengths }, network, at)
+    return yield* Learner.replayLearner(Learner.withSequences(experience, lengths), learning(loss))
+  }
+  if (distribution === null) {
+    const network = yield* Learner.build(() => Model.qNetwork(options))
+    const { experience, learning } = parts(config, task, withoutMemory(network))
+    return yield* Learner.replayLearner(
+      experience,
+      learning((at: LossInputs) => dqnLoss(config, network, at)),
+    )
+  }
+  const network = yield* Learner.build(() => Model.distributionalQNetwork(options, distribution))
+  const { experience, learning } = parts(config, task, withoutMemory(network))
+  return yield* Learner.replayLearner(
+    experience,
+    learning((at: LossInputs) => distributionalLoss({ ...config, distribution }, network, at)),
+  )
+})
+
+/** The number of steps of a sequence if the config leaves it to the algorithm. */
+const defaultSequence = 16
+
+/** Fails if settings of a memory are set without one, or if others are set that do not work with it. */
+const checkMemory = ({
+  lstm,
+  sequence,
+  burnIn,
+  distribution,
+  rescale,
+}: DqnConfig): Effect.Effect<void, ConfigError> => {
+  const wrong = (key: string, problem: string) =>
+    Effect.fail(ConfigError.at({ source: "dqn", prefix: ["algorithm"] }, key, problem))
+  if (lstm === 0 && sequence > 0) return wrong("sequence", `${sequence} steps of a memory, but algorithm.lstm is 0`)
+  if (lstm === 0 && burnIn > 0) return wrong("burn_in", `${burnIn} steps of a memory, but algorithm.lstm is 0`)
+  if (distribution === null) return Effect.void
+  if (lstm > 0) return wrong("distribution", `expected null with algorithm.lstm, found ${distribution.type}`)
+  return rescale
+    ? wrong("rescale", "expected false with algorithm.distribution, which learns unscaled returns")
+    : Effect.void
+}
+
+/** A network of action values with which the actor acts. */
+type ActingNetwork = Pick<Model.RecurrentQNetwork, "parameters" | "memorySize"> & {
+  readonly evaluate: (
+    ...at: Parameters<Model.RecurrentQNetwork["evaluate"]>
+  ) => Partial<ReturnType<Model.RecurrentQNetwork["evaluate"]>> & { readonly values: Graph.Tensor }
+}
+
+const withoutMemory = ({ parameters, apply }: Model.QNetwork): ActingNetwork => ({
+  parameters,
+  memorySize: 0,
+  evaluate: (weights, observations) => ({ values: apply(weights, observations) }),
+})
+
+/**
+ * Makes what all networks have in common: how they act, and how they learn by a loss. The online network is the actor, which
+ * acts and learns. The trainer (`train/Trainer.ts`) copies it into the target network every `updateTargetFreq` env steps.
+ */
+const parts = (config: DqnConfig, task: Algorithm.Task, network: ActingNetwork) => {
   const noisy = config.noisy ? Model.noisyLayers(network.parameters) : undefined
   const actor: Model.Actor = {
     parameters: noisy?.parameters ?? network.parameters,
     noiseSize: 2 + (noisy?.noiseSize ?? 0),
     // All envs act by the same draw of the weights.
     sharedNoiseSize: noisy?.noiseSize ?? 0,
-    memorySize: 0,
+    memorySize: network.memorySize,
     keeps: [],
-    act: ({ weights, observations, noise, exploration }) => ({
-      actions: Learner.epsilonGreedy(
-        network.apply(noisy?.draw(weights, slice(noise, [0, 2], [1, noisy.noiseSize])) ?? weights, observations),
-        slice(noise, [0, 0], [noise.shape[0], 2]),
-        exploration,
-        Model.maskOf(task.observationSpace, observations),
-      ),
-      kept: {},
-    }),
-    greedy: ({ weights, observations }) => ({ actions: argMax(network.apply(weights, observations)) }),
+    act: ({ weights, observations, noise, exploration, recall }) => {
+      const drawn = noisy?.draw(weights, slice(noise, [0, 2], [1, noisy.noiseSize])) ?? weights
+      const { values, memory } = network.evaluate(drawn, observations, recall)
+      const own = slice(noise, [0, 0], [noise.shape[0], 2])
+      const allowed = Model.maskOf(task.observationSpace, observations)
+      return { actions: Learner.epsilonGreedy(values, own, exploration, allowed), kept: {}, memory }
+    },
+    greedy: ({ weights, observations, recall }) => {
+      const { values, memory } = network.evaluate(weights, observations, recall)
+      return { actions: argMax(values), memory }
+    },
   }
   const exploration = Learner.epsilonSchedule(config)
   const experience = Learner.replayExperience({ name: "dqn", task, config, actor, exploration, networks: {} })
   const targeted = Learner.withTargets(experience, ["actor"], { copyEvery: config.updateTargetFreq })
-  return yield* Learner.replayLearner(Learner.withPriorities(targeted, config.prioritised), {
-    learningRates: { learningRate: config.learningRate },
-    // The numbers of all rows together are the noise of an update's draws.
-    noiseSize: Math.ceil((draws * (noisy?.noiseSize ?? 0)) / config.batchSize),
-    update: (learning) => update(config, lossOf, noisy, learning),
-  })
-})
+  return {
+    experience: Learner.withPriorities(targeted, config.prioritised),
+    learning: <B extends Noise>(lossOf: (at: Inputs<B>) => RowErrors) => ({
+      learningRates: { learningRate: config.learningRate },
+      // The numbers of all rows together are the noise of an update's draws.
+      noiseSize: Math.ceil((draws * (noisy?.noiseSize ?? 0)) / config.batchSize),
+      update: (learning: Learning<B>) => update(config, lossOf, noisy, learning),
+    }),
+  }
+}
 
 // --- Targets and update ---
 
 /** The tensors that a loss reads. */
-interface LossInputs {
-  readonly batch: Learner.Batch<Learner.ReplayColumns>
+interface Inputs<B> {
+  readonly batch: B
   readonly online: Model.Weights
   /** The online weights by which double Q-learning chooses the next action: `online` with a noise of their own. */
   readonly selector?: Model.Weights
   readonly targetNetwork: Model.Weights
 }
+type LossInputs = Inputs<Learner.Batch<Learner.ReplayColumns>>
+type SequenceInputs = Inputs<Learner.Batch<Learner.SequenceColumns>>
+
+type Noise = Pick<Learner.Batch<Learner.ReplayColumns>, "noise">
+type Learning<B> = Omit<Learner.Learning<never, "actor", "learningRate">, "batch"> & { readonly batch: B }
 
 /** The result of a loss, with the error of each row. */
 interface RowErrors extends Learner.Loss {
@@ -149,11 +228,11 @@ interface RowErrors extends Learner.Loss {
 const draws = 3
 
 /** Describes one gradient step on a batch, with Adam or the config's optimiser. */
-const update = (
+const update = <B extends Noise>(
   config: DqnConfig,
-  lossOf: (at: LossInputs) => RowErrors,
+  lossOf: (at: Inputs<B>) => RowErrors,
   noisy: Model.NoisyLayers | undefined,
-  { batch, networks, targets, learningRates }: Learner.Learning<never, "actor", "learningRate">,
+  { batch, networks, targets, learningRates }: Learning<B>,
 ): Learner.Update => {
   const [online, selector, targetNetwork] = [networks.actor, networks.actor, targets.actor].map(
     ({ weights }, index) => {
@@ -174,33 +253,107 @@ const update = (
 
 /** The settings that the losses read. */
 type LossConfig = Pick<DqnConfig, "double" | "prioritised">
+type ValueConfig = LossConfig & Pick<DqnConfig, "rescale">
 
 /** Returns the importance weights of prioritised replay; undefined without it. */
-const importanceIn = ({ prioritised }: LossConfig, { batch }: LossInputs): Graph.Tensor | undefined =>
-  prioritised === null ? undefined : batch.importance
+const importanceIn = (
+  { prioritised }: LossConfig,
+  batch: { readonly importance: Graph.Tensor },
+): Graph.Tensor | undefined => (prioritised === null ? undefined : batch.importance)
+
+/** Computes the target y = r + γⁿ v; with `rescale`, y = h(r + γⁿ h⁻¹(v)) for values on the scale h. */
+const targetOf = ({ rescale }: ValueConfig, at: Parameters<typeof Losses.tdTarget>[0]): Graph.Tensor =>
+  rescale ? Losses.rescaled(Losses.tdTarget({ ...at, v_t: Losses.unrescaled(at.v_t) })) : Losses.tdTarget(at)
 
 /**
  * Computes the loss of DQN: L = E[w · huber(Q(s, a) − y)] with the target y = r + γⁿ Q′(s′, a′). Q′ is the target
  * network, a′ the action that the online network (if `double`) or the target network chooses, and w the importance
  * weight of prioritised replay (1 without it). The batch's `discounts` hold γⁿ, and 0 where the episode terminated; a
- * truncated episode keeps the value of its final observation. Also returns the absolute error of each row.
+ * truncated episode keeps the value of its final observation. With `rescale` the values are on another scale: see `targetOf`.
+ * Also returns the absolute error of each row.
  */
-export const dqnLoss = (config: LossConfig, network: Pick<Model.QNetwork, "apply">, at: LossInputs): RowErrors => {
+export const dqnLoss = (config: ValueConfig, network: Pick<Model.QNetwork, "apply">, at: LossInputs): RowErrors => {
   const { batch, online, selector = online, targetNetwork } = at
   const { observations, actions, rewards, nextObservations, discounts } = batch
   const q_t = network.apply(targetNetwork, nextObservations)
   const v_t = config.double
     ? Losses.doubleQValue({ q_t, selector_t: network.apply(selector, nextObservations) })
     : Losses.qLearningValue({ q_t })
-  const targets = Losses.tdTarget({ r_t: rewards, discount_t: discounts, v_t })
+  const targets = targetOf(config, { r_t: rewards, discount_t: discounts, v_t })
   const values = Losses.valueOfAction(network.apply(online, observations), actions)
   const errors = sub(values, targets)
   const rowLoss = huber(errors)
   return {
-    loss: Losses.weightedMean(rowLoss, importanceIn(config, at)),
+    loss: Losses.weightedMean(rowLoss, importanceIn(config, batch)),
     errors: abs(errors),
     metrics: { "losses/td_loss": mean(rowLoss), "losses/q_values": mean(values) },
   }
+}
+
+/** The weight of the largest error of a sequence in its priority, as in R2D2; the mean error has the rest. */
+const largestShare = 0.9
+
+/**
+ * Computes the loss of `dqnLoss` for a network with a memory: L = E[w · mean_t huber(Q(s_t, a_t) − y_t)] over sequences with
+ * importance weights w. Both networks read each sequence from the stored memory on; the first `burnIn` observations only warm it
+ * up, without a gradient. The error of a sequence is 0.9 max_t |δ_t| + 0.1 mean_t |δ_t| with δ = Q − y.
+ */
+export const sequenceLoss = (
+  config: ValueConfig & Learner.SequenceLengths,
+  network: Pick<Model.RecurrentQNetwork, "evaluate">,
+  { batch, online, selector = online, targetNetwork }: SequenceInputs,
+): RowErrors => {
+  const { length, burnIn } = config
+  const { actions, rewards, discounts, next, valid } = batch
+  const [sequences, observations] = batch.observations.shape
+  const rows = sequences * length
+  const learnedOn = observations - burnIn
+  const valuesBy = (weights: Model.Weights) => afterBurnIn(network, weights, batch, burnIn)
+  const all = valuesBy(online)
+  const q_t = valuesBy(targetNetwork)
+  const v_t = config.double
+    ? Losses.doubleQValue({ q_t, selector_t: selector === online ? all : valuesBy(selector) })
+    : Losses.qLearningValue({ q_t })
+  // `next` counts within a sequence, and the rows of values lie sequence after sequence.
+  const firstRows = constant(
+    Int32Array.from({ length: sequences }, (_, index) => index * learnedOn),
+    [sequences, 1],
+  )
+  const flat = (column: Graph.Tensor): Graph.Tensor => reshape(column, [rows])
+  const targets = targetOf(config, {
+    r_t: flat(rewards),
+    discount_t: flat(discounts),
+    v_t: flat(gather(v_t, add(next, firstRows))),
+  })
+  const [, actionCount] = all.shape
+  const learned = slice(reshape(all, [sequences, learnedOn, actionCount]), [0, 0, 0], [sequences, length, actionCount])
+  const values = Losses.valueOfAction(reshape(learned, [rows, actionCount]), flat(actions))
+  const errors = reshape(mul(sub(values, targets), flat(valid)), [sequences, length])
+  const rowLoss = huber(errors)
+  const sizes = abs(errors)
+  return {
+    loss: Losses.weightedMean(mean(rowLoss, -1), importanceIn(config, batch)),
+    errors: add(mul(max(sizes, -1), largestShare), mul(mean(sizes, -1), 1 - largestShare)),
+    metrics: { "losses/td_loss": mean(rowLoss), "losses/q_values": mean(values) },
+  }
+}
+
+/** Computes the values of all observations of sequences after the burn-in, of shape [sequences × observations, actions]. */
+const afterBurnIn = (
+  network: Pick<Model.RecurrentQNetwork, "evaluate">,
+  weights: Model.Weights,
+  { observations, fresh, memory }: Pick<SequenceInputs["batch"], "observations" | "fresh" | "memory">,
+  burnIn: number,
+): Graph.Tensor => {
+  const [sequences, count, width] = observations.shape
+  const evaluate = (from: number, to: number, state: Graph.Tensor) => {
+    const steps = to - from
+    const own = slice(observations, [0, from, 0], [sequences, steps, width])
+    const begins = reshape(slice(fresh, [0, from], [sequences, steps]), [sequences * steps])
+    return network.evaluate(weights, reshape(own, [sequences * steps, width]), { state, fresh: begins })
+  }
+  const warm = burnIn === 0 ? memory : stopGradient(evaluate(0, burnIn, memory).memory)
+  return evaluate(burnIn, count, warm).values
 }
 
 /**
@@ -236,7 +389,7 @@ export const distributionalLoss = (
         })
   const values = Model.expectedReturn(distribution, taken_tm1)
   return {
-    loss: Losses.weightedMean(rowLoss, importanceIn(config, at)),
+    loss: Losses.weightedMean(rowLoss, importanceIn(config, batch)),
     errors: rowLoss,
     metrics: { "losses/td_loss": mean(rowLoss), "losses/q_values": mean(values) },
   }

@@ -1,0 +1,27 @@
+// A pole whose speeds can't be seen: DQN with a memory, which learns from sequences of a replay buffer, finds them out by itself.
+//   npx effect run examples/dqn-lstm-cartpole.ts --seed 1
+import { CartPole, Dqn, Train, Wrapper } from "effect-rl"
+
+export default Train.run({
+  env: Wrapper.keepObservations(CartPole.env, [0, 2]),
+  numEnvs: 8,
+  algorithm: Dqn.make({
+    lstm: 32,
+    hidden: [32],
+    sequence: 12,
+    burnIn: 4,
+    batchSize: 32,
+    dueling: true,
+    rescale: true,
+    nsteps: 3,
+    trainEvery: 8,
+    gradientSteps: 2,
+    maxGradNorm: 1,
+    updateTargetFreq: 2000,
+    bufferSize: 50_000,
+    epsilonEnd: 0.02,
+    schedule: "linear",
+  }),
+  totalSteps: 100_000,
+  validation: { everySteps: 20_000, episodes: 20 },
+})

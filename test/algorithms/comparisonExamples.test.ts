@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import curious from "../../examples/curiosity-corridor.ts"
+import maze from "../../examples/randal-maze.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
@@ -27,6 +28,15 @@ describe("examples that compare an algorithm with a plainer one", () => {
         assert.strictEqual(validation?.meanReturn, 0)
       }
       assert.notStrictEqual(bonus.digest, plain.digest)
+    }),
+  )
+
+  it.effect("randal-maze.ts trains, and PPO in its place", () =>
+    Effect.gen(function* () {
+      const randal = yield* shortened(maze, 512, { "algorithm.initObsSteps": 0 })
+      const ppo = yield* shortened(maze, 512, { "algorithm.name": "ppo", "algorithm.nsteps": 32 })
+      assert.deepStrictEqual([randal.steps, ppo.steps], [512, 512])
+      assert.notStrictEqual(randal.digest, ppo.digest)
     }),
   )
 })

@@ -6,6 +6,8 @@ import * as Batch from "../../src/env/Batch.ts"
 import * as Env from "../../src/env/Env.ts"
 import { box, discrete } from "../../src/env/Space.ts"
 import type { Algorithm, Learner } from "../../src/learner/Algorithm.ts"
+import * as Policy from "../../src/policy/Policy.ts"
+import * as Layout from "../../src/run/Layout.ts"
 import { keep } from "../train/inMemory.ts"
 
 /** A walk along a line of five places; the observation is the place. */
@@ -100,7 +102,33 @@ describe("DAgger", () => {
     }).pipe(provided),
   )
 
+  it.effect("asks the policy of another run, which labels as it acts", () =>
+    Effect.gen(function* () {
+      const lessons = { nsteps: 6, epochs: 20, learningRate: 0.03 }
+      const { files } = yield* keep({ env: line, numEnvs: 2, algorithm: Dagger.make(expert, lessons), totalSteps: 60 })
+      const saved = [...files].find(([path]) => path.endsWith(`/${Layout.inCheckpoint.policy}`))
+      const teacher = yield* Policy.fromOnnx(saved?.[1] ?? assert.fail("the run saved no policy"))
+      const learner = yield* learnerOf(Dagger.make(teacher, { nsteps: 6, betaEnd: 1 }))
+      yield* play(learner, 2)
+      const { places, labels } = yield* gathered(learner)
+      const acted = yield* teacher.actAll(places.map((place) => [place]))
+      assert.deepStrictEqual(
+        labels,
+        acted.map(({ action }) => action),
+      )
+      assert.sameMembers([...new Set(labels)], [0, 1])
+    }).pipe(provided),
+  )
+
   const problems: Readonly<Record<string, readonly [Parameters<typeof keep>[0], string]>> = {
+    "the policy of an env with other actions": [
+      {
+        env: line,
+        algorithm: Dagger.make({ actionSpace: discrete(3), actAll: () => Effect.succeed([]) }),
+        totalSteps: 400,
+      },
+      "dagger: the expert has other actions than the env",
+    ],
     "an expert that chooses what is no action": [
       { env: line, algorithm: Dagger.make(() => 2), totalSteps: 400 },
       "line: the expert: an action of line is a whole number from 0 to 1, found 2",

@@ -138,6 +138,13 @@ export const learning: ReadonlyArray<Proof> = [
     (her, plain) => her.every((score) => score >= 0.9) && plain.every((score) => score < 0.2),
   ),
   ahead(
+    "iql-against-cloning",
+    "IQL is ahead of behaviour cloning (the same without its weights) of the same data of mixed quality: the intervals of their interquartile means are apart",
+    ["iql-pendulum", []],
+    ["iql-pendulum", ["--set", "algorithm.beta=0"]],
+    isApart,
+  ),
+  ahead(
     "rnd-keydoor",
     "RND solves the key-door maze (mean return at least 0.8), PPO without its bonus stays at 0",
     ["rnd-keydoor", []],

@@ -2,9 +2,8 @@
  * A server on this machine that answers `wandb sync` as Weights & Biases does: GraphQL for the run and the addresses of its
  * files, the file stream for history, summary and exit code, and the uploads of files. It keeps what it was sent.
  */
-import { once } from "node:events"
-import { createServer } from "node:http"
 import { Effect } from "effect"
+import { type HttpServer, serveHttp } from "../servers/listen.ts"
 
 export const fakeWandb = Effect.gen(function* () {
   const sent = {
@@ -60,28 +59,13 @@ export const fakeWandb = Effect.gen(function* () {
     return {}
   }
 
-  const server = yield* Effect.acquireRelease(
-    Effect.promise(async () => {
-      const listening = createServer((request, response) => {
-        const chunks: Array<Buffer> = []
-        request.on("data", (chunk: Buffer) => chunks.push(chunk))
-        request.on("end", () => {
-          const content = JSON.stringify(answer(request.method ?? "", request.url ?? "", Buffer.concat(chunks)))
-          response.writeHead(200, { "content-type": "application/json" }).end(content)
-        })
-      })
-      listening.listen(0, "127.0.0.1")
-      await once(listening, "listening")
-      return listening
-    }),
-    (listening) =>
-      Effect.promise(async () => {
-        listening.closeAllConnections()
-        listening.close()
-        await once(listening, "close")
-      }),
-  )
-  const address = server.address()
-  const url = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+  const { url }: HttpServer = yield* serveHttp((request, response) => {
+    const chunks: Array<Buffer> = []
+    request.on("data", (chunk: Buffer) => chunks.push(chunk))
+    request.on("end", () => {
+      const content = JSON.stringify(answer(request.method ?? "", request.url ?? "", Buffer.concat(chunks)))
+      response.writeHead(200, { "content-type": "application/json" }).end(content)
+    })
+  })
   return { url, sent }
 })

@@ -15,7 +15,7 @@ export default Train.run({
     rescale: true,
     nsteps: 3,
     trainEvery: 8,
-    gradientSteps: 4,
+    gradientSteps: 2,
     maxGradNorm: 1,
     updateTargetFreq: 2000,
     bufferSize: 50_000,

@@ -1,9 +1,11 @@
 /**
  * `npm run prove`: the proofs that take too long for every test run. Prints a table for `docs/proofs.md`.
  *
- *   npm run prove                     all
- *   npm run prove -- --only NAME      one
- *   npm run prove -- --write          writes the table into docs/proofs.md, and learning curves into docs/algorithms/curves
+ *   npm run prove                             all
+ *   npm run prove -- --only NAME[,NAME …]     some
+ *   npm run prove -- --write                  writes the table into docs/proofs.md after each proof, and learning curves
+ *                                             into docs/algorithms/curves
+ *   npm run prove -- --write --missing        only those that the table does not have from this commit, to go on later
  */
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -105,59 +107,30 @@ const proofs: ReadonlyArray<Proof> = [
   ...cluster,
 ]
 
-const { values } = parseArgs({ options: { only: { type: "string" }, write: { type: "boolean", default: false } } })
+const { values } = parseArgs({
+  options: {
+    only: { type: "string" },
+    write: { type: "boolean", default: false },
+    missing: { type: "boolean", default: false },
+  },
+})
 const git = (...args: ReadonlyArray<string>): string =>
   execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim()
-const rows: Array<string> = []
-let failed = 0
+const commit = git("rev-parse", "--short", "HEAD")
+const page = join(root, "docs/proofs.md")
+const commandFor = (name: string): string => `npm run prove -- --only ${name}`
 
-/** Draws the learning curve of these runs, if a page of the docs shows it. */
-const drawCurve = async (folder: string, name: string): Promise<void> => {
-  const docs = join(root, "docs")
-  const picture = join(docs, `algorithms/curves/${name}.svg`)
-  const shows = (page: string): boolean =>
-    page.endsWith(".md") && readFileSync(join(docs, page), "utf8").includes(`curves/${name}.svg`)
-  if (!readdirSync(docs, { recursive: true, encoding: "utf8" }).some(shows)) return
-  const { code, stderr } = await effect(["export", ...[...runsIn(folder)].sort(), "--to", "svg", "--out", picture])
-  // Without a validation at the same step in all seeds there is no common curve.
-  if (code !== 0) console.error(stderr)
-}
-
-for (const { name, claim, run, curve } of proofs.filter(
-  (proof) => values.only === undefined || proof.name === values.only,
-)) {
-  const folder = mkdtempSync(join(root, ".tmp-"))
-  const started = performance.now()
-  let seen: string
-  try {
-    seen = await run(folder)
-    if (values.write && curve !== undefined) await drawCurve(join(folder, curve), name)
-  } catch (error) {
-    failed++
-    seen = `FAILED: ${error instanceof Error ? error.message : String(error)}`
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-  const seconds = ((performance.now() - started) / 1000).toFixed(0)
-  console.log(`${name}: ${claim}\n  ${seen} (${seconds} s)`)
-  const command = `npm run prove -- --only ${name}`
-  rows.push(
-    `| ${claim} | ${seen} | \`${command}\` | ${seconds} s | ${git("rev-parse", "--short", "HEAD")} | ${new Date().toISOString().slice(0, 10)} |`,
+/** The rows of the page: what was seen of each proof, by its command. */
+const readRows = (): ReadonlyMap<string, string> => {
+  const lines = existsSync(page) ? readFileSync(page, "utf8").split("\n") : []
+  return new Map(
+    lines.flatMap((row) => (/^\|.*\| `(npm run prove [^`]*)` \|/.exec(row) ?? []).slice(1).map((key) => [key, row])),
   )
 }
 
-if (values.write) {
-  const page = join(root, "docs/proofs.md")
-  // A row stands until its proof is run again.
-  const commandOf = (row: string): string => row.split("|")[3]
-  const now = new Set(rows.map(commandOf))
-  const before = (existsSync(page) ? readFileSync(page, "utf8") : "")
-    .split("\n")
-    .filter((row) => row.includes("npm run prove") && row.startsWith("|") && !now.has(commandOf(row)))
-  const order = proofs.map(({ name }) => ` \`npm run prove -- --only ${name}\` `)
-  const all = [...before, ...rows]
-    .filter((row) => order.includes(commandOf(row)))
-    .sort((a, b) => order.indexOf(commandOf(a)) - order.indexOf(commandOf(b)))
+/** Writes the page again with the row of one proof; a row stands until its proof is run again. */
+const writeRow = (name: string, row: string): void => {
+  const rows = new Map(readRows()).set(commandFor(name), row)
   const table = [
     "# Proofs",
     "",
@@ -165,10 +138,59 @@ if (values.write) {
     "",
     "| claim | seen | command | time | commit | date |",
     "| --- | --- | --- | --- | --- | --- |",
-    ...all,
+    ...proofs.flatMap((proof) => rows.get(commandFor(proof.name)) ?? []),
     "",
   ]
   writeFileSync(page, table.join("\n"))
 }
-console.log(`${rows.length - failed} passed, ${failed} failed`)
+
+/** Draws the learning curve of these runs, if a page of the docs shows it. */
+const drawCurve = async (folder: string, name: string): Promise<void> => {
+  const docs = join(root, "docs")
+  const picture = join(docs, `algorithms/curves/${name}.svg`)
+  const shows = (file: string): boolean =>
+    file.endsWith(".md") && readFileSync(join(docs, file), "utf8").includes(`curves/${name}.svg`)
+  if (!readdirSync(docs, { recursive: true, encoding: "utf8" }).some(shows)) return
+  const { code, stderr } = await effect(["export", ...[...runsIn(folder)].sort(), "--to", "svg", "--out", picture])
+  // Without a validation at the same step in all seeds there is no common curve.
+  if (code !== 0) console.error(stderr)
+}
+
+/** Runs a proof, prints what was seen, and writes it into the page if that was asked for; returns whether it held. */
+const prove = async ({ name, claim, run, curve }: Proof): Promise<boolean> => {
+  const folder = mkdtempSync(join(root, ".tmp-"))
+  const started = performance.now()
+  let holds = true
+  let seen: string
+  try {
+    seen = await run(folder)
+    if (values.write && curve !== undefined) await drawCurve(join(folder, curve), name)
+  } catch (error) {
+    holds = false
+    seen = `FAILED: ${error instanceof Error ? error.message : String(error)}`
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+  const seconds = ((performance.now() - started) / 1000).toFixed(0)
+  console.log(`${name}: ${claim}\n  ${seen} (${seconds} s)`)
+  const date = new Date().toISOString().slice(0, 10)
+  if (values.write)
+    writeRow(name, `| ${claim} | ${seen} | \`${commandFor(name)}\` | ${seconds} s | ${commit} | ${date} |`)
+  return holds
+}
+
+const names = proofs.map(({ name }) => name)
+const wanted = values.only?.split(",") ?? names
+const unknown = wanted.find((name) => !names.includes(name))
+if (unknown !== undefined) {
+  console.error(`prove: --only: unknown proof "${unknown}"; expected one of ${names.join(", ")}`)
+  process.exit(2)
+}
+const before = readRows()
+const isProved = (name: string): boolean =>
+  values.missing && before.get(commandFor(name))?.includes(`| ${commit} |`) === true
+const results: Array<boolean> = []
+for (const proof of proofs) if (wanted.includes(proof.name) && !isProved(proof.name)) results.push(await prove(proof))
+const failed = results.filter((holds) => !holds).length
+console.log(`${results.length - failed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1

@@ -99,7 +99,7 @@ describe("GAIL", () => {
         algorithm: Gail.make({ ...shown, actions: Float32Array.of(1, 2, 3, 4, 5, 6) }),
         totalSteps: 400,
       },
-      "gail: 3 demonstrated steps of 1 and 2 numbers don't fit the env's 1 and 1",
+      "gail: the data are of another env: an action has 2 numbers in the data and 1 in the env",
     ],
     "normalised observations": [
       { env: room(1), algorithm: Gail.make(shown), totalSteps: 400, normalize: { observations: true } },

@@ -4,9 +4,11 @@ import * as A2c from "../../src/algorithms/rollouts/A2c.ts"
 import * as Bc from "../../src/algorithms/demonstrations/Bc.ts"
 import * as Curiosity from "../../src/algorithms/rollouts/Curiosity.ts"
 import * as Daac from "../../src/algorithms/rollouts/Daac.ts"
+import * as Dagger from "../../src/algorithms/demonstrations/Dagger.ts"
 import * as Ddqn from "../../src/algorithms/rollouts/Ddqn.ts"
 import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
 import * as Es from "../../src/algorithms/episodes/Es.ts"
+import * as Gail from "../../src/algorithms/demonstrations/Gail.ts"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as Rnd from "../../src/algorithms/rollouts/Rnd.ts"
 import * as Sac from "../../src/algorithms/replay/Sac.ts"
@@ -50,6 +52,9 @@ const image = { ...door, id: "door", actionMask: () => [1, 1, 1, 0] }
 
 const shown = Demonstrations.record(lock, { episodes: 2, policy: ([wheel, other]) => [wheel === 1 ? 0 : wheel, other] })
 
+/** Demonstrations of any env, by random play. */
+const randomly = (env: Env.Env) => Demonstrations.record(env, { episodes: 3, policy: "random", maxSteps: 50 })
+
 const cases: Readonly<Record<string, readonly [Env.Env, Algorithm, number]>> = {
   PPO: [masks, Ppo.make({ hidden, nsteps: 16 }), 1024],
   "PPO with a memory": [masks, Ppo.make({ hidden, lstm: 8, nsteps: 16, sequence: 8 }), 512],
@@ -89,6 +94,26 @@ const cases: Readonly<Record<string, readonly [Env.Env, Algorithm, number]>> = {
   UNREAL: [image, Unreal.make({ hidden, nsteps: 8, replaySize: 40, replaySteps: 8, cell: 2 }), 512],
   VIN: [image, Vin.make({ nsteps: 16, planning: { iterations: 3, filters: 4 } }), 512],
   "behaviour cloning": [lock, Bc.make(shown, { hidden }), 640],
+  "DAgger with several choices": [
+    lock,
+    Dagger.make(([wheel, other]) => [wheel === 1 ? 0 : wheel, other], { hidden, nsteps: 20 }),
+    400,
+  ],
+  "DAgger with real actions": [
+    thermostat,
+    Dagger.make(([mode, degrees]) => 5 * mode - degrees, { hidden, nsteps: 20 }),
+    320,
+  ],
+  "DAgger, on images": [image, Dagger.make((_, random) => random.integer(3), { hidden, nsteps: 20 }), 320],
+  GAIL: [masks, Gail.make(randomly(masks), { hidden, nsteps: 16, gradientPenalty: 1 }), 512],
+  "GAIL with several choices": [lock, Gail.make(shown, { hidden, nsteps: 16, gradientPenalty: 1 }), 512],
+  "GAIL with switches": [lamps, Gail.make(randomly(lamps), { hidden, nsteps: 16, gradientPenalty: 1 }), 512],
+  "GAIL with real actions": [
+    thermostat,
+    Gail.make(randomly(thermostat), { hidden, nsteps: 16, gradientPenalty: 1 }),
+    512,
+  ],
+  "GAIL, on images": [image, Gail.make(randomly(image), { hidden, nsteps: 16, gradientPenalty: 1 }), 512],
   "evolution strategies": [masks, Es.make({ hidden }), 400],
   "evolution strategies with several choices": [lock, Es.make({ hidden }), 400],
 }

@@ -1,11 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Bc from "../../src/algorithms/demonstrations/Bc.ts"
+import type { Algorithm } from "../../src/learner/Algorithm.ts"
 import * as Demonstrations from "../../src/learner/Demonstrations.ts"
 import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
+import * as Gail from "../../src/algorithms/demonstrations/Gail.ts"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as Randal from "../../src/algorithms/rollouts/Randal.ts"
 import * as Sac from "../../src/algorithms/replay/Sac.ts"
+import * as Trpo from "../../src/algorithms/rollouts/Trpo.ts"
 import * as Unreal from "../../src/algorithms/rollouts/Unreal.ts"
 import * as Vin from "../../src/algorithms/rollouts/Vin.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
@@ -40,6 +43,20 @@ describe("settings that can't be followed", () => {
       assert.match(few, /ranks: expected at most algorithm\.slices, which is 2, found 4; set algorithm\.slices to 4/)
       const none = yield* messageOf({ env: CartPole.env, algorithm: "dqn", ranks: 2 })
       assert.match(none, /ranks: expected 1 with algorithm "dqn", whose minibatches have no slices, found 2/)
+    }),
+  )
+
+  it.effect("minibatches that do not divide a rollout, by the name of their setting", () =>
+    Effect.gen(function* () {
+      const messageWith = (algorithm: Algorithm) => messageOf({ env: CartPole.env, algorithm })
+      assert.match(
+        yield* messageWith(Gail.make(shown, { nsteps: 4, minibatches: 2, discriminatorMinibatches: 3 })),
+        /algorithm\.discriminator_minibatches: expected a divisor of .* 8 rows, found 3/,
+      )
+      assert.match(
+        yield* messageWith(Trpo.make({ nsteps: 4, valueMinibatches: 3 })),
+        /algorithm\.value_minibatches: expected a divisor of .* 8 rows, found 3/,
+      )
     }),
   )
 

@@ -119,6 +119,7 @@ const discriminatorPhase = (config: GailConfig, judge: Judge): Learner.Phase<Col
   name: "discriminator",
   epochs: config.discriminatorEpochs,
   minibatches: config.discriminatorMinibatches,
+  minibatchesKey: "discriminator_minibatches",
   maxGradNorm: config.maxGradNorm,
   learns: (name) => name.startsWith(prefix),
   loss: ({ batch, weights }) => {

@@ -123,6 +123,7 @@ const setup = Effect.fnUntraced(function* (settings: TrpoConfig, task: Algorithm
         name: "value",
         epochs: config.valueEpochs,
         minibatches: config.valueMinibatches,
+        minibatchesKey: "value_minibatches",
         maxGradNorm: config.maxGradNorm,
         loss: criticLoss,
         learns: (name) => name.startsWith("critic."),

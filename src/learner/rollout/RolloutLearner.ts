@@ -164,7 +164,7 @@ export const checkDivisors = <C extends Columns>(
     return wrong("sequence", `expected a divisor of the rollout's ${steps} steps, found ${sequence}`)
   }
   const sequences = (steps * task.numEnvs) / sequence
-  for (const { minibatches, slices } of phases) {
+  for (const { minibatches, minibatchesKey = "minibatches", slices } of phases) {
     const rows = sequences / minibatches
     if (slices !== undefined && rows % 1 === 0 && rows % slices.count !== 0) {
       const what = sequence === 1 ? "rows" : `sequences of ${sequence} steps`
@@ -175,7 +175,7 @@ export const checkDivisors = <C extends Columns>(
       sequence === 1
         ? `${task.numEnvs} envs × ${steps} steps = ${sequences} rows`
         : `${task.numEnvs} envs × ${steps / sequence} sequences of ${sequence} steps = ${sequences} sequences`
-    return wrong("minibatches", `expected a divisor of a rollout's ${what}, found ${minibatches}`)
+    return wrong(minibatchesKey, `expected a divisor of a rollout's ${what}, found ${minibatches}`)
   }
   return Effect.void
 }

@@ -38,6 +38,8 @@ export interface Passes {
   readonly epochs: number
   /** The number of minibatches into which the shuffled rollout is divided in each epoch. */
   readonly minibatches: number
+  /** The key of the setting that has the number of minibatches, for messages; `minibatches` by default. */
+  readonly minibatchesKey?: string
 }
 
 /** A part of an update, with its own loss and epochs. PPO has one phase; DAAC has one for each of its two networks. */

@@ -54,6 +54,7 @@ export const validationBatch = (
   { observationMoments: moments }: TrainingEnvs,
 ): Effect.Effect<EpisodeBatch, EnvError, Scope.Scope> =>
   Effect.map(batchOf(env, count, workers, first), (batch) => ({
+    envId: env.id,
     first,
     envs: moments === undefined ? batch : Normalise.observations(batch, { moments, frozen: true }),
   }))

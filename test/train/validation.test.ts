@@ -13,6 +13,7 @@ import { box, discrete } from "../../src/env/Space.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
 import { input, reshape, argMax, slice } from "../../src/graph/ops.ts"
 import { Backend } from "../../src/backend/Backend.ts"
+import { scalarsOf } from "../../src/run/record/scalars.ts"
 import { makeValidator, shares } from "../../src/train/validation/Validator.ts"
 import { keep } from "./inMemory.ts"
 
@@ -53,6 +54,7 @@ const outcomeOf = (envs: ReadonlyArray<Env.Env>, episodes: number, maxSteps = 10
   Effect.gen(function* () {
     const backend = yield* Backend
     const batches = shares(episodes, envs.length).map(({ first, count }, index) => ({
+      envId: envs[index].id,
       first,
       envs: Batch.make(envs[index], count, { firstIndex: first }),
     }))
@@ -128,6 +130,29 @@ describe("a validation", () => {
       })
       assert.strictEqual(three.result.digest, one.result.digest)
       assert.deepEqual(three.result.validation, one.result.validation)
+    }),
+  )
+
+  it.effect("names the env of each episode, and gives the score on each env", () =>
+    Effect.gen(function* () {
+      const renamed = { ...Wrapper.timeLimit(CartPole.env, 5), id: "short" }
+      const base = { env: CartPole.env, algorithm: A2c.make(), totalSteps: 400 }
+      const { events } = yield* keep({
+        ...base,
+        validation: { everySteps: 400, episodes: 3, envs: [renamed, CartPole.env] },
+      })
+      const ended = events.find(({ _tag }) => _tag === "ValidationEnded")
+      if (ended?._tag !== "ValidationEnded") return assert.fail("no validation")
+      assert.deepEqual(
+        ended.episodes.map(({ env }) => env),
+        ["short", "CartPole-v1", "CartPole-v1"],
+      )
+      const { values = {} } = scalarsOf(ended) ?? {}
+      assert.strictEqual(values["validation/score/short"], 5)
+      assert.strictEqual(
+        values["validation/score/CartPole-v1"],
+        (ended.episodes[1].return + ended.episodes[2].return) / 2,
+      )
     }),
   )
 

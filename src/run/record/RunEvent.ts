@@ -116,6 +116,8 @@ export const validationOfTrainer = "trainer/validation_score"
 
 /** Says how an episode of a validation ended. */
 export const PlayedEpisode = Schema.Struct({
+  /** The id of the env that it was played in; left out if it is the run's env. */
+  env: Schema.optionalKey(Schema.String),
   return: Schema.Number,
   length: Schema.Int,
   terminated: Schema.Boolean,

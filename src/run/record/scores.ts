@@ -45,16 +45,15 @@ const episodeScores: Sink = Effect.fnUntraced(function* (run, about) {
 
 const json = (value: number): string => (Number.isFinite(value) ? String(value) : "null")
 
-const envKeys = ({ env }: RunStarted): string => `"env_id":${JSON.stringify(env)},"env_type":${JSON.stringify(env)}`
+const envKeys = (env: string): string => `"env_id":${JSON.stringify(env)},"env_type":${JSON.stringify(env)}`
 
 const validationLines = (now: number, event: ValidationEnded, about: RunStarted): string => {
   const start = `{"timestamp":"${timestamp(now)}","mode":"val","episode_index":`
-  const env = envKeys(about)
   return event.episodes
     .map(
       (episode, index) =>
         `${start}${index},"step_index":${event.step},"score":${json(episode.return)},` +
-        `"episode_cum_score":${json(episode.return)},${env},"episode_length":${episode.length},` +
+        `"episode_cum_score":${json(episode.return)},${envKeys(episode.env ?? about.env)},"episode_length":${episode.length},` +
         `"terminated":${episode.terminated},"truncated":${episode.truncated}}\n`,
     )
     .join("")
@@ -66,7 +65,7 @@ const lineWriter = (about: RunStarted) => {
   const step = encode(`,"step_index":`)
   const score = encode(`,"score":`)
   const total = encode(`,"episode_cum_score":`)
-  const env = encode(`,${envKeys(about)},"env_index":`)
+  const env = encode(`,${envKeys(about.env)},"env_index":`)
   const length = encode(`,"episode_length":`)
   /** Caches the encoded ends of lines, by the three values in them. */
   const ends = new Map<number, Uint8Array>()

@@ -85,6 +85,8 @@ interface ValidatorOptions {
 
 /** A batch of envs that play one episode each. The episode of the first env has the number `first`. */
 export interface EpisodeBatch {
+  /** The id of the env. That of its batch can differ, because a wrapper may leave the batch as it is. */
+  readonly envId: string
   readonly envs: AnyBatchEnv
   readonly first: number
 }
@@ -103,7 +105,7 @@ type Episodes = ValidationOutcome["episodes"]
  */
 const playWith = (policy: Policy, batchSize: number, { maxSteps }: ValidatorOptions) =>
   Effect.fnUntraced(function* (
-    { envs, first, at }: BatchPart,
+    { envId, envs, first, at }: BatchPart,
     seed: number,
     index: number,
   ): Effect.fn.Return<Episodes, LearnerError> {
@@ -137,7 +139,7 @@ const playWith = (policy: Policy, batchSize: number, { maxSteps }: ValidatorOpti
         const terminated = envs.terminated[env] === 1
         const truncated = envs.truncated[env] === 1 || (!terminated && step >= maxSteps)
         if (!terminated && !truncated) continue
-        episodes[env] = { return: returns[env], length: step, terminated, truncated }
+        episodes[env] = { env: envId, return: returns[env], length: step, terminated, truncated }
         running--
       }
     }
@@ -166,10 +168,10 @@ export const makeValidator = Effect.fnUntraced(function* (
   policyFor: NonNullable<Learner["policy"]>,
   options: ValidatorOptions,
 ) {
-  const players = yield* Effect.forEach(batches, ({ envs, first }) =>
+  const players = yield* Effect.forEach(batches, ({ envId, envs, first }) =>
     Effect.map(policyFor(envs.numEnvs, { sampled: options.sampled }), (policy) => ({
       batch: { first, size: envs.numEnvs, device: policy.program.device },
-      whole: { envs, first, at: 0 },
+      whole: { envId, envs, first, at: 0 },
       play: playWith(policy, envs.numEnvs, options),
     })),
   )

@@ -52,6 +52,30 @@ describe("the sink of scores", () => {
     }),
   )
 
+  it.effect("names the env of each validation episode", () =>
+    Effect.gen(function* () {
+      const { run, emit } = yield* recorded(scores)
+      const [one, other] = validation.episodes
+      yield* emit([
+        {
+          ...validation,
+          episodes: [
+            { ...one, env: "hills" },
+            { ...other, env: "lakes" },
+          ],
+        },
+      ])
+      const lines = (yield* run.readText("scores/val/12_seen_episodes_scores.jsonl")).trimEnd().split("\n")
+      assert.deepEqual(
+        lines.map((line) => JSON.parse(line)).map(({ env_id, env_type }) => [env_id, env_type]),
+        [
+          ["hills", "hills"],
+          ["lakes", "lakes"],
+        ],
+      )
+    }),
+  )
+
   it.effect("has no number that JSON cannot say", () =>
     Effect.gen(function* () {
       const { run, emit, flush } = yield* recorded(scores)

@@ -140,9 +140,19 @@ class Messages implements Assembly {
 }
 
 interface Started {
-  readonly child: ChildProcess
   readonly connection: Connection
-  readonly ended: Promise<void>
+  /** Kills the process, and waits until it has ended. */
+  readonly end: () => Promise<void>
+}
+
+/** Kills a process that was started as the first of its group, with the processes that it has started, such as those of a shell. */
+const killGroup = (child: ChildProcess): void => {
+  try {
+    if (process.platform !== "win32" && child.pid !== undefined) process.kill(-child.pid, "SIGKILL")
+    else child.kill("SIGKILL")
+  } catch {
+    // The whole group has ended.
+  }
 }
 
 const start = (id: string, options: Command, replies: Assembly, described: string): Started => {
@@ -180,18 +190,20 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
     const { reply, stray } = waiting === undefined ? { stray: strayOutput(piece) } : replies.add(piece, most)
     if (reply !== undefined) settle(reply)
     if (stray === undefined) return
-    child.kill("SIGKILL")
+    killGroup(child)
     lose(invalid(id, `${process_} ${stray}`))
   })
   child.stderr.setEncoding("utf8").on("data", (text: string) => (errorText = (errorText + text).slice(-mostErrorText)))
   // A process that has ended reads no more; its end is reported below.
   child.stdin.on("error", () => {})
+  let hasEnded = false
   const ended = new Promise<void>((resolve) => {
     child.once("error", (error) => {
       lose(cannotStart(id, options, error))
       resolve()
     })
     child.once("close", (code, signal) => {
+      hasEnded = true
       lose(
         invalid(
           id,
@@ -202,15 +214,21 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
     })
   })
   return {
-    child,
-    ended,
+    end: () => {
+      // The number of a process that has ended may be that of another one by now.
+      if (!hasEnded) killGroup(child)
+      // A process that has left the group may keep the outputs open, for whose ends "close" would wait.
+      child.stdout.destroy()
+      child.stderr.destroy()
+      return ended
+    },
     connection: {
       send: (request, mostBytes, done) => {
         if (lost !== undefined) return done(lost)
         most = mostBytes
         waiting = done
         timer = setTimeout(() => {
-          child.kill("SIGKILL")
+          killGroup(child)
           lose(invalid(id, `${process_} did not answer within ${timeoutSeconds} seconds, so it was ended`))
         }, timeoutSeconds * 1000)
         child.stdin.write(request)
@@ -220,17 +238,13 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
 }
 
 /**
- * Returns the function that starts a process for each connection, and kills it when the scope closes. `assembly` says how its
- * replies are told apart.
+ * Returns the function that starts a process for each connection, and kills it, with those that it has started, when the scope
+ * closes. `assembly` says how its replies are told apart.
  */
 export const connectTo =
   (id: string, options: Command, assembly: () => Assembly = messages): Connect =>
   (described) =>
     Effect.acquireRelease(
       Effect.sync(() => start(id, options, assembly(), described)),
-      ({ child, ended }) =>
-        Effect.promise(() => {
-          child.kill("SIGKILL")
-          return ended
-        }),
+      ({ end }) => Effect.promise(end),
     ).pipe(Effect.map(({ connection }) => connection))

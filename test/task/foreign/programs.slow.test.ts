@@ -5,6 +5,9 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { utf8 } from "../../../src/config/utf8.ts"
+import { EnvError } from "../../../src/env/EnvError.ts"
+import { connectTo, lines } from "../../../src/env/foreign/process-node.ts"
 import * as HistoryAgent from "../../../src/agent/HistoryAgent.ts"
 import * as Scripted from "../../../src/lm/providers/scripted.ts"
 import { Recorder } from "../../../src/run/record/Recorder.ts"
@@ -121,6 +124,27 @@ describe("a program that plays tasks", () => {
           Effect.provide(textPrograms),
         )
         assert.match(broken.message, /^adventure-1: its program failed at "reset": TypeError/)
+      }),
+  )
+
+  it.effect.skipIf(process.platform === "win32")(
+    "ends with the processes that it has started, such as those of a shell",
+    () =>
+      Effect.gen(function* () {
+        const pid = yield* Effect.scoped(
+          Effect.gen(function* () {
+            const shell = ["sh", "-c", "sleep 1000 & echo $!; wait"]
+            const { send } = yield* connectTo("shell", { command: shell }, lines)("its tasks")
+            return yield* Effect.callback<number>((resume) =>
+              send(new Uint8Array(), 100, (reply) =>
+                resume(reply instanceof EnvError ? Effect.die(reply) : Effect.succeed(Number(utf8.decode(reply.body)))),
+              ),
+            )
+          }),
+        )
+        yield* Effect.promise(async () => {
+          while (isRunning(pid)) await new Promise((resolve) => setImmediate(resolve))
+        })
       }),
   )
 

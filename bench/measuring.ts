@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { atEnd } from "./atEnd.ts"
 import type { Measurement } from "./Bench.ts"
 
 /** Where and how a benchmark runs. */
@@ -46,10 +47,16 @@ export interface Command {
   readonly value: RegExp
 }
 
+/** Makes an empty folder, which is deleted by `remove`, or when this process ends. */
+export const temporaryFolder = (): { readonly folder: string; readonly remove: () => void } => {
+  const folder = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))
+  return { folder, remove: atEnd(() => rmSync(folder, { recursive: true, force: true })) }
+}
+
 /** Runs a program in an empty folder, and returns the value that it prints. */
 export const valueOf = async ({ program, args, variables, value }: Command, pin?: string): Promise<number> => {
   const [file, ...rest] = pin === undefined ? [program, ...args] : ["taskset", "-c", pin, program, ...args]
-  const cwd = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))
+  const { folder: cwd, remove } = temporaryFolder()
   try {
     const child = spawn(file, rest, { cwd, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...variables } })
     let [printed, errors] = ["", ""]
@@ -60,16 +67,21 @@ export const valueOf = async ({ program, args, variables, value }: Command, pin?
     if (end === 0 && found !== undefined) return Number(found)
     throw new Error(`${program} ended with ${end}: ${lastLine(errors) ?? "it printed no value"}`)
   } finally {
-    rmSync(cwd, { recursive: true, force: true })
+    remove()
   }
 }
 
-/** Waits until a process has ended and its output is read; returns its exit code, or the name of the signal. */
-const endOf = (child: ReturnType<typeof spawn>): Promise<number | string | null> =>
-  new Promise((resolve, reject) => {
+/**
+ * Waits until a process has ended and its output is read; returns its exit code, or the name of the signal. The process is
+ * ended with this one.
+ */
+const endOf = (child: ReturnType<typeof spawn>): Promise<number | string | null> => {
+  const end = atEnd(() => child.kill())
+  return new Promise<number | string | null>((resolve, reject) => {
     child.on("error", reject)
     child.on("close", (code, signal) => resolve(signal ?? code))
-  })
+  }).finally(end)
+}
 
 const lastLine = (text: string): string | undefined => text.trim().split("\n").at(-1) || undefined
 

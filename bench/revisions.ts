@@ -1,9 +1,10 @@
 /** Checks out another revision of the project beside this one, so that both can be measured in one run. */
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { atEnd } from "./atEnd.ts"
+import { temporaryFolder } from "./measuring.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 
@@ -27,13 +28,18 @@ const commitOf = (revision: string): string => {
  */
 export const withRevision = async <A>(revision: string, use: (folder: string) => Promise<A>): Promise<A> => {
   const commit = commitOf(revision)
-  const folder = join(mkdtempSync(join(tmpdir(), "effect-rl-bench-")), "revision")
-  git("worktree", "add", "--quiet", "--detach", folder, commit)
+  const temporary = temporaryFolder()
+  const folder = join(temporary.folder, "revision")
   try {
-    symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
-    return await use(folder)
+    git("worktree", "add", "--quiet", "--detach", folder, commit)
+    const remove = atEnd(() => void git("worktree", "remove", "--force", folder))
+    try {
+      symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
+      return await use(folder)
+    } finally {
+      remove()
+    }
   } finally {
-    git("worktree", "remove", "--force", folder)
-    rmSync(join(folder, ".."), { recursive: true, force: true })
+    temporary.remove()
   }
 }

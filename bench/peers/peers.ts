@@ -2,11 +2,10 @@
  * The programs of other projects that `npm run bench -- --against peers` measures against ours, with the same settings.
  * `PEERS.md` says how to get them.
  */
-import { existsSync, mkdtempSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { existsSync } from "node:fs"
+import { delimiter, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { type Command, failureOf } from "../measuring.ts"
+import { type Command, failureOf, temporaryFolder } from "../measuring.ts"
 
 /** A program that does the same work as a benchmark. */
 export interface Peer {
@@ -25,13 +24,13 @@ const source = (name: string): string => fileURLToPath(new URL(name, import.meta
 /** The last line that a measuring program prints: `{"value": 1.5}`. */
 const printedValue = /^\{"value": ?([\d.e+]+)/m
 
-/** Compiles a program of this folder; returns its path, or the compiler's last words. */
+/** Compiles a program of this folder, until this process ends; returns its path, or the compiler's last words. */
 export const compiled = (
   name: string,
   compiler: string,
   options: ReadonlyArray<string>,
 ): { readonly path: string } | string => {
-  const path = join(mkdtempSync(join(tmpdir(), "effect-rl-peer-")), "program")
+  const path = join(temporaryFolder().folder, "program")
   const failure = failureOf(compiler, source(name), "-o", path, ...options)
   return failure === undefined ? { path } : failure
 }
@@ -67,12 +66,12 @@ const python = (
     const missing = paths.map((path) => join(folder, path)).find((path) => !existsSync(path))
     if (missing !== undefined) return `no folder ${missing}`
     const variables = {
-      PYTHONPATH: paths.map((path) => join(folder, path)).join(":"),
+      PYTHONPATH: paths.map((path) => join(folder, path)).join(delimiter),
       JAX_PLATFORMS: "cpu",
       OMP_NUM_THREADS: "1",
     }
-    if (failureOf(program, "-c", `import ${modules.join(", ")}`) !== undefined)
-      return `${program} lacks one of the modules ${modules.join(", ")}`
+    const failure = failureOf(program, "-c", `import ${modules.join(", ")}`)
+    if (failure !== undefined) return failure
     return { program, args: argsOf(folder), variables, value }
   },
 })

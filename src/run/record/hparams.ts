@@ -4,7 +4,7 @@
  * it). We write no record about all runs together, so the plugin collects the settings and metrics from each run.
  * `tensorBoard.ts` calls these functions; they only write into its buffer.
  */
-import { isPlain, type Plain, snakeCase } from "../../config/Config.ts"
+import { isPlain, isSecret, type Plain, snakeCase } from "../../config/Config.ts"
 import type { ByteWriter } from "../../formats/ByteWriter.ts"
 import { Message } from "../../formats/protobuf.ts"
 import { writeSummary } from "../../formats/tfevents.ts"
@@ -74,7 +74,7 @@ export const settingTree = (config: Plain): SettingTree =>
   Object.fromEntries(
     Object.entries(config).flatMap(([key, value]): ReadonlyArray<readonly [string, SettingTree[string]]> => {
       const name = snakeCase(key)
-      if (/^api_?key$/i.test(key)) return []
+      if (isSecret(key)) return []
       if (isSetting(value)) return typeof value === "string" && value.length > longestText ? [] : [[name, value]]
       if (isList(value)) return JSON.stringify(value).length > longestText ? [] : [[name, value]]
       const section = isPlain(value) ? settingTree(value) : {}

@@ -15,6 +15,7 @@
 import { Effect, Schema } from "effect"
 import { oneLine } from "../config/text.ts"
 import { type Env, rowSpaceOf } from "../env/Env.ts"
+import { forbiddenIn } from "../env/internal/rows.ts"
 import { isWhole, sizeOf } from "../env/Space.ts"
 import { LearningError, type NamedArrays, type Task } from "./Algorithm.ts"
 import { namedVector } from "./learnerState.ts"
@@ -84,7 +85,7 @@ export const fromJson = Effect.fnUntraced(function* (
   }
 })
 
-/** Fails unless there are demonstrations, and they fit the env's observation and action spaces. */
+/** Fails unless there are demonstrations, and they fit the env's observation and action spaces and their action masks. */
 export const checkFit = (
   algorithm: string,
   { rows, observations, actions }: Demonstrations,
@@ -115,10 +116,15 @@ export const checkFit = (
     )
   }
   const wrongElementOf = wrongElementIn(actionSpace)
+  const forbidden = forbiddenIn(observationSpace)
   for (let row = 0; row < rows; row++) {
-    const found = wrongElementOf(actions, row * actionSize)
-    if (found === undefined) continue
-    return fail(`actions: step ${row}: expected ${found.expected}, found ${actions[row * actionSize + found.element]}`)
+    const at = row * actionSize
+    const found = wrongElementOf(actions, at)
+    if (found !== undefined) {
+      return fail(`actions: step ${row}: expected ${found.expected}, found ${actions[at + found.element]}`)
+    }
+    const element = forbidden?.(observations, row * width, actions, at) ?? -1
+    if (element >= 0) return fail(`actions: step ${row}: the action mask forbids ${actions[at + element]}`)
   }
   return Effect.void
 }

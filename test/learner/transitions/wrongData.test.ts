@@ -5,6 +5,7 @@ import * as Gail from "../../../src/algorithms/demonstrations/Gail.ts"
 import * as Iql from "../../../src/algorithms/demonstrations/Iql.ts"
 import { CartPole, Transitions } from "../../../src/index.ts"
 import type { Algorithm } from "../../../src/learner/Algorithm.ts"
+import { lock } from "../../env/locks.ts"
 import { keep } from "../../train/inMemory.ts"
 
 const data = Transitions.record(CartPole.env, { episodes: 2, policy: "random", seed: 1 })
@@ -33,6 +34,18 @@ describe("data that an algorithm can't learn from", () => {
       }),
     )
   }
+
+  it.effect("is refused: an action that the mask forbids", () =>
+    Effect.gen(function* () {
+      const unlocked = Transitions.record(lock, { episodes: 1, policy: "random" })
+      // The second step chooses the second number of the first wheel.
+      const forbidden = { ...unlocked, actions: Int32Array.from(unlocked.actions).with(2, 1) }
+      for (const algorithm of [Bc.make(forbidden), Iql.make(forbidden), Gail.make(forbidden)]) {
+        const { message } = yield* Effect.flip(keep({ env: lock, algorithm, totalSteps: 64 }))
+        assert.include(message, "actions: step 1: the action mask forbids 1")
+      }
+    }),
+  )
 
   const episodes: Readonly<Record<string, readonly [Partial<Transitions.Transitions>, string]>> = {
     "a reward that is no number": [

@@ -1,5 +1,5 @@
 // A corridor of 40 doors with the only reward behind the last, which steps at random hardly ever reach. A curious A2C is paid
-// for transitions that it cannot foresee yet; the second command runs A2C alone, for comparison.
+// for transitions that it cannot foresee yet; the second command runs A2C without the bonus.
 //   npx effect run examples/curiosity-corridor.ts --seed 1
 //   npx effect run examples/curiosity-corridor.ts --seed 1 --set algorithm.curiosity_coefficient=0
 import { Curiosity, Env, Space, Train } from "effect-rl"

@@ -9,7 +9,7 @@ const expert = ([at, speed, angle, spin]: ReadonlyArray<number>) =>
 export default Train.run({
   env: CartPole.env,
   numEnvs: 2,
-  algorithm: Dagger.make(expert, { nsteps: 25, epochs: 40 }),
+  algorithm: Dagger.make(expert, { nsteps: 25, epochs: 40, betaFraction: 0.25 }),
   totalSteps: 400,
   validation: { everySteps: 100, episodes: 20 },
 })

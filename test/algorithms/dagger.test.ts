@@ -5,7 +5,7 @@ import * as Wasm from "../../src/backend/wasm.ts"
 import * as Batch from "../../src/env/Batch.ts"
 import * as Env from "../../src/env/Env.ts"
 import { box, discrete } from "../../src/env/Space.ts"
-import type { Algorithm, Learner } from "../../src/learner/Algorithm.ts"
+import type { Algorithm, Learner, Position } from "../../src/learner/Algorithm.ts"
 import * as Policy from "../../src/policy/Policy.ts"
 import * as Layout from "../../src/run/Layout.ts"
 import { keep } from "../train/inMemory.ts"
@@ -51,6 +51,9 @@ const play = (learner: Learner, rollouts: number) =>
     }
   })
 
+const metricsAfter = (learner: Learner, position: Position) =>
+  Effect.map(learner.update(position), () => learner.metrics())
+
 const provided = <A, E, R>(effect: Effect.Effect<A, E, R>) => effect.pipe(Effect.scoped, Effect.provide(Wasm.layer))
 
 describe("DAgger", () => {
@@ -81,6 +84,20 @@ describe("DAgger", () => {
         labels,
         places.map((place) => expert([place])),
       )
+    }).pipe(provided),
+  )
+
+  it.effect("plays the first rollout as the expert alone if β falls at once", () =>
+    Effect.gen(function* () {
+      const learner = yield* learnerOf(Dagger.make(expert, { nsteps: 6, betaFraction: 1e-6 }))
+      yield* play(learner, 1)
+      const { places } = yield* gathered(learner)
+      assert.deepStrictEqual(
+        places,
+        [0, 1, 2, 3, 4, 3].flatMap((place) => [place, place]),
+      )
+      assert.strictEqual((yield* metricsAfter(learner, { iteration: 0, step: 0 }))["charts/beta"], 1)
+      assert.strictEqual((yield* metricsAfter(learner, { iteration: 1, step: 12 }))["charts/beta"], 0)
     }).pipe(provided),
   )
 

@@ -37,11 +37,11 @@ export interface DaggerOptions extends BcOptions {
   readonly nsteps?: number
   /** The number of passes of each update over all steps that were labelled so far. @default 4 */
   readonly epochs?: number
-  /** The probability β that the expert's action is taken in a step, at the start of the run. @default 1 */
+  /** The probability β that the expert's action is taken in a step of the first rollout. @default 1 */
   readonly betaStart?: number
   /** The probability of the expert's action after the first `betaFraction` of the run. @default 0 */
   readonly betaEnd?: number
-  /** The share of the run, from its start, in which the probability falls linearly to `betaEnd`. @default 0.5 */
+  /** The share of the run, from its start, in which β falls linearly to `betaEnd`, from rollout to rollout. @default 0.5 */
   readonly betaFraction?: number
 }
 
@@ -65,12 +65,11 @@ const makeRollout = (
   labeller: ReturnType<typeof makeLabeller>,
   aggregate: ReturnType<typeof makeAggregate>,
 ) => {
-  const { numEnvs, seed, totalSteps } = task
+  const { numEnvs, seed } = task
   const size = sizeOf(task.actionSpace)
   const { labels } = labeller
   const actions = labels.slice()
-  const beta = within(config.betaFraction, linear(config.betaStart, config.betaEnd))
-  const play = function* (envs: AnyBatchEnv, { iteration, step }: Position): Steps<number> {
+  return function* (envs: AnyBatchEnv, iteration: number, beta: number): Steps<number> {
     const [noise, choice, expert] = ["act", "beta", "expert"].map((use) => stream(seed, use, iteration))
     for (let t = 0; t < config.nsteps; t++) {
       yield* labeller.ask(envs, expert)
@@ -78,9 +77,8 @@ const makeRollout = (
       policy.observations.set(envs.observations)
       if (policy.noise !== undefined) noise.fillUniform(policy.noise)
       yield policy.program
-      const probability = beta((step + t * numEnvs) / totalSteps)
       for (let env = 0; env < numEnvs; env++) {
-        const taken = choice.uniform() < probability ? labels : policy.actions
+        const taken = choice.uniform() < beta ? labels : policy.actions
         for (let at = env * size; at < (env + 1) * size; at++) actions[at] = taken[at]
       }
       const wait = envs.step(actions)
@@ -89,7 +87,6 @@ const makeRollout = (
     }
     return config.nsteps * numEnvs
   }
-  return { play, betaAt: (step: number) => beta(step / totalSteps) }
 }
 
 // --- Learner: behaviour cloning of the aggregate, which grows with each rollout ---
@@ -109,7 +106,9 @@ const learnFrom = (expert: Expert) =>
     const policy = yield* learner.policy(task.numEnvs, { sampled: true })
     const labeller = makeLabeller(expert, task)
     const aggregate = makeAggregate(task)
-    const { play, betaAt } = makeRollout(config, task, policy, labeller, aggregate)
+    const play = makeRollout(config, task, policy, labeller, aggregate)
+    const beta = within(config.betaFraction, linear(config.betaStart, config.betaEnd))
+    const betaAt = ({ step }: Position): number => beta(step / task.totalSteps)
 
     /** Takes a gradient step on each batch of the aggregate, which is shuffled anew for each pass. */
     const learn = function* (iteration: number): Steps<void> {
@@ -131,12 +130,12 @@ const learnFrom = (expert: Expert) =>
       imitates: true,
       rollout: Effect.fnUntraced(function* (envs, position) {
         yield* policy.refresh
-        return yield* drive(() => play(envs, position))
+        return yield* drive(() => play(envs, position.iteration, betaAt(position)))
       }),
       update: Effect.fnUntraced(function* (position) {
         setLearningRate(position)
         yield* drive(() => learn(position.iteration))
-        averages.add("charts/beta", betaAt(position.step))
+        averages.add("charts/beta", betaAt(position))
         averages.add("charts/labels", aggregate.rows())
         yield* averages.checkFinite(`update ${position.iteration + 1}`)
       }),

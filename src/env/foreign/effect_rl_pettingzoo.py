@@ -60,8 +60,9 @@ def make(name, options, wrappers, api):
     except TypeError: env = maker(**options)  # Its pictures have no mode.
     for wrapper in wrappers:
         module, _, function = wrapper["name"].rpartition(".")
+        if not module: raise ValueError(f"wrapper {function}: expected a module and its function, such as supersuit.pad_observations_v0")
         given = {key: value for key, value in wrapper.items() if key != "name"}
-        env = getattr(importlib.import_module(module or "pettingzoo.wrappers"), function)(env, **given)
+        env = getattr(importlib.import_module(module), function)(env, **given)
     return (Turns if takes_turns else Parallel)(env)
 
 def shared(use, space_of):  # The space of all agents; they share a policy.

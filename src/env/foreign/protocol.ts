@@ -3,6 +3,7 @@
  * them for authors of such programs.
  */
 import { Schema } from "effect"
+import { oneLine } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { command } from "../internal/asyncEpisodes.ts"
@@ -106,7 +107,8 @@ const decodeFailure = Schema.decodeUnknownOption(Schema.fromJsonString(Failure))
 export const failureOf = (body: Uint8Array): Failure => {
   const text = utf8.decode(body)
   const decoded = decodeFailure(text)
-  return decoded._tag === "Some" ? decoded.value : { message: text }
+  const failure = decoded._tag === "Some" ? decoded.value : { message: text }
+  return { ...failure, message: oneLine(failure.message) }
 }
 
 /** Throws an error whose message says that the library lacks this space. */

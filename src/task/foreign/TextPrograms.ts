@@ -5,7 +5,7 @@
  */
 import { Context, Effect, Exit, Result, Schema, Scope, Semaphore } from "effect"
 import { display, toSnakeCase } from "../../config/Config.ts"
-import { messageOf, parsedJson, shortened } from "../../config/text.ts"
+import { messageOf, oneLine, parsedJson, shortened } from "../../config/text.ts"
 import { type EnvError, invalid } from "../../env/EnvError.ts"
 
 export const version = 1
@@ -77,7 +77,7 @@ const read = <A>(
   }
   const failure = decodeFailure(value)
   if (failure._tag === "Some")
-    return Effect.fail(invalid(id, `its program failed at "${type}": ${failure.value.error}`))
+    return Effect.fail(invalid(id, `its program failed at "${type}": ${oneLine(failure.value.error)}`))
   const decoded = decode(value)
   if (Result.isSuccess(decoded)) return Effect.succeed(decoded.success)
   return Effect.fail(

@@ -184,9 +184,9 @@ describe("an env that a program steps", () => {
           )
         }
         const error = await failure(
-          `reply(1, Buffer.from(JSON.stringify({ message: "ValueError: no", index: 0, traceback: "line 3" })))`,
+          `reply(1, Buffer.from(JSON.stringify({ message: "ValueError: no\\nenv", index: 0, traceback: "line 3" })))`,
         )
-        assert.strictEqual(error.message, "mine: env 0, episode 0, step 1: ValueError: no")
+        assert.strictEqual(error.message, "mine: env 0, episode 0, step 1: ValueError: no; env")
         assert.strictEqual(error.userStack, "line 3")
         assert.match((await failure("reply(0, Buffer.alloc(3))")).message, /a reply of 3 bytes; expected 10/)
         assert.match(

@@ -315,6 +315,17 @@ describe("games of PettingZoo", () => {
     ),
   )
 
+  it.effect.skipIf(!has("pettingzoo"))("say that a wrapper's name lacks its module", () =>
+    withGames(
+      Effect.sync(() =>
+        assert.throws(
+          () => made("uneven_v0", { wrappers: [{ name: "Even" }] }),
+          /^uneven_v0: ValueError: wrapper Even: expected a module and its function, such as supersuit\.pad_observations_v0$/,
+        ),
+      ),
+    ),
+  )
+
   it.effect.skipIf(!has("pettingzoo", "pygame"))("are trained in the example connect-four.ts", () =>
     Effect.gen(function* () {
       const file = new URL("../../../examples/connect-four.ts", import.meta.url)

@@ -128,8 +128,8 @@ describe("a task that a program plays", () => {
       assert.include(yield* opening({ protocol: 3 }), "speaks version 3 of the protocol; effect-rl speaks version 1")
       assert.include(yield* opening({ protocol: 1, tasks: 0 }), `"tasks"`)
       assert.strictEqual(
-        yield* failure({ reset: { error: "KeyError('seed')" } }),
-        `count-1: its program failed at "reset": KeyError('seed')`,
+        yield* failure({ reset: { error: "KeyError('seed')\nin reset" } }),
+        `count-1: its program failed at "reset": KeyError('seed'); in reset`,
       )
       assert.match(
         yield* failure({ step: { observation: "On.", done: false } }),

@@ -61,10 +61,10 @@ describe("effect export --to mlflow", () => {
       const refused = async (variables: Readonly<Record<string, string>>, options: Parameters<typeof fakeMlflow>[0]) =>
         withServer(variables, options, async (server) => {
           const { code, stderr } = await effect(["export", runDir, "--to", "mlflow"], folder)
-          assert.strictEqual(code, 2)
-          return { message: stderr.replaceAll(server.url, "SERVER"), runs: server.runs }
+          return { code, message: stderr.replaceAll(server.url, "SERVER"), runs: server.runs }
         })
       const wrongToken = await refused({ MLFLOW_TRACKING_TOKEN: "wr0ng" }, { authorization: "Bearer t0ken" })
+      assert.strictEqual(wrongToken.code, 1)
       assert.strictEqual(
         wrongToken.message,
         "effect: --to mlflow: SERVER/api/2.0/mlflow/experiments/get-by-name answered 401: bad header <redacted>; check MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD\n",
@@ -81,8 +81,10 @@ describe("effect export --to mlflow", () => {
         ["FAILED"],
       )
       const elsewhere = await refused({ MLFLOW_TRACKING_URI: "http://me:secret@host" }, {})
+      assert.strictEqual(elsewhere.code, 2)
       assert.notInclude(elsewhere.message, "secret")
       const missing = await refused({ MLFLOW_TRACKING_URI: "" }, {})
+      assert.strictEqual(missing.code, 2)
       assert.include(missing.message, "set MLFLOW_TRACKING_URI to the address of the server")
     }))
 })

@@ -1,7 +1,7 @@
 /** Sends a run to the tracking server of MLflow, for `effect export RUN --to mlflow`. */
 import { Effect, type Option, Redacted } from "effect"
 import { variable } from "../../config/variables.ts"
-import { type MlflowRun, type MlflowServer, sendRun } from "../../export/mlflow.ts"
+import { MlflowError, type MlflowRun, type MlflowServer, sendRun } from "../../export/mlflow.ts"
 import { httpClient } from "../../node.ts"
 import { byPath } from "../../run/record/hparams.ts"
 import { usageError, writeError } from "../output/output.ts"
@@ -78,7 +78,7 @@ export const toMlflow = Effect.fnUntraced(function* (path: string, step: Option.
   }
   const { page, areFilesSent } = yield* sendRun(server, content).pipe(
     Effect.provide(httpClient),
-    Effect.mapError(({ message }) => usageError(`--to mlflow: ${message}`)),
+    Effect.mapError(({ message }) => new MlflowError({ message: `--to mlflow: ${message}` })),
   )
   if (!areFilesSent) {
     yield* writeError(

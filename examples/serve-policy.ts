@@ -3,6 +3,7 @@
 //   npx node examples/serve-policy.ts results/…/0001
 //   curl http://localhost:8080/act -d '{"observation":[0.01,0.2,-0.03,0.1]}'      {"action":1}
 import { createServer } from "node:http"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer, Schema } from "effect"
 import * as HttpRouter from "effect/http/HttpRouter"
@@ -35,5 +36,5 @@ if (process.argv[1] === import.meta.filename) {
   const server = HttpRouter.serve(routes(process.argv[2] ?? "")).pipe(
     Layer.provide(NodeHttpServer.layer(createServer, { port: 8080 })),
   )
-  Effect.runFork(Layer.launch(server))
+  NodeRuntime.runMain(Layer.launch(server))
 }

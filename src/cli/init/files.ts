@@ -249,8 +249,8 @@ export default Train.run({
   env: CartPole.env,
   numEnvs: 8,
   algorithm: Ppo.make({ learningRate: 1e-3, nsteps: 64 }),
-  totalSteps: 50_000,
-  validation: { everySteps: 10_000, episodes: 20 },
+  totalSteps: 100_000,
+  validation: { everySteps: 20_000, episodes: 20 },
   seed: 1,
 })
 `,

@@ -71,7 +71,7 @@ export const byName = (name: string, source: string): Effect.Effect<Algorithm, C
   const algorithm = find(name)
   if (algorithm !== undefined) return Effect.succeed(algorithm)
   const problem = Object.hasOwn(fromData, name)
-    ? `${name} learns from data or an expert, which a config can't hold; make it in code`
+    ? `${name} learns from data or an expert, which a config can't hold, only a program`
     : `unknown algorithm "${name}"; ${choiceHint(name, names)}`
   return Effect.fail(ConfigError.at({ source }, "algorithm", problem))
 }

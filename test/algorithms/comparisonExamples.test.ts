@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import curious from "../../examples/curiosity-corridor.ts"
+import unseen from "../../examples/daac-unseen.ts"
 import maze from "../../examples/randal-maze.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
@@ -28,6 +29,20 @@ describe("examples that compare an algorithm with a plainer one", () => {
         assert.strictEqual(validation?.meanReturn, 0)
       }
       assert.notStrictEqual(bonus.digest, plain.digest)
+    }),
+  )
+
+  it.effect("daac-unseen.ts trains, and PPO with one network in its place", () =>
+    Effect.gen(function* () {
+      const network = [{ type: "dense", units: 64 }, { type: "tanh" }]
+      const daac = yield* shortened(unseen, 1024)
+      const ppo = yield* shortened(unseen, 1024, {
+        "algorithm.name": "ppo",
+        "algorithm.nsteps": 64,
+        "algorithm.network": network,
+      })
+      assert.deepStrictEqual([daac.steps, ppo.steps], [1024, 1024])
+      assert.notStrictEqual(daac.digest, ppo.digest)
     }),
   )
 

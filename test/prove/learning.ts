@@ -166,6 +166,13 @@ export const learning: ReadonlyArray<Proof> = [
     isApart,
   ),
   ahead(
+    "daac-unseen",
+    "DAAC is ahead of PPO with one network for actor and critic on levels that neither has seen: the intervals of their interquartile means are apart",
+    ["daac-unseen", []],
+    ["daac-unseen", ["--config", "examples/shared-ppo.yaml"]],
+    isApart,
+  ),
+  ahead(
     "vin-gridworld",
     "a value-iteration network solves unseen gridworlds (0.9 of at most 0.98), a plain conv net of its size does not (below 0.8)",
     ["vin-gridworld", []],

@@ -31,11 +31,10 @@ type Name = keyof typeof subcommands
 const isName = (word: string | undefined): word is Name => word !== undefined && Object.hasOwn(subcommands, word)
 
 /**
- * Returns the subcommands that a command line needs: the one that it names, none for `--version`, and all for help and
- * for a misspelt name.
+ * Returns the subcommands that a command line needs: the one that it names, and all for help and for a misspelt name.
  */
-const namesFor = ([first, ...more]: ReadonlyArray<string>): ReadonlyArray<Name> =>
-  isName(first) ? [first] : first === "--version" && more.length === 0 ? [] : Object.keys(subcommands).filter(isName)
+const namesFor = ([first]: ReadonlyArray<string>): ReadonlyArray<Name> =>
+  isName(first) ? [first] : Object.keys(subcommands).filter(isName)
 
 /**
  * Makes the `effect` command with only the subcommands that a command line needs; with all of them if `words` is empty.

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
+import { pathToFileURL } from "node:url"
 import { assert, describe, it } from "vitest"
 import { root, withFolder, write } from "./effect.ts"
 
@@ -22,19 +23,29 @@ const loadedBy = (folder: string, ...args: ReadonlyArray<string>): ReadonlyArray
 }
 
 describe("what only says something about itself", () => {
-  it.each([["--version"], ["run", "--help"], ["eval", "--help"]])(
-    "effect %s … loads neither algorithms nor models, agents or episodes",
-    (...args) =>
-      withFolder(async (folder) => {
-        const loaded = loadedBy(folder, ...args)
-        assert.isTrue(loaded.some((url) => url.endsWith("/src/cli/main.ts")))
-        // An error of a model holds its usage, whose Schema is in Chat.ts: plain data, and light.
-        const heavy =
-          /\/src\/(lm(?!\/(LmError|Chat|usage)\.ts$)|agent|episode|algorithms|learner|evaluate\/Evaluate|task\/games)\b|effect\/(dist|src)\/(ai|rpc)\//
-        assert.deepStrictEqual(
-          loaded.filter((url) => heavy.test(url)),
-          [],
-        )
-      }),
+  it("effect --version loads nothing but package.json", () =>
+    withFolder(async (folder) => {
+      const loaded = loadedBy(folder, "--version").filter((url) => url.startsWith("file:"))
+      assert.deepStrictEqual(loaded.map((url) => url.slice(pathToFileURL(root).href.length)).sort(), [
+        "bin/effect.js",
+        "package.json",
+      ])
+    }))
+
+  it.each([
+    ["run", "--help"],
+    ["eval", "--help"],
+  ])("effect %s … loads neither algorithms nor models, agents or episodes", (...args) =>
+    withFolder(async (folder) => {
+      const loaded = loadedBy(folder, ...args)
+      assert.isTrue(loaded.some((url) => url.endsWith("/src/cli/main.ts")))
+      // An error of a model holds its usage, whose Schema is in Chat.ts: plain data, and light.
+      const heavy =
+        /\/src\/(lm(?!\/(LmError|Chat|usage)\.ts$)|agent|episode|algorithms|learner|evaluate\/Evaluate|task\/games)\b|effect\/(dist|src)\/(ai|rpc)\//
+      assert.deepStrictEqual(
+        loaded.filter((url) => heavy.test(url)),
+        [],
+      )
+    }),
   )
 })

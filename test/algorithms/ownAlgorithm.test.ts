@@ -18,9 +18,14 @@ afterAll(() => rmSync(project, { recursive: true, force: true }))
 
 const source = (name: string): string => readFileSync(join(root, fileOfAlgorithm(name)), "utf8")
 
-/** `import * as Graph from "../graph/ops.ts"` becomes `import { Graph } from "effect-rl"`. */
+/**
+ * `import * as Graph from "../graph/ops.ts"` becomes `import { Graph } from "effect-rl"`, and
+ * `import { ConfigError } from "../config/Config.ts"` becomes `import { ConfigError } from "effect-rl"`.
+ */
 const withPublicImports = (text: string): string =>
-  text.replace(/^import \* as (\w+) from "\.\.\/[^"]+"$/gm, 'import { $1 } from "effect-rl"')
+  text
+    .replace(/^import \* as (\w+) from "\.\.\/[^"]+"$/gm, 'import { $1 } from "effect-rl"')
+    .replace(/^(import \{[^}]+\}) from "\.\.\/[^"]+"$/gm, '$1 from "effect-rl"')
 
 const write = (path: string, text: string): void => writeFileSync(join(project, path), text)
 

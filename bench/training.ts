@@ -16,7 +16,7 @@ import { gigaflops } from "./limit.ts"
 
 type Training = Parameters<typeof Train.run>[0]
 
-/** What the programs of a training did: their seconds by their names, and the operations of products in all. */
+/** Counts the seconds that each program of a training ran, by its name, and the operations of the products of all programs. */
 interface Profile {
   readonly seconds: Map<string, number>
   operations: number

@@ -53,7 +53,7 @@ export interface AsyncKernel {
     /** Copies saved states back; `streamOf` returns the random stream of an env's current episode. */
     readonly load: (saved: Snapshot, streamOf: (index: number) => Stream) => Effect.Effect<void, EnvError>
   }
-  /** What is saved besides the seeds and actions by which episodes are played again. It is loaded before that. */
+  /** Saves and loads the kernel's own state. Episodes are played again, from their seeds and actions, after it was loaded. */
   readonly others?: { readonly save: () => Snapshot; readonly load: (saved: Snapshot) => Effect.Effect<void, EnvError> }
 }
 

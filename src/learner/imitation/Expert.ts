@@ -42,7 +42,7 @@ export const makeLabeller = (expert: Expert, { observationSpace, actionSpace, nu
   const labels = isWhole(actionSpace) ? new Int32Array(numEnvs * size) : new Float32Array(numEnvs * size)
   const bounds = actionSpace._tag === "Box" ? boundsOf(actionSpace) : undefined
   const observe = observationIn(observationSpace)
-  const problemIn = (id: string) => labelProblemIn({ id, actionSpace }, observationSpace)
+  let problemOf: ReturnType<typeof labelProblemIn> | undefined
   const memories = Array.from({ length: numEnvs }, (): Memory => undefined)
 
   const rowOf = ({ observations }: AnyBatchEnv, env: number): ReadonlyArray<number> =>
@@ -51,7 +51,8 @@ export const makeLabeller = (expert: Expert, { observationSpace, actionSpace, nu
   /** Stores the expert's action in an env. Throws an EnvError if it is none, or forbidden. */
   const keep = ({ id, observations }: AnyBatchEnv, env: number, action: number | ReadonlyArray<number>): void => {
     const numbers = typeof action === "number" ? [action] : action
-    const problem = problemIn(id)(numbers, observations, env * width)
+    problemOf ??= labelProblemIn({ id, actionSpace }, observationSpace)
+    const problem = problemOf(numbers, observations, env * width)
     if (problem !== undefined) throw invalid(id, `the expert: ${problem}`)
     for (let at = 0; at < size; at++) {
       labels[env * size + at] =

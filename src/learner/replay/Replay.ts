@@ -226,6 +226,9 @@ export const makeReplay = (options: ReplayOptions) => {
     }
   }
 
+  /** The place of the step at each observation of a sequence; −1 for a final observation, at which no action is taken. */
+  const placesOf = new Int32Array(span + 1)
+
   /**
    * Copies the sequences that begin at the drawn places to a batch. A sequence is a row of observations: those of successive
    * steps, across the ends of episodes, and the final observation of each truncated episode after its last step. `next` is the
@@ -234,9 +237,7 @@ export const makeReplay = (options: ReplayOptions) => {
   const gatherSequences = (drawn: Int32Array, into: Sequences): void => {
     const { observations, actions, memory, fresh, discounts, next, valid } = into
     const { length, burnIn } = options.sequences ?? { length: 1, burnIn: 0 }
-    const count = span + 1
-    /** The place of the step at each observation; −1 for a final observation, at which no action is taken. */
-    const placesOf = new Int32Array(count)
+    const count = placesOf.length
     for (let index = 0; index < drawn.length; index++) {
       const first = drawn[index]
       const from = (first / stride) * memorySize

@@ -8,6 +8,7 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
+import { PolicyConfig, name as separateName } from "../src/algorithms/agents/Separate.ts"
 import { fromData, names, schemaOf } from "../src/algorithms/registry.ts"
 import { isPlain, type Plain } from "../src/config/Config.ts"
 import { builtIn } from "../src/env/Envs.ts"
@@ -55,6 +56,19 @@ const algorithmOf = (name: string): Plain => {
   return { ...rest, properties: { name: { const: name }, ...(isPlain(properties) ? properties : {}) } }
 }
 
+/** The config of separate policies: each has the settings of its algorithm, which the library checks when it reads them. */
+const separate = (): Plain => {
+  const { schema } = Schema.toJsonSchemaDocument(PolicyConfig)
+  const policy = isPlain(schema) && isPlain(schema.properties) ? schema.properties : {}
+  const items = { type: "object", properties: { ...policy, name: { enum: names } }, required: ["policy", "name"] }
+  return {
+    type: "object",
+    properties: { name: { const: separateName }, policies: { type: "array", minItems: 1, items } },
+    required: ["name", "policies"],
+    additionalProperties: false,
+  }
+}
+
 /** Maps each section of a config to the interface in src/train/Settings.ts that has the comments on its settings. */
 const blocks = {
   validation: "ValidationOptions",
@@ -98,7 +112,9 @@ export const configSchema = (): Plain => {
           { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
         ],
       },
-      algorithm: { anyOf: [{ enum: names }, ...[...names, ...Object.keys(fromData)].sort().map(algorithmOf)] },
+      algorithm: {
+        anyOf: [{ enum: names }, ...[...names, ...Object.keys(fromData)].sort().map(algorithmOf), separate()],
+      },
       trainer: objectOf(TrainerConfig, trainerMeanings(), []),
     },
     $defs: layerDefinitions(),

@@ -19,6 +19,7 @@ import * as Es from "./episodes/Es.ts"
 import * as Ppo from "./rollouts/Ppo.ts"
 import * as Randal from "./rollouts/Randal.ts"
 import * as Rnd from "./rollouts/Rnd.ts"
+import * as Separate from "./agents/Separate.ts"
 import * as Sac from "./replay/Sac.ts"
 import * as Td3 from "./replay/Td3.ts"
 import * as Trpo from "./rollouts/Trpo.ts"
@@ -47,7 +48,7 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
   vin: () => Vin.make(),
 }
 
-/** The names of the algorithms that a config can choose. */
+/** The names of the algorithms that a config can choose for a policy. `separate` is made of them. */
 export const names: ReadonlyArray<string> = Object.keys(algorithms)
 
 /** The Schemas of the configs of algorithms that learn from data or from an expert, which a config can't hold, by name. */
@@ -62,16 +63,25 @@ export const fromData: Readonly<Record<string, Schema.Codec<Plain, Plain>>> = {
 export const schemaOf = (name: string): Schema.Codec<Plain, Plain> =>
   Object.hasOwn(fromData, name) ? fromData[name] : algorithms[name]().schema
 
-/** Returns the built-in algorithm with this name and its default settings; undefined if there is none. */
-export const find = (name: string): Algorithm | undefined =>
-  Object.hasOwn(algorithms, name) ? algorithms[name]() : undefined
-
 /** Returns the same as `find`, but fails for an unknown name, with a suggestion. `source` begins the message. */
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
   const algorithm = find(name)
   if (algorithm !== undefined) return Effect.succeed(algorithm)
-  const problem = Object.hasOwn(fromData, name)
-    ? `${name} learns from data or an expert, which a config can't hold, only a program`
-    : `unknown algorithm "${name}"; ${choiceHint(name, names)}`
-  return Effect.fail(ConfigError.at({ source }, "algorithm", problem))
+  return Effect.fail(ConfigError.at({ source }, "algorithm", problemOf(name, [...names, Separate.name])))
 }
+
+/**
+ * Returns the built-in algorithm with this name and its default settings; undefined if there is none. `separate` needs the
+ * policies of a config.
+ */
+export const find = (name: string): Algorithm | undefined =>
+  name === Separate.name ? Separate.named((one) => findOne(one) ?? problemOf(one, names)) : findOne(name)
+
+const findOne = (name: string): Algorithm | undefined =>
+  Object.hasOwn(algorithms, name) ? algorithms[name]() : undefined
+
+/** Says why no config can choose an algorithm of this name. */
+const problemOf = (name: string, candidates: ReadonlyArray<string>): string =>
+  Object.hasOwn(fromData, name)
+    ? `${name} learns from data or an expert, which a config can't hold, only a program`
+    : `unknown algorithm "${name}"; ${choiceHint(name, candidates)}`

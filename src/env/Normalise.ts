@@ -27,6 +27,11 @@ import type { RowSpace } from "./Space.ts"
 export interface Options {
   /** The statistics to use, and to update unless frozen. Default: new ones. */
   readonly moments?: RunningMoments
+  /**
+   * The group of each agent of a game, whose rows follow each other: each group has its own statistics. By default all rows share
+   * theirs.
+   */
+  readonly groups?: ReadonlyArray<number> | undefined
   /** Whether the statistics are used without being updated. Default: false. */
   readonly frozen?: boolean
   /** The limit of the results, which are clipped to −clip … clip. Default: 10. */
@@ -47,18 +52,20 @@ export interface NormalisedObservations {
 export const observations = <B extends AnyBatchEnv>(batch: B, options: Options = {}): B & NormalisedObservations => {
   const { frozen = false, clip = 10, epsilon = 1e-8 } = options
   const size = batch.observationSize
-  const moments = options.moments ?? make(size)
+  const moments = options.moments ?? make(size, undefined, options.groups)
+  const { groups } = moments
   if (moments.size !== size) {
     throw invalid(batch.id, `Normalise.observations: moments of ${moments.size} numbers for observations of ${size}`)
   }
   const normalised = new Float32Array(batch.observations.length)
   const finals = new Float32Array(batch.observations.length)
-  const factors = new Float64Array(size)
+  const factors = new Float64Array(moments.mean.length)
   const kept = wholeColumns(batch.observationSpace)
 
   const scale = (from: Float32Array, into: Float32Array, row: number): void => {
+    const first = groups[row % groups.length] * size
     for (let column = 0; column < size; column++) {
-      const value = (from[row * size + column] - moments.mean[column]) * factors[column]
+      const value = (from[row * size + column] - moments.mean[first + column]) * factors[first + column]
       into[row * size + column] = Math.min(Math.max(value, -clip), clip)
     }
     for (let index = 0; index < kept.length; index++) into[row * size + kept[index]] = from[row * size + kept[index]]
@@ -67,7 +74,7 @@ export const observations = <B extends AnyBatchEnv>(batch: B, options: Options =
   /** Updates the statistics and normalises the observations; with a mask, only those of envs whose entry is not 0. */
   const normalise = (mask?: Uint8Array): void => {
     if (!frozen) moments.update(batch.observations, mask)
-    for (let column = 0; column < size; column++) factors[column] = 1 / Math.sqrt(moments.variance[column] + epsilon)
+    for (let at = 0; at < factors.length; at++) factors[at] = 1 / Math.sqrt(moments.variance[at] + epsilon)
     for (let row = 0; row < batch.numEnvs; row++) {
       if (mask === undefined || mask[row] !== 0) scale(batch.observations, normalised, row)
     }
@@ -111,7 +118,7 @@ export interface ConstantsOptions extends Pick<Options, "clip" | "epsilon"> {
 
 /** Returns the numbers by which observations are normalised now, as a copy, for exports. */
 export const constantsOf = (
-  { mean, variance }: RunningMoments,
+  { mean, variance }: Pick<RunningMoments, "mean" | "variance">,
   { clip = 10, epsilon = 1e-8, space }: ConstantsOptions = {},
 ): Constants => ({
   mean: mean.slice(),
@@ -121,7 +128,10 @@ export const constantsOf = (
 })
 
 /** Returns a function that normalises observations in the graph of an exported policy, by the current statistics. */
-export const asGraph = (moments: RunningMoments, options?: ConstantsOptions): ((observations: Tensor) => Tensor) => {
+export const asGraph = (
+  moments: Pick<RunningMoments, "mean" | "variance">,
+  options?: ConstantsOptions,
+): ((observations: Tensor) => Tensor) => {
   const { mean, factor, clip, kept } = constantsOf(moments, options)
   const scale = Float32Array.from(factor)
   const centre = Float32Array.from(mean)
@@ -134,8 +144,8 @@ export const asGraph = (moments: RunningMoments, options?: ConstantsOptions): ((
 }
 
 export interface RewardOptions extends Options {
-  /** The discount factor of the agent. Default: 0.99. */
-  readonly gamma?: number
+  /** The discount factor of the agent, or one for each group. Default: 0.99. */
+  readonly gamma?: number | ReadonlyArray<number>
 }
 
 export interface NormalisedRewards {
@@ -148,7 +158,10 @@ export interface NormalisedRewards {
  */
 export const rewards = <B extends AnyBatchEnv>(batch: B, options: RewardOptions = {}): B & NormalisedRewards => {
   const { frozen = false, clip = 10, epsilon = 1e-8, gamma = 0.99 } = options
-  const moments = options.moments ?? make(1)
+  const moments = options.moments ?? make(1, undefined, options.groups)
+  const { groups } = moments
+  const gammas = typeof gamma === "number" ? Array.from(moments.count, () => gamma) : gamma
+  const factors = new Float64Array(moments.count.length)
   const normalised = new Float32Array(batch.numEnvs)
   const returns = new Float64Array(batch.numEnvs)
   /** Marks with 1 the envs whose reward counts, and with 0 those that the step only reset. */
@@ -157,11 +170,13 @@ export const rewards = <B extends AnyBatchEnv>(batch: B, options: RewardOptions 
   const compute = (resetting: Uint8Array): void => {
     for (let index = 0; index < batch.numEnvs; index++) {
       counted[index] = 1 - resetting[index]
-      returns[index] = returns[index] * gamma + batch.rewards[index]
+      returns[index] = returns[index] * gammas[groups[index % groups.length]] + batch.rewards[index]
     }
     if (!frozen) moments.update(returns, counted)
-    const factor = 1 / Math.sqrt(moments.variance[0] + epsilon)
+    for (let group = 0; group < factors.length; group++)
+      factors[group] = 1 / Math.sqrt(moments.variance[group] + epsilon)
     for (let index = 0; index < batch.numEnvs; index++) {
+      const factor = factors[groups[index % groups.length]]
       normalised[index] = Math.min(Math.max(batch.rewards[index] * factor, -clip), clip)
       if ((batch.terminated[index] | batch.truncated[index]) !== 0) returns[index] = 0
     }

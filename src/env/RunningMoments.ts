@@ -4,16 +4,25 @@
  * valid. `Normalise` and the exploration bonus keep their statistics in it.
  */
 export interface RunningMoments {
+  /** The number of columns of a row. */
   readonly size: number
+  /**
+   * The group of each row, for rows that repeat this list; all rows with the same number share statistics. The arrays have the
+   * columns of the groups one after the other.
+   */
+  readonly groups: ReadonlyArray<number>
   readonly mean: Float64Array
   /** The population variance of each column, which divides by the count. */
   readonly variance: Float64Array
-  /** The number of rows so far, in an array of one element. It starts slightly above 0, as in Gymnasium. */
+  /** The number of rows so far of each group. It starts slightly above 0, as in Gymnasium. */
   readonly count: Float64Array
   /** Adds rows of `size` numbers; with a mask, only the rows whose entry is not 0. */
   readonly update: (rows: Float32Array | Float64Array, mask?: Uint8Array) => void
   readonly copyFrom: (other: RunningMoments) => void
 }
+
+/** The groups of rows that all share statistics. */
+const together: ReadonlyArray<number> = [0]
 
 /**
  * Makes statistics of `size` columns. They begin with mean 0 and variance 1, which together weigh as much as
@@ -24,14 +33,16 @@ export interface RunningMoments {
  * const moments = make(1)
  * moments.update(Float32Array.of(1, 3))
  * moments.mean // [1.9999], moments.variance // [1.0002]
+ * make(1, 1e-4, [0, 1, 1]).mean.length // 2: the rows 1, 2, 4, 5, 7 … share statistics
  * ```
  */
-export const make = (size: number, initialCount = 1e-4): RunningMoments => {
-  const mean = new Float64Array(size)
-  const variance = new Float64Array(size).fill(1)
-  const count = Float64Array.of(initialCount)
+export const make = (size: number, initialCount = 1e-4, groups: ReadonlyArray<number> = together): RunningMoments => {
+  const groupCount = Math.max(...groups) + 1
+  const mean = new Float64Array(size * groupCount)
+  const variance = new Float64Array(size * groupCount).fill(1)
+  const count = new Float64Array(groupCount).fill(initialCount)
 
-  const update = (rows: Float32Array | Float64Array, mask?: Uint8Array): void => {
+  const updateGroup = (group: number, rows: Float32Array | Float64Array, mask: Uint8Array | undefined): void => {
     const total = rows.length / size
     let added = total
     if (mask !== undefined) {
@@ -39,7 +50,7 @@ export const make = (size: number, initialCount = 1e-4): RunningMoments => {
       for (let row = 0; row < total; row++) if (mask[row] !== 0) added++
     }
     if (added === 0) return
-    const before = count[0]
+    const before = count[group]
     const after = before + added
     for (let column = 0; column < size; column++) {
       let sum = 0
@@ -53,11 +64,23 @@ export const make = (size: number, initialCount = 1e-4): RunningMoments => {
         const deviation = rows[row * size + column] - batchMean
         squares += deviation * deviation
       }
-      const delta = batchMean - mean[column]
-      mean[column] += (delta * added) / after
-      variance[column] = (variance[column] * before + squares + (delta * delta * before * added) / after) / after
+      const at = group * size + column
+      const delta = batchMean - mean[at]
+      mean[at] += (delta * added) / after
+      variance[at] = (variance[at] * before + squares + (delta * delta * before * added) / after) / after
     }
-    count[0] = after
+    count[group] = after
+  }
+
+  let own = new Uint8Array(0)
+  const update = (rows: Float32Array | Float64Array, mask?: Uint8Array): void => {
+    if (groupCount === 1) return updateGroup(0, rows, mask)
+    const total = rows.length / size
+    if (own.length !== total) own = new Uint8Array(total)
+    for (let group = 0; group < groupCount; group++) {
+      for (let row = 0; row < total; row++) own[row] = groups[row % groups.length] === group ? (mask?.[row] ?? 1) : 0
+      updateGroup(group, rows, own)
+    }
   }
 
   const copyFrom = (other: RunningMoments): void => {
@@ -66,5 +89,14 @@ export const make = (size: number, initialCount = 1e-4): RunningMoments => {
     count.set(other.count)
   }
 
-  return { size, mean, variance, count, update, copyFrom }
+  return { size, groups, mean, variance, count, update, copyFrom }
 }
+
+/** Returns the mean and the variance of the columns of a group, as views of the statistics' arrays. */
+export const groupIn = (
+  { size, mean, variance }: RunningMoments,
+  group: number,
+): Pick<RunningMoments, "mean" | "variance"> => ({
+  mean: mean.subarray(group * size, (group + 1) * size),
+  variance: variance.subarray(group * size, (group + 1) * size),
+})

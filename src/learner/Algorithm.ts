@@ -5,7 +5,7 @@
  */
 import { Effect, Schema, type Scope } from "effect"
 import type { Backend, BackendError, BackendUnavailable, Program } from "../backend/Backend.ts"
-import { type ConfigError, decode, type Plain } from "../config/Config.ts"
+import { type ConfigError, decode, type Origin, type Plain } from "../config/Config.ts"
 import type { AnyBatchEnv } from "../env/BatchEnv.ts"
 import type { Env } from "../env/Env.ts"
 import type { EnvError } from "../env/EnvError.ts"
@@ -30,6 +30,8 @@ export interface Task {
   /** The number of env steps of the whole run, over all envs. */
   readonly totalSteps: number
   readonly seed: number
+  /** The names of the agents of a game, whose rows follow each other in a batch; undefined if the env has one agent. */
+  readonly agents?: ReadonlyArray<string> | undefined
   /** The graph form of the env, if it has one, and the number of steps at which its episodes are truncated. */
   readonly graph?: EnvGraph | undefined
   /** The functions of the env's goals, if it has goals. */
@@ -123,6 +125,13 @@ export interface Position {
 export const steered = ({ steer }: Position, scheduled: number): number => steer?.(scheduled) ?? scheduled
 
 /**
+ * Tells whether a multiple of `every` is above `last` and at most `step`; never if `every` is 0. `step % every === 0`
+ * would miss a multiple that lies between two values of a counter that grows by more than 1.
+ */
+export const crossed = (last: number, step: number, every: number): boolean =>
+  every > 0 && Math.floor(step / every) > Math.floor(last / every)
+
+/**
  * An algorithm set up for a task: its compiled programs and their state, behind functions. The trainer calls `rollout`
  * and `update` in turn, and knows nothing else about how the algorithm learns.
  */
@@ -137,6 +146,18 @@ export interface Learner {
    * learner learns from `data`.
    */
   readonly plays?: "one episode each" | "nothing"
+  /**
+   * The number of steps that each env takes in a rollout, if it is always the same. Separate policies for the agents of a game
+   * need such learners, whose rollouts take these steps together.
+   */
+  readonly rolloutSteps?: number
+  /** The learners of separate policies, if the learner consists of them. Each one exports its own policy. */
+  readonly separate?: ReadonlyArray<{
+    readonly name: string
+    /** The agents that the policy plays. */
+    readonly agents: ReadonlyArray<string>
+    readonly learner: Learner
+  }>
   /**
    * The episodes that ended in the last rollout, if the learner plays its envs itself, in the graph. It ignores the batch
    * that `rollout` gets, and saves the states of its envs as a part of its own state.
@@ -196,11 +217,11 @@ export interface Algorithm {
   readonly input: Plain
   /** The Schema of its config. */
   readonly schema: Schema.Codec<Plain, Plain>
-  /** Checks a config and fills in its defaults. An error names the setting's place in `sources`, or else `source`. */
-  readonly configure: (
-    input: Plain,
-    options: { readonly source: string; readonly sources?: ReadonlyMap<string, string> },
-  ) => Effect.Effect<ConfiguredAlgorithm, ConfigError>
+  /**
+   * Checks a config and fills in its defaults. An error names the setting's place in `sources`, or else `source`. `prefix` is
+   * the path of the config, `["algorithm"]` by default.
+   */
+  readonly configure: (input: Plain, options: Origin) => Effect.Effect<ConfiguredAlgorithm, ConfigError>
 }
 
 /** Makes an algorithm from its settings; settings that are left out have their defaults. */
@@ -238,7 +259,7 @@ export const define = <S extends Schema.Codec<Plain, Plain>>(definition: {
     input,
     schema: definition.config,
     configure: Effect.fnUntraced(function* (value, options) {
-      const from = { ...options, prefix: ["algorithm"] }
+      const from = { prefix: ["algorithm"], ...options }
       const config = yield* decode(definition.config, yield* withCode(value, input, from), from)
       return {
         name: definition.name,

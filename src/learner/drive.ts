@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import { BackendError, type Program } from "../backend/Backend.ts"
+import type { Wait } from "../env/BatchEnv.ts"
 import { EnvError } from "../env/EnvError.ts"
 import { attempt } from "../config/attempt.ts"
 
@@ -27,6 +28,10 @@ export type Steps<A> = Generator<Awaited, A, void>
  * ```
  */
 export const waitFor = (wait: Effect.Effect<void, EnvError>): Awaited => ({ run: wait })
+
+/** Calls a function of a batch, and waits until its envs have done their work. */
+export const settled = (body: () => Wait): Effect.Effect<void, EnvError> =>
+  Effect.flatMap(attempt(body, EnvError), (wait) => wait ?? Effect.void)
 
 /**
  * Runs a loop and each program that it yields, and returns the loop's result. A program with `runSync` runs at once;

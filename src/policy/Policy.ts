@@ -56,6 +56,8 @@ export interface LoadOptions {
   readonly seed?: number
   /** The checkpoint in the folder of a run: `latest`, `best` (by its validation score), or its name. @default "latest" */
   readonly checkpoint?: string
+  /** The name of the policy, of a run that has trained separate policies for the agents of a game. */
+  readonly policy?: string
 }
 
 /**
@@ -126,7 +128,7 @@ export const load = Effect.fnUntraced(function* (
       message: `${path}: expected a run, a checkpoint or an ONNX file, found nothing`,
     })
   }
-  const exported = `${path}/${Layout.inStep.onnx}`
+  const exported = `${path}/${Layout.inStep.onnxOf(options.policy)}`
   const file = stat.type !== "Directory" ? path : (yield* statOf(exported)) === undefined ? undefined : exported
   const namesOne = (place: string) => {
     const message = `${place}: expected the folder of a run to choose checkpoint "${options.checkpoint}" from, found one policy`
@@ -137,17 +139,28 @@ export const load = Effect.fnUntraced(function* (
     return yield* fromOnnx(yield* asPolicyError(readBytes(file, mostBytes.binary)), { ...options, path: file })
   }
   const { tree, wanted, pathOf } = yield* asPolicyError(savedAt(path, yield* foldersOnDisk))
-  const isPolicy = (name: string): boolean => name === Layout.inCheckpoint.policy
+  const wantedFile = Layout.inCheckpoint.policyOf(options.policy)
+  const separate = new Set<string>()
+  const isWanted = (name: string): boolean => {
+    const policy = Layout.separatePolicyOf(name)
+    if (policy !== undefined) separate.add(policy)
+    return name === wantedFile
+  }
   if (options.checkpoint !== undefined && wanted !== Layout.latest) return yield* namesOne(path)
   const checkpoint = options.checkpoint ?? wanted
-  const { name, files } = yield* asPolicyError(Checkpoint.loadFiles(tree, checkpoint, isPolicy))
+  const { name, files } = yield* asPolicyError(Checkpoint.loadFiles(tree, checkpoint, isWanted))
   const place = pathOf(name)
-  const bytes = files[Layout.inCheckpoint.policy]
+  const bytes = files[wantedFile]
   if (bytes === undefined) {
-    const message = `${place}: the checkpoint has no ${Layout.inCheckpoint.policy}; its algorithm exports no policy`
-    return yield* new PolicyError({ path: place, message })
+    const hint =
+      separate.size > 0
+        ? `it has separate policies: set the option policy to ${[...separate].join(" or ")}`
+        : options.policy === undefined
+          ? "its algorithm exports no policy"
+          : "its run has trained one policy: leave out the option policy"
+    return yield* new PolicyError({ path: place, message: `${place}: the checkpoint has no ${wantedFile}; ${hint}` })
   }
-  return yield* fromOnnx(bytes, { ...options, path: `${place}/${Layout.inCheckpoint.policy}` })
+  return yield* fromOnnx(bytes, { ...options, path: `${place}/${wantedFile}` })
 })
 
 /**
@@ -168,7 +181,7 @@ export const fromOnnx = Effect.fnUntraced(function* (
     path = Layout.inCheckpoint.policy,
     sampled = false,
     seed = 1,
-  }: Omit<LoadOptions, "checkpoint"> & { readonly path?: string } = {},
+  }: Omit<LoadOptions, "checkpoint" | "policy"> & { readonly path?: string } = {},
 ): Effect.fn.Return<Policy, LoadError, Backend | Scope.Scope> {
   const { about, programs } = yield* Effect.try({
     try: () => {

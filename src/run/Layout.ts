@@ -166,12 +166,20 @@ export const inCheckpoint = {
   weights: "weights.safetensors",
   envs: "envs.safetensors",
   policy: "policy.onnx",
+  /** Returns the name of the file of the policy, or of one of several separate policies. */
+  policyOf: (name?: string): string => (name === undefined ? "policy.onnx" : `policy.${name}.onnx`),
   /** Returns the name of the file for a named part of the learner's state, e.g. the optimiser. */
   arrays: (part: string): string => `${part}.safetensors`,
 } as const
 
 /** Returns the name of the part of the learner's state that a checkpoint file holds; undefined for other files. */
 export const arraysOf = (file: string): string | undefined => /^(.*)\.safetensors$/.exec(file)?.[1]
+
+/** Tells whether a checkpoint file holds a policy. */
+export const isPolicy = (file: string): boolean => file === inCheckpoint.policy || separatePolicyOf(file) !== undefined
+
+/** Returns the name of the separate policy that a checkpoint file holds; undefined for other files. */
+export const separatePolicyOf = (file: string): string | undefined => /^policy\.(.+)\.onnx$/.exec(file)?.[1]
 
 /* Folders that a training exports at some of its steps, as RLtools' viewer expects them */
 
@@ -187,6 +195,8 @@ export const inStep = {
   evaluation: "evaluation_results.json",
   weights: "checkpoint.safetensors",
   onnx: "checkpoint.onnx",
+  /** Returns the name of the file of the policy, or of one of several separate policies. */
+  onnxOf: (policy?: string): string => (policy === undefined ? "checkpoint.onnx" : `checkpoint.${policy}.onnx`),
   header: "checkpoint.h",
   hdf5: "checkpoint.h5",
 } as const

@@ -2,7 +2,7 @@
 import { Clock, Effect } from "effect"
 import type { DispatchError } from "../cluster/Dispatcher.ts"
 import { oneLine } from "../config/text.ts"
-import type { LearnerError } from "../learner/Algorithm.ts"
+import { crossed, type LearnerError } from "../learner/Algorithm.ts"
 import { Averages } from "../learner/Averages.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
@@ -19,13 +19,6 @@ import type { TrainingState } from "./TrainingState.ts"
 import { validateAnywhere } from "./validation/spread.ts"
 
 export type LoopError = LearnerError | DispatchError | RunError | CallbackError
-
-/**
- * Tells whether a multiple of `every` is above `last` and at most `step`; never if `every` is 0. `step % every === 0`
- * would miss a multiple that lies between two values of a counter that grows by more than 1.
- */
-export const crossed = (last: number, step: number, every: number): boolean =>
-  every > 0 && Math.floor(step / every) > Math.floor(last / every)
 
 /**
  * Trains until the end: repeats iterations (collect a rollout, update the learner, record), and between them validates,
@@ -119,10 +112,11 @@ const iterate = Effect.fnUntraced(function* (training: Training, state: Training
   const { steer, watchesRollouts, watchesUpdates, afterRollout, afterUpdate } = callbacks
   /** The metrics of the updates so far, if callbacks see those of each update. */
   const averages = new Averages()
+  const agentReturns = new Averages()
   do {
     const position = { iteration: state.iteration, step: state.step, steer }
     const steps = yield* rollout(envs, position)
-    endedEpisodes(training, state, events)
+    endedEpisodes(training, state, events, agentReturns)
     if (watchesRollouts) yield* afterRollout(steps)
     yield* update(position)
     state.step += steps
@@ -143,7 +137,7 @@ const iterate = Effect.fnUntraced(function* (training: Training, state: Training
     _tag: "UpdateApplied",
     step: state.step,
     update: state.iteration,
-    metrics: { ...metrics, ...charts(state, seconds) },
+    metrics: { ...metrics, ...charts(state, seconds), ...agentReturns.take() },
   })
   yield* recording.emit(events)
 })
@@ -209,9 +203,15 @@ const charts = (state: TrainingState, seconds: number): Record<string, number> =
 
 /**
  * Counts the episodes that ended in the last rollout, and appends an event for each to `events`. For a learner that
- * plays one episode in each env, only the first episode of each env counts.
+ * plays one episode in each env, only the first episode of each env counts. In a game, the returns are also averaged for each
+ * agent.
  */
-const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, events: Array<RunEvent>): void => {
+const endedEpisodes = (
+  { envs, plan, learner }: Training,
+  state: TrainingState,
+  events: Array<RunEvent>,
+  agentReturns: Averages,
+): void => {
   const { episodes = envs.episodes } = learner
   const { env, settings } = plan
   const { numEnvs } = settings
@@ -221,6 +221,8 @@ const endedEpisodes = ({ envs, plan, learner }: Training, state: TrainingState, 
     const total = episodes.returns[at]
     const length = episodes.lengths[at]
     const truncated = episodes.truncated[at] === 1
+    const agent = env.agents?.[episodes.envs[at] % env.agents.length]
+    if (agent !== undefined) agentReturns.add(`charts/episodic_return/${agent}`, total)
     events.push({
       _tag: "EpisodeEnded",
       // The batch counts the steps of each env; the run counts those of all envs.

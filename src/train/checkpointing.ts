@@ -12,7 +12,7 @@ import * as Layout from "../run/Layout.ts"
 import type { RunError } from "../run/Run.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
-import { exportedPolicy } from "./envs.ts"
+import { exportedPolicies } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
@@ -27,7 +27,6 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   state.lastCheckpointEpisode = state.episodes
   const name = Layout.checkpointName("step", state.step)
   const run = yield* CurrentRun
-  const policy = yield* exportedPolicy(training, state.step)
   yield* run.save({
     name,
     path: `${plan.settings.checkpoint.dir}/${name}`,
@@ -42,7 +41,7 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
         ]),
       ),
       [Layout.inCheckpoint.envs]: safetensors.encode(flat(envs.snapshot())),
-      ...(policy === undefined ? {} : { [Layout.inCheckpoint.policy]: policy }),
+      ...(yield* exportedPolicies(training, state.step, Layout.inCheckpoint.policyOf)),
     },
   })
 })

@@ -1,8 +1,7 @@
 /** Makes the envs of a training and of its validations (`setUp.ts`), and exports a policy with their normalisation. */
 import { Effect, type Scope } from "effect"
 import * as Batch from "../env/Batch.ts"
-import { attempt } from "../config/attempt.ts"
-import type { AnyBatchEnv, Wait } from "../env/BatchEnv.ts"
+import type { AnyBatchEnv } from "../env/BatchEnv.ts"
 import type { Env } from "../env/Env.ts"
 import { EnvError, invalid } from "../env/EnvError.ts"
 import { EnvPool } from "../env/EnvPool.ts"
@@ -10,6 +9,7 @@ import * as EpisodeLog from "../env/EpisodeLog.ts"
 import * as Normalise from "../env/Normalise.ts"
 import type { Learner, LearnerError } from "../learner/Algorithm.ts"
 import { aboutText } from "../policy/about.ts"
+import { groupIn } from "../env/RunningMoments.ts"
 import type { Plan } from "./plan.ts"
 import type { Settings } from "./Settings.ts"
 import { type EpisodeBatch, partsOf } from "./validation/Validator.ts"
@@ -19,19 +19,18 @@ export type TrainingEnvs = AnyBatchEnv &
   EpisodeLog.Recorded &
   Partial<Normalise.NormalisedObservations & Normalise.NormalisedRewards>
 
-/** Calls a function of a batch, and waits until its envs have done their work. */
-export const settled = (body: () => Wait): Effect.Effect<void, EnvError> =>
-  Effect.flatMap(attempt(body, EnvError), (wait) => wait ?? Effect.void)
-
-/** Makes the training's envs. `gamma` is the discount factor of the return by which rewards are normalised. */
+/**
+ * Makes the training's envs. `gamma` has the discount factors of the returns by which rewards are normalised. Separate policies
+ * have one each, and statistics of their own: `groups` has the number of each agent's policy.
+ */
 export const trainingEnvs = Effect.fnUntraced(function* (
   env: Env,
   { numEnvs, normalize, workers }: Settings,
-  gamma: number,
+  { gamma, groups }: { readonly gamma: ReadonlyArray<number>; readonly groups: ReadonlyArray<number> | undefined },
 ): Effect.fn.Return<TrainingEnvs, EnvError, Scope.Scope> {
   const logged = EpisodeLog.record(yield* batchOf(env, numEnvs, workers))
-  const seen = normalize.observations ? Normalise.observations(logged) : logged
-  return normalize.rewards ? Normalise.rewards(seen, { gamma }) : seen
+  const seen = normalize.observations ? Normalise.observations(logged, { groups }) : logged
+  return normalize.rewards ? Normalise.rewards(seen, { gamma, groups }) : seen
 })
 
 /**
@@ -56,6 +55,7 @@ export const validationBatch = (
   Effect.map(batchOf(env, count, workers, first), (batch) => ({
     envId: env.id,
     first,
+    agents: env.agents,
     envs: moments === undefined ? batch : Normalise.observations(batch, { moments, frozen: true }),
   }))
 
@@ -75,18 +75,29 @@ const batchOf = (
       : Effect.fail(invalid(env.id, `workers: it steps elsewhere already; expected 0, found ${workers}`))
 
 /**
- * Returns the policy as an ONNX file, which normalises observations itself and describes env and spaces for `Policy.load`;
- * undefined if it cannot be exported.
+ * Returns the policy as an ONNX file, which normalises observations itself and describes env and spaces for `Policy.load`, or
+ * one file for each separate policy, by the names that `nameOf` gives them. There is none for a policy that cannot be exported.
  */
-export const exportedPolicy = (
-  { plan, learner, envs }: { readonly plan: Plan; readonly learner: Learner; readonly envs: TrainingEnvs },
+export const exportedPolicies = Effect.fnUntraced(function* (
+  training: { readonly plan: Plan; readonly learner: Learner; readonly envs: TrainingEnvs },
   step: number,
-): Effect.Effect<Uint8Array | undefined, LearnerError> => {
-  if (learner.exportPolicy === undefined) return Effect.succeed(undefined)
+  nameOf: (policy?: string) => string,
+): Effect.fn.Return<Readonly<Record<string, Uint8Array>>, LearnerError> {
+  const { plan, learner, envs } = training
   const { observationMoments, observationSpace: space } = envs
   const { observationSpace, actionSpace, actionMask, id } = plan.env
   const spaces = { observationSpace, actionSpace, hasActionMask: actionMask !== undefined }
   const about = aboutText({ env: id, algorithm: plan.algorithm.name, step, ...spaces })
-  const preprocess = observationMoments === undefined ? undefined : Normalise.asGraph(observationMoments, { space })
-  return Effect.catchTag(learner.exportPolicy(preprocess, about), "GraphError", (error) => Effect.die(error))
-}
+  const learners =
+    learner.separate === undefined
+      ? [{ file: nameOf(), exportPolicy: learner.exportPolicy }]
+      : learner.separate.map((one) => ({ file: nameOf(one.name), exportPolicy: one.learner.exportPolicy }))
+  const files: Record<string, Uint8Array> = {}
+  for (const [group, { file, exportPolicy }] of learners.entries()) {
+    if (exportPolicy === undefined) continue
+    const preprocess =
+      observationMoments === undefined ? undefined : Normalise.asGraph(groupIn(observationMoments, group), { space })
+    files[file] = yield* Effect.catchTag(exportPolicy(preprocess, about), "GraphError", (error) => Effect.die(error))
+  }
+  return files
+})

@@ -3,19 +3,19 @@
  * `Train.ts` calls it.
  */
 import { Effect, Record } from "effect"
-import { type Plain, snakeCase } from "../config/Config.ts"
+import { isPlain, type Plain, snakeCase } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
 import { rowSpaceOf } from "../env/Env.ts"
 import { shapeOf } from "../env/Space.ts"
 import * as safetensors from "../formats/safetensors.ts"
 import type { LearnerError } from "../learner/Algorithm.ts"
+import { settled } from "../learner/drive.ts"
 import { CheckpointError } from "../run/Checkpoint.ts"
 import { digestOfArrays } from "../run/digest.ts"
 import * as Layout from "../run/Layout.ts"
 import type { RunError, Saved } from "../run/Run.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import { floats } from "./checkpointing.ts"
-import { settled } from "./envs.ts"
 import type { Training } from "./setUp.ts"
 import { restoreMoments } from "./start.ts"
 import type { TrainingState } from "./TrainingState.ts"
@@ -35,12 +35,22 @@ export const sharedSettings = ({ plan, learner }: Training): Effect.Effect<Plain
     numEnvs: settings.numEnvs,
     seed: settings.seed,
     normalize: settings.normalize,
-    algorithm: effective.algorithm,
+    algorithm: byPolicy(effective.algorithm),
   }
   const { data } = learner
   return data === undefined
     ? Effect.succeed(shared)
     : Effect.map(digestOfArrays(data), (digest) => ({ ...shared, data: digest }))
+}
+
+/** Returns the settings of an algorithm with those of separate policies by their names, so that they are compared one by one. */
+const byPolicy = (algorithm: unknown): unknown => {
+  if (!isPlain(algorithm) || !Array.isArray(algorithm.policies)) return algorithm
+  const policies: ReadonlyArray<unknown> = algorithm.policies
+  return {
+    ...algorithm,
+    policies: Object.fromEntries(policies.flatMap((one) => (isPlain(one) ? [[`${String(one.policy)}`, one]] : []))),
+  }
 }
 
 /** The settings of algorithms that only the next updates read: neither the weights nor the saved arrays depend on them. */
@@ -60,8 +70,11 @@ const allowed: ReadonlySet<string> = new Set(["num_envs", ...ofUpdates.map((key)
 /** The rule by which settings of a resumed training may change. */
 export const changes = {
   allowed,
-  /** A setting may have parts, such as a schedule with options. */
-  isAllowed: (key: string): boolean => allowed.has(key.split(".").slice(0, 2).join(".")),
+  /** A setting may have parts, such as a schedule with options, and may be that of a separate policy. */
+  isAllowed: (key: string): boolean => {
+    const path = key.replace(/^algorithm\.policies\.[^.]+\./, "algorithm.")
+    return allowed.has(path.split(".").slice(0, 2).join("."))
+  },
   instead: (checkpoint: string): string => `begin a new run from its weights: start.from=${checkpoint}`,
 }
 

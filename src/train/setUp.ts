@@ -5,7 +5,7 @@
 import { Effect, Scope } from "effect"
 import type { Learner, LearnerError, SetupError } from "../learner/Algorithm.ts"
 import { Backend, type BackendError } from "../backend/Backend.ts"
-import { ConfigError, display, snakeCase } from "../config/Config.ts"
+import { ConfigError, display, isPlain, snakeCase } from "../config/Config.ts"
 import { oneLine } from "../config/text.ts"
 import { rowSpaceOf } from "../env/Env.ts"
 import { type EnvError, invalid } from "../env/EnvError.ts"
@@ -53,13 +53,12 @@ export const setUp = Effect.fnUntraced(function* (
   plan: Plan,
 ): Effect.fn.Return<Training, SetupError | EnvError, Backend | Scope.Scope> {
   const { settings, env, algorithm } = plan
-  // The normalisation of rewards needs a discount factor, even if the algorithm has none (es).
-  const gamma = typeof algorithm.config.gamma === "number" ? algorithm.config.gamma : 0.99
   yield* checkRollout(plan)
   const { actionSpace, maxSteps } = env
   const described = {
     observationSpace: rowSpaceOf(env),
     actionSpace,
+    agents: env.agents,
     maxSteps,
     graph: graphOf(env),
     goals: goalsOf(env),
@@ -75,7 +74,7 @@ export const setUp = Effect.fnUntraced(function* (
   // A learner that plays its envs in the graph needs no batch of them; the one that is left is never stepped.
   const numEnvs = learner.episodes === undefined ? settings.numEnvs : 1
   const trainee = traineeOf(plan, learner)
-  const envs = yield* trainingEnvs(env, { ...settings, numEnvs }, gamma).pipe(
+  const envs = yield* trainingEnvs(env, { ...settings, numEnvs }, statisticsOf(plan, learner)).pipe(
     Effect.provideService(Trainee, trainee.service),
     withinMemory(plan),
   )
@@ -111,6 +110,17 @@ export const setUp = Effect.fnUntraced(function* (
   })
   return { plan, envs, learner, afterUpdate, validator, writeStepFolder, writeWantedStep }
 })
+
+/** Says by which discount factors rewards are normalised, and which agents of a game share statistics. */
+const statisticsOf = ({ algorithm: { config }, env }: Plan, { separate }: Learner) => {
+  const policies: ReadonlyArray<unknown> =
+    separate !== undefined && Array.isArray(config.policies) ? config.policies : [config]
+  return {
+    // The normalisation of rewards needs a discount factor, even if the algorithm has none (es).
+    gamma: policies.map((one) => (isPlain(one) && typeof one.gamma === "number" ? one.gamma : 0.99)),
+    groups: separate && env.agents?.map((agent) => separate.findIndex(({ agents }) => agents.includes(agent))),
+  }
+}
 
 /** Returns the service by which envs play against the trained policy, and what has to run after updates for them. */
 const traineeOf = ({ settings, env, algorithm }: Plan, { policy, episodes }: Learner) => {
@@ -171,8 +181,8 @@ const withinMemory =
 
 /** Returns an error if validation, normalisation or ranks are on and the learner does not support it; else undefined. */
 const misfit = (
-  { settings, algorithm, from }: Plan,
-  { episodes, imitates = false, plans = false, policy, plays, slices = 1 }: Learner,
+  { settings, algorithm, env, validationEnvs, from }: Plan,
+  { episodes, imitates = false, plans = false, policy, plays, separate, slices = 1 }: Learner,
 ): ConfigError | undefined => {
   const name = String(settings.algorithm.name)
   const { ranks } = settings
@@ -207,6 +217,11 @@ const misfit = (
   if (imitates && normalized !== undefined) {
     const problem = `expected false with algorithm "${name}", which imitates an expert that sees the env's own observations, and reads no rewards`
     return ConfigError.at(from, `normalize.${normalized}`, problem)
+  }
+  const other = validationEnvs.find(({ agents }) => agents?.join() !== env.agents?.join())
+  if (separate !== undefined && other !== undefined) {
+    const problem = `expected games with the agents of ${env.id} with algorithm "${name}", whose policies play them together, found ${other.id}`
+    return ConfigError.at(from, "validation.envs", problem)
   }
   const threads = settings.workers > 0 ? "workers" : settings.validation.workers > 0 ? "validation.workers" : undefined
   if (plans && threads !== undefined) {

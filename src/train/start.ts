@@ -128,7 +128,7 @@ const momentsIn = (saved: safetensors.Tensors, name: string) => {
 /** Copies the running moments of this name in a checkpoint, if it has them. */
 export const restoreMoments = (saved: safetensors.Tensors, name: string, into: RunningMoments | undefined): void => {
   const moments = momentsIn(saved, name)
-  if (into === undefined || moments === undefined || moments.mean.length !== into.size) return
+  if (into === undefined || moments === undefined || moments.mean.length !== into.mean.length) return
   into.mean.set(moments.mean)
   into.variance.set(moments.variance)
   into.count.set(moments.count)

@@ -18,7 +18,7 @@ import { gzip } from "../formats/gzip.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
 import { policyFiles } from "../export/policyFiles.ts"
-import { exportedPolicy, type TrainingEnvs } from "./envs.ts"
+import { exportedPolicies, type TrainingEnvs } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import type { TrainingState } from "./TrainingState.ts"
 import { animate, makePlayer } from "./validation/rendering.ts"
@@ -46,7 +46,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
       (index) => playEpisode(seed, state.step, index),
     )
     const weights = yield* learner.weights
-    const model = yield* exportedPolicy({ plan, learner, envs }, state.step)
+    const models = yield* exportedPolicies({ plan, learner, envs }, state.step, Layout.inStep.onnxOf)
     const example = Float32Array.from(episodes[0].steps[0].observation)
     yield* writeUi(run, env)
     yield* run.writeDirectory(folder, {
@@ -55,7 +55,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
         ? {}
         : { [Layout.inStep.picture]: utf8.encode(animate(episodes[0].frames, render.speed)) }),
       [Layout.inStep.weights]: safetensors.encode(weights),
-      ...(model === undefined ? {} : { [Layout.inStep.onnx]: model }),
+      ...models,
       ...policyFiles(learner.dense, weights, {
         name: `${plan.algorithm.name} on ${env.id}`,
         environment: env.id,

@@ -67,6 +67,34 @@ describe("observations", () => {
     assert.isUndefined(validation.snapshot()["observationMoments.mean"])
   })
 
+  it("have statistics of each group of rows, equal to those of a batch with these rows alone", () => {
+    const values = Float32Array.from({ length: 24 }, (_, at) => (at * at) % 17)
+    const grouped = RunningMoments.make(2, undefined, [1, 0, 1])
+    const mask = Uint8Array.of(1, 1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 1)
+    grouped.update(values)
+    grouped.update(values, mask)
+    for (const group of [0, 1]) {
+      const rows = Array.from({ length: 12 }, (_, row) => row).filter((row) => [1, 0, 1][row % 3] === group)
+      const alone = RunningMoments.make(2)
+      const own = Float32Array.from(rows.flatMap((row) => [values[2 * row], values[2 * row + 1]]))
+      alone.update(own)
+      alone.update(
+        own,
+        Uint8Array.from(rows, (row) => mask[row]),
+      )
+      const { mean, variance } = RunningMoments.groupIn(grouped, group)
+      assert.deepStrictEqual([mean, variance], [alone.mean, alone.variance])
+      assert.strictEqual(grouped.count[group], alone.count[0])
+    }
+    const seen = Normalise.observations(Batch.make(env, 6), { groups: [0, 1], clip: 1000 })
+    seen.reset(1)
+    seen.step(new Int32Array(6))
+    const one = Normalise.observations(Batch.make(env, 3), { clip: 1000 })
+    one.reset(1)
+    one.step(new Int32Array(3))
+    assert.deepStrictEqual([...seen.observations], [...one.observations, ...one.observations])
+  })
+
   it("need statistics of their own size", () => {
     const error = envError(() => Normalise.observations(start(), { moments: RunningMoments.make(3) }))
     assert.include(error.message, "moments of 3 numbers for observations of 1")

@@ -12,7 +12,7 @@ import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import * as Env from "../../src/env/Env.ts"
 import * as Space from "../../src/env/Space.ts"
-import { crossed } from "../../src/train/Trainer.ts"
+import { crossed } from "../../src/learner/Algorithm.ts"
 import { keep, textOf, weightsOf } from "./inMemory.ts"
 
 const short = { env: CartPole.env, numEnvs: 4, algorithm: Ppo.make({ nsteps: 32, epochs: 2 }), totalSteps: 1024 }

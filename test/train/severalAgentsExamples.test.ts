@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import selfPlay, { game } from "../../examples/past-selves.ts"
 import hunt, { pursuit } from "../../examples/pursuit.ts"
+import separate, { hunt as chase } from "../../examples/separate-policies.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import { check } from "../../src/env/check.ts"
 import * as MultiEnv from "../../src/env/MultiEnv.ts"
@@ -20,7 +21,7 @@ const trained = (training: Run, settings: Readonly<Record<string, number>>) => {
 }
 
 describe("examples of several agents", () => {
-  it.each(["pursuit", "past-selves"])("%s has at most 60 lines", (name) => {
+  it.each(["pursuit", "past-selves", "separate-policies"])("%s has at most 60 lines", (name) => {
     const text = readFileSync(new URL(`../../examples/${name}.ts`, import.meta.url), "utf8")
     assert.isAtMost(text.trim().split("\n").length, 60)
   })
@@ -28,6 +29,7 @@ describe("examples of several agents", () => {
   it("keep the rules of envs", () => {
     assert.deepStrictEqual(check(MultiEnv.against(pursuit)), [])
     assert.deepStrictEqual(check(MultiEnv.against(game)), [])
+    assert.deepStrictEqual(check(MultiEnv.against(chase)), [])
   })
 
   it.effect("learn to hunt with one policy for both", () =>
@@ -35,6 +37,15 @@ describe("examples of several agents", () => {
       const { validation } = yield* trained(hunt, { totalSteps: 120_000, "validation.everySteps": 120_000 })
       // Two who move at random catch the hare in some games, and have a mean return below 0.
       assert.isAbove(validation?.meanReturn ?? -1, 0.3)
+    }),
+  )
+
+  it.effect("learn a policy for each of two agents", () =>
+    Effect.gen(function* () {
+      const { validation, steps } = yield* trained(separate, { totalSteps: 8192, "validation.everySteps": 8192 })
+      assert.strictEqual(steps, 8192)
+      // The game is one of zero sum.
+      assert.closeTo(validation?.meanReturn ?? 1, 0, 1e-6)
     }),
   )
 

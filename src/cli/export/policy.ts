@@ -99,7 +99,6 @@ const restoredFiles: ReadonlySet<string> = new Set([
   Layout.latestPointer,
   Layout.inCheckpoint.manifest,
   Layout.inCheckpoint.runtime,
-  Layout.inCheckpoint.policy,
 ])
 
 /** Reads the files from which a training is restored: its config and checkpoints. Returns their bytes by path. */
@@ -111,7 +110,7 @@ const filesToLoad = Effect.fnUntraced(function* (run: string) {
   for (const path of paths) {
     const name = basename(path)
     if (path.replaceAll("\\", "/").startsWith(`${Layout.steps}/`)) continue
-    if (!restoredFiles.has(name) && Layout.arraysOf(name) === undefined) continue
+    if (!restoredFiles.has(name) && !Layout.isPolicy(name) && Layout.arraysOf(name) === undefined) continue
     files.set(join(run, path), yield* Effect.mapError(readBytes(join(run, path), mostBytes.binary), wrong))
   }
   return files

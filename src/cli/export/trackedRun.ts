@@ -73,13 +73,12 @@ const changedAt = Effect.fnUntraced(function* (file: string) {
   return Option.match(mtime, { onNone: () => 0, onSome: (time) => time.getTime() })
 })
 
-/** Returns the policy of a checkpoint, if it has one: runs of language-model agents have none. */
+/** Returns the policies of a checkpoint, if it has any: runs of language-model agents have none. */
 const policyIn = Effect.fnUntraced(function* (run: string, step: Option.Option<number>) {
   const name = yield* checkpointOf(run, step)
   const { tree } = yield* savedAt(run, yield* foldersOnDisk)
   if ((yield* Checkpoint.names(tree)).length === 0) return {}
-  const { files, skipped } = yield* Checkpoint.loadFiles(tree, name, (file) => file === Layout.inCheckpoint.policy)
+  const { files, skipped } = yield* Checkpoint.loadFiles(tree, name, Layout.isPolicy)
   for (const { name: damaged, reason } of skipped) yield* writeError(`without the checkpoint ${damaged}: ${reason}\n`)
-  const policy = files[Layout.inCheckpoint.policy]
-  return policy === undefined ? {} : { [Layout.inCheckpoint.policy]: policy }
+  return files
 })

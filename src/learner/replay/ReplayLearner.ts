@@ -139,6 +139,7 @@ export const replayLearner = Effect.fnUntraced(function* <
   return {
     devices: { [act.name]: act.device, [update.name]: update.device },
     rollout: (envs, position) => drive(() => collect(envs, position)),
+    rolloutSteps: steps,
     update: learn,
     metrics: () => averages.take(),
     ...(copyTargetsEvery === undefined ? {} : { target: { everySteps: copyTargetsEvery, update: copyTargets } }),

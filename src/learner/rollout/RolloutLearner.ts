@@ -122,6 +122,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
         for (const feature of features) feature.afterRollout?.()
         return rows
       }),
+    rolloutSteps: experience.steps,
     update,
     ...(slices > 1 ? { slices } : {}),
     metrics: () => averages.take(),

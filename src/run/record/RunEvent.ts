@@ -118,6 +118,8 @@ export const validationOfTrainer = "trainer/validation_score"
 export const PlayedEpisode = Schema.Struct({
   /** The id of the env that it was played in; left out if it is the run's env. */
   env: Schema.optionalKey(Schema.String),
+  /** The agent whose return it is, in a game of several agents. */
+  agent: Schema.optionalKey(Schema.String),
   return: Schema.Number,
   length: Schema.Int,
   terminated: Schema.Boolean,

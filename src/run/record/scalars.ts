@@ -3,7 +3,7 @@ import { meanOf } from "../../statistics/resampling.ts"
 
 /**
  * Returns the numbers that the event of an update or a validation holds, by their names in TensorBoard; undefined for
- * other events. A validation on several envs has the score on each one too. The sinks for TensorBoard, CSV and Effect's metrics share it.
+ * other events. A validation on several envs has the score on each one too, and one of a game that of each agent. The sinks for TensorBoard, CSV and Effect's metrics share it.
  */
 export const scalarsOf = (
   event: RunEvent,
@@ -14,16 +14,21 @@ export const scalarsOf = (
     "validation/score": event.meanReturn,
     "validation/score_std": event.stdReturn,
     "validation/episodic_length": meanOf(event.episodes.map(({ length }) => length)),
-    ...scoresByEnv(event),
+    ...scoresOf(scoresBy(event, "env")),
+    ...scoresOf(scoresBy(event, "agent")),
   }
   return { step: event.step, values }
 }
 
-/** Returns the mean return on each env, if there are several. */
-const scoresByEnv = ({ episodes }: ValidationEnded): Readonly<Record<string, number>> => {
-  const byEnv = Map.groupBy(episodes, ({ env }) => env)
-  if (byEnv.size < 2) return {}
-  return Object.fromEntries(
-    [...byEnv].map(([env, own]) => [`validation/score/${env}`, meanOf(own.map((episode) => episode.return))]),
-  )
+/** Returns the mean return on each env or of each agent, if there are several. */
+export const scoresBy = (
+  { episodes }: Pick<ValidationEnded, "episodes">,
+  key: "env" | "agent",
+): ReadonlyArray<readonly [name: string, meanReturn: number]> => {
+  const groups = Map.groupBy(episodes, (episode) => episode[key])
+  if (groups.size < 2) return []
+  return [...groups].map(([name, own]) => [`${name}`, meanOf(own.map((episode) => episode.return))])
 }
+
+const scoresOf = (scores: ReturnType<typeof scoresBy>): Readonly<Record<string, number>> =>
+  Object.fromEntries(scores.map(([name, score]) => [`validation/score/${name}`, score]))

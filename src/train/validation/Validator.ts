@@ -1,14 +1,12 @@
 /** Validates a policy: plays whole episodes in batches of envs. It touches no files. `setUp.ts` makes a validator. */
 import { Effect } from "effect"
 import type { Learner, LearnerError, Policy } from "../../learner/Algorithm.ts"
-import { drive, waitFor } from "../../learner/drive.ts"
+import { drive, settled, waitFor } from "../../learner/drive.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import type { Env } from "../../env/Env.ts"
 import { outcomeOf, type ValidationOutcome } from "../../run/evaluation.ts"
 import type { Chunk } from "../../cluster/sent/chunks.ts"
 import { stream } from "../../rng/Rng.ts"
-import { attempt } from "../../config/attempt.ts"
-import { EnvError } from "../../env/EnvError.ts"
 
 /**
  * Plays a fixed number of whole episodes with the current policy, and gives their returns and lengths. Each episode
@@ -89,6 +87,8 @@ export interface EpisodeBatch {
   readonly envId: string
   readonly envs: AnyBatchEnv
   readonly first: number
+  /** The names of the agents of a game, each of which has a row of every game. */
+  readonly agents?: ReadonlyArray<string> | undefined
 }
 
 /** Some adjacent envs of a batch, in a batch of their own; `at` is the position of the first one in the whole batch. */
@@ -105,7 +105,7 @@ type Episodes = ValidationOutcome["episodes"]
  */
 const playWith = (policy: Policy, batchSize: number, { maxSteps }: ValidatorOptions) =>
   Effect.fnUntraced(function* (
-    { envId, envs, first, at }: BatchPart,
+    { envId, envs, first, agents, at }: BatchPart,
     seed: number,
     index: number,
   ): Effect.fn.Return<Episodes, LearnerError> {
@@ -139,12 +139,13 @@ const playWith = (policy: Policy, batchSize: number, { maxSteps }: ValidatorOpti
         const terminated = envs.terminated[env] === 1
         const truncated = envs.truncated[env] === 1 || (!terminated && step >= maxSteps)
         if (!terminated && !truncated) continue
-        episodes[env] = { env: envId, return: returns[env], length: step, terminated, truncated }
+        const agent = agents === undefined ? {} : { agent: agents[env % agents.length] }
+        episodes[env] = { env: envId, ...agent, return: returns[env], length: step, terminated, truncated }
         running--
       }
     }
 
-    yield* (yield* attempt(() => envs.reset(seed, "validation", index), EnvError)) ?? Effect.void
+    yield* settled(() => envs.reset(seed, "validation", index))
     while (running > 0) {
       // Play in short slices, so that an interruption does not have to wait for a long validation.
       yield* drive(function* () {
@@ -168,11 +169,11 @@ export const makeValidator = Effect.fnUntraced(function* (
   policyFor: NonNullable<Learner["policy"]>,
   options: ValidatorOptions,
 ) {
-  const players = yield* Effect.forEach(batches, ({ envId, envs, first }) =>
-    Effect.map(policyFor(envs.numEnvs, { sampled: options.sampled }), (policy) => ({
-      batch: { first, size: envs.numEnvs, device: policy.program.device },
-      whole: { envId, envs, first, at: 0 },
-      play: playWith(policy, envs.numEnvs, options),
+  const players = yield* Effect.forEach(batches, (batch) =>
+    Effect.map(policyFor(batch.envs.numEnvs, { sampled: options.sampled }), (policy) => ({
+      batch: { first: batch.first, size: batch.envs.numEnvs, device: policy.program.device },
+      whole: { ...batch, at: 0 },
+      play: playWith(policy, batch.envs.numEnvs, options),
     })),
   )
   const validator: Validator = {

@@ -35,6 +35,16 @@ it.effect("the log has a line for everything but episodes and updates, as soon a
   }),
 )
 
+it.effect("the log has the score of each agent of a game", () =>
+  Effect.gen(function* () {
+    const { run, emit } = yield* recorded(runLog)
+    const [first, second] = validation.episodes
+    const episodes = [first, second, first].map((one, at) => ({ ...one, agent: at === 1 ? "sheep" : "wolf" }))
+    yield* emit([{ ...validation, episodes }])
+    assert.match(yield* run.readText("run.log"), /over 3 episodes \(wolf 1\.00, sheep 3\.00\)\n$/)
+  }),
+)
+
 it.effect("the log names no envs and no devices of a trainer of language models, which has none at the start", () =>
   Effect.gen(function* () {
     const { run, emit } = yield* recorded(runLog)

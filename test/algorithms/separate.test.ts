@@ -1,0 +1,306 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { gunzipSync } from "node:zlib"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { hunt } from "../../examples/separate-policies.ts"
+import { game as ticTacToe } from "../../examples/past-selves.ts"
+import * as Separate from "../../src/algorithms/agents/Separate.ts"
+import * as Es from "../../src/algorithms/episodes/Es.ts"
+import * as AlphaZero from "../../src/algorithms/planning/AlphaZero.ts"
+import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
+import * as A2c from "../../src/algorithms/rollouts/A2c.ts"
+import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
+import * as Rnd from "../../src/algorithms/rollouts/Rnd.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import * as CartPole from "../../src/env/classic/CartPole.ts"
+import * as MultiEnv from "../../src/env/MultiEnv.ts"
+import { box, discrete } from "../../src/env/Space.ts"
+import * as safetensors from "../../src/formats/safetensors.ts"
+import * as Policy from "../../src/policy/Policy.ts"
+import { Recorder } from "../../src/run/record/Recorder.ts"
+import { RunStore } from "../../src/run/store/RunStore.ts"
+import { RunOptions } from "../../src/train/RunOptions.ts"
+import * as Train from "../../src/train/Train.ts"
+import { type Kept, keep } from "../train/inMemory.ts"
+import { resumable } from "../train/resumable.ts"
+
+const hidden = [8]
+const ppo = { hidden, nsteps: 16, minibatches: 2 }
+const dqn = { hidden, learningStarts: 40, bufferSize: 200, batchSize: 8, updateTargetFreq: 64 }
+const short = {
+  env: hunt,
+  numEnvs: 8,
+  algorithm: Separate.make({ wolf: Ppo.make(ppo), sheep: A2c.make({ hidden, nsteps: 16 }) }),
+  totalSteps: 512,
+}
+
+/** Agents that do not meet: each walks on a line of its own, and observes only its own place. */
+const lines = MultiEnv.parallel({
+  id: "lines",
+  agents: ["a", "b", "c"],
+  observationSpace: box(-10, 10, [1]),
+  actionSpace: discrete(2),
+  maxSteps: 10,
+  reset: () => [0, 0, 0],
+  observe: (places, agent) => [places[agent]],
+  step: (places, actions) => ({
+    state: places.map((place, agent) => place + 2 * actions[agent] - 1),
+    rewards: actions.map(Number),
+    terminated: false,
+  }),
+})
+
+/** The weights of a policy at the end of a run, by name. */
+const weightsOf = ({ files }: Kept, policy: string) => {
+  const path =
+    [...files.keys()]
+      .filter((file) => file.endsWith("/weights.safetensors"))
+      .sort()
+      .at(-1) ?? ""
+  const all = Object.entries(safetensors.decode(files.get(path) ?? new Uint8Array(0)))
+  return all.filter(([name]) => name.startsWith(`${policy}.`))
+}
+
+describe("separate policies are resumed bit for bit", () => {
+  for (const [name, input] of [
+    ["by PPO and A2C", short],
+    ["with normalised observations and rewards", { ...short, normalize: { observations: true, rewards: true } }],
+    [
+      "by two DQN, of which one explores less",
+      {
+        ...short,
+        algorithm: Separate.make({
+          wolf: Dqn.make({ ...dqn, trainEvery: 8 }),
+          sheep: Dqn.make({ ...dqn, trainEvery: 8, epsilonStart: 0.5, prioritised: {} }),
+        }),
+      },
+    ],
+    [
+      "by DQN and PPO with a memory, in a game of turns with masks",
+      {
+        ...short,
+        env: ticTacToe,
+        algorithm: Separate.make({
+          cross: Dqn.make({ ...dqn, trainEvery: 64 }),
+          circle: Ppo.make({ ...ppo, lstm: 4, sequence: 8 }),
+        }),
+      },
+    ],
+    [
+      "by one policy for two agents, and one for the third",
+      {
+        ...short,
+        env: lines,
+        numEnvs: 12,
+        algorithm: Separate.make({ outer: { agents: ["a", "c"], algorithm: Ppo.make(ppo) }, b: Ppo.make(ppo) }),
+      },
+    ],
+  ] as const) {
+    it.effect(name, () =>
+      Effect.gen(function* () {
+        const validation = { everySteps: 256, episodes: 12, sampled: true }
+        const { whole, resumed, stoppedAt } = yield* resumable({ ...input, validation }, 200)
+        assert.isBelow(stoppedAt, whole.steps)
+        assert.strictEqual(resumed.digest, whole.digest)
+      }),
+    )
+  }
+
+  it.effect("or with other settings of updates, but no others", () =>
+    Effect.gen(function* () {
+      const algorithmOf = (change: object) =>
+        Separate.make({ wolf: Ppo.make({ ...ppo, ...change }), sheep: A2c.make({ hidden, nsteps: 16 }) })
+      const again = (change: object) =>
+        resumable({ ...short, algorithm: algorithmOf({}) }, 200, { algorithm: algorithmOf(change) })
+      const { whole, resumed } = yield* again({ learningRate: 0.01 })
+      assert.strictEqual(resumed.steps, whole.steps)
+      assert.notStrictEqual(resumed.digest, whole.digest)
+      const { message } = yield* Effect.flip(again({ hidden: [4] }))
+      assert.include(message, "the checkpoint was saved with algorithm.policies.wolf.hidden = [8], found [4]")
+    }),
+  )
+})
+
+describe("a separate policy", () => {
+  it.effect("learns from the rows of its own agents alone, and differs from the others", () =>
+    Effect.gen(function* () {
+      const trained = (other: Parameters<typeof Ppo.make>[0]) =>
+        keep({
+          env: lines,
+          numEnvs: 12,
+          algorithm: Separate.make({
+            a: Ppo.make(ppo),
+            b: Ppo.make({ ...ppo, ...other }),
+            c: A2c.make({ hidden, nsteps: 16 }),
+          }),
+          totalSteps: 768,
+          normalize: { observations: true, rewards: true },
+        })
+      const [first, second] = [yield* trained({}), yield* trained({ learningRate: 0.05, epochs: 1 })]
+      assert.isNotEmpty(weightsOf(first, "a"))
+      assert.deepStrictEqual(weightsOf(second, "a"), weightsOf(first, "a"))
+      assert.deepStrictEqual(weightsOf(second, "c"), weightsOf(first, "c"))
+      assert.notDeepEqual(weightsOf(second, "b"), weightsOf(first, "b"))
+      // The policies a and b have equal settings, but their first weights and actions are drawn by their names.
+      const [a, b] = ["a", "b"].map((name) => weightsOf(first, name).map(([, { data }]) => data))
+      assert.notDeepEqual(a, b)
+    }),
+  )
+
+  it.effect("has its score in each validation, and metrics with its name", () =>
+    Effect.gen(function* () {
+      const { events } = yield* keep({ ...short, validation: { everySteps: 512, episodes: 10 } })
+      const validation = events.find((event) => event._tag === "ValidationEnded")
+      assert.deepStrictEqual(
+        validation?.episodes.map(({ agent }) => agent),
+        Array.from({ length: 10 }, (_, index) => ["wolf", "sheep"][index % 2]),
+      )
+      const update = events.findLast((event) => event._tag === "UpdateApplied")
+      assert.containsAllKeys(update?.metrics ?? {}, ["losses/policy_loss/wolf", "losses/policy_loss/sheep"])
+    }),
+  )
+})
+
+describe("Policy.load", () => {
+  it.effect("takes the name of a separate policy", () =>
+    Effect.gen(function* () {
+      const folder = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(import.meta.dirname, "..", "..", ".tmp-"))),
+        (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true })),
+      )
+      const store = RunStore.layerFileSystem({ resultsDir: folder, time: new Date(0), commit: "no-hash" })
+      const validation = { everySteps: 512, episodes: 4 }
+      const { runDir } = yield* Train.run({
+        ...short,
+        normalize: { observations: true },
+        validation,
+        render: { everySteps: 512 },
+      }).pipe(Effect.provide(store))
+      const wolf = yield* Policy.load(runDir, { policy: "wolf" })
+      const sheep = yield* Policy.load(runDir, { policy: "sheep" })
+      assert.deepStrictEqual([wolf.env, wolf.actionSpace], ["hunt", hunt.actionSpace])
+      const [step] = readdirSync(join(runDir, "steps"))
+      const rendered = yield* Policy.load(join(runDir, "steps", step), { policy: "sheep" })
+      const places = Array.from({ length: 30 }, (_, at) => [at / 30, 0.5 - at / 60, 0.3 - at / 40, at / 50])
+      assert.deepStrictEqual(yield* rendered.actAll(places), yield* sheep.actAll(places))
+      // A trajectory has the actions of both, and what the wolf observed, without the normalisation.
+      const trajectories = gunzipSync(readFileSync(join(runDir, "steps", step, "trajectories.json.gz"))).toString()
+      const [{ trajectory }] = JSON.parse(trajectories)
+      assert.isAbove(trajectory.length, 1)
+      for (const { observation, action } of trajectory)
+        assert.strictEqual((yield* wolf.act(observation)).action, action[0])
+      // As an opponent, it plays its agent.
+      const against = MultiEnv.against(hunt, { sheep }, { as: "wolf" })
+      yield* keep({ env: against, numEnvs: 2, algorithm: Ppo.make(ppo), totalSteps: 32 })
+      const { message } = yield* Effect.flip(Policy.load(runDir))
+      assert.include(message, "it has separate policies: set the option policy to wolf or sheep")
+      const unknown = yield* Effect.flip(Policy.load(runDir, { policy: "fox" }))
+      assert.include(unknown.message, "no policy.fox.onnx; it has separate policies")
+    }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(Wasm.layer, NodeServices.layer, Recorder.layerSilent))),
+  )
+})
+
+describe("a config of separate policies", () => {
+  it.effect("trains the same as code", () =>
+    Effect.gen(function* () {
+      const { result } = yield* keep(short)
+      const policies = [
+        { policy: "wolf", name: "ppo", hidden, nsteps: 16, minibatches: 2 },
+        { policy: "sheep", agents: ["sheep"], name: "a2c", hidden, nsteps: 16 },
+      ]
+      const fromConfig = (changed: ReadonlyArray<object>) => {
+        const overrides = [{ path: "algorithm", value: { name: "separate", policies: changed }, source: "conf.yaml" }]
+        return keep({ ...short, algorithm: "separate" }).pipe(
+          Effect.provideService(RunOptions, { overrides, source: "test", name: "run" }),
+        )
+      }
+      assert.strictEqual((yield* fromConfig(policies)).result.digest, result.digest)
+      const [wolf, sheep] = policies
+      const unknown = yield* Effect.flip(fromConfig([wolf, { ...sheep, name: "a3c" }]))
+      assert.include(
+        unknown.message,
+        'conf.yaml: algorithm.policies.1.name: unknown algorithm "a3c"; did you mean "a2c"?',
+      )
+      const misspelt = yield* Effect.flip(fromConfig([wolf, { ...sheep, gama: 0.9 }]))
+      assert.include(misspelt.message, 'conf.yaml: unknown key "algorithm.policies.1.gama"; did you mean "gamma"?')
+      assert.include((yield* Effect.flip(fromConfig([wolf, wolf]))).message, 'two policies are called "wolf"')
+    }),
+  )
+
+  for (const [what, algorithm, expected] of [
+    ["an agent without a policy", { wolf: Ppo.make(ppo) }, /the agent "sheep" has no policy/],
+    [
+      "an agent that the game has not",
+      { wolf: Ppo.make(ppo), sheep: Ppo.make(ppo), fox: Ppo.make(ppo) },
+      /"fox" is no agent of the game; its agents are wolf, sheep/,
+    ],
+    [
+      "two policies of an agent",
+      { wolf: Ppo.make(ppo), both: { agents: ["wolf", "sheep"], algorithm: Ppo.make(ppo) } },
+      /the agent "wolf" has two policies/,
+    ],
+    [
+      "rollouts of different lengths",
+      { wolf: Ppo.make(ppo), sheep: Ppo.make({ ...ppo, nsteps: 32 }) },
+      /algorithm.policies: expected rollouts of equally many steps, found 16 of wolf, 32 of sheep; set nsteps/,
+    ],
+    [
+      "an algorithm that searches",
+      { wolf: Ppo.make(ppo), sheep: AlphaZero.make() },
+      /algorithm\.policies\.1: alpha-zero/,
+    ],
+    [
+      "an algorithm that plays whole episodes",
+      { wolf: Ppo.make(ppo), sheep: Es.make() },
+      /algorithm\.policies\.1\.name: the algorithm of "sheep" plays no rollouts of a fixed number of steps/,
+    ],
+    [
+      "a wrong setting",
+      { wolf: Ppo.make(ppo), sheep: Ppo.make({ clip: -1 }) },
+      /algorithm\.policies\.1\.clip: expected a value greater than 0, found -1/,
+    ],
+    [
+      "settings that do not fit each other",
+      { wolf: Ppo.make({ ...ppo, minibatches: 3 }), sheep: Ppo.make(ppo) },
+      /algorithm\.policies\.0\.minibatches: expected a divisor/,
+    ],
+    [
+      "a name that is no file's",
+      { "the wolf": Ppo.make(ppo), sheep: Ppo.make(ppo) },
+      /policies\.0\.policy: expected a name of letters/,
+    ],
+  ] as const) {
+    it.effect(`refuses ${what}`, () =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(keep({ ...short, algorithm: Separate.make(algorithm) }))
+        assert.strictEqual(error._tag, "ConfigError")
+        assert.match(error.message, expected)
+      }),
+    )
+  }
+
+  it.effect("refuses envs of one agent, parts of games and validations of one agent", () =>
+    Effect.gen(function* () {
+      const messageOf = (change: object) =>
+        Effect.map(Effect.flip(keep({ ...short, ...change })), ({ message }) => message)
+      assert.include(yield* messageOf({ env: CartPole.env }), "separate policies need a game of several agents")
+      assert.include(yield* messageOf({ numEnvs: 7 }), "num_envs: the game has a row for each of its 2 agents")
+      const envs = [MultiEnv.against(hunt, "random", { as: "wolf" })]
+      assert.include(yield* messageOf({ validation: { everySteps: 128, envs } }), "validation.envs: expected games")
+    }),
+  )
+
+  it.effect("ends a training in which a learner would restore the games for itself", () =>
+    Effect.gen(function* () {
+      const trained = (initObsSteps: number) => {
+        const rnd = Rnd.make({ hidden, nsteps: 16, minibatches: 2, initObsSteps })
+        return keep({ ...short, algorithm: Separate.make({ wolf: Ppo.make(ppo), sheep: rnd }) })
+      }
+      const { message } = yield* Effect.flip(trained(4))
+      assert.include(message, "the policy sheep has only some rows of the games, so it cannot save the games")
+      assert.strictEqual((yield* trained(0)).result.steps, 512)
+    }),
+  )
+})

@@ -43,7 +43,7 @@ import { type Planning, planner } from "./valueIteration.ts"
 export interface ActorCritic<Kept extends string = ActorCriticKept> extends Actor<Kept> {
   /** Computes the policy and the value of observations, which have the shape [rows, size]. */
   readonly evaluate: (weights: Weights, observations: Tensor, recall?: Recall) => Evaluation<Kept>
-  /** The number of features that each head reads. */
+  /** The number of features that the actor's head reads. */
   readonly featureSize: number
   /** The trunk that actor and critic share; if they share none, the actor's. */
   readonly trunk: Trunk
@@ -97,14 +97,14 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
   }
   const body = shares ? sharedBody(options) : separateBodies(options)
   const actorHead = linear(body.actorHead, body.featureSize, outputs, orthogonal(0.01))
-  const criticHead = linear(body.criticHead, body.featureSize, 1, orthogonal(1))
+  const criticHead = linear(body.criticHead, body.criticSize, 1, orthogonal(1))
   const logDeviation: Declarations =
     actionSpace._tag === "Box" ? { "actor.logStd": { shape: [outputs], init: zeros } } : {}
   // Exported dense layers take the best of one choice, or real numbers.
   const isDense = actionSpace._tag === "Discrete" || actionSpace._tag === "Box"
   const critics = (options.critics ?? []).map((name) => ({
     name,
-    head: linear(name, body.featureSize, 1, orthogonal(1)),
+    head: linear(name, body.criticSize, 1, orthogonal(1)),
   }))
 
   /** Makes the distribution of actions. The deviation of real numbers is a weight for each element. */
@@ -162,6 +162,7 @@ const separateBodies = (options: ActorCriticOptions<string>) => {
     actorHead: `actor.${actor.trunk.depth}`,
     criticHead: `critic.${critic.trunk.depth}`,
     featureSize: actor.lstm?.outputs ?? actor.trunk.outputs,
+    criticSize: critic.lstm?.outputs ?? critic.trunk.outputs,
     memorySize: 2 * size,
     trunk: actor.trunk,
     features: (weights: Weights, observations: Tensor, recall?: Recall): Features => {
@@ -188,10 +189,12 @@ const sharedBody = (options: ActorCriticOptions<string>) => {
       ? trunk("trunk", observationSpace, options, networkFor(options))
       : planner("planner", observationSpace, planning)
   const lstm = options.lstm > 0 ? memory("memory", shared.outputs, options.lstm) : undefined
+  const featureSize = lstm?.outputs ?? shared.outputs
   return {
     actorHead: "actor",
     criticHead: "critic",
-    featureSize: lstm?.outputs ?? shared.outputs,
+    featureSize,
+    criticSize: featureSize,
     memorySize: lstm?.size ?? 0,
     trunk: shared,
     features: (weights: Weights, observations: Tensor, recall?: Recall): Features => {

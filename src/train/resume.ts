@@ -59,11 +59,17 @@ const ofUpdates = [
   ["epochs", "minibatches", "valueEpochs", "batchSize", "gradientSteps", "policyDelay", "maxGradNorm"],
   ["gamma", "lambda", "returns", "gammaIntrinsic", "clip", "clipValue", "normalizeAdvantages", "targetKl", "double"],
   ["entropyCoefficient", "valueCoefficient", "advantageCoefficient", "extrinsicCoefficient", "intrinsicCoefficient"],
-  ["curiosityCoefficient", "curiosityLossCoefficient", "forwardShare", "predictionShare", "predictionPace"],
+  [
+    "curiosityCoefficient",
+    "curiosityLossCoefficient",
+    "forwardShare",
+    "predictionShare",
+    "predictionLearningRateShare",
+  ],
   ["pixelControlCoefficient", "pixelControlGamma", "rewardPredictionCoefficient", "valueReplayCoefficient"],
   ["tau", "updateTargetFreq", "targetNoise", "targetNoiseClip", "explorationNoise", "targetEntropy", "deviation"],
   ["epsilonStart", "epsilonEnd", "explorationFraction", "maxEpisodeSteps", "betaStart", "betaEnd", "betaFraction"],
-  ["discriminatorEpochs", "discriminatorMinibatches", "discriminatorPace", "gradientPenalty"],
+  ["discriminatorEpochs", "discriminatorMinibatches", "discriminatorLearningRateShare", "gradientPenalty"],
 ].flat()
 const allowed: ReadonlySet<string> = new Set(["num_envs", ...ofUpdates.map((key) => `algorithm.${snakeCase(key)}`)])
 

@@ -1,6 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as A2c from "../../src/algorithms/rollouts/A2c.ts"
+import * as Curiosity from "../../src/algorithms/rollouts/Curiosity.ts"
+import * as Daac from "../../src/algorithms/rollouts/Daac.ts"
+import * as Randal from "../../src/algorithms/rollouts/Randal.ts"
+import * as Rnd from "../../src/algorithms/rollouts/Rnd.ts"
+import * as Unreal from "../../src/algorithms/rollouts/Unreal.ts"
+import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
 import * as Bc from "../../src/algorithms/demonstrations/Bc.ts"
 import * as Ddqn from "../../src/algorithms/rollouts/Ddqn.ts"
 import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
@@ -16,6 +22,7 @@ import type { Algorithm } from "../../src/learner/Algorithm.ts"
 import * as Demonstrations from "../../src/learner/Demonstrations.ts"
 import * as Learner from "../../src/learner/Learner.ts"
 import * as Losses from "../../src/losses/Losses.ts"
+import type { Networks } from "../../src/model/network/layers.ts"
 import * as Network from "../../src/model/network/Network.ts"
 import { fromConfig } from "../../src/train/Train.ts"
 import { RunOptions } from "../../src/train/RunOptions.ts"
@@ -168,6 +175,56 @@ describe("parts of an algorithm that a user replaces", () => {
         two.message,
         "algorithm.network: expected one network, found one for an actor and one for a critic",
       )
+    }),
+  )
+
+  it.effect("are networks of all algorithms that extend A2C and PPO, too", () =>
+    Effect.gen(function* () {
+      const maze = { env: KeyDoor.make({ size: 6, maxSteps: 40 }), numEnvs: 2, totalSteps: 128 }
+      const vectors = (size: number) => ({ network: { actor: [dense(size), tanh], critic: [dense(size), tanh] } })
+      // The critic's features differ from the actor's in number.
+      const uneven = { network: { actor: [dense(8), tanh], critic: [dense(5), tanh] } }
+      const images = (size: number) => ({ network: [Network.flatten, dense(size), Network.relu] })
+      const unevenImages = { network: { actor: images(8).network, critic: images(5).network } }
+      const memory = { replaySize: 40, replaySteps: 8, cell: 2, convolutions: [] }
+      type Parts = { readonly network?: Networks; readonly hidden?: ReadonlyArray<number> }
+      const cases: ReadonlyArray<
+        readonly [string, typeof short | typeof maze, (parts: Parts) => Algorithm, Array<Parts>]
+      > = [
+        ["ppo", short, (parts) => Ppo.make({ hidden: [8], ...small, ...parts }), [vectors(8), uneven]],
+        ["curiosity", short, (parts) => Curiosity.make({ hidden: [8], ...parts }), [vectors(8), uneven]],
+        ["rnd", short, (parts) => Rnd.make({ hidden: [8], ...small, initObsSteps: 4, ...parts }), [vectors(8), uneven]],
+        [
+          "daac",
+          short,
+          (parts) => Daac.make({ hidden: [8], ...small, ...parts }),
+          // One network serves both, each with its own weights.
+          [vectors(8), uneven, { network: [dense(8), tanh] }],
+        ],
+        [
+          "unreal",
+          maze,
+          (parts) => Unreal.make({ hidden: [8], nsteps: 8, ...memory, ...parts }),
+          [images(8), unevenImages],
+        ],
+        [
+          "randal",
+          maze,
+          (parts) => Randal.make({ hidden: [8], ...small, initObsSteps: 4, ...memory, ...parts }),
+          [images(8), unevenImages],
+        ],
+      ]
+      for (const [name, input, make, [same, other, also]] of cases) {
+        const digestOf = (parts: Parts) =>
+          Effect.map(keep({ ...input, algorithm: make(parts) }), ({ result }) => result.digest)
+        const expected = yield* digestOf({})
+        assert.strictEqual(yield* digestOf(same), expected, name)
+        if (also !== undefined) assert.strictEqual(yield* digestOf(also), expected, name)
+        const { whole, resumed, stoppedAt } = yield* resumable({ ...input, algorithm: make(other) }, 64)
+        assert.isBelow(stoppedAt, whole.steps)
+        assert.notStrictEqual(whole.digest, expected, name)
+        assert.strictEqual(resumed.digest, whole.digest, name)
+      }
     }),
   )
 

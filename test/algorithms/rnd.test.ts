@@ -23,7 +23,7 @@ describe("RND", () => {
         {},
         { episodic: true },
         { predictionShare: 0.3 },
-        { predictionPace: 0.5 },
+        { predictionLearningRateShare: 0.5 },
         { predictionSize: 8 },
         { intrinsicCoefficient: 0.5 },
         { extrinsicCoefficient: 1 },

@@ -21,7 +21,7 @@ const { add, cast, greater, less, mean, mul } = Graph
 
 // --- Config: `GailOptions` are the settings in code; `GailConfig` checks them and fills in the defaults ---
 
-export interface GailOptions extends ClippedValueOptions, Learner.NetworksOption {
+export interface GailOptions extends ClippedValueOptions {
   /**
    * The reward of a step, with the discriminator's probability D that it is the expert's: `positive` is −log(1 − D), which also
    * rewards long episodes; `negative` is log D, which rewards short ones; `logit` is their sum, log D − log(1 − D).
@@ -35,7 +35,7 @@ export interface GailOptions extends ClippedValueOptions, Learner.NetworksOption
   /** The number of minibatches that the discriminator learns from in each pass. @default 4 */
   readonly discriminatorMinibatches?: number
   /** The discriminator's learning rate as a share of `learningRate`. @default 1 */
-  readonly discriminatorPace?: number
+  readonly discriminatorLearningRateShare?: number
   /**
    * The weight of the mean squared slope of the discriminator's output, at the steps of both, in its loss. A flatter
    * discriminator tells the policy better where to go. @default 0
@@ -45,12 +45,11 @@ export interface GailOptions extends ClippedValueOptions, Learner.NetworksOption
 
 export const GailConfig = Schema.Struct({
   ...ppoFields,
-  ...Learner.networkField,
   reward: Fields.withDefault(Schema.Literals(["positive", "negative", "logit"]), "positive"),
   discriminatorHidden: Fields.withDefault(Fields.layers, [32, 32]),
   discriminatorEpochs: Fields.withDefault(Fields.positiveInt, 1),
   discriminatorMinibatches: Fields.withDefault(Fields.positiveInt, 4),
-  discriminatorPace: Fields.withDefault(Fields.positive, 1),
+  discriminatorLearningRateShare: Fields.withDefault(Fields.positive, 1),
   gradientPenalty: Fields.withDefault(Fields.nonNegative, 0),
 })
 export type GailConfig = typeof GailConfig.Type
@@ -102,7 +101,7 @@ const learnFrom = (demonstrations: Demonstrations.Demonstrations) =>
     const remembering = Learner.withMemory(plain, sequence)
     const rollout = Learner.withBonus(Learner.withDemonstrations(remembering, demonstrations), {
       parameters,
-      learningRateShare: config.discriminatorPace,
+      learningRateShare: config.discriminatorLearningRateShare,
       surprise: ({ batch, weights }) =>
         Losses.imitationReward(judge(weights, batch.observations, batch.actions).logits, config.reward),
       reward: { kind: "replaced" },

@@ -31,7 +31,7 @@ export interface A2cBaseOptions extends Learner.ActorCriticOptions {
   readonly rmspropEpsilon?: number
 }
 
-export interface A2cOptions extends A2cBaseOptions, Learner.NetworksOption {
+export interface A2cOptions extends A2cBaseOptions {
   /**
    * A loss of your own in place of A2C's: a function of a rollout and of the network's outputs, which have A2C's loss. Only
    * code can make one; null is A2C's. @default null
@@ -56,7 +56,6 @@ const BaseConfig = Schema.Struct(a2cFields)
 type BaseConfig = typeof BaseConfig.Type
 export const A2cConfig = Schema.Struct({
   ...a2cFields,
-  ...Learner.networkField,
   loss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnLoss>()), null),
   slices: Fields.withDefault(Fields.positiveInt, 1),
 })

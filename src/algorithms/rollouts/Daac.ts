@@ -7,6 +7,7 @@ import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
+import type { Networks } from "../../model/network/layers.ts"
 import { type ClippingOptions, ppoFields, ppoPhase, ppoPolicyLoss } from "./Ppo.ts"
 
 const { concat, mul, reshape } = Graph
@@ -20,6 +21,11 @@ const { concat, mul, reshape } = Graph
 // --- Config: `DaacOptions` are the settings in code; `DaacConfig` checks them and fills in the defaults ---
 
 export interface DaacOptions extends ClippingOptions, Learner.LearningOptions {
+  /**
+   * The network in place of `hidden`, `activation` and `convolutions`: layers of `Network`. Actor and critic each have one of
+   * their own; `{ actor, critic }` gives them different ones. null leaves the choice to the algorithm. @default null
+   */
+  readonly network?: Networks | null
   /** The learning rate of Adam. @default 0.0005 */
   readonly learningRate?: number
   /** The number of passes over each rollout in which the policy learns. @default 1 */

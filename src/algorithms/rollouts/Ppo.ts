@@ -64,7 +64,7 @@ export interface ClippedValueOptions extends ClippingOptions, Learner.ActorCriti
   readonly clipValue?: boolean
 }
 
-export interface PpoOptions extends ClippedValueOptions, Learner.NetworksOption {
+export interface PpoOptions extends ClippedValueOptions {
   /**
    * A loss of your own in place of PPO's: a function of a minibatch and of the network's outputs, which have PPO's loss. Only
    * code can make one; null is PPO's. @default null
@@ -100,7 +100,6 @@ const ClippedConfig = Schema.Struct(ppoFields)
 type ClippedConfig = typeof ClippedConfig.Type
 export const PpoConfig = Schema.Struct({
   ...ppoFields,
-  ...Learner.networkField,
   loss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnLoss>()), null),
   rollouts: Fields.withDefault(Schema.Literals(["envs", "graph"]), "envs"),
   slices: Fields.withDefault(Fields.positiveInt, 1),
@@ -113,7 +112,7 @@ export type PpoConfig = typeof PpoConfig.Type
 export const ppoLearner = Effect.fnUntraced(function* (
   name: string,
   settings: ClippedConfig &
-    Partial<Pick<PpoConfig, "rollouts" | "slices" | "network" | "loss">> & { readonly planning?: Model.Planning },
+    Partial<Pick<PpoConfig, "rollouts" | "slices" | "loss">> & { readonly planning?: Model.Planning },
   task: Algorithm.Task,
 ) {
   const config = Learner.resolved(settings)

@@ -40,7 +40,7 @@ export interface RndOptions extends ClippedValueOptions {
   /**
    * The predictor's learning rate as a share of `learningRate`. If it is too high, the bonus vanishes too soon. @default 0.1
    */
-  readonly predictionPace?: number
+  readonly predictionLearningRateShare?: number
   /** The number of features of an observation that the predictor predicts. @default 64 */
   readonly predictionSize?: number
 }
@@ -53,7 +53,7 @@ export const rndFields = {
   episodic: Fields.withDefault(Schema.Boolean, false),
   initObsSteps: Fields.withDefault(Fields.naturalInt, 600),
   predictionShare: Fields.withDefault(Schema.NullOr(Fields.fraction), null),
-  predictionPace: Fields.withDefault(Fields.positive, 0.1),
+  predictionLearningRateShare: Fields.withDefault(Fields.positive, 0.1),
   predictionSize: Fields.withDefault(Fields.units, 64),
 }
 export const RndConfig = Schema.Struct(rndFields)
@@ -98,7 +98,7 @@ const rndBonus = (config: RndConfig, task: Algorithm.Task) => {
     })
   const bonus: Learner.Bonus<RndColumns> = {
     parameters: predictor.parameters,
-    learningRateShare: config.predictionPace,
+    learningRateShare: config.predictionLearningRateShare,
     fixed: fixed.parameters,
     surprise,
     reward: {

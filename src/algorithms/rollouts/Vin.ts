@@ -23,7 +23,13 @@ export interface VinOptions extends ClippingOptions {
   readonly planning?: Model.PlannerOptions
 }
 
-const { hidden: _hidden, activation: _activation, convolutions: _convolutions, ...fields } = ppoFields
+const {
+  hidden: _hidden,
+  activation: _activation,
+  convolutions: _convolutions,
+  network: _network,
+  ...fields
+} = ppoFields
 export const VinConfig = Schema.Struct({
   ...fields,
   planning: Fields.withDefault(Model.Planning, {}),
@@ -33,7 +39,7 @@ export type VinConfig = typeof VinConfig.Type
 
 // --- Network: the planner alone, without layers after it. Rollout, returns and update as in PPO ---
 
-const noTrunk = { hidden: [], activation: "relu", convolutions: null } as const
+const noTrunk = { hidden: [], activation: "relu", convolutions: null, network: null } as const
 
 /**
  * Makes PPO on a value-iteration network; settings that are left out have their defaults.

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import type { Course, Schedule } from "../../graph/schedules.ts"
-import { CourseSetting, optimiserField, type OptimiserOption } from "../parts.ts"
+import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
 import { memoryFields, type MemoryOptions, networkFields, type NetworkOptions } from "../../model/trunk.ts"
 
 /** The settings of every algorithm that learns from rollouts, except those of its network. */
@@ -48,7 +48,7 @@ export interface ActorOptions {
 }
 
 /** The settings of every algorithm with an actor and a critic. */
-export interface ActorCriticOptions extends LearningOptions, MemoryOptions, ActorOptions {
+export interface ActorCriticOptions extends LearningOptions, NetworksOption, MemoryOptions, ActorOptions {
   /**
    * The weight of the critic's error in the loss. The error is half the squared error in PPO and algorithms that extend
    * it, and the whole squared error in A2C and algorithms that extend it. @default 0.5
@@ -58,6 +58,7 @@ export interface ActorCriticOptions extends LearningOptions, MemoryOptions, Acto
 
 export const actorCriticFields = {
   ...learningFields,
+  ...networkField,
   ...memoryFields,
   entropyCoefficient: withDefault(nonNegative, 0.01),
   valueCoefficient: withDefault(nonNegative, 0.5),

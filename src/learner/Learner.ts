@@ -44,11 +44,13 @@ export * from "./Batch.ts"
 export { type Awaited, drive, type Steps, waitFor } from "./drive.ts"
 export * from "./graphs.ts"
 export { epsilonGreedy, epsilonSchedule, explorationFields, type ExplorationOptions } from "./exploration.ts"
+export { type AlgorithmsLoss, chosenLoss, type LossResult } from "./ownLoss.ts"
 export * from "./parts.ts"
 export { needsBoundedBox, needsChoices, needsImagesAndChoices } from "./requirements.ts"
 export * from "./replay/fields.ts"
 export type { ReplayColumns, ReplayExperience, SequenceColumns, SequenceLengths } from "./replay/ReplayExperience.ts"
 export { replayExperience, withPriorities, withSequences, withTargets } from "./replay/ReplayExperience.ts"
+export type { ActorOutputs, CriticOutputs, OwnReplayLoss, TransitionBatch } from "./replay/ownLosses.ts"
 export { type SoftLosses, softUpdate } from "./replay/softUpdate.ts"
 export { type Learning, type Update } from "./replay/networks.ts"
 export { offlineLearner } from "./replay/OfflineLearner.ts"
@@ -67,7 +69,6 @@ export {
   lossWith,
   type LossOutputs,
   type LossBatch,
-  type LossResult,
   type OwnLoss,
   type PolicyAndValue,
 } from "./rollout/ownLoss.ts"

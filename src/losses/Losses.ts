@@ -14,6 +14,7 @@
  */
 export * from "./adversarial.ts"
 export * from "./critics.ts"
+export * from "./dqnLosses.ts"
 export * from "./intrinsicMotivation.ts"
 export * from "./objectiveGraph.ts"
 export * from "./offline.ts"

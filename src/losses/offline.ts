@@ -1,10 +1,11 @@
-import { exp, less, mean, minimum, mul, neg, square, stopGradient, sub, where } from "../graph/ops.ts"
+import { exp, less, logSumExp, mean, minimum, mul, neg, square, stopGradient, sub, where } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
+import { valueOfAction } from "./qLearning.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
 /**
  * Losses of algorithms that learn from a data set of transitions without playing: implicit Q-learning (Kostrikov et al.
- * 2021, arXiv:2110.06169). All tensors have the shape [rows].
+ * 2021, arXiv:2110.06169) and conservative Q-learning. Tensors have the shape [rows], unless a comment states another one.
  *
  * @example
  * ```ts
@@ -48,4 +49,21 @@ export const advantageWeightedRegression = ({
   expectShape("advantageWeightedRegression", logProbability_t.shape, { advantage_t })
   const weight = minimum(exp(mul(advantage_t, beta)), limit)
   return neg(mean(mul(stopGradient(weight), logProbability_t)))
+}
+
+/**
+ * Computes the penalty of conservative Q-learning for choices (Kumar et al. 2020, arXiv:2006.04779, equation 4): E[log Σₐ exp
+ * Q(s_t, a) − Q(s_t, a_t)]. It lowers the values of all actions, the highest ones most, and raises those of the actions in the
+ * data, so that a policy does not prefer actions that the data do not show. `q_t` has the values of all actions, of shape
+ * [rows, actions], and `actions` the data's, of shape [rows]. Add it, times a weight, to a loss of action values.
+ *
+ * @example
+ * ```ts
+ * const q_t = Graph.constant([0, Math.log(3)], [1, 2])
+ * Losses.conservativePenalty({ q_t, actions: Graph.constant(Int32Array.of(1)) }) // log(1 + 3) − log 3
+ * ```
+ */
+export const conservativePenalty = ({ q_t, actions }: Tensors<"q_t" | "actions">): Tensor => {
+  const taken = valueOfAction(q_t, actions)
+  return mean(sub(logSumExp(q_t), taken))
 }

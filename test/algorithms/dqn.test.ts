@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { distributionalLoss, DqnConfig, dqnLoss } from "../../src/algorithms/replay/Dqn.ts"
+import { DqnConfig } from "../../src/algorithms/replay/Dqn.ts"
+import { distributionalLoss, dqnLoss } from "../../src/losses/dqnLosses.ts"
 import { epsilonGreedy, epsilonSchedule } from "../../src/learner/exploration.ts"
 import * as Reference from "../../src/backend/reference.ts"
 import { decode } from "../../src/config/Config.ts"

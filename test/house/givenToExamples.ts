@@ -19,6 +19,7 @@ import type { Tensor } from "../../src/graph/Tensor.ts"
 import type { ConfiguredAlgorithm, Task } from "../../src/learner/Algorithm.ts"
 import type { Actor } from "../../src/model/Actor.ts"
 import type { Learning } from "../../src/learner/replay/networks.ts"
+import type { TransitionBatch } from "../../src/learner/replay/ownLosses.ts"
 import type { SoftLosses } from "../../src/learner/replay/softUpdate.ts"
 import type { Critics } from "../../src/model/critic.ts"
 import type { Program } from "../../src/backend/Backend.ts"
@@ -105,6 +106,7 @@ export declare const critics: Critics
 export declare const replayConfig: ReplayConfig
 export declare const softLearning: Learning<"critic", "critic", "learningRate">
 export declare const softLosses: SoftLosses
+export declare const transitionBatch: TransitionBatch
 
 /** A model with its tokenizer, as a directory of Hugging Face holds them. */
 export declare const pretrained: {

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "vitest"
 import * as G from "../../src/graph/ops.ts"
 import { GraphError } from "../../src/graph/GraphError.ts"
-import { advantageWeightedRegression, expectileLoss } from "../../src/losses/offline.ts"
-import { evaluated } from "./evaluated.ts"
+import { advantageWeightedRegression, conservativePenalty, expectileLoss } from "../../src/losses/offline.ts"
+import { evaluated, gradientOf } from "./evaluated.ts"
 
 const q = [3, 1, -0.5, 2]
 const v = [1, 2, 0.25, 2]
@@ -54,5 +54,36 @@ describe("losses of implicit Q-learning", () => {
       GraphError,
       /^advantageWeightedRegression: advantage_t/,
     )
+  })
+})
+
+describe("the penalty of conservative Q-learning", () => {
+  const values = [0, 1.0986122887, -2, 0.5, 0.25, 3]
+  const [rows, count] = [2, 3]
+  const taken = [1, 0]
+  const q_t = G.constant(values, [rows, count])
+  const rowOf = (row: number) => values.slice(row * count, (row + 1) * count)
+  const total = (row: number) => rowOf(row).reduce((sum, value) => sum + Math.exp(value), 0)
+
+  it("is the log of the sum of exponentials minus the value of the data's action, in the mean", () => {
+    const penalty = conservativePenalty({ q_t, actions: G.constant(Int32Array.from(taken)) })
+    const expected = taken.reduce((sum, action, row) => sum + Math.log(total(row)) - rowOf(row)[action], 0) / rows
+    assert.closeTo(evaluated(penalty)[0], expected, 1e-6)
+    // Worked out by other means: log(1 + 3 + e⁻²) − log 3 = 0.3209561, log(e^0.5 + e^0.25 + e³) − 0.5 = 2.6362888.
+    assert.closeTo(expected, (0.3209561 + 2.6362888) / 2, 1e-6)
+  })
+
+  it("lowers each value by its share of the exponentials, and raises that of the data's action", () => {
+    const penalty = conservativePenalty({ q_t, actions: G.constant(Int32Array.from(taken)) })
+    for (const [index, slope] of gradientOf(penalty, q_t).entries()) {
+      const row = Math.floor(index / count)
+      const isTaken = index % count === taken[row] ? 1 : 0
+      assert.closeTo(slope, (Math.exp(values[index]) / total(row) - isTaken) / rows, 1e-6)
+    }
+  })
+
+  it("rejects shapes that would broadcast", () => {
+    const actions = G.constant(Int32Array.of(1, 0), [2, 1])
+    assert.throws(() => conservativePenalty({ q_t, actions }), GraphError, /^valueOfAction: actions/)
   })
 })

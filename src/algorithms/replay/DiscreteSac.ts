@@ -36,6 +36,41 @@ export interface DiscreteSacOptions extends Learner.ReplayOptions, Model.Network
   readonly alpha?: number | null
   /** The entropy at which a learned temperature keeps the policy, as a share of the entropy of random play. @default 0.89 */
   readonly targetEntropy?: number
+  /**
+   * A loss of your own for the critics: a function of a batch and of the critics' outputs, which have the algorithm's loss.
+   * Only code can make one; null is the algorithm's. @default null
+   */
+  readonly criticLoss?: Learner.OwnReplayLoss<CriticOutputs> | null
+  /**
+   * A loss of your own for the actor: a function of a batch and of the actor's outputs, which have the algorithm's loss. Only
+   * code can make one; null is the algorithm's. @default null
+   */
+  readonly actorLoss?: Learner.OwnReplayLoss<ActorOutputs> | null
+}
+
+/** Each critic's values of all actions, of shape [rows, actions]. */
+type BothValues = readonly [Graph.Tensor, Graph.Tensor]
+
+/** The outputs that a loss of the user's own for the critics gets. */
+export interface CriticOutputs extends Learner.AlgorithmsLoss {
+  /** Each critic's values of all actions at the batch's observations, of shape [rows, actions]. */
+  readonly values: BothValues
+  /** The target of both critics for the batch's actions, without a gradient, of shape [rows]. */
+  readonly target: Graph.Tensor
+  /** Computes each critic's values of all actions at other observations. */
+  readonly evaluate: (observations: Graph.Tensor) => BothValues
+}
+
+/** The outputs that a loss of the user's own for the actor gets. */
+export interface ActorOutputs extends Learner.AlgorithmsLoss {
+  /** The policy at the batch's observations. */
+  readonly distribution: Distributions.Categorical
+  /** Each critic's values of all actions there, after the critics' own step, of shape [rows, actions]. */
+  readonly values: BothValues
+  /** The temperature, the weight of the entropy. */
+  readonly alpha: Graph.Tensor | number
+  /** Computes the policy at other observations. */
+  readonly evaluate: (observations: Graph.Tensor) => Distributions.Categorical
 }
 
 export const DiscreteSacConfig = Schema.Struct({
@@ -49,6 +84,8 @@ export const DiscreteSacConfig = Schema.Struct({
   tau: Fields.withDefault(Fields.fraction, 0.01),
   alpha: Fields.withDefault(Schema.NullOr(Fields.positive), null),
   targetEntropy: Fields.withDefault(Fields.fraction, 0.89),
+  criticLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<CriticOutputs>>()), null),
+  actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<ActorOutputs>>()), null),
 })
 export type DiscreteSacConfig = typeof DiscreteSacConfig.Type
 
@@ -124,17 +161,33 @@ const update = (
       const next = policy(networks.actor.weights, nextObservations)
       const v_t = Losses.softValue({ q_t: minimum(first, second), logProbabilities_t: next.logProbabilities, alpha })
       const target = Losses.tdTarget({ r_t: rewards, discount_t: discounts, v_t })
-      const q_tm1 = critics.apply(networks.critic.weights, observations)
-      const taken = [Losses.valueOfAction(q_tm1[0], actions), Losses.valueOfAction(q_tm1[1], actions)] as const
-      return { loss: mul(Losses.criticLoss({ q_tm1: taken, target }), 0.5), values: taken[0] }
+      const values = critics.apply(networks.critic.weights, observations)
+      const q_tm1 = [Losses.valueOfAction(values[0], actions), Losses.valueOfAction(values[1], actions)] as const
+      const loss = mul(Losses.criticLoss({ q_tm1, target }), 0.5)
+      return Learner.chosenLoss("critic_loss", config.criticLoss, batch, {
+        loss,
+        metrics: { "losses/critic_loss": loss, "losses/q_values": mean(q_tm1[0]) },
+        values,
+        target,
+        evaluate: (at) => critics.apply(networks.critic.weights, at),
+      })
     },
 
     // Actor: E[Σ π(a | s) (α log π(a | s) − min Q(s, a))], with the critics after their own gradient step.
     actor: (alpha, criticWeights) => {
-      const current = policy(networks.actor.weights, observations)
-      const [one, other] = critics.apply(criticWeights, observations)
-      const value = Losses.softValue({ q_t: minimum(one, other), logProbabilities_t: current.logProbabilities, alpha })
-      return { loss: neg(mean(value)), logProbability: neg(current.entropy()) }
+      const distribution = policy(networks.actor.weights, observations)
+      const values = critics.apply(criticWeights, observations)
+      const { logProbabilities: logProbabilities_t } = distribution
+      const loss = neg(mean(Losses.softValue({ q_t: minimum(...values), logProbabilities_t, alpha })))
+      const chosen = Learner.chosenLoss("actor_loss", config.actorLoss, batch, {
+        loss,
+        metrics: { "losses/actor_loss": loss },
+        distribution,
+        values,
+        alpha,
+        evaluate: (at) => policy(networks.actor.weights, at),
+      })
+      return { ...chosen, logProbability: neg(distribution.entropy()) }
     },
   })
 }

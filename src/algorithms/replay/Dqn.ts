@@ -7,13 +7,14 @@ import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
-const { abs, add, argMax, constant, exp, gather, huber, max, mean, mul, reshape, slice, stopGradient, sub } = Graph
+const { argMax, reshape, slice } = Graph
 
 /**
  * Deep Q-learning with a replay buffer (Mnih et al. 2015), and improvements that Rainbow (Hessel et al. 2018,
  * arXiv:1710.02298) combines, each with a setting: double Q-learning, dueling networks, prioritised replay, n-step targets,
  * the distribution of returns in place of their mean, and noisy layers. With `lstm` the network has a memory, which learns from
- * sequences of steps as in R2D2 (Kapturowski et al. 2019, openreview.net/forum?id=r1lyTjAqYX), in one process.
+ * sequences of steps as in R2D2 (Kapturowski et al. 2019, openreview.net/forum?id=r1lyTjAqYX), in one process. The losses, with
+ * their targets, are in `losses/dqnLosses.ts`.
  */
 
 // --- Config: `DqnOptions` are the settings in code; `DqnConfig` checks them and fills in the defaults ---
@@ -70,8 +71,24 @@ export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOp
    * different sizes need no clipping. @default false
    */
   readonly rescale?: boolean
+  /**
+   * A loss of your own in place of DQN's: a function of a batch and of the network's outputs, which have DQN's loss. Only code
+   * can make one, and it does not work with `lstm`; null is DQN's. @default null
+   */
+  readonly loss?: OwnLoss | null
   /** The constant that keeps Adam from dividing by zero. @default 1e-8 */
   readonly adamEpsilon?: number
+}
+
+/** A loss of the user's own in place of DQN's. */
+export type OwnLoss = Learner.OwnReplayLoss<LossOutputs>
+
+/** The outputs that a loss of the user's own gets: those of the online network, with DQN's loss. */
+export interface LossOutputs extends Learner.AlgorithmsLoss, Losses.ActionValues {
+  /** Evaluates the online network, which learns, on other observations. */
+  readonly evaluate: (observations: Graph.Tensor) => Losses.ActionValues
+  /** Evaluates the target network on observations, such as those after the batch's transitions. */
+  readonly evaluateTarget: (observations: Graph.Tensor) => Losses.ActionValues
 }
 
 export const DqnConfig = Schema.Struct({
@@ -94,6 +111,7 @@ export const DqnConfig = Schema.Struct({
   sequence: Fields.withDefault(Fields.naturalInt, 0),
   burnIn: Fields.withDefault(Fields.naturalInt, 0),
   rescale: Fields.withDefault(Schema.Boolean, false),
+  loss: Fields.withDefault(Schema.NullOr(Fields.code<OwnLoss>()), null),
   adamEpsilon: Fields.withDefault(Fields.positive, 1e-8),
 })
 export type DqnConfig = typeof DqnConfig.Type
@@ -110,23 +128,44 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Ta
     const network = yield* Learner.build(() => Model.recurrentQNetwork(options))
     const lengths = { length: config.sequence || defaultSequence, burnIn: config.burnIn }
     const { experience, learning } = parts(config, task, network)
-    const loss = (at: SequenceInputs) => sequenceLoss({ ...config, ...lengths }, network, at)
+    const loss = (at: Sequences) => Losses.sequenceLoss({ ...config, ...lengths }, network, at)
     return yield* Learner.replayLearner(Learner.withSequences(experience, lengths), learning(loss))
   }
   if (distribution === null) {
     const network = yield* Learner.build(() => Model.qNetwork(options))
     const { experience, learning } = parts(config, task, withoutMemory(network))
-    return yield* Learner.replayLearner(
-      experience,
-      learning((at: LossInputs) => dqnLoss(config, network, at)),
-    )
+    const valuesOf: Evaluate = (weights, observations) => ({ values: network.apply(weights, observations) })
+    const loss = (at: Transitions) => chosenLoss(config, valuesOf, at, Losses.dqnLoss(config, network, at))
+    return yield* Learner.replayLearner(experience, learning(loss))
   }
   const network = yield* Learner.build(() => Model.distributionalQNetwork(options, distribution))
   const { experience, learning } = parts(config, task, withoutMemory(network))
-  return yield* Learner.replayLearner(
-    experience,
-    learning((at: LossInputs) => distributionalLoss({ ...config, distribution }, network, at)),
-  )
+  const distributionsOf: Evaluate = (weights, observations) => {
+    const distributions = network.distributions(weights, observations)
+    return { values: network.valuesOf(distributions, observations), distributions }
+  }
+  const loss = (at: Transitions) =>
+    chosenLoss(config, distributionsOf, at, Losses.distributionalLoss({ ...config, distribution }, network, at))
+  return yield* Learner.replayLearner(experience, learning(loss))
+})
+
+type Transitions = Losses.DqnInputs<Learner.Batch<Learner.ReplayColumns>>
+type Sequences = Losses.DqnInputs<Learner.Batch<Learner.SequenceColumns>>
+type Evaluate = (weights: Model.Weights, observations: Graph.Tensor) => Losses.ActionValues
+
+/** Returns the loss that the network learns from, the user's own or DQN's. Priorities follow from DQN's errors with both. */
+const chosenLoss = (
+  { loss }: DqnConfig,
+  evaluate: Evaluate,
+  { batch, online, targetNetwork }: Transitions,
+  algorithms: Losses.DqnLoss & Losses.ActionValues,
+): Losses.DqnLoss => ({
+  errors: algorithms.errors,
+  ...Learner.chosenLoss("loss", loss, batch, {
+    ...algorithms,
+    evaluate: (observations) => evaluate(online, observations),
+    evaluateTarget: (observations) => evaluate(targetNetwork, observations),
+  }),
 })
 
 /** The number of steps of a sequence if the config leaves it to the algorithm. */
@@ -139,11 +178,13 @@ const checkMemory = ({
   burnIn,
   distribution,
   rescale,
+  loss,
 }: DqnConfig): Effect.Effect<void, ConfigError> => {
   const wrong = (key: string, problem: string) =>
     Effect.fail(ConfigError.at({ source: "dqn", prefix: ["algorithm"] }, key, problem))
   if (lstm === 0 && sequence > 0) return wrong("sequence", `${sequence} steps of a memory, but algorithm.lstm is 0`)
   if (lstm === 0 && burnIn > 0) return wrong("burn_in", `${burnIn} steps of a memory, but algorithm.lstm is 0`)
+  if (lstm > 0 && loss !== null) return wrong("loss", "expected null with algorithm.lstm, which learns from sequences")
   if (distribution === null) return Effect.void
   if (lstm > 0) return wrong("distribution", `expected null with algorithm.lstm, found ${distribution.type}`)
   return rescale
@@ -194,7 +235,7 @@ const parts = (config: DqnConfig, task: Algorithm.Task, network: ActingNetwork) 
   const targeted = Learner.withTargets(experience, ["actor"], { copyEvery: config.updateTargetFreq })
   return {
     experience: Learner.withPriorities(targeted, config.prioritised),
-    learning: <B extends Noise>(lossOf: (at: Inputs<B>) => RowErrors) => ({
+    learning: <B extends Noise>(lossOf: (at: Losses.DqnInputs<B>) => Losses.DqnLoss) => ({
       learningRates: { learningRate: config.learningRate },
       // The numbers of all rows together are the noise of an update's draws.
       noiseSize: Math.ceil((draws * (noisy?.noiseSize ?? 0)) / config.batchSize),
@@ -203,26 +244,10 @@ const parts = (config: DqnConfig, task: Algorithm.Task, network: ActingNetwork) 
   }
 }
 
-// --- Targets and update ---
-
-/** The tensors that a loss reads. */
-interface Inputs<B> {
-  readonly batch: B
-  readonly online: Model.Weights
-  /** The online weights by which double Q-learning chooses the next action: `online` with a noise of their own. */
-  readonly selector?: Model.Weights
-  readonly targetNetwork: Model.Weights
-}
-type LossInputs = Inputs<Learner.Batch<Learner.ReplayColumns>>
-type SequenceInputs = Inputs<Learner.Batch<Learner.SequenceColumns>>
+// --- Update ---
 
 type Noise = Pick<Learner.Batch<Learner.ReplayColumns>, "noise">
 type Learning<B> = Omit<Learner.Learning<never, "actor", "learningRate">, "batch"> & { readonly batch: B }
-
-/** The result of a loss, with the error of each row. */
-interface RowErrors extends Learner.Loss {
-  readonly errors: Graph.Tensor
-}
 
 /** The number of draws of noisy weights in an update: to learn, to choose the next action, and to value it. */
 const draws = 3
@@ -230,7 +255,7 @@ const draws = 3
 /** Describes one gradient step on a batch, with Adam or the config's optimiser. */
 const update = <B extends Noise>(
   config: DqnConfig,
-  lossOf: (at: Inputs<B>) => RowErrors,
+  lossOf: (at: Losses.DqnInputs<B>) => Losses.DqnLoss,
   noisy: Model.NoisyLayers | undefined,
   { batch, networks, targets, learningRates }: Learning<B>,
 ): Learner.Update => {
@@ -249,150 +274,6 @@ const update = <B extends Noise>(
     optimiser: config.optimiser,
   })
   return { states: step.states, metrics, errors }
-}
-
-/** The settings that the losses read. */
-type LossConfig = Pick<DqnConfig, "double" | "prioritised">
-type ValueConfig = LossConfig & Pick<DqnConfig, "rescale">
-
-/** Returns the importance weights of prioritised replay; undefined without it. */
-const importanceIn = (
-  { prioritised }: LossConfig,
-  batch: { readonly importance: Graph.Tensor },
-): Graph.Tensor | undefined => (prioritised === null ? undefined : batch.importance)
-
-/** Computes the target y = r + γⁿ v; with `rescale`, y = h(r + γⁿ h⁻¹(v)) for values on the scale h. */
-const targetOf = ({ rescale }: ValueConfig, at: Parameters<typeof Losses.tdTarget>[0]): Graph.Tensor =>
-  rescale ? Losses.rescaled(Losses.tdTarget({ ...at, v_t: Losses.unrescaled(at.v_t) })) : Losses.tdTarget(at)
-
-/**
- * Computes the loss of DQN: L = E[w · huber(Q(s, a) − y)] with the target y = r + γⁿ Q′(s′, a′). Q′ is the target
- * network, a′ the action that the online network (if `double`) or the target network chooses, and w the importance
- * weight of prioritised replay (1 without it). The batch's `discounts` hold γⁿ, and 0 where the episode terminated; a
- * truncated episode keeps the value of its final observation. With `rescale` the values are on another scale: see `targetOf`.
- * Also returns the absolute error of each row.
- */
-export const dqnLoss = (config: ValueConfig, network: Pick<Model.QNetwork, "apply">, at: LossInputs): RowErrors => {
-  const { batch, online, selector = online, targetNetwork } = at
-  const { observations, actions, rewards, nextObservations, discounts } = batch
-  const q_t = network.apply(targetNetwork, nextObservations)
-  const v_t = config.double
-    ? Losses.doubleQValue({ q_t, selector_t: network.apply(selector, nextObservations) })
-    : Losses.qLearningValue({ q_t })
-  const targets = targetOf(config, { r_t: rewards, discount_t: discounts, v_t })
-  const values = Losses.valueOfAction(network.apply(online, observations), actions)
-  const errors = sub(values, targets)
-  const rowLoss = huber(errors)
-  return {
-    loss: Losses.weightedMean(rowLoss, importanceIn(config, batch)),
-    errors: abs(errors),
-    metrics: { "losses/td_loss": mean(rowLoss), "losses/q_values": mean(values) },
-  }
-}
-
-/** The weight of the largest error of a sequence in its priority, as in R2D2; the mean error has the rest. */
-const largestShare = 0.9
-
-/**
- * Computes the loss of `dqnLoss` for a network with a memory: L = E[w · mean_t huber(Q(s_t, a_t) − y_t)] over sequences with
- * importance weights w. Both networks read each sequence from the stored memory on; the first `burnIn` observations only warm it
- * up, without a gradient. The error of a sequence is 0.9 max_t |δ_t| + 0.1 mean_t |δ_t| with δ = Q − y.
- */
-export const sequenceLoss = (
-  config: ValueConfig & Learner.SequenceLengths,
-  network: Pick<Model.RecurrentQNetwork, "evaluate">,
-  { batch, online, selector = online, targetNetwork }: SequenceInputs,
-): RowErrors => {
-  const { length, burnIn } = config
-  const { actions, rewards, discounts, next, valid } = batch
-  const [sequences, observations] = batch.observations.shape
-  const rows = sequences * length
-  const learnedOn = observations - burnIn
-  const valuesBy = (weights: Model.Weights) => afterBurnIn(network, weights, batch, burnIn)
-  const all = valuesBy(online)
-  const q_t = valuesBy(targetNetwork)
-  const v_t = config.double
-    ? Losses.doubleQValue({ q_t, selector_t: selector === online ? all : valuesBy(selector) })
-    : Losses.qLearningValue({ q_t })
-  // `next` counts within a sequence, and the rows of values lie sequence after sequence.
-  const firstRows = constant(
-    Int32Array.from({ length: sequences }, (_, index) => index * learnedOn),
-    [sequences, 1],
-  )
-  const flat = (column: Graph.Tensor): Graph.Tensor => reshape(column, [rows])
-  const targets = targetOf(config, {
-    r_t: flat(rewards),
-    discount_t: flat(discounts),
-    v_t: flat(gather(v_t, add(next, firstRows))),
-  })
-  const [, actionCount] = all.shape
-  const learned = slice(reshape(all, [sequences, learnedOn, actionCount]), [0, 0, 0], [sequences, length, actionCount])
-  const values = Losses.valueOfAction(reshape(learned, [rows, actionCount]), flat(actions))
-  const errors = reshape(mul(sub(values, targets), flat(valid)), [sequences, length])
-  const rowLoss = huber(errors)
-  const sizes = abs(errors)
-  return {
-    loss: Losses.weightedMean(mean(rowLoss, -1), importanceIn(config, batch)),
-    errors: add(mul(max(sizes, -1), largestShare), mul(mean(sizes, -1), 1 - largestShare)),
-    metrics: { "losses/td_loss": mean(rowLoss), "losses/q_values": mean(values) },
-  }
-}
-
-/** Computes the values of all observations of sequences after the burn-in, of shape [sequences × observations, actions]. */
-const afterBurnIn = (
-  network: Pick<Model.RecurrentQNetwork, "evaluate">,
-  weights: Model.Weights,
-  { observations, fresh, memory }: Pick<SequenceInputs["batch"], "observations" | "fresh" | "memory">,
-  burnIn: number,
-): Graph.Tensor => {
-  const [sequences, count, width] = observations.shape
-  const evaluate = (from: number, to: number, state: Graph.Tensor) => {
-    const steps = to - from
-    const own = slice(observations, [0, from, 0], [sequences, steps, width])
-    const begins = reshape(slice(fresh, [0, from], [sequences, steps]), [sequences * steps])
-    return network.evaluate(weights, reshape(own, [sequences * steps, width]), { state, fresh: begins })
-  }
-  const warm = burnIn === 0 ? memory : stopGradient(evaluate(0, burnIn, memory).memory)
-  return evaluate(burnIn, count, warm).values
-}
-
-/**
- * Computes the loss of distributions: L = E[w · D(Z(s, a), r + γⁿ Z′(s′, a′))]. Z and Z′ are the distributions by the online
- * and the target network, and a′ is chosen by the means as in `dqnLoss`. D is the loss of quantile regression (QR-DQN, Dabney
- * et al. 2017, arXiv:1710.10044), or the divergence from the target that is projected on the categories (C51, Bellemare et
- * al. 2017, arXiv:1707.06887). The loss of each row is also its error, from which its priority follows, as in Rainbow.
- */
-export const distributionalLoss = (
-  config: LossConfig & { readonly distribution: Model.ValueDistribution },
-  network: Pick<Model.DistributionalQNetwork, "apply" | "distributions" | "valuesOf">,
-  at: LossInputs,
-): RowErrors => {
-  const { batch, online, selector = online, targetNetwork } = at
-  const { observations, actions, rewards, nextObservations, discounts } = batch
-  const { distribution } = config
-  const all_t = network.distributions(targetNetwork, nextObservations)
-  const selector_t = config.double
-    ? network.apply(selector, nextObservations)
-    : network.valuesOf(all_t, nextObservations)
-  const best_t = Losses.distributionOfBest(all_t, selector_t)
-  const taken_tm1 = Losses.distributionOfAction(network.distributions(online, observations), actions)
-  const [r_t, discount_t] = [rewards, discounts]
-  const rowLoss =
-    distribution.type === "quantiles"
-      ? Losses.quantileLoss({
-          quantiles_tm1: taken_tm1,
-          target: Losses.quantileTarget({ r_t, discount_t, quantiles_t: best_t }),
-        })
-      : Losses.categoricalDivergence({
-          logProbabilities_tm1: taken_tm1,
-          target: Losses.categoricalTarget({ r_t, discount_t, probabilities_t: exp(best_t), categories: distribution }),
-        })
-  const values = Model.expectedReturn(distribution, taken_tm1)
-  return {
-    loss: Losses.weightedMean(rowLoss, importanceIn(config, batch)),
-    errors: rowLoss,
-    metrics: { "losses/td_loss": mean(rowLoss), "losses/q_values": mean(values) },
-  }
 }
 
 /**

@@ -10,7 +10,7 @@ import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
-const { clip, mul, slice } = Graph
+const { clip, mean, mul, slice, stopGradient } = Graph
 
 /**
  * Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): a squashed Gaussian policy whose entropy adds to its
@@ -40,6 +40,26 @@ export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions 
    * of an action's elements. @default null
    */
   readonly targetEntropy?: number | null
+  /**
+   * A loss of your own for the critics: a function of a batch and of the critics' outputs, which have the algorithm's loss.
+   * Only code can make one; null is the algorithm's. @default null
+   */
+  readonly criticLoss?: Learner.OwnReplayLoss<Learner.CriticOutputs> | null
+  /**
+   * A loss of your own for the actor: a function of a batch and of the actor's outputs, which have the algorithm's loss. Only
+   * code can make one; null is the algorithm's. @default null
+   */
+  readonly actorLoss?: Learner.OwnReplayLoss<ActorOutputs> | null
+}
+
+/** The outputs that a loss of the user's own for the actor gets. */
+export interface ActorOutputs extends Learner.ActorOutputs {
+  /** The log π of the drawn actions, of shape [rows]; actions are scaled to −1 … 1 for it. */
+  readonly logProbability: Graph.Tensor
+  /** Computes the log π of actions that the env got, such as the batch's, at these observations. */
+  readonly logProbabilityOf: (observations: Graph.Tensor, actions: Graph.Tensor) => Graph.Tensor
+  /** The temperature, the weight of the entropy. */
+  readonly alpha: Graph.Tensor | number
 }
 
 export const sacFields = {
@@ -52,6 +72,8 @@ export const sacFields = {
   tau: Fields.withDefault(Fields.fraction, 0.005),
   alpha: Fields.withDefault(Schema.NullOr(Fields.positive), null),
   targetEntropy: Fields.withDefault(Schema.NullOr(Schema.Finite), null),
+  criticLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<Learner.CriticOutputs>>()), null),
+  actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<ActorOutputs>>()), null),
 }
 
 export const SacConfig = Schema.Struct(sacFields)
@@ -66,14 +88,12 @@ const highestLogDeviation = 2
 /** The critics of SAC or a relative: their parameters, values and loss. Actions are scaled to −1 … 1. */
 export interface SoftCritics {
   readonly parameters: Model.Declarations
+  /** Computes the outputs of each critic for actions. */
+  readonly apply: Model.Critics["apply"]
   /** Computes the values of actions for the actor's loss, in which the smallest of them counts. */
-  readonly values: (
-    weights: Model.Weights,
-    observations: Graph.Tensor,
-    actions: Graph.Tensor,
-  ) => ReadonlyArray<Graph.Tensor>
-  /** Computes the loss of the critics, and the values of the batch's actions for the metrics. */
-  readonly loss: (at: CriticInputs) => { readonly loss: Graph.Tensor; readonly values: Graph.Tensor }
+  readonly values: Model.Critics["apply"]
+  /** Computes the loss of the critics, their outputs for the batch's actions, and the target of these. */
+  readonly loss: (at: CriticInputs) => Pick<Learner.CriticOutputs, "loss" | "values" | "target">
 }
 
 /** The inputs of the loss of the critics. */
@@ -98,6 +118,7 @@ const twinCritics =
     const critics = Model.critics(2, observationSpace, actionSpace, config)
     return {
       parameters: critics.parameters,
+      apply: critics.apply,
       values: critics.apply,
       // Target: y = r + γ (min Q′(s′, a′) − α log π(a′ | s′)), with the target critics Q′, and a′ drawn from the policy.
       // `discounts` has γ, and 0 where the episode terminated; truncated episodes keep the value of the final observation.
@@ -111,7 +132,7 @@ const twinCritics =
           alpha,
         })
         const q_tm1 = critics.apply(weights, batch.observations, actions)
-        return { loss: mul(Losses.criticLoss({ q_tm1, target }), 0.5), values: q_tm1[0] }
+        return { loss: mul(Losses.criticLoss({ q_tm1, target }), 0.5), values: q_tm1, target }
       },
     }
   }
@@ -205,6 +226,7 @@ const update = (
   const [rows] = noise.shape
   // `noise` has the numbers for two actions in each row: 0 is the action of the target, 1 that of the actor's loss.
   const noiseOf = (action: 0 | 1): Graph.Tensor => slice(noise, [0, action * 2 * actionSize], [rows, 2 * actionSize])
+  const act = (at: Graph.Tensor): Graph.Tensor => scale.toEnv(policy(networks.actor.weights, at).mode())
   return Learner.softUpdate(learning, config, {
     // Keeps the policy's entropy near this one.
     targetEntropy: config.targetEntropy ?? -actionSize,
@@ -213,13 +235,22 @@ const update = (
     critic: (alpha) => {
       const nextPolicy = policy(networks.actor.weights, nextObservations)
       const next = nextPolicy.sampleBoth(noiseOf(0))
-      return critics.loss({
+      const weights = networks.critic.weights
+      const { loss, values, target } = critics.loss({
         batch,
         actions: scale.fromEnv(actions),
         next: { action: next.action, logProbability: nextPolicy.logProbabilityOfRaw(next.raw) },
-        weights: networks.critic.weights,
+        weights,
         targetWeights: targets.critic.weights,
         alpha,
+      })
+      return Learner.chosenLoss("critic_loss", config.criticLoss, batch, {
+        loss,
+        metrics: { "losses/critic_loss": loss, "losses/q_values": mean(values[0]) },
+        values,
+        target,
+        evaluate: (at, taken) => critics.apply(weights, at, scale.fromEnv(taken)),
+        act: (at) => stopGradient(act(at)),
       })
     },
 
@@ -229,7 +260,19 @@ const update = (
       const current = currentPolicy.sampleBoth(noiseOf(1))
       const logProbability = currentPolicy.logProbabilityOfRaw(current.raw)
       const q = critics.values(criticWeights, observations, current.action)
-      return { loss: Losses.softPolicyLoss({ q, logProbability, alpha }), logProbability }
+      const loss = Losses.softPolicyLoss({ q, logProbability, alpha })
+      const chosen = Learner.chosenLoss("actor_loss", config.actorLoss, batch, {
+        loss,
+        metrics: { "losses/actor_loss": loss },
+        actions: scale.toEnv(current.action),
+        values: q,
+        logProbability,
+        alpha,
+        evaluate: (at, taken) => critics.values(criticWeights, at, scale.fromEnv(taken)),
+        act,
+        logProbabilityOf: (at, taken) => policy(networks.actor.weights, at).logProbability(scale.fromEnv(taken)),
+      })
+      return { ...chosen, logProbability }
     },
   })
 }

@@ -10,7 +10,7 @@ import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
-const { add, clip, mean, mul, tanh } = Graph
+const { add, clip, mean, mul, stopGradient, tanh } = Graph
 
 /**
  * Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018, arXiv:1802.09477): two critics of which the
@@ -31,6 +31,16 @@ export interface DeterministicOptions extends Learner.ReplayOptions, Model.Netwo
   readonly tau?: number
   /** The standard deviation of the noise on actions in rollouts, as a share of half an action's range. @default 0.1 */
   readonly explorationNoise?: number
+  /**
+   * A loss of your own for the critics: a function of a batch and of the critics' outputs, which have the algorithm's loss.
+   * Only code can make one; null is the algorithm's. @default null
+   */
+  readonly criticLoss?: Learner.OwnReplayLoss<Learner.CriticOutputs> | null
+  /**
+   * A loss of your own for the actor: a function of a batch and of the actor's outputs, which have the algorithm's loss. Only
+   * code can make one; null is the algorithm's. @default null
+   */
+  readonly actorLoss?: Learner.OwnReplayLoss<Learner.ActorOutputs> | null
 }
 
 export interface Td3Options extends DeterministicOptions {
@@ -52,6 +62,8 @@ export const deterministicFields = {
   learningRate: Fields.withDefault(Fields.positive, 1e-3),
   tau: Fields.withDefault(Fields.fraction, 0.005),
   explorationNoise: Fields.withDefault(Fields.nonNegative, 0.1),
+  criticLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<Learner.CriticOutputs>>()), null),
+  actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<Learner.ActorOutputs>>()), null),
 }
 
 export const Td3Config = Schema.Struct({
@@ -132,6 +144,8 @@ const update = (
   const { observations, actions, rewards, nextObservations, discounts } = batch
   const { maxGradNorm, targetNoise, targetNoiseClip, tau, optimiser } = config
   const options = { learningRate: learningRates.learningRate, maxGradNorm, optimiser }
+  // Losses of the user's own read and return actions within the env's bounds.
+  const act = (at: Graph.Tensor): Graph.Tensor => scale.toEnv(policy(networks.actor.weights, at))
 
   // Target: y = r + γ min Q′(s′, a′), with the target networks Q′ and μ′, and a′ = μ′(s′) plus clipped noise.
   const action = policy(targets.actor.weights, nextObservations)
@@ -150,13 +164,30 @@ const update = (
   // Critics: E[(Q₁ − y)² + (Q₂ − y)²].
   const q_tm1 = critics.apply(networks.critic.weights, observations, scale.fromEnv(actions))
   const criticLoss = Losses.criticLoss({ q_tm1, target })
-  const criticStep = Learner.gradientStep(networks.critic, criticLoss, options)
+  const critic = Learner.chosenLoss("critic_loss", config.criticLoss, batch, {
+    loss: criticLoss,
+    metrics: { "losses/critic_loss": criticLoss, "losses/q_values": mean(q_tm1[0]) },
+    values: q_tm1,
+    target,
+    evaluate: (at, taken) => critics.apply(networks.critic.weights, at, scale.fromEnv(taken)),
+    act: (at) => stopGradient(act(at)),
+  })
+  const criticStep = Learner.gradientStep(networks.critic, critic.loss, options)
 
   // Actor: −E[Q₁(s, μ(s))], with the critic after its own gradient step.
   const criticWeights = networks.critic.layout.tensorsOf(criticStep.next)
-  const [q] = critics.apply(criticWeights, observations, policy(networks.actor.weights, observations))
-  const actorLoss = Losses.deterministicPolicyLoss(q)
-  const actorStep = Learner.gradientStep(networks.actor, actorLoss, options)
+  const chosen = policy(networks.actor.weights, observations)
+  const values = critics.apply(criticWeights, observations, chosen)
+  const actorLoss = Losses.deterministicPolicyLoss(values[0])
+  const actor = Learner.chosenLoss("actor_loss", config.actorLoss, batch, {
+    loss: actorLoss,
+    metrics: { "losses/actor_loss": actorLoss },
+    actions: scale.toEnv(chosen),
+    values,
+    evaluate: (at, taken) => critics.apply(criticWeights, at, scale.fromEnv(taken)),
+    act,
+  })
+  const actorStep = Learner.gradientStep(networks.actor, actor.loss, options)
 
   return {
     states: {
@@ -167,7 +198,7 @@ const update = (
         ...Learner.polyak(targets.critic, criticStep.next, tau),
       }),
     },
-    metrics: { "losses/critic_loss": criticLoss, "losses/actor_loss": actorLoss, "losses/q_values": mean(q_tm1[0]) },
+    metrics: { ...critic.metrics, ...actor.metrics },
   }
 }
 

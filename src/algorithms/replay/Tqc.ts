@@ -46,6 +46,7 @@ export const quantileCritics =
     const critics = Model.critics(config.critics, observationSpace, actionSpace, config, config.quantiles)
     return {
       parameters: critics.parameters,
+      apply: critics.apply,
       // The actor's loss takes the mean of all quantiles, and leaves none out.
       values: (weights, observations, actions) => [mean(concat(critics.apply(weights, observations, actions), 1), 1)],
       // Target: yᵢ = r + γ (zᵢ(s′, a′) − α log π(a′ | s′)), with the lowest quantiles zᵢ of all target critics. Critics: the
@@ -62,7 +63,8 @@ export const quantileCritics =
         const losses = estimates.map((quantiles_tm1) => Losses.quantileLoss({ quantiles_tm1, target }))
         return {
           loss: mul(mean(losses.reduce((sum, loss) => add(sum, loss))), 1 / config.quantiles),
-          values: estimates[0],
+          values: estimates,
+          target,
         }
       },
     }

@@ -36,8 +36,24 @@ export interface DdqnOptions extends Learner.LearningOptions, Learner.Exploratio
   readonly minibatches?: number
   /** Computes action values from two heads, one for the value and one for the advantages. @default false */
   readonly dueling?: boolean
+  /**
+   * A loss of your own in place of double Q-learning's: a function of a minibatch and of the network's outputs, which have the
+   * algorithm's loss. Only code can make one; null is the algorithm's. @default null
+   */
+  readonly loss?: OwnLoss | null
   /** The constant that keeps Adam from dividing by zero. @default 1e-8 */
   readonly adamEpsilon?: number
+}
+
+/** A loss of the user's own: a function of the columns of a minibatch and of the network's outputs. */
+export type OwnLoss = (batch: Learner.Batch<Learner.BaseColumns>, out: LossOutputs) => Learner.LossResult
+
+/** The outputs that a loss of the user's own gets. */
+export interface LossOutputs extends Learner.AlgorithmsLoss {
+  /** The values of all actions at the minibatch's observations, of shape [rows, actions]. */
+  readonly values: Graph.Tensor
+  /** Computes the values of all actions at other observations. */
+  readonly evaluate: (observations: Graph.Tensor) => Graph.Tensor
 }
 
 export const DdqnConfig = Schema.Struct({
@@ -52,6 +68,7 @@ export const DdqnConfig = Schema.Struct({
   epochs: Fields.withDefault(Fields.positiveInt, 1),
   minibatches: Fields.withDefault(Fields.positiveInt, 1),
   dueling: Fields.withDefault(Schema.Boolean, false),
+  loss: Fields.withDefault(Schema.NullOr(Fields.code<OwnLoss>()), null),
   adamEpsilon: Fields.withDefault(Fields.positive, 1e-8),
 })
 export type DdqnConfig = typeof DdqnConfig.Type
@@ -89,9 +106,12 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
   })
   /** Computes the loss: E[huber(Q(s, a) − target)]. */
   const loss = ({ weights, batch }: Learner.Minibatch<Learner.BaseColumns>): Learner.Loss => {
-    const q = Losses.valueOfAction(network.apply(weights, batch.observations), batch.actions)
+    const values = network.apply(weights, batch.observations)
+    const q = Losses.valueOfAction(values, batch.actions)
     const loss = mean(huber(sub(q, stopGradient(batch.targets))))
-    return { loss, metrics: { "losses/td_loss": loss, "losses/q_values": mean(q) } }
+    const metrics = { "losses/td_loss": loss, "losses/q_values": mean(q) }
+    const evaluate = (observations: Graph.Tensor) => network.apply(weights, observations)
+    return Learner.chosenLoss("loss", config.loss, batch, { loss, metrics, values, evaluate })
   }
   return yield* Learner.rolloutLearner(Learner.withTarget(rollout, config.updateTargetFreq), {
     learningRate: Learner.learningRateOf(config),

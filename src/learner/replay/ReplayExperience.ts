@@ -111,7 +111,7 @@ export const replayColumns = ({ observationSpace, actionSpace }: Task, noiseSize
   nextObservations: f32(sizeOf(observationSpace)),
   /** The factor of the next observation's value: γⁿ, or 0 where the episode terminated. */
   discounts: f32(),
-  /** The importance weight of the transition; only an experience made by `withPriorities` has this column. */
+  /** The importance weight of the transition; 1 for all without prioritised replay. */
   importance: f32(),
   /** Uniform random numbers in [0, 1) for the update, such as for drawing actions. */
   noise: f32(noiseSize),
@@ -145,7 +145,7 @@ export const sequenceColumns = (
     next: i32(length),
     /** 0 for the final observation of a truncated episode, at which no action was taken, else 1. */
     valid: f32(length),
-    /** The importance weight of the sequence; only an experience made by `withPriorities` has this column. */
+    /** The importance weight of the sequence; 1 for all without prioritised replay. */
     importance: f32(),
     /** Uniform random numbers in [0, 1) for the update. */
     noise: f32(noiseSize),

@@ -10,7 +10,7 @@ import type { Learner, NamedArrays, NamedTensors } from "../Algorithm.ts"
 import type { Batch, Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
 import { build, netOf } from "../graphs.ts"
-import { type SavedState, statesOf, weightsIn } from "../learnerState.ts"
+import { floatsOf, type SavedState, statesOf, weightsIn } from "../learnerState.ts"
 import type { ReplayColumns, ReplayExperience } from "./ReplayExperience.ts"
 import type { NamedNet, NextStates } from "./steps.ts"
 
@@ -95,6 +95,8 @@ export const compileUpdate = Effect.fnUntraced(function* <
   const names = Record.keys(layouts)
   const spec = yield* build(() => updateSpec(experience, options, layouts))
   const update = yield* backend.compile(spec)
+  // Only a loss of the user's own reads importance weights without prioritised replay.
+  if (experience.priorities === null && "importance" in spec.inputs) floatsOf(update.feeds, "importance").fill(1)
   /** Reads and restores the states other than the weights: optimisers and target networks. */
   const others = statesOf(update, spec, names)
   const copyTargets = Effect.forEach(

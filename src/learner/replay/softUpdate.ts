@@ -4,6 +4,7 @@ import { adam } from "../../graph/optimisers.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { temperatureGradient } from "../../losses/critics.ts"
 import type { Weights } from "../../model/trunk.ts"
+import type { Loss } from "../graphs.ts"
 import type { OptimiserOption } from "../parts.ts"
 import type { Learning, Update } from "./networks.ts"
 import { gradientStep, polyak } from "./steps.ts"
@@ -19,17 +20,12 @@ interface SoftConfig extends Required<OptimiserOption> {
 
 /** The losses of critics and actor at a temperature. */
 export interface SoftLosses {
-  readonly critic: (alpha: Tensor | number) => {
-    readonly loss: Tensor
-    /** The values of the batch's actions, for the metrics. */
-    readonly values: Tensor
-  }
+  readonly critic: (alpha: Tensor | number) => Loss
   /** The actor's loss, with the weights that the critics have after their own step. */
   readonly actor: (
     alpha: Tensor | number,
     criticWeights: Weights,
-  ) => {
-    readonly loss: Tensor
+  ) => Loss & {
     /** The log π of each row, or minus the entropy of the policy there; its mean is minus the policy's entropy. */
     readonly logProbability: Tensor
   }
@@ -86,9 +82,8 @@ export const softUpdate = (
         : {}),
     },
     metrics: {
-      "losses/critic_loss": critic.loss,
-      "losses/actor_loss": actor.loss,
-      "losses/q_values": mean(critic.values),
+      ...critic.metrics,
+      ...actor.metrics,
       "losses/entropy": neg(mean(logProbability)),
       ...(config.alpha === null ? { "charts/alpha": mean(exp(logAlpha)) } : {}),
     },

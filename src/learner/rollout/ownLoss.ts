@@ -1,9 +1,7 @@
 /** Losses of the user's own in actor-critic algorithms: a function that gets a minibatch and the network's outputs. */
 import { Effect } from "effect"
-import { messageOf } from "../../config/text.ts"
 import type { Distribution } from "../../graph/distributions.ts"
 import { GraphError } from "../../graph/GraphError.ts"
-import { shapeText } from "../../graph/ops/core.ts"
 import { constant } from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { type ActionSpace, sizeOf } from "../../env/Space.ts"
@@ -13,6 +11,7 @@ import { actionColumn, type Batch, type Column, type Columns, copyRows, f32, i32
 import type { Learner, NamedArrays, Task } from "../Algorithm.ts"
 import type { Loss } from "../graphs.ts"
 import { namedVector } from "../learnerState.ts"
+import { type AlgorithmsLoss, type LossResult, ownLoss } from "../ownLoss.ts"
 import type { ColumnsOf, Experience, Feature } from "./Experience.ts"
 import type { Minibatch } from "./update.ts"
 
@@ -24,20 +23,13 @@ export interface PolicyAndValue {
 }
 
 /** The outputs of a minibatch that a loss of one's own gets, with the loss of the algorithm. */
-export interface LossOutputs extends PolicyAndValue {
-  /** The algorithm's loss, a scalar. */
-  readonly loss: Tensor
-  /** The algorithm's metrics by name. */
-  readonly metrics: Readonly<Record<string, Tensor>>
+export interface LossOutputs extends PolicyAndValue, AlgorithmsLoss {
   /** Evaluates the network on other observations [rows, size], with the weights that are learned. */
   readonly evaluate: (observations: Tensor) => PolicyAndValue
 }
 
 /** The columns of a minibatch. */
 export type LossBatch = Batch<ColumnsOf<ActorCriticKept>>
-
-/** The loss of a minibatch: a scalar, or a scalar with metrics to record. */
-export type LossResult = Tensor | { readonly loss: Tensor; readonly metrics: Readonly<Record<string, Tensor>> }
 
 /** A loss of the user's own, in place of the algorithm's. `lossWith` makes one that reads further data. */
 export interface OwnLoss {
@@ -127,17 +119,16 @@ export const applied = (own: OwnLoss | null, network: ActorCritic, task: Task): 
             columns: { ...plain.columns, ...prefixed(columns) },
             features: [...plain.features, drawing(data, task)],
           },
-    loss: ({ batch, weights }, { loss, metrics, continueWhile }, { distribution, value }) => {
+    loss: ({ batch, weights }, algorithms, { distribution, value }) => {
       const tensors: Readonly<Record<string, Tensor>> = batch
-      const result = guarded(() =>
+      const { loss, metrics } = algorithms
+      return ownLoss("loss", algorithms, () =>
         own(
           batch,
           { loss, metrics, distribution, value, evaluate: (observations) => evaluate(network, weights, observations) },
           Object.fromEntries(Object.keys(columns).map((name) => [name, tensors[`${prefix}${name}`]])),
         ),
       )
-      const given = "loss" in result ? result : { loss: result, metrics: {} }
-      return { loss: scalar(given.loss), metrics: { ...metrics, ...given.metrics }, continueWhile }
     },
     learner: (learner) => {
       if (data === undefined) return learner
@@ -160,23 +151,6 @@ const evaluate = (
   if (memorySize === 0) return network.evaluate(weights, observations)
   const state = constant(new Float32Array(rows * memorySize), [rows, memorySize])
   return network.evaluate(weights, observations, { state, fresh: constant(new Float32Array(rows).fill(1), [rows]) })
-}
-
-/** Runs the user's function. What it throws becomes a GraphError that names the setting. */
-const guarded = <A>(body: () => A): A => {
-  try {
-    return body()
-  } catch (error) {
-    throw new GraphError({ op: "loss", message: `algorithm.loss: ${messageOf(error)}`, shapes: [], where: "" })
-  }
-}
-
-/** Returns a loss if it is one number; throws a GraphError that says what it is otherwise. */
-const scalar = (loss: Tensor): Tensor => {
-  if (loss.shape.length === 0 && loss.dtype === "f32") return loss
-  const found = `${loss.dtype} of shape ${shapeText(loss.shape)}`
-  const message = `algorithm.loss: expected a scalar, such as Graph.mean(…) of the rows' losses, found ${found}`
-  throw new GraphError({ op: "loss", message, shapes: [loss.shape], where: "" })
 }
 
 /** The beginning of the names of the columns with the data of a loss. */

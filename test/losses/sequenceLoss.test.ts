@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { DqnConfig, sequenceLoss } from "../../src/algorithms/replay/Dqn.ts"
+import { DqnConfig } from "../../src/algorithms/replay/Dqn.ts"
+import { sequenceLoss } from "../../src/losses/dqnLosses.ts"
 import * as Reference from "../../src/backend/reference.ts"
 import { decode } from "../../src/config/Config.ts"
 import { gradients } from "../../src/graph/gradients.ts"

@@ -1,0 +1,68 @@
+/** Applies losses of the user's own, which replace those of algorithms, and checks their results. */
+import { messageOf } from "../config/text.ts"
+import { GraphError } from "../graph/GraphError.ts"
+import { shapeText } from "../graph/ops/core.ts"
+import type { Tensor } from "../graph/Tensor.ts"
+import type { Loss } from "./graphs.ts"
+
+/** The loss of a minibatch: a scalar, or a scalar with metrics to record. */
+export type LossResult = Tensor | { readonly loss: Tensor; readonly metrics: Readonly<Record<string, Tensor>> }
+
+/** The algorithm's own loss, to which a loss of the user's own can add terms. */
+export interface AlgorithmsLoss {
+  /** The algorithm's loss, a scalar. */
+  readonly loss: Tensor
+  /** The algorithm's metrics by name. */
+  readonly metrics: Readonly<Record<string, Tensor>>
+}
+
+/**
+ * Returns the loss that a network learns from: the user's own, a function of a batch and of the networks' outputs, or the
+ * algorithm's if `own` is null. `setting` is the name of the own loss in a config, for errors.
+ *
+ * @example
+ * ```ts
+ * const out = { loss: Graph.constant(1), metrics: {} }
+ * chosenLoss("critic_loss", null, transitionBatch, out).loss // 1
+ * chosenLoss("critic_loss", () => Graph.constant(2), transitionBatch, out).loss // 2
+ * ```
+ */
+export const chosenLoss = <B, Outputs extends AlgorithmsLoss>(
+  setting: "loss" | "actor_loss" | "critic_loss",
+  own: ((batch: B, out: Outputs) => LossResult) | null,
+  batch: NoInfer<B>,
+  out: NoInfer<Outputs>,
+): Loss => (own === null ? out : ownLoss(setting, out, () => own(batch, out)))
+
+/**
+ * Computes a loss of the user's own by `own`, and adds its metrics to those of the algorithm's loss. Throws a GraphError that
+ * names the setting, such as `loss`, if `own` throws or its result is not one number.
+ *
+ * @example
+ * ```ts
+ * const algorithms = { loss: Graph.constant(1), metrics: {} }
+ * ownLoss("loss", algorithms, () => Graph.mul(algorithms.loss, 2)).loss // 2
+ * ```
+ */
+export const ownLoss = (setting: string, { metrics, continueWhile }: Loss, own: () => LossResult): Loss => {
+  const result = guarded(setting, own)
+  const given = "loss" in result ? result : { loss: result, metrics: {} }
+  return { loss: scalar(setting, given.loss), metrics: { ...metrics, ...given.metrics }, continueWhile }
+}
+
+/** Runs the user's function. What it throws becomes a GraphError that names the setting. */
+const guarded = <A>(setting: string, body: () => A): A => {
+  try {
+    return body()
+  } catch (error) {
+    throw new GraphError({ op: "loss", message: `algorithm.${setting}: ${messageOf(error)}`, shapes: [], where: "" })
+  }
+}
+
+/** Returns a loss if it is one number; throws a GraphError that says what it is otherwise. */
+const scalar = (setting: string, loss: Tensor): Tensor => {
+  if (loss.shape.length === 0 && loss.dtype === "f32") return loss
+  const found = `${loss.dtype} of shape ${shapeText(loss.shape)}`
+  const message = `algorithm.${setting}: expected a scalar, such as Graph.mean(…) of the rows' losses, found ${found}`
+  throw new GraphError({ op: "loss", message, shapes: [loss.shape], where: "" })
+}

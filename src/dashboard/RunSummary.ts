@@ -54,6 +54,8 @@ export const summaryOf = Effect.fnUntraced(function* (
     /** The mean return of the best validation. */
     best: (yield* run.bestValidation) ?? null,
     seconds: finite(metrics.wall_seconds),
+    /** The mean speed of the last process while it trained; null for a run without a result. */
+    stepsPerSecond: finite(metrics.steps_per_second),
   }
 })
 

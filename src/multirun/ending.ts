@@ -5,14 +5,14 @@
  * @example
  * ```ts
  * const endings = yield* Effect.forEach(runs, readEnding)
- * const { metrics, evaluations } = yield* resultOf(endings, { directory, firstStep: 0, secondsBefore: 0, here: 12 })
+ * const { metrics, evaluations } = yield* resultOf(endings, { directory, firstStep: 0, seconds: 12, secondsOfWork: 10 })
  * ```
  */
 import { Effect } from "effect"
 import type { NamedArray } from "../graph/Parameters.ts"
 import { digestOfArrays } from "../run/digest.ts"
 import { type Evaluation, evaluationOf, summaryOf } from "../run/evaluation.ts"
-import type { RunResult } from "../run/RunResult.ts"
+import { type RunResult, speedOf } from "../run/RunResult.ts"
 import { openRunFolder, type RunFolder } from "./runs/guardedFolder.ts"
 import * as Layout from "./Layout.ts"
 import { MultiRunError } from "./MultiRunError.ts"
@@ -71,18 +71,21 @@ const lastOf = (endings: ReadonlyArray<Ending>): Evaluation | undefined => {
     : evaluationOf(step, { episodes: last.flatMap(({ scores }) => episodesOf(scores)) })
 }
 
-/** The folder of the result, the updates that earlier processes made, and the seconds of those and of this process. */
 interface Spent {
+  /** The folder of the result. */
   readonly directory: string
+  /** The number of updates that earlier processes made. */
   readonly firstStep: number
-  readonly secondsBefore: number
-  readonly here: number
+  /** The seconds that all processes have spent. */
+  readonly seconds: number
+  /** The seconds since this process began with the work. */
+  readonly secondsOfWork: number
 }
 
 /** Makes the result of runs that have ended: of a whole trainer, or of one run as if it had been trained alone. */
 export const resultOf = Effect.fnUntraced(function* (
   endings: ReadonlyArray<Ending>,
-  { directory, firstStep, secondsBefore, here }: Spent,
+  { directory, firstStep, seconds, secondsOfWork }: Spent,
 ) {
   const weights: Record<string, NamedArray> = {}
   for (const ending of endings)
@@ -106,8 +109,8 @@ export const resultOf = Effect.fnUntraced(function* (
       ...weights,
       validation: { shape: [returns.length], data: Float32Array.from(returns) },
     }),
-    wallSeconds: secondsBefore + here,
-    stepsPerSecond: here > 0 ? Math.max(0, steps - firstStep) / here : 0,
+    wallSeconds: seconds,
+    stepsPerSecond: speedOf(Math.max(0, steps - firstStep), secondsOfWork),
   }
   return { metrics, evaluations }
 })

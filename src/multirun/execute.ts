@@ -287,14 +287,13 @@ const failIfIncomplete = ({ directory }: RunFiles, { reasons }: State): Effect.E
 
 /** Makes the result of what the folders of the runs hold that have reached their last step. */
 const resultOfAll = Effect.fnUntraced(function* (state: State) {
-  const { files, seconds, secondsHere } = yield* CurrentRun
+  const { files, ...run } = yield* CurrentRun
   const [endings, damaged] = yield* Effect.partition(state.finished, (id) =>
     readEnding({ id, directory: `${files.directory}/${id}` }),
   )
   state.reasons = [...state.reasons, ...damaged.map(({ message }) => message)]
   if (endings.length === 0) return yield* new MultiRunError({ message: state.reasons.join("; ") })
   for (const { id, progress } of endings) state.progress.set(id, progress)
-  const here = yield* secondsHere
-  const secondsBefore = (yield* seconds) - here
-  return yield* resultOf(endings, { directory: files.directory, firstStep: state.firstStep, secondsBefore, here })
+  const { seconds, secondsOfWork } = yield* Effect.all({ seconds: run.seconds, secondsOfWork: run.secondsOfWork })
+  return yield* resultOf(endings, { directory: files.directory, firstStep: state.firstStep, seconds, secondsOfWork })
 })

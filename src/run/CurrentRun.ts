@@ -22,8 +22,11 @@ export class CurrentRun extends Context.Service<
   {
     readonly files: RunFiles
     readonly recording: Recording
-    /** The seconds that this process has spent on the run. */
-    readonly secondsHere: Effect.Effect<number>
+    /**
+     * The seconds since this process began with the work. A run's steps per second are the steps of this process by these
+     * seconds: its start, in which programs are compiled, and earlier processes do not count.
+     */
+    readonly secondsOfWork: Effect.Effect<number>
     /** The seconds that all processes have spent on the run. */
     readonly seconds: Effect.Effect<number>
     /** Writes all events recorded so far, then saves a checkpoint of the run's state with these parts. */

@@ -188,7 +188,8 @@ export const execute = Effect.fn("effect-rl.run")(function* <
     ...[...warnings, ...(saved?.warnings ?? []), ...logWarnings].map(warning),
   ])
   const secondsBefore = saved?.seconds ?? opened.seconds ?? 0
-  const current = (recording: Recording) => currentRun(program, state, files, recording, secondsBefore)
+  const workBeganAt = yield* Clock.currentTimeNanos
+  const current = (recording: Recording) => currentRun(program, { state, files, recording, secondsBefore, workBeganAt })
   // Only the loop can be interrupted: once it has ended, the results are written even if a signal arrives.
   return yield* Effect.uninterruptibleMask((restore) =>
     withLogs(recording, spec.logLevel, (recording) =>
@@ -224,7 +225,8 @@ export const inspect = Effect.fnUntraced(function* <S, A, B, E extends { readonl
   const files = yield* openFiles(program)
   const saved = yield* restore(program, program.saving, files, checkpoint)
   const { state } = yield* program.open(files, saved)
-  const current = currentRun(program, state, files, silent)
+  const workBeganAt = yield* Clock.currentTimeNanos
+  const current = currentRun(program, { state, files, recording: silent, secondsBefore: 0, workBeganAt })
   return yield* Effect.provideService(use(state), CurrentRun, current)
 })
 
@@ -270,17 +272,24 @@ const restore = Effect.fnUntraced(function* <S, A, E, R>(
   }
 })
 
-/** Makes the service `CurrentRun` for the loop. `secondsBefore` is the time that earlier processes spent on the run. */
+/** A run whose work begins. */
+interface Begun<S> {
+  readonly state: S
+  readonly files: RunFiles
+  readonly recording: Recording
+  /** The seconds that earlier processes spent on the run. */
+  readonly secondsBefore: number
+  /** The time, in nanoseconds, at which this process began with the work: small validations take less than a millisecond. */
+  readonly workBeganAt: bigint
+}
+
+/** Makes the service `CurrentRun` for the loop. */
 const currentRun = <S, A, E, R>(
-  program: Program<S, A, E, R>,
-  state: S,
-  files: RunFiles,
-  recording: Recording,
-  secondsBefore = 0,
+  { saving, startedAtMillis }: Program<S, A, E, R>,
+  { state, files, recording, secondsBefore, workBeganAt }: Begun<S>,
 ): CurrentRun["Service"] => {
-  const { saving, startedAtMillis } = program
-  const secondsHere = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
-  const seconds = Effect.map(secondsHere, (here) => secondsBefore + here)
+  const secondsOfWork = Effect.map(Clock.currentTimeNanos, (now) => Number(now - workBeganAt) / 1e9)
+  const seconds = Effect.map(Clock.currentTimeMillis, (now) => secondsBefore + (now - startedAtMillis) / 1000)
   const save = Effect.fnUntraced(function* ({ path, runtime, ...parts }: Parts) {
     if (saving === undefined) return
     yield* recording.flush
@@ -298,7 +307,7 @@ const currentRun = <S, A, E, R>(
     })
     yield* recording.emit([{ _tag: "CheckpointSaved", step: parts.step, path }])
   })
-  return { files, recording, secondsHere, seconds, save }
+  return { files, recording, secondsOfWork, seconds, save }
 }
 
 /**

@@ -26,7 +26,12 @@ export const RunResult = Schema.Struct({
   failedValidations: Schema.Int,
   /** The SHA-256 over the final weights and all scores; runs with equal digests learned exactly the same. */
   digest: Schema.String,
+  /** The seconds that all processes of the run took, their starts included. */
   wallSeconds: Schema.Finite,
+  /** The steps of the last process by the seconds that it trained: its start, in which programs are compiled, does not count. */
   stepsPerSecond: Schema.Finite,
 })
 export type RunResult = typeof RunResult.Type
+
+/** Returns the mean number of steps per second, or 0 if no time has passed. */
+export const speedOf = (steps: number, seconds: number): number => (seconds > 0 ? steps / seconds : 0)

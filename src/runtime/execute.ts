@@ -21,6 +21,7 @@ import * as Layout from "../run/Layout.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import * as Run from "../run/Run.ts"
 import type { RunSpec } from "../run/RunSpec.ts"
+import { speedOf } from "../run/RunResult.ts"
 import { episodesOf, RuntimeResult } from "../run/RuntimeResult.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import { Serving } from "../run/spread/Serving.ts"
@@ -205,15 +206,15 @@ const validated = Effect.fnUntraced(function* (
   onPlayed(outcome)
   const steps = outcome.episodes.reduce((sum, { length }) => sum + length, 0)
   const { metrics } = yield* resultOf(training, state)
-  return { ...metrics, episodes: null, wallSeconds, stepsPerSecond: wallSeconds > 0 ? steps / wallSeconds : 0 }
+  return { ...metrics, episodes: null, wallSeconds, stepsPerSecond: speedOf(steps, wallSeconds) }
 })
 
 /** Makes the contents of `metrics.json` and the validations for `return.json` from the state. */
 const resultOf = Effect.fnUntraced(function* ({ agent }: AgentTraining, state: RuntimeState) {
-  const { files, seconds, secondsHere } = yield* CurrentRun
+  const { files, seconds, secondsOfWork } = yield* CurrentRun
   const memory = agent.memory === null ? "" : yield* agent.memory.snapshot
   const { seen, steps, stepsBefore, meanScore, meanReturn, failedValidationEpisodes, usage, evaluations } = state
-  const here = yield* secondsHere
+  const stepsPerSecond = speedOf(steps - stepsBefore, yield* secondsOfWork)
   const metrics: RuntimeResult = {
     runDir: files.directory,
     meanScore,
@@ -225,7 +226,7 @@ const resultOf = Effect.fnUntraced(function* ({ agent }: AgentTraining, state: R
     usage,
     digest: yield* digestOf({}, state.scoreHash, utf8.encode(memory)),
     wallSeconds: yield* seconds,
-    stepsPerSecond: here > 0 ? (steps - stepsBefore) / here : 0,
+    stepsPerSecond,
     episodes: yield* episodesOf(files),
   }
   return { metrics, evaluations }

@@ -19,7 +19,7 @@ import { summaryOf } from "../run/evaluation.ts"
 import * as Layout from "../run/Layout.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import * as OneRun from "../run/Run.ts"
-import { RunResult } from "../run/RunResult.ts"
+import { RunResult, speedOf } from "../run/RunResult.ts"
 import type { RunSpec } from "../run/RunSpec.ts"
 import { Serving } from "../run/spread/Serving.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
@@ -101,11 +101,7 @@ const execute = Effect.fnUntraced(function* (
     startedAtMillis,
     places: Layout.places({ checkpoints: settings.checkpoint.dir, logs: settings.logDir }),
     open: (files: RunFiles, saved: OneRun.Saved<TrainingState> | undefined) => open(training, source, files, saved),
-    loop: (state: TrainingState) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        state.beganAtMillis = now
-        return withRanks(settings.ranks, trainLoop(training, state))
-      }),
+    loop: (state: TrainingState) => withRanks(settings.ranks, trainLoop(training, state)),
     saving: {
       schema: TrainingState,
       settings: yield* sharedSettings(training),
@@ -247,6 +243,7 @@ const validated = Effect.fnUntraced(function* (
 ) {
   const { writeStepFolder } = training
   const outcome = yield* validateAnywhere(training, state.step)
+  const seconds = yield* (yield* CurrentRun).secondsOfWork
   if (outcome !== undefined) {
     state.addValidation(outcome)
     onPlayed(outcome)
@@ -262,8 +259,7 @@ const validated = Effect.fnUntraced(function* (
     if (film !== undefined) onFilmed(film)
   }
   const steps = outcome?.episodes.reduce((sum, { length }) => sum + length, 0) ?? 0
-  const { wallSeconds } = result.metrics
-  return { ...result.metrics, stepsPerSecond: wallSeconds > 0 ? steps / wallSeconds : 0 }
+  return { ...result.metrics, stepsPerSecond: speedOf(steps, seconds) }
 })
 
 /** Returns the policy as a graph with its weights; undefined if the algorithm has no policy to export. */
@@ -287,10 +283,10 @@ const trainedPolicy = Effect.fnUntraced(function* ({ plan, envs, learner }: Trai
 
 /** Makes the content of `metrics.json` and the list of validations for `return.json`. */
 const resultOf = Effect.fnUntraced(function* ({ learner }: Training, state: TrainingState) {
-  const { files, seconds } = yield* CurrentRun
+  const { files, seconds, secondsOfWork } = yield* CurrentRun
   const { step, stepsBefore, episodes, meanScore, meanReturn, evaluations, failedValidations } = state
-  // The speed is that of the training: it does not count the time in which programs are compiled.
-  const here = ((yield* Clock.currentTimeMillis) - state.beganAtMillis) / 1000
+  // The digest takes time, too, so look at the clock before.
+  const stepsPerSecond = speedOf(step - stepsBefore, yield* secondsOfWork)
   const metrics: RunResult = {
     runDir: files.directory,
     steps: step,
@@ -301,7 +297,7 @@ const resultOf = Effect.fnUntraced(function* ({ learner }: Training, state: Trai
     failedValidations,
     digest: yield* digestOf(yield* learner.weights, state.scoreHash),
     wallSeconds: yield* seconds,
-    stepsPerSecond: here > 0 ? (step - stepsBefore) / here : 0,
+    stepsPerSecond,
   }
   return { metrics, evaluations }
 })

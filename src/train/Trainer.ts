@@ -1,5 +1,5 @@
 /** Runs the loop of a training: rollouts, updates, validations, checkpoints and renderings. `Train.ts` calls it. */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { DispatchError } from "../cluster/Dispatcher.ts"
 import { oneLine } from "../config/text.ts"
 import { crossed, type LearnerError } from "../learner/Algorithm.ts"
@@ -129,8 +129,8 @@ const iterate = Effect.fnUntraced(function* (training: Training, state: Training
     callbacks.see(metrics)
     yield* afterUpdate
   } while (state.step - firstStep < settings.recordEvery && !isDue(settings, state))
-  const { recording } = yield* CurrentRun
-  const seconds = ((yield* Clock.currentTimeMillis) - state.beganAtMillis) / 1000
+  const { recording, secondsOfWork } = yield* CurrentRun
+  const seconds = yield* secondsOfWork
   const metrics = watchesUpdates ? averages.take() : learner.metrics()
   callbacks.see(metrics)
   events.push(...callbacks.takeEvents(), {

@@ -48,8 +48,6 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
 }) {
   /** The number of env steps that earlier processes of this run did. */
   readonly stepsBefore = this.step
-  /** The time, in milliseconds since 1970, at which this process began to train, after it had compiled everything. */
-  beganAtMillis = 0
 
   /** Counts an ended episode with its return `score`, and returns the episode's index, counted from 0. */
   addEpisode(score: number, length: number): number {

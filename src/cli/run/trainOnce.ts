@@ -115,7 +115,7 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
           yield* writeOut(`this run is finished, and nothing has changed; ${yield* howToTrainFurther(resume)}\n`)
         }
         const imitated = yield* imitatedSteps(result.runDir)
-        yield* writeOut(summary({ ...result, runDir: shown(result.runDir) }, imitated, resume !== undefined))
+        yield* writeOut(summary({ ...result, runDir: shown(result.runDir) }, imitated))
       }),
       resumeCommand: (directory, remedy) => resumeCommand(typed, shown(directory), remedy),
     },
@@ -184,14 +184,11 @@ const imitatedSteps = Effect.fnUntraced(function* (directory: string) {
 })
 
 /**
- * Formats the result as lines for people. The time covers the whole run, and the speed leaves out the start. But for a
- * resumed run, `stepsPerSecond` covers only the last process, so the speed is that of the whole run with its starts.
- * `imitated` is the number of steps that imitated right answers, in a trainer of language models.
+ * Formats the result as lines for people. `imitated` is the number of steps that imitated right answers, in a trainer of
+ * language models.
  */
-const summary = (result: RunResult, imitated: number | undefined, isResumed: boolean): string => {
-  const whole = result.wallSeconds > 0 ? result.steps / result.wallSeconds : 0
-  const speed = isResumed ? whole : result.stepsPerSecond
-  const seconds = `${result.wallSeconds.toFixed(1)} s (${roundedSpeed(speed)} steps/s)`
+const summary = (result: RunResult, imitated: number | undefined): string => {
+  const seconds = `${result.wallSeconds.toFixed(1)} s (${roundedSpeed(result.stepsPerSecond)} steps/s)`
   const work =
     imitated === undefined
       ? `${result.steps} steps, ${result.episodes} episodes`

@@ -228,14 +228,14 @@ export const makeRunRecords = Effect.fnUntraced(function* ({
     if (record === undefined) return
     yield* using(run, () => recordValidations(run, record, run.progress.step))
     const { files, folder, firstStep, secondsBefore } = record
-    const here = yield* secondsHere(record)
+    const secondsOfWork = yield* secondsHere(record)
     yield* close(run.generation, record, { reason: "finished", message: null })
     const ending = yield* Effect.provideContext(readEnding(run, run.progress.step), disk)
     const { metrics, evaluations } = yield* resultOf([ending], {
       directory: run.directory,
       firstStep,
-      secondsBefore,
-      here,
+      seconds: secondsBefore + secondsOfWork,
+      secondsOfWork,
     })
     yield* folder.guarded(files.write(RunLayout.metrics, encodeMetrics(metrics)))
     // Written last: a run that has this file is finished.

@@ -146,10 +146,12 @@ const factsOf = ({ summary: run, system }) => [
   ["commit", run.commit || "–"],
 ]
 
-/** Returns the current speed of a run in progress, or the mean speed of a run that has ended. */
+/** Returns the current speed of a run in progress, or the mean speed of a run that has ended, as its result says it. */
 const speedOf = (run, system) => {
   const isRunning = run.state === "running"
-  const speed = isRunning ? system?.stepsPerSecond.at(-1) : run.steps / (run.seconds ?? system?.seconds.at(-1))
+  const speed = isRunning
+    ? system?.stepsPerSecond.at(-1)
+    : (run.stepsPerSecond ?? run.steps / (run.seconds ?? system?.seconds.at(-1)))
   if (!Number.isFinite(speed) || (speed <= 0 && !isRunning)) return "–"
   return `${number(speed < 10 ? speed : Math.round(speed))} steps/s`
 }

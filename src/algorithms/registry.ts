@@ -67,7 +67,7 @@ export const schemaOf = (name: string): Schema.Codec<Plain, Plain> =>
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
   const algorithm = find(name)
   if (algorithm !== undefined) return Effect.succeed(algorithm)
-  return Effect.fail(ConfigError.at({ source }, "algorithm", problemOf(name, [...names, Separate.name])))
+  return Effect.fail(ConfigError.at({ source }, "algorithm", problemOf(name, [...names, Separate.name]), { unknown: "algorithm" }))
 }
 
 /**

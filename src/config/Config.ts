@@ -31,6 +31,8 @@ export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError"
   /** The problem and what was expected, without the place. */
   problem: Schema.String,
   message: Schema.String,
+  /** The kind of thing that the config names and that is not built in, so only a program can make it. Else left out. */
+  unknown: Schema.optionalKey(Schema.Literals(["env", "algorithm", "callback", "code"])),
 }) {
   /**
    * Builds the error of one key. The message begins with the source of the key or of the nearest section around it.
@@ -41,12 +43,17 @@ export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError"
    * // message: train.yaml:3: algorithm.nsteps: expected a positive number, found -1
    * ```
    */
-  static at({ source, prefix = [], sources }: Origin, key: string, problem: string): ConfigError {
+  static at(
+    { source, prefix = [], sources }: Origin,
+    key: string,
+    problem: string,
+    more: Pick<ConfigError, "unknown"> = {},
+  ): ConfigError {
     const path = [...prefix, ...(key === "" ? [] : key.split("."))]
     const blamed = nearestSource(sources, convertPath(path, camelCase)) ?? source
     const name = convertPath(path, spelledIn(blamed)).join(".")
     const message = [blamed, name, problem].filter((part) => part !== "").join(": ")
-    return new ConfigError({ source: blamed, key: convertPath(path, snakeCase).join("."), problem, message })
+    return new ConfigError({ source: blamed, key: convertPath(path, snakeCase).join("."), problem, message, ...more })
   }
 
   /** Returns the same error with another message, such as one with a hint. */

@@ -59,10 +59,14 @@ const foreign =
   (options, from) =>
     Effect.flatMap(ForeignEnvs, (service) => maker(schema, (decoded) => make(service, decoded))(options, from))
 
-const trying = (make: () => Env, from: DecodeOptions): Effect.Effect<Env, ConfigError> =>
+const trying = (
+  make: () => Env,
+  from: DecodeOptions,
+  about?: Pick<ConfigError, "unknown">,
+): Effect.Effect<Env, ConfigError> =>
   Effect.try({
     try: make,
-    catch: (error) => ConfigError.at(from, "", messageOf(error)),
+    catch: (error) => ConfigError.at(from, "", messageOf(error), about),
   })
 
 const isContinuous = (env: Env): env is Env<unknown, Box> => env.actionSpace._tag === "Box"
@@ -130,7 +134,7 @@ const makers: Readonly<Record<string, Maker>> = {
 
 /** Makes the env that a config describes. An unknown name or a wrong option fails with an error that names its key. */
 export const fromConfig = (config: unknown, from: DecodeOptions): Effect.Effect<Env, ConfigError> => {
-  if (typeof config === "string") return trying(() => byId(config), from)
+  if (typeof config === "string") return trying(() => byId(config), from, { unknown: "env" })
   if (!isPlain(config)) return Effect.fail(ConfigError.at(from, "", `expected an env's id, or its name with options`))
   const { name, ...options } = config
   if (typeof name !== "string") {
@@ -139,7 +143,7 @@ export const fromConfig = (config: unknown, from: DecodeOptions): Effect.Effect<
   const make = Object.hasOwn(makers, name) ? makers[name] : undefined
   if (make !== undefined) return make(options, from)
   const hint = choiceHint(name, Object.keys(makers))
-  return Effect.fail(ConfigError.at(from, "name", `unknown env "${shortened(name)}"; ${hint}`))
+  return Effect.fail(ConfigError.at(from, "name", `unknown env "${shortened(name)}"; ${hint}`, { unknown: "env" }))
 }
 
 /**

@@ -27,7 +27,7 @@ export const withoutCode = (settings: Plain): Plain =>
 export const withCode = (settings: Plain, made: Plain, from: Origin): Effect.Effect<Plain, ConfigError> =>
   Effect.gen(function* () {
     const layers = new Map<unknown, unknown>()
-    const problems: Array<{ readonly key: string; readonly problem: string }> = []
+    const problems: Array<{ readonly key: string; readonly problem: string; readonly unknown?: "code" }> = []
     for (const [key, value] of Object.entries(made)) {
       mapOwnLayers(value, ({ name, layer }) => {
         if (layers.has(name) && layers.get(name) !== layer)
@@ -40,13 +40,15 @@ export const withCode = (settings: Plain, made: Plain, from: Origin): Effect.Eff
       if (isPlain(value) && typeof value.code === "string") {
         const code = made[key]
         if (typeof code === "function" && nameOf(code) === value.code) return code
-        problems.push({ key, problem: absent(value.code) })
+        problems.push({ key, problem: absent(value.code), unknown: "code" })
       }
       return mapOwnLayers(value, ({ type, name, layer = layers.get(name), ...rest }) => {
-        if (layer === undefined) problems.push({ key, problem: `the layer ${absent(name)}` })
+        if (layer === undefined) problems.push({ key, problem: `the layer ${absent(name)}`, unknown: "code" })
         return { type, name, layer, ...rest }
       })
     })
     const [first] = problems
-    return first === undefined ? restored : yield* ConfigError.at(from, first.key, first.problem)
+    if (first === undefined) return restored
+    const { key, problem, ...more } = first
+    return yield* ConfigError.at(from, key, problem, more)
   })

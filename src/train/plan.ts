@@ -129,7 +129,7 @@ export const plan = Effect.fnUntraced(function* (
     if (value !== undefined) return Effect.succeed(value)
     const ids = new Set(candidates.flatMap((candidate) => candidate?.id ?? []))
     return Effect.mapError(fromConfig(written, { ...from, prefix: key.split(".") }), (error) =>
-      error.problem.includes("unknown env ") && ids.size > 0
+      error.unknown === "env" && ids.size > 0
         ? error.reworded((message) => `${message}; the env of this program is ${[...ids].join(" or ")}`)
         : error,
     )
@@ -185,7 +185,9 @@ const callbacksOf = (
   Effect.forEach(settings.callbacks, (name) => {
     const callback = made.find((one) => one.name === name)
     const problem = `the callback "${name}" is made in code, by the program of the run; leave it out with --set callbacks=[]`
-    return callback === undefined ? Effect.fail(ConfigError.at(from, "callbacks", problem)) : Effect.succeed(callback)
+    return callback === undefined
+      ? Effect.fail(ConfigError.at(from, "callbacks", problem, { unknown: "callback" }))
+      : Effect.succeed(callback)
   })
 
 /** Returns the Schema of a whole config with this algorithm. Error messages use it to say where a misplaced key belongs. */

@@ -109,9 +109,9 @@ const ofPolicy = Effect.fnUntraced(function* (config: unknown, lines: ReadonlyMa
 })
 
 /** Changes the messages of the config errors of a training. */
-const withHint = (training: Training, reword: (message: string, source: string) => string): Training =>
+const withHint = (training: Training, reword: (message: string, error: ConfigError) => string): Training =>
   Effect.mapError(training, (error) =>
-    Predicate.isTagged(error, "ConfigError") ? error.reworded((message) => reword(message, error.source)) : error,
+    Predicate.isTagged(error, "ConfigError") ? error.reworded((message) => reword(message, error)) : error,
   )
 
 /** A hint how to name the program that defines an env or an algorithm; it differs between the subcommands. */
@@ -126,9 +126,8 @@ interface ProgramHint {
 
 /** Adds the hint to the error of a config that names an env or an algorithm which isn't built in. */
 const withProgramHint = (training: Training, { text, ofRun }: ProgramHint): Training =>
-  withHint(training, (message) => {
-    if (!/unknown (env|algorithm) "|learns from data or an expert, which|is made in code, by the program/.test(message))
-      return message
+  withHint(training, (message, { unknown }) => {
+    if (unknown === undefined) return message
     // The subcommands that read a saved run need its callbacks, or do not ask for them: leaving them out is no remedy.
     return `${ofRun ? message.replace(/; (?:expected one of|known:|did you mean|leave it out with) [^;]*/, "") : message}; ${text}`
   })
@@ -146,7 +145,7 @@ const withStepsHint = (
   training: Training,
   instead = "language-model agents: --set runtime.max_envs_to_visit=N",
 ): Training =>
-  withHint(training, (message, source) =>
+  withHint(training, (message, { source }) =>
     source === "--total-steps" && message.includes('unknown key "total_steps"')
       ? `--total-steps only works with reinforcement learning; for ${instead}`
       : message,

@@ -2,10 +2,10 @@
 import { Effect, type Schema } from "effect"
 import { choiceHint } from "../config/closest.ts"
 import { ConfigError, type Plain } from "../config/Config.ts"
-import { BcConfig } from "./demonstrations/Bc.ts"
-import { DaggerConfig } from "./demonstrations/Dagger.ts"
-import { GailConfig } from "./demonstrations/Gail.ts"
-import { IqlConfig } from "./demonstrations/Iql.ts"
+import * as Bc from "./demonstrations/Bc.ts"
+import * as Dagger from "./demonstrations/Dagger.ts"
+import * as Gail from "./demonstrations/Gail.ts"
+import * as Iql from "./demonstrations/Iql.ts"
 import * as A2c from "./rollouts/A2c.ts"
 import * as AlphaZero from "./planning/AlphaZero.ts"
 import type { Algorithm } from "../learner/Algorithm.ts"
@@ -51,23 +51,32 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
 /** The names of the algorithms that a config can choose for a policy. `separate` is made of them. */
 export const names: ReadonlyArray<string> = Object.keys(algorithms)
 
-/** The Schemas of the configs of algorithms that learn from data or from an expert, which a config can't hold, by name. */
-export const fromData: Readonly<Record<string, Schema.Codec<Plain, Plain>>> = {
-  bc: BcConfig,
-  dagger: DaggerConfig,
-  gail: GailConfig,
-  iql: IqlConfig,
+/**
+ * The algorithms that learn from data or from an expert, which a config can't hold, by name. Made from a config, they only play
+ * what a run has learned.
+ */
+export const fromData: Readonly<Record<string, Algorithm>> = {
+  bc: Bc.onlyPlays,
+  dagger: Dagger.onlyPlays,
+  gail: Gail.onlyPlays,
+  iql: Iql.onlyPlays,
 }
 
 /** Returns the Schema of an algorithm's config, also of one that only code can make. */
 export const schemaOf = (name: string): Schema.Codec<Plain, Plain> =>
-  Object.hasOwn(fromData, name) ? fromData[name] : algorithms[name]().schema
+  (Object.hasOwn(fromData, name) ? fromData[name] : algorithms[name]()).schema
+
+/** Returns the same as `find`, but also the algorithms that can only play what a run has learned, to validate a checkpoint. */
+export const findToPlay = (name: string): Algorithm | undefined =>
+  find(name) ?? (Object.hasOwn(fromData, name) ? fromData[name] : undefined)
 
 /** Returns the same as `find`, but fails for an unknown name, with a suggestion. `source` begins the message. */
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
   const algorithm = find(name)
   if (algorithm !== undefined) return Effect.succeed(algorithm)
-  return Effect.fail(ConfigError.at({ source }, "algorithm", problemOf(name, [...names, Separate.name]), { unknown: "algorithm" }))
+  return Effect.fail(
+    ConfigError.at({ source }, "algorithm", problemOf(name, [...names, Separate.name]), { unknown: "algorithm" }),
+  )
 }
 
 /**

@@ -170,6 +170,10 @@ export interface Learner {
    * So neither can be normalised.
    */
   readonly imitates?: boolean
+  /**
+   * Whether the learner can only play the policy of a checkpoint, since the data or the expert that it learns from is missing.
+   */
+  readonly onlyPlays?: boolean
   /** Data that the learner learns from besides rollouts: demonstrations. A run can be resumed only with equal data. */
   readonly data?: NamedArrays
   /** The number of slices of each minibatch, whose gradients as many ranks can compute; 1 if left out. */

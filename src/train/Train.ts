@@ -29,7 +29,7 @@ import type { TrainedPolicy } from "../run/TrainedPolicy.ts"
 import { ValidationRequest } from "../run/ValidationRequest.ts"
 import { checkCheckpointFolder, checkTotalSteps, deviceWarnings, saveCheckpoint } from "./checkpointing.ts"
 import { configOf, type Plan, plan } from "./plan.ts"
-import { changes, restore, sharedSettings } from "./resume.ts"
+import { changesOf, restore, sharedSettings } from "./resume.ts"
 import { RunOptions, sentTraining } from "./RunOptions.ts"
 import type { TrainInput } from "./Settings.ts"
 import { setUp, type Training } from "./setUp.ts"
@@ -105,7 +105,7 @@ const execute = Effect.fnUntraced(function* (
     saving: {
       schema: TrainingState,
       settings: yield* sharedSettings(training),
-      changes,
+      changes: changesOf(training),
       strategy: settings.checkpoint.strategy,
       check: (files: RunFiles) => checkCheckpointFolder(plan, files),
       save: (state: TrainingState) => saveCheckpoint(training, state),

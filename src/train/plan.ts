@@ -4,7 +4,7 @@
  */
 import { Effect, Equal, Option, Predicate, Schema, Struct } from "effect"
 import type { Algorithm, ConfiguredAlgorithm } from "../learner/Algorithm.ts"
-import { byName as algorithmByName, find } from "../algorithms/registry.ts"
+import { byName as algorithmByName, find, findToPlay } from "../algorithms/registry.ts"
 import {
   applyOverrides,
   checkAll,
@@ -23,6 +23,8 @@ import { builtIn, envConfigOf } from "../env/Envs.ts"
 import { fromConfig, expandedConfig } from "../env/fromConfig.ts"
 import type { EnvConfig } from "../env/recipe.ts"
 import { shapeOf } from "../env/Space.ts"
+import { Serving } from "../run/spread/Serving.ts"
+import { ValidationRequest } from "../run/ValidationRequest.ts"
 import { type Callback, callbacksProblemOf } from "./Callback.ts"
 import { RunOptions } from "./RunOptions.ts"
 import { Settings, type TrainInput } from "./Settings.ts"
@@ -94,7 +96,10 @@ export const plan = Effect.fnUntraced(function* (
   const written = yield* overridden({ name: options.name, ...config }, options.overrides, values)
   const origin = { source: options.source, sources: overLines(lines, written.sources) }
   const algorithmName = isPlain(written.value.algorithm) ? written.value.algorithm.name : written.value.algorithm
-  const algorithmValue = values.algorithm?.name === algorithmName ? values.algorithm : find(String(algorithmName))
+  const onlyPlays = (yield* ValidationRequest) !== undefined || (yield* Serving) !== undefined
+  const findAlgorithm = onlyPlays ? findToPlay : find
+  const algorithmValue =
+    values.algorithm?.name === algorithmName ? values.algorithm : findAlgorithm(String(algorithmName))
   const { value, sources } = yield* expand(written.value, origin, algorithmValue)
   const from = { ...origin, sources }
   const nameProblem = algorithmNameProblemOf(value.algorithm)

@@ -84,6 +84,12 @@ export const changes = {
   instead: (checkpoint: string): string => `begin a new run from its weights: start.from=${checkpoint}`,
 }
 
+/** Returns the rule for a training. A learner that only plays does not need the data that it learned from. */
+export const changesOf = ({ learner }: Training) =>
+  learner.onlyPlays === true
+    ? { ...changes, isAllowed: (key: string): boolean => key === "data" || changes.isAllowed(key) }
+    : changes
+
 /** Restores the learner and the envs from the files of a checkpoint. Fails if a file is damaged or does not fit. */
 export const restore = Effect.fnUntraced(function* (
   training: Training,

@@ -133,7 +133,7 @@ const policyOf = Effect.fnUntraced(function* (
   )
   const algorithm =
     made.find((one) => one.policy === entry.policy && one.algorithm.name === entry.name)?.algorithm ?? find(entry.name)
-  if (typeof algorithm === "string") return yield* ConfigError.at(from, "name", algorithm)
+  if (typeof algorithm === "string") return yield* ConfigError.at(from, "name", algorithm, { unknown: "algorithm" })
   return {
     policy: entry.policy,
     agents: entry.agents ?? [entry.policy],

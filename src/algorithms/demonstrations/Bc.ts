@@ -25,6 +25,7 @@ import { batchSpec } from "../../learner/batchProgram.ts"
 import { build, descend, netOf } from "../../learner/graphs.ts"
 import { checkFit, dataOf, type Demonstrations } from "../../learner/Demonstrations.ts"
 import { savedState, statesOf, weightsIn } from "../../learner/learnerState.ts"
+import { onlyPlaying } from "../../learner/onlyPlaying.ts"
 import {
   chosenOptimiser,
   CourseSetting,
@@ -77,6 +78,11 @@ export const bcFields = {
 export const BcConfig = Schema.Struct(bcFields)
 export type BcConfig = typeof BcConfig.Type
 
+// --- Network ---
+
+/** Makes the network of the policy, for behaviour cloning and DAgger. */
+export const cloneOf = (config: BcConfig, task: Task): ActorCritic => actorCritic({ ...task, ...config, lstm: 0 })
+
 // --- Update ---
 
 const columnsOf = ({ observationSpace, actionSpace }: Task) => {
@@ -122,7 +128,7 @@ const updateSpec = (
  */
 export const cloner = Effect.fnUntraced(function* (name: string, config: BcConfig, task: Task) {
   const backend = yield* Backend
-  const network = yield* build(() => actorCritic({ ...task, ...config, lstm: 0 }))
+  const network = yield* build(() => cloneOf(config, task))
   const parameters = layout(network.parameters)
   const spec = yield* build(() => updateSpec(name, config, network, parameters, task))
   const update = yield* backend.compile(spec)
@@ -212,3 +218,6 @@ const learnFrom = (demonstrations: Demonstrations) =>
  */
 export const make = (demonstrations: Demonstrations, options: BcOptions = {}): Algorithm =>
   define({ name: "bc", config: BcConfig, setup: learnFrom(demonstrations) }).make(options)
+
+/** Behaviour cloning that only plays what it has learned, for a run's saved config. */
+export const onlyPlays = onlyPlaying("bc", BcConfig, cloneOf)

@@ -18,9 +18,10 @@ import { drive, type Steps, waitFor } from "../../learner/drive.ts"
 import { aggregateBytes, makeAggregate } from "../../learner/imitation/Aggregate.ts"
 import { checkExpert, type Expert, makeLabeller } from "../../learner/imitation/Expert.ts"
 import { savedState } from "../../learner/learnerState.ts"
+import { onlyPlaying } from "../../learner/onlyPlaying.ts"
 import { tooLarge } from "../../learner/replay/storage.ts"
 import { stream } from "../../rng/Rng.ts"
-import { bcFields, type BcOptions, cloner } from "./Bc.ts"
+import { bcFields, type BcOptions, cloneOf, cloner } from "./Bc.ts"
 
 /**
  * Dataset aggregation (Ross et al. 2011, arXiv:1011.0686): the learner plays, and an expert says in each state what it would
@@ -165,3 +166,6 @@ const learnFrom = (expert: Expert) =>
  */
 export const make = (expert: Expert, options: DaggerOptions = {}): Algorithm =>
   define({ name: "dagger", config: DaggerConfig, setup: learnFrom(expert) }).make(options)
+
+/** DAgger that only plays what it has learned, for a run's saved config. */
+export const onlyPlays = onlyPlaying("dagger", DaggerConfig, cloneOf)

@@ -54,6 +54,11 @@ export const GailConfig = Schema.Struct({
 })
 export type GailConfig = typeof GailConfig.Type
 
+// --- Policy ---
+
+const policyOf = (settings: GailConfig, task: Algorithm.Task): Model.ActorCritic =>
+  Model.actorCritic({ ...task, ...Learner.resolved(settings) })
+
 // --- Discriminator ---
 
 type Columns = Learner.ColumnsOf<Model.ActorCriticKept> & Learner.BonusColumns & Learner.DemonstrationColumns
@@ -94,7 +99,7 @@ const learnFrom = (demonstrations: Demonstrations.Demonstrations) =>
     yield* Demonstrations.checkFit("gail", demonstrations, task)
     const config = Learner.resolved(settings)
     const { nsteps: steps, noiseRepeat, sequence } = config
-    const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
+    const network = yield* Learner.build(() => policyOf(settings, task))
     const { parameters, judge } = yield* Learner.build(() => discriminator(config, task, demonstrations))
     const returns = Learner.generalisedAdvantages(config)
     const plain = Learner.experience({ name: "gail", task, actor: network, steps, noiseRepeat, returns })
@@ -156,3 +161,6 @@ const policyPhase = (config: GailConfig, network: Model.ActorCritic): Learner.Ph
  */
 export const make = (demonstrations: Demonstrations.Demonstrations, options: GailOptions = {}): Algorithm.Algorithm =>
   Algorithm.define({ name: "gail", config: GailConfig, setup: learnFrom(demonstrations) }).make(options)
+
+/** GAIL that only plays what it has learned, for a run's saved config. */
+export const onlyPlays = Learner.onlyPlaying("gail", GailConfig, policyOf)

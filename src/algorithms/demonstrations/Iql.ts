@@ -108,23 +108,25 @@ const networks = (config: IqlConfig, { observationSpace, actionSpace }: Algorith
 }
 type Networks = ReturnType<typeof networks>
 
+const actorOf = (nets: Networks, task: Algorithm.Task): Model.Actor => ({
+  parameters: nets.actor,
+  noiseSize: Model.noiseSizeFor(task.actionSpace),
+  memorySize: 0,
+  keeps: [],
+  act: ({ weights, observations, noise }) => ({
+    actions: nets.toEnv(nets.policy(weights, observations).sample(noise)),
+    kept: {},
+  }),
+  greedy: ({ weights, observations }) => ({ actions: nets.toEnv(nets.policy(weights, observations).mode()) }),
+})
+
 // --- Learner, which `make` below sets up for a task ---
 
 /** Returns a function that makes the learner for a config and a task. It learns from these transitions. */
 const learnFrom = (transitions: Transitions) =>
   Effect.fnUntraced(function* (config: IqlConfig, task: Algorithm.Task) {
     const nets = yield* Learner.build(() => networks(config, task))
-    const actor: Model.Actor = {
-      parameters: nets.actor,
-      noiseSize: Model.noiseSizeFor(task.actionSpace),
-      memorySize: 0,
-      keeps: [],
-      act: ({ weights, observations, noise }) => ({
-        actions: nets.toEnv(nets.policy(weights, observations).sample(noise)),
-        kept: {},
-      }),
-      greedy: ({ weights, observations }) => ({ actions: nets.toEnv(nets.policy(weights, observations).mode()) }),
-    }
+    const actor = actorOf(nets, task)
     const experience = {
       name: "iql",
       task,
@@ -218,3 +220,6 @@ const update = (
  */
 export const make = (transitions: Transitions, options: IqlOptions = {}): Algorithm.Algorithm =>
   Algorithm.define({ name: "iql", config: IqlConfig, setup: learnFrom(transitions) }).make(options)
+
+/** IQL that only plays what it has learned, for a run's saved config. */
+export const onlyPlays = Learner.onlyPlaying("iql", IqlConfig, (config, task) => actorOf(networks(config, task), task))

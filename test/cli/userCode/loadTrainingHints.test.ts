@@ -43,11 +43,15 @@ describe("a run of one's own code", () => {
   ] as const) {
     it(`names --file where its ${what} is not known`, async () => {
       const run = runWith(what.replaceAll(" ", "-"), from, to)
-      for (const args of [
-        ["replay", run],
-        ["eval", run],
-        ["export", run, "--to", "h"],
-      ]) {
+      // What an algorithm has learned from demonstrations is played without them.
+      const players =
+        to === "name: bc"
+          ? []
+          : [
+              ["eval", run],
+              ["export", run, "--to", "h"],
+            ]
+      for (const args of [["replay", run], ...players]) {
         const { stderr: message } = await effect(args)
         assert.include(message, `${run}/config.yaml:`)
         assert.include(message, problem)

@@ -150,6 +150,16 @@ describe("DAgger", () => {
       { env: line, algorithm: Dagger.make(() => 2), totalSteps: 400 },
       "line: the expert: an action of line is a whole number from 0 to 1, found 2",
     ],
+    "an expert that throws": [
+      {
+        env: line,
+        algorithm: Dagger.make(() => {
+          throw new RangeError("no idea")
+        }),
+        totalSteps: 400,
+      },
+      "line: the expert, the function that Dagger.make was given, threw RangeError: no idea",
+    ],
     "normalised observations": [
       { env: line, algorithm: Dagger.make(expert), totalSteps: 400, normalize: { observations: true } },
       'normalize.observations: expected false with algorithm "dagger"',

@@ -1,6 +1,7 @@
 /** Asks an expert for its actions in the observations of a batch of envs: a function, or a loaded policy. DAgger uses it. */
 import { Effect, Predicate } from "effect"
 import { attempt } from "../../config/attempt.ts"
+import { shortened, shownError } from "../../config/text.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { EnvError, invalid } from "../../env/EnvError.ts"
 import type { PolicyLike } from "../../env/multi/opponents.ts"
@@ -60,6 +61,18 @@ export const makeLabeller = (expert: Expert, { observationSpace, actionSpace, nu
     }
   }
 
+  /** Returns the action that a function chooses. Throws an EnvError if the function throws. */
+  const chosenBy = (choose: ExpertFunction, envs: AnyBatchEnv, env: number, random: Stream) => {
+    try {
+      return choose(rowOf(envs, env), random)
+    } catch (error) {
+      const userStack = error instanceof Error ? error.stack : undefined
+      const thrown = error instanceof Error ? shownError(error) : shortened(String(error))
+      const message = `${envs.id}: the expert, the function that Dagger.make was given, threw ${thrown}`
+      throw new EnvError({ env: envs.id, message, ...(userStack !== undefined && { userStack }) })
+    }
+  }
+
   const askPolicy = (policy: PolicyLike, envs: AnyBatchEnv): Effect.Effect<void, EnvError> => {
     const asked = Array.from({ length: numEnvs }, (_, env) => observe(rowOf(envs, env)))
     return policy
@@ -86,7 +99,7 @@ export const makeLabeller = (expert: Expert, { observationSpace, actionSpace, nu
     /** Asks for the actions in the current observations of the envs. */
     ask: function* (envs: AnyBatchEnv, random: Stream): Steps<void> {
       if (!Predicate.isFunction(expert)) return yield waitFor(askPolicy(expert, envs))
-      for (let env = 0; env < numEnvs; env++) keep(envs, env, expert(rowOf(envs, env), random))
+      for (let env = 0; env < numEnvs; env++) keep(envs, env, chosenBy(expert, envs, env, random))
     },
     /** Is called after each step: an expert with a memory begins anew with each episode. */
     afterStep: ({ terminated, truncated }: AnyBatchEnv): void => {

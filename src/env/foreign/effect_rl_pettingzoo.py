@@ -40,15 +40,24 @@ def is_registered(kind, name):  # Whether PettingZoo has this game, with all act
     try: return pettingzoo.spec(kind, name) is not None
     except Exception: return False
 
+kinds = {"parallel": "in which all agents act at once (api: parallel)", "aec": "in which they take turns (api: aec)"}
+
+def missing(name, api):  # Returns the end of the message about a game that PettingZoo does not have.
+    others = [kind for kind in kinds if api and kind != api and is_registered(kind, name)]
+    if others: return f" {kinds[api]}, only one {kinds[others[0]]}"
+    registries = {"parallel": pettingzoo.parallel_registry, "aec": pettingzoo.aec_registry}
+    ids = {id for kind in kinds if api in (None, kind) for id in registries[kind]}
+    # PettingZoo takes both spellings of a version, `_v3` and `-v3`; suggest the one that was typed.
+    spelled = (lambda id: id) if "-v" in name else (lambda id: id.replace("-v", "_v"))
+    near = difflib.get_close_matches(name, map(spelled, ids), 1)
+    return (f" {kinds[api]}" if api else "") + (f"; did you mean {near[0]}?" if near else "")
+
 def find(name, api):  # Returns the function that makes a game, and whether its agents take turns.
     global pettingzoo
     import pettingzoo
     if "/" in name and hasattr(pettingzoo, "make"):
         kind = api or ("parallel" if is_registered("parallel", name) else "aec")
-        if not is_registered(kind, name):
-            registry = pettingzoo.parallel_registry if kind == "parallel" else pettingzoo.aec_registry
-            near = difflib.get_close_matches(name.replace("_v", "-v"), registry, 1)
-            raise ValueError(f"PettingZoo {pettingzoo.__version__} has no such {kind} game" + (f"; did you mean {near[0]}?" if near else ""))
+        if not is_registered(kind, name): raise ValueError(f"PettingZoo {pettingzoo.__version__} has no such game{missing(name, api)}")
         return (lambda **options: pettingzoo.make(kind, name, **options)), kind == "aec"
     module = importlib.import_module("pettingzoo." + name.replace("/", ".") if "/" in name else name)
     kind = api or ("parallel" if hasattr(module, "parallel_env") else "aec")

@@ -346,9 +346,13 @@ describe("games of PettingZoo", () => {
     () => {
       assert.throws(
         () => made("classic/tictactoo_v3"),
-        /^classic\/tictactoo_v3: ValueError: PettingZoo \S+ has no such aec game; did you mean classic\/tictactoe-v3\?$/,
+        /^classic\/tictactoo_v3: ValueError: PettingZoo \S+ has no such game; did you mean classic\/tictactoe_v3\?$/,
       )
-      assert.throws(() => made("classic/tictactoe_v3", { api: "parallel" }), /has no such parallel game/)
+      assert.throws(() => made("classic/tictactoo-v3"), /did you mean classic\/tictactoe-v3\?$/)
+      assert.throws(
+        () => made("classic/tictactoe_v3", { api: "parallel" }),
+        /has no such game in which all agents act at once \(api: parallel\), only one in which they take turns \(api: aec\)$/,
+      )
       assert.throws(() => made("no_such_package.game_v1"), /has no module no_such_package; install it/)
       assert.throws(() => made("classic/tictactoe_v3", { options: { size: 4 } }), /TypeError: .*size/)
       assert.throws(

@@ -3,7 +3,7 @@
  * to their standard output. When the input closes, the process that started them has ended, in whatever way, and they end.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
-import { Effect } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { oneLine } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { type EnvError, invalid } from "../EnvError.ts"
@@ -24,9 +24,12 @@ export interface Command {
 /** The number of characters of a program's standard error that an error message may quote. */
 const mostErrorText = 2000
 
-const cannotStart = (id: string, { command: [program], install }: Command, error: Error): EnvError => {
-  const isMissing = "code" in error && error.code === "ENOENT"
-  const problem = isMissing ? `${program} was not found` : error.message
+const cannotStart = (
+  id: string,
+  { command: [program], install }: Command,
+  error: { readonly code?: unknown; readonly message: string },
+): EnvError => {
+  const problem = error.code === "ENOENT" ? `${program} was not found` : error.message
   return invalid(id, `cannot start its program: ${problem}${install === undefined ? "" : `; ${install}`}`)
 }
 
@@ -52,18 +55,45 @@ const strayOutput = (bytes: Uint8Array, tooLong?: { readonly length: number; rea
 }
 
 /**
+ * The code of a process that starts a program as the first of a process group, and kills the whole group when the program has
+ * ended, or when it is told to end itself, as by a time-out or Ctrl-C. It writes how the program ended to its file 3.
+ */
+const keeper = `
+const [program, ...args] = process.argv.slice(1)
+const child = require("node:child_process").spawn(program, args, { stdio: "inherit", detached: true })
+const end = () => { try { process.kill(-child.pid, "SIGKILL") } catch {} }
+const report = (outcome) => { end(); try { require("node:fs").writeSync(3, JSON.stringify(outcome)) } finally { process.exit() } }
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, end)
+child.on("error", ({ code, message }) => report({ status: null, signal: null, error: { code, message } }))
+child.on("exit", (status, signal) => report({ status, signal }))`
+
+/** The report of the keeper: how the program ended, or why it could not be started. */
+const Outcome = Schema.fromJsonString(
+  Schema.Struct({
+    status: Schema.NullOr(Schema.Int),
+    signal: Schema.NullOr(Schema.String),
+    error: Schema.optionalKey(Schema.Struct({ code: Schema.String, message: Schema.String })),
+  }),
+)
+
+/** Runs a program to its end, and kills the processes that it has started. On Windows, those are left. */
+const runOnce = ({ command: [program, ...args], cwd, timeoutSeconds = 60 }: Command, input: Uint8Array) => {
+  const options = { input, cwd, timeout: timeoutSeconds * 1000, maxBuffer: 2 ** 28, windowsHide: true }
+  if (process.platform === "win32") return spawnSync(program, args, options)
+  const kept = spawnSync(process.execPath, ["-e", keeper, "--", program, ...args], {
+    ...options,
+    stdio: ["pipe", "pipe", "pipe", "pipe"],
+  })
+  const outcome = Schema.decodeUnknownOption(Outcome)(String(kept.output?.[3] ?? ""))
+  return { ...kept, ...Option.getOrUndefined(outcome) }
+}
+
+/**
  * Starts a program, sends it one request, and waits for the reply, which blocks this thread: the spaces of an env must be known
  * where a program makes it. Throws an `EnvError` if there is no reply.
  */
 export const askOnce = (id: string, options: Command, request: Uint8Array): Reply => {
-  const [program, ...args] = options.command
-  const { stdout, stderr, error, status, signal } = spawnSync(program, args, {
-    input: request,
-    cwd: options.cwd,
-    timeout: (options.timeoutSeconds ?? 60) * 1000,
-    maxBuffer: 2 ** 28,
-    windowsHide: true,
-  })
+  const { stdout, stderr, error, status, signal } = runOnce(options, request)
   if (error !== undefined && "code" in error && error.code !== "ETIMEDOUT") throw cannotStart(id, options, error)
   if (stdout !== null && stdout.length >= headerSize) {
     const length = stdout.readUInt32LE(0)

@@ -169,6 +169,16 @@ describe("an env that a program steps", () => {
       )
     }))
 
+  it("leaves no process of a program that has described no env", () =>
+    withFolder(async (folder) => {
+      const pid = join(folder, "pid")
+      // A process in the background keeps the outputs open.
+      const line = `sleep 1000 & echo $! > ${pid}`
+      const message = thrown(() => command(["sh", "-c", line], { id: "mine" }))
+      assert.match(message, /^mine: its program \(sh .*\) ended with exit code 0$/)
+      assert.isFalse(isRunning(Number(readFileSync(pid, "utf8"))))
+    }))
+
   it.effect("says in which step a program failed, sent a wrong reply, ended or did not answer", () =>
     Effect.promise(() =>
       withFolder(async (folder) => {

@@ -7,7 +7,15 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import { oneLine, parsedJson } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
-import { type Answer, exchange, type ExchangeOptions, refusalOf, type Site, withoutName } from "../lm/exchange.ts"
+import {
+  type Answer,
+  exchange,
+  type ExchangeOptions,
+  refusalOf,
+  ServerRetries,
+  type Site,
+  withoutName,
+} from "../lm/exchange.ts"
 
 /** The error of a server that cannot be reached or refuses a request. The message is one line for people. */
 export class MlflowError extends Schema.TaggedError<MlflowError>()("MlflowError", { message: Schema.String }) {}
@@ -82,10 +90,11 @@ const send = Effect.fnUntraced(function* (
   options: ExchangeOptions = {},
 ) {
   const site = yield* siteOf(server)
-  return yield* Effect.mapError(
-    exchange(site, request, options, Effect.succeed),
-    (error) => new MlflowError({ message: withoutName(site, error) }),
-  )
+  return yield* Effect.mapError(exchange(site, request, options, Effect.succeed), (error) => {
+    const hint =
+      error.reason === "exhausted" ? "; check that the server runs, and its address, MLFLOW_TRACKING_URI" : ""
+    return new MlflowError({ message: `${withoutName(site, error)}${hint}` })
+  })
 })
 
 const addressOf = ({ url }: MlflowServer, path: string): string =>
@@ -113,7 +122,9 @@ const decoded = <S extends Schema.Codec<unknown, unknown>>(schema: S, { at, byte
 const experimentOf = Effect.fnUntraced(function* (server: MlflowServer, name: string) {
   const query = `?experiment_name=${encodeURIComponent(name)}`
   const request = HttpClientRequest.get(`${addressOf(server, "mlflow/experiments/get-by-name")}${query}`)
-  const answer = yield* send(server, request, { accepted: [400, 404] })
+  // This is the first request, so an unreachable server is most likely a wrong address: do not ask for long.
+  const retries = { ...(yield* ServerRetries), maxRetries: 2 }
+  const answer = yield* send(server, request, { accepted: [400, 404], retries })
   if (answer.status < 400) {
     const { experiment } = yield* decoded(Answers.Experiment, answer)
     if (experiment.lifecycle_stage !== "deleted") return experiment.experiment_id

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs"
-import { join } from "node:path"
+import { join, resolve } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { fakeMlflow } from "../export/fakeMlflow.ts"
@@ -67,7 +67,7 @@ describe("effect export --to mlflow", () => {
       assert.strictEqual(wrongToken.code, 1)
       assert.strictEqual(
         wrongToken.message,
-        "effect: --to mlflow: SERVER/api/2.0/mlflow/experiments/get-by-name answered 401: bad header <redacted>; check MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD\n",
+        `sending ${resolve(folder, runDir)} to SERVER\neffect: --to mlflow: SERVER/api/2.0/mlflow/experiments/get-by-name answered 401: bad header <redacted>; check MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD\n`,
       )
       const basic = { MLFLOW_TRACKING_USERNAME: "ada", MLFLOW_TRACKING_PASSWORD: "s3cr3t" }
       const wrongPassword = await refused(basic, { authorization: "Bearer t0ken" })
@@ -79,6 +79,13 @@ describe("effect export --to mlflow", () => {
       assert.deepEqual(
         broken.runs.map(({ status }) => status),
         ["FAILED"],
+      )
+      // Nothing listens on port 1.
+      const unreachable = await refused({ MLFLOW_TRACKING_URI: "http://127.0.0.1:1" }, {})
+      assert.strictEqual(unreachable.code, 1)
+      assert.match(
+        unreachable.message,
+        /^sending \S+ to http:\/\/127.0.0.1:1\neffect: --to mlflow: no answer after 3 attempts; last failure: \S+ cannot be reached: .*; check that the server runs, and its address, MLFLOW_TRACKING_URI\n$/,
       )
       const elsewhere = await refused({ MLFLOW_TRACKING_URI: "http://me:secret@host" }, {})
       assert.strictEqual(elsewhere.code, 2)

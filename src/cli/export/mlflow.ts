@@ -76,6 +76,7 @@ export const toMlflow = Effect.fnUntraced(function* (path: string, step: Option.
     ),
     artifacts: run.files,
   }
+  yield* writeError(`sending ${path} to ${server.url.origin}\n`)
   const { page, areFilesSent } = yield* sendRun(server, content).pipe(
     Effect.provide(httpClient),
     Effect.mapError(({ message }) => new MlflowError({ message: `--to mlflow: ${message}` })),

@@ -137,8 +137,8 @@ const labelsOf = Effect.fnUntraced(function* (run: TrackedRun, given: WandbLabel
   if (!/^[^/\\#?%:]{1,128}$/.test(labels.project)) {
     return yield* refusal("project", labels.project, "1 to 128 characters, none of them / \\ # ? % or :")
   }
-  if (!/^[\w.-]+$/.test(labels.id)) {
-    return yield* refusal("run id", labels.id, "letters, digits, underscores, dots and dashes")
+  if (!/^[\w.-]{1,128}$/.test(labels.id)) {
+    return yield* refusal("run id", labels.id, "1 to 128 letters, digits, underscores, dots and dashes")
   }
   const long = labels.tags.find((tag) => tag === "" || tag.length > 64)
   if (long !== undefined) return yield* refusal("tag", long, "1 to 64 characters")

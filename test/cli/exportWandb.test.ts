@@ -82,6 +82,9 @@ describe("effect export --to wandb", () => {
       const refused = await exportWith({ WANDB_PROJECT: "a/b" }, [runDir, "--to", "wandb", "--out", "refused"], folder)
       assert.strictEqual(refused.code, 2)
       assert.include(refused.stderr, `effect: --to wandb: project "a/b": expected 1 to 128 characters`)
+      const longId = await exportWith({ WANDB_RUN_ID: "a".repeat(129) }, [runDir, "--to", "wandb"], folder)
+      assert.strictEqual(longId.code, 2)
+      assert.include(longId.stderr, ": expected 1 to 128 letters, digits, underscores, dots and dashes\n")
       assert.notInclude(readdirSync(folder), "refused")
 
       // A run without its last file has not finished.

@@ -13,7 +13,7 @@ import { kindOf } from "../../run/RunSpec.ts"
 import { silentSource } from "../../run/read/disk-node.ts"
 import { readRun, runToResumeAt, trainings } from "../findRun.ts"
 import { nameOf, quoted } from "../flags.ts"
-import { usageError } from "../output/output.ts"
+import { usageError, writeError } from "../output/output.ts"
 import { ownPlace, type Training } from "../userCode/loadTraining.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import type { RunFlags } from "./flags.ts"
@@ -21,7 +21,8 @@ import { overridesOf } from "./overrides.ts"
 
 /**
  * Returns the folder of the run that `--resume` names; undefined without that flag. `latest` is the newest unfinished
- * run with the name of this file, or else the newest finished one, which can only be trained further with more steps.
+ * run with the name of this file, or else the newest finished one, which can only be trained further with more steps. A note
+ * on stderr names a newer unfinished run of another name.
  */
 export const runToResume = Effect.fnUntraced(function* (input: RunFlags, training: Training) {
   if (Option.isNone(input.resume)) return undefined
@@ -41,15 +42,35 @@ export const runToResume = Effect.fnUntraced(function* (input: RunFlags, trainin
   const newest = ofThisName.find((run) => !run.isFinished)
   if (newest !== undefined) {
     const command = yield* sweepCommandIn(newest.path)
-    if (command === undefined) return newest.path
+    if (command === undefined) {
+      yield* noteNewer(input, newest, runs)
+      return newest.path
+    }
     const message = `--resume latest: the newest unfinished run, ${newest.path}, is part of a sweep; resume the sweep with: ${command}; or this run alone with --resume ${newest.path}`
     return yield* usageError(message)
   }
-  for (const { path } of ofThisName) if (!(yield* exists(join(path, Layout.sweepCommand)))) return path
+  for (const run of ofThisName) {
+    if (yield* exists(join(run.path, Layout.sweepCommand))) continue
+    yield* noteNewer(input, run, runs)
+    return run.path
+  }
   const other = runs.find((run) => !run.isFinished)
   const hint = other === undefined ? "" : otherRun(input.file, other)
   const message = `--resume latest: there is no run named ${name} in ${folders.join(" or ")}${hint}`
   return yield* usageError(message)
+})
+
+/** A run that can be resumed. */
+type Found = Effect.Success<ReturnType<typeof runsIn>>[number]
+
+/** Prints a note if a run of another name is newer than the one that is resumed, and is unfinished. */
+const noteNewer = Effect.fnUntraced(function* (input: RunFlags, taken: Found, runs: ReadonlyArray<Found>) {
+  if (input.quiet || input.json) return
+  const newer = runs.slice(0, runs.indexOf(taken)).find((run) => !run.isFinished)
+  if (newer === undefined) return
+  const { path, name } = newer
+  const hint = name === undefined ? `--resume ${path}` : `--name ${quoted([name])}`
+  yield* writeError(`note: a newer unfinished run has another name: ${path}; to resume that one, use ${hint}\n`)
 })
 
 const absolute = (path: string): string => resolve(path).replaceAll("\\", "/")

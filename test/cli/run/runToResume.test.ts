@@ -1,5 +1,5 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { scoresOf } from "../crash.ts"
 import { effect, program, resultOf, withFolder, write } from "../effect.ts"
@@ -51,10 +51,11 @@ describe("a run that is finished", () => {
       )
       const further = await effect(["run", file, "--resume", first.runDir, "--total-steps", "2048"])
       assert.match(further.stdout, /^2048 steps/)
-      // Time and speed are both of the whole run.
-      const { wall_seconds: wallSeconds } = JSON.parse(readFileSync(join(first.runDir, "metrics.json"), "utf8"))
-      const expected = `in ${wallSeconds.toFixed(1)} s (${Math.round(2048 / wallSeconds)} steps/s)`
-      assert.include(further.stdout, expected)
+      // The time is that of both processes, and the speed that of the last one, without its start.
+      const metrics = JSON.parse(readFileSync(join(first.runDir, "metrics.json"), "utf8"))
+      const { wall_seconds: wallSeconds, steps_per_second: speed } = metrics
+      assert.include(further.stdout, `in ${wallSeconds.toFixed(1)} s (${Math.round(speed)} steps/s)`)
+      assert.isAbove(speed, 1024 / wallSeconds)
     }))
 })
 
@@ -89,5 +90,29 @@ describe("--resume latest of a program", () => {
         "--resume latest: there is no run named other in results; the newest unfinished one is",
       )
       assert.match(other.stderr, /; if that is a run of \S+other\.ts, add --name cartpole\n$/)
+    }))
+
+  it("mentions a newer unfinished run of another name, and resumes that one by its name", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program("totalSteps: 1024"))
+      const trained = async (...more: ReadonlyArray<string>): Promise<string> =>
+        resultOf(await effect(["run", file, "--quiet", "--json", ...more], folder)).runDir
+      const run = await trained()
+      const other = await trained("--name", "other")
+      // The time in the path says which run is newer.
+      const newer = other.replace(/results\/[^/]*/, "results/2999-01-01_00-00-00")
+      mkdirSync(dirname(join(folder, newer)), { recursive: true })
+      renameSync(join(folder, other), join(folder, newer))
+      const finished = await effect(["run", file, "--resume", "latest"], folder)
+      assert.notInclude(finished.stderr, "note:")
+      rmSync(join(folder, newer, "return.json"))
+      const resumed = await effect(["run", file, "--resume", "latest"], folder)
+      assert.include(
+        resumed.stderr,
+        `note: a newer unfinished run has another name: ${newer}; to resume that one, use --name other\nrun: ${run}\n`,
+      )
+      const byName = await effect(["run", file, "--resume", "latest", "--name", "other"], folder)
+      assert.include(byName.stderr, `run: ${newer}\n`)
+      assert.notInclude(byName.stderr, "note:")
     }))
 })

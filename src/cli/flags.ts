@@ -46,7 +46,7 @@ export const toggle = (name: string, description: string) =>
 
 /** Returns the whole number that a text stands for, such as `2_000_000` or `2e6`. */
 const wholeNumber = (text: string): Option.Option<number> => {
-  const value = /^[-+]?\d[\d_]*(e\+?\d+)?$/i.test(text) ? Number(text.replaceAll("_", "")) : NaN
+  const value = /^[-+]?\d+(_\d+)*(e\+?\d+)?$/i.test(text) ? Number(text.replaceAll("_", "")) : NaN
   return Number.isSafeInteger(value) ? Option.some(value) : Option.none()
 }
 

@@ -186,6 +186,9 @@ describe.concurrent("settings", () => {
       says(outcome, 2, "--total-steps", "2.5", "a whole number, such as 2000000 or 2_000_000"),
     ))
 
+  it("steps that end with an underscore", () =>
+    runs(program(""), ["--total-steps", "5_"])((outcome) => says(outcome, 2, "--total-steps", "5_")))
+
   it("a learning rate that is not a number", () =>
     runs(program(""), ["--set", "algorithm.learning_rate=NaN"])((outcome) =>
       says(outcome, 2, "--set", "algorithm.learning_rate", "NaN"),

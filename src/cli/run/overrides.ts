@@ -62,7 +62,7 @@ export const parseSetting = (text: string): Effect.Effect<Override, UsageError> 
  * one-line message if it isn't YAML.
  */
 export const settingValue = (text: string): unknown => {
-  const plain = /^[-+]?\d[\d_]*(\.[\d_]+)?(e[-+]?\d+)?$/i.test(text) ? text.replaceAll("_", "") : text
+  const plain = /^[-+]?\d+(_\d+)*(\.\d+(_\d+)*)?(e[-+]?\d+)?$/i.test(text) ? text.replaceAll("_", "") : text
   if (/^nan$/i.test(plain)) return NaN
   // YAML writes infinity as `.inf`.
   if (/^[-+]?inf(inity)?$/i.test(plain)) return plain.startsWith("-") ? -Infinity : Infinity

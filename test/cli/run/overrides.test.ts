@@ -7,7 +7,8 @@ describe("parseSetting", () => {
     Effect.gen(function* () {
       const valueOf = (text: string) => Effect.map(parseSetting(`key=${text}`), ({ value }) => value)
       assert.strictEqual(yield* valueOf("1_000_000"), 1_000_000)
-      assert.strictEqual(yield* valueOf("level_1_000"), "level_1_000")
+      assert.strictEqual(yield* valueOf("-1_0.2_5e3"), -10_250)
+      for (const word of ["level_1_000", "5_", "1__0", "1_.5"]) assert.strictEqual(yield* valueOf(word), word)
     }),
   )
 

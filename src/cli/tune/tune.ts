@@ -14,6 +14,7 @@ import { readStudy, type Study } from "../../tune/StudySettings.ts"
 import type { Trial } from "../../tune/Trial.ts"
 import { watchModules } from "../../cluster/sent/loadedModules-node.ts"
 import { defaultResultsDir, flagWords, isBucket, quoted, subcommand } from "../flags.ts"
+import { warningLabel } from "../output/colors.ts"
 import { Output, usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import { removeAttempts } from "../sweep/job.ts"
 import { loadTraining } from "../userCode/loadTraining.ts"
@@ -171,7 +172,10 @@ const inFolder = Effect.fnUntraced(function* (tuned: Tuned, folder: StudyFolder)
   const watched = watchedBy(study, write, isTerminal)
   const { metric } = study.settings
   if (measuresTime(metric))
-    write(`effect: metric: ${metric} measures time, so the trials also depend on the machine and on what else runs\n`)
+    write(
+      `${warningLabel()} metric: ${metric} measures time, so the best trial depends on this machine and on what else it does; ` +
+        "run nothing else meanwhile, and one trial at a time: --workers 1\n",
+    )
   const workers = Option.getOrElse(input.workers, () => most)
   const trials = yield* runTrials(tuned, folder, { workers, command, watched }).pipe(
     Effect.onExit((exit) => {

@@ -14,7 +14,7 @@
 import { utf8 } from "../config/utf8.ts"
 import type { ByteWriter } from "./ByteWriter.ts"
 import { crcOf } from "./crc.ts"
-import { Message } from "./protobuf.ts"
+import { type Field, fieldsOf, Message } from "./protobuf.ts"
 
 /** Computes the CRC-32C (Castagnoli's variant of the CRC-32), the checksum of event files. */
 export const crc32c = crcOf(0x82f63b78)
@@ -140,54 +140,27 @@ export const decode = (bytes: Uint8Array): Decoded => {
   return { events: records.map(({ payload }) => decodeEvent(payload)), intactBytes: records.at(-1)?.end ?? 0 }
 }
 
-type Field = readonly [number: number, value: number | Uint8Array]
+type Fields = ReadonlyMap<number, number | Uint8Array>
 
-/** Parses the fields of a protobuf message, up to a field of unknown type. Varints and floats become numbers. */
-const fieldsOf = (message: Uint8Array): ReadonlyArray<Field> => {
-  const view = new DataView(message.buffer, message.byteOffset, message.byteLength)
+/** Parses a message, up to a field that is damaged or of an unknown type. */
+const fieldsIn = (message: Uint8Array): ReadonlyArray<Field> => {
   const fields: Array<Field> = []
-  let at = 0
-  const varint = (): number => {
-    let value = 0
-    for (let scale = 1; ; scale *= 128) {
-      const byte = message[at++]
-      value += (byte & 127) * scale
-      if (byte < 128 || at >= message.length) return value
-    }
-  }
-  while (at < message.length) {
-    const key = varint()
-    const number = key >>> 3
-    switch (key & 7) {
-      case 0:
-        fields.push([number, varint()])
-        break
-      case 1:
-        fields.push([number, view.getFloat64(at, true)])
-        at += 8
-        break
-      case 2: {
-        const size = varint()
-        fields.push([number, message.subarray(at, at + size)])
-        at += size
-        break
-      }
-      case 5:
-        fields.push([number, view.getFloat32(at, true)])
-        at += 4
-        break
-      default:
-        return fields
-    }
+  try {
+    for (const field of fieldsOf(message)) fields.push(field)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
   }
   return fields
 }
 
-type Fields = ReadonlyMap<number, number | Uint8Array>
+const asMap = (fields: ReadonlyArray<Field>): Fields => new Map(fields.map(({ field, value }) => [field, value]))
 
+/** Returns a varint, double or float; 0 if there is none. */
 const numberIn = (fields: Fields, number: number): number => {
-  const value = fields.get(number)
-  return typeof value === "number" ? value : 0
+  const value = fields.get(number) ?? 0
+  if (typeof value === "number") return value
+  const view = new DataView(value.buffer, value.byteOffset, value.byteLength)
+  return value.length === 8 ? view.getFloat64(0, true) : value.length === 4 ? view.getFloat32(0, true) : 0
 }
 
 const bytesIn = (fields: Fields, number: number): Uint8Array => {
@@ -196,10 +169,8 @@ const bytesIn = (fields: Fields, number: number): Uint8Array => {
 }
 
 const decodeEvent = (payload: Uint8Array): DecodedEvent => {
-  const event: Fields = new Map(fieldsOf(payload))
-  const values = fieldsOf(bytesIn(event, 5)).map(
-    ([, value]): Fields => new Map(typeof value === "number" ? [] : fieldsOf(value)),
-  )
+  const event = asMap(fieldsIn(payload))
+  const values = fieldsIn(bytesIn(event, 5)).map(({ value }) => asMap(typeof value === "number" ? [] : fieldsIn(value)))
   const tagOf = (value: Fields): string => utf8.decode(bytesIn(value, 1))
   // A value without a number (simple_value, field 2) is for a plugin.
   const [plugins, scalars] = [values.filter((value) => !value.has(2)), values.filter((value) => value.has(2))]

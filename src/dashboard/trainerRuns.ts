@@ -10,7 +10,7 @@
  * ```
  */
 import { Effect } from "effect"
-import { readTomlText } from "../config/toml.ts"
+import { readTomlText } from "../formats/toml.ts"
 import { readYamlText } from "../config/yaml.ts"
 import * as Multirun from "../multirun/Layout.ts"
 import { isEndAfter } from "../multirun/runs/runFolder.ts"

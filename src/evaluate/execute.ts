@@ -5,7 +5,7 @@
  */
 import { Clock, Effect, Schema, type Scope } from "effect"
 import { ConfigError, display, isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
-import { cores } from "../config/cores.ts"
+import { cores } from "../episode/cores.ts"
 import { firstDifference } from "../config/difference.ts"
 import { parsedJson } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"

@@ -1,5 +1,5 @@
 /** Describes the validation of an agent as an evaluation: `validate.ts` plays it here, and `spread/` in chunks elsewhere. */
-import { cores } from "../config/cores.ts"
+import { cores } from "../episode/cores.ts"
 import * as Evaluate from "../evaluate/Evaluate.ts"
 import type { LmError } from "../lm/LmError.ts"
 import type { AgentTraining } from "./AgentTraining.ts"

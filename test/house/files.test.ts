@@ -24,7 +24,7 @@ describe("files", () => {
     assert.deepEqual(linesWith(/import .*\b(parse\w*|Composer|Parser)\b.* from "yaml"/, ["config/yaml.ts"]), []))
 
   it("of TOML are parsed by one reader, whose errors name the line", () =>
-    assert.deepEqual(linesWith(/from "smol-toml"/, ["config/toml.ts"]), []))
+    assert.deepEqual(linesWith(/from "smol-toml"/, ["formats/toml.ts"]), []))
 
   it("are read as text by one reader, which has limits", () =>
     // A run store checks what it reads itself; the page's own files and the system's figures come from no user.

@@ -20,7 +20,7 @@ import {
   positiveInt,
   withDefault,
 } from "../../config/fields.ts"
-import { readTomlText } from "../../config/toml.ts"
+import { readTomlText } from "../../formats/toml.ts"
 import { keyPlaces, readYamlText } from "../../config/yaml.ts"
 import { byStep, ScheduleConfig, scheduleProblem } from "../../graph/schedules.ts"
 import { SftObjective, TokenObjective } from "../../losses/Losses.ts"

@@ -4,9 +4,9 @@
  */
 import { Effect } from "effect"
 import { parse, TomlError } from "smol-toml"
-import { ConfigError } from "./Config.ts"
-import { messageOf } from "./text.ts"
-import type { YamlDocument } from "./yaml.ts"
+import { ConfigError } from "../config/Config.ts"
+import { messageOf } from "../config/text.ts"
+import type { YamlDocument } from "../config/yaml.ts"
 
 /** The largest number of arrays and inline tables inside each other. */
 const deepest = 100

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { readTomlText } from "../../src/config/toml.ts"
+import { readTomlText } from "../../src/formats/toml.ts"
 
 const text = `name = "a" # a comment
 [lora]

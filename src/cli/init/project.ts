@@ -47,7 +47,7 @@ export const startProject = Effect.fnUntraced(function* (
   const install = isInstalled
     ? []
     : [
-        `npm pack ${isCheckout ? "" : "--ignore-scripts "}${quoted([options.packageFolder])}`,
+        `npm pack --silent ${isCheckout ? "" : "--ignore-scripts "}${quoted([options.packageFolder])}`,
         `npm install ./${name}-${version}.tgz effect@${dependencies.effect}`,
       ]
   const written: Array<string> = []

@@ -18,7 +18,7 @@ import { weightsIn } from "./learnerState.ts"
  *
  * @example
  * ```ts
- * const saved = onlyPlaying("bc", BcConfig, (config, task) => Model.actorCritic({ ...task, ...config, lstm: 0 }))
+ * const saved = onlyPlaying("bc", Bc.BcConfig, (config, task) => Model.actorCritic({ ...task, ...config, lstm: 0 }))
  * ```
  */
 export const onlyPlaying = <S extends Schema.Codec<Plain, Plain>>(

@@ -7,6 +7,7 @@ import { availableParallelism, cpus } from "node:os"
 import { parseArgs } from "node:util"
 import { compare, type Comparison, variableOf } from "./against.ts"
 import type { Bench, Measurement } from "./Bench.ts"
+import { kernelsVariable } from "./kernels.ts"
 import { gigaflops, limitOf } from "./limit.ts"
 import { failureOf, measure, type Place, valueOf } from "./measuring.ts"
 import { type Peer, peers, peersFolder } from "./peers/peers.ts"
@@ -18,6 +19,7 @@ const help = `Measures effect-rl.
   npm run bench -- --only NAME[,NAME …]      only these
   npm run bench -- --list                    their names, and what they measure
   npm run bench -- --json                    the last line is {"results":[{"name","value","unit"}]}
+  npm run bench -- --kernels                 with the seconds that each WebAssembly kernel ran
   npm run bench -- --against NAME=VALUE      with and without that environment variable
   npm run bench -- --against peers           against the programs of other projects (bench/PEERS.md says how to get them)
   npm run bench -- --compare REV [REV]       this folder, or the second revision of git, against the first
@@ -45,6 +47,7 @@ const parsed = (() => {
       options: {
         only: { type: "string", multiple: true },
         json: { type: "boolean", default: false },
+        kernels: { type: "boolean", default: false },
         against: { type: "string", multiple: true, default: [] },
         compare: { type: "string" },
         rounds: { type: "string", default: "3" },
@@ -199,7 +202,11 @@ const main = async (revisions: Revisions): Promise<void> => {
   const unitWidth = Math.max(...benches.map(({ bench }) => bench.unit.length))
   const results: Array<Result> = []
   for (const { bench, file } of benches) {
-    const place = { ...(revisions.own === undefined ? {} : { root: revisions.own }), pin }
+    const place = {
+      ...(revisions.own === undefined ? {} : { root: revisions.own }),
+      ...(options.kernels && { variables: { [kernelsVariable]: "1" } }),
+      pin,
+    }
     const own = async (): Promise<Measurement> => withShare(await measure(bench.name, file, place), limit)
     const add = async (measuring: Promise<Figures & Measurement>): Promise<void> => {
       try {

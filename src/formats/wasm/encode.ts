@@ -97,10 +97,14 @@ export class ModuleBuilder {
   private readonly functions: Array<{ readonly type: number; readonly body: Uint8Array }> = []
   private readonly byHash = new Map<number, Array<number>>()
   private readonly exported: Array<Code> = []
+  private readonly names: Array<Code> = []
   private readonly segments: Array<{ readonly address: number; readonly bytes: Uint8Array }> = []
 
-  /** Adds a function and returns its index; an equal function with parameters is not added again. */
-  define(type: FunctionType, locals: ReadonlyArray<ValueType>, code: Code): number {
+  /**
+   * Adds a function and returns its index; an equal function with parameters is not added again. Profilers and debuggers
+   * show the function's name.
+   */
+  define(type: FunctionType, locals: ReadonlyArray<ValueType>, code: Code, functionName?: string): number {
     const body = flatten([declarations(locals), code, 0x0b])
     const typeIndex = this.typeIndex(type)
     // A function without parameters has the addresses of its arrays in its code, so no other function can equal it.
@@ -115,6 +119,7 @@ export class ModuleBuilder {
     if (existing !== undefined) return existing
     const index = this.functions.length
     this.functions.push({ type: typeIndex, body })
+    if (functionName !== undefined) this.names.push([unsigned(index), name(functionName)])
     if (key !== undefined) this.byHash.set(key, [...candidates, index])
     return index
   }
@@ -141,7 +146,7 @@ export class ModuleBuilder {
     const signatures = this.functions.map(({ type }) => unsigned(type))
     const bodies = this.functions.map(({ body }) => sized(body))
     const segments = this.segments.map(({ address, bytes }) => [0x00, 0x41, signed(address), 0x0b, sized(bytes)])
-    // First the name and version of the format. The sections are: types, functions, memory, exports, code and data.
+    // First the name and version of the format. The sections are: types, functions, memory, exports, code, data and names.
     return flatten([
       [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
       section(1, types),
@@ -150,6 +155,7 @@ export class ModuleBuilder {
       section(7, [...this.exported, [name("memory"), 0x02, 0x00]]),
       section(10, bodies),
       section(11, segments),
+      this.names.length === 0 ? [] : [0, sized(flatten([name("name"), 1, sized(flatten(vector(this.names)))]))],
     ])
   }
 

@@ -254,7 +254,7 @@ const addressIn = (memory: MemoryPlan, area: string, node?: Node): number => {
 }
 
 const emitPrepare = (target: Target, name: string, statements: ReadonlyArray<Statement>): void => {
-  const f = new FunctionBuilder(target, { params: [], results: [] })
+  const f = new FunctionBuilder(target, { params: [], results: [] }, exportOf("prepare", name))
   f.emit(statements)
   target.module.export(exportOf("prepare", name), f.finish())
 }
@@ -273,7 +273,7 @@ const emitRun = (
   once: ReadonlyArray<Statement>,
   each: ReadonlyArray<Statement>,
 ): void => {
-  const f = new FunctionBuilder(target, { params: [], results: ["i32"] })
+  const f = new FunctionBuilder(target, { params: [], results: ["i32"] }, exportOf("run", name))
   const minibatches = spec.minibatches
   if (minibatches === undefined) {
     f.emit([once, each, copyState(memory)])

@@ -35,10 +35,30 @@ export const emitGroup = (target: Target, memory: MemoryPlan, group: Group): Rea
 }
 
 /** Writes a function whose parameters are addresses, and returns a call of it. */
-const emitCall = (target: Target, args: ReadonlyArray<I32>, write: (f: FunctionBuilder) => void): Statement => {
-  const f = new FunctionBuilder(target, { params: addresses(args.length), results: [] })
+const emitCall = (
+  target: Target,
+  name: string,
+  args: ReadonlyArray<I32>,
+  write: (f: FunctionBuilder) => void,
+): Statement => {
+  const f = new FunctionBuilder(target, { params: addresses(args.length), results: [] }, name)
   write(f)
   return call(f.finish(), args)
+}
+
+/** Names a group's function after its shapes and maps, such as `product 128x4x64: add tanh` for m, k and n. */
+const nameOf = ({ core, dims, members }: Group): string => {
+  const maps = [...members]
+    .sort((a, b) => a.id - b.id)
+    .flatMap(({ work }) => (work.kind === "map" ? [typeof work.fn === "object" ? "clip" : work.fn] : []))
+  const shape = dims.join("x")
+  const what =
+    core?.work.kind === "matmul"
+      ? `product ${[...core.inputs[0].shape, ...core.shape.slice(-1)].join("x")} by ${core.work.along}`
+      : core?.work.kind === "reduce"
+        ? `${core.work.fn} ${shape} to ${core.shape.join("x") || 1}`
+        : `maps ${shape}`
+  return maps.length === 0 ? what : `${what}: ${maps.join(" ")}`
 }
 
 const inBytes = (strides: ReadonlyArray<number>, node: Node): ReadonlyArray<number> =>
@@ -67,7 +87,7 @@ const emitNest = (target: Target, memory: MemoryPlan, group: Group): Statement =
   const { core, dims } = group
   const expressions = expressionsOf(group)
   const stored = [...group.stored].filter((node) => node !== core)
-  return emitCall(target, [], (f) =>
+  return emitCall(target, nameOf(group), [], (f) =>
     writeNest(f, {
       dims,
       reads: expressions.operands.map((ref) => accessOf(memory, ref, dims)),
@@ -90,7 +110,7 @@ const emitScan = (target: Target, memory: MemoryPlan, node: Node, work: WorkOf<"
   const { axis, exclusive, reverse } = work
   const { shape } = node
   const over = shape.map((_, d) => d === axis)
-  return emitCall(target, [], (f) =>
+  return emitCall(target, `running sums ${shape.join("x")}`, [], (f) =>
     writeNest(f, {
       dims: shape,
       reads: [accessOf(memory, node.inputs[0], shape)],
@@ -119,12 +139,12 @@ const emitAssemble = (
     }
     writeNest(f, { dims: [sizeOf(shape)], reads: [], writes: [whole], compute })
   }
-  const filled = fill === undefined ? [] : [emitCall(target, [], (f) => writeFill(f, fill))]
+  const filled = fill === undefined ? [] : [emitCall(target, `fill ${shape.join("x")}`, [], (f) => writeFill(f, fill))]
   const added = node.inputs.flatMap((ref, i) => {
     const to: Access = { dtype, base: base + pieces[i].offset * bytes, strides: inBytes(pieces[i].strides, node) }
     if (memory.inPlace.has(ref.node) && memory.addressOf(ref.node) === to.base) return []
     const from = accessOf(memory, ref, ref.shape)
-    return emitCall(target, [], (f) =>
+    return emitCall(target, `${accumulate ? "add" : "copy"} piece ${ref.shape.join("x")}`, [], (f) =>
       writeNest(f, {
         dims: ref.shape,
         reads: accumulate ? [from, to] : [from],
@@ -150,7 +170,7 @@ const emitProduct = (
   const reads = expressions.operands.map((ref) => accessOf(memory, ref, core.shape))
   const writes = written.map((node) => accessOf(memory, wholeOf(node), core.shape))
   const bases = [baseOf(memory, a), baseOf(memory, b), ...[...reads, ...writes].map(({ base }) => base)]
-  return emitCall(target, bases.map(i32.const), (f) =>
+  return emitCall(target, nameOf(group), bases.map(i32.const), (f) =>
     writeProduct(f, {
       along,
       batch: core.shape.slice(0, -2),
@@ -182,10 +202,11 @@ export const gatherCall = (
   rows: number,
   bytes: number,
   count: number,
-): Statement => emitCall(target, args, (f) => writeGather(f, rows, bytes, count))
+): Statement => emitCall(target, `gather ${count}x${bytes} bytes`, args, (f) => writeGather(f, rows, bytes, count))
 
 const emitScatterAdd = (target: Target, memory: MemoryPlan, node: Node, { width }: WorkOf<"scatterAdd">): Statement => {
   const [indices, updates] = node.inputs
   const args = [baseOf(memory, indices), baseOf(memory, updates), memory.addressOf(node)].map(i32.const)
-  return emitCall(target, args, (f) => writeScatterAdd(f, node.shape[0], width, sizeOf(indices.shape)))
+  const count = sizeOf(indices.shape)
+  return emitCall(target, `scatter ${count}x${width}`, args, (f) => writeScatterAdd(f, node.shape[0], width, count))
 }

@@ -64,14 +64,17 @@ export interface Target {
 export class FunctionBuilder {
   readonly target: Target
   readonly type: FunctionType
+  private readonly name: string | undefined
   private readonly locals: Array<ValueType> = []
   private readonly free: Readonly<Record<ValueType, Array<number>>> = { i32: [], i64: [], f32: [], f64: [], v128: [] }
   private scope: Array<{ readonly type: ValueType; readonly index: number }> = []
   private statements: Array<Statement> = []
 
-  constructor(target: Target, type: FunctionType) {
+  /** The name is shown by profilers, such as Node's `--cpu-prof`. */
+  constructor(target: Target, type: FunctionType, name?: string) {
     this.target = target
     this.type = type
+    this.name = name
   }
 
   param<T extends ValueType>(type: T, index: number): Local<T> {
@@ -139,7 +142,8 @@ export class FunctionBuilder {
 
   /** Adds the function to the module and returns its index. */
   finish(result?: Expression<ValueType>): number {
-    return this.target.module.define(this.type, this.locals, [this.statements, result === undefined ? [] : result.code])
+    const code = [this.statements, result === undefined ? [] : result.code]
+    return this.target.module.define(this.type, this.locals, code, this.name)
   }
 }
 

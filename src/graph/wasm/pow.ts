@@ -29,7 +29,7 @@ const exp2Series = ((): ReadonlyArray<number> => {
 export const powFunction = (target: Target): number => {
   const existing = target.shared.get("pow")
   if (existing !== undefined) return existing
-  const f = new FunctionBuilder(target, { params: ["f64", "f64"], results: ["f64"] })
+  const f = new FunctionBuilder(target, { params: ["f64", "f64"], results: ["f64"] }, "pow")
   const x = f.param("f64", 0)
   const y = f.param("f64", 1)
   const zero = f64.const(0)

@@ -52,6 +52,23 @@ describe("FunctionBuilder", () => {
     assert.deepStrictEqual([...new Uint8Array(bufferOf(exports), 4096, 4)], [1, 2, 3, 0])
   })
 
+  it("names functions, as profiles and stack traces show them", () => {
+    const target = newTarget()
+    const named = new FunctionBuilder(target, { params: ["i32"], results: ["i32"] }, "load 4x64: tanh")
+    const index = named.finish(i32.load(named.param("i32", 0)))
+    const f = new FunctionBuilder(target, { params: [], results: ["i32"] })
+    target.module.export("outside", f.finish({ type: "i32", code: call(index, [i32.const(1 << 30)]) }))
+    const outside = functionOf(instantiate(target.module.encode(1)), "outside")
+    const stack = ((): string => {
+      try {
+        return `${outside()}`
+      } catch (error) {
+        return error instanceof Error ? `${error.stack}` : ""
+      }
+    })()
+    assert.include(stack, "load 4x64: tanh")
+  })
+
   it("reuses locals after the end of their scope", () => {
     const f = new FunctionBuilder(newTarget(), { params: [], results: [] })
     let first: unknown

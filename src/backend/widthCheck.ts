@@ -33,8 +33,8 @@ export const differenceBetween = (usual: Compile, other: Compile): string | unde
 
 const [batch, count, rows] = [23, 3, 40]
 const [observed, hidden, actions] = [5, 24, 18]
-/** The length of `a`, `b`, `i` and `j`: two blocks of four 4-element vectors, one such vector, and a part of one. */
-const length = 39
+/** The length of `a`, `b`, `i` and `j`: two blocks of eight 4-element vectors, one such vector, and a part of one. */
+const length = 71
 
 /** Makes the check program. Its outputs include the result of each elementwise function. */
 export const checkProgram = (): ProgramSpec => {

@@ -1,6 +1,9 @@
 /**
  * Emits code that loads and stores up to four elements of a vector (its lanes). Numbers are the same in memory and
  * lanes; a bool is a byte in memory, and a mask (all bits set or none) in a lane.
+ *
+ * Callers store neighbouring vectors from last to first. V8 combines two stores to one of 256 bits; if the first of
+ * them were at the lower address, it would store its vector once more, in case that the upper one is out of bounds.
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
@@ -31,6 +34,10 @@ export const loadLanes = (
   }
   // Every array has room for a whole vector after its last element.
   if (stride === 4) return f.let(v128.load(address, offset))
+  if (stride === 8) {
+    const [low, high] = [v128.load(address, offset), v128.load(address, offset + 16)]
+    return f.let(v128.shuffle(low, high, [0, 2, 4, 6]))
+  }
   let lanes = v128.load32Zero(address, offset)
   for (let lane = 1; lane < count; lane++) lanes = v128.load32Lane(address, lanes, lane, offset + lane * stride)
   return f.let(lanes)

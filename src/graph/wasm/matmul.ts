@@ -5,49 +5,18 @@
  * The result is computed in tiles of a few rows and columns. A tile has up to nine vectors, as the sixteen registers
  * must also hold operands; sixteen if the engine combines pairs of vectors to wider ones. Large products are computed in
  * blocks of rows, whose operands are copied to contiguous memory that fits the caches. Tiles and blocks change the order of
- * memory accesses, never the order of additions: all give the same bits. Vectors are along columns or along the inner dimension k (or along rows: this is the
- * transposed product along columns). Along columns, each step of k multiplies single elements of a with vectors of b,
- * and each element of c is a sum in the order of k. Along k, a vector has four partial sums of one element of c, each
- * of every fourth product, which are added at the end.
+ * memory accesses, never the order of additions: all give the same bits. Vectors are along columns or along the inner
+ * dimension k (or along rows: this is the transposed product along columns). Along columns, each step of k multiplies
+ * single elements of a with vectors of b, and each element of c is a sum in the order of k. Along k, a vector has four
+ * partial sums of one element of c, each of every fourth product, which are added at the end.
  *
  * The functions take the addresses of their arrays as parameters, so that products of one shape share one function.
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
-import { f32x4, i32, type Local, loopWhile, v128, type V128 } from "../../formats/wasm/instructions.ts"
-import { loadLanes, loadSplat, storeLanes } from "./lanes.ts"
-import type { Block } from "./math.ts"
+import { i32, type Local, v128 } from "../../formats/wasm/instructions.ts"
+import { type Product, TileWriter, type Walker } from "./tiles.ts"
 import { firstCacheBytes, panelWidth, blockRowsFor, pieces, vectorsFor, rowsFor } from "./tileSizes.ts"
-
-/** An array that is read or written along the result's [...batch, m, n]; strides are in bytes. */
-export interface Operand {
-  readonly dtype: DType
-  readonly strides: ReadonlyArray<number>
-}
-
-interface Product {
-  readonly along: "columns" | "rows" | "inner"
-  readonly batch: ReadonlyArray<number>
-  readonly m: number
-  readonly k: number
-  readonly n: number
-  /** The strides of a [...batch, m, k] and b [...batch, k, n], in bytes. */
-  readonly a: ReadonlyArray<number>
-  readonly b: ReadonlyArray<number>
-  readonly reads: ReadonlyArray<Operand>
-  readonly writes: ReadonlyArray<Operand>
-  /** Applies the maps: computes the values for each of `writes` from sums; `read` loads from one of `reads`. */
-  readonly finish: (product: Block, read: (index: number) => Block) => ReadonlyArray<Block>
-}
-
-/** A pointer that moves through an array, with the strides in bytes to the next row (`down`) and column (`across`). */
-interface Walker {
-  readonly pointer: Local<"i32">
-  readonly dtype: DType
-  readonly batch: ReadonlyArray<number>
-  readonly down: number
-  readonly across: number
-}
 
 const swapLast = (strides: ReadonlyArray<number>): ReadonlyArray<number> => [
   ...strides.slice(0, -2),
@@ -73,9 +42,8 @@ class ProductWriter {
   private readonly p: Product
   private readonly a: Walker
   private readonly b: Walker
-  private readonly reads: ReadonlyArray<Walker>
-  private readonly writes: ReadonlyArray<Walker>
-  /** The walkers of `reads` and `writes`, which move through their arrays together with the result. */
+  private readonly tiles: TileWriter
+  /** The walkers of the product's `reads` and `writes`, which move through their arrays together with the result. */
   private readonly results: ReadonlyArray<Walker>
 
   constructor(f: FunctionBuilder, product: Product, [left, right]: readonly [number, number]) {
@@ -92,8 +60,8 @@ class ProductWriter {
     this.a = walker(left, "f32", product.a)
     this.b = walker(right, "f32", product.b)
     this.results = [...product.reads, ...product.writes].map(({ dtype, strides }, i) => walker(2 + i, dtype, strides))
-    this.reads = this.results.slice(0, product.reads.length)
-    this.writes = this.results.slice(product.reads.length)
+    const reads = this.results.slice(0, product.reads.length)
+    this.tiles = new TileWriter(f, product, reads, this.results.slice(product.reads.length))
   }
 
   write(level = 0): void {
@@ -146,7 +114,7 @@ class ProductWriter {
     else {
       this.byRows(rowsFor(m, vectors), (rows) =>
         this.byColumns(4 * vectorsFor(rows, vectors, wide), (columns) =>
-          this.columnTile(rows, columns, this.a, this.b),
+          this.tiles.columnTile(rows, columns, this.a, this.b),
         ),
       )
     }
@@ -167,7 +135,7 @@ class ProductWriter {
           this.blocks(
             pieces(count, rowsFor(count, vectors)),
             (down) => this.moveRows(left, down),
-            (size) => this.columnTile(size, columns, left, panel),
+            (size) => this.tiles.columnTile(size, columns, left, panel),
           )
         if (block === undefined) return tiles(rows, this.a)
         this.blocks(
@@ -212,9 +180,9 @@ class ProductWriter {
     const unroll = this.p.k % 4 === 0 ? 4 : 1
     f.repeat(this.p.k / unroll, () => {
       for (let i = 0; i < unroll; i++) {
-        for (let v = 0; v < vectors; v++) {
-          f.emit(v128.store(to, v128.load(from, i * step + 16 * v), 16 * (i * vectors + v)))
-        }
+        const row = Array.from({ length: vectors }, (_, v) => f.let(v128.load(from, i * step + 16 * v)))
+        // From last to first (see `lanes.ts`).
+        for (let v = vectors - 1; v >= 0; v--) f.emit(v128.store(to, row[v], 16 * (i * vectors + v)))
       }
       f.emit(to.set(i32.add(to, i32.const(16 * vectors * unroll))))
       f.emit(from.set(i32.add(from, i32.const(step * unroll))))
@@ -239,169 +207,13 @@ class ProductWriter {
     this.blocks(pieces(this.p.n, size), (columns) => this.moveAcross(columns), write)
   }
 
-  /** Writes an unrolled loop that does `step(a, b, i)` for each i of the inner dimension, with copies of the pointers. */
-  private alongInner(
-    count: number,
-    { pointer: left }: Walker,
-    { pointer: right }: Walker,
-    stepA: number,
-    stepB: number,
-    step: (a: Local<"i32">, b: Local<"i32">, i: number) => void,
-  ): void {
-    if (count === 0) return
-    const { f } = this
-    const unroll = count <= 16 ? count : 8
-    const loops = Math.floor(count / unroll)
-    const a = loops > 1 ? f.let(left) : left
-    const b = loops > 1 ? f.let(right) : right
-    const steps = (n: number): void => {
-      for (let i = 0; i < n; i++) f.scoped(() => step(a, b, i))
-    }
-    if (loops === 1) {
-      steps(count)
-      return
-    }
-    const end = f.let(i32.add(b, i32.const(loops * unroll * stepB)))
-    const counted = stepB !== 0
-    const remaining = counted ? end : f.let(i32.const(loops))
-    const body = f.capture(() => {
-      steps(unroll)
-      f.emit(a.set(i32.add(a, i32.const(unroll * stepA))))
-      if (!counted) f.emit(b.set(i32.add(b, i32.const(unroll * stepB))))
-    })
-    const condition = counted
-      ? i32.ne(b.tee(i32.add(b, i32.const(unroll * stepB))), end)
-      : remaining.tee(i32.sub(remaining, i32.const(1)))
-    f.emit(loopWhile(body, condition))
-    steps(count - loops * unroll)
-  }
-
-  private zeros(count: number): ReadonlyArray<Local<"v128">> {
-    return Array.from({ length: count }, () => this.f.let(v128.zero))
-  }
-
-  private columnTile(rows: number, columns: number, left: Walker, right: Walker): void {
-    this.f.scoped(() => this.writeColumnTile(rows, columns, left, right))
-  }
-
-  private writeColumnTile(rows: number, columns: number, left: Walker, right: Walker): void {
-    const { f, p } = this
-    const vectors = Math.ceil(columns / 4)
-    const sums = this.zeros(rows * vectors)
-    this.alongInner(p.k, left, right, left.across, right.down, (a, b, i) => {
-      const rowOfB = Array.from({ length: vectors }, (_, v) => f.let(v128.load(b, i * right.down + 16 * v)))
-      for (let row = 0; row < rows; row++) {
-        const element = f.let(v128.load32Splat(a, row * left.down + i * left.across))
-        for (let v = 0; v < vectors; v++) {
-          const sum = sums[row * vectors + v]
-          f.emit(sum.set(f32x4.add(sum, f32x4.mul(element, rowOfB[v]))))
-        }
-      }
-    })
-    // Run the maps on several rows at a time, so that they compute four vectors together.
-    const atOnce = Math.max(1, Math.floor(4 / vectors))
-    for (let row = 0; row < rows; row += atOnce) {
-      const places: Array<Place> = []
-      for (let r = row; r < Math.min(rows, row + atOnce); r++) {
-        for (let v = 0; v < vectors; v++) {
-          places.push({ down: r, across: 4 * v, count: Math.min(4, columns - 4 * v) })
-        }
-      }
-      this.finish(places, sums.slice(row * vectors, (row + atOnce) * vectors), "across")
-    }
-  }
-
-  private finish(places: ReadonlyArray<Place>, sums: ReadonlyArray<V128>, lanes: "across" | "down"): void {
-    const { f } = this
-    f.scoped(() => {
-      const offset = (walker: Walker, place: Place): number => place.down * walker.down + place.across * walker.across
-      const values = this.p.finish(sums, (index) => {
-        const walker = this.reads[index]
-        const stride = walker[lanes]
-        const seen = new Map<number, V128>()
-        return places.map((place) => {
-          const at = offset(walker, place)
-          const existing = seen.get(at)
-          if (existing !== undefined) return existing
-          const loaded =
-            stride === 0
-              ? loadSplat(f, walker.dtype, walker.pointer, at)
-              : loadLanes(f, walker.dtype, walker.pointer, at, stride, place.count)
-          seen.set(at, loaded)
-          return loaded
-        })
-      })
-      this.writes.forEach((walker, i) => {
-        places.forEach((place, j) =>
-          storeLanes(f, walker.dtype, walker.pointer, offset(walker, place), walker[lanes], place.count, values[i][j]),
-        )
-      })
-    })
-  }
-
   private innerTiles(): void {
     const { m, n } = this.p
     const wide = Math.min(n, 2)
     this.byRows(Math.min(m, wide === 1 ? 8 : 4), (rows) =>
-      this.byColumns(wide, (columns) => this.f.scoped(() => this.innerTile(rows, columns))),
+      this.byColumns(wide, (columns) => this.tiles.innerTile(rows, columns, this.a, this.b)),
     )
   }
-
-  private innerTile(rows: number, columns: number): void {
-    const { f, p } = this
-    const sums = this.zeros(rows * columns)
-    const step = (a: Local<"i32">, b: Local<"i32">, i: number, mask: V128 | undefined): void => {
-      const load = (pointer: Local<"i32">, offset: number): V128 => {
-        const loaded = v128.load(pointer, offset)
-        return f.let(mask === undefined ? loaded : v128.and(loaded, mask))
-      }
-      const right = Array.from({ length: columns }, (_, c) => load(b, c * this.b.across + 16 * i))
-      for (let row = 0; row < rows; row++) {
-        const left = load(a, row * this.a.down + 16 * i)
-        for (let c = 0; c < columns; c++) {
-          const sum = sums[row * columns + c]
-          f.emit(sum.set(f32x4.add(sum, f32x4.mul(left, right[c]))))
-        }
-      }
-    }
-    const whole = Math.floor(p.k / 4)
-    const rest = p.k % 4
-    // The loop moves copies of the pointers, so the addresses of the remainder count from the start.
-    this.alongInner(whole, this.a, this.b, 16, 16, (a, b, i) => step(a, b, i, undefined))
-    if (rest > 0) {
-      const mask = f.let(v128.const([-1, rest > 1 ? -1 : 0, rest > 2 ? -1 : 0, 0]))
-      step(this.a.pointer, this.b.pointer, whole, mask)
-    }
-    const places: Array<Place> = []
-    const totals: Array<V128> = []
-    for (let row = 0; row < rows; row += 4) {
-      for (let c = 0; c < columns; c++) {
-        const count = Math.min(4, rows - row)
-        const own = Array.from({ length: 4 }, (_, r) => sums[Math.min(row + r, rows - 1) * columns + c])
-        places.push({ down: row, across: c, count })
-        totals.push(this.across(own))
-      }
-    }
-    this.finish(places, totals, "down")
-  }
-
-  /** Sums the lanes of each of four vectors, as (0 + 2) + (1 + 3), into the lanes of one vector. */
-  private across(sums: ReadonlyArray<V128>): V128 {
-    const { f } = this
-    const pair = (x: V128, y: V128): V128 =>
-      f.let(f32x4.add(v128.shuffle(x, y, [0, 4, 1, 5]), v128.shuffle(x, y, [2, 6, 3, 7])))
-    const low = pair(sums[0], sums[1])
-    const high = pair(sums[2], sums[3])
-    return f.let(f32x4.add(v128.shuffle(low, high, [0, 1, 4, 5]), v128.shuffle(low, high, [2, 3, 6, 7])))
-  }
-}
-
-/** A vector of a tile: the row (`down`) and the column (`across`) of its first element. */
-interface Place {
-  readonly down: number
-  readonly across: number
-  /** The number of lanes of the vector that are used. */
-  readonly count: number
 }
 
 /** Writes the product into a function whose parameters are the addresses of a, b, the reads and the writes. */

@@ -130,8 +130,12 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest): void => {
   /** The dimension whose neighbours share a SIMD register; −1 if there is none. */
   const along = chooseLanes(nest)
   const carriesLanes = along >= 0 && isCarried(nest, along)
-  /** The largest number of vectors that are computed together. */
-  const widest = (nest.weight ?? 0) > 40 || nest.reads.length + nest.writes.length > 8 ? 2 : 4
+  const registers = (nest.weight ?? 0) > 40 || nest.reads.length + nest.writes.length > 8 ? 2 : 4
+  /**
+   * The largest number of vectors that are computed together. It is part of the order of sums along the lanes; elsewhere it
+   * is doubled if registers hold two vectors each.
+   */
+  const widest = f.target.wide && !carriesLanes ? 2 * registers : registers
   const others = dims.map((_, d) => d).filter((d) => d !== along)
   const outer = others.filter((d) => !isCarried(nest, d))
   const inner = others.filter((d) => isCarried(nest, d))
@@ -188,10 +192,11 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest): void => {
 
   const store = (access: Placed, block: Block, lanes: number): void => {
     const stride = strideOf(access)
-    block.forEach((value, v) => {
+    // From last to first (see `lanes.ts`).
+    for (let v = block.length - 1; v >= 0; v--) {
       const count = Math.min(4, lanes - 4 * v)
-      storeLanes(f, access.dtype, access.offset, access.base + 4 * v * stride, stride, count, value)
-    })
+      storeLanes(f, access.dtype, access.offset, access.base + 4 * v * stride, stride, count, block[v])
+    }
   }
 
   let sums: ReadonlyArray<Local<"v128">> = []
